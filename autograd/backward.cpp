@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune {
+
+/// The state of one walk: the nodes that gradients have reached, the newest one on top.
+class BackwardWalk {
+ public:
+  BackwardWalk() = default;
+  BackwardWalk(const BackwardWalk&) = delete;
+  BackwardWalk& operator=(const BackwardWalk&) = delete;
+
+  ~BackwardWalk() {  // nodes are left over when a pullback has thrown
+    for (const detail::NodePointer& node : reached_) delete std::exchange(node->gradients, nullptr);
+  }
+
+  GradientSlot& slot(const detail::Target& target) {
+    detail::Node& node = *target.node.get();
+    if (!node.gradients) {
+      node.gradients = new detail::NodeGradients;
+      for (std::uint32_t i = 0; i < node.output_count; ++i) {
+        node.gradients->slots[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
+      }
+      reached_.push_back(target.node);
+      std::ranges::push_heap(reached_, {}, id_of);
+    }
+    return node.gradients->slots[target.output];
+  }
+
+  Gradients run() {
+    Gradients gradients;
+    while (!reached_.empty()) {
+      std::ranges::pop_heap(reached_, {}, id_of);
+      const detail::NodePointer node = std::move(reached_.back());
+      reached_.pop_back();
+      visit(*node.get(), gradients);
+    }
+    std::ranges::reverse(gradients.ids_);
+    std::ranges::reverse(gradients.tensors_);
+    return gradients;
+  }
+
+ private:
+  static std::uint64_t id_of(const detail::NodePointer& node) { return node->id; }
+
+  void visit(detail::Node& node, Gradients& gradients) {
+    const std::unique_ptr<detail::NodeGradients> arrived(std::exchange(node.gradients, nullptr));
+    std::array<Tensor, detail::max_outputs> dy;
+    for (std::uint32_t i = 0; i < node.output_count; ++i) dy[i] = arrived->slots[i].finish();
+    if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback had anything to add
+    if (node.is_leaf) {
+      gradients.ids_.push_back(node.id);
+      gradients.tensors_.push_back(std::move(dy[0]));
+      return;
+    }
+    if (node.walked)
+      fail("backward", fmt::format("the history of {} was walked before", node.operation));
+    node.walked = true;
+    detail::pullback_context = {node.operation, node.recorded_at};
+    for (detail::Edge* edge = node.edges; edge; edge = edge->next)
+      run(*edge, std::span(dy).first(node.output_count));
+    node.release_edges();
+  }
+
+  void run(detail::Edge& edge, std::span<const Tensor> dy) {
+    std::array<GradientSlot*, detail::max_joint_inputs> dx{};
+    const std::span<detail::Target> targets = edge.targets();
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      dx[i] = targets[i].node ? &slot(targets[i]) : nullptr;
+    edge.run(dy, std::span(dx).first(targets.size()));
+  }
+
+  std::vector<detail::NodePointer> reached_;  // a heap by id
+};
+
+namespace {
+
+/// Nothing is recorded, and reads are checked, while backward runs; both end with it.
+class WalkScope {
+ public:
+  WalkScope() = default;
+  WalkScope(const WalkScope&) = delete;
+  WalkScope& operator=(const WalkScope&) = delete;
+  ~WalkScope() { detail::pullback_context = {}; }
+
+ private:
+  NoGrad no_grad_;
+};
+
+}  // namespace
+
+Gradients backward(const Var& loss) {
+  if (!loss.defined() || loss.size() != 1) {
+    fail("backward", fmt::format("a scalar was expected: {}", to_string(loss.shape())));
+  }
+  return backward(loss, ones(loss.shape(), loss.dtype()));
+}
+
+Gradients backward(const Var& y, const Tensor& dy) {
+  if (!y.requires_gradient())
+    fail("backward", "the result depends on no variable, or was computed under NoGrad");
+  const WalkScope scope;
+  BackwardWalk walk;
+  detail::pullback_context.operation = "backward";
+  detail::pullback_context.recorded_at = ~std::uint64_t{0};
+  walk.slot({y.node(), y.output()}).add(dy);
+  return walk.run();
+}
+
+const Tensor* Gradients::find(const Var& variable) const {
+  if (!variable.node()) return nullptr;
+  const auto at = std::ranges::lower_bound(ids_, variable.node()->id);
+  if (at == ids_.end() || *at != variable.node()->id) return nullptr;
+  return &tensors_[static_cast<std::size_t>(at - ids_.begin())];
+}
+
+const Tensor& Gradients::operator[](const Var& variable) const {
+  if (const Tensor* gradient = find(variable)) return *gradient;
+  fail("gradients",
+       fmt::format("the loss does not depend on this {} variable", to_string(variable.shape())));
+}
+
+}  // namespace attune

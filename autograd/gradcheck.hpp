@@ -1,0 +1,76 @@
+// Checking gradients against central differences.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <attune/autograd/var.hpp>
+
+namespace attune {
+
+struct GradcheckOptions {
+  double tolerance = 1e-6;
+  double step = 1e-3;       // h of the five-point stencil
+  bool allow_zero = false;  // whether a gradient may be zero everywhere
+};
+
+/// True when all gradients agree; otherwise the message says where they do not.
+struct GradcheckResult {
+  std::string message;
+  explicit operator bool() const { return message.empty(); }
+};
+std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
+
+/// A variable and what to call it in a message.
+struct NamedVariable {
+  std::string name;
+  Var variable;
+};
+
+/// Compares backward's gradient of Σ w ⊙ f() (w fixed and random, since symmetric cotangents hide
+/// errors) with the five-point central difference
+///     (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h
+/// for every element of every variable. Analytic a and numeric n agree when
+/// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable). Elements must be f64
+/// and points at least 2h off kinks. Variables are changed in place and put back.
+GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
+                          const GradcheckOptions& options = {});
+
+namespace detail {
+GradcheckResult gradcheck_inputs(const std::function<Var(const std::vector<Var>&)>& f,
+                                 const std::vector<Tensor>& inputs,
+                                 const GradcheckOptions& options);
+}
+
+/// A function of one tensor or of two, named without choosing an overload: gradcheck(sigmoid, x).
+inline GradcheckResult gradcheck(Var (*f)(const Var&), const Tensor& x,
+                                 const GradcheckOptions& options = {}) {
+  return detail::gradcheck_inputs([f](const std::vector<Var>& v) { return f(v[0]); }, {x}, options);
+}
+inline GradcheckResult gradcheck(Var (*f)(const Var&, const Var&), const Tensor& a, const Tensor& b,
+                                 const GradcheckOptions& options = {}) {
+  return detail::gradcheck_inputs([f](const std::vector<Var>& v) { return f(v[0], v[1]); }, {a, b},
+                                  options);
+}
+
+/// Anything else that can be called with a vector of inputs: gradcheck(f, {x, w, b}).
+template <class F>
+requires std::is_invocable_r_v < Var, F&, const std::vector<Var>
+& > GradcheckResult gradcheck(F f, const std::vector<Tensor>& inputs,
+                              const GradcheckOptions& options = {}) {
+  return detail::gradcheck_inputs(f, inputs, options);
+}
+
+/// A function object of one tensor.
+template <class F>
+requires std::is_invocable_r_v<Var, F&, const Var&> GradcheckResult
+gradcheck(F f, const Tensor& x, const GradcheckOptions& options = {}) {
+  return detail::gradcheck_inputs([&f](const std::vector<Var>& v) { return f(v[0]); }, {x},
+                                  options);
+}
+
+}  // namespace attune

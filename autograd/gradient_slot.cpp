@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/gradient_slot.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/matmul.hpp>
+
+namespace attune {
+namespace {
+
+/// Rows from which on a product is worth making by itself rather than copied into a larger one.
+constexpr Index enough_rows = 256;
+
+Tensor as_matrix(const Tensor& x) {
+  return x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
+}
+
+/// Reading what a product captured is checked like reading in the pullback that captured it.
+class ContextGuard {
+ public:
+  explicit ContextGuard(const detail::PullbackContext& context)
+      : before_(std::exchange(detail::pullback_context, context)) {}
+  ContextGuard(const ContextGuard&) = delete;
+  ContextGuard& operator=(const ContextGuard&) = delete;
+  ~ContextGuard() { detail::pullback_context = before_; }
+
+ private:
+  detail::PullbackContext before_;
+};
+
+}  // namespace
+
+void GradientSlot::begin(const Shape& shape, DType dtype) {
+  shape_ = shape;
+  dtype_ = dtype;
+}
+
+void GradientSlot::add(Tensor gradient) {
+  if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_) {
+    fail(fmt::format("backward of {}", detail::pullback_context.operation),
+         fmt::format(
+             "the gradient of an input {} {} came out as {}", name_of(dtype_), to_string(shape_),
+             gradient.defined()
+                 ? fmt::format("{} {}", name_of(gradient.dtype()), to_string(gradient.shape()))
+                 : "undefined"));
+  }
+  if (!sum_.defined()) {
+    sum_ = std::move(gradient);
+  } else if (sum_.unique()) {
+    add_in_place(sum_, gradient);
+  } else if (gradient.unique()) {
+    add_in_place(gradient, sum_);
+    sum_ = std::move(gradient);
+  } else {
+    sum_ = sum_ + gradient;
+  }
+}
+
+Tensor& GradientSlot::accumulator() {
+  if (!sum_.defined()) {
+    sum_ = zeros(shape_, dtype_);
+  } else if (!sum_.unique()) {
+    sum_ = sum_.clone();
+  }
+  return sum_;
+}
+
+void GradientSlot::add_to_slice(const Tensor& gradient, int axis, Index begin) {
+  attune::add_to_slice(accumulator(), gradient, axis, begin);
+}
+
+void GradientSlot::add_rows(const Tensor& ids, const Tensor& rows) {
+  scatter_add(accumulator(), ids, rows);
+}
+
+void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
+  products_.push_back({as_matrix(a), as_matrix(b), column, detail::pullback_context});
+}
+
+/// One product over the stacked rows of several.
+void GradientSlot::multiply_out(std::span<const Product> products) {
+  std::vector<Tensor> a, b;
+  for (const Product& product : products) {
+    const ContextGuard guard(product.context);
+    if (products.size() == 1)
+      return attune::add_product(product.a, product.b, accumulator(), product.column);
+    visit_floating("add_product", product.a,
+                   [&](auto zero) { product.a.data<decltype(zero)>(); });  // checks
+    a.push_back(product.a);
+    b.push_back(product.b);
+  }
+  attune::add_product(concat(a, 0), concat(b, 0), accumulator(), products.front().column);
+}
+
+void GradientSlot::multiply_out() {
+  std::vector<Product> products = std::move(products_);
+  products_.clear();
+  // Large ones first, alone; the others in groups of one column, in the order they came.
+  std::ranges::stable_sort(products, {}, [](const Product& p) {
+    return std::pair(p.a.dim(0) >= enough_rows ? 0 : 1, p.column);
+  });
+  for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
+    end = begin + 1;
+    const bool alone = products[begin].a.dim(0) >= enough_rows;
+    while (!alone && end < products.size() && products[end].column == products[begin].column) ++end;
+    multiply_out(std::span(products).subspan(begin, end - begin));
+  }
+}
+
+Tensor GradientSlot::finish() {
+  multiply_out();
+  return std::move(sum_);
+}
+
+}  // namespace attune

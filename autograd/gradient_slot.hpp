@@ -1,0 +1,53 @@
+// Where the gradient of one value adds up while backward walks.
+#pragma once
+
+#include <vector>
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// The gradient of one value, from all its uses. A pullback adds its share in whichever form is
+/// cheapest; the first share is taken as it is, and later ones are added in place where nobody else
+/// holds the elements.
+class GradientSlot {
+ public:
+  /// dx += gradient, a tensor of x's shape.
+  void add(Tensor gradient);
+
+  /// dx[..., begin : begin + n, ...] += gradient along an axis: x was sliced.
+  void add_to_slice(const Tensor& gradient, int axis, Index begin);
+
+  /// dx[ids[i]] += rows[i]: rows of x were gathered.
+  void add_rows(const Tensor& ids, const Tensor& rows);
+
+  /// dx[:, column : column + N] += aᵀ·b for a (..., K), b (..., N), leading axes folded: x is a
+  /// weight and a its input. The product is put off: a weight that is used at every step of a
+  /// recurrence gets its gradient from one product over all steps, not from many thin ones.
+  void add_product(Tensor a, Tensor b, Index column = 0);
+
+  /// The sum so far (zeros at first), for kernels that add to it themselves.
+  Tensor& accumulator();
+
+  bool empty() const { return !sum_.defined() && products_.empty(); }
+
+  /// For the walk: what the slot is for, and its end.
+  void begin(const Shape& shape, DType dtype);
+  Tensor finish();
+
+ private:
+  struct Product {
+    Tensor a, b;
+    Index column;
+    detail::PullbackContext context;  // whose captures a and b are
+  };
+  void multiply_out();
+  void multiply_out(std::span<const Product> products);
+
+  Tensor sum_;
+  std::vector<Product> products_;
+  Shape shape_;
+  DType dtype_ = DType::f32;
+};
+
+}  // namespace attune

@@ -1,0 +1,63 @@
+// Differentiable operations. Binary ones broadcast like NumPy; all take f32 or f64.
+#pragma once
+
+#include <vector>
+
+#include <attune/autograd/var.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/reduce.hpp>
+
+namespace attune {
+
+Var operator+(const Var& a, const Var& b);
+Var operator-(const Var& a, const Var& b);
+Var operator*(const Var& a, const Var& b);
+Var operator/(const Var& a, const Var& b);
+Var operator+(const Var& a, double b);
+Var operator-(const Var& a, double b);
+Var operator*(const Var& a, double b);
+Var operator/(const Var& a, double b);
+Var operator+(double a, const Var& b);
+Var operator-(double a, const Var& b);
+Var operator*(double a, const Var& b);
+Var operator/(double a, const Var& b);
+Var operator-(const Var& x);
+
+Var exp(const Var& x);
+Var log(const Var& x);
+Var tanh(const Var& x);
+/// σ(x) = 1 / (1 + e⁻ˣ)
+Var sigmoid(const Var& x);
+/// log(1 + eˣ)
+Var softplus(const Var& x);
+/// The larger of two; where they are equal, the gradient goes to a.
+Var maximum(const Var& a, const Var& b);
+/// (..., 2R) -> (..., R): y_r = max(x_r, x_{r+R}), over pairs (Goodfellow et al., 2013).
+Var maxout(const Var& x);
+
+/// (..., K) x (K, N) -> (..., N): leading axes of a are folded. See `Transpose` in matmul.hpp.
+Var matmul(const Var& a, const Var& b, Transpose transpose = {});
+
+/// Over the axes given, or over all of them.
+Var sum(const Var& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
+Var mean(const Var& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
+
+/// Along an axis. With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not),
+/// weights where it is 0 are exactly 0; where all of it is 0, so are all weights.
+Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
+Var log_softmax(const Var& x, int axis = -1);
+
+/// The same elements in another shape; one extent may be -1.
+Var reshape(const Var& x, const Shape& shape);
+Var reshape(const Var& x, std::initializer_list<Index> extents);
+/// Elements begin to end (exclusive) of an axis; of axis 0, without copying.
+Var slice(const Var& x, int axis, Index begin, Index end);
+/// One after another along an axis.
+Var concat(const std::vector<Var>& parts, int axis);
+/// n times shape -> (n, shape)
+Var stack(const std::vector<Var>& rows);
+/// table (V, ...), ids i32 of any shape -> (ids, ...): rows by number, the embedding.
+Var gather(const Var& table, const Tensor& ids);
+
+}  // namespace attune

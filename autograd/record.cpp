@@ -1,0 +1,34 @@
+#include <fmt/format.h>
+
+#include <attune/autograd/record.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune {
+namespace {
+
+detail::NodePointer make_node(const char* operation, bool is_leaf, std::span<const Tensor> values) {
+  if (values.size() > detail::max_outputs) fail(operation, "an operation has at most 4 results");
+  detail::NodePointer node(new detail::Node(operation, is_leaf));
+  for (const Tensor& value : values)
+    node->outputs[node->output_count++] = {value.shape(), value.dtype()};
+  return node;
+}
+
+}  // namespace
+
+void Recording::add(detail::Edge* edge) {
+  std::unique_ptr<detail::Edge> owned(edge);
+  if (!node_) node_ = make_node(operation_, false, values_);
+  // Pullbacks run in the order they were declared.
+  detail::Edge** last = &node_->edges;
+  while (*last) last = &(*last)->next;
+  *last = owned.release();
+}
+
+Var variable(Tensor value) {
+  if (!value.defined() || !is_floating(value.dtype())) fail_not_floating("variable", value);
+  detail::NodePointer node = make_node("variable", true, std::span(&value, 1));
+  return Var(std::move(value), std::move(node), 0);
+}
+
+}  // namespace attune

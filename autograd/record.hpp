@@ -1,0 +1,86 @@
+// Declaring a differentiable operation: its value, and a pullback for each input.
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <vector>
+
+#include <attune/autograd/var.hpp>
+
+namespace attune {
+
+/// An operation being declared; converts to the Var that is its result.
+///
+///     Var softplus(const Var& x) {
+///       return record("softplus", softplus(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
+///         return dy * sigmoid(x);
+///       });
+///     }
+///
+/// What a pullback captures is what stays alive for backward, so capture tensors, and only those
+/// that are needed; never the result Var, which would keep itself alive. A pullback whose input
+/// needs no gradient is dropped at once.
+class Recording {
+ public:
+  Recording(const char* operation, std::initializer_list<Tensor> values)
+      : operation_(operation), values_(values) {}
+
+  /// A pullback dy -> dx: from the gradient of the (only) result to that of the input x.
+  template <class Pullback>
+  requires std::is_invocable_r_v<Tensor, Pullback&, const Tensor&> Recording& wrt(
+      const Var& x, Pullback pullback) {
+    return joint({x}, [f = std::move(pullback)](std::span<const Tensor> dy,
+                                                std::span<GradientSlot* const> dx) mutable {
+      dx[0]->add(f(dy[0]));
+    });
+  }
+
+  /// A pullback (dy, slot) which adds its share to the input's gradient in a form of its own.
+  template <class Pullback>
+  requires std::is_invocable_v<Pullback&, const Tensor&, GradientSlot&> Recording& wrt(
+      const Var& x, Pullback pullback) {
+    return joint({x}, [f = std::move(pullback)](std::span<const Tensor> dy,
+                                                std::span<GradientSlot* const> dx) mutable {
+      f(dy[0], *dx[0]);
+    });
+  }
+
+  /// One pullback (dy, dx) for several inputs, for operations with several results or with shared
+  /// work: dy[i] is the gradient of the i-th result, undefined where none arrived; dx[k] is the
+  /// slot of the k-th input, null where no gradient is needed.
+  template <std::size_t N, class Pullback>
+  Recording& joint(const Var (&inputs)[N], Pullback pullback) {
+    static_assert(N <= detail::max_joint_inputs);
+    std::array<detail::Target, N> targets;
+    bool needed = false;
+    for (std::size_t i = 0; i < N; ++i) {
+      targets[i] = {inputs[i].node(), inputs[i].output()};
+      needed |= inputs[i].requires_gradient();
+    }
+    if (needed && detail::recording_enabled) {
+      add(new detail::EdgeOf<N, Pullback>(std::move(targets), std::move(pullback)));
+    }
+    return *this;
+  }
+
+  operator Var() const { return output(0); }  // NOLINT: `return record(...).wrt(...)`
+  Var output(std::uint32_t i) const { return Var(values_[i], node_, i); }
+
+ private:
+  void add(detail::Edge* edge);
+
+  const char* operation_;
+  std::vector<Tensor> values_;
+  detail::NodePointer node_;
+};
+
+/// Declares an operation with one result. The name is kept as a pointer: give a literal.
+inline Recording record(const char* operation, Tensor value) {
+  return Recording(operation, {std::move(value)});
+}
+/// Declares an operation with several results.
+inline Recording record(const char* operation, std::initializer_list<Tensor> values) {
+  return Recording(operation, values);
+}
+
+}  // namespace attune

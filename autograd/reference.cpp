@@ -1,0 +1,101 @@
+#include <attune/autograd/ops.hpp>
+#include <attune/autograd/reference.hpp>
+
+namespace attune::reference {
+namespace {
+
+/// k-th block of n columns.
+Var block(const Var& x, Index k, Index n) { return slice(x, -1, k * n, (k + 1) * n); }
+
+Var or_zeros(const Var& x, const Shape& shape, DType dtype) {
+  return x.defined() ? x : zeros(shape, dtype);
+}
+
+/// new where the mask of step t is 1, old where it is 0.
+Var masked(const Tensor& mask, Index t, const Var& updated, const Var& old) {
+  if (!mask.defined()) return updated;
+  const Tensor m = mask[t].reshape({-1, 1});
+  return m * updated + (1.0 - m) * old;
+}
+
+Index step(Index i, Index steps, Direction direction) {
+  return direction == Direction::forward ? i : steps - 1 - i;
+}
+
+}  // namespace
+
+LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options) {
+  const Index steps = xw.dim(0), n = w_h.dim(0);
+  Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
+  Var c = or_zeros(options.c0, {xw.dim(1), n}, xw.dtype());
+  std::vector<Var> states(static_cast<std::size_t>(steps));
+  for (Index k = 0; k < steps; ++k) {
+    const Index t = step(k, steps, options.direction);
+    const Var a = xw[t] + matmul(h, w_h);
+    const Var i = sigmoid(block(a, 0, n)), f = sigmoid(block(a, 1, n));
+    const Var g = tanh(block(a, 2, n)), o = sigmoid(block(a, 3, n));
+    const Var c_next = f * c + i * g;
+    const Var h_next = o * tanh(c_next);
+    h = masked(options.mask, t, h_next, h);
+    c = masked(options.mask, t, c_next, c);
+    states[static_cast<std::size_t>(t)] = h;
+  }
+  return {stack(states), c};
+}
+
+Var gru(const Var& xw, const Var& w_h, const GruOptions& options) {
+  const Index steps = xw.dim(0), n = w_h.dim(0);
+  Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
+  const Var b_hn = or_zeros(options.b_hn, {n}, xw.dtype());
+  std::vector<Var> states(static_cast<std::size_t>(steps));
+  for (Index k = 0; k < steps; ++k) {
+    const Index t = step(k, steps, options.direction);
+    const Var x = xw[t];
+    const Var r = sigmoid(block(x, 0, n) + matmul(h, block(w_h, 0, n)));
+    const Var z = sigmoid(block(x, 1, n) + matmul(h, block(w_h, 1, n)));
+    const Var from_state = options.form == GruForm::reset_after
+                               ? r * (matmul(h, block(w_h, 2, n)) + b_hn)
+                               : matmul(r * h, block(w_h, 2, n));
+    const Var candidate = tanh(block(x, 2, n) + from_state);
+    h = masked(options.mask, t, (1 - z) * candidate + z * h, h);
+    states[static_cast<std::size_t>(t)] = h;
+  }
+  return stack(states);
+}
+
+Var additive_scores(const Var& q, const Var& k, const Var& v) { return sum(v * tanh(q + k), {-1}); }
+
+Var weighted_sum(const Var& weights, const Var& memory) {
+  return sum(reshape(weights, weights.shape().inserted(2, 1)) * memory, {0});
+}
+
+Var softmax(const Var& x, int axis, const Tensor& mask) {
+  const Var e = mask.defined() ? exp(x) * mask : exp(x);
+  return e / sum(e, {axis}, KeepAxes::yes);
+}
+
+Var log_softmax(const Var& x, int axis) { return x - log(sum(exp(x), {axis}, KeepAxes::yes)); }
+
+Var maxout(const Var& x) {
+  const Index half = x.dim(-1) / 2;
+  const Var a = slice(x, -1, 0, half), b = slice(x, -1, half, 2 * half);
+  const Tensor larger =
+      zip("maxout", a.value(), b.value(), [](auto p, auto q) { return decltype(p)(p >= q); });
+  return larger * a + (1.0 - larger) * b;
+}
+
+Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
+                  Reduction reduction) {
+  Tensor onehot = zeros(logits.shape(), logits.dtype());
+  visit_floating("cross_entropy", onehot, [&](auto zero) {
+    auto* to = onehot.mutable_data<decltype(zero)>();
+    const auto* target = targets.data<std::int32_t>();
+    for (Index i = 0; i < targets.size(); ++i) to[i * logits.dim(-1) + target[i]] = 1;
+  });
+  const Var losses = -sum(onehot * reference::log_softmax(logits, -1), {-1});
+  const Tensor used = mask.defined() ? mask : ones(targets.shape(), logits.dtype());
+  const Var total = sum(losses * used);
+  return reduction == Reduction::sum ? total : total / sum(used).item();
+}
+
+}  // namespace attune::reference

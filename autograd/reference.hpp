@@ -1,0 +1,21 @@
+// What the fused operations mean: the same functions, one small operation at a time. Tests compare
+// the fused ones with these, values and gradients; read these first.
+#pragma once
+
+#include <attune/autograd/attention.hpp>
+#include <attune/autograd/loss.hpp>
+#include <attune/autograd/recurrent.hpp>
+
+namespace attune::reference {
+
+LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options = {});
+Var gru(const Var& xw, const Var& w_h, const GruOptions& options = {});
+Var additive_scores(const Var& q, const Var& k, const Var& v);
+Var weighted_sum(const Var& weights, const Var& memory);
+Var softmax(const Var& x, int axis, const Tensor& mask = {});
+Var log_softmax(const Var& x, int axis);
+Var maxout(const Var& x);
+Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
+                  Reduction reduction = Reduction::mean);
+
+}  // namespace attune::reference

@@ -1,0 +1,194 @@
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+
+namespace attune {
+namespace {
+
+/// Copies `runs` runs of `bytes` bytes between two places with different strides (in bytes).
+void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to_stride, Index runs,
+               Index bytes) {
+  for (Index run = 0; run < runs; ++run) {
+    std::memcpy(to + run * to_stride, from + run * from_stride, static_cast<std::size_t>(bytes));
+  }
+}
+
+const std::byte* bytes_of(const Tensor& x) {
+  switch (x.dtype()) {
+    case DType::f32:
+      return reinterpret_cast<const std::byte*>(x.data<float>());
+    case DType::f64:
+      return reinterpret_cast<const std::byte*>(x.data<double>());
+    case DType::i32:
+      break;
+  }
+  return reinterpret_cast<const std::byte*>(x.data<std::int32_t>());
+}
+
+std::byte* mutable_bytes_of(Tensor& x) {
+  switch (x.dtype()) {
+    case DType::f32:
+      return reinterpret_cast<std::byte*>(x.mutable_data<float>());
+    case DType::f64:
+      return reinterpret_cast<std::byte*>(x.mutable_data<double>());
+    case DType::i32:
+      break;
+  }
+  return reinterpret_cast<std::byte*>(x.mutable_data<std::int32_t>());
+}
+
+/// Bytes of x from `axis` on: one step of the axes before it.
+Index run_bytes(const Tensor& x, int axis) {
+  return x.shape().product(axis, x.rank()) * static_cast<Index>(size_of(x.dtype()));
+}
+
+void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end) {
+  if (begin < 0 || begin > end || end > shape[axis]) {
+    fail(operation,
+         fmt::format("{} to {} of axis {} of {} do not exist", begin, end, axis, to_string(shape)));
+  }
+}
+
+}  // namespace
+
+Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
+  check_range("slice", x.shape(), axis, begin, end);
+  axis = x.shape().axis(axis);
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype());
+  const Index step = run_bytes(x, axis + 1);
+  copy_runs(bytes_of(x) + begin * step, run_bytes(x, axis), mutable_bytes_of(y), run_bytes(y, axis),
+            x.shape().product(0, axis), (end - begin) * step);
+  return y;
+}
+
+void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
+  require_same_dtype("add_to_slice", to, x);
+  axis = to.shape().axis(axis);
+  check_range("add_to_slice", to.shape(), axis, begin, begin + x.dim(axis));
+  if (to.shape().with(axis, x.dim(axis)) != x.shape()) {
+    fail("add_to_slice",
+         fmt::format("{} into axis {} of {}", to_string(x.shape()), axis, to_string(to.shape())));
+  }
+  visit_floating("add_to_slice", to, [&](auto zero) {
+    using T = decltype(zero);
+    const Index inner = x.shape().product(axis + 1, x.rank());
+    const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
+    const T* from = x.data<T>();
+    T* target = to.mutable_data<T>() + begin * inner;
+    const Index outer = x.shape().product(0, axis);
+    for (Index o = 0; o < outer; ++o) {
+      for (Index i = 0; i < run; ++i) target[o * stride + i] += from[o * run + i];
+    }
+  });
+}
+
+Tensor concat(std::span<const Tensor> parts, int axis) {
+  if (parts.empty()) fail("concat", "there is nothing to concatenate");
+  axis = parts[0].shape().axis(axis);
+  Index total = 0;
+  for (const Tensor& part : parts) {
+    require_same_dtype("concat", parts[0], part);
+    if (part.rank() != parts[0].rank() ||
+        part.shape().with(axis, 0) != parts[0].shape().with(axis, 0)) {
+      fail("concat", fmt::format("{} and {} differ outside axis {}", to_string(parts[0].shape()),
+                                 to_string(part.shape()), axis));
+    }
+    total += part.dim(axis);
+  }
+  Tensor y = Tensor::uninitialized(parts[0].shape().with(axis, total), parts[0].dtype());
+  std::byte* to = mutable_bytes_of(y);
+  for (const Tensor& part : parts) {
+    const Index run = run_bytes(part, axis);
+    copy_runs(bytes_of(part), run, to, run_bytes(y, axis), part.shape().product(0, axis), run);
+    to += run;
+  }
+  return y;
+}
+
+Tensor stack(std::span<const Tensor> rows) {
+  if (rows.empty()) fail("stack", "there is nothing to stack");
+  const Shape shape = rows[0].shape().inserted(0, static_cast<Index>(rows.size()));
+  Tensor y = Tensor::uninitialized(shape, rows[0].dtype());
+  std::byte* to = mutable_bytes_of(y);
+  for (const Tensor& row : rows) {
+    require_same_dtype("stack", rows[0], row);
+    if (row.shape() != rows[0].shape()) {
+      fail("stack", fmt::format("shapes {} and {} differ", to_string(rows[0].shape()),
+                                to_string(row.shape())));
+    }
+    const Index bytes = run_bytes(row, 0);
+    std::memcpy(to, bytes_of(row), static_cast<std::size_t>(bytes));
+    to += bytes;
+  }
+  return y;
+}
+
+namespace {
+
+void check_ids(const char* operation, const std::int32_t* ids, Index n, Index limit) {
+  for (Index i = 0; i < n; ++i) {
+    if (ids[i] < 0 || ids[i] >= limit) {
+      fail(operation, fmt::format("id {} at {} is not in 0 to {}", ids[i], i, limit - 1));
+    }
+  }
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& table, const Tensor& ids) {
+  if (table.rank() == 0) fail("gather", "the table is a scalar");
+  std::vector<Index> extents(ids.shape().begin(), ids.shape().end());
+  extents.insert(extents.end(), table.shape().begin() + 1, table.shape().end());
+  const auto* id = ids.data<std::int32_t>();
+  check_ids("gather", id, ids.size(), table.dim(0));
+  Tensor y = Tensor::uninitialized(Shape(extents), table.dtype());
+  const Index bytes = run_bytes(table, 1);
+  const std::byte* from = bytes_of(table);
+  std::byte* to = mutable_bytes_of(y);
+  for (Index i = 0; i < ids.size(); ++i) {
+    std::memcpy(to + i * bytes, from + id[i] * bytes, static_cast<std::size_t>(bytes));
+  }
+  return y;
+}
+
+void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
+  require_same_dtype("scatter_add", to, rows);
+  const Index n = ids.size(), width = to.shape().product(1, to.rank());
+  const auto* id = ids.data<std::int32_t>();
+  check_ids("scatter_add", id, n, to.dim(0));
+  if (rows.size() != n * width) {
+    fail("scatter_add", fmt::format("ids {}, rows {}, into {}", to_string(ids.shape()),
+                                    to_string(rows.shape()), to_string(to.shape())));
+  }
+  visit_floating("scatter_add", to, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = rows.data<T>();
+    T* target = to.mutable_data<T>();
+    for (Index i = 0; i < n; ++i) {
+      for (Index j = 0; j < width; ++j) target[id[i] * width + j] += from[i * width + j];
+    }
+  });
+}
+
+Tensor gather_columns(const Tensor& x, const Tensor& ids) {
+  if (x.rank() < 2)
+    fail("gather_columns", fmt::format("{} has fewer than two axes", to_string(x.shape())));
+  const auto* id = ids.data<std::int32_t>();
+  check_ids("gather_columns", id, ids.size(), x.dim(1));
+  Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype());
+  const Index bytes = run_bytes(x, 2);
+  const std::byte* from = bytes_of(x);
+  std::byte* to = mutable_bytes_of(y);
+  for (Index s = 0; s < x.dim(0); ++s) {
+    for (Index i = 0; i < ids.size(); ++i, to += bytes) {
+      std::memcpy(to, from + (s * x.dim(1) + id[i]) * bytes, static_cast<std::size_t>(bytes));
+    }
+  }
+  return y;
+}
+
+}  // namespace attune

@@ -1,0 +1,31 @@
+// Moving elements: slices of any axis, concatenation, stacking, rows by number.
+#pragma once
+
+#include <span>
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// Elements begin to end (exclusive) of an axis. A copy; `Tensor::slice` is the view of axis 0.
+Tensor slice(const Tensor& x, int axis, Index begin, Index end);
+
+/// to[..., begin : begin + n, ...] += x along an axis, where x has extent n there.
+void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin);
+
+/// Tensors one after another along an axis; their other extents must agree.
+Tensor concat(std::span<const Tensor> parts, int axis);
+
+/// Tensors of one shape as rows of a new outermost axis: n times shape -> (n, shape).
+Tensor stack(std::span<const Tensor> rows);
+
+/// table (V, ...), ids of any shape, i32 -> (ids, ...): y[i] = table[ids[i]].
+Tensor gather(const Tensor& table, const Tensor& ids);
+
+/// to[ids[i]] += rows[i]: the gradient of gather. Repeated ids add up, in order.
+void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows);
+
+/// Like gather along axis 1: x (S, B, ...), ids (N) -> (S, N, ...).
+Tensor gather_columns(const Tensor& x, const Tensor& ids);
+
+}  // namespace attune

@@ -1,0 +1,124 @@
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <new>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <attune/tensor/buffer.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t smallest_block = 64;
+
+struct SizeClass {
+  std::size_t index, bytes;
+};
+
+/// Four classes to a power of two, so at most a quarter of a block is unused.
+SizeClass size_class(std::size_t bytes) {
+  bytes = std::max(bytes, smallest_block);
+  const int exponent = std::bit_width(bytes - 1) - 1;  // 2^exponent < bytes <= 2^(exponent + 1)
+  const std::size_t step = std::max(std::size_t{1} << exponent >> 2, smallest_block / 4);
+  const std::size_t rounded = (bytes + step - 1) / step * step;
+  const std::size_t quarter = (rounded - (std::size_t{1} << exponent)) / step;
+  return {static_cast<std::size_t>(exponent) * 5 + quarter, (rounded + 63) / 64 * 64};
+}
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+/// Never destroyed: tensors with static storage may be freed after it would have been.
+struct Cache {
+  std::mutex mutex;
+  std::array<FreeBlock*, 5 * 64> free{};
+  std::array<std::size_t, 5 * 64> block_bytes{};
+  std::size_t in_use = 0, peak = 0, cached = 0, allocations = 0;
+};
+
+Cache& cache() {
+  static Cache* instance = new Cache;
+  return *instance;
+}
+
+void* allocate_from_system(std::size_t bytes) {
+  const bool huge = bytes >= 2 * huge_page;
+  const std::size_t alignment = huge ? huge_page : 64;
+  void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (!block) fail("tensor", fmt::format("there is no memory for {} bytes", bytes));
+  if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: it may be refused
+  return block;
+}
+
+}  // namespace
+
+namespace detail {
+
+void* cache_allocate(std::size_t bytes) {
+  if (bytes > std::numeric_limits<std::size_t>::max() / 4) fail("tensor", "the size overflows");
+  const SizeClass wanted = size_class(bytes);
+  Cache& c = cache();
+  {
+    std::lock_guard lock(c.mutex);
+    c.in_use += wanted.bytes;
+    c.peak = std::max(c.peak, c.in_use);
+    if (FreeBlock* block = c.free[wanted.index]) {
+      c.free[wanted.index] = block->next;
+      c.cached -= wanted.bytes;
+      return block;
+    }
+    ++c.allocations;
+    c.block_bytes[wanted.index] = wanted.bytes;
+  }
+  try {
+    return allocate_from_system(wanted.bytes);
+  } catch (...) {
+    std::lock_guard lock(c.mutex);
+    c.in_use -= wanted.bytes;
+    throw;
+  }
+}
+
+void cache_free(void* block, std::size_t bytes) noexcept {
+  const SizeClass own = size_class(bytes);
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  c.in_use -= own.bytes;
+  c.cached += own.bytes;
+  c.free[own.index] = new (block) FreeBlock{c.free[own.index]};
+}
+
+BufferPointer::BufferPointer(std::size_t bytes) {
+  const std::size_t total = sizeof(Buffer) + bytes;
+  if (total < bytes) fail("tensor", "the size overflows");
+  buffer_ = new (cache_allocate(total)) Buffer;
+  buffer_->bytes = bytes;
+}
+
+void BufferPointer::free() noexcept { cache_free(buffer_, sizeof(Buffer) + buffer_->bytes); }
+
+}  // namespace detail
+
+BufferStatistics buffer_statistics() {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  return {c.in_use, c.peak, c.cached, c.allocations};
+}
+
+void release_cached_buffers() {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  for (FreeBlock*& head : c.free) {
+    while (head) std::free(std::exchange(head, head->next));
+  }
+  c.cached = 0;
+}
+
+}  // namespace attune

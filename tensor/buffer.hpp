@@ -1,0 +1,77 @@
+// Memory: a cache of freed blocks by size class, and the reference-counted buffers of tensors.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace attune {
+
+/// What the buffers of all tensors take, in bytes.
+struct BufferStatistics {
+  std::size_t in_use;  ///< held by tensors now
+  std::size_t peak;    ///< the most that was ever held at once
+  std::size_t cached;  ///< freed, and kept for reuse
+  std::size_t
+      allocations;  ///< how often the system was asked for a block: constant in steady state
+};
+BufferStatistics buffer_statistics();
+
+/// Gives every cached block back to the system.
+void release_cached_buffers();
+
+namespace detail {
+
+/// 64-byte aligned memory from the cache; a freed block is kept and handed out again to a request
+/// of the same size class (four classes to a power of two). Any thread may call either.
+void* cache_allocate(std::size_t bytes);
+void cache_free(void* block, std::size_t bytes) noexcept;
+
+/// Ticks once for every buffer made and every write access, so that "was this buffer changed since
+/// it was recorded?" is a comparison.
+inline std::atomic<std::uint64_t> modification_clock{0};
+inline std::uint64_t tick() {
+  return modification_clock.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+/// The header of a block; the elements follow it, 64-byte aligned.
+struct alignas(64) Buffer {
+  std::atomic<std::uint32_t> references{1};
+  std::uint64_t created_at = tick();
+  std::uint64_t modified_at = created_at;
+  std::size_t bytes = 0;
+
+  std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+/// A counted reference to a Buffer.
+class BufferPointer {
+ public:
+  BufferPointer() = default;
+  explicit BufferPointer(std::size_t bytes);
+  BufferPointer(const BufferPointer& other) : buffer_(other.buffer_) {
+    if (buffer_) buffer_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  BufferPointer(BufferPointer&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  BufferPointer& operator=(BufferPointer other) noexcept {
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+  ~BufferPointer() {
+    if (buffer_ && buffer_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) free();
+  }
+
+  Buffer* operator->() const { return buffer_; }
+  explicit operator bool() const { return buffer_ != nullptr; }
+  bool unique() const {
+    return buffer_ && buffer_->references.load(std::memory_order_acquire) == 1;
+  }
+
+ private:
+  void free() noexcept;
+  Buffer* buffer_ = nullptr;
+};
+
+}  // namespace detail
+}  // namespace attune

@@ -1,0 +1,53 @@
+// Errors, and the run-time check of shapes against the letters of a signature.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <attune/tensor/shape.hpp>
+
+namespace attune {
+
+/// What every function of the library throws: one line, "operation: what is wrong: the shapes".
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws Error("operation: message").
+[[noreturn]] void fail(std::string_view operation, std::string_view message);
+
+/// Checks shapes against the letters of a signature; a letter means the same extent everywhere.
+///
+///     ShapeCheck check("additive_scores");
+///     check("q", q.shape(), "B A")("k", k.shape(), "S B A");
+///
+/// throws "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q". A letter may carry a
+/// factor ("4H"); a number stands for itself; "..." first stands for any leading axes, unchecked.
+class ShapeCheck {
+ public:
+  explicit ShapeCheck(const char* operation) : operation_(operation) {}
+
+  ShapeCheck& operator()(const char* name, const Shape& shape, std::string_view letters);
+
+  /// The extent that a letter was found to have.
+  Index operator[](char letter) const;
+
+ private:
+  struct Binding {
+    char letter;
+    Index extent;
+    const char* found_in;
+  };
+  const Binding* find(char letter) const;
+  [[noreturn]] void mismatch(const char* name, const Shape& shape, std::string_view letters,
+                             const std::string& why) const;
+  std::string match(const char* name, std::string_view token, Index extent);
+
+  const char* operation_;
+  std::array<Binding, 12> bindings_;
+  int bound_ = 0;
+};
+
+}  // namespace attune

@@ -1,0 +1,161 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/simd/math.hpp>
+
+namespace attune {
+
+namespace detail {
+namespace {
+
+/// Strides of x's axes in the broadcast shape: 0 where x has extent 1 or no axis.
+std::array<Index, Shape::max_rank> broadcast_strides(const Shape& x, const Shape& shape) {
+  std::array<Index, Shape::max_rank> strides{};
+  Index stride = 1;
+  for (int i = 1; i <= x.rank(); ++i) {
+    strides[static_cast<std::size_t>(shape.rank() - i)] = x[-i] == 1 ? 0 : stride;
+    stride *= x[-i];
+  }
+  return strides;
+}
+
+}  // namespace
+
+BroadcastPlan::BroadcastPlan(const char* operation, const Shape& a, const Shape& b)
+    : shape(broadcast(operation, a, b)),
+      strides_a_(broadcast_strides(a, shape)),
+      strides_b_(broadcast_strides(b, shape)) {
+  // The innermost axes join one run as long as both operands go on as they began.
+  bool begun = false;
+  outer_axes_ = shape.rank();
+  for (; outer_axes_ > 0; --outer_axes_) {
+    const auto axis = static_cast<std::size_t>(outer_axes_ - 1);
+    if (shape[outer_axes_ - 1] == 1) continue;
+    const Index step_of_a = strides_a_[axis] != 0, step_of_b = strides_b_[axis] != 0;
+    if (begun && (step_of_a != step_a || step_of_b != step_b)) break;
+    step_a = step_of_a, step_b = step_of_b, begun = true;
+    inner *= shape[outer_axes_ - 1];
+  }
+  outer = shape.product(0, outer_axes_);
+}
+
+std::pair<Index, Index> BroadcastPlan::offsets(Index run) const {
+  Index offset_a = 0, offset_b = 0;
+  for (int axis = outer_axes_ - 1; axis >= 0; --axis) {
+    const Index at = run % shape[axis];
+    run /= shape[axis];
+    offset_a += at * strides_a_[static_cast<std::size_t>(axis)];
+    offset_b += at * strides_b_[static_cast<std::size_t>(axis)];
+  }
+  return {offset_a, offset_b};
+}
+
+}  // namespace detail
+
+Tensor operator+(const Tensor& a, const Tensor& b) {
+  return zip("add", a, b, [](auto x, auto y) { return x + y; });
+}
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  return zip("subtract", a, b, [](auto x, auto y) { return x - y; });
+}
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  return zip("multiply", a, b, [](auto x, auto y) { return x * y; });
+}
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  return zip("divide", a, b, [](auto x, auto y) { return x / y; });
+}
+
+Tensor operator+(const Tensor& a, double b) {
+  return map(a, [b](auto x) { return x + static_cast<decltype(x)>(b); });
+}
+Tensor operator-(const Tensor& a, double b) { return a + -b; }
+Tensor operator*(const Tensor& a, double b) {
+  return map(a, [b](auto x) { return x * static_cast<decltype(x)>(b); });
+}
+Tensor operator/(const Tensor& a, double b) {
+  return map(a, [b](auto x) { return x / static_cast<decltype(x)>(b); });
+}
+Tensor operator+(double a, const Tensor& b) { return b + a; }
+Tensor operator-(double a, const Tensor& b) {
+  return map(b, [a](auto x) { return static_cast<decltype(x)>(a) - x; });
+}
+Tensor operator*(double a, const Tensor& b) { return b * a; }
+Tensor operator/(double a, const Tensor& b) {
+  return map(b, [a](auto x) { return static_cast<decltype(x)>(a) / x; });
+}
+Tensor operator-(const Tensor& x) {
+  return map(x, [](auto v) { return -v; });
+}
+
+namespace {
+
+/// y = f(x) with an array function of the simd folder.
+template <class F>
+Tensor map_array(const char* operation, const Tensor& x, F f) {
+  return visit_floating(operation, x, [&](auto zero) {
+    using T = decltype(zero);
+    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
+      f(from + begin, to + begin, static_cast<std::size_t>(end - begin));
+    });
+    return y;
+  });
+}
+
+}  // namespace
+
+Tensor exp(const Tensor& x) {
+  return map_array("exp", x, [](auto* from, auto* to, std::size_t n) { simd::exp(from, to, n); });
+}
+Tensor tanh(const Tensor& x) {
+  return map_array("tanh", x, [](auto* from, auto* to, std::size_t n) { simd::tanh(from, to, n); });
+}
+Tensor sigmoid(const Tensor& x) {
+  return map_array("sigmoid", x,
+                   [](auto* from, auto* to, std::size_t n) { simd::sigmoid(from, to, n); });
+}
+Tensor log(const Tensor& x) {
+  return map(x, [](auto v) { return std::log(v); });
+}
+Tensor sqrt(const Tensor& x) {
+  return map(x, [](auto v) { return std::sqrt(v); });
+}
+Tensor softplus(const Tensor& x) {
+  return map(
+      x, [](auto v) { return std::max(v, decltype(v)(0)) + std::log1p(std::exp(-std::abs(v))); });
+}
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return zip("maximum", a, b, [](auto x, auto y) { return x < y ? y : x; });
+}
+
+void add_in_place(Tensor& a, const Tensor& b) {
+  require_same_dtype("add_in_place", a, b);
+  if (a.shape() != b.shape()) {
+    fail("add_in_place", fmt::format("{} += {}", to_string(a.shape()), to_string(b.shape())));
+  }
+  visit_floating("add_in_place", a, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = b.data<T>();
+    T* to = a.mutable_data<T>();
+    parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) to[i] += from[i];
+    });
+  });
+}
+
+void scale_in_place(Tensor& a, double s) {
+  visit_floating("scale_in_place", a, [&](auto zero) {
+    using T = decltype(zero);
+    T* to = a.mutable_data<T>();
+    parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) to[i] *= static_cast<T>(s);
+    });
+  });
+}
+
+}  // namespace attune

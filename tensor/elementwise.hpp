@@ -1,0 +1,132 @@
+// Functions of one element, or of two under broadcasting.
+#pragma once
+
+#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/threads.hpp>
+
+namespace attune {
+
+namespace detail {
+
+/// Elements of one tile of elementwise work: large enough to hide the cost of handing it out.
+inline constexpr Index elementwise_tile = 16384;
+
+/// How two shapes broadcast: `outer` runs of `inner` elements, in which each operand either
+/// advances (step 1) or stays (step 0).
+struct BroadcastPlan {
+  Shape shape;
+  Index outer = 1, inner = 1;
+  Index step_a = 1, step_b = 1;
+
+  BroadcastPlan(const char* operation, const Shape& a, const Shape& b);
+  /// First elements of a and of b in the outer run.
+  std::pair<Index, Index> offsets(Index run) const;
+
+ private:
+  int outer_axes_ = 0;
+  std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
+};
+
+}  // namespace detail
+
+/// y = f(x), element by element; f takes and returns the element type (write it with `auto`).
+template <class F>
+Tensor map(const Tensor& x, F f);
+
+/// y = f(a, b), element by element under NumPy's broadcasting; dtypes must agree.
+template <class F>
+Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f);
+
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator+(const Tensor& a, double b);
+Tensor operator-(const Tensor& a, double b);
+Tensor operator*(const Tensor& a, double b);
+Tensor operator/(const Tensor& a, double b);
+Tensor operator+(double a, const Tensor& b);
+Tensor operator-(double a, const Tensor& b);
+Tensor operator*(double a, const Tensor& b);
+Tensor operator/(double a, const Tensor& b);
+Tensor operator-(const Tensor& x);
+
+Tensor exp(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor tanh(const Tensor& x);
+/// σ(x) = 1 / (1 + e⁻ˣ)
+Tensor sigmoid(const Tensor& x);
+/// log(1 + eˣ), without overflow
+Tensor softplus(const Tensor& x);
+Tensor maximum(const Tensor& a, const Tensor& b);
+
+/// a += b and a *= s, without a new tensor; shapes and dtypes must agree.
+void add_in_place(Tensor& a, const Tensor& b);
+void scale_in_place(Tensor& a, double s);
+
+// Implementation
+
+template <class F>
+Tensor map(const Tensor& x, F f) {
+  return visit_floating("map", x, [&](auto zero) {
+    using T = decltype(zero);
+    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) to[i] = f(from[i]);
+    });
+    return y;
+  });
+}
+
+namespace detail {
+
+/// One run: the steps are constants in each branch, so that each loop vectorises.
+template <class T, class F>
+void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n, const F& f) {
+  if (step_a == 1 && step_b == 1) {
+    for (Index i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  } else if (step_a == 1) {
+    for (Index i = 0; i < n; ++i) y[i] = f(a[i], *b);
+  } else if (step_b == 1) {
+    for (Index i = 0; i < n; ++i) y[i] = f(*a, b[i]);
+  } else {
+    std::fill_n(y, n, f(*a, *b));
+  }
+}
+
+}  // namespace detail
+
+template <class F>
+Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
+  require_same_dtype(operation, a, b);
+  return visit_floating(operation, a, [&](auto zero) {
+    using T = decltype(zero);
+    const detail::BroadcastPlan plan(operation, a.shape(), b.shape());
+    Tensor y = Tensor::uninitialized(plan.shape, a.dtype());
+    const T* from_a = a.data<T>();
+    const T* from_b = b.data<T>();
+    T* to = y.mutable_data<T>();
+    if (plan.outer == 1) {
+      parallel_ranges(plan.inner, detail::elementwise_tile, [&](Index begin, Index end) {
+        detail::zip_run(from_a + begin * plan.step_a, plan.step_a, from_b + begin * plan.step_b,
+                        plan.step_b, to + begin, end - begin, f);
+      });
+      return y;
+    }
+    const Index runs =
+        std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, plan.inner));
+    parallel_ranges(plan.outer, runs, [&](Index begin, Index end) {
+      for (Index run = begin; run < end; ++run) {
+        const auto [offset_a, offset_b] = plan.offsets(run);
+        detail::zip_run(from_a + offset_a, plan.step_a, from_b + offset_b, plan.step_b,
+                        to + run * plan.inner, plan.inner, f);
+      }
+    });
+    return y;
+  });
+}
+
+}  // namespace attune

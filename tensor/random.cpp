@@ -1,0 +1,122 @@
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
+
+namespace attune {
+namespace {
+
+/// Ten rounds of Philox4x32; the constants are those of the paper.
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> x, std::uint64_t seed) {
+  std::uint32_t key0 = static_cast<std::uint32_t>(seed),
+                key1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * x[0];
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * x[2];
+    x = {static_cast<std::uint32_t>(p1 >> 32) ^ x[1] ^ key0, static_cast<std::uint32_t>(p1),
+         static_cast<std::uint32_t>(p0 >> 32) ^ x[3] ^ key1, static_cast<std::uint32_t>(p0)};
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return x;
+}
+
+/// FNV-1a, 64 bits.
+std::uint64_t hash(std::string_view text) {
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+
+/// log(x) for x in (0, 1], from IEEE-exact operations only (libm differs between machines):
+/// x = m 2^e with m in [1/sqrt 2, sqrt 2),  log m = 2 atanh(z),  z = (m - 1) / (m + 1), |z| <
+/// 0.172.
+double log_of(double x) {
+  int e;
+  double m = std::frexp(x, &e);
+  if (m < std::numbers::sqrt2 / 2) m *= 2, --e;
+  const double z = (m - 1) / (m + 1), z2 = z * z;
+  double series = 0;
+  for (int k = 23; k >= 1; k -= 2) series = series * z2 + 1.0 / k;
+  return e * std::numbers::ln2 + 2 * z * series;
+}
+
+/// cos(2 pi u) for u in [0, 1), likewise: quarter turns are taken off, then Taylor's series.
+double cos_of_turn(double u) {
+  const int quarter = static_cast<int>(u * 4 + 0.5);                         // the nearest
+  const double a = (u - quarter * 0.25) * 2 * std::numbers::pi, a2 = a * a;  // |a| <= pi / 4
+  double cosine = 0, sine = 0;
+  for (int k = 18; k >= 2; k -= 2) {
+    cosine = (1 + cosine) * -a2 / (k * (k - 1));
+    sine = (1 + sine) * -a2 / (k * (k + 1));
+  }
+  cosine += 1;
+  sine = a * (1 + sine);
+  switch (quarter & 3) {
+    case 0:
+      return cosine;
+    case 1:
+      return -sine;
+    case 2:
+      return -cosine;
+    default:
+      return sine;
+  }
+}
+
+}  // namespace
+
+Random::Random(std::uint64_t seed, std::string_view name) : Random(seed, hash(name)) {}
+
+std::uint32_t Random::bits() {
+  const std::uint64_t lane = position_ % 4;
+  if (lane == 0 || !block_valid_) {
+    const std::uint64_t n = position_ / 4;
+    block_ =
+        philox({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(n >> 32),
+                static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
+               seed_);
+    block_valid_ = true;
+  }
+  ++position_;
+  return block_[lane];
+}
+
+double Random::uniform() {
+  const std::uint64_t high = bits();
+  return static_cast<double>((high << 32 | bits()) >> 11) * 0x1p-53;
+}
+
+Index Random::below(Index n) {
+  if (n < 1) fail("Random::below", fmt::format("{} is not a positive bound", n));
+  const auto bound = static_cast<std::uint64_t>(n);
+  const std::uint64_t unbiased = ~std::uint64_t{0} - ~std::uint64_t{0} % bound;  // a multiple of n
+  for (;;) {
+    const std::uint64_t high = bits(), x = high << 32 | bits();
+    if (x < unbiased) return static_cast<Index>(x % bound);
+  }
+}
+
+double Random::normal() {
+  const double radius = std::sqrt(-2 * log_of(1 - uniform()));
+  return radius * cos_of_turn(uniform());
+}
+
+Random Random::from(const State& state) {
+  Random result(state[0], state[1]);
+  result.position_ = state[2];
+  return result;
+}
+
+Tensor randn(const Shape& shape, std::uint64_t seed, DType dtype) {
+  Random random(seed);
+  Tensor x = Tensor::uninitialized(shape, DType::f64);
+  double* values = x.mutable_data<double>();
+  for (Index i = 0; i < x.size(); ++i) values[i] = random.normal();
+  return x.to(dtype);
+}
+
+}  // namespace attune

@@ -1,0 +1,45 @@
+// A counter-based random generator: the same numbers on every machine.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+/// SC 2011): block n of a stream is a keyed bijection of n, so a state is three integers, and
+/// streams with different keys are independent. Nothing depends on the C++ library's distributions
+/// or on libm, so a seed gives the same numbers everywhere.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
+  /// The stream that belongs to a name: initial values of a parameter depend on (seed, path) only.
+  Random(std::uint64_t seed, std::string_view name);
+
+  std::uint32_t bits();
+  /// Uniform in [0, 1), a multiple of 2^-53.
+  double uniform();
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  /// Uniform in [0, n). Throws when n < 1.
+  Index below(Index n);
+  /// Standard normal (Box and Muller, 1958).
+  double normal();
+
+  /// All that is needed to go on from here: seed, stream and position.
+  using State = std::array<std::uint64_t, 3>;
+  State state() const { return {seed_, stream_, position_}; }
+  static Random from(const State& state);
+
+ private:
+  std::uint64_t seed_, stream_;
+  std::uint64_t position_ = 0;  // in 32-bit words
+  std::array<std::uint32_t, 4> block_{};
+  bool block_valid_ = false;
+};
+
+/// Elements from the standard normal distribution; for tests and experiments.
+Tensor randn(const Shape& shape, std::uint64_t seed = 1, DType dtype = DType::f64);
+
+}  // namespace attune

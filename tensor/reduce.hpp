@@ -1,0 +1,29 @@
+// Sums, means, extremes over axes.
+#pragma once
+
+#include <vector>
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// Whether a reduced axis stays with extent 1.
+enum class KeepAxes : bool { no, yes };
+
+/// Sum over the axes given (negative ones count from the end); over all of them when none is given.
+Tensor sum(const Tensor& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
+Tensor mean(const Tensor& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
+
+/// The sum over whatever was broadcast when `shape` became x's shape: the gradient of broadcasting.
+Tensor sum_to(const Tensor& x, const Shape& shape);
+
+/// Number of elements that are reduced into one.
+Index reduced_size(const Shape& shape, const std::vector<int>& axes);
+
+/// (..., n) -> (...) i32: where the largest element of the last axis is, the first one of equals.
+Tensor argmax(const Tensor& x);
+
+/// Σ x² over all elements, accumulated in double in a fixed order.
+double sum_of_squares(const Tensor& x);
+
+}  // namespace attune

@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/shape.hpp>
+
+namespace attune {
+
+Shape::Shape(std::span<const Index> extents) : rank_(static_cast<int>(extents.size())) {
+  if (rank_ > max_rank) {
+    fail("shape", fmt::format("{} has more than {} axes", to_string(extents), max_rank));
+  }
+  for (Index extent : extents) {
+    if (extent < 0) fail("shape", to_string(extents) + " has a negative extent");
+  }
+  std::ranges::copy(extents, extents_.begin());
+}
+
+Index Shape::size() const { return product(0, rank_); }
+
+int Shape::axis(int axis) const {
+  const int from_start = axis < 0 ? axis + rank_ : axis;
+  if (from_start < 0 || from_start >= rank_) {
+    fail("shape", fmt::format("there is no axis {} in {}", axis, to_string(*this)));
+  }
+  return from_start;
+}
+
+Shape Shape::with(int axis, Index extent) const {
+  Shape result = *this;
+  result.extents_[static_cast<std::size_t>(this->axis(axis))] = extent;
+  return result;
+}
+
+Shape Shape::without(int axis) const {
+  Shape result = *this;
+  auto at = result.extents_.begin() + this->axis(axis);
+  std::copy(at + 1, result.extents_.begin() + rank_, at);
+  result.extents_[static_cast<std::size_t>(--result.rank_)] = 0;
+  return result;
+}
+
+Shape Shape::inserted(int axis, Index extent) const {
+  if (axis < 0) axis += rank_ + 1;
+  if (axis < 0 || axis > rank_ || rank_ == max_rank) {
+    fail("shape", fmt::format("cannot insert an axis at {} into {}", axis, to_string(*this)));
+  }
+  Shape result = *this;
+  auto at = result.extents_.begin() + axis;
+  std::copy_backward(at, result.extents_.begin() + rank_, result.extents_.begin() + rank_ + 1);
+  *at = extent;
+  ++result.rank_;
+  return result;
+}
+
+Index Shape::product(int begin, int end) const {
+  Index n = 1;
+  for (int i = begin; i < end; ++i) n *= extents_[static_cast<std::size_t>(i)];
+  return n;
+}
+
+bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a, b); }
+
+std::string to_string(std::span<const Index> extents) {
+  std::string result = "(";
+  for (Index extent : extents) {
+    if (result.size() > 1) result += ", ";
+    result += std::to_string(extent);
+  }
+  return result + ")";
+}
+
+std::string to_string(const Shape& shape) {
+  return to_string(std::span(shape.begin(), shape.end()));
+}
+
+Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
+  const Shape& longer = a.rank() >= b.rank() ? a : b;
+  const Shape& shorter = a.rank() >= b.rank() ? b : a;
+  Shape result = longer;
+  for (int i = 1; i <= shorter.rank(); ++i) {
+    const Index x = longer[-i], y = shorter[-i];
+    if (x != y && x != 1 && y != 1) {
+      fail(operation, fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)));
+    }
+    result = result.with(-i, x == 1 ? y : x);
+  }
+  return result;
+}
+
+}  // namespace attune

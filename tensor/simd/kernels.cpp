@@ -1,0 +1,315 @@
+#include <attune/tensor/simd/kernels.hpp>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/tensor/simd/kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which compiles this file once for every instruction set.
+#include <hwy/highway.h>
+
+#include <attune/tensor/simd/math-inl.hpp>
+
+HWY_BEFORE_NAMESPACE();
+namespace attune::simd::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Calls f(d, i) for whole registers and then element by element: one arithmetic for both, so an
+/// element's value does not depend on where the row ends.
+template <class T, class F>
+HWY_INLINE void ForEach(std::size_t n, F f) {
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 1> one;
+  std::size_t i = 0;
+  for (; i + hn::Lanes(wide) <= n; i += hn::Lanes(wide)) f(wide, i);
+  for (; i < n; ++i) f(one, i);
+}
+
+/// s (1 - s), the derivative of σ where its value is s.
+template <class D, class V>
+HWY_INLINE V SigmoidSlope(D, V s) {
+  return hn::NegMulAdd(s, s, s);
+}
+/// 1 - t², the derivative of tanh where its value is t.
+template <class D, class V>
+HWY_INLINE V TanhSlope(D d, V t) {
+  return hn::NegMulAdd(t, t, hn::Set(d, 1));
+}
+
+template <class T>
+HWY_INLINE void Run(const LstmForwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto gate = [&](std::size_t k) HWY_ATTR {
+      return hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at));
+    };
+    const auto i = Sigmoid(d, gate(0)), f = Sigmoid(d, gate(1));
+    const auto g = Tanh(d, gate(2)), o = Sigmoid(d, gate(3));
+    const auto c = hn::MulAdd(f, hn::LoadU(d, row.c_prev + at), hn::Mul(i, g));
+    hn::StoreU(i, d, row.gates + at);
+    hn::StoreU(f, d, row.gates + n + at);
+    hn::StoreU(g, d, row.gates + 2 * n + at);
+    hn::StoreU(o, d, row.gates + 3 * n + at);
+    hn::StoreU(c, d, row.c + at);
+    hn::StoreU(hn::Mul(o, Tanh(d, c)), d, row.h + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const LstmBackwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto i = hn::LoadU(d, row.gates + at), f = hn::LoadU(d, row.gates + n + at);
+    const auto g = hn::LoadU(d, row.gates + 2 * n + at), o = hn::LoadU(d, row.gates + 3 * n + at);
+    const auto dh = hn::LoadU(d, row.dh + at);
+    const auto tanh_c = Tanh(d, hn::LoadU(d, row.c + at));
+    const auto dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(d, tanh_c), hn::LoadU(d, row.dc + at));
+    const auto c_prev = hn::LoadU(d, row.c_prev + at);
+    hn::StoreU(hn::Mul(hn::Mul(dc, g), SigmoidSlope(d, i)), d, row.dgates + at);
+    hn::StoreU(hn::Mul(hn::Mul(dc, c_prev), SigmoidSlope(d, f)), d, row.dgates + n + at);
+    hn::StoreU(hn::Mul(hn::Mul(dc, i), TanhSlope(d, g)), d, row.dgates + 2 * n + at);
+    hn::StoreU(hn::Mul(hn::Mul(dh, tanh_c), SigmoidSlope(d, o)), d, row.dgates + 3 * n + at);
+    hn::StoreU(hn::Mul(dc, f), d, row.dc + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const GruForwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto gate = [&](std::size_t k) HWY_ATTR {
+      return hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at));
+    };
+    const auto r = Sigmoid(d, gate(0)), z = Sigmoid(d, gate(1));
+    const auto hidden = hn::Add(hn::LoadU(d, row.hw + 2 * n + at), hn::LoadU(d, row.b_hn + at));
+    const auto candidate = Tanh(d, hn::MulAdd(r, hidden, hn::LoadU(d, row.xw + 2 * n + at)));
+    const auto h_prev = hn::LoadU(d, row.h_prev + at);
+    hn::StoreU(r, d, row.gates + at);
+    hn::StoreU(z, d, row.gates + n + at);
+    hn::StoreU(candidate, d, row.gates + 2 * n + at);
+    hn::StoreU(hidden, d, row.gates + 3 * n + at);
+    hn::StoreU(hn::MulAdd(z, hn::Sub(h_prev, candidate), candidate), d, row.h + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const GruBackwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto r = hn::LoadU(d, row.gates + at), z = hn::LoadU(d, row.gates + n + at);
+    const auto candidate = hn::LoadU(d, row.gates + 2 * n + at);
+    const auto hidden = hn::LoadU(d, row.gates + 3 * n + at);
+    const auto dh = hn::LoadU(d, row.dh + at), h_prev = hn::LoadU(d, row.h_prev + at);
+    const auto dn = hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(d, candidate));
+    const auto dr = hn::Mul(hn::Mul(dn, hidden), SigmoidSlope(d, r));
+    const auto dz = hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(d, z));
+    hn::StoreU(dr, d, row.dxw + at);
+    hn::StoreU(dz, d, row.dxw + n + at);
+    hn::StoreU(dn, d, row.dxw + 2 * n + at);
+    hn::StoreU(dr, d, row.dhw + at);
+    hn::StoreU(dz, d, row.dhw + n + at);
+    hn::StoreU(hn::Mul(dn, r), d, row.dhw + 2 * n + at);
+    hn::StoreU(hn::Mul(dh, z), d, row.dh_prev + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const GruResetRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto gate = [&](std::size_t k) HWY_ATTR {
+      return Sigmoid(d,
+                     hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at)));
+    };
+    const auto r = gate(0);
+    hn::StoreU(r, d, row.gates + at);
+    hn::StoreU(gate(1), d, row.gates + n + at);
+    hn::StoreU(hn::Mul(r, hn::LoadU(d, row.h_prev + at)), d, row.rh + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const GruUpdateRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto candidate = Tanh(d, hn::Add(hn::LoadU(d, row.xw_n + at), hn::LoadU(d, row.hn + at)));
+    const auto h_prev = hn::LoadU(d, row.h_prev + at);
+    hn::StoreU(candidate, d, row.n + at);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, row.z + at), hn::Sub(h_prev, candidate), candidate), d,
+               row.h + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const GruUpdateBackwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto z = hn::LoadU(d, row.z + at), candidate = hn::LoadU(d, row.n + at);
+    const auto dh = hn::LoadU(d, row.dh + at), h_prev = hn::LoadU(d, row.h_prev + at);
+    hn::StoreU(hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(d, z)), d,
+               row.dz + at);
+    hn::StoreU(hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(d, candidate)), d, row.dn + at);
+    hn::StoreU(hn::Mul(dh, z), d, row.dh_prev + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const GruResetBackwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto r = hn::LoadU(d, row.r + at), drh = hn::LoadU(d, row.drh + at);
+    const auto h_prev = hn::LoadU(d, row.h_prev + at);
+    hn::StoreU(hn::Mul(hn::Mul(drh, h_prev), SigmoidSlope(d, r)), d, row.dr + at);
+    hn::StoreU(hn::MulAdd(drh, r, hn::LoadU(d, row.dh_prev + at)), d, row.dh_prev + at);
+  });
+}
+
+/// Σ_i f(i), in two interleaved sums: the additions of one do not wait for each other.
+template <class T, class F>
+HWY_INLINE T Sum(std::size_t n, F f) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  auto even = hn::Zero(d), odd = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    even = f(d, i, even);
+    odd = f(d, i + lanes, odd);
+  }
+  if (i + lanes <= n) even = f(d, i, even), i += lanes;
+  T total = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+  for (; i < n; ++i) total = hn::GetLane(f(one, i, hn::Set(one, total)));
+  return total;
+}
+
+template <class T>
+HWY_INLINE T AdditiveScore(const T* q, const T* k, const T* v, std::size_t n) {
+  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+    const auto t = Tanh(d, hn::Add(hn::LoadU(d, q + at), hn::LoadU(d, k + at)));
+    return hn::MulAdd(t, hn::LoadU(d, v + at), sum);
+  });
+}
+
+template <class T>
+HWY_INLINE T Dot(const T* x, const T* y, std::size_t n) {
+  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+    return hn::MulAdd(hn::LoadU(d, x + at), hn::LoadU(d, y + at), sum);
+  });
+}
+
+template <class T>
+HWY_INLINE void AddScaled(T a, const T* x, T* y, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + at), hn::LoadU(d, y + at)), d, y + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const AdditiveScoreBackwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto t = Tanh(d, hn::Add(hn::LoadU(d, row.q + at), hn::LoadU(d, row.k + at)));
+    const auto de = hn::Set(d, row.de);
+    const auto g = hn::Mul(hn::Mul(de, hn::LoadU(d, row.v + at)), TanhSlope(d, t));
+    hn::StoreU(hn::Add(hn::LoadU(d, row.dq + at), g), d, row.dq + at);
+    hn::StoreU(hn::Add(hn::LoadU(d, row.dk + at), g), d, row.dk + at);
+    hn::StoreU(hn::MulAdd(de, t, hn::LoadU(d, row.dv + at)), d, row.dv + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto g = hn::Mul(hn::LoadU(d, row.gradient + at), hn::Set(d, row.scale));
+    const auto m = hn::MulAdd(hn::Set(d, row.beta1), hn::LoadU(d, row.m + at),
+                              hn::Mul(hn::Set(d, 1 - row.beta1), g));
+    const auto v = hn::MulAdd(hn::Set(d, row.beta2), hn::LoadU(d, row.v + at),
+                              hn::Mul(hn::Set(d, 1 - row.beta2), hn::Mul(g, g)));
+    const auto below = hn::MulAdd(hn::Sqrt(v), hn::Set(d, row.root), hn::Set(d, row.epsilon));
+    const auto step = hn::Div(hn::Mul(hn::Set(d, row.rate), m), below);
+    hn::StoreU(m, d, row.m + at);
+    hn::StoreU(v, d, row.v + at);
+    hn::StoreU(hn::Sub(hn::LoadU(d, row.w + at), step), d, row.w + at);
+  });
+}
+
+// Dispatch needs one plain function per kernel and element type.
+#define ATTUNE_ROW_KERNEL(Row)                                         \
+  void Row##F32(const Row<float>& row, std::size_t n) { Run(row, n); } \
+  void Row##F64(const Row<double>& row, std::size_t n) { Run(row, n); }
+ATTUNE_ROW_KERNEL(LstmForwardRow)
+ATTUNE_ROW_KERNEL(LstmBackwardRow)
+ATTUNE_ROW_KERNEL(GruForwardRow)
+ATTUNE_ROW_KERNEL(GruBackwardRow)
+ATTUNE_ROW_KERNEL(GruResetRow)
+ATTUNE_ROW_KERNEL(GruUpdateRow)
+ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
+ATTUNE_ROW_KERNEL(GruResetBackwardRow)
+ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
+ATTUNE_ROW_KERNEL(AdamRow)
+#undef ATTUNE_ROW_KERNEL
+
+float AdditiveScoreF32(const float* q, const float* k, const float* v, std::size_t n) {
+  return AdditiveScore(q, k, v, n);
+}
+double AdditiveScoreF64(const double* q, const double* k, const double* v, std::size_t n) {
+  return AdditiveScore(q, k, v, n);
+}
+float DotF32(const float* x, const float* y, std::size_t n) { return Dot(x, y, n); }
+double DotF64(const double* x, const double* y, std::size_t n) { return Dot(x, y, n); }
+void AddScaledF32(float a, const float* x, float* y, std::size_t n) { AddScaled(a, x, y, n); }
+void AddScaledF64(double a, const double* x, double* y, std::size_t n) { AddScaled(a, x, y, n); }
+
+}  // namespace attune::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune::simd {
+
+#define ATTUNE_ROW_KERNEL(Row)                      \
+  HWY_EXPORT(Row##F32);                             \
+  HWY_EXPORT(Row##F64);                             \
+  template <>                                       \
+  void run(const Row<float>& row, std::size_t n) {  \
+    HWY_DYNAMIC_DISPATCH(Row##F32)(row, n);         \
+  }                                                 \
+  template <>                                       \
+  void run(const Row<double>& row, std::size_t n) { \
+    HWY_DYNAMIC_DISPATCH(Row##F64)(row, n);         \
+  }
+ATTUNE_ROW_KERNEL(LstmForwardRow)
+ATTUNE_ROW_KERNEL(LstmBackwardRow)
+ATTUNE_ROW_KERNEL(GruForwardRow)
+ATTUNE_ROW_KERNEL(GruBackwardRow)
+ATTUNE_ROW_KERNEL(GruResetRow)
+ATTUNE_ROW_KERNEL(GruUpdateRow)
+ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
+ATTUNE_ROW_KERNEL(GruResetBackwardRow)
+ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
+ATTUNE_ROW_KERNEL(AdamRow)
+#undef ATTUNE_ROW_KERNEL
+
+HWY_EXPORT(AdditiveScoreF32);
+HWY_EXPORT(AdditiveScoreF64);
+HWY_EXPORT(DotF32);
+HWY_EXPORT(DotF64);
+HWY_EXPORT(AddScaledF32);
+HWY_EXPORT(AddScaledF64);
+
+template <>
+float additive_score(const float* q, const float* k, const float* v, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(AdditiveScoreF32)(q, k, v, n);
+}
+template <>
+double additive_score(const double* q, const double* k, const double* v, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(AdditiveScoreF64)(q, k, v, n);
+}
+template <>
+float dot(const float* x, const float* y, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(DotF32)(x, y, n);
+}
+template <>
+double dot(const double* x, const double* y, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(DotF64)(x, y, n);
+}
+template <>
+void add_scaled(float a, const float* x, float* y, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(AddScaledF32)(a, x, y, n);
+}
+template <>
+void add_scaled(double a, const double* x, double* y, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(AddScaledF64)(a, x, y, n);
+}
+
+}  // namespace attune::simd
+#endif  // HWY_ONCE

@@ -1,0 +1,132 @@
+// The fused inner loops of the recurrent cells, of attention and of Adam, vectorised, with the
+// instruction set chosen at run time. Each handles one row of n elements; which rows, in which
+// order and in which thread is the caller's business. All pointers are to n elements unless said
+// otherwise, need no alignment, and outputs may not overlap inputs.
+#pragma once
+
+#include <cstddef>
+
+namespace attune::simd {
+
+/// One row of an LSTM cell. Blocks of n elements in the order i f g o:
+///     [i f g o] = [σ σ tanh σ](xw + hw),   c = f ⊙ c_prev + i ⊙ g,   h = o ⊙ tanh(c)
+template <class T>
+struct LstmForwardRow {
+  const T *xw, *hw;  // 4n
+  const T* c_prev;
+  T* gates;  // 4n, activated
+  T *c, *h;
+};
+
+/// Its backward pass: dh and dc are ∂L/∂h and ∂L/∂c; dc becomes ∂L/∂c_prev.
+template <class T>
+struct LstmBackwardRow {
+  const T* gates;  // 4n
+  const T *c_prev, *c, *dh;
+  T* dc;
+  T* dgates;  // 4n, before the activations
+};
+
+/// One row of a GRU cell with the reset gate after the product (cuDNN, PyTorch). Order r z n:
+///     r, z = σ(xw + hw),   n = tanh(xw_n + r ⊙ (hw_n + b_hn)),   h = (1 - z) ⊙ n + z ⊙ h_prev
+template <class T>
+struct GruForwardRow {
+  const T *xw, *hw;  // 3n
+  const T* b_hn;
+  const T* h_prev;
+  T* gates;  // 4n: r, z, n, and hw_n + b_hn
+  T* h;
+};
+
+template <class T>
+struct GruBackwardRow {
+  const T* gates;  // 4n
+  const T *h_prev, *dh;
+  T* dxw;      // 3n
+  T* dhw;      // 3n
+  T* dh_prev;  // the part that does not go through hw
+};
+
+/// The two halves of a GRU cell with the reset gate before the product (Cho et al., 2014):
+///     r, z = σ(xw + hw),  rh = r ⊙ h_prev   and then, with hn = rh W_n,
+///     n = tanh(xw_n + hn),   h = (1 - z) ⊙ n + z ⊙ h_prev
+template <class T>
+struct GruResetRow {
+  const T* xw;  // 2n
+  const T* hw;  // 2n
+  const T* h_prev;
+  T* gates;  // 2n: r, z
+  T* rh;
+};
+template <class T>
+struct GruUpdateRow {
+  const T *xw_n, *hn, *z, *h_prev;
+  T *n, *h;
+};
+
+/// Their backward passes, in the opposite order. `dn` is ∂L/∂(xw_n + hn).
+template <class T>
+struct GruUpdateBackwardRow {
+  const T *z, *n, *h_prev, *dh;
+  T *dz, *dn;  // before the activations
+  T* dh_prev;  // dh ⊙ z
+};
+template <class T>
+struct GruResetBackwardRow {
+  const T *r, *h_prev, *drh;
+  T* dr;       // before the activation
+  T* dh_prev;  // += drh ⊙ r
+};
+
+template <class T>
+void run(const LstmForwardRow<T>& row, std::size_t n);
+template <class T>
+void run(const LstmBackwardRow<T>& row, std::size_t n);
+template <class T>
+void run(const GruForwardRow<T>& row, std::size_t n);
+template <class T>
+void run(const GruBackwardRow<T>& row, std::size_t n);
+template <class T>
+void run(const GruResetRow<T>& row, std::size_t n);
+template <class T>
+void run(const GruUpdateRow<T>& row, std::size_t n);
+template <class T>
+void run(const GruUpdateBackwardRow<T>& row, std::size_t n);
+template <class T>
+void run(const GruResetBackwardRow<T>& row, std::size_t n);
+
+/// v · tanh(q + k)
+template <class T>
+T additive_score(const T* q, const T* k, const T* v, std::size_t n);
+
+/// With t = tanh(q + k):  g = de v ⊙ (1 - t²),  dq += g,  dk += g,  dv += de t
+template <class T>
+struct AdditiveScoreBackwardRow {
+  const T *q, *k, *v;
+  T de;
+  T *dq, *dk, *dv;
+};
+template <class T>
+void run(const AdditiveScoreBackwardRow<T>& row, std::size_t n);
+
+/// x · y
+template <class T>
+T dot(const T* x, const T* y, std::size_t n);
+/// y += a x
+template <class T>
+void add_scaled(T a, const T* x, T* y, std::size_t n);
+
+/// Adam (Kingma and Ba, 2015, algorithm 1) with the gradient scaled first:
+///     g = scale · gradient,  m = β₁ m + (1 - β₁) g,  v = β₂ v + (1 - β₂) g²,
+///     w -= rate · m / (√v · root + ε)
+/// where `rate` and `root` hold the bias corrections.
+template <class T>
+struct AdamRow {
+  T *w, *m, *v;
+  const T* gradient;
+  T scale, beta1, beta2, rate, root, epsilon;
+};
+template <class T>
+void run(const AdamRow<T>& row, std::size_t n);
+
+}  // namespace attune::simd

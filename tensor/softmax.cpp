@@ -1,0 +1,279 @@
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/simd/math.hpp>
+#include <attune/tensor/softmax.hpp>
+
+namespace attune {
+namespace {
+
+/// A tensor seen along one axis: (outer, n, inner).
+struct AxisView {
+  Index outer, n, inner;
+  AxisView(const Shape& shape, int axis)
+      : outer(shape.product(0, shape.axis(axis))),
+        n(shape[axis]),
+        inner(shape.product(shape.axis(axis) + 1, shape.rank())) {}
+};
+
+/// Calls body(first, count): columns [first, first + count) of one outer slab, as an offset to the
+/// slab's first element of these columns. Rows of a column lie `view.inner` apart.
+template <class Body>
+void for_columns(const AxisView& view, Body body) {
+  if (view.n == 0) return;
+  constexpr Index widest = 64;
+  const Index blocks = (view.inner + widest - 1) / widest;
+  const Index width = std::min(widest, view.inner);
+  const Index units =
+      std::max<Index>(1, detail::elementwise_tile / (view.n * std::max<Index>(1, width)));
+  parallel_ranges(view.outer * blocks, units, [&](Index begin, Index end) {
+    for (Index unit = begin; unit < end; ++unit) {
+      const Index column = unit % blocks * widest;
+      body(unit / blocks * view.n * view.inner + column, std::min(widest, view.inner - column));
+    }
+  });
+}
+
+constexpr Index widest_column_block = 64;
+
+/// Softmax of up to 64 neighbouring columns at once. The mask, when there is one, repeats over the
+/// outer axes: its element for x[i] is mask[i % mask_size].
+template <class T>
+void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index first, Index width,
+                     const AxisView& view) {
+  std::array<T, widest_column_block> largest, total;
+  largest.fill(-std::numeric_limits<T>::infinity());
+  total.fill(0);
+  const auto used = [&](Index at) { return !mask || mask[at % mask_size] != 0; };
+  for (Index i = 0; i < view.n; ++i) {
+    for (Index j = 0; j < width; ++j) {
+      const Index at = first + i * view.inner + j;
+      auto& m = largest[static_cast<std::size_t>(j)];
+      if (used(at) && !(x[at] <= m)) m = x[at];
+    }
+  }
+  for (Index i = 0; i < view.n; ++i) {
+    const Index row = first + i * view.inner;
+    for (Index j = 0; j < width; ++j) {
+      y[row + j] = used(row + j) ? x[row + j] - largest[static_cast<std::size_t>(j)] : T(0);
+    }
+    simd::exp(y + row, y + row, static_cast<std::size_t>(width));
+    for (Index j = 0; j < width; ++j) {
+      if (!used(row + j)) y[row + j] = 0;
+      total[static_cast<std::size_t>(j)] += y[row + j];
+    }
+  }
+  for (Index i = 0; i < view.n; ++i) {
+    for (Index j = 0; j < width; ++j) {
+      const T t = total[static_cast<std::size_t>(j)];
+      if (t != 0) y[first + i * view.inner + j] /= t;
+    }
+  }
+}
+
+/// Softmax of a contiguous row without mask.
+template <class T>
+void softmax_row(const T* x, T* y, Index n) {
+  const T largest = *std::max_element(x, x + n);
+  for (Index i = 0; i < n; ++i) y[i] = x[i] - largest;
+  simd::exp(y, y, static_cast<std::size_t>(n));
+  double total = 0;
+  for (Index i = 0; i < n; ++i) total += y[i];
+  const T scale = static_cast<T>(1 / total);
+  for (Index i = 0; i < n; ++i) y[i] *= scale;
+}
+
+void check_mask(const Tensor& x, const Tensor& mask) {
+  require_same_dtype("softmax", x, mask);
+  const bool suffix =
+      mask.rank() <= x.rank() &&
+      std::equal(mask.shape().begin(), mask.shape().end(), x.shape().end() - mask.rank());
+  if (!suffix) {
+    fail("softmax",
+         fmt::format("mask {} does not fit x {}", to_string(mask.shape()), to_string(x.shape())));
+  }
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
+  if (mask.defined()) check_mask(x, mask);
+  return visit_floating("softmax", x, [&](auto zero) {
+    using T = decltype(zero);
+    const AxisView view(x.shape(), axis);
+    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
+    const T* from = x.data<T>();
+    const T* mask_data = mask.defined() ? mask.data<T>() : nullptr;
+    T* to = y.mutable_data<T>();
+    for_columns(view, [&](Index first, Index width) {
+      if (view.inner == 1 && !mask_data) return softmax_row(from + first, to + first, view.n);
+      softmax_columns(from, mask_data, mask.size(), to, first, width, view);
+    });
+    return y;
+  });
+}
+
+Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
+  return visit_floating("softmax", y, [&](auto zero) {
+    using T = decltype(zero);
+    const AxisView view(y.shape(), axis);
+    Tensor dx = Tensor::uninitialized(y.shape(), y.dtype());
+    const T *value = y.data<T>(), *from = dy.data<T>();
+    T* to = dx.mutable_data<T>();
+    for_columns(view, [&](Index first, Index width) {
+      std::array<T, widest_column_block> dot{};
+      for (Index i = 0; i < view.n; ++i) {
+        const Index row = first + i * view.inner;
+        for (Index j = 0; j < width; ++j)
+          dot[static_cast<std::size_t>(j)] += value[row + j] * from[row + j];
+      }
+      for (Index i = 0; i < view.n; ++i) {
+        const Index row = first + i * view.inner;
+        for (Index j = 0; j < width; ++j) {
+          to[row + j] = value[row + j] * (from[row + j] - dot[static_cast<std::size_t>(j)]);
+        }
+      }
+    });
+    return dx;
+  });
+}
+
+namespace {
+
+/// log Σ_i e^{x[i · step]}
+template <class T>
+T log_sum_exp(const T* x, Index n, Index step) {
+  constexpr Index block = 512;
+  std::array<T, block> e;
+  T largest = -std::numeric_limits<T>::infinity();
+  for (Index i = 0; i < n; ++i) largest = std::max(largest, x[i * step]);
+  if (std::isinf(largest)) return largest;
+  double total = 0;
+  for (Index begin = 0; begin < n; begin += block) {
+    const Index count = std::min(block, n - begin);
+    for (Index i = 0; i < count; ++i)
+      e[static_cast<std::size_t>(i)] = x[(begin + i) * step] - largest;
+    simd::exp(e.data(), e.data(), static_cast<std::size_t>(count));
+    T part = 0;
+    for (Index i = 0; i < count; ++i) part += e[static_cast<std::size_t>(i)];
+    total += part;
+  }
+  return largest + static_cast<T>(std::log(total));
+}
+
+}  // namespace
+
+Tensor log_softmax(const Tensor& x, int axis) {
+  return visit_floating("log_softmax", x, [&](auto zero) {
+    using T = decltype(zero);
+    const AxisView view(x.shape(), axis);
+    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    for_columns(view, [&](Index first, Index width) {
+      for (Index j = first; j < first + width; ++j) {
+        const T norm = log_sum_exp(from + j, view.n, view.inner);
+        for (Index i = 0; i < view.n; ++i) to[j + i * view.inner] = from[j + i * view.inner] - norm;
+      }
+    });
+    return y;
+  });
+}
+
+Tensor log_softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
+  const Tensor p = exp(y);
+  return visit_floating("log_softmax", y, [&](auto zero) {
+    using T = decltype(zero);
+    const AxisView view(y.shape(), axis);
+    Tensor dx = Tensor::uninitialized(y.shape(), y.dtype());
+    const T *weight = p.data<T>(), *from = dy.data<T>();
+    T* to = dx.mutable_data<T>();
+    for_columns(view, [&](Index first, Index width) {
+      for (Index j = first; j < first + width; ++j) {
+        double total = 0;
+        for (Index i = 0; i < view.n; ++i) total += from[j + i * view.inner];
+        for (Index i = 0; i < view.n; ++i) {
+          const Index at = j + i * view.inner;
+          to[at] = from[at] - weight[at] * static_cast<T>(total);
+        }
+      }
+    });
+    return dx;
+  });
+}
+
+namespace {
+
+constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
+
+void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask) {
+  ShapeCheck check("cross_entropy");
+  check("logits", logits.shape(), "N V")("targets", targets.shape(), "N");
+  if (mask.defined()) {
+    check("mask", mask.shape(), "N");
+    require_same_dtype("cross_entropy", logits, mask);
+  }
+  const auto* target = targets.data<std::int32_t>();
+  for (Index n = 0; n < check['N']; ++n) {
+    if (target[n] >= 0 && target[n] < check['V']) continue;
+    fail("cross_entropy",
+         fmt::format("target {} at {} is not in 0 to {}", target[n], n, check['V'] - 1));
+  }
+}
+
+}  // namespace
+
+CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
+                                   const Tensor& mask) {
+  check_cross_entropy(logits, targets, mask);
+  return visit_floating("cross_entropy", logits, [&](auto zero) {
+    using T = decltype(zero);
+    const Index n = logits.dim(0), v = logits.dim(1);
+    CrossEntropy result{Tensor::uninitialized({n}, logits.dtype()),
+                        Tensor::uninitialized({n}, logits.dtype())};
+    const T *x = logits.data<T>(), *weight = mask.defined() ? mask.data<T>() : nullptr;
+    const auto* target = targets.data<std::int32_t>();
+    T *loss = result.loss.mutable_data<T>(), *norm = result.log_sum_exp.mutable_data<T>();
+    parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
+      for (Index row = begin; row < end; ++row) {
+        const bool used = !weight || weight[row] != 0;
+        norm[row] = used ? log_sum_exp(x + row * v, v, 1) : T(0);
+        loss[row] = used ? norm[row] - x[row * v + target[row]] : T(0);
+      }
+    });
+    return result;
+  });
+}
+
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+                              const Tensor& log_sum_exp, double scale) {
+  return visit_floating("cross_entropy", logits, [&](auto zero) {
+    using T = decltype(zero);
+    const Index n = logits.dim(0), v = logits.dim(1);
+    Tensor result = Tensor::uninitialized(logits.shape(), logits.dtype());
+    const T *x = logits.data<T>(), *weight = mask.defined() ? mask.data<T>() : nullptr;
+    const T* norm = log_sum_exp.data<T>();
+    const auto* target = targets.data<std::int32_t>();
+    T* dx = result.mutable_data<T>();
+    parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
+      for (Index row = begin; row < end; ++row) {
+        T* to = dx + row * v;
+        if (weight && weight[row] == 0) {
+          std::fill_n(to, v, T(0));
+          continue;
+        }
+        for (Index i = 0; i < v; ++i) to[i] = x[row * v + i] - norm[row];
+        simd::exp(to, to, static_cast<std::size_t>(v));
+        to[target[row]] -= 1;
+        for (Index i = 0; i < v; ++i) to[i] *= static_cast<T>(scale);
+      }
+    });
+    return result;
+  });
+}
+
+}  // namespace attune

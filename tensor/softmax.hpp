@@ -1,0 +1,36 @@
+// Softmax and cross-entropy, forward and backward.
+#pragma once
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// y_i = e^{x_i} / Σ_j e^{x_j} along an axis. With a mask (of x's shape, or of its last axes), only
+/// positions with mask 1 take part and all others get exactly 0; where no position has mask 1, all
+/// weights are 0. What x holds at masked positions does not matter, NaN included.
+Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {});
+
+/// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.
+Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
+
+/// y_i = x_i - log Σ_j e^{x_j} along an axis.
+Tensor log_softmax(const Tensor& x, int axis);
+
+/// dx = dy - e^y Σ_j dy_j
+Tensor log_softmax_backward(const Tensor& y, const Tensor& dy, int axis);
+
+/// Cross-entropy of every row: loss_n = log Σ_v e^{x_nv} - x_{n,target_n}, and the first term.
+struct CrossEntropy {
+  Tensor loss;         // (N)
+  Tensor log_sum_exp;  // (N)
+};
+
+/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0, whatever their target.
+CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
+                                   const Tensor& mask = {});
+
+/// dlogits = scale · mask ⊙ (softmax(logits) - onehot(targets))
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+                              const Tensor& log_sum_exp, double scale);
+
+}  // namespace attune

@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+namespace detail {
+
+void fail_modified(const Shape& shape) {
+  fail(fmt::format("backward of {}", pullback_context.operation),
+       fmt::format("a tensor {} that it needs was modified in place after the forward pass",
+                   to_string(shape)));
+}
+
+void fail_dtype(DType actual, DType wanted, const Shape& shape) {
+  fail("tensor",
+       fmt::format("{} {} was accessed as {}", name_of(actual), to_string(shape), name_of(wanted)));
+}
+
+}  // namespace detail
+
+namespace {
+
+/// Calls f with a zero of the element type, i32 included.
+template <class F>
+decltype(auto) visit(DType dtype, F f) {
+  switch (dtype) {
+    case DType::f32:
+      return f(0.0f);
+    case DType::f64:
+      return f(0.0);
+    case DType::i32:
+      break;
+  }
+  return f(std::int32_t{0});
+}
+
+void require_defined(const char* operation, const Tensor& x) {
+  if (!x.defined()) fail(operation, "the tensor is not defined");
+}
+
+}  // namespace
+
+Tensor Tensor::uninitialized(const Shape& shape, DType dtype) {
+  Tensor result;
+  result.size_ = 1;
+  for (Index extent : shape) {
+    if (__builtin_mul_overflow(result.size_, extent, &result.size_)) {
+      fail("tensor", fmt::format("the size of {} overflows", to_string(shape)));
+    }
+  }
+  std::size_t bytes;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(result.size_), size_of(dtype), &bytes)) {
+    fail("tensor", fmt::format("the size of {} overflows", to_string(shape)));
+  }
+  result.buffer_ = detail::BufferPointer(bytes);
+  result.shape_ = shape;
+  result.dtype_ = dtype;
+  return result;
+}
+
+template <class T>
+Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
+  Tensor result = uninitialized(shape, dtype_of<T>);
+  if (static_cast<Index>(values.size()) != result.size_) {
+    fail("tensor", fmt::format("{} values were given for {}", values.size(), to_string(shape)));
+  }
+  std::ranges::copy(values, result.mutable_data<T>());
+  return result;
+}
+template Tensor Tensor::of(const Shape&, std::span<const float>);
+template Tensor Tensor::of(const Shape&, std::span<const double>);
+template Tensor Tensor::of(const Shape&, std::span<const std::int32_t>);
+
+double Tensor::item() const {
+  if (size_ != 1) fail("item", fmt::format("one element was expected: {}", to_string(shape_)));
+  return visit(dtype_, [&](auto zero) { return static_cast<double>(*data<decltype(zero)>()); });
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  require_defined("to_vector", *this);
+  return visit(dtype_, [&](auto zero) {
+    const auto* x = data<decltype(zero)>();
+    std::vector<T> result(static_cast<std::size_t>(size_));
+    std::transform(x, x + size_, result.begin(), [](auto v) { return static_cast<T>(v); });
+    return result;
+  });
+}
+template std::vector<float> Tensor::to_vector() const;
+template std::vector<double> Tensor::to_vector() const;
+template std::vector<std::int32_t> Tensor::to_vector() const;
+
+Tensor Tensor::operator[](Index t) const {
+  if (rank() == 0 || t < 0 || t >= dim(0)) {
+    fail("tensor", fmt::format("row {} of {} does not exist", t, to_string(shape_)));
+  }
+  Tensor row = *this;
+  row.shape_ = shape_.without(0);
+  row.size_ = row.shape_.size();
+  row.offset_ += static_cast<std::size_t>(t * row.size_) * size_of(dtype_);
+  return row;
+}
+
+Tensor Tensor::slice(Index begin, Index end) const {
+  if (rank() == 0 || begin < 0 || begin > end || end > dim(0)) {
+    fail("slice", fmt::format("rows {} to {} of {} do not exist", begin, end, to_string(shape_)));
+  }
+  Tensor rows = *this;
+  const Index row_size = shape_.product(1, rank());
+  rows.shape_ = shape_.with(0, end - begin);
+  rows.size_ = (end - begin) * row_size;
+  rows.offset_ += static_cast<std::size_t>(begin * row_size) * size_of(dtype_);
+  return rows;
+}
+
+Tensor Tensor::reshape(std::span<const Index> extents) const {
+  require_defined("reshape", *this);
+  std::vector<Index> wanted(extents.begin(), extents.end());
+  const auto open = std::ranges::find(wanted, -1);
+  Index known = 1;
+  for (Index extent : wanted) known *= extent == -1 ? 1 : extent;
+  if (open != wanted.end() && known > 0 && size_ % known == 0) *open = size_ / known;
+  const bool still_open = std::ranges::find(wanted, -1) != wanted.end();
+  if (still_open || Shape(wanted).size() != size_) {
+    fail("reshape", fmt::format("{} has {} elements, {} has not", to_string(shape_), size_,
+                                to_string(extents)));
+  }
+  Tensor result = *this;
+  result.shape_ = Shape(wanted);
+  return result;
+}
+
+Tensor Tensor::clone() const {
+  Tensor result = uninitialized(shape_, dtype_);
+  copy(*this, result);
+  return result;
+}
+
+Tensor Tensor::to(DType dtype) const {
+  require_defined("to", *this);
+  if (dtype == dtype_) return *this;
+  Tensor result = uninitialized(shape_, dtype);
+  visit(dtype_, [&](auto from_zero) {
+    visit(dtype, [&](auto to_zero) {
+      using To = decltype(to_zero);
+      const auto* x = data<decltype(from_zero)>();
+      std::transform(x, x + size_, result.mutable_data<To>(),
+                     [](auto v) { return static_cast<To>(v); });
+    });
+  });
+  return result;
+}
+
+Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
+
+Tensor full(const Shape& shape, double value, DType dtype) {
+  Tensor result = Tensor::uninitialized(shape, dtype);
+  fill(result, value);
+  return result;
+}
+
+void fill(Tensor& x, double value) {
+  require_defined("fill", x);
+  visit(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::fill_n(x.mutable_data<T>(), x.size(), static_cast<T>(value));
+  });
+}
+
+void copy(const Tensor& from, Tensor& to) {
+  require_defined("copy", from);
+  require_same_dtype("copy", from, to);
+  if (from.shape() != to.shape()) {
+    fail("copy", fmt::format("from {} to {}", to_string(from.shape()), to_string(to.shape())));
+  }
+  visit(from.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::copy_n(from.data<T>(), from.size(), to.mutable_data<T>());
+  });
+}
+
+namespace {
+
+std::string nested(const std::vector<double>& values, const Shape& shape, int axis,
+                   std::size_t& at) {
+  if (axis == shape.rank()) return fmt::format("{:g}", values[at++]);
+  std::string result = "{";
+  for (Index i = 0; i < shape[axis]; ++i) {
+    if (i > 0) result += ", ";
+    result += nested(values, shape, axis + 1, at);
+  }
+  return result + "}";
+}
+
+}  // namespace
+
+std::string to_string(const Tensor& x) {
+  constexpr Index longest = 200;
+  if (!x.defined()) return "undefined tensor";
+  const std::string head = fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape()));
+  if (x.size() > longest) return head;
+  std::size_t at = 0;
+  return head + " " + nested(x.to_vector<double>(), x.shape(), 0, at);
+}
+
+void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b) {
+  if (a.defined() && b.defined() && a.dtype() == b.dtype()) return;
+  const auto describe = [](const Tensor& x) {
+    return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape()))
+                       : "undefined";
+  };
+  fail(operation, fmt::format("dtypes differ: {} and {}", describe(a), describe(b)));
+}
+
+void fail_not_floating(const char* operation, const Tensor& x) {
+  if (!x.defined()) fail(operation, "the tensor is not defined");
+  fail(operation,
+       fmt::format("f32 or f64 was expected: {} {}", name_of(x.dtype()), to_string(x.shape())));
+}
+
+}  // namespace attune

@@ -1,0 +1,152 @@
+// The n-dimensional array: contiguous, row-major, reference counted.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <attune/tensor/buffer.hpp>
+#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
+
+namespace attune {
+
+namespace detail {
+
+/// What the thread's running pullback belongs to: set while backward runs it, so that reading a
+/// buffer which was overwritten since the forward pass is an error rather than a wrong gradient.
+struct PullbackContext {
+  const char* operation = nullptr;
+  std::uint64_t recorded_at = 0;
+};
+inline thread_local constinit PullbackContext pullback_context;
+
+[[noreturn]] void fail_modified(const Shape& shape);
+[[noreturn]] void fail_dtype(DType actual, DType wanted, const Shape& shape);
+
+}  // namespace detail
+
+/// A contiguous, row-major array of f32, f64 or i32. Copies share the elements; `clone` does not.
+/// `x[t]`, `slice` and `reshape` are views: no element moves.
+class Tensor {
+ public:
+  /// No tensor at all: `defined()` is false.
+  Tensor() = default;
+
+  /// Elements are not initialised.
+  static Tensor uninitialized(const Shape& shape, DType dtype = DType::f32);
+
+  /// From values in row-major order; throws when their number is not the shape's size.
+  template <class T>
+  static Tensor of(const Shape& shape, std::span<const T> values);
+  template <class T>
+  static Tensor of(const Shape& shape, std::initializer_list<T> values) {
+    return of(shape, std::span<const T>(values.begin(), values.size()));
+  }
+
+  bool defined() const { return static_cast<bool>(buffer_); }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  Index dim(int axis) const { return shape_[axis]; }
+  Index size() const { return size_; }
+  DType dtype() const { return dtype_; }
+
+  /// The elements, to read; T must be the dtype's type.
+  template <class T>
+  const T* data() const;
+
+  /// The elements, to write. Whatever was recorded for backward from this buffer's earlier
+  /// contents becomes invalid, and backward says so.
+  template <class T>
+  T* mutable_data();
+
+  /// The only element, as double; throws when there is not exactly one.
+  double item() const;
+
+  /// All elements, converted.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  /// Row t of the outermost axis: shape without that axis. A view.
+  Tensor operator[](Index t) const;
+
+  /// Rows begin to end (exclusive) of the outermost axis. A view.
+  Tensor slice(Index begin, Index end) const;
+
+  /// The same elements in another shape of the same size; one extent may be -1 (what is left over).
+  Tensor reshape(const Shape& shape) const {
+    return reshape(std::span(shape.begin(), shape.end()));
+  }
+  Tensor reshape(std::initializer_list<Index> extents) const {
+    return reshape(std::span(extents.begin(), extents.size()));
+  }
+  Tensor reshape(std::span<const Index> extents) const;
+
+  Tensor clone() const;
+  Tensor to(DType dtype) const;
+
+  /// Nobody else holds the elements, so they may be overwritten.
+  bool unique() const { return buffer_.unique(); }
+  /// Both are views of one buffer.
+  bool shares_buffer_with(const Tensor& other) const {
+    return buffer_ && buffer_.operator->() == other.buffer_.operator->();
+  }
+
+ private:
+  detail::BufferPointer buffer_;
+  std::size_t offset_ = 0;  // bytes from the buffer's first element
+  Index size_ = 0;
+  Shape shape_;
+  DType dtype_ = DType::f32;
+};
+
+Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+Tensor ones(const Shape& shape, DType dtype = DType::f32);
+Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+/// A scalar, shape ().
+Tensor scalar(double value, DType dtype = DType::f32);
+/// Overwrites all elements.
+void fill(Tensor& x, double value);
+/// Overwrites all elements of `to` with those of `from`: same shape and dtype.
+void copy(const Tensor& from, Tensor& to);
+
+/// Elements in nested braces, for messages: "f32 (2, 2) {{1, 2}, {3, 4}}"; long ones are shortened.
+std::string to_string(const Tensor& x);
+
+/// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)
+/// {...})`. Throws an Error that names the operation when the elements are i32.
+template <class F>
+decltype(auto) visit_floating(const char* operation, const Tensor& x, F f);
+
+/// Throws unless a and b have the same dtype.
+void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
+[[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
+
+// Implementation
+
+template <class T>
+const T* Tensor::data() const {
+  if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
+  const detail::PullbackContext& context = detail::pullback_context;
+  if (context.operation && buffer_->modified_at > context.recorded_at &&
+      buffer_->created_at <= context.recorded_at) {
+    detail::fail_modified(shape_);
+  }
+  return reinterpret_cast<const T*>(buffer_->elements() + offset_);
+}
+
+template <class T>
+T* Tensor::mutable_data() {
+  if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
+  buffer_->modified_at = detail::tick();
+  return reinterpret_cast<T*>(buffer_->elements() + offset_);
+}
+
+template <class F>
+decltype(auto) visit_floating(const char* operation, const Tensor& x, F f) {
+  if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
+  return x.dtype() == DType::f32 ? f(0.0f) : f(0.0);
+}
+
+}  // namespace attune

@@ -8,8 +8,8 @@ namespace attune {
 
 /// What a recurrence takes beside its input. Undefined members are: zero states, all words.
 struct LstmOptions {
-  Var h0, c0;                                // (B, H)
-  Tensor mask;                               // (T, B)
+  Var h0 = {}, c0 = {};                      // (B, H)
+  Tensor mask = {};                          // (T, B)
   Direction direction = Direction::forward;  // backward visits the last step first
 };
 
@@ -26,9 +26,9 @@ struct LstmResult {
 LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options = {});
 
 struct GruOptions {
-  Var h0;       // (B, H)
-  Var b_hn;     // (H), reset_after only
-  Tensor mask;  // (T, B)
+  Var h0 = {};       // (B, H)
+  Var b_hn = {};     // (H), reset_after only
+  Tensor mask = {};  // (T, B)
   Direction direction = Direction::forward;
   GruForm form = GruForm::reset_after;
 };

@@ -41,7 +41,8 @@ struct Constants<float> {
   static constexpr float kExpMax = 89;
   static constexpr float kExpMin = -104;
   static constexpr float kMinExponent = -126;
-  // From here on tanh is 1.
+  // From here on sigmoid and tanh are 1.
+  static constexpr float kSigmoidMax = 18;
   static constexpr float kTanhMax = 10;
   static constexpr float kTanhSmall = 0.625f;
 };
@@ -57,6 +58,7 @@ struct Constants<double> {
   static constexpr double kExpMax = 710;
   static constexpr double kExpMin = -746;
   static constexpr double kMinExponent = -1022;
+  static constexpr double kSigmoidMax = 38;
   static constexpr double kTanhMax = 20;
   static constexpr double kTanhSmall = 0.625;
 };
@@ -191,18 +193,16 @@ HWY_INLINE V Sigmoid(D d, V x) {
   using T = hn::TFromD<D>;
   using C = math_detail::Constants<T>;
   const V one = hn::Set(d, T{1});
-  const auto positive = hn::Gt(x, hn::Zero(d));
+  x = math_detail::CapBelow(d, C::kExpMin, math_detail::CapAbove(d, C::kSigmoidMax, x));
   V n;
-  const V t = math_detail::ReduceExp(
-      d, math_detail::CapBelow(d, C::kExpMin, hn::Or(x, hn::SignBit(d))), n);
-  // With p = 1 + t and e = e^-|x| = 2^n p, the result is
-  //   for x > 0:            1 / (1 + e) = 1 + (-e) / (1 + e)
-  //   for x <= 0, n >= -1:  2^n (p / (1 + e))
-  //   for x <= 0, n <= -2:  2^n (1 + (t - e) / (1 + e)).
-  // Where 1 is added the quotient is less than half as large, so that its rounding errors weigh less
-  // than they would in the plain formulas; and a subnormal result is rounded but once.
-  //
-  // The scale in e is not let below the least normal number: such an e has no influence.
+  const V t = math_detail::ReduceExp(d, x, n);
+
+  // With e = e^x = 2^n (1 + t), the result is e / (1 + e), computed as
+  //   n >= -1:  2^n ((1 + t) / (1 + e))
+  //   n <= -2:  2^n (1 + (t - e) / (1 + e)).
+  // In the latter the quotient is less than half as large as the sum, so that its rounding errors
+  // weigh less; and a subnormal result is rounded but once. The scale in e is not let below the
+  // least normal number: so small an e has no influence.
 #if ATTUNE_SIMD_HAVE_SCALEF
   const V scale = math_detail::Scale(d, one, n);
 #else
@@ -211,17 +211,15 @@ HWY_INLINE V Sigmoid(D d, V x) {
   const V scale = math_detail::PowerOfTwo(d, hn::Add(normal_n, round));
 #endif
   const V p = hn::Add(one, t);
-  const V e = hn::MulAdd(scale, t, scale);
-  const V denominator = hn::MulAdd(scale, t, hn::Add(scale, one));
-  const auto plain = hn::AndNot(positive, hn::Gt(n, hn::Set(d, T{-1.5})));
-  const V numerator =
-      hn::IfThenElse(plain, p, hn::Sub(hn::IfThenZeroElse(positive, t), e));
-  const V sum = hn::Add(hn::IfThenZeroElse(plain, one), hn::Div(numerator, denominator));
+  const auto large = hn::Gt(n, hn::Set(d, T{-1.5}));
+  const V numerator = hn::IfThenElse(large, p, hn::NegMulAdd(scale, p, t));
+  const V quotient = hn::Div(numerator, hn::MulAdd(scale, p, one));
+  const V sum = hn::Add(hn::IfThenZeroElse(large, one), quotient);
 #if ATTUNE_SIMD_HAVE_SCALEF
-  return math_detail::Scale(d, sum, hn::IfThenZeroElse(positive, n));
+  return math_detail::Scale(d, sum, n);
 #else
   const V rest = math_detail::PowerOfTwo(d, hn::Add(hn::Sub(n, normal_n), round));
-  return hn::IfThenElse(positive, sum, hn::Mul(hn::Mul(sum, scale), rest));
+  return hn::Mul(hn::Mul(sum, scale), rest);
 #endif
 }
 

@@ -1,0 +1,36 @@
+// Speed of the vector functions, per element, in the first-level cache and out of it.
+
+#include <attune/tensor/simd/math.hpp>
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <random>
+#include <vector>
+
+namespace attune::simd {
+namespace {
+
+template <typename T, void (*function)(const T*, T*, std::size_t)>
+void Run(benchmark::State& state) {
+  std::vector<T> x(static_cast<std::size_t>(state.range(0))), y(x.size());
+  std::mt19937 random(1);
+  std::normal_distribution<T> gate(0, 3);
+  for (T& v : x) v = gate(random);
+  for (auto _ : state) {
+    function(x.data(), y.data(), x.size());
+    benchmark::DoNotOptimize(y.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetLabel(target());
+}
+
+BENCHMARK(Run<float, exp>)->Name("exp/float")->Arg(1024)->Arg(1 << 20);
+BENCHMARK(Run<float, tanh>)->Name("tanh/float")->Arg(1024)->Arg(1 << 20);
+BENCHMARK(Run<float, sigmoid>)->Name("sigmoid/float")->Arg(1024)->Arg(1 << 20);
+BENCHMARK(Run<double, exp>)->Name("exp/double")->Arg(1024)->Arg(1 << 20);
+BENCHMARK(Run<double, tanh>)->Name("tanh/double")->Arg(1024)->Arg(1 << 20);
+BENCHMARK(Run<double, sigmoid>)->Name("sigmoid/double")->Arg(1024)->Arg(1 << 20);
+
+}  // namespace
+}  // namespace attune::simd

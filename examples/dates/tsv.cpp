@@ -1,0 +1,168 @@
+#include "tsv.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <unicode/utf8.h>
+
+namespace attune::dates {
+namespace {
+
+constexpr int kLongestSource = 10'000;  // code points
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+std::string read_file(const std::string& path) {
+  const auto fail = [&] {
+    throw std::runtime_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) fail();
+  std::string text;
+  std::array<char, 1 << 16> block;
+  while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
+    text.append(block.data(), n);
+  }
+  if (std::ferror(file.get())) fail();  // a directory, for one, opens but cannot be read
+  return text;
+}
+
+/// Where `text` stops being UTF-8: the first byte of the first bad sequence.
+std::optional<std::size_t> find_bad_byte(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t begin = i;
+    UChar32 c;
+    U8_NEXT(bytes, i, text.size(), c);
+    if (c < 0) return begin;
+  }
+  return std::nullopt;
+}
+
+/// `text` must be UTF-8.
+int count_code_points(std::string_view text) {
+  int count = 0;
+  for (char byte : text) count += !U8_IS_TRAIL(byte);
+  return count;
+}
+
+/// Cuts `text` at its first `separator` and returns what stood before it: all if there is none.
+std::string_view take(std::string_view& text, char separator) {
+  const std::string_view first = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(first.size() + 1, text.size()));
+  return first;
+}
+
+bool parse_number(std::string_view text, int& number) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end;
+}
+
+/// "y:7-11"
+std::optional<Span> parse_span(std::string_view text) {
+  const std::string_view field = take(text, ':');
+  const std::string_view begin = take(text, '-');
+  Span span{};
+  if (field != "y" && field != "m" && field != "d") return std::nullopt;
+  if (!parse_number(begin, span.begin) || !parse_number(text, span.end)) return std::nullopt;
+  if (span.begin >= span.end) return std::nullopt;
+  span.field = field.front();
+  return span;
+}
+
+/// Reads one line; its errors name the file and the line.
+class LineReader {
+ public:
+  LineReader(const std::string& path, std::size_t number) : path_(path), number_(number) {}
+
+  void check_utf8(std::string_view line) const;
+  Row read(std::string_view line) const;
+
+ private:
+  std::vector<Span> read_spans(std::string_view text, int source_length) const;
+
+  [[noreturn]] void fail(const std::string& message) const {
+    throw std::runtime_error(fmt::format("{}:{}: {}", path_, number_, message));
+  }
+
+  const std::string& path_;
+  std::size_t number_;
+};
+
+void LineReader::check_utf8(std::string_view line) const {
+  if (const std::optional<std::size_t> bad = find_bad_byte(line)) {
+    fail(fmt::format("byte {} of the line (0x{:02X}) is not UTF-8, expected text in UTF-8",
+                     *bad + 1, static_cast<unsigned char>(line[*bad])));
+  }
+}
+
+Row LineReader::read(std::string_view line) const {
+  if (line.find('\t') == line.npos) fail("one column, expected source TAB target");
+  const std::string_view source = take(line, '\t');
+  const std::string_view target = take(line, '\t');
+  const std::string_view spans = take(line, '\t');
+  if (source.empty()) fail("the source is empty, expected source TAB target");
+  if (target.empty()) fail("the target is empty, expected source TAB target");
+  const int length = count_code_points(source);
+  if (length > kLongestSource) {
+    fail(fmt::format("the source has {} code points, expected at most {}", length, kLongestSource));
+  }
+  return {std::string(source), std::string(target), read_spans(spans, length)};
+}
+
+std::vector<Span> LineReader::read_spans(std::string_view text, int source_length) const {
+  std::vector<Span> spans;
+  while (!text.empty()) {
+    const std::string_view word = take(text, ' ');
+    const std::optional<Span> span = parse_span(word);
+    if (!span) {
+      fail(
+          fmt::format("span '{:.40}' is malformed, expected such as y:7-11, m:3-6 or d:0-2", word));
+    }
+    if (span->end > source_length) {
+      fail(fmt::format("span '{}' is beyond the source, expected an end of at most {}", word,
+                       source_length));
+    }
+    for (const Span& other : spans) {
+      if (other.field == span->field) {
+        fail(fmt::format("span '{}' is the second of its field, expected at most one", word));
+      }
+    }
+    spans.push_back(*span);
+  }
+  return spans;
+}
+
+}  // namespace
+
+std::vector<Row> read_tsv(const std::string& path) {
+  const std::string file = read_file(path);
+  std::vector<Row> rows;
+  std::string_view text = file;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const LineReader reader(path, number);
+    std::string_view line = take(text, '\n');
+    reader.check_utf8(line);  // before anything is cut off, so that the byte's number is right
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty()) rows.push_back(reader.read(line));
+  }
+  if (rows.empty()) {
+    throw std::runtime_error(
+        fmt::format("{}: no examples, expected lines of source TAB target", path));
+  }
+  return rows;
+}
+
+}  // namespace attune::dates

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attune::report {
+
+/// Points of a line, in drawing order. A value that is not finite is a gap in the line, and so is
+/// one that is not positive on a logarithmic axis.
+struct Series {
+  std::string name;  ///< in the legend; no entry when empty
+  std::vector<double> x, y;
+};
+
+struct Chart {
+  std::string title, x_label, y_label;
+  std::vector<Series> series;
+  bool log_y = false;
+};
+
+/// The line chart as an <svg> element that stands alone or inside a page. A long series is thinned
+/// to at most 1000 points, which keep its ends and every peak. Colours can be told apart with any
+/// kind of colour vision and come from the CSS variables --attune-ink, --attune-muted,
+/// --attune-grid and --attune-series-1 to -6 where the page defines them; otherwise they follow
+/// the reader's light or dark setting.
+///
+/// Throws std::invalid_argument when a series has not as many x values as y values.
+std::string svg(const Chart& chart);
+
+}  // namespace attune::report

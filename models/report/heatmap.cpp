@@ -1,0 +1,503 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <numbers>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unicode/ubrk.h>
+#include <unicode/uchar.h>
+#include <unicode/unistr.h>
+
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/report/page.hpp>
+
+namespace attune::report {
+namespace {
+
+void check(const Heatmap& map) {
+  const std::size_t rows = map.rows.size(), columns = map.columns.size();
+  if (map.weights.size() != rows * columns) {
+    throw std::invalid_argument(
+        fmt::format("heatmap: weights has {} values, but {} rows x {} columns need {}",
+                    map.weights.size(), rows, columns, rows * columns));
+  }
+  for (std::size_t i = 0; i < map.weights.size(); ++i) {
+    const double w = map.weights[i];
+    if (std::isfinite(w) && w >= 0) continue;
+    throw std::invalid_argument(
+        fmt::format("heatmap: weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
+                    i / columns, i % columns, w));
+  }
+}
+
+double weight(const Heatmap& map, std::size_t row, std::size_t column) {
+  return map.weights[row * map.columns.size() + column];
+}
+
+// How strongly a weight is drawn, 0 to 1. Attention spread over a word leaves little on each of its
+// letters; the power lifts that well above the ground while noise stays near it.
+double strength(double weight) { return std::pow(std::min(1.0, weight), 0.7); }
+
+// ---- Text as it is displayed ----------------------------------------------------------------
+
+std::vector<UChar32> code_points(std::string_view text) {
+  std::vector<UChar32> points;
+  const auto characters = icu::UnicodeString::fromUTF8(text);  // bad bytes become U+FFFD
+  for (std::int32_t i = 0; i < characters.length(); i = characters.moveIndex32(i, 1)) {
+    points.push_back(characters.char32At(i));
+  }
+  return points;
+}
+
+std::string utf8(const std::vector<UChar32>& points) {
+  std::string out;
+  const auto length = static_cast<std::int32_t>(points.size());
+  return icu::UnicodeString::fromUTF32(points.data(), length).toUTF8String(out);
+}
+
+bool is_mark(UChar32 c) { return (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0; }
+
+// Columns of a terminal that a code point takes by itself.
+int width_of(UChar32 c) {
+  const std::uint32_t category = U_GET_GC_MASK(c);
+  if ((category & (U_GC_MN_MASK | U_GC_ME_MASK)) != 0) return 0;
+  if ((category & U_GC_CF_MASK) != 0 && c != 0xAD) return 0;  // a soft hyphen is drawn
+  if (c >= 0x1160 && c <= 0x11FF) return 0;  // the vowel and the end of a Hangul syllable
+  const int east_asian = u_getIntPropertyValue(c, UCHAR_EAST_ASIAN_WIDTH);
+  return east_asian == U_EA_WIDE || east_asian == U_EA_FULLWIDTH ? 2 : 1;
+}
+
+// Columns of one user-perceived character: an emoji joined from several takes the room of one.
+int cluster_width(std::string_view cluster) {
+  int width = 0;
+  for (const UChar32 c : code_points(cluster)) width += c == 0xFE0F ? 1 : width_of(c);
+  return std::min(width, 2);
+}
+
+// The user-perceived characters of `text`, so that no accent is cut from its letter.
+std::vector<std::string> clusters(const std::string& text) {
+  UErrorCode status = U_ZERO_ERROR;
+  const std::unique_ptr<UText, UText* (*)(UText*)> input(
+      utext_openUTF8(nullptr, text.data(), static_cast<std::int64_t>(text.size()), &status),
+      &utext_close);
+  const std::unique_ptr<UBreakIterator, void (*)(UBreakIterator*)> breaks(
+      ubrk_open(UBRK_CHARACTER, "root", nullptr, 0, &status), &ubrk_close);
+  ubrk_setUText(breaks.get(), input.get(), &status);
+  if (U_FAILURE(status)) {
+    throw std::runtime_error(fmt::format("heatmap: ICU reports {}", u_errorName(status)));
+  }
+  std::vector<std::string> out;
+  std::int32_t start = ubrk_first(breaks.get());
+  for (std::int32_t end; (end = ubrk_next(breaks.get())) != UBRK_DONE; start = end) {
+    out.push_back(
+        text.substr(static_cast<std::size_t>(start), static_cast<std::size_t>(end - start)));
+  }
+  return out;
+}
+
+int display_width(const std::string& text) {
+  int width = 0;
+  for (const std::string& cluster : clusters(text)) width += cluster_width(cluster);
+  return width;
+}
+
+bool is_isolate(UChar32 c) { return c >= 0x2066 && c <= 0x2069; }
+
+// What stands for a code point on one line, where nothing may move the cursor or reorder its
+// neighbours.
+UChar32 shown(UChar32 c) {
+  if (c < 0x20) return 0x2400 + c;
+  if (c == 0x7F) return 0x2421;
+  const bool reorders = (c >= 0x202A && c <= 0x202E) || is_isolate(c);
+  const bool ends_line = c == 0x2028 || c == 0x2029;
+  return reorders || ends_line || (c >= 0x80 && c < 0xA0) ? 0xFFFD : c;
+}
+
+// A label of which something can be seen: spaces at its ends as ␣, a dotted circle under an accent
+// without a letter. An empty label stays empty.
+std::string visible(const std::string& label) {
+  const auto is_space = [](UChar32 c) { return u_charType(c) == U_SPACE_SEPARATOR; };
+  std::vector<UChar32> points = code_points(label);
+  if (points.empty()) return {};
+  for (auto c = points.begin(); c != points.end() && is_space(*c); ++c) *c = 0x2423;
+  for (auto c = points.rbegin(); c != points.rend() && is_space(*c); ++c) *c = 0x2423;
+  std::transform(points.begin(), points.end(), points.begin(), shown);
+  const UChar32 first = points.front();
+  if (is_mark(first) || (first >= 0x1160 && first <= 0x11FF)) points.insert(points.begin(), 0x25CC);
+  const std::string text = utf8(points);
+  return display_width(text) == 0 ? "\uFFFD" : text;
+}
+
+std::vector<std::string> visible(const std::vector<std::string>& labels) {
+  std::vector<std::string> out;
+  for (const std::string& label : labels) out.push_back(visible(label));
+  return out;
+}
+
+// A caption has a line of its own, where isolates do no harm: they keep the two sides of "source →
+// target" apart when one of them runs from right to left.
+std::string visible_caption(const std::string& caption) {
+  std::vector<UChar32> points = code_points(caption);
+  std::transform(points.begin(), points.end(), points.begin(),
+                 [](UChar32 c) { return is_isolate(c) ? c : shown(c); });
+  return utf8(points);
+}
+
+// Arabic digits count too: next to each other they change places.
+bool runs_right_to_left(const std::string& text) {
+  const std::vector<UChar32> points = code_points(text);
+  return std::any_of(points.begin(), points.end(), [](UChar32 c) {
+    const UCharDirection direction = u_charDirection(c);
+    return direction == U_RIGHT_TO_LEFT || direction == U_RIGHT_TO_LEFT_ARABIC ||
+           direction == U_ARABIC_NUMBER;
+  });
+}
+
+int widest(const std::vector<std::string>& labels) {
+  int width = 0;
+  for (const std::string& label : labels) width = std::max(width, display_width(label));
+  return width;
+}
+
+bool single_characters(const std::vector<std::string>& labels) {
+  return std::all_of(labels.begin(), labels.end(),
+                     [](const std::string& label) { return clusters(label).size() <= 1; });
+}
+
+// At most `width` columns of `text`, the cut marked with "…".
+std::string cut(const std::string& text, int width) {
+  if (display_width(text) <= width) return text;
+  std::string out;
+  int used = 0;
+  for (const std::string& cluster : clusters(text)) {
+    used += cluster_width(cluster);
+    if (used > width - 1) break;
+    out += cluster;
+  }
+  return out + "…";
+}
+
+// ---- Terminal -------------------------------------------------------------------------------
+
+std::string spaces(int count) {
+  return std::string(static_cast<std::size_t>(std::max(0, count)), ' ');
+}
+
+// Some terminals reorder text that runs from right to left, and would take neighbouring labels and
+// cells along. Marks on both sides keep each label in its place; they take no room.
+std::string anchored(const std::string& text) {
+  return runs_right_to_left(text) ? "\u200E" + text + "\u200E" : text;
+}
+
+enum class Align { left, right };
+
+std::string padded(const std::string& text, int width, Align align) {
+  const std::string label = cut(text, width);
+  const std::string space = spaces(width - display_width(label));
+  return align == Align::left ? anchored(label) + space : space + anchored(label);
+}
+
+enum class Header { characters, vertical, numbers };
+
+struct Layout {
+  std::vector<std::string> rows, columns;  // visible labels; columns: those which are shown
+  Header header = Header::characters;
+  int label = 0;           // width of the row labels
+  int cell = 0;            // width of a column
+  bool truncated = false;  // there are more columns than those shown
+};
+
+// Letters below each other read well for a short word in a script that does not join them.
+Header header_for(const std::vector<std::string>& columns) {
+  constexpr std::size_t kLongest = 12;
+  if (single_characters(columns)) return Header::characters;
+  const bool stack = std::all_of(columns.begin(), columns.end(), [](const std::string& label) {
+    return clusters(label).size() <= kLongest && !runs_right_to_left(label);
+  });
+  return stack ? Header::vertical : Header::numbers;
+}
+
+Layout layout(const Heatmap& map, int width) {
+  Layout l{.rows = visible(map.rows), .columns = visible(map.columns)};
+  l.header = header_for(l.columns);
+  l.label = std::min(widest(l.rows), width / 3);
+  const int room = width - l.label - 1;
+  const int count = static_cast<int>(l.columns.size());
+  // Two columns make a cell about square; a long line of narrow characters makes do with one.
+  const bool narrow = l.header == Header::characters && widest(l.columns) <= 1 && 2 * count > room;
+  l.cell = narrow ? 1 : 2;
+  if (l.header == Header::numbers) l.cell = static_cast<int>(fmt::formatted_size("{}", count)) + 1;
+  l.truncated = count * l.cell > room;
+  if (l.truncated) l.columns.resize(static_cast<std::size_t>((room - 1) / l.cell));
+  return l;
+}
+
+// From nothing to full weight, each brighter than the one before. The field brings its own dark
+// ground, so that it reads the same on a light and on a dark terminal.
+constexpr std::array kColours = {233, 17, 18, 24, 30, 36, 42, 78, 114, 149, 185, 191, 227};
+constexpr std::array<std::string_view, 5> kGlyphs = {" ", "░", "▒", "▓", "█"};
+
+// Rounded down, so that noise leaves no trace.
+std::size_t level(double strength, std::size_t levels) {
+  const auto reached = static_cast<std::size_t>(strength * static_cast<double>(levels));
+  return std::min(reached, levels - 1);
+}
+
+std::string cells(const Heatmap& map, const Layout& l, std::size_t row, bool colour) {
+  std::string out;
+  int current = -1;
+  for (std::size_t j = 0; j < l.columns.size(); ++j) {
+    const double w = strength(weight(map, row, j));
+    if (!colour) {
+      for (int k = 0; k < l.cell; ++k) out += kGlyphs[level(w, kGlyphs.size())];
+      continue;
+    }
+    const int next = kColours[level(w, kColours.size())];
+    if (next != std::exchange(current, next)) out += fmt::format("\x1b[48;5;{}m", next);
+    out += spaces(l.cell);
+  }
+  return current < 0 ? out : out + "\x1b[0m";
+}
+
+// One line of the header: `text(j)` above column j.
+template <typename Text>
+std::string header_line(const Layout& l, Align align, Text text) {
+  std::string out = spaces(l.label + 1);
+  for (std::size_t j = 0; j < l.columns.size(); ++j) out += padded(text(j), l.cell, align);
+  return l.truncated ? out + "…" : out;
+}
+
+std::vector<std::string> stacked_header(const Layout& l) {
+  std::vector<std::vector<std::string>> letters;
+  std::size_t height = 0;
+  for (const std::string& label : l.columns) {
+    letters.push_back(clusters(label));
+    height = std::max(height, letters.back().size());
+  }
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < height; ++i) {
+    lines.push_back(header_line(l, Align::left, [&](std::size_t j) {
+      const std::size_t above = height - letters[j].size();  // words stand on the cells
+      return i < above ? std::string() : letters[j][i - above];
+    }));
+  }
+  return lines;
+}
+
+std::vector<std::string> header(const Layout& l) {
+  switch (l.header) {
+    case Header::vertical:
+      return stacked_header(l);
+    case Header::numbers:
+      return {header_line(l, Align::right, [](std::size_t j) { return std::to_string(j + 1); })};
+    case Header::characters:
+      break;
+  }
+  return {header_line(l, Align::left, [&](std::size_t j) { return l.columns[j]; })};
+}
+
+// What the numbers stand for, as many to a line as fit.
+std::vector<std::string> key(const Layout& l, int width) {
+  std::vector<std::string> lines;
+  int used = width;  // the first item begins a line
+  const auto add = [&](const std::string& item) {
+    const int needed = display_width(item) + 2;
+    if (used + needed > width) {
+      lines.push_back(anchored(item));
+      used = needed - 2;
+    } else {
+      lines.back() += "  " + anchored(item);
+      used += needed;
+    }
+  };
+  for (std::size_t j = 0; j < l.columns.size(); ++j) {
+    add(cut(fmt::format("{} {}", j + 1, l.columns[j]), width));
+  }
+  if (l.truncated) add("…");
+  return lines;
+}
+
+// Width of a finished line, without its escape sequences.
+int line_width(const std::string& line) {
+  std::string text;
+  bool escape_sequence = false;
+  for (const char c : line) {
+    escape_sequence = escape_sequence || c == '\x1b';
+    if (!escape_sequence) text += c;
+    escape_sequence = escape_sequence && c != 'm';
+  }
+  return display_width(text);
+}
+
+// The lines, made equally wide.
+std::string block(const std::vector<std::string>& lines) {
+  std::vector<int> widths;
+  std::transform(lines.begin(), lines.end(), std::back_inserter(widths), line_width);
+  const int widest = widths.empty() ? 0 : *std::max_element(widths.begin(), widths.end());
+  std::string out;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    out += lines[i] + spaces(widest - widths[i]) + "\n";
+  }
+  return out;
+}
+
+// ---- SVG ------------------------------------------------------------------------------------
+
+// A style inside an inline <svg> holds for the whole page, hence a class of its own on every rule.
+// Attributes repeat the light colours for programs that read SVG without CSS variables.
+constexpr std::string_view kStyle = R"css(
+.attune-heatmap{--_ink:var(--attune-ink,#1c2430);--_heat:var(--attune-heat,#0a4da2);
+--_empty:var(--attune-empty,#eff2f6);direction:ltr;
+font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+.attune-heatmap:root{color-scheme:light dark;background:#fff}
+@media (prefers-color-scheme:dark){.attune-heatmap{--_ink:var(--attune-ink,#e4e9f0);
+--_heat:var(--attune-heat,#93cdff);--_empty:var(--attune-empty,#202731)}
+.attune-heatmap:root{background:#171c23}}
+.attune-heatmap .ink{fill:var(--_ink)}.attune-heatmap .heat{fill:var(--_heat)}
+.attune-heatmap .empty{fill:var(--_empty)}
+.attune-heatmap .heat rect:hover{stroke:var(--_ink);stroke-width:1.5}
+)css";
+
+struct Labels {
+  std::vector<std::string> rows, columns;
+};
+
+// A longer text is cut; that of a label is whole in the tooltips.
+constexpr int kLongestLabel = 28, kLongestCaption = 64;
+
+// An estimate, as the font is the reader's.
+double text_width(int columns, double font) { return 0.62 * font * columns; }
+
+// All around the drawing, for when it stands alone.
+constexpr double kMargin = 8;
+
+struct Geometry {
+  double cell = 0, font = 0, left = 0, top = 0, width = 0, height = 0;
+  bool slanted = false;  // the column labels: they are words
+  double x(std::size_t column) const { return left + cell * static_cast<double>(column); }
+  double y(std::size_t row) const { return top + cell * static_cast<double>(row); }
+};
+
+Geometry geometry(const Labels& labels, const std::string& caption, double cell) {
+  Geometry g{.cell = cell, .font = 0.7 * cell};
+  g.slanted = !single_characters(labels.columns);
+  g.left = 0.7 * g.font + text_width(std::min(widest(labels.rows), kLongestLabel), g.font);
+  g.top = 1.6 * g.font;
+  g.width = g.x(labels.columns.size());
+  for (std::size_t j = 0; g.slanted && j < labels.columns.size(); ++j) {
+    const int columns = std::min(display_width(labels.columns[j]), kLongestLabel);
+    const double reach = (text_width(columns, g.font) + g.font) * std::numbers::sqrt2 / 2;
+    g.top = std::max(g.top, reach);
+    g.width = std::max(g.width, g.x(j) + g.cell / 2 + reach);
+  }
+  if (!caption.empty()) {
+    g.top += 2 * g.font;
+    g.width = std::max(g.width, text_width(display_width(caption), g.font));
+  }
+  g.width = std::ceil(g.width);
+  g.height = std::ceil(g.y(labels.rows.size()));
+  return g;
+}
+
+std::string svg_text(double x, double y, std::string_view attributes, const std::string& text) {
+  if (text.empty()) return {};
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, attributes,
+                     escape(text));
+}
+
+std::string svg_texts(const Labels& labels, const std::string& caption, const Geometry& g) {
+  std::string out =
+      fmt::format("<g class=\"ink\" fill=\"#1c2430\" font-size=\"{:.1f}\">\n", g.font);
+  out += svg_text(0, 1.1 * g.font, " font-weight=\"600\"", caption);
+  const double gap = 0.45 * g.font;
+  for (std::size_t i = 0; i < labels.rows.size(); ++i) {
+    out += svg_text(g.left - gap, g.y(i) + g.cell / 2 + 0.35 * g.font, " text-anchor=\"end\"",
+                    cut(labels.rows[i], kLongestLabel));
+  }
+  for (std::size_t j = 0; j < labels.columns.size(); ++j) {
+    const double x = g.x(j) + g.cell / 2, y = g.top - gap;
+    const double foot = x + 0.3 * g.font;  // a slanted word begins above the middle of its cell
+    const std::string how = g.slanted
+                                ? fmt::format(" transform=\"rotate(-45 {:.1f} {:.1f})\"", foot, y)
+                                : " text-anchor=\"middle\"";
+    out += svg_text(g.slanted ? foot : x, y, how, cut(labels.columns[j], kLongestLabel));
+  }
+  return out + "</g>\n";
+}
+
+// Labels are isolated, so that one which runs from right to left leaves the arrow alone.
+std::string tooltip(const std::string& row, const std::string& column, double weight) {
+  return fmt::format("\u2068{}\u2069 ← \u2068{}\u2069: {:.3f}", escape(row), escape(column),
+                     weight);
+}
+
+// The weight is the opacity over the page's own ground, which serves light and dark alike.
+std::string svg_cells(const Heatmap& map, const Labels& labels, const Geometry& g) {
+  std::string out = fmt::format(
+      "<rect class=\"empty\" fill=\"#eff2f6\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+      "height=\"{:.1f}\" rx=\"3\"/>\n<g class=\"heat\" fill=\"#0a4da2\">\n",
+      g.left, g.top, g.x(labels.columns.size()) - g.left, g.y(labels.rows.size()) - g.top);
+  for (std::size_t i = 0; i < labels.rows.size(); ++i) {
+    for (std::size_t j = 0; j < labels.columns.size(); ++j) {
+      out += fmt::format(
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" "
+          "fill-opacity=\"{:.3f}\"><title>{}</title></rect>\n",
+          g.x(j) + 0.5, g.y(i) + 0.5, g.cell - 1, g.cell - 1, strength(weight(map, i, j)),
+          tooltip(labels.rows[i], labels.columns[j], weight(map, i, j)));
+    }
+  }
+  return out + "</g>\n";
+}
+
+}  // namespace
+
+std::string terminal(const Heatmap& map, const TerminalOptions& options) {
+  check(map);
+  if (options.width < 10) {
+    throw std::invalid_argument(fmt::format(
+        "heatmap: the terminal has {} columns, but at least 10 are needed", options.width));
+  }
+  const Layout l = layout(map, options.width);
+  std::vector<std::string> lines;
+  if (!map.caption.empty())
+    lines.push_back(anchored(cut(visible_caption(map.caption), options.width)));
+  for (std::string& line : header(l)) lines.push_back(std::move(line));
+  for (std::size_t i = 0; i < l.rows.size(); ++i) {
+    lines.push_back(padded(l.rows[i], l.label, Align::right) + " " +
+                    cells(map, l, i, options.colour) + (l.truncated ? "…" : ""));
+  }
+  if (l.header == Header::numbers) {
+    for (std::string& line : key(l, options.width)) lines.push_back(std::move(line));
+  }
+  return block(lines);
+}
+
+std::string svg(const Heatmap& map, const SvgOptions& options) {
+  check(map);
+  if (!(options.cell >= 2)) {
+    throw std::invalid_argument(
+        fmt::format("heatmap: a cell is {} pixels, but at least 2 are needed", options.cell));
+  }
+  const Labels labels{visible(map.rows), visible(map.columns)};
+  const std::string caption = visible_caption(map.caption);
+  const std::string drawn = options.caption ? cut(caption, kLongestCaption) : "";
+  const Geometry g = geometry(labels, drawn, options.cell);
+  const double width = g.width + 2 * kMargin, height = g.height + 2 * kMargin;
+  // Below some three quarters of its size the labels are hard to read: a narrow page scrolls the
+  // drawing instead of shrinking it further.
+  const std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"attune-heatmap\" role=\"img\" "
+      "aria-label=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"{} {} {} {}\" "
+      "style=\"min-width:{:.0f}px\">\n<style>{}</style>\n",
+      escape("Heat map" + (caption.empty() ? "" : ": " + caption)), width, height, -kMargin,
+      -kMargin, width, height, 0.72 * width, kStyle);
+  return out + svg_texts(labels, drawn, g) + svg_cells(map, labels, g) + "</svg>";
+}
+
+}  // namespace attune::report

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attune::report {
+
+/// What was read at each step of writing: the weights of an attention model for one sequence.
+struct Heatmap {
+  std::vector<std::string> rows;     ///< what was written (target), UTF-8
+  std::vector<std::string> columns;  ///< what was read (source), UTF-8
+  std::vector<double> weights;       ///< (rows, columns), row-major, 0..1; above 1 draws as 1
+  std::string caption;
+};
+
+struct TerminalOptions {
+  bool colour = true;  ///< backgrounds from the 256 colours; otherwise the glyphs ░▒▓█
+  int width = 80;      ///< columns of the terminal, at least 10
+};
+
+struct SvgOptions {
+  double cell = 18;      ///< side of a cell in pixels
+  bool caption = false;  ///< draw the caption too; a page has its own place for it
+};
+
+/// The heat map as lines of text, all of the same display width and none wider than the terminal;
+/// what does not fit is cut at a "…". The source stands along the top: as it is when every label
+/// is one character, otherwise from top to bottom, or as numbers with a key below when the labels
+/// are long or run from right to left. A space at either end of a label shows as "␣". Weak weights
+/// are drawn a little stronger than in proportion (w^0.7), here and in `svg`.
+///
+/// Throws std::invalid_argument when the weights are not one finite number >= 0 per cell, or the
+/// terminal is too narrow.
+std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
+
+/// The heat map as an <svg> element that stands alone or inside a page: source along the top,
+/// target down the side, the weight of each cell in its tooltip. Colours come from the CSS
+/// variables --attune-ink, --attune-heat and --attune-empty where the page defines them, and
+/// otherwise follow the reader's light or dark setting.
+///
+/// Throws std::invalid_argument as `terminal` does.
+std::string svg(const Heatmap& map, const SvgOptions& options = {});
+
+}  // namespace attune::report

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace attune::report {
+
+using LogValue = std::variant<double, std::int64_t, std::string>;
+using LogFields = std::vector<std::pair<std::string, LogValue>>;
+
+/// A log in JSON lines: one object per line, on disk as soon as `write` returns, so that a program
+/// that is killed leaves at most its last line cut short.
+///
+///     LogWriter log("train.jsonl", /*append=*/false);
+///     log.write({{"step", 100}, {"loss", 0.52}, {"note", "rate halved"}});
+///
+/// Errors of the file system are std::runtime_error with the path and the reason.
+class LogWriter {
+ public:
+  /// Starts an empty file, or goes on at the end of an existing one. A last line that was cut short
+  /// is removed before anything is appended.
+  explicit LogWriter(const std::string& path, bool append);
+
+  /// One line, the fields in the given order. Numbers are written in the shortest form that reads
+  /// back as the same number; NaN and infinities, which JSON does not have, as null.
+  /// Throws std::invalid_argument when a name is given twice.
+  void write(const LogFields& fields);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  void put(std::string_view text);
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;  // empty after a failed write
+};
+
+/// The numeric fields of each line; null, the mark of a number that was not finite, is NaN. Strings
+/// and everything else are left out. A last line cut short is ignored; a line anywhere else that is
+/// not an object is std::runtime_error "FILE:LINE: ...".
+std::vector<std::map<std::string, double>> read_log(const std::string& path);
+
+}  // namespace attune::report

@@ -1,0 +1,42 @@
+// Numbers for tokens.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace attune::text {
+
+/// Tokens by number. The first four are <pad>, <s>, </s> and <unk>.
+class Vocabulary {
+ public:
+  static constexpr std::int32_t pad = 0, begin = 1, end = 2, unknown = 3;
+
+  /// The given tokens, numbered from 4 on in their order. Throws when one occurs twice.
+  explicit Vocabulary(std::span<const std::string> tokens = {});
+
+  std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
+
+  /// `unknown` where the token is not known.
+  std::int32_t id(std::string_view token) const;
+  /// Throws when there is no such number.
+  const std::string& token(std::int32_t id) const;
+
+  std::vector<std::int32_t> encode(std::span<const std::string> tokens) const;
+
+  /// Without the four special ones: what the constructor takes.
+  std::span<const std::string> tokens() const { return std::span(tokens_).subspan(4); }
+
+ private:
+  std::vector<std::string> tokens_;
+  std::unordered_map<std::string, std::int32_t> ids_;
+};
+
+/// As a JSON array of tokens, for a checkpoint's metadata, and back. Throws on anything else.
+std::string to_json(const Vocabulary& vocabulary);
+Vocabulary vocabulary_from_json(std::string_view json);
+
+}  // namespace attune::text

@@ -1,0 +1,99 @@
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/nn/adam.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/threads.hpp>
+
+namespace attune::nn {
+namespace {
+
+constexpr Index adam_tile = 8192;
+
+void require(bool holds, const char* name, double value, const char* range) {
+  if (!holds) fail("Adam", fmt::format("{} = {} is not in {}", name, value, range));
+}
+
+void update(Tensor w, Tensor& m, Tensor& v, const Tensor& gradient, const AdamOptions& options,
+            std::int64_t step) {
+  const double t = static_cast<double>(step);
+  visit_floating("Adam", w, [&](auto zero) {
+    using T = decltype(zero);
+    const simd::AdamRow<T> all{
+        .w = w.mutable_data<T>(),
+        .m = m.mutable_data<T>(),
+        .v = v.mutable_data<T>(),
+        .gradient = gradient.data<T>(),
+        .scale = T(1),
+        .beta1 = static_cast<T>(options.beta1),
+        .beta2 = static_cast<T>(options.beta2),
+        .rate = static_cast<T>(options.rate / (1 - std::pow(options.beta1, t))),
+        .root = static_cast<T>(1 / std::sqrt(1 - std::pow(options.beta2, t))),
+        .epsilon = static_cast<T>(options.epsilon),
+    };
+    parallel_ranges(w.size(), adam_tile, [&](Index begin, Index end) {
+      simd::AdamRow<T> part = all;
+      part.w += begin, part.m += begin, part.v += begin, part.gradient += begin;
+      simd::run(part, static_cast<std::size_t>(end - begin));
+    });
+  });
+}
+
+}  // namespace
+
+Adam::Adam(Parameters& parameters, const AdamOptions& options)
+    : parameters_(parameters), options_(options) {
+  require(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, "[0, 1)");
+  require(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "[0, 1)");
+  require(options.epsilon > 0, "epsilon", options.epsilon, "(0, inf)");
+  set_rate(options.rate);
+  for (const auto& [name, w] : parameters) {
+    moments_.push_back({zeros(w.shape(), w.dtype()), zeros(w.shape(), w.dtype())});
+  }
+}
+
+void Adam::set_rate(double rate) {
+  require(rate > 0 && std::isfinite(rate), "rate", rate, "(0, inf)");
+  options_.rate = rate;
+}
+
+void Adam::step(const Gradients& gradients) {
+  if (moments_.size() != parameters_.all().size())
+    fail("Adam", "parameters were added after the optimiser was made");
+  ++steps_;
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    const Var& w = parameters_.all()[i].variable;
+    const Tensor* gradient = gradients.find(w);
+    if (gradient) update(w.value(), moments_[i].m, moments_[i].v, *gradient, options_, steps_);
+  }
+}
+
+void Adam::save(Safetensors& file) const {
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    const std::string& name = parameters_.all()[i].name;
+    file.tensors.emplace_back("adam.m." + name, moments_[i].m);
+    file.tensors.emplace_back("adam.v." + name, moments_[i].v);
+  }
+  file.metadata["adam.steps"] = std::to_string(steps_);
+}
+
+void Adam::load(const Safetensors& file) {
+  const auto steps = file.metadata.find("adam.steps");
+  if (steps == file.metadata.end()) fail("checkpoint", "there is no state of Adam in it");
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    const std::string& name = parameters_.all()[i].name;
+    load_tensor(file, "adam.m." + name, moments_[i].m);
+    load_tensor(file, "adam.v." + name, moments_[i].v);
+  }
+  const std::string& text = steps->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps_);
+  if (error != std::errc() || end != text.data() + text.size() || steps_ < 0) {
+    fail("checkpoint", fmt::format("adam.steps is '{}'", text));
+  }
+}
+
+}  // namespace attune::nn

@@ -1,0 +1,20 @@
+// Parameters to and from a safetensors file.
+#pragma once
+
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+namespace attune::nn {
+
+/// Adds every parameter to a file, under its path. The tensors are shared, not copied: write the
+/// file before the next update.
+void save_parameters(const Parameters& parameters, Safetensors& file);
+
+/// Overwrites every parameter with the tensor of its path. Throws, before any has changed, when one
+/// is missing or has another shape. Other tensors of the file are ignored.
+void load_parameters(const Safetensors& file, Parameters& parameters);
+
+/// Overwrites `to` with the tensor of that name; throws when it is missing or of another shape.
+void load_tensor(const Safetensors& file, const std::string& name, Tensor& to);
+
+}  // namespace attune::nn

@@ -1,0 +1,27 @@
+// The affine layer.
+#pragma once
+
+#include <attune/nn/parameters.hpp>
+
+namespace attune::nn {
+
+struct LinearOptions {
+  bool bias = true;
+  Init weight_init = init::glorot();
+  Init bias_init = init::zeros();
+};
+
+/// y = x W + b: what papers with column vectors write W x + b.
+class Linear {
+ public:
+  Linear(const Scope& scope, Index in, Index out, const LinearOptions& options = {});
+
+  /// (..., in) -> (..., out)
+  Var operator()(const Var& x) const;
+
+ private:
+  Var W_;  // (in, out)
+  Var b_;  // (out), undefined without bias
+};
+
+}  // namespace attune::nn

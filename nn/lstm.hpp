@@ -1,0 +1,39 @@
+// Long short-term memory.
+#pragma once
+
+#include <attune/nn/parameters.hpp>
+#include <attune/nn/recurrent_state.hpp>
+
+namespace attune::nn {
+
+struct LstmOptions {
+  double forget_bias = 1;  // Gers et al. (2000): remember, until learnt otherwise
+};
+
+/// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
+///     i f g o = [σ σ tanh σ](x_t W_x + h_{t-1} W_h + b),   c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙
+///     tanh(c_t)
+/// The input's share is one product over all steps; padding (mask 0) carries the state over.
+class Lstm {
+ public:
+  Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options = {});
+
+  /// (T, B, in) -> h (T, B, H) and the last state
+  RecurrentOutput operator()(const Var& x, const RunOptions& options = {}) const;
+
+  /// The input's share of the gates, x W_x + b: (..., in) -> (..., 4H)
+  Var input(const Var& x) const;
+
+  /// One step from the gates' share of the input, xw (B, 4H).
+  RecurrentState step(const Var& xw, const RecurrentState& state) const;
+
+  /// Gates in a state's step: the last axis of `input` is this many times H.
+  static constexpr Index gates = 4;
+
+ private:
+  Var W_x_;  // (in, 4H)
+  Var W_h_;  // (H, 4H)
+  Var b_;    // (4H)
+};
+
+}  // namespace attune::nn

@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::nn {
+
+Parameters::Parameters(std::uint64_t seed, DType dtype) : seed_(seed), dtype_(dtype) {
+  if (!is_floating(dtype)) fail("Parameters", "f32 or f64 was expected");
+}
+
+Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
+  if (contains(path)) fail("Parameters", fmt::format("'{}' exists already", path));
+  Tensor values = Tensor::uninitialized(shape, DType::f64);
+  Random random(seed_, path);
+  init(values, random);
+  index_.emplace(path, parameters_.size());
+  parameters_.push_back({path, variable(values.to(dtype_))});
+  return parameters_.back().variable;
+}
+
+const Var& Parameters::operator[](std::string_view path) const {
+  const auto at = index_.find(std::string(path));
+  if (at == index_.end()) fail("Parameters", fmt::format("there is no '{}'", path));
+  return parameters_[at->second].variable;
+}
+
+Index Parameters::count() const {
+  Index n = 0;
+  for (const NamedVariable& parameter : parameters_) n += parameter.variable.size();
+  return n;
+}
+
+std::string Scope::path(std::string_view name) const {
+  return prefix_.empty() ? std::string(name) : fmt::format("{}.{}", prefix_, name);
+}
+
+}  // namespace attune::nn

@@ -1,0 +1,49 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include <attune/nn/recurrent.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::nn {
+namespace {
+
+std::variant<Lstm, Gru> make(const Scope& scope, Index in, Index hidden, Cell cell) {
+  if (cell == Cell::lstm) return Lstm(scope, in, hidden);
+  return Gru(scope, in, hidden,
+             {.form = cell == Cell::gru ? GruForm::reset_after : GruForm::reset_before});
+}
+
+}  // namespace
+
+const char* name_of(Cell cell) {
+  return cell == Cell::lstm ? "lstm" : cell == Cell::gru ? "gru" : "gru_reset_before";
+}
+
+Cell cell_of(std::string_view name) {
+  for (Cell cell : {Cell::lstm, Cell::gru, Cell::gru_reset_before}) {
+    if (name == name_of(cell)) return cell;
+  }
+  fail("cell", fmt::format("'{}' is not lstm, gru or gru_reset_before", name));
+}
+
+Recurrent::Recurrent(const Scope& scope, Index in, Index hidden, Cell cell)
+    : layer_(make(scope, in, hidden, cell)) {}
+
+RecurrentOutput Recurrent::operator()(const Var& x, const RunOptions& options) const {
+  return std::visit([&](const auto& layer) { return layer(x, options); }, layer_);
+}
+
+Var Recurrent::input(const Var& x) const {
+  return std::visit([&](const auto& layer) { return layer.input(x); }, layer_);
+}
+
+RecurrentState Recurrent::step(const Var& xw, const RecurrentState& state) const {
+  return std::visit([&](const auto& layer) { return layer.step(xw, state); }, layer_);
+}
+
+Index Recurrent::gates() const {
+  return std::visit([](const auto& layer) { return layer.gates; }, layer_);
+}
+
+}  // namespace attune::nn

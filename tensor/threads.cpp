@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -32,29 +34,6 @@ void relax() {
 #endif
 }
 
-/// One parallel_for: what to run, and how far it has come.
-struct Job {
-  void (*run)(void*, Index);
-  void* body;
-  Index tiles;
-  std::atomic<Index> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-
-  void work() {
-    inside_tile = true;
-    for (Index tile; (tile = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
-      try {
-        run(body, tile);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-      }
-    }
-    inside_tile = false;
-  }
-};
-
 std::vector<int> allowed_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -67,7 +46,9 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-/// Workers that wait for an epoch to begin, spinning briefly and then sleeping.
+/// Workers that help with one job after another. A ticket, (job number, next tile), is drawn by
+/// compare-and-swap; whoever draws one has a tile of a job that cannot end before that tile is
+/// done, so a worker that comes late or is not running at all keeps nobody waiting.
 class Pool {
  public:
   explicit Pool(int threads) {
@@ -75,25 +56,33 @@ class Pool {
     for (int i = 1; i < threads; ++i) {
       workers_.emplace_back([this] { serve(); });
       // Two fresh threads may otherwise share a CPU for a long time while another one is idle.
-      if (threads <= static_cast<int>(cpus.size()))
+      if (threads <= static_cast<int>(cpus.size())) {
         pin(workers_.back(), cpus[static_cast<std::size_t>(i)]);
+      }
     }
   }
 
   ~Pool() {
-    job_ = nullptr;
-    begin_epoch();
+    stopping_.store(true, std::memory_order_relaxed);
+    announce();
     for (std::thread& worker : workers_) worker.join();
   }
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  void run(Job& job) {
-    job_ = &job;
-    busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-    begin_epoch();
-    job.work();
-    wait_while_busy();
+  void run(Index tiles, void (*run)(void*, Index), void* body) {
+    run_.store(run, std::memory_order_relaxed);
+    body_.store(body, std::memory_order_relaxed);
+    tiles_.store(tiles, std::memory_order_relaxed);
+    done_.store(0, std::memory_order_relaxed);
+    const std::uint32_t job = job_.load(std::memory_order_relaxed) + 1;
+    ticket_.store(std::uint64_t{job} << 32, std::memory_order_release);
+    announce();
+    work(job);
+    for (int i = 0; done_.load(std::memory_order_acquire) < tiles; ++i) {
+      i < spins ? relax() : std::this_thread::yield();
+    }
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
@@ -104,42 +93,57 @@ class Pool {
     pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // a hint: it may be refused
   }
 
-  void begin_epoch() {
-    epoch_.fetch_add(1, std::memory_order_release);
-    epoch_.notify_all();
+  void announce() {
+    job_.fetch_add(1, std::memory_order_release);
+    job_.notify_all();
   }
 
-  void wait_while_busy() {
-    for (int i = 0; busy_.load(std::memory_order_acquire) > 0; ++i) {
-      if (i < spins) {
-        relax();
-      } else if (const int now = busy_.load(std::memory_order_acquire); now > 0) {
-        busy_.wait(now, std::memory_order_acquire);
+  /// Draws tiles of the job until there are none, or the job has ended.
+  void work(std::uint32_t job) {
+    inside_tile = true;
+    std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    while (ticket >> 32 == job) {
+      const auto run = run_.load(std::memory_order_relaxed);
+      void* const body = body_.load(std::memory_order_relaxed);
+      const auto tile = static_cast<Index>(ticket & 0xffffffff);
+      if (tile >= tiles_.load(std::memory_order_relaxed)) break;
+      if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                         std::memory_order_acquire)) {
+        continue;
       }
+      try {
+        run(body, tile);
+      } catch (...) {
+        std::lock_guard lock(error_mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+      done_.fetch_add(1, std::memory_order_release);
+      ticket = ticket_.load(std::memory_order_acquire);
     }
+    inside_tile = false;
   }
 
   void serve() {
-    for (unsigned seen = 0;;) {
-      for (int i = 0; epoch_.load(std::memory_order_acquire) == seen; ++i) {
-        if (i < spins) {
-          relax();
-        } else {
-          epoch_.wait(seen, std::memory_order_acquire);
-        }
+    for (std::uint32_t seen = 0;;) {
+      for (int i = 0; job_.load(std::memory_order_acquire) == seen; ++i) {
+        i < spins ? relax() : job_.wait(seen, std::memory_order_acquire);
       }
-      ++seen;
-      Job* job = job_;
-      if (!job) return;
-      job->work();
-      if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+      if (stopping_.load(std::memory_order_relaxed)) return;
+      seen = job_.load(std::memory_order_acquire);
+      work(seen);
     }
   }
 
   std::vector<std::thread> workers_;
-  std::atomic<unsigned> epoch_{0};
-  std::atomic<int> busy_{0};
-  Job* job_ = nullptr;
+  std::atomic<std::uint32_t> job_{0};
+  std::atomic<bool> stopping_{false};
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<Index> done_{0};
+  alignas(64) std::atomic<void (*)(void*, Index)> run_{nullptr};
+  std::atomic<void*> body_{nullptr};
+  std::atomic<Index> tiles_{0};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
 };
 
 int initial_threads() {
@@ -182,9 +186,10 @@ void run_tiles(Index tiles, void (*run)(void*, Index), void* body) {
     for (Index tile = 0; tile < tiles; ++tile) run(body, tile);
     return;
   }
-  Job job{.run = run, .body = body, .tiles = tiles, .next = 0, .mutex = {}, .error = {}};
-  pool()->run(job);
-  if (job.error) std::rethrow_exception(job.error);
+  if (tiles > std::numeric_limits<std::uint32_t>::max()) {
+    fail("parallel_for", fmt::format("{} tiles are too many", tiles));
+  }
+  pool()->run(tiles, run, body);
 }
 
 }  // namespace detail

@@ -1,11 +1,12 @@
 // Speed of the vector functions, per element, in the first-level cache and out of it.
 
-#include <attune/tensor/simd/math.hpp>
-#include <benchmark/benchmark.h>
-
 #include <cstddef>
 #include <random>
 #include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <attune/tensor/simd/math.hpp>
 
 namespace attune::simd {
 namespace {

@@ -43,10 +43,12 @@ struct Variant {
   bool commas;
 };
 
-constexpr std::array<Variant, 4> kVariants = {{{Letters::kAsWritten, /*commas=*/true},
+constexpr std::array<Variant, 6> kVariants = {{{Letters::kAsWritten, /*commas=*/true},
                                                {Letters::kUpper, /*commas=*/true},
                                                {Letters::kLower, /*commas=*/true},
-                                               {Letters::kAsWritten, /*commas=*/false}}};
+                                               {Letters::kAsWritten, /*commas=*/false},
+                                               {Letters::kUpper, /*commas=*/false},
+                                               {Letters::kLower, /*commas=*/false}}};
 
 // The last three stand in none of ICU 72's date styles; they are here for other versions.
 constexpr std::u16string_view kCommas =

@@ -34,10 +34,10 @@ struct GeneratorOptions {
 ///  * the locale's own digits or Latin ones, where its own are not Latin;
 ///  * a pattern: the locale's SHORT, MEDIUM, LONG or FULL style, or one of ten that are the same
 ///    for every locale, such as `d MMMM, y` or `dd.MM.yy`;
-///  * a variant: as written, upper case, lower case (by the locale's rules), or without commas.
-///    A comma is any script's: the Latin, Arabic, Ethiopic, N'Ko, Adlam and Myanmar ones, and the
-///    ideographic and fullwidth ones of East Asia. The spaces beside it stay, and so do no-break
-///    spaces and marks of direction everywhere.
+///  * a variant: as written, upper case or lower case (by the locale's rules), each with its commas
+///    or without. A comma is any script's: the Latin, Arabic, Ethiopic, N'Ko, Adlam and Myanmar
+///    ones, and the ideographic and fullwidth ones of East Asia. The spaces beside it stay, and so
+///    do no-break spaces and marks of direction everywhere.
 ///
 /// A style's pattern is used without a numbering system it may prescribe for one field: of ICU 72's
 /// locales that is Hawaiian alone, whose SHORT style has the month in Roman numerals.

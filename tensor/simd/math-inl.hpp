@@ -2,10 +2,10 @@
 // compiled once per instruction set. See math.hpp for the promises kept: at most 2 ulp off
 // everywhere, with or without fused multiply-add.
 //
-// All three start from the same reduction, e^x = 2^n (1 + t), and differ in how they put the
-// parts together without losing t's accuracy. The polynomials' and rational functions'
-// coefficients are weighted minimax fits (Remez exchange, relative error of the function itself),
-// rounded one coefficient at a time with the remaining ones fitted again.
+// All three start from the same reduction, e^x = 2^n (1 + t), and differ in how they put the parts
+// together without losing t's accuracy. The coefficients are minimax fits of the functions'
+// relative error by Remez exchange. Those of the polynomials were rounded one by one, each time
+// fitting the remaining ones anew.
 
 // Visible once per target, see the comments in hwy/foreach_target.h.
 #if defined(ATTUNE_TENSOR_SIMD_MATH_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
@@ -32,7 +32,7 @@ struct Constants<float> {
   static constexpr int kMantissaBits = 23;
   // Adding this rounds to an integer and leaves integer + exponent bias in the lowest bits.
   static constexpr float kRound = 0x1.8p23f + 127;
-  // The high part has few enough bits for n * kLn2Hi to be exact for every n that occurs.
+  // ln(2) in two parts, the first of so few bits that n * kLn2Hi is exact for every n that occurs.
   static constexpr float kLn2Hi = 0x1.62e4p-1f;
   static constexpr float kLn2Lo = 0x1.7f7d1cp-20f;
   static constexpr float kLn2 = 0x1.62e43p-1f;
@@ -41,9 +41,10 @@ struct Constants<float> {
   static constexpr float kExpMax = 89;
   static constexpr float kExpMin = -104;
   static constexpr float kMinExponent = -126;
-  // From here on sigmoid and tanh are 1.
+  // From these on, sigmoid and tanh are 1.
   static constexpr float kSigmoidMax = 18;
   static constexpr float kTanhMax = 10;
+  // Up to here, TanhSmall is accurate.
   static constexpr float kTanhSmall = 0.625f;
 };
 
@@ -177,7 +178,7 @@ HWY_INLINE V ReduceExp(D d, V x, V& n) {
 
 }  // namespace math_detail
 
-// e^x
+/// e^x
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   using C = math_detail::Constants<hn::TFromD<D>>;
@@ -187,7 +188,7 @@ HWY_INLINE V Exp(D d, V x) {
   return math_detail::Scale(d, hn::Add(hn::Set(d, hn::TFromD<D>{1}), t), n);
 }
 
-// 1 / (1 + e^-x)
+/// 1 / (1 + e^-x)
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Sigmoid(D d, V x) {
   using T = hn::TFromD<D>;
@@ -200,9 +201,9 @@ HWY_INLINE V Sigmoid(D d, V x) {
   // With e = e^x = 2^n (1 + t), the result is e / (1 + e), computed as
   //   n >= -1:  2^n ((1 + t) / (1 + e))
   //   n <= -2:  2^n (1 + (t - e) / (1 + e)).
-  // In the latter the quotient is less than half as large as the sum, so that its rounding errors
-  // weigh less; and a subnormal result is rounded but once. The scale in e is not let below the
-  // least normal number: so small an e has no influence.
+  // In the latter the quotient is at most 0.42 either way and its rounding errors weigh less than
+  // those of the former's. The scale in e is not let below the least normal number: so small an e
+  // has no influence.
 #if ATTUNE_SIMD_HAVE_SCALEF
   const V scale = math_detail::Scale(d, one, n);
 #else
@@ -219,11 +220,12 @@ HWY_INLINE V Sigmoid(D d, V x) {
   return math_detail::Scale(d, sum, n);
 #else
   const V rest = math_detail::PowerOfTwo(d, hn::Add(hn::Sub(n, normal_n), round));
-  return hn::Mul(hn::Mul(sum, scale), rest);
+  // In this order, only the second product can be subnormal and rounded.
+  return hn::Mul(hn::Mul(sum, rest), scale);
 #endif
 }
 
-// tanh(x)
+/// tanh(x)
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Tanh(D d, V x) {
   using T = hn::TFromD<D>;
@@ -231,8 +233,8 @@ HWY_INLINE V Tanh(D d, V x) {
   const V one = hn::Set(d, T{1});
   const V a = hn::Abs(x);
 
-  // Away from 0: 1 - 2 / (e^(2a) + 1), with e^(2a) = 2^n (1 + t). The larger n, the less an error of
-  // t matters, so that ln(2) need not be more precise.
+  // Away from 0: 1 - 2 / (e^(2a) + 1), with e^(2a) = 2^n (1 + t). The larger n, the less an error
+  // of t matters, so that ln(2) need not be more precise.
   const V capped = math_detail::CapAbove(d, C::kTanhMax, a);
   const V round = hn::Set(d, C::kRound);
   const V rounded = hn::MulAdd(capped, hn::Set(d, 2 * C::kLog2E), round);

@@ -1,16 +1,18 @@
+#include <algorithm>
+
 #include <attune/tensor/simd/math.hpp>
 
-// Compiles the rest of this file once per instruction set.
+// foreach_target.h compiles this file once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attune/tensor/simd/math.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <attune/tensor/simd/math-inl.hpp>
 
 HWY_BEFORE_NAMESPACE();
 namespace attune::simd::HWY_NAMESPACE {
+namespace {
 
 struct ExpOp {
   template <class D>
@@ -67,6 +69,7 @@ void SigmoidDouble(const double* x, double* y, std::size_t n) { Map<SigmoidOp>(x
 
 const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
 
+}  // namespace
 }  // namespace attune::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -6,27 +6,23 @@
 // on its position nor on the array's length, so an array may be cut anywhere; it may differ in the
 // last bits between instruction sets. Round-to-nearest and gradual underflow (the defaults of the
 // floating-point environment) are taken for granted.
-
-#ifndef ATTUNE_TENSOR_SIMD_MATH_HPP_
-#define ATTUNE_TENSOR_SIMD_MATH_HPP_
+#pragma once
 
 #include <cstddef>
 
 namespace attune::simd {
 
-// y[i] = f(x[i]) for i < n. x and y may be the same array, but may not overlap otherwise. No
-// alignment is needed.
+/// y[i] = f(x[i]) for i < n. x and y may be the same array, but may not overlap otherwise. No
+/// alignment is needed.
 void exp(const float* x, float* y, std::size_t n);
 void exp(const double* x, double* y, std::size_t n);
 void tanh(const float* x, float* y, std::size_t n);
 void tanh(const double* x, double* y, std::size_t n);
-// 1 / (1 + e^-x)
+/// 1 / (1 + e^-x)
 void sigmoid(const float* x, float* y, std::size_t n);
 void sigmoid(const double* x, double* y, std::size_t n);
 
-// Name of the instruction set in use, for example "AVX2".
+/// Name of the instruction set in use, for example "AVX2".
 const char* target();
 
 }  // namespace attune::simd
-
-#endif  // ATTUNE_TENSOR_SIMD_MATH_HPP_

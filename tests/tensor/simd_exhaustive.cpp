@@ -2,9 +2,6 @@
 // instruction set this CPU has. Prints the largest error of each, in ulp of the exact value, and
 // fails if one is over 2. Takes a few minutes, so it is not a part of the unit tests.
 
-#include <attune/tensor/simd/math.hpp>
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <array>
 #include <barrier>
@@ -17,6 +14,10 @@
 #include <limits>
 #include <thread>
 #include <vector>
+
+#include <hwy/targets.h>
+
+#include <attune/tensor/simd/math.hpp>
 
 namespace {
 
@@ -46,8 +47,8 @@ struct Worst {
   float x = 0;
 };
 
-// |computed - exact| in units of the float spacing at exact. Infinity counts as the number after the
-// largest finite one.
+// |computed - exact| in units of the float spacing at exact. Infinity counts as the number after
+// the largest finite one.
 double UlpError(float computed, double exact) {
   constexpr double kInfinity = 0x1p128;
   if (std::isnan(computed) || std::isnan(exact)) {

@@ -1,0 +1,44 @@
+// The commands beside `train`. Each prints to standard output and returns the exit status.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace attune::dates {
+
+/// When to draw attention in the terminal.
+enum class Show { automatic, always, never };
+
+struct PredictOptions {
+  std::filesystem::path model;
+  std::vector<std::string> sources;  // empty: lines of standard input
+  long beam = 1;
+  bool json = false;
+  Show attention = Show::automatic;
+};
+
+/// The date, its probability, and a heat map of the attention; or a JSON object a line.
+int predict(const PredictOptions& options);
+
+struct EvaluateOptions {
+  std::filesystem::path model;
+  std::string file;
+  long beam = 1;
+  bool json = false;
+};
+
+/// Exact match, accuracy by character, attention on gold spans, and the ten worst mistakes.
+int evaluate_file(const EvaluateOptions& options);
+
+struct ReportOptions {
+  std::filesystem::path model;
+  std::filesystem::path out;  // empty: report.html beside the model
+  std::string file;           // examples to show; empty: held-out dates
+  int examples = 12;
+};
+
+/// One self-contained HTML page about a model.
+int report(const ReportOptions& options);
+
+}  // namespace attune::dates

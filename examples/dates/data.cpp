@@ -1,0 +1,122 @@
+#include "data.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/random.hpp>
+
+namespace attune::dates {
+namespace {
+
+constexpr long chunk_steps = 16;
+
+/// A random order of 0 .. n-1 (Fisher and Yates).
+std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
+  std::vector<std::uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = n; i > 1; --i) {
+    std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<Index>(i)))]);
+  }
+  return order;
+}
+
+/// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation.
+std::vector<Row> hold_out(std::vector<Row>& rows, int wanted, std::uint64_t seed) {
+  const std::size_t count = std::min(static_cast<std::size_t>(wanted), rows.size() / 10);
+  std::vector<Row> held, kept;
+  const std::vector<std::uint32_t> order = shuffled(rows.size(), Random(seed, "held-out rows"));
+  const std::set<std::uint32_t> chosen(order.begin(),
+                                       order.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::uint32_t i = 0; i < rows.size(); ++i)
+    (chosen.contains(i) ? held : kept).push_back(std::move(rows[i]));
+  rows = std::move(kept);
+  return held;
+}
+
+std::vector<std::string> distinct_code_points(std::span<const Row> rows, std::string Row::*column) {
+  std::set<std::string> points;
+  for (const Row& row : rows) {
+    for (std::string& point : text::code_points(row.*column)) points.insert(std::move(point));
+  }
+  return {points.begin(), points.end()};
+}
+
+}  // namespace
+
+Data::Data(const DataOptions& options) : options_(options) {
+  if (options.train_file.empty()) {
+    generator_.emplace(GeneratorOptions{.locales = parse_locales(options.locales),
+                                        .held_out = options.held_out,
+                                        .seed = options.seed});
+  } else {
+    train_ = read_tsv(options.train_file);
+  }
+  if (!options.valid_file.empty()) {
+    validation_ = read_tsv(options.valid_file);
+  } else if (generator_) {
+    for (Example& e : generator_->validation())
+      validation_.push_back({std::move(e.source), std::move(e.target), {}});
+  } else {
+    validation_ = hold_out(train_, options.held_out, options.seed);
+  }
+}
+
+Example Data::example(std::int64_t number) {
+  if (generator_) {
+    Random random(options_.seed, static_cast<std::uint64_t>(number));
+    return generator_->sample([&](std::uint64_t n) {
+      return static_cast<std::uint64_t>(random.below(static_cast<Index>(n)));
+    });
+  }
+  const auto size = static_cast<std::int64_t>(train_.size());
+  if (number / size != epoch_) {
+    epoch_ = number / size;
+    permutation_ = shuffled(train_.size(), Random(options_.seed, fmt::format("epoch {}", epoch_)));
+  }
+  const Row& row = train_[permutation_[static_cast<std::size_t>(number % size)]];
+  return {row.source, row.target};
+}
+
+void Data::load_chunk(const Model& model, long chunk, Index batch_size) {
+  if (chunk == loaded_chunk_) return;
+  loaded_chunk_ = chunk;
+  chunk_.clear();
+  const std::int64_t first = chunk * chunk_steps * batch_size;
+  for (std::int64_t i = 0; i < chunk_steps * batch_size; ++i) {
+    const Example e = example(first + i);
+    chunk_.push_back(model.encode(e.source, e.target));
+  }
+  std::ranges::stable_sort(chunk_, {}, [](const text::Pair& p) { return p.source.size(); });
+  chunk_order_ = shuffled(chunk_steps, Random(options_.seed, fmt::format("chunk {}", chunk)));
+}
+
+text::Batch Data::batch(const Model& model, long step, Index batch_size) {
+  load_chunk(model, step / chunk_steps, batch_size);
+  const std::size_t at = chunk_order_[static_cast<std::size_t>(step % chunk_steps)] *
+                         static_cast<std::size_t>(batch_size);
+  return text::make_batch(std::span(chunk_).subspan(at, static_cast<std::size_t>(batch_size)));
+}
+
+std::vector<std::string> Data::source_alphabet() const {
+  return generator_ ? generator_->alphabet() : distinct_code_points(train_, &Row::source);
+}
+
+std::vector<std::string> Data::target_alphabet() const {
+  if (!generator_) return distinct_code_points(train_, &Row::target);
+  return {"-", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+}
+
+std::string Data::description() const {
+  const std::string training =
+      generator_ ? fmt::format("generated dates ({})", options_.locales)
+                 : fmt::format("{} examples of {}", train_.size(), options_.train_file);
+  const std::string validation =
+      options_.valid_file.empty() ? "held-out dates" : "examples of " + options_.valid_file;
+  return fmt::format("{}; validation on {} {}", training, validation_.size(), validation);
+}
+
+}  // namespace attune::dates

@@ -1,0 +1,53 @@
+// What a dates model is trained and validated on: generated dates, or files.
+#pragma once
+
+#include <optional>
+
+#include "generator.hpp"
+#include "model.hpp"
+#include "tsv.hpp"
+
+namespace attune::dates {
+
+/// Where the examples come from.
+struct DataOptions {
+  std::string locales = "en";
+  std::string train_file, valid_file;  // empty: generated
+  int held_out = 2000;  // dates (generated) or at most so many rows (of a training file)
+  std::uint64_t seed = 1;
+
+  bool operator==(const DataOptions&) const = default;
+};
+
+/// Training examples by number: the same for a seed, whichever were asked for before. That is all
+/// that resuming needs to know about them.
+class Data {
+ public:
+  explicit Data(const DataOptions& options);
+
+  /// The examples of one step. Those of 16 steps are sorted by length before they are dealt out, in
+  /// a random order of lengths, so that a batch has little padding.
+  text::Batch batch(const Model& model, long step, Index batch_size);
+
+  std::span<const Row> validation() const { return validation_; }
+  /// Code points of sources and of targets, for vocabularies.
+  std::vector<std::string> source_alphabet() const;
+  std::vector<std::string> target_alphabet() const;
+  /// "generated dates in en; 2000 held-out dates for validation"
+  std::string description() const;
+
+ private:
+  Example example(std::int64_t number);
+  void load_chunk(const Model& model, long chunk, Index batch_size);
+
+  DataOptions options_;
+  std::optional<Generator> generator_;
+  std::vector<Row> train_, validation_;
+  std::vector<std::uint32_t> permutation_;  // of train_, in epoch_
+  std::int64_t epoch_ = -1;
+  std::vector<text::Pair> chunk_;
+  std::vector<std::uint32_t> chunk_order_;  // which batch of the chunk each step gets
+  long loaded_chunk_ = -1;
+};
+
+}  // namespace attune::dates

@@ -1,0 +1,165 @@
+#include "model.hpp"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include <attune/models/text/utf8.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::dates {
+namespace {
+
+constexpr const char* format = "attune dates 1";
+constexpr Index longest_date = 40;  // characters to write at most
+
+models::BahdanauOptions network_options(const ModelOptions& o, Index source, Index target) {
+  return {.source_vocabulary = source,
+          .target_vocabulary = target,
+          .embedding = o.embedding,
+          .hidden = o.hidden,
+          .attention = o.attention,
+          .readout = o.readout,
+          .encoder_cell = o.encoder_cell,
+          .decoder_cell = o.decoder_cell,
+          .start = o.start,
+          .readout_kind = o.readout_kind,
+          .readout_state = o.readout_state,
+          .dropout = o.dropout};
+}
+
+const std::string& entry(const std::map<std::string, std::string>& map, const char* name) {
+  const auto at = map.find(name);
+  if (at == map.end()) fail("checkpoint", fmt::format("its metadata has no '{}'", name));
+  return at->second;
+}
+
+template <class T>
+T number(const std::map<std::string, std::string>& map, const char* name) {
+  const std::string& text = entry(map, name);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail("checkpoint", fmt::format("'{}' is '{}', not a number", name, text));
+  }
+  return value;
+}
+
+/// One of two names.
+bool is_second(const std::map<std::string, std::string>& map, const char* name,
+               std::string_view first, std::string_view second) {
+  const std::string& text = entry(map, name);
+  if (text != first && text != second) {
+    fail("checkpoint", fmt::format("'{}' is '{}', not {} or {}", name, text, first, second));
+  }
+  return text == second;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> to_map(const ModelOptions& o) {
+  return {
+      {"embedding", std::to_string(o.embedding)},
+      {"hidden", std::to_string(o.hidden)},
+      {"attention", std::to_string(o.attention)},
+      {"readout", std::to_string(o.readout)},
+      {"encoder_cell", nn::name_of(o.encoder_cell)},
+      {"decoder_cell", nn::name_of(o.decoder_cell)},
+      {"start", o.start == models::Start::zero ? "zero" : "bridge"},
+      {"readout_kind", o.readout_kind == models::ReadoutKind::tanh ? "tanh" : "maxout"},
+      {"readout_state", o.readout_state == models::ReadoutState::current ? "current" : "previous"},
+      {"dropout", fmt::format("{}", o.dropout)}};
+}
+
+ModelOptions model_options_from(const std::map<std::string, std::string>& map) {
+  ModelOptions o;
+  o.embedding = number<Index>(map, "embedding");
+  o.hidden = number<Index>(map, "hidden");
+  o.attention = number<Index>(map, "attention");
+  o.readout = number<Index>(map, "readout");
+  o.encoder_cell = nn::cell_of(entry(map, "encoder_cell"));
+  o.decoder_cell = nn::cell_of(entry(map, "decoder_cell"));
+  o.start = is_second(map, "start", "zero", "bridge") ? models::Start::bridge : models::Start::zero;
+  o.readout_kind = is_second(map, "readout_kind", "tanh", "maxout") ? models::ReadoutKind::maxout
+                                                                    : models::ReadoutKind::tanh;
+  o.readout_state = is_second(map, "readout_state", "current", "previous")
+                        ? models::ReadoutState::previous
+                        : models::ReadoutState::current;
+  o.dropout = number<double>(map, "dropout");
+  // A damaged file must not make us allocate without bounds.
+  constexpr Index largest = 1 << 16;
+  for (const auto& [name, size] : {std::pair{"embedding", o.embedding},
+                                   {"hidden", o.hidden},
+                                   {"attention", o.attention},
+                                   {"readout", o.readout}}) {
+    if (size < 1 || size > largest)
+      fail("checkpoint", fmt::format("'{}' is {}, not 1 to {}", name, size, largest));
+  }
+  return o;
+}
+
+Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
+             std::uint64_t seed)
+    : options_(options),
+      source_(std::move(source)),
+      target_(std::move(target)),
+      parameters_(std::make_unique<nn::Parameters>(seed)),
+      network_(std::make_unique<models::Bahdanau>(
+          *parameters_, network_options(options, source_.size(), target_.size()))) {}
+
+Model Model::load(const std::filesystem::path& path) {
+  const Safetensors file = load_safetensors(path);
+  try {
+    const auto kind = file.metadata.find("format");
+    if (kind == file.metadata.end() || kind->second != format) {
+      fail("checkpoint",
+           fmt::format("not one of this program ('{}' was expected as its format)", format));
+    }
+    Model model(model_options_from(file.metadata),
+                text::vocabulary_from_json(entry(file.metadata, "source_vocabulary")),
+                text::vocabulary_from_json(entry(file.metadata, "target_vocabulary")), 0);
+    model.load_weights(file);
+    model.metadata_ = file.metadata;
+    return model;
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+void Model::save(Safetensors& file) const {
+  nn::save_parameters(*parameters_, file);
+  file.metadata.merge(to_map(options_));
+  file.metadata["format"] = format;
+  file.metadata["source_vocabulary"] = text::to_json(source_);
+  file.metadata["target_vocabulary"] = text::to_json(target_);
+}
+
+void Model::load_weights(const Safetensors& file) { nn::load_parameters(file, *parameters_); }
+
+text::Sentence Model::encode_source(std::string_view text) const {
+  return source_.encode(text::code_points(text));
+}
+
+text::Pair Model::encode(std::string_view source, std::string_view target) const {
+  return {encode_source(source), target_.encode(text::code_points(target))};
+}
+
+std::string Model::decode(std::span<const std::int32_t> words) const {
+  std::string text;
+  for (std::int32_t word : words) text += target_.token(word);
+  return text;
+}
+
+std::vector<models::Hypothesis> Model::predict(std::span<const text::Sentence> sources,
+                                               Index beam) const {
+  const auto [source, mask] = text::make_source_batch(sources);
+  std::vector<models::Hypothesis> best;
+  for (auto& hypotheses :
+       models::search(*network_, source, mask, {.beam = beam, .max_length = longest_date})) {
+    best.push_back(std::move(hypotheses.front()));
+  }
+  return best;
+}
+
+}  // namespace attune::dates

@@ -1,0 +1,75 @@
+// The dates model: options, vocabularies and weights, together in one file.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/text/vocabulary.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+namespace attune::dates {
+
+/// Sizes and kinds; what a checkpoint must know to build the model again.
+struct ModelOptions {
+  Index embedding = 32, hidden = 64, attention = 64, readout = 64;
+  nn::Cell encoder_cell = nn::Cell::gru, decoder_cell = nn::Cell::gru;
+  models::Start start = models::Start::bridge;
+  models::ReadoutKind readout_kind = models::ReadoutKind::maxout;
+  models::ReadoutState readout_state = models::ReadoutState::current;
+  double dropout = 0;
+
+  bool operator==(const ModelOptions&) const = default;
+};
+
+/// As the metadata of a checkpoint: "hidden" -> "64".
+std::map<std::string, std::string> to_map(const ModelOptions& options);
+/// Throws when an entry is missing or not understood.
+ModelOptions model_options_from(const std::map<std::string, std::string>& map);
+
+/// Characters in, characters out.
+class Model {
+ public:
+  Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
+        std::uint64_t seed);
+
+  /// Reads a checkpoint written by `save`. Throws an Error that begins with the path.
+  static Model load(const std::filesystem::path& path);
+
+  /// Adds weights, options and vocabularies to a file.
+  void save(Safetensors& file) const;
+  /// Overwrites the weights; the options and vocabularies must be the same.
+  void load_weights(const Safetensors& file);
+
+  /// Throws when the text is not UTF-8. Characters never seen become <unk>.
+  text::Sentence encode_source(std::string_view text) const;
+  text::Pair encode(std::string_view source, std::string_view target) const;
+  std::string decode(std::span<const std::int32_t> words) const;
+
+  /// The best hypothesis for each source.
+  std::vector<models::Hypothesis> predict(std::span<const text::Sentence> sources,
+                                          Index beam) const;
+
+  const models::Bahdanau& network() const { return *network_; }
+  nn::Parameters& parameters() { return *parameters_; }
+  const nn::Parameters& parameters() const { return *parameters_; }
+  const ModelOptions& options() const { return options_; }
+  const text::Vocabulary& source_vocabulary() const { return source_; }
+  const text::Vocabulary& target_vocabulary() const { return target_; }
+  /// All metadata of the checkpoint it was loaded from.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  ModelOptions options_;
+  text::Vocabulary source_, target_;
+  std::unique_ptr<nn::Parameters> parameters_;
+  std::unique_ptr<models::Bahdanau> network_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace attune::dates

@@ -1,0 +1,134 @@
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "commands.hpp"
+#include "model.hpp"
+
+namespace attune::dates {
+namespace {
+
+constexpr std::size_t longest_source = 10000;
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
+}
+
+/// Warns of each character that the model has not seen, once in a program's run.
+void warn_of_unknown(const Model& model, std::span<const std::string> points) {
+  static std::set<std::string> warned;
+  for (const std::string& point : points) {
+    if (model.source_vocabulary().id(point) != text::Vocabulary::unknown ||
+        !warned.insert(point).second)
+      continue;
+    fmt::print(stderr, "warning: '{}' was never seen in training and is read as <unk>\n", point);
+  }
+}
+
+report::Heatmap heatmap(const Model& model, std::vector<std::string> points,
+                        const models::Hypothesis& h) {
+  report::Heatmap map{.rows = {}, .columns = std::move(points), .weights = {}, .caption = ""};
+  for (std::int32_t word : h.words) map.rows.push_back(model.target_vocabulary().token(word));
+  map.weights = h.weights.slice(0, static_cast<Index>(map.rows.size())).to_vector<double>();
+  return map;
+}
+
+nlohmann::ordered_json to_json(const report::Heatmap& map, const std::string& source,
+                               const std::string& date, double probability) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t r = 0; r < map.rows.size(); ++r) {
+    const auto first = map.weights.begin() + static_cast<std::ptrdiff_t>(r * map.columns.size());
+    rows.push_back(
+        std::vector<double>(first, first + static_cast<std::ptrdiff_t>(map.columns.size())));
+  }
+  return {{"source", source}, {"prediction", date},     {"probability", probability},
+          {"rows", map.rows}, {"columns", map.columns}, {"attention", rows}};
+}
+
+class Predictor {
+ public:
+  explicit Predictor(const PredictOptions& options)
+      : options_(options), model_(Model::load(options.model)) {
+    const bool terminal = isatty(STDOUT_FILENO);
+    draw_ = options.attention == Show::always || (options.attention == Show::automatic && terminal);
+    colour_ = terminal;
+  }
+
+  /// One date; `place` says where it stands, for errors.
+  void predict(const std::string& source, const std::string& place) const {
+    std::vector<std::string> points;
+    try {
+      points = text::code_points(source);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", place, error.what()));
+    }
+    if (points.empty()) throw Error(fmt::format("{}: it is empty, but a date was expected", place));
+    if (points.size() > longest_source) {
+      throw Error(fmt::format("{}: it has {} characters, but at most {} were expected", place,
+                              points.size(), longest_source));
+    }
+    warn_of_unknown(model_, points);
+    const text::Sentence sentence = model_.source_vocabulary().encode(points);
+    const models::Hypothesis h = model_.predict(std::span(&sentence, 1), options_.beam).front();
+    print(source, std::move(points), h);
+  }
+
+  /// An empty line answers an empty line, so that lines in and lines out stay together.
+  void predict_lines(std::istream& lines) const {
+    std::string line;
+    for (long number = 1; std::getline(lines, line); ++number) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (!line.empty()) {
+        predict(line, fmt::format("standard input:{}", number));
+      } else {
+        fmt::print("{}\n",
+                   options_.json ? R"({"source":"","prediction":null,"probability":null})" : "");
+      }
+      std::fflush(stdout);
+    }
+  }
+
+ private:
+  void print(const std::string& source, std::vector<std::string> points,
+             const models::Hypothesis& h) const {
+    const std::string date = model_.decode(h.words);
+    const double probability = std::exp(h.log_probability);
+    const report::Heatmap map = heatmap(model_, std::move(points), h);
+    if (options_.json) {
+      fmt::print("{}\n", to_json(map, source, date, probability).dump());
+      return;
+    }
+    fmt::print("{}  {:.4f}\n", date, probability);
+    if (draw_ && !map.rows.empty()) {
+      fmt::print("{}\n", report::terminal(map, {.colour = colour_, .width = terminal_width()}));
+    }
+  }
+
+  const PredictOptions& options_;
+  Model model_;
+  bool draw_, colour_;
+};
+
+}  // namespace
+
+int predict(const PredictOptions& options) {
+  const Predictor predictor(options);
+  if (options.sources.empty()) predictor.predict_lines(std::cin);
+  for (std::size_t i = 0; i < options.sources.size(); ++i) {
+    predictor.predict(options.sources[i], fmt::format("argument {}", i + 1));
+  }
+  return 0;
+}
+
+}  // namespace attune::dates

@@ -1,0 +1,61 @@
+#include "progress.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace attune::dates {
+
+using Clock = std::chrono::steady_clock;
+
+Progress::Progress(long done, long total)
+    : first_(done),
+      total_(total),
+      terminal_(isatty(STDOUT_FILENO)),
+      start_(Clock::now()),
+      shown_() {}
+
+Progress::~Progress() {
+  if (open_) fmt::print("\n");
+}
+
+double Progress::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+void Progress::show(long done, const std::string& text, bool line) {
+  const bool due = terminal_ && Clock::now() - shown_ > std::chrono::milliseconds(100);
+  if (!line && !due) return;
+  shown_ = Clock::now();
+  const long here = std::max(1L, done - first_);
+  const double left = seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
+  const std::string status = fmt::format(
+      "{:5.1f} %  step {:>6}  {}  {} left",
+      100.0 * static_cast<double>(done) / static_cast<double>(total_), done, text, duration(left));
+  if (terminal_) {
+    fmt::print("\r\x1b[K{}{}", status, line ? "\n" : "");
+    open_ = !line;
+  } else {
+    fmt::print("{}\n", status);
+  }
+  std::fflush(stdout);
+}
+
+std::string duration(double seconds) {
+  const long s = static_cast<long>(seconds + 0.5);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
+}
+
+double resident_mib() {
+  std::ifstream statm("/proc/self/statm");
+  long total = 0, resident = 0;
+  statm >> total >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+}  // namespace attune::dates

@@ -1,0 +1,36 @@
+// Progress on the way to a number of steps: one line that is rewritten on a terminal, plain lines
+// elsewhere.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace attune::dates {
+
+class Progress {
+ public:
+  /// `done` steps of `total` were made before.
+  Progress(long done, long total);
+  /// Ends the line that is being rewritten.
+  ~Progress();
+
+  /// Shows `text` after the share done and before the time left. On a terminal at most ten times a
+  /// second; elsewhere only when `line` asks for a lasting line.
+  void show(long done, const std::string& text, bool line);
+
+ private:
+  double seconds() const;
+
+  long first_, total_;
+  bool terminal_;
+  bool open_ = false;
+  std::chrono::steady_clock::time_point start_, shown_;
+};
+
+/// "1 min 05 s"
+std::string duration(double seconds);
+
+/// Resident memory of this process, in MiB.
+double resident_mib();
+
+}  // namespace attune::dates

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/models/report/chart.hpp>
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/report/log.hpp>
+#include <attune/models/report/page.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+
+#include "commands.hpp"
+#include "metrics.hpp"
+#include "progress.hpp"
+#include "train.hpp"
+
+namespace attune::dates {
+namespace {
+
+std::string entry(const Model& model, const char* name, const char* otherwise = "unknown") {
+  const auto at = model.metadata().find(name);
+  return at == model.metadata().end() || at->second.empty() ? otherwise : at->second;
+}
+
+/// A stored share, in percent.
+std::string percent(const Model& model, const char* name) {
+  const std::string text = entry(model, name, "");
+  return text.empty() ? "unknown" : fmt::format("{:.2f} %", 100 * std::stod(text));
+}
+
+void add_summary(report::Page& page, const Model& model) {
+  page.definitions({{"Exact match (validation)", percent(model, "exact_match")},
+                    {"Character accuracy (validation)", percent(model, "character_accuracy")},
+                    {"Parameters", std::to_string(model.parameters().count())},
+                    {"Trained for", duration(std::stod(entry(model, "seconds", "0")))}});
+}
+
+/// One curve of the log, where it has the field.
+report::Series curve(const std::vector<std::map<std::string, double>>& log, const char* field,
+                     const char* name, double scale = 1) {
+  report::Series series{name, {}, {}};
+  for (const auto& line : log) {
+    if (!line.contains("step") || !line.contains(field)) continue;
+    series.x.push_back(line.at("step"));
+    series.y.push_back(scale * line.at(field));
+  }
+  return series;
+}
+
+void add_learning_curves(report::Page& page, const std::filesystem::path& log_path) {
+  if (!std::filesystem::exists(log_path)) return;
+  const auto log = report::read_log(log_path.string());
+  page.heading("Learning curves");
+  page.figure(report::svg(report::Chart{.title = "Training loss",
+                                        .x_label = "step",
+                                        .y_label = "cross-entropy per character",
+                                        .series = {curve(log, "loss", "loss")},
+                                        .log_y = true}),
+              "Mean cross-entropy per character of the training batches.");
+  page.figure(
+      report::svg(report::Chart{.title = "Accuracy on held-out dates",
+                                .x_label = "step",
+                                .y_label = "percent",
+                                .series = {curve(log, "exact_match", "exact match", 100),
+                                           curve(log, "character_accuracy", "characters", 100)}}),
+      "Share of validation dates that are written exactly, and of characters that agree.");
+}
+
+/// Examples of different lengths, evenly from short to long.
+std::vector<Row> sample(std::vector<Row> rows, std::size_t count) {
+  std::ranges::stable_sort(rows, {}, [](const Row& row) { return row.source.size(); });
+  std::vector<Row> chosen;
+  const std::size_t n = std::min(count, rows.size());
+  for (std::size_t i = 0; i < n; ++i)
+    chosen.push_back(rows[n == 1 ? 0 : i * (rows.size() - 1) / (n - 1)]);
+  return chosen;
+}
+
+std::vector<Row> examples(const Model& model, const ReportOptions& options) {
+  if (!options.file.empty()) return read_tsv(options.file);
+  TrainOptions trained;
+  set_from(model.metadata(), trained);
+  const Data data(trained.data);
+  return {data.validation().begin(), data.validation().end()};
+}
+
+void add_heatmaps(report::Page& page, const Model& model, const std::vector<Row>& rows) {
+  page.heading("Where the model looks");
+  page.paragraph(
+      "Each row is a character that was written, each column one that was read; the stronger a "
+      "cell, the more of the "
+      "attention went there. Year, month and day are found wherever they stand.");
+  for (const Row& row : rows) {
+    const text::Sentence source = model.encode_source(row.source);
+    const models::Hypothesis h = model.predict(std::span(&source, 1), 1).front();
+    const std::string written = model.decode(h.words);
+    report::Heatmap map{
+        .rows = {}, .columns = text::code_points(row.source), .weights = {}, .caption = ""};
+    for (std::int32_t word : h.words) map.rows.push_back(model.target_vocabulary().token(word));
+    if (map.rows.empty()) continue;
+    map.weights = h.weights.slice(0, static_cast<Index>(map.rows.size())).to_vector<double>();
+    // Isolates (U+2068, U+2069) keep a right-to-left source from moving the date's parts.
+    const std::string wrong =
+        written == row.target ? "" : fmt::format(" (expected {})", row.target);
+    page.figure(report::svg(map),
+                fmt::format("\u2068{}\u2069 → \u2068{}\u2069, probability {:.4f}{}", row.source,
+                            written, std::exp(h.log_probability), wrong));
+  }
+}
+
+void add_card(report::Page& page, const Model& model) {
+  page.heading("The model");
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : model.metadata()) {
+    if (name == "source_vocabulary" || name == "target_vocabulary") continue;
+    rows.push_back({name, value});
+  }
+  rows.push_back({"source characters", std::to_string(model.source_vocabulary().size())});
+  rows.push_back({"target characters", std::to_string(model.target_vocabulary().size())});
+  page.table({"option", "value"}, rows);
+  page.heading("Parameters");
+  rows.clear();
+  for (const auto& [name, w] : model.parameters())
+    rows.push_back({name, to_string(w.shape()), std::to_string(w.size())});
+  page.table({"name", "shape", "elements"}, rows);
+}
+
+}  // namespace
+
+int report(const ReportOptions& options) {
+  const Model model = Model::load(options.model);
+  const std::filesystem::path directory = options.model.parent_path();
+  const std::filesystem::path out = options.out.empty() ? directory / "report.html" : options.out;
+  report::Page page("Human dates, normalised with attention");
+  page.paragraph(
+      "A bidirectional encoder annotates every character of a date as people write it; a decoder "
+      "writes the ISO date, "
+      "one character after another, and for each looks where it needs to.");
+  add_summary(page, model);
+  add_heatmaps(page, model,
+               sample(examples(model, options), static_cast<std::size_t>(options.examples)));
+  add_learning_curves(page, directory / "log.jsonl");
+  add_card(page, model);
+  write_file(out, page.html());
+  fmt::print("{}\n", out.string());
+  return 0;
+}
+
+}  // namespace attune::dates

@@ -1,0 +1,312 @@
+#include "train.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/models/report/log.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "metrics.hpp"
+#include "progress.hpp"
+
+namespace attune::dates {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string text_of(double value) { return fmt::format("{}", value); }
+
+/// The options that a checkpoint keeps beside the model's own.
+struct Field {
+  const char* name;
+  std::string (*get)(const TrainOptions&);
+  void (*set)(TrainOptions&, const std::string&);
+};
+
+const Field fields[] = {
+    {"steps", [](const TrainOptions& o) { return std::to_string(o.steps); },
+     [](TrainOptions& o, const std::string& s) { o.steps = std::stol(s); }},
+    {"validate_every", [](const TrainOptions& o) { return std::to_string(o.validate_every); },
+     [](TrainOptions& o, const std::string& s) { o.validate_every = std::stol(s); }},
+    {"batch", [](const TrainOptions& o) { return std::to_string(o.batch); },
+     [](TrainOptions& o, const std::string& s) { o.batch = std::stol(s); }},
+    {"rate", [](const TrainOptions& o) { return text_of(o.rate); },
+     [](TrainOptions& o, const std::string& s) { o.rate = std::stod(s); }},
+    {"clip", [](const TrainOptions& o) { return text_of(o.clip); },
+     [](TrainOptions& o, const std::string& s) { o.clip = std::stod(s); }},
+    {"locales", [](const TrainOptions& o) { return o.data.locales; },
+     [](TrainOptions& o, const std::string& s) { o.data.locales = s; }},
+    {"train", [](const TrainOptions& o) { return o.data.train_file; },
+     [](TrainOptions& o, const std::string& s) { o.data.train_file = s; }},
+    {"valid", [](const TrainOptions& o) { return o.data.valid_file; },
+     [](TrainOptions& o, const std::string& s) { o.data.valid_file = s; }},
+    {"held_out", [](const TrainOptions& o) { return std::to_string(o.data.held_out); },
+     [](TrainOptions& o, const std::string& s) { o.data.held_out = std::stoi(s); }},
+    {"seed", [](const TrainOptions& o) { return std::to_string(o.data.seed); },
+     [](TrainOptions& o, const std::string& s) { o.data.seed = std::stoull(s); }},
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+
+/// Ctrl-C and SIGTERM end the training after the step that is running; a second one at once.
+void catch_signals() {
+  const auto handler = [](int signal) {
+    interrupted = 1;
+    std::signal(signal, SIG_DFL);
+  };
+  std::signal(SIGINT, handler);
+  std::signal(SIGTERM, handler);
+}
+
+/// Constant for the first half, then down to a fiftieth along a line.
+double rate_at(long step, const TrainOptions& o) {
+  const double progress = static_cast<double>(step) / static_cast<double>(o.steps);
+  return o.rate * std::clamp(2 - 2 * progress, 0.02, 1.0);
+}
+
+/// A training run: the model, the optimiser, and how far it has come.
+class Run {
+ public:
+  explicit Run(const TrainOptions& options)
+      : options_(options),
+        data_(options.data),
+        model_(options.model, text::Vocabulary(data_.source_alphabet()),
+               text::Vocabulary(data_.target_alphabet()), options.data.seed),
+        adam_(model_.parameters(), {.rate = options.rate}) {}
+
+  int go() {
+    prepare_directory();
+    const bool resumed = options_.resume && resume();
+    if (!resumed) keep_previous_run();
+    log_.emplace((options_.out / "log.jsonl").string(), resumed);
+    fmt::print("{}\n{} parameters, {} threads\n", data_.description(), model_.parameters().count(),
+               threads());
+    if (options_.resume && !resumed)
+      fmt::print("nothing to resume in {}: starting anew\n", options_.out.string());
+    if (resumed) fmt::print("resuming at step {} of {}\n", step_, options_.steps);
+    catch_signals();
+    started_ = Clock::now();
+    loop();
+    fmt::print("{} after {} steps, {}: exact match {:.2f} % on {} examples\n{}\n",
+               interrupted ? "stopped" : "finished", step_, duration(seconds()),
+               100 * best_.exact_match, data_.validation().size(), best_path().string());
+    return interrupted ? 130 : 0;
+  }
+
+ private:
+  std::filesystem::path best_path() const { return options_.out / "best.safetensors"; }
+  std::filesystem::path last_path() const { return options_.out / "last.safetensors"; }
+  double seconds() const {
+    return seconds_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
+  }
+
+  void prepare_directory() const {
+    std::error_code error;
+    std::filesystem::create_directories(options_.out, error);
+    if (error)
+      fail("--out", fmt::format("{} cannot be made: {}", options_.out.string(), error.message()));
+  }
+
+  /// A run that is not resumed leaves the files of an earlier one beside its own.
+  void keep_previous_run() const {
+    for (const auto& path : {best_path(), last_path(), options_.out / "log.jsonl"}) {
+      if (!std::filesystem::exists(path)) continue;
+      std::filesystem::path kept = path;
+      kept.replace_extension(".previous" + path.extension().string());
+      std::filesystem::rename(path, kept);
+      fmt::print("{} is kept as {}\n", path.string(), kept.filename().string());
+    }
+  }
+
+  void loop() {
+    Progress progress(step_, options_.steps);
+    while (step_ < options_.steps && !interrupted) {
+      train_step();
+      progress.show(step_, status(), false);
+      if (step_ % options_.validate_every == 0 || step_ == options_.steps || interrupted) {
+        validate();
+        progress.show(step_, status(), true);
+        save();
+      } else if (step_ % 50 == 0) {
+        write_log({});
+      }
+    }
+  }
+
+  void train_step() {
+    const text::Batch batch = data_.batch(model_, step_, options_.batch);
+    Random dropout(options_.data.seed, fmt::format("dropout {}", step_));
+    const nn::Training training(dropout);
+    const Var loss = model_.network().loss(batch);
+    Gradients gradients = backward(loss);
+    nn::clip_by_global_norm(gradients, options_.clip);
+    adam_.set_rate(rate_at(step_, options_));
+    adam_.step(gradients);
+    ++step_;
+    loss_sum_ += loss.item();
+    ++loss_count_;
+  }
+
+  void validate() {
+    shown_rate_ = examples_per_second();  // before the validation, whose time does not count
+    last_ = evaluate(model_, data_.validation());
+    write_log(
+        {{"exact_match", last_.exact_match}, {"character_accuracy", last_.character_accuracy}});
+  }
+
+  /// Over the steps since the last line of the log; over those before it when there are none yet.
+  double examples_per_second() const {
+    if (step_ == rate_step_) return shown_rate_;
+    return static_cast<double>((step_ - rate_step_) * options_.batch) /
+           std::max(1e-9, std::chrono::duration<double>(Clock::now() - rate_time_).count());
+  }
+
+  std::string status() {
+    const double loss = loss_count_ ? loss_sum_ / static_cast<double>(loss_count_) : shown_loss_;
+    return fmt::format("{:6.0f} examples/s  loss {:.4f}  exact match {:6.2f} %",
+                       examples_per_second(), loss, 100 * last_.exact_match);
+  }
+
+  void write_log(report::LogFields more) {
+    shown_loss_ = loss_count_ ? loss_sum_ / static_cast<double>(loss_count_) : shown_loss_;
+    report::LogFields line{
+        {"step", std::int64_t{step_}},
+        {"loss", shown_loss_},
+        {"rate", rate_at(step_, options_)},
+        {"examples_per_s", std::round(more.empty() ? examples_per_second() : shown_rate_)},
+        {"seconds", std::round(10 * seconds()) / 10},
+        {"rss_mib", std::round(10 * resident_mib()) / 10}};
+    line.insert(line.end(), more.begin(), more.end());
+    log_->write(line);
+    if (more.empty()) shown_rate_ = examples_per_second();
+    loss_sum_ = 0, loss_count_ = 0;
+    rate_step_ = step_, rate_time_ = Clock::now();
+  }
+
+  Safetensors checkpoint() const {
+    Safetensors file;
+    model_.save(file);
+    file.metadata.merge(to_map(options_));
+    file.metadata["step"] = std::to_string(step_);
+    file.metadata["seconds"] = text_of(seconds());
+    file.metadata["exact_match"] = text_of(last_.exact_match);
+    file.metadata["character_accuracy"] = text_of(last_.character_accuracy);
+    file.metadata["attune_version"] = ATTUNE_VERSION;
+    file.metadata["compiler"] = __VERSION__;
+    return file;
+  }
+
+  /// The best weights first, then everything that resuming needs: a run that is killed in between
+  /// makes the same best weights once more.
+  void save() {
+    Safetensors file = checkpoint();
+    if (std::pair(last_.exact_match, last_.character_accuracy) >
+        std::pair(best_.exact_match, best_.character_accuracy)) {
+      best_ = {{}, last_.exact_match, last_.character_accuracy, {}};
+      save_safetensors(best_path(), file);
+    }
+    file.metadata["best_exact_match"] = text_of(best_.exact_match);
+    file.metadata["best_character_accuracy"] = text_of(best_.character_accuracy);
+    adam_.save(file);
+    save_safetensors(last_path(), file);
+  }
+
+  /// False when there is nothing to resume.
+  bool resume() {
+    if (!std::filesystem::exists(last_path())) return false;
+    const Safetensors file = load_safetensors(last_path());
+    try {
+      model_.load_weights(file);
+      adam_.load(file);
+      step_ = std::stol(file.metadata.at("step"));
+      seconds_before_ = std::stod(file.metadata.at("seconds"));
+      last_.exact_match = std::stod(file.metadata.at("exact_match"));
+      last_.character_accuracy = std::stod(file.metadata.at("character_accuracy"));
+      best_.exact_match = std::stod(file.metadata.at("best_exact_match"));
+      best_.character_accuracy = std::stod(file.metadata.at("best_character_accuracy"));
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("{}: {}", last_path().string(), error.what()));
+    }
+    rate_step_ = step_;
+    cut_log();
+    return true;
+  }
+
+  /// What was logged after the checkpoint will be logged again.
+  void cut_log() const {
+    const std::filesystem::path path = options_.out / "log.jsonl";
+    if (!std::filesystem::exists(path)) return;
+    std::string kept;
+    const std::string all = read_file(path);
+    for (std::size_t begin = 0, end; (end = all.find('\n', begin)) != all.npos; begin = end + 1) {
+      const std::string line = all.substr(begin, end + 1 - begin);
+      const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+      if (json.is_object() && json.value("step", 0L) <= step_) kept += line;
+    }
+    write_file(path, kept);
+  }
+
+  const TrainOptions& options_;
+  Data data_;
+  Model model_;
+  nn::Adam adam_;
+  std::optional<report::LogWriter> log_;
+  long step_ = 0;
+  Evaluation last_, best_{.exact_match = -1};
+  double loss_sum_ = 0, shown_loss_ = 0;
+  long loss_count_ = 0;
+  double seconds_before_ = 0;
+  Clock::time_point started_ = Clock::now();
+  double shown_rate_ = 0;
+  long rate_step_ = 0;  // where the rate is measured from
+  Clock::time_point rate_time_ = Clock::now();
+};
+
+}  // namespace
+
+std::map<std::string, std::string> to_map(const TrainOptions& options) {
+  std::map<std::string, std::string> map;
+  for (const Field& field : fields) map[field.name] = field.get(options);
+  return map;
+}
+
+void set_from(const std::map<std::string, std::string>& map, TrainOptions& options) {
+  options.model = model_options_from(map);
+  for (const Field& field : fields) {
+    const auto at = map.find(field.name);
+    if (at == map.end()) fail("checkpoint", fmt::format("its metadata has no '{}'", field.name));
+    try {
+      field.set(options, at->second);
+    } catch (const std::logic_error&) {
+      fail("checkpoint", fmt::format("'{}' is '{}', not a number", field.name, at->second));
+    }
+  }
+}
+
+void check_same(const TrainOptions& stored, const TrainOptions& given) {
+  auto before = to_map(stored), after = to_map(given);
+  before.merge(to_map(stored.model)), after.merge(to_map(given.model));
+  for (const char* free : {"steps", "validate_every"}) after[free] = before[free];
+  for (const auto& [name, value] : before) {
+    if (after[name] != value) {
+      fail("--resume",
+           fmt::format("{} was trained with {} = '{}', not '{}'",
+                       (given.out / "last.safetensors").string(), name, value, after[name]));
+    }
+  }
+}
+
+int train(const TrainOptions& options) { return Run(options).go(); }
+
+}  // namespace attune::dates

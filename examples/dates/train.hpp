@@ -1,0 +1,32 @@
+// `dates train`
+#pragma once
+
+#include "data.hpp"
+
+namespace attune::dates {
+
+struct TrainOptions {
+  std::filesystem::path out = "dates-model";
+  bool resume = false;
+  long steps = 3000;
+  long validate_every = 250;
+  Index batch = 64;
+  double rate = 2e-3;
+  double clip = 1;
+  DataOptions data;
+  ModelOptions model;
+};
+
+/// The options as a checkpoint keeps them, and those of a checkpoint put in the place of the
+/// defaults
+/// (`out` and `resume` excepted).
+std::map<std::string, std::string> to_map(const TrainOptions& options);
+void set_from(const std::map<std::string, std::string>& map, TrainOptions& options);
+
+/// Throws an Error that names the first option which a resumed run may not change.
+void check_same(const TrainOptions& stored, const TrainOptions& given);
+
+/// Trains until `steps`, or until interrupted. Returns the exit status: 0, or 130 after Ctrl-C.
+int train(const TrainOptions& options);
+
+}  // namespace attune::dates

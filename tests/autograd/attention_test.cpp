@@ -1,0 +1,116 @@
+#include <doctest/doctest.h>
+
+#include <attune/autograd/attention.hpp>
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/autograd/reference.hpp>
+
+#include "support/same_function.hpp"
+
+namespace attune {
+namespace {
+
+const std::vector<Tensor> score_inputs{randn({3, 5}, 1), randn({4, 3, 5}, 2), randn({5}, 3)};
+
+Var scores(const std::vector<Var>& v) { return additive_scores(v[0], v[1], v[2]); }
+Var reference_scores(const std::vector<Var>& v) {
+  return reference::additive_scores(v[0], v[1], v[2]);
+}
+Var weighted(const std::vector<Var>& v) { return weighted_sum(v[0], v[1]); }
+Var reference_weighted(const std::vector<Var>& v) { return reference::weighted_sum(v[0], v[1]); }
+
+}  // namespace
+
+TEST_CASE("additive_scores: each score is v · tanh(q + k)") {
+  const naive::Array q(score_inputs[0]), k(score_inputs[1]), v(score_inputs[2]);
+  naive::Array e(Shape{4, 3});
+  naive::for_each_index(k.shape(), [&](const naive::At& at) {
+    e[{at[0], at[1]}] += v[{at[2]}] * std::tanh(q[{at[1], at[2]}] + k[at]);
+  });
+  CHECK(difference(additive_scores(score_inputs[0], score_inputs[1], score_inputs[2]).value(),
+                   e.tensor()) <= 1e-14);
+}
+
+TEST_CASE("additive_scores: gradients are central differences, large inputs included") {
+  CHECK(gradcheck(scores, score_inputs));
+  CHECK(gradcheck(scores, {score_inputs[0] * 4.0, score_inputs[1] * 4.0, score_inputs[2] * 4.0}));
+}
+
+TEST_CASE("additive_scores: it is its reference in values and gradients") {
+  CHECK(function_difference(scores, reference_scores, score_inputs) <= 1e-12);
+  // Several tiles of sentences, and more elements than one tile of work.
+  CHECK(function_difference(scores, reference_scores,
+                            {randn({19, 37}, 4), randn({11, 19, 37}, 5), randn({37}, 6)}) <= 1e-12);
+}
+
+TEST_CASE("additive_scores: keys used by several words get the sum of their gradients") {
+  const auto words = [](auto f) -> Function {
+    return [f](const std::vector<Var>& v) {
+      return joined({f(v[0], v[1], v[2]), f(tanh(v[0]), v[1], v[2]), f(2.0 * v[0], v[1], v[2])});
+    };
+  };
+  CHECK(function_difference(words(additive_scores), words(reference::additive_scores),
+                            score_inputs) <= 1e-12);
+}
+
+TEST_CASE("additive_scores: constant keys get no gradient and change nothing for the others") {
+  const auto only_query = [](auto f) -> Function {
+    return [f](const std::vector<Var>& v) { return f(v[0], score_inputs[1], score_inputs[2]); };
+  };
+  CHECK(function_difference(only_query(additive_scores), only_query(reference::additive_scores),
+                            {score_inputs[0]}) <= 1e-12);
+}
+
+TEST_CASE("additive_scores: a wrong shape is named with the letter that does not fit") {
+  const Var q = zeros({32, 128}), v = zeros({128});
+  CHECK(error_of([&] {
+          additive_scores(q, zeros({7, 64, 128}), v);
+        }) == "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q");
+  CHECK(error_of([&] {
+          additive_scores(q, zeros({7, 32, 128}), zeros({128}, DType::f64));
+        }) == "additive_scores: dtypes differ: f32 (32, 128) and f64 (128)");
+}
+
+TEST_CASE("weighted_sum: gradients are central differences") {
+  CHECK(gradcheck(weighted, {positive({4, 3}, 1), randn({4, 3, 5}, 2)}));
+}
+
+TEST_CASE("weighted_sum: it is its reference in values and gradients") {
+  CHECK(function_difference(weighted, reference_weighted,
+                            {positive({4, 3}, 1), randn({4, 3, 5}, 2)}) <= 1e-12);
+  CHECK(function_difference(weighted, reference_weighted,
+                            {positive({13, 21}, 1), randn({13, 21, 67}, 2)}) <= 1e-12);
+}
+
+TEST_CASE("weighted_sum: memory under a weight of 0 is not read, forward or backward") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor weights = reals({2, 2}, {0.5, 0.25, 0, 0.75});
+  const Tensor memory = reals({2, 2, 3}, {1, 2, 3, 4, 5, 6, nan, nan, nan, 7, 8, 9});
+  const Var w = variable(weights), h = variable(memory);
+  const Var context = weighted_sum(w, h);
+  CHECK(difference(context.value(), reals({2, 3}, {0.5, 1, 1.5, 6.25, 7.25, 8.25})) <= 1e-15);
+  const Gradients gradients = backward(context, reals({2, 3}, {1, 10, 100, 2, 20, 200}));
+  CHECK(identical(gradients[w], reals({2, 2}, {321, 1308, 0, 1974})));
+  CHECK(difference(gradients[h],
+                   reals({2, 2, 3}, {0.5, 5, 50, 0.5, 5, 50, 0, 0, 0, 1.5, 15, 150})) <= 1e-15);
+}
+
+TEST_CASE("Attention over padded memory: not a number at padding reaches nothing but itself") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor mask = mask_of(4, {4, 2, 3});
+  const auto attend = [&](double padding) -> Function {
+    return [&mask, padding](const std::vector<Var>& v) {
+      naive::Array filler(Shape{4, 3, 5});
+      const naive::Array used(mask);
+      naive::for_each_index(filler.shape(), [&](const naive::At& at) {
+        filler[at] = used[{at[0], at[1]}] == 0 ? padding : 0;
+      });
+      const Var memory = v[1] + filler.tensor();
+      const Var weights = softmax(additive_scores(v[0], memory, v[2]), 0, mask);
+      return joined({weights, weighted_sum(weights, memory)});
+    };
+  };
+  CHECK(function_difference(attend(nan), attend(0), score_inputs) <= 1e-14);
+}
+
+}  // namespace attune

@@ -1,0 +1,435 @@
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/autograd/record.hpp>
+
+#include "support/same_function.hpp"
+
+namespace attune {
+namespace {
+
+Var scalar_variable(double value) { return variable(scalar(value, DType::f64)); }
+
+/// The identity, with a pullback that tells when it runs, and a token that tells when it is freed.
+Var observed(const Var& x, std::shared_ptr<int> token, std::function<void()> on_backward) {
+  return record("observed", x.value().clone())
+      .wrt(x, [token = std::move(token), on_backward](const Tensor& dy) {
+        on_backward();
+        return dy;
+      });
+}
+
+}  // namespace
+
+TEST_CASE("backward: a chain of 200,000 operations overflows no stack") {
+  const Var x = scalar_variable(1);
+  Var y = x;
+  for (int i = 0; i < 200'000; ++i) y = y + 0.5;
+  CHECK(y.item() == 100'001);
+  CHECK(backward(y)[x].item() == 1);
+}
+
+TEST_CASE("backward: a chain of 200,000 operations that is dropped overflows no stack") {
+  const std::size_t before = buffer_statistics().in_use;
+  {
+    const Var x = scalar_variable(1);
+    Var y = x;
+    for (int i = 0; i < 200'000; ++i) y = y * 1.0 + x;
+  }
+  CHECK(buffer_statistics().in_use == before);
+}
+
+TEST_CASE("backward: what a pullback captured is freed before the next one runs") {
+  const Var x = scalar_variable(1);
+  std::vector<std::weak_ptr<int>> tokens;
+  std::vector<std::size_t> alive;  // tokens that are, each time a pullback runs
+  const auto count = [&] {
+    alive.push_back(static_cast<std::size_t>(
+        std::ranges::count_if(tokens, [](const auto& token) { return !token.expired(); })));
+  };
+  Var y = x;
+  for (int i = 0; i < 4; ++i) {
+    auto token = std::make_shared<int>(i);
+    tokens.push_back(token);
+    y = observed(y, std::move(token), count);
+  }
+  backward(y);
+  CHECK(alive == std::vector<std::size_t>{4, 3, 2, 1});
+  for (const auto& token : tokens) CHECK(token.expired());
+}
+
+TEST_CASE("backward: memory in use falls as it goes, and all of it is given back") {
+  const std::size_t before = buffer_statistics().in_use;
+  {
+    constexpr Index n = 1 << 16;
+    constexpr std::size_t bytes = n * sizeof(double);
+    const Var x = variable(zeros({n}, DType::f64));
+    Var y = x;
+    for (int i = 0; i < 40; ++i) y = tanh(y);
+    const Var loss = sum(y);
+    y = {};
+    const std::size_t recorded = buffer_statistics().in_use;
+    CHECK(recorded - before > 40 * bytes);
+    std::size_t halfway = 0;
+    const Gradients gradients = backward(loss);
+    halfway = buffer_statistics().in_use;
+    CHECK(halfway - before < 4 * bytes);  // x, its gradient, and a little; `loss` is alive
+    CHECK(gradients[x].size() == n);
+  }
+  CHECK(buffer_statistics().in_use == before);
+}
+
+TEST_CASE("backward: a pullback whose input needs no gradient is dropped at once") {
+  auto token = std::make_shared<int>(0);
+  const std::weak_ptr<int> watch = token;
+  const Var y = observed(Var(zeros({2})), std::move(token), [] {});
+  CHECK(watch.expired());
+  CHECK_FALSE(y.requires_gradient());
+}
+
+TEST_CASE("backward: a history can be walked only once") {
+  const Var x = scalar_variable(3);
+  const Var y = tanh(x);
+  backward(y);
+  CHECK(error_of([&] { backward(y); }) == "backward: the history of tanh was walked before");
+  CHECK(error_of([&] { backward(y * 2.0); }) == "backward: the history of tanh was walked before");
+  CHECK(backward(x * x)[x].item() == 6);  // the variable itself is as good as ever
+}
+
+TEST_CASE("backward: a captured input that was modified in place is an error, with the op's name") {
+  const Var w = variable(reals({3}, {1, 2, 3}));
+  const Var loss = sum(w * w);
+  Tensor values = w.value();
+  fill(values, 5);
+  CHECK(error_of([&] { backward(loss); }) ==
+        "backward of multiply: a tensor (3) that it needs was modified in place after the forward "
+        "pass");
+  CHECK(values.to_vector<double>()[0] == 5);  // reading it elsewhere is no error
+  CHECK(backward(sum(w * w))[w].to_vector<double>()[0] == 10);
+}
+
+TEST_CASE("backward: a captured result that was modified in place is an error") {
+  const Var x = variable(reals({2}, {0.5, 1}));
+  const Var y = exp(x);
+  Tensor values = y.value();
+  scale_in_place(values, 2);
+  CHECK(error_of([&] { backward(sum(y)); }).starts_with("backward of exp: a tensor (2) that"));
+}
+
+TEST_CASE("backward: a modified input of a product that was put off is an error") {
+  for (int uses : {1, 3}) {
+    CAPTURE(uses);
+    const Var w = variable(randn({4, 5}));
+    Tensor x = randn({2, 4});
+    Var y = matmul(x, w);
+    for (int i = 1; i < uses; ++i) y = y + matmul(x, w);
+    fill(x, 1);
+    CHECK(error_of([&] { backward(sum(y)); }).starts_with("backward of matmul: a tensor (2, 4)"));
+  }
+}
+
+TEST_CASE("backward: modifying a row of a captured tensor through a view is an error too") {
+  const Var w = variable(randn({3, 2}));
+  const Var loss = sum(w * w);
+  Tensor row = w.value()[1];
+  fill(row, 0);
+  CHECK(error_of([&] { backward(loss); }).starts_with("backward of multiply"));
+}
+
+TEST_CASE("backward: modifying a tensor that no pullback needs is no error") {
+  const Var x = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4}));
+  Tensor other = ones({2}, DType::f64);
+  const Var loss = sum(x * x + b);
+  fill(other, 9);
+  Tensor bias = b.value();
+  fill(bias, 7);  // addition does not need its inputs
+  const Gradients gradients = backward(loss);
+  CHECK(identical(gradients[x], reals({2}, {2, 4})));
+  CHECK(identical(gradients[b], ones({2}, DType::f64)));
+}
+
+TEST_CASE("backward: a modification before the forward pass is no error") {
+  const Var w = variable(reals({2}, {1, 2}));
+  Tensor values = w.value();
+  fill(values, 3);
+  CHECK(identical(backward(sum(w * w))[w], reals({2}, {6, 6})));
+}
+
+TEST_CASE("backward: a gradient given by the caller may have been filled after the forward pass") {
+  const Var x = variable(reals({2}, {1, 2}));
+  Tensor dy = zeros({2}, DType::f64);
+  const Var y = x * x;
+  fill(dy, 3);
+  CHECK(identical(backward(y, dy)[x], reals({2}, {6, 12})));
+}
+
+TEST_CASE("backward: a gradient given by the caller is left as it was") {
+  const Var x = variable(reals({2}, {1, 2}));
+  const Tensor dy = reals({2}, {3, 4});
+  const Gradients gradients = backward(x + x + x, dy);
+  CHECK(identical(gradients[x], reals({2}, {9, 12})));
+  CHECK(identical(dy, reals({2}, {3, 4})));
+}
+
+TEST_CASE("Gradients: changing one in place leaves the others alone") {
+  const Var a = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4}));
+  Gradients gradients = backward(a + b, reals({2}, {1, 10}));
+  for (Tensor& gradient : gradients.all()) scale_in_place(gradient, 2);
+  CHECK(identical(gradients[a], reals({2}, {2, 20})));
+  CHECK(identical(gradients[b], reals({2}, {2, 20})));
+}
+
+TEST_CASE("NoGrad: nothing is recorded while one lives, and recording comes back after it") {
+  const Var x = scalar_variable(2);
+  {
+    const NoGrad outer;
+    CHECK_FALSE((x * x).requires_gradient());
+    { const NoGrad inner; }
+    CHECK_FALSE((x * x).requires_gradient());
+  }
+  CHECK((x * x).requires_gradient());
+  try {
+    const NoGrad guard;
+    throw std::runtime_error("leaves the scope");
+  } catch (const std::runtime_error&) {
+  }
+  CHECK((x * x).requires_gradient());
+}
+
+TEST_CASE("NoGrad: it is about its own thread only") {
+  const Var x = scalar_variable(2);
+  const NoGrad guard;
+  bool recorded = false;
+  std::thread([&] { recorded = (x * x).requires_gradient(); }).join();
+  CHECK(recorded);
+}
+
+TEST_CASE("NoGrad: a constant from under it is a constant for backward") {
+  const Var x = scalar_variable(3);
+  Var detached;
+  {
+    const NoGrad guard;
+    detached = x * x;
+  }
+  CHECK(error_of([&] { backward(detached); }) ==
+        "backward: the result depends on no variable, or was computed under NoGrad");
+  CHECK(backward(detached * x)[x].item() == 9);
+}
+
+TEST_CASE("backward: what a pullback computes with Vars is not recorded") {
+  const Var x = scalar_variable(2);
+  bool recorded = true;
+  const Var y = record("probe", x.value().clone()).wrt(x, [&recorded](const Tensor& dy) {
+    const Var inner = scalar_variable(1);
+    recorded = (inner * inner).requires_gradient();
+    return dy;
+  });
+  backward(y);
+  CHECK_FALSE(recorded);
+  CHECK((x * x).requires_gradient());
+}
+
+TEST_CASE("backward: gradients of all paths through a diamond add up") {
+  const Var x = scalar_variable(3);
+  const Var y = x * x;
+  const Var z = y + y * y;  // x² + x⁴
+  CHECK(backward(z)[x].item() == 2 * 3 + 4 * 27);
+}
+
+TEST_CASE("backward: an operand that is used twice gets both shares") {
+  const Var x = variable(reals({3}, {1, 2, 3})), y = variable(reals({3}, {4, 5, 6}));
+  CHECK(identical(backward(sum(x + x))[x], full({3}, 2, DType::f64)));
+  CHECK(identical(backward(sum(y - y))[y], zeros({3}, DType::f64)));
+  // dy goes to both inputs of an addition as one tensor, which must not be added to in place.
+  const Var a = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4}));
+  const Var s = a + b;
+  const Gradients gradients = backward(s + a + s * 3.0, reals({2}, {1, 10}));
+  CHECK(identical(gradients[a], reals({2}, {5, 50})));
+  CHECK(identical(gradients[b], reals({2}, {4, 40})));
+}
+
+TEST_CASE("backward: a weight of twenty steps gets the sum of the gradients of twenty weights") {
+  constexpr int steps = 20;
+  struct Kind {
+    Shape weight;
+    Transpose transpose;
+    Index rows;
+  };
+  // Few rows are put together into one product, many are multiplied by themselves.
+  for (const Kind& kind : {Kind{{5, 5}, {}, 3}, Kind{{5, 5}, {.b = true}, 3},
+                           Kind{{5, 5}, {.b = true}, 300}, Kind{{5, 5}, {}, 300}}) {
+    CAPTURE(kind.rows);
+    CAPTURE(kind.transpose.b);
+    const Tensor weight = randn(kind.weight, 1) * 0.3;
+    const auto run = [&](const std::vector<Var>& weights) {
+      Var h = randn({kind.rows, 5}, 2);
+      for (const Var& w : weights) h = tanh(matmul(h, w, kind.transpose) + 0.1);
+      return backward(h, randn({kind.rows, 5}, 3));
+    };
+    const Var shared = variable(weight);
+    std::vector<Var> separate;
+    Tensor total = zeros(weight.shape(), DType::f64);
+    for (int t = 0; t < steps; ++t) separate.push_back(variable(weight.clone()));
+    const Gradients gradients = run(separate);
+    for (const Var& w : separate) add_in_place(total, gradients[w]);
+    CHECK(difference(run(std::vector<Var>(steps, shared))[shared], total) <= 1e-13);
+  }
+}
+
+TEST_CASE("backward: one weight used plain, transposed, sliced and gathered gets all its shares") {
+  const Tensor x = randn({2, 4}, 5), y = randn({3, 4}, 6), large = randn({300, 4}, 7);
+  const auto f = [&](const std::vector<Var>& v) {
+    const Var& w = v[0];
+    return joined({matmul(x, w), matmul(y, w, {.b = true}), matmul(w, w), w[1] * w[2],
+                   gather(w, ints({3}, {3, 0, 3})), slice(w, 1, 1, 3), w * w,
+                   matmul(large, w) * 0.1, matmul(w, w, {.a = true}),
+                   matmul(w, w, {.a = true, .b = true})});
+  };
+  CHECK(gradcheck(f, {randn({4, 4}, 8)}));
+}
+
+TEST_CASE("Gradients: a variable that the loss does not depend on has none, and says so") {
+  const Var x = scalar_variable(1), unrelated = variable(zeros({2, 3}));
+  const Gradients gradients = backward(x * 2.0);
+  CHECK(gradients.find(unrelated) == nullptr);
+  CHECK(error_of([&] { gradients[unrelated]; }) ==
+        "gradients: the loss does not depend on this (2, 3) variable");
+}
+
+TEST_CASE("Gradients: constants and results in between have none") {
+  const Var x = scalar_variable(2), constant = scalar(3, DType::f64);
+  const Var y = x * constant;
+  const Gradients gradients = backward(y * y);
+  CHECK(gradients[x].item() == 36);
+  CHECK(gradients.find(constant) == nullptr);
+  CHECK(gradients.find(y) == nullptr);
+  CHECK(gradients.all().size() == 1);
+}
+
+TEST_CASE("Gradients: they come in the order in which the variables were made") {
+  const Var a = variable(zeros({1})), b = variable(zeros({2})), c = variable(zeros({3}));
+  const Gradients gradients = backward(sum(c) + sum(a) + sum(b));
+  REQUIRE(gradients.all().size() == 3);
+  CHECK(gradients.all()[0].shape() == Shape{1});
+  CHECK(gradients.all()[1].shape() == Shape{2});
+  CHECK(gradients.all()[2].shape() == Shape{3});
+}
+
+TEST_CASE("backward: the order in which a sum is written does not matter") {
+  const Tensor values = randn({3, 2}, 9);
+  const auto gradient = [&](bool swapped) {
+    const Var x = variable(values);
+    const Var p = swapped ? sum(tanh(x)) : sum(exp(x));
+    const Var q = swapped ? sum(exp(x)) : sum(tanh(x));
+    return backward(p + q)[x];
+  };
+  CHECK(difference(gradient(false), gradient(true)) <= 1e-15);
+}
+
+TEST_CASE("backward: a result that is not a scalar needs its gradient given") {
+  const Var x = variable(zeros({2, 3}));
+  CHECK(error_of([&] { backward(x * 2.0); }) == "backward: a scalar was expected: (2, 3)");
+  CHECK(error_of([&] { backward(Var()); }).starts_with("backward: a scalar was expected"));
+  CHECK_THROWS_AS(backward(x * 2.0, zeros({3, 2})), Error);
+  CHECK_THROWS_AS(backward(x * 2.0, zeros({2, 3}, DType::f64)), Error);
+  CHECK(backward(sum(x) * 2.0)[x].dtype() == DType::f32);
+}
+
+TEST_CASE("backward: of a variable itself is one") {
+  const Var x = scalar_variable(5);
+  CHECK(backward(x)[x].item() == 1);
+  CHECK(backward(x)[x].item() == 1);
+}
+
+TEST_CASE("variable: whole numbers have no gradient") {
+  CHECK(error_of([] {
+          variable(ints({2}, {1, 2}));
+        }) == "variable: f32 or f64 was expected: i32 (2)");
+  CHECK(error_of([] { variable(Tensor()); }) == "variable: the tensor is not defined");
+}
+
+TEST_CASE(
+    "backward: a pullback that gives a wrong shape or dtype is an error, with the op's name") {
+  const Var x = variable(zeros({3}, DType::f64));
+  const auto with_pullback = [&](auto pullback) {
+    return error_of(
+        [&] { backward(record("faulty", x.value().clone()).wrt(x, pullback), x.value()); });
+  };
+  CHECK(with_pullback([](const Tensor& dy) { return sum(dy); }) ==
+        "backward of faulty: the gradient of an input f64 (3) came out as f64 ()");
+  CHECK(with_pullback([](const Tensor& dy) { return dy.to(DType::f32); }) ==
+        "backward of faulty: the gradient of an input f64 (3) came out as f32 (3)");
+  CHECK(with_pullback([](const Tensor&) { return Tensor(); }) ==
+        "backward of faulty: the gradient of an input f64 (3) came out as undefined");
+}
+
+TEST_CASE("backward: after a pullback threw, another loss over the same graph is right") {
+  const Var x = variable(reals({2}, {1, 2}));
+  const Var shared = x * x;
+  const Var faulty =
+      record("faulty", shared.value().clone()).wrt(shared, [](const Tensor&) -> Tensor {
+        throw std::runtime_error("a pullback of one's own");
+      });
+  const Var later = x * 100.0;  // visited first: its share of x's gradient must not stay behind
+  CHECK_THROWS_WITH(backward(sum(faulty) + sum(later)), "a pullback of one's own");
+  CHECK((x * x).requires_gradient());
+  CHECK(identical(backward(sum(shared) * 3.0)[x], reals({2}, {6, 12})));
+}
+
+TEST_CASE("record: an operation of several results gets undefined gradients for unused ones") {
+  const Var x = variable(reals({2}, {1, 2}));
+  std::vector<bool> arrived;
+  const auto pair = record("pair", {x.value() * 2.0, x.value() * 3.0})
+                        .joint({x}, [&](std::span<const Tensor> dy, auto dx) {
+                          arrived = {dy[0].defined(), dy[1].defined()};
+                          for (std::size_t i : {0u, 1u}) {
+                            if (dy[i].defined()) dx[0]->add(dy[i] * (2.0 + static_cast<double>(i)));
+                          }
+                        });
+  const Var second = pair.output(1);
+  CHECK(identical(backward(second, ones({2}, DType::f64))[x], reals({2}, {3, 3})));
+  CHECK(arrived == std::vector<bool>{false, true});
+}
+
+TEST_CASE("record: both results of an operation may be used") {
+  const Var x = variable(reals({2}, {1, 2}));
+  const Recording pair = record("pair", {x.value() * 2.0, x.value() * 3.0})
+                             .joint({x}, [](std::span<const Tensor> dy, auto dx) {
+                               dx[0]->add(dy[0] * 2.0);
+                               dx[0]->add(dy[1] * 3.0);
+                             });
+  CHECK(identical(backward(sum(pair.output(0) * pair.output(1)))[x], reals({2}, {12, 24})));
+}
+
+TEST_CASE("record: a joint pullback gets no slot for a constant") {
+  const Var x = variable(ones({2}, DType::f64)), constant = ones({2}, DType::f64);
+  bool null = false;
+  const Var y = record("joint", x.value() + constant.value())
+                    .joint({constant, x}, [&](std::span<const Tensor> dy, auto dx) {
+                      null = dx[0] == nullptr;
+                      dx[1]->add(dy[0]);
+                    });
+  backward(sum(y));
+  CHECK(null);
+}
+
+TEST_CASE("Var: the history lives as long as something computed from it") {
+  auto token = std::make_shared<int>(0);
+  const std::weak_ptr<int> watch = token;
+  Var z;
+  {
+    const Var x = scalar_variable(1);
+    z = observed(x, std::move(token), [] {}) * 2.0;
+  }
+  CHECK_FALSE(watch.expired());
+  z = {};
+  CHECK(watch.expired());
+}
+
+}  // namespace attune

@@ -1,0 +1,185 @@
+// Values and gradients against PyTorch: see tests/golden/README.md.
+
+#include "support/golden.hpp"
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/attention.hpp>
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/loss.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/autograd/recurrent.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+constexpr double tolerance = 1e-10;
+
+/// y = f(x) and its gradient, against the case's y, g_y and d_x.
+template <class F>
+void check_op(const Golden& golden, F f, const std::string& input = "x") {
+  const Var x = variable(golden[input]);
+  const Var y = f(x);
+  const bool is_number = !golden.contains("y");
+  const Tensor expected = is_number ? scalar(golden.number("y"), DType::f64) : golden["y"];
+  const Tensor g_y = is_number ? scalar(golden.number("g_y"), DType::f64) : golden["g_y"];
+  CHECK(difference(y.value(), expected) <= tolerance);
+  CHECK(difference(backward(y, g_y)[x], golden["d_" + input]) <= tolerance);
+}
+
+/// The sequence's axis that a direction ends at.
+Direction direction_of(const std::string& name) {
+  return name.ends_with("reverse") ? Direction::backward : Direction::forward;
+}
+
+struct Sequence {
+  Var x, w_x, w_h, b, h0;
+  Tensor mask;
+
+  explicit Sequence(const Golden& golden)
+      : x(variable(golden["x"])),
+        w_x(variable(golden["W_x"])),
+        w_h(variable(golden["W_h"])),
+        b(variable(golden["b"])),
+        h0(variable(golden["h0"])),
+        mask(golden["mask"]) {}
+
+  Var xw() const { return matmul(x, w_x) + b; }
+  /// Zero at padding, as the golden outputs are; the library carries the state over there.
+  Var shown(const Var& h) const { return h * mask.reshape({mask.dim(0), mask.dim(1), 1}); }
+
+  void check_gradients(const Golden& golden, const Gradients& gradients) const {
+    CHECK(difference(gradients[x], golden["d_x"]) <= tolerance);
+    CHECK(difference(gradients[w_x], golden["d_W_x"]) <= tolerance);
+    CHECK(difference(gradients[w_h], golden["d_W_h"]) <= tolerance);
+    CHECK(difference(gradients[b], golden["d_b"]) <= tolerance);
+    CHECK(difference(gradients[h0], golden["d_h0"]) <= tolerance);
+  }
+};
+
+void check_lstm(const std::string& name) {
+  const Golden golden(name);
+  const Sequence in(golden);
+  const Direction direction = direction_of(name);
+  const Var c0 = variable(golden["c0"]);
+  const auto [h, c_last] =
+      lstm(in.xw(), in.w_h, {.h0 = in.h0, .c0 = c0, .mask = in.mask, .direction = direction});
+  const Var h_last = h[last_step(h.dim(0), direction)];
+  CHECK(difference(in.shown(h).value(), golden["h"]) <= tolerance);
+  CHECK(difference(h_last.value(), golden["h_last"]) <= tolerance);
+  CHECK(difference(c_last.value(), golden["c_last"]) <= tolerance);
+  const Gradients gradients =
+      backward(sum(in.shown(h) * golden["g_h"]) + sum(h_last * golden["g_h_last"]) +
+               sum(c_last * golden["g_c_last"]));
+  in.check_gradients(golden, gradients);
+  CHECK(difference(gradients[c0], golden["d_c0"]) <= tolerance);
+}
+
+void check_gru(const std::string& name, GruForm form) {
+  const Golden golden(name);
+  const Sequence in(golden);
+  const Direction direction = direction_of(name);
+  GruOptions options{.h0 = in.h0, .mask = in.mask, .direction = direction, .form = form};
+  if (golden.contains("b_hn")) options.b_hn = variable(golden["b_hn"]);
+  const Var h = gru(in.xw(), in.w_h, options);
+  const Var h_last = h[last_step(h.dim(0), direction)];
+  CHECK(difference(in.shown(h).value(), golden["h"]) <= tolerance);
+  CHECK(difference(h_last.value(), golden["h_last"]) <= tolerance);
+  const Gradients gradients =
+      backward(sum(in.shown(h) * golden["g_h"]) + sum(h_last * golden["g_h_last"]));
+  in.check_gradients(golden, gradients);
+  if (options.b_hn.defined()) {
+    CHECK(difference(gradients[options.b_hn], golden["d_b_hn"]) <= tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("PyTorch: softmax and log_softmax along every axis") {
+  const Golden ops("ops");
+  for (int axis : {0, 1, 2}) {
+    const std::string name = "softmax_axis" + std::to_string(axis) + "/";
+    check_op(ops.at(name), [axis](const Var& x) { return softmax(x, axis); });
+    check_op(ops.at("log_" + name), [axis](const Var& x) { return log_softmax(x, axis); });
+  }
+}
+
+TEST_CASE("PyTorch: masked softmax") {
+  const Golden golden = Golden("ops").at("masked_softmax/");
+  check_op(golden, [&](const Var& x) { return softmax(x, 0, golden["mask"]); });
+}
+
+TEST_CASE("PyTorch: softplus, sigmoid and tanh") {
+  const Golden ops("ops");
+  check_op(ops.at("softplus/"), [](const Var& x) { return softplus(x); });
+  check_op(ops.at("sigmoid/"), [](const Var& x) { return sigmoid(x); });
+  check_op(ops.at("tanh/"), [](const Var& x) { return tanh(x); });
+}
+
+TEST_CASE("PyTorch: sums and means") {
+  const Golden ops("ops");
+  for (int axis : {0, 1, 2}) {
+    const std::string name = "_axis" + std::to_string(axis) + "/";
+    check_op(ops.at("sum" + name), [axis](const Var& x) { return sum(x, {axis}); });
+    check_op(ops.at("mean" + name), [axis](const Var& x) { return mean(x, {axis}); });
+  }
+  check_op(ops.at("sum_all/"), [](const Var& x) { return sum(x); });
+  check_op(ops.at("mean_all/"), [](const Var& x) { return mean(x); });
+}
+
+TEST_CASE("PyTorch: maxout") {
+  check_op(Golden("ops").at("maxout/"), [](const Var& x) { return maxout(x); });
+}
+
+TEST_CASE("PyTorch: embedding") {
+  const Golden golden = Golden("ops").at("embedding/");
+  check_op(
+      golden, [&](const Var& table) { return gather(table, golden["ids"]); }, "table");
+}
+
+TEST_CASE("PyTorch: cross-entropy, masked, of ordinary and of large logits") {
+  const Golden file("cross_entropy");
+  for (const std::string kind : {"mean", "sum", "large_mean", "large_sum"}) {
+    CAPTURE(kind);
+    const Golden golden = file.at(kind + "/");
+    const Reduction reduction = kind.ends_with("mean") ? Reduction::mean : Reduction::sum;
+    const Var logits = variable(golden["logits"]);
+    const Var loss = cross_entropy(logits, golden["targets"], golden["mask"], reduction);
+    CHECK(loss.item() == doctest::Approx(golden.number("loss")).epsilon(1e-12));
+    const Tensor d = backward(loss, scalar(golden.number("g_loss"), DType::f64))[logits];
+    CHECK(difference(d, golden["d_logits"]) <= tolerance);
+  }
+}
+
+TEST_CASE("PyTorch: LSTM, forward") { check_lstm("lstm"); }
+TEST_CASE("PyTorch: LSTM, backward") { check_lstm("lstm_reverse"); }
+TEST_CASE("PyTorch: GRU, forward") { check_gru("gru", GruForm::reset_after); }
+TEST_CASE("PyTorch: GRU, backward") { check_gru("gru_reverse", GruForm::reset_after); }
+TEST_CASE("PyTorch: GRU with the reset gate before the product") {
+  check_gru("gru_reset_before", GruForm::reset_before);
+}
+
+TEST_CASE("PyTorch: additive attention") {
+  const Golden golden("additive_attention");
+  const Var query = variable(golden["query"]), memory = variable(golden["memory"]);
+  const Var w_a = variable(golden["W_a"]), u_a = variable(golden["U_a"]),
+            v_a = variable(golden["v_a"]);
+  const Tensor mask = golden["mask"];
+  const Var e = additive_scores(matmul(query, w_a), matmul(memory, u_a), v_a);
+  const Var weights = softmax(e, 0, mask);
+  const Var context = weighted_sum(weights, memory);
+  CHECK(difference(e.value() * mask, golden["e"]) <= tolerance);
+  CHECK(difference(weights.value(), golden["weights"]) <= tolerance);
+  CHECK(difference(context.value(), golden["context"]) <= tolerance);
+  const Gradients gradients =
+      backward(sum(weights * golden["g_weights"]) + sum(context * golden["g_context"]));
+  CHECK(difference(gradients[query], golden["d_query"]) <= tolerance);
+  CHECK(difference(gradients[memory], golden["d_memory"]) <= tolerance);
+  CHECK(difference(gradients[w_a], golden["d_W_a"]) <= tolerance);
+  CHECK(difference(gradients[u_a], golden["d_U_a"]) <= tolerance);
+  CHECK(difference(gradients[v_a], golden["d_v_a"]) <= tolerance);
+}
+
+}  // namespace attune

@@ -1,0 +1,107 @@
+#include <doctest/doctest.h>
+
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/loss.hpp>
+#include <attune/autograd/reference.hpp>
+
+#include "support/same_function.hpp"
+
+namespace attune {
+namespace {
+
+const Tensor targets = ints({3, 2}, {4, 0, 2, 2, 1, 3});
+const Tensor mask = reals({3, 2}, {1, 1, 1, 0, 1, 0});
+
+template <class F>
+Function loss(F f, const Tensor& mask, Reduction reduction) {
+  return [=](const std::vector<Var>& v) { return f(v[0], targets, mask, reduction); };
+}
+
+}  // namespace
+
+TEST_CASE("cross_entropy: for equal logits it is the logarithm of the vocabulary's size") {
+  const Var logits = full({3, 2, 5}, 7, DType::f64);
+  CHECK(cross_entropy(logits, targets).item() == doctest::Approx(std::log(5)).epsilon(1e-14));
+  CHECK(cross_entropy(logits, targets, {}, Reduction::sum).item() ==
+        doctest::Approx(6 * std::log(5)).epsilon(1e-14));
+  CHECK(cross_entropy(logits, targets, mask, Reduction::sum).item() ==
+        doctest::Approx(4 * std::log(5)).epsilon(1e-14));
+}
+
+TEST_CASE("cross_entropy: gradients are central differences") {
+  for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
+    for (const Tensor& m : {Tensor(), mask}) {
+      CHECK(gradcheck(loss(cross_entropy, m, reduction), {randn({3, 2, 5}, 1)}));
+      CHECK(gradcheck(loss(cross_entropy, m, reduction), {randn({3, 2, 5}, 1) * 10.0}));
+    }
+  }
+}
+
+TEST_CASE("cross_entropy: it is its reference in values and gradients") {
+  for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
+    for (const Tensor& m : {Tensor(), mask}) {
+      CHECK(function_difference(loss(cross_entropy, m, reduction),
+                                loss(reference::cross_entropy, m, reduction),
+                                {randn({3, 2, 5}, 2) * 3.0}) <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("cross_entropy: a vocabulary longer than one block of the sum is no different") {
+  const Tensor far = ints({2}, {1200, 511});
+  const auto with = [&](auto f) -> Function {
+    return [f, far](const std::vector<Var>& v) { return f(v[0], far, Tensor(), Reduction::sum); };
+  };
+  CHECK(function_difference(with(cross_entropy), with(reference::cross_entropy),
+                            {randn({2, 1203}, 3)}) <= 1e-12);
+}
+
+TEST_CASE("cross_entropy: logits of a thousand neither overflow nor lose the loss") {
+  const Var logits = variable(reals({2, 3}, {1000, 0, -1000, -1000, 1000, 998}));
+  const Var total = cross_entropy(logits, ints({2}, {1, 2}), {}, Reduction::sum);
+  // 1000 - 0, and log(e^2 + 1)
+  const double second = std::log(std::exp(2.0) + 1);
+  CHECK(total.item() == doctest::Approx(1000 + second).epsilon(1e-14));
+  const Tensor gradient = backward(total)[logits];
+  const double p = 1 / (1 + std::exp(-2.0));
+  CHECK(difference(gradient, reals({2, 3}, {1, -1, 0, 0, p, -p})) <= 1e-12);
+}
+
+TEST_CASE("cross_entropy: what logits hold at masked positions does not matter") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const Var logits = variable(reals({2, 3}, {1, 2, 3, nan, nan, nan}));
+  const Var mean = cross_entropy(logits, ints({2}, {0, 0}), reals({2}, {1, 0}));
+  const double norm = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
+  CHECK(mean.item() == doctest::Approx(norm - 1).epsilon(1e-14));
+  const Tensor gradient = backward(mean)[logits];
+  CHECK(identical(gradient.slice(1, 2), zeros({1, 3}, DType::f64)));
+  CHECK(std::isfinite(gradient.to_vector<double>()[0]));
+}
+
+TEST_CASE("cross_entropy: errors name what is wrong") {
+  const Var logits = variable(zeros({3, 2, 5}, DType::f64));
+  CHECK(error_of([&] {
+          cross_entropy(logits, ints({3}, {0, 0, 0}));
+        }) == "cross_entropy: logits (3, 2, 5), targets (3), mask ()");
+  CHECK(error_of([&] {
+          cross_entropy(logits, ints({3, 2}, {0, 0, 0, 5, 0, 0}));
+        }) == "cross_entropy: target 5 at 3 is not in 0 to 4");
+  CHECK(error_of([&] {
+          cross_entropy(logits, ints({3, 2}, {0, 0, 0, 0, -1, 0}), mask);
+        }) == "cross_entropy: target -1 at 4 is not in 0 to 4");
+  CHECK(error_of([&] {
+          cross_entropy(logits, targets, zeros({3, 2}, DType::f64));
+        }) == "cross_entropy: there is no position with mask 1");
+  CHECK(error_of([&] {
+          cross_entropy(logits, targets, zeros({3, 2}));
+        }) == "cross_entropy: dtypes differ: f64 (6, 5) and f32 (6)");
+}
+
+TEST_CASE("cross_entropy: the sum over no position is 0, and so is its gradient") {
+  const Var logits = variable(randn({3, 2, 5}));
+  const Var total = cross_entropy(logits, targets, zeros({3, 2}, DType::f64), Reduction::sum);
+  CHECK(total.item() == 0);
+  CHECK(identical(backward(total)[logits], zeros({3, 2, 5}, DType::f64)));
+}
+
+}  // namespace attune

@@ -1,0 +1,302 @@
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/autograd/recurrent.hpp>
+#include <attune/autograd/reference.hpp>
+
+#include "support/same_function.hpp"
+
+namespace attune {
+namespace {
+
+constexpr Index steps = 4, batch = 3, hidden = 2;
+
+/// What a recurrence is tried with: every combination of these.
+struct Setting {
+  Direction direction;
+  bool initial_states, masked;
+  GruForm form = GruForm::reset_after;
+  bool b_hn = false;
+
+  Tensor mask() const { return masked ? mask_of(steps, {4, 2, 3}) : Tensor(); }
+};
+
+std::vector<Setting> lstm_settings() {
+  std::vector<Setting> all;
+  for (Direction direction : {Direction::forward, Direction::backward}) {
+    for (bool initial_states : {false, true}) {
+      for (bool masked : {false, true}) all.push_back({direction, initial_states, masked});
+    }
+  }
+  return all;
+}
+
+std::vector<Setting> gru_settings() {
+  std::vector<Setting> all;
+  for (Setting setting : lstm_settings()) {
+    all.push_back(setting);
+    setting.b_hn = true;
+    all.push_back(setting);
+    setting.b_hn = false;
+    setting.form = GruForm::reset_before;
+    all.push_back(setting);
+  }
+  return all;
+}
+
+std::string described(const Setting& s) {
+  return std::string(s.direction == Direction::forward ? "forward" : "backward") +
+         (s.form == GruForm::reset_before ? ", reset before" : "") +
+         (s.initial_states ? ", initial states" : "") + (s.masked ? ", mask" : "") +
+         (s.b_hn ? ", b_hn" : "");
+}
+
+std::vector<Tensor> lstm_inputs(const Setting& s, double scale = 1, Index rows = batch) {
+  std::vector<Tensor> inputs{randn({steps, rows, 4 * hidden}, 1) * scale,
+                             randn({hidden, 4 * hidden}, 2)};
+  if (s.initial_states) {
+    inputs.push_back(randn({rows, hidden}, 3) * scale);
+    inputs.push_back(randn({rows, hidden}, 4) * scale);
+  }
+  return inputs;
+}
+
+/// h and c_last as one vector, by the fused function or the reference.
+template <class Lstm>
+Function lstm_function(const Setting& s, Lstm lstm, const Tensor& mask) {
+  return [=](const std::vector<Var>& v) {
+    LstmOptions options{.mask = mask, .direction = s.direction};
+    if (s.initial_states) options.h0 = v[2], options.c0 = v[3];
+    const LstmResult result = lstm(v[0], v[1], options);
+    return joined({result.h, result.c_last});
+  };
+}
+
+std::vector<Tensor> gru_inputs(const Setting& s, double scale = 1, Index rows = batch) {
+  std::vector<Tensor> inputs{randn({steps, rows, 3 * hidden}, 5) * scale,
+                             randn({hidden, 3 * hidden}, 6)};
+  if (s.initial_states) inputs.push_back(randn({rows, hidden}, 7) * scale);
+  if (s.b_hn) inputs.push_back(randn({hidden}, 8));
+  return inputs;
+}
+
+template <class Gru>
+Function gru_function(const Setting& s, Gru gru, const Tensor& mask) {
+  return [=](const std::vector<Var>& v) {
+    GruOptions options{.mask = mask, .direction = s.direction, .form = s.form};
+    if (s.initial_states) options.h0 = v[2];
+    if (s.b_hn) options.b_hn = v.back();
+    return gru(v[0], v[1], options);
+  };
+}
+
+Tensor with_nan_at_padding(const Tensor& x, const Tensor& mask) {
+  naive::Array y(x);
+  const naive::Array used(mask);
+  naive::for_each_index(x.shape(), [&](const naive::At& at) {
+    if (used[{at[0], at[1]}] == 0) y[at] = std::numeric_limits<double>::quiet_NaN();
+  });
+  return y.tensor();
+}
+
+}  // namespace
+
+TEST_CASE("lstm: gradients are central differences, in every setting") {
+  for (const Setting& s : lstm_settings()) {
+    INFO(described(s));
+    CHECK(gradcheck(lstm_function(s, lstm, s.mask()), lstm_inputs(s)));
+  }
+}
+
+TEST_CASE("lstm: gradients at large inputs and states are central differences") {
+  for (const Setting& s : lstm_settings()) {
+    INFO(described(s));
+    CHECK(gradcheck(lstm_function(s, lstm, s.mask()), lstm_inputs(s, 4)));
+  }
+}
+
+TEST_CASE("lstm: it is what its equations say, one small op at a time") {
+  for (const Setting& s : lstm_settings()) {
+    INFO(described(s));
+    CHECK(function_difference(lstm_function(s, lstm, s.mask()),
+                              lstm_function(s, reference::lstm, s.mask()),
+                              lstm_inputs(s)) <= 1e-12);
+  }
+}
+
+TEST_CASE("lstm: a batch of several tiles is what its equations say") {
+  constexpr Index rows = 71;  // more than two tiles, the last one not full
+  naive::Array lengths(Shape{steps, rows});
+  naive::for_each_index(lengths.shape(), [&](const naive::At& at) {
+    lengths[at] = at[0] < 1 + at[1] % steps ? 1 : 0;
+  });
+  for (const Setting& s : lstm_settings()) {
+    INFO(described(s));
+    const Tensor mask = s.masked ? lengths.tensor() : Tensor();
+    CHECK(function_difference(lstm_function(s, lstm, mask), lstm_function(s, reference::lstm, mask),
+                              lstm_inputs(s, 1, rows)) <= 1e-12);
+  }
+}
+
+TEST_CASE("gru: gradients are central differences, in every setting") {
+  for (const Setting& s : gru_settings()) {
+    INFO(described(s));
+    CHECK(gradcheck(gru_function(s, gru, s.mask()), gru_inputs(s)));
+  }
+}
+
+TEST_CASE("gru: gradients at large inputs and states are central differences") {
+  for (const Setting& s : gru_settings()) {
+    INFO(described(s));
+    CHECK(gradcheck(gru_function(s, gru, s.mask()), gru_inputs(s, 4)));
+  }
+}
+
+TEST_CASE("gru: it is what its equations say, one small op at a time") {
+  for (const Setting& s : gru_settings()) {
+    INFO(described(s));
+    CHECK(function_difference(gru_function(s, gru, s.mask()),
+                              gru_function(s, reference::gru, s.mask()), gru_inputs(s)) <= 1e-12);
+  }
+}
+
+TEST_CASE("gru: a batch of several tiles is what its equations say") {
+  for (const Setting& s : gru_settings()) {
+    if (s.masked) continue;
+    INFO(described(s));
+    CHECK(function_difference(gru_function(s, gru, {}), gru_function(s, reference::gru, {}),
+                              gru_inputs(s, 1, 71)) <= 1e-12);
+  }
+}
+
+TEST_CASE("gru: the two forms are different functions") {
+  const Setting after{Direction::forward, true, false};
+  Setting before = after;
+  before.form = GruForm::reset_before;
+  CHECK(function_difference(gru_function(after, gru, {}), gru_function(before, gru, {}),
+                            gru_inputs(after)) > 1e-3);
+}
+
+TEST_CASE("lstm: a gradient that arrives at c_last alone flows back") {
+  const Setting s{Direction::forward, true, true};
+  const Function fused = [&](const std::vector<Var>& v) {
+    return lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3], .mask = s.mask()}).c_last;
+  };
+  const Function expected = [&](const std::vector<Var>& v) {
+    return reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3], .mask = s.mask()}).c_last;
+  };
+  CHECK(function_difference(fused, expected, lstm_inputs(s)) <= 1e-12);
+}
+
+TEST_CASE("lstm: a gradient that arrives at one step alone reaches that step and those before") {
+  const Setting s{Direction::forward, true, false};
+  for (Index t : {Index{0}, steps - 1}) {
+    CAPTURE(t);
+    const Function fused = [&](const std::vector<Var>& v) {
+      return lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]}).h[t];
+    };
+    const Function expected = [&](const std::vector<Var>& v) {
+      return reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]}).h[t];
+    };
+    CHECK(function_difference(fused, expected, lstm_inputs(s)) <= 1e-12);
+  }
+  const Var xw = variable(lstm_inputs(s)[0]), w_h = variable(lstm_inputs(s)[1]);
+  const Gradients gradients = backward(sum(lstm(xw, w_h).h[0]));
+  const Tensor later = gradients[xw].slice(1, steps);
+  CHECK(difference(later, zeros(later.shape(), DType::f64)) == 0);
+}
+
+TEST_CASE("lstm: only those inputs that are variables get gradients") {
+  const Setting s{Direction::forward, true, true};
+  const std::vector<Tensor> inputs = lstm_inputs(s);
+  for (std::size_t chosen = 0; chosen < inputs.size(); ++chosen) {
+    CAPTURE(chosen);
+    const auto with = [&](auto function) {
+      return [&inputs, chosen, function](const std::vector<Var>& v) {
+        std::vector<Var> mixed(inputs.begin(), inputs.end());
+        mixed[chosen] = v[0];
+        return function(mixed);
+      };
+    };
+    CHECK(function_difference(with(lstm_function(s, lstm, s.mask())),
+                              with(lstm_function(s, reference::lstm, s.mask())),
+                              {inputs[chosen]}) <= 1e-12);
+  }
+}
+
+TEST_CASE("lstm: after one step from a zero state the weight's gradient is zero, not missing") {
+  const Var xw = variable(randn({1, batch, 4 * hidden})),
+            w_h = variable(randn({hidden, 4 * hidden}));
+  const Gradients gradients = backward(sum(lstm(xw, w_h).h));
+  REQUIRE(gradients.find(w_h));
+  CHECK(identical(gradients[w_h], zeros({hidden, 4 * hidden}, DType::f64)));
+}
+
+TEST_CASE("lstm: not a number at padding reaches neither values nor gradients") {
+  for (Direction direction : {Direction::forward, Direction::backward}) {
+    const Setting s{direction, true, true};
+    const Function function = lstm_function(s, lstm, s.mask());
+    std::vector<Tensor> clean = lstm_inputs(s), dirty = clean;
+    dirty[0] = with_nan_at_padding(dirty[0], s.mask());
+    const Function from_dirty = [&](const std::vector<Var>& v) {
+      return function({v[0] * 0.0 + dirty[0], v[1], v[2], v[3]});
+    };
+    const Function from_clean = [&](const std::vector<Var>& v) {
+      return function({v[0] * 0.0 + clean[0], v[1], v[2], v[3]});
+    };
+    CHECK(function_difference(from_dirty, from_clean, clean) == 0);
+  }
+}
+
+TEST_CASE("gru: not a number at padding reaches neither values nor gradients, in either form") {
+  for (const Setting& s : gru_settings()) {
+    if (!s.masked || !s.initial_states || s.b_hn) continue;
+    INFO(described(s));
+    const Function function = gru_function(s, gru, s.mask());
+    std::vector<Tensor> clean = gru_inputs(s), dirty = clean;
+    dirty[0] = with_nan_at_padding(dirty[0], s.mask());
+    const Function from_dirty = [&](const std::vector<Var>& v) {
+      return function({v[0] * 0.0 + dirty[0], v[1], v[2]});
+    };
+    const Function from_clean = [&](const std::vector<Var>& v) {
+      return function({v[0] * 0.0 + clean[0], v[1], v[2]});
+    };
+    CHECK(function_difference(from_dirty, from_clean, clean) == 0);
+  }
+}
+
+TEST_CASE("gru: its recurrent weight may be used elsewhere too") {
+  for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
+    const Setting s{Direction::forward, true, false, form};
+    INFO(described(s));
+    const auto with_product = [&](auto gru) -> Function {
+      return [&s, gru](const std::vector<Var>& v) {
+        const Var h = gru(v[0], v[1], GruOptions{.h0 = v[2], .form = s.form});
+        return joined({h, matmul(h[0], v[1])});
+      };
+    };
+    CHECK(function_difference(with_product(gru), with_product(reference::gru), gru_inputs(s)) <=
+          1e-12);
+  }
+}
+
+TEST_CASE("lstm: a wrong shape is named with the letter that does not fit") {
+  const Var w_h = variable(zeros({2, 8}, DType::f64));
+  CHECK(error_of([&] {
+          lstm(zeros({4, 3, 9}, DType::f64), w_h);
+        }) == "lstm: xw (T, B, 4H) is (4, 3, 9), but H = 2 in w_h");
+  CHECK(error_of([&] {
+          lstm(zeros({4, 3, 8}, DType::f64), w_h, {.h0 = zeros({5, 2}, DType::f64)});
+        }) == "lstm: h0 (B, H) is (5, 2), but B = 3 in xw");
+  CHECK(error_of([&] {
+          lstm(zeros({0, 3, 8}, DType::f64), w_h);
+        }) == "lstm: the sequence has no steps");
+  CHECK(error_of([&] {
+          gru(zeros({4, 3, 6}, DType::f64), zeros({2, 6}, DType::f64),
+              {.b_hn = zeros({2}, DType::f64), .form = GruForm::reset_before});
+        }) == "gru: b_hn belongs to the form reset_after only");
+}
+
+}  // namespace attune

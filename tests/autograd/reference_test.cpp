@@ -1,0 +1,57 @@
+// The definitions against central differences, and the fused ops against the definitions.
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/reference.hpp>
+
+#include "support/op_cases.hpp"
+#include "support/same_function.hpp"
+
+namespace attune {
+
+TEST_CASE("reference: the definitions of the recurrences have right gradients") {
+  const auto states = [](const std::vector<Var>& v) {
+    const LstmResult result = reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]});
+    return joined({result.h, result.c_last});
+  };
+  CHECK(gradcheck(states,
+                  {randn({3, 2, 8}, 1), randn({2, 8}, 2), randn({2, 2}, 3), randn({2, 2}, 4)}));
+  for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
+    const auto f = [form](const std::vector<Var>& v) {
+      return reference::gru(v[0], v[1], {.h0 = v[2], .form = form});
+    };
+    CHECK(gradcheck(f, {randn({3, 2, 6}, 1), randn({2, 6}, 2), randn({2, 2}, 3)}));
+  }
+}
+
+TEST_CASE("reference: softmax is what it means") {
+  for (int axis : {0, 1, 2}) {
+    const auto fused = [axis](const std::vector<Var>& v) { return softmax(v[0], axis); };
+    const auto meant = [axis](const std::vector<Var>& v) { return reference::softmax(v[0], axis); };
+    CHECK(function_difference(fused, meant, {randn({3, 4, 5}, 1)}) <= 1e-12);
+    CHECK(gradcheck(meant, {randn({3, 4, 5}, 1)}));
+  }
+  const Tensor mask = mask_of(5, {2, 5, 4});
+  const auto fused = [&](const std::vector<Var>& v) { return softmax(v[0], 0, mask); };
+  const auto meant = [&](const std::vector<Var>& v) { return reference::softmax(v[0], 0, mask); };
+  CHECK(function_difference(fused, meant, {randn({5, 3}, 2)}) <= 1e-12);
+}
+
+TEST_CASE("reference: log_softmax is what it means") {
+  for (int axis : {0, 1, 2}) {
+    const auto fused = [axis](const std::vector<Var>& v) { return log_softmax(v[0], axis); };
+    const auto meant = [axis](const std::vector<Var>& v) {
+      return reference::log_softmax(v[0], axis);
+    };
+    CHECK(function_difference(fused, meant, {randn({3, 4, 5}, 1)}) <= 1e-12);
+  }
+}
+
+TEST_CASE("reference: maxout is what it means") {
+  const auto fused = [](const std::vector<Var>& v) { return maxout(v[0]); };
+  const auto meant = [](const std::vector<Var>& v) { return reference::maxout(v[0]); };
+  CHECK(function_difference(fused, meant, {randn({3, 2, 8}, 1)}) == 0);
+}
+
+}  // namespace attune

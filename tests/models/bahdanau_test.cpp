@@ -1,0 +1,491 @@
+#include <limits>
+#include <optional>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/models/bahdanau.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "nn/tools.hpp"
+#include "support/golden.hpp"
+#include "support/models_batches.hpp"
+
+namespace {
+
+using namespace attune;
+using models::Bahdanau;
+using models::BahdanauOptions;
+using models::ReadoutKind;
+using models::ReadoutState;
+using models::Start;
+using test::difference;
+using test::identical;
+
+// ---- Numbers from PyTorch
+
+struct Names {
+  const char *model, *golden;
+};
+
+constexpr Names kNames[] = {
+    {"source.E", "source_embedding"},
+    {"target.E", "target_embedding"},
+    {"encoder.forward.W_x", "forward.W_x"},
+    {"encoder.forward.W_h", "forward.W_h"},
+    {"encoder.forward.b", "forward.b"},
+    {"encoder.forward.b_hn", "forward.b_hn"},
+    {"encoder.backward.W_x", "backward.W_x"},
+    {"encoder.backward.W_h", "backward.W_h"},
+    {"encoder.backward.b", "backward.b"},
+    {"encoder.backward.b_hn", "backward.b_hn"},
+    {"bridge.W", "W_init"},
+    {"bridge.b", "b_init"},
+    {"attention.W_a", "W_a"},
+    {"attention.U_a", "U_a"},
+    {"attention.v_a", "v_a"},
+    {"decoder.W_x", "W_y"},
+    {"decoder.W_c", "W_c"},
+    {"decoder.W_h", "W_h"},
+    {"decoder.b", "b"},
+    {"decoder.b_hn", "b_hn"},
+    {"readout.U_o", "U_s"},
+    {"readout.V_o", "U_y"},
+    {"readout.C_o", "U_c"},
+    {"readout.b_o", "b_o"},
+    {"output.W", "W_o"},
+    {"output.b", "b_out"},
+};
+
+/// Largest difference where the mask is 1; x and y are (T, B, ...).
+double masked_difference(const Tensor& x, const Tensor& y, const Tensor& mask) {
+  double largest = 0;
+  for (Index t = 0; t < mask.dim(0); ++t) {
+    for (Index b = 0; b < mask.dim(1); ++b) {
+      if (mask[t][b].item() == 1) largest = std::max(largest, difference(x[t][b], y[t][b]));
+    }
+  }
+  return largest;
+}
+
+/// (T, S, B) -> (T, B, S)
+Tensor rows_of_weights(const Tensor& weights) {
+  std::vector<Tensor> steps;
+  for (Index t = 0; t < weights.dim(0); ++t) {
+    std::vector<Tensor> rows;
+    for (Index b = 0; b < weights.dim(2); ++b) {
+      rows.push_back(slice(weights[t], 1, b, b + 1).reshape({-1}));
+    }
+    steps.push_back(stack(rows));
+  }
+  return stack(steps);
+}
+
+void check_golden(const Golden& golden, ReadoutKind kind) {
+  nn::Parameters params(1, DType::f64);
+  const Bahdanau model(params, {.source_vocabulary = 11,
+                                .target_vocabulary = 13,
+                                .embedding = 7,
+                                .hidden = 4,
+                                .attention = 9,
+                                .readout = 10,
+                                .readout_kind = kind});
+  REQUIRE(params.all().size() == std::size(kNames));
+  for (const auto& [name, theirs] : kNames) test::set(params, name, golden[theirs]);
+  const text::Batch batch{.source = golden["source"],
+                          .source_mask = golden["source_mask"],
+                          .previous = golden["previous"],
+                          .next = golden["next"],
+                          .target_mask = golden["target_mask"]};
+
+  const Bahdanau::State start = model.start(batch.source, batch.source_mask);
+  CHECK(difference(start.cell.h.value(), golden["s_0"]) < 1e-10);
+  CHECK(masked_difference(start.memory.h.value(), golden["memory"], batch.source_mask) < 1e-10);
+  const auto [logits, weights] = model.force(batch);
+  CHECK(masked_difference(logits.value(), golden["logits"], batch.target_mask) < 1e-10);
+  REQUIRE(weights.shape() == Shape{5, 6, 3});
+  CHECK(masked_difference(rows_of_weights(weights.value()), rows_of_weights(golden["alphas"]),
+                          batch.target_mask) < 1e-10);
+
+  const Var loss = model.loss(batch);
+  CHECK(std::abs(loss.item() - golden.number("loss")) < 1e-10);
+  const Gradients gradients = backward(loss);
+  for (const auto& [name, theirs] : kNames) {
+    INFO(name);
+    CHECK(difference(gradients[params[name]], golden[std::string("d_") + theirs]) < 1e-10);
+  }
+}
+
+TEST_CASE("Bahdanau: loss, logits, weights and all gradients are PyTorch's") {
+  check_golden(Golden("bahdanau"), ReadoutKind::tanh);
+}
+
+TEST_CASE("Bahdanau: with maxout, loss, logits, weights and all gradients are PyTorch's") {
+  check_golden(Golden("bahdanau").at("maxout/"), ReadoutKind::maxout);
+}
+
+// ---- All variants
+
+/// A tiny model, every extent another.
+BahdanauOptions tiny() {
+  return {.source_vocabulary = 6,
+          .target_vocabulary = 5,
+          .embedding = 3,
+          .hidden = 2,
+          .attention = 4,
+          .readout = 1};
+}
+
+constexpr nn::Cell kCells[] = {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before};
+
+std::string description(const BahdanauOptions& o) {
+  return std::string(nn::name_of(o.encoder_cell)) + " -> " + nn::name_of(o.decoder_cell) +
+         (o.start == Start::bridge ? ", bridge" : ", from zero") +
+         (o.readout_kind == ReadoutKind::maxout ? ", maxout" : ", tanh") +
+         (o.readout_state == ReadoutState::previous ? " of the previous state" : "");
+}
+
+std::vector<BahdanauOptions> all_variants() {
+  std::vector<BahdanauOptions> variants;
+  for (const nn::Cell encoder : kCells) {
+    for (const nn::Cell decoder : kCells) {
+      for (const Start start : {Start::zero, Start::bridge}) {
+        for (const ReadoutKind kind : {ReadoutKind::tanh, ReadoutKind::maxout}) {
+          for (const ReadoutState state : {ReadoutState::current, ReadoutState::previous}) {
+            BahdanauOptions& o = variants.emplace_back(tiny());
+            o.encoder_cell = encoder;
+            o.decoder_cell = decoder;
+            o.start = start;
+            o.readout_kind = kind;
+            o.readout_state = state;
+          }
+        }
+      }
+    }
+  }
+  return variants;
+}
+
+/// Variants in which each choice appears with each other cell.
+std::vector<BahdanauOptions> some_variants() {
+  std::vector<BahdanauOptions> variants;
+  const std::vector<BahdanauOptions> all = all_variants();
+  for (std::size_t i = 0; i < all.size(); i += 7) variants.push_back(all[i]);
+  return variants;
+}
+
+/// Gradients of the loss of a ragged batch, with parameters `scale` times their initial values. The
+/// step is small and the seed chosen so that no maxout has its kink within two steps.
+GradcheckResult check_gradients(const BahdanauOptions& options, double scale, std::uint64_t seed) {
+  nn::Parameters params(seed, DType::f64);
+  const Bahdanau model(params, options);
+  test::scale_parameters(params, scale);
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 3), DType::f64);
+  return gradcheck(params, [&] { return model.loss(batch); }, {.step = 2e-4});
+}
+
+TEST_CASE("Bahdanau: gradients of every variant agree with differences") {
+  for (const BahdanauOptions& options : all_variants()) {
+    INFO(description(options));
+    CHECK(check_gradients(options, 1, 5));
+  }
+}
+
+TEST_CASE("Bahdanau: gradients of every variant agree at ten times the initial values") {
+  for (const BahdanauOptions& options : all_variants()) {
+    INFO(description(options));
+    CHECK(check_gradients(options, 10, 5));
+  }
+}
+
+TEST_CASE("Bahdanau: gradients flow through the attention weights, too") {
+  nn::Parameters params(5, DType::f64);
+  const Bahdanau model(params, tiny());
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 3), DType::f64);
+  const auto run = [&] {
+    const auto [logits, weights] = model.force(batch);
+    return test::flat({logits, weights});
+  };
+  CHECK(gradcheck(params, run, {.step = 2e-4}));
+}
+
+TEST_CASE("Bahdanau: a padded batch gives the loss and gradients of its sentences one by one") {
+  for (const BahdanauOptions& options : some_variants()) {
+    INFO(description(options));
+    nn::Parameters params(4, DType::f64);
+    const Bahdanau model(params, options);
+    const std::vector<text::Pair> pairs = test::ragged_pairs(6, 5, 8);
+    const Var loss = model.loss(text::make_batch(pairs, DType::f64));
+    const Gradients gradients = backward(loss);
+
+    double total = 0, words = 0;
+    std::vector<Tensor> sums;
+    for (const auto& [name, w] : params) sums.push_back(zeros(w.shape(), DType::f64));
+    for (const text::Pair& pair : pairs) {
+      const double n = static_cast<double>(pair.target.size()) + 1;  // and </s>
+      const Var alone = model.loss(text::make_batch({{pair}}, DType::f64));
+      total += n * alone.item();
+      words += n;
+      const Gradients of_pair = backward(alone);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        // A sentence of one word does not reach every parameter.
+        const Tensor* g = of_pair.find(params.all()[i].variable);
+        if (g) add_in_place(sums[i], *g * n);
+      }
+    }
+    CHECK(std::abs(loss.item() - total / words) < 1e-12);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const auto& [name, w] = params.all()[i];
+      INFO(name);
+      CHECK(difference(gradients[w], sums[i] / words) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("Bahdanau: word by word under forced words is force()") {
+  for (const BahdanauOptions& options : some_variants()) {
+    INFO(description(options));
+    nn::Parameters params(4, DType::f64);
+    const Bahdanau model(params, options);
+    const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 8), DType::f64);
+    const auto [logits, weights] = model.force(batch);
+    REQUIRE(logits.shape() == Shape{4, 3, 5});
+    REQUIRE(weights.shape() == Shape{4, 4, 3});
+    Bahdanau::State state = model.start(batch.source, batch.source_mask);
+    for (Index t = 0; t < 4; ++t) {
+      const auto [readout, attended, next] = model.step(batch.previous[t], state);
+      CHECK(difference(model.logits(readout).value(), logits.value()[t]) < 1e-13);
+      CHECK(difference(attended.value(), weights.value()[t]) < 1e-13);
+      state = next;
+    }
+  }
+}
+
+TEST_CASE("Bahdanau: loss is the mean cross-entropy of force()'s logits") {
+  nn::Parameters params(4, DType::f64);
+  const Bahdanau model(params, tiny());
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 8), DType::f64);
+  const Tensor logits = model.force(batch).logits.value();
+  double total = 0, words = 0;
+  for (Index t = 0; t < 4; ++t) {
+    for (Index b = 0; b < 3; ++b) {
+      if (batch.target_mask[t][b].item() == 0) continue;
+      const std::vector<double> row = logits[t][b].to_vector<double>();
+      double sum = 0;
+      for (double x : row) sum += std::exp(x);
+      total += std::log(sum) - row[static_cast<std::size_t>(batch.next[t][b].item())];
+      ++words;
+    }
+  }
+  CHECK(words == 7);  // 3 + 0 + 1, and </s> three times
+  CHECK(std::abs(model.loss(batch).item() - total / words) < 1e-13);
+}
+
+TEST_CASE("Bahdanau: select takes columns of a state, with repetition") {
+  for (const nn::Cell cell : kCells) {
+    BahdanauOptions options = tiny();
+    options.decoder_cell = cell;
+    nn::Parameters params(4, DType::f64);
+    const Bahdanau model(params, options);
+    const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 8), DType::f64);
+    const Bahdanau::State first =
+        model.step(batch.previous[0], model.start(batch.source, batch.source_mask)).state;
+    const std::int32_t from[] = {2, 0, 0, 1};
+    const Bahdanau::State selected =
+        model.select(first, Tensor::of(Shape{4}, std::span<const std::int32_t>(from)));
+    CHECK(selected.cell.c.defined() == (cell == nn::Cell::lstm));
+    const std::int32_t words[] = {3, 4, 3}, selected_words[] = {3, 3, 3, 4};
+    const auto step =
+        model.step(Tensor::of(Shape{3}, std::span<const std::int32_t>(words)), first);
+    const auto moved = model.step(
+        Tensor::of(Shape{4}, std::span<const std::int32_t>(selected_words)), selected);
+    for (Index i = 0; i < 4; ++i) {
+      CHECK(difference(moved.readout.value()[i], step.readout.value()[from[i]]) < 1e-14);
+      CHECK(difference(slice(moved.weights.value(), 1, i, i + 1),
+                       slice(step.weights.value(), 1, from[i], from[i] + 1)) < 1e-14);
+    }
+    CHECK_FALSE(selected.cell.h.requires_gradient());
+  }
+}
+
+TEST_CASE("Bahdanau: the state is a value: a step from it can be taken again") {
+  nn::Parameters params(4, DType::f64);
+  const Bahdanau model(params, tiny());
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 8), DType::f64);
+  const Bahdanau::State start = model.start(batch.source, batch.source_mask);
+  const Tensor first = model.step(batch.previous[0], start).readout.value();
+  model.step(batch.next[0], start);
+  CHECK(identical(model.step(batch.previous[0], start).readout.value(), first));
+}
+
+// ---- Training
+
+/// Short sentences to be copied, of words 4 to 7.
+text::Batch copy_task() {
+  std::vector<text::Pair> pairs;
+  for (const text::Sentence& s : test::random_sentences({1, 2, 3, 4, 2, 3, 4, 3}, 8, 1, 4)) {
+    pairs.push_back({s, s});
+  }
+  return text::make_batch(pairs);
+}
+
+TEST_CASE("Bahdanau: learns a few sentences by heart") {
+  const text::Batch batch = copy_task();
+  for (const nn::Cell cell : kCells) {
+    INFO(nn::name_of(cell));
+    nn::Parameters params(1);
+    const Bahdanau model(params, {.source_vocabulary = 8,
+                                  .target_vocabulary = 8,
+                                  .embedding = 12,
+                                  .hidden = 16,
+                                  .attention = 10,
+                                  .readout = 14,
+                                  .encoder_cell = cell,
+                                  .decoder_cell = cell});
+    nn::Adam adam(params, {.rate = 1e-2});
+    for (int i = 0; i < 200; ++i) {
+      Gradients gradients = backward(model.loss(batch));
+      nn::clip_by_global_norm(gradients, 1);
+      adam.step(gradients);
+    }
+    CHECK(model.loss(batch).item() < 0.05);
+  }
+}
+
+/// Sets the number of threads for as long as it lives.
+struct Threads {
+  int before = threads();
+  explicit Threads(int n) { set_threads(n); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() { set_threads(before); }
+};
+
+/// Weights after training with dropout on large enough a batch that work is cut into tiles.
+std::vector<Tensor> train(std::uint64_t seed, int n) {
+  const Threads guard(n);
+  std::vector<Index> lengths;
+  for (Index i = 0; i < 48; ++i) lengths.push_back(1 + i % 7);
+  const auto sources = test::random_sentences(lengths, 300, 1);
+  const auto targets = test::random_sentences(lengths, 280, 2);
+  std::vector<text::Pair> pairs;
+  for (std::size_t i = 0; i < sources.size(); ++i) pairs.push_back({sources[i], targets[i]});
+  const text::Batch batch = text::make_batch(pairs);
+
+  nn::Parameters params(seed);
+  const Bahdanau model(params, {.source_vocabulary = 300,
+                                .target_vocabulary = 280,
+                                .embedding = 40,
+                                .hidden = 64,
+                                .attention = 48,
+                                .readout = 56,
+                                .dropout = 0.2});
+  nn::Adam adam(params);
+  Random random(seed);
+  for (int i = 0; i < 20; ++i) {
+    const nn::Training training(random);
+    Gradients gradients = backward(model.loss(batch));
+    nn::clip_by_global_norm(gradients, 1);
+    adam.step(gradients);
+  }
+  std::vector<Tensor> weights;
+  for (const auto& [name, w] : params) weights.push_back(w.value().clone());
+  return weights;
+}
+
+TEST_CASE("Bahdanau: the same seed trains the same weights to the bit, with one thread or two") {
+  const std::vector<Tensor> one = train(1, 1), again = train(1, 1), two = train(1, 2);
+  const std::vector<Tensor> other = train(2, 1);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    CHECK(identical(one[i], again[i]));
+    CHECK(identical(one[i], two[i]));
+    CHECK_FALSE(identical(one[i], other[i]));
+  }
+}
+
+TEST_CASE("Bahdanau: dropout acts in training only") {
+  BahdanauOptions options = tiny();
+  nn::Parameters params(1, DType::f64), plain_params(1, DType::f64);
+  const Bahdanau plain(plain_params, options);
+  options.dropout = 0.5;
+  const Bahdanau model(params, options);
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 8), DType::f64);
+  CHECK(model.loss(batch).item() == plain.loss(batch).item());
+  const auto in_training = [&](const Bahdanau& m, std::uint64_t seed) {
+    Random random(seed);
+    const nn::Training training(random);
+    return m.loss(batch).item();
+  };
+  CHECK(in_training(model, 1) != plain.loss(batch).item());
+  CHECK(in_training(model, 1) == in_training(model, 1));
+  CHECK(in_training(model, 1) != in_training(model, 2));
+  CHECK(in_training(plain, 1) == plain.loss(batch).item());
+}
+
+// ---- Options
+
+TEST_CASE("Bahdanau: the decoder starts from zero, or from the bridge") {
+  BahdanauOptions options = tiny();
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 5, 8), DType::f64);
+  options.start = Start::zero;
+  nn::Parameters params(1, DType::f64), with_bridge(1, DType::f64);
+  const Bahdanau from_zero(params, options);
+  CHECK_FALSE(params.contains("bridge.W"));
+  CHECK(identical(from_zero.start(batch.source, batch.source_mask).cell.h.value(),
+                  zeros({3, 2}, DType::f64)));
+  options.start = Start::bridge;
+  const Bahdanau bridged(with_bridge, options);
+  CHECK(with_bridge["bridge.W"].shape() == Shape{2, 2});
+  // tanh(W ←h_1 + b), where ←h_1 is the second half of the annotation of the first word
+  const Bahdanau::State state = bridged.start(batch.source, batch.source_mask);
+  const Tensor h = slice(state.memory.h.value()[0], 1, 2, 4);
+  CHECK(difference(state.cell.h.value(),
+                   tanh(matmul(h, with_bridge["bridge.W"].value()) +
+                        with_bridge["bridge.b"].value())) < 1e-14);
+}
+
+TEST_CASE("Bahdanau: sizes below 1 and a rate out of range are errors") {
+  const auto make = [](auto change) {
+    BahdanauOptions options = tiny();
+    change(options);
+    nn::Parameters params;
+    const Bahdanau model(params, options);
+  };
+  CHECK_NOTHROW(make([](BahdanauOptions&) {}));
+  CHECK_THROWS_WITH_AS(make([](auto& o) { o.source_vocabulary = 0; }),
+                       "Bahdanau: source_vocabulary = 0 is less than 1", Error);
+  CHECK_THROWS_WITH_AS(make([](auto& o) { o.target_vocabulary = -3; }),
+                       "Bahdanau: target_vocabulary = -3 is less than 1", Error);
+  CHECK_THROWS_WITH_AS(make([](auto& o) { o.embedding = 0; }),
+                       "Bahdanau: embedding = 0 is less than 1", Error);
+  CHECK_THROWS_WITH_AS(make([](auto& o) { o.hidden = 0; }), "Bahdanau: hidden = 0 is less than 1",
+                       Error);
+  CHECK_THROWS_WITH_AS(make([](auto& o) { o.attention = 0; }),
+                       "Bahdanau: attention = 0 is less than 1", Error);
+  CHECK_THROWS_WITH_AS(make([](auto& o) { o.readout = 0; }), "Bahdanau: readout = 0 is less than 1",
+                       Error);
+  CHECK_THROWS_WITH_AS(make([](auto& o) { o.dropout = 1; }),
+                       "dropout: the rate 1 is not in [0, 1)", Error);
+}
+
+TEST_CASE("Bahdanau: a mask of another dtype than the parameters is an error") {
+  for (const Start start : {Start::zero, Start::bridge}) {
+    BahdanauOptions options = tiny();
+    options.start = start;
+    nn::Parameters params(1, DType::f64);
+    const Bahdanau model(params, options);
+    CHECK_THROWS_AS(model.loss(text::make_batch(test::ragged_pairs(6, 5, 8), DType::f32)), Error);
+  }
+}
+
+TEST_CASE("Bahdanau: a word outside of the vocabulary is an error") {
+  nn::Parameters params(1);
+  const Bahdanau model(params, tiny());
+  CHECK_THROWS_AS(model.loss(text::make_batch({{text::Pair{{6}, {3}}}})), Error);
+  CHECK_THROWS_AS(model.loss(text::make_batch({{text::Pair{{5}, {5}}}})), Error);
+}
+
+}  // namespace

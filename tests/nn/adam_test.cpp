@@ -1,0 +1,272 @@
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <attune/nn/adam.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "nn/tools.hpp"
+#include "support/golden.hpp"
+
+namespace {
+
+using namespace attune;
+using test::difference;
+using test::identical;
+
+/// A loss whose gradients are these.
+Gradients gradients_of(std::initializer_list<std::pair<Var, Tensor>> wanted) {
+  Var loss;
+  for (const auto& [w, g] : wanted) {
+    const Var part = test::weighted(w, g);
+    loss = loss.defined() ? loss + part : part;
+  }
+  return backward(loss);
+}
+
+nn::AdamOptions golden_options(const Golden& golden) {
+  return {.rate = golden.number("lr"),
+          .beta1 = golden.number("beta1"),
+          .beta2 = golden.number("beta2"),
+          .epsilon = golden.number("eps")};
+}
+
+TEST_CASE("Adam: three steps are PyTorch's") {
+  const Golden golden("adam");
+  nn::Parameters params(1, DType::f64);
+  const Var W = params.add("W", {3, 4}, nn::init::zeros());
+  const Var b = params.add("b", {5}, nn::init::zeros());
+  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+  nn::Adam adam(params, golden_options(golden));
+  for (int i = 1; i <= 3; ++i) {
+    const Golden step = golden.at("step" + std::to_string(i) + "/");
+    adam.step(gradients_of({{W, step["g_W"]}, {b, step["g_b"]}}));
+    CHECK(adam.steps() == i);
+    CHECK(difference(W.value(), step["W"]) < 1e-13);
+    CHECK(difference(b.value(), step["b"]) < 1e-13);
+  }
+}
+
+TEST_CASE("Adam: three steps of f32 are PyTorch's, to f32's precision") {
+  const Golden golden("adam");
+  nn::Parameters params(1, DType::f32);
+  const Var W = params.add("W", {3, 4}, nn::init::zeros());
+  const Var b = params.add("b", {5}, nn::init::zeros());
+  for (const auto& [name, w] : params) test::set(params, name, golden[name].to(DType::f32));
+  nn::Adam adam(params, golden_options(golden));
+  for (int i = 1; i <= 3; ++i) {
+    const Golden step = golden.at("step" + std::to_string(i) + "/");
+    adam.step(gradients_of({{W, step["g_W"].to(DType::f32)}, {b, step["g_b"].to(DType::f32)}}));
+    CHECK(difference(W.value().to(DType::f64), step["W"]) < 1e-6);
+    CHECK(difference(b.value().to(DType::f64), step["b"]) < 1e-6);
+  }
+}
+
+TEST_CASE("Adam: three steps with clipped gradients are PyTorch's") {
+  const Golden golden("adam");
+  const double largest = golden.number("max_norm");
+  nn::Parameters params(1, DType::f64);
+  const Var W = params.add("W", {3, 4}, nn::init::zeros());
+  const Var b = params.add("b", {5}, nn::init::zeros());
+  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+  nn::Adam adam(params, golden_options(golden));
+  for (int i = 1; i <= 3; ++i) {
+    const std::string name = "step" + std::to_string(i) + "/";
+    const Golden step = golden.at(name), clipped = golden.at("clip/" + name);
+    Gradients gradients = gradients_of({{W, step["g_W"]}, {b, step["g_b"]}});
+    const double norm = nn::clip_by_global_norm(gradients, largest);
+    CHECK(std::abs(norm - clipped.number("norm")) < 1e-12);
+    // PyTorch divides by norm + 1e-6.
+    const double theirs = norm > largest ? (norm + 1e-6) / norm : 1;
+    CHECK(difference(gradients[W], clipped["g_W"] * theirs) < 1e-13);
+    CHECK(difference(gradients[b], clipped["g_b"] * theirs) < 1e-13);
+    adam.step(gradients);
+    // Adam's step does not depend on the gradients' scale but through epsilon, which is as large as
+    // b[3]'s first gradient; and a relative 1e-6 between the steps' scales moves w by rate · 1e-6.
+    CHECK(difference(W.value(), clipped["W"]) < 2e-8);
+    CHECK(difference(b.value(), clipped["b"]) < 2e-8);
+  }
+}
+
+TEST_CASE("Adam: the first step is the rate against the gradient's sign, however large it is") {
+  nn::Parameters params(1, DType::f64);
+  const Var w = params.add("w", {3}, nn::init::constant(1));
+  nn::Adam adam(params, {.rate = 0.125, .epsilon = 1e-12});
+  adam.step(gradients_of({{w, Tensor::of({3}, {1e-3, -5., 4e5})}}));
+  CHECK(difference(w.value(), Tensor::of({3}, {0.875, 1.125, 0.875})) < 1e-9);
+}
+
+TEST_CASE("Adam: set_rate changes the rate of the steps after it") {
+  nn::Parameters params(1, DType::f64);
+  const Var w = params.add("w", {2}, nn::init::zeros());
+  nn::Adam adam(params, {.rate = 0.5, .epsilon = 1e-12});
+  const Tensor g = Tensor::of({2}, {3., -3.});  // with a constant gradient, every step is the rate
+  adam.step(gradients_of({{w, g}}));
+  adam.set_rate(0.25);
+  adam.step(gradients_of({{w, g}}));
+  CHECK(difference(w.value(), Tensor::of({2}, {-0.75, 0.75})) < 1e-10);
+  CHECK_THROWS_AS(adam.set_rate(0), Error);
+}
+
+TEST_CASE("Adam: a parameter that the loss did not depend on is left alone, its moments too") {
+  nn::Parameters params(5, DType::f64);
+  const Var used = params.add("used", {2}, nn::init::normal(1));
+  const Var unused = params.add("unused", {3}, nn::init::normal(1));
+  const Tensor before = unused.value().clone();
+  nn::Adam adam(params);
+  adam.step(gradients_of({{used, randn({2})}, {unused, randn({3})}}));
+  Safetensors after_one;
+  adam.save(after_one);
+  const Tensor m = after_one.find("adam.m.unused")->clone();
+  const Tensor v = after_one.find("adam.v.unused")->clone();
+  const Tensor moved = unused.value().clone(), m_used = after_one.find("adam.m.used")->clone();
+  CHECK_FALSE(identical(moved, before));
+  adam.step(gradients_of({{used, randn({2}, 3)}}));
+  CHECK(identical(unused.value(), moved));
+  Safetensors after_two;
+  adam.save(after_two);
+  CHECK(identical(*after_two.find("adam.m.unused"), m));
+  CHECK(identical(*after_two.find("adam.v.unused"), v));
+  CHECK_FALSE(identical(*after_two.find("adam.m.used"), m_used));
+}
+
+TEST_CASE("Adam: options out of range are errors") {
+  nn::Parameters params;
+  const auto make = [&](const nn::AdamOptions& options) { nn::Adam adam(params, options); };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK_THROWS_WITH_AS(make({.rate = 0}), "Adam: rate = 0 is not in (0, inf)", Error);
+  CHECK_THROWS_WITH_AS(make({.rate = -1}), "Adam: rate = -1 is not in (0, inf)", Error);
+  CHECK_THROWS_AS(make({.rate = nan}), Error);
+  CHECK_THROWS_AS(make({.rate = infinity}), Error);
+  CHECK_THROWS_WITH_AS(make({.beta1 = 1}), "Adam: beta1 = 1 is not in [0, 1)", Error);
+  CHECK_THROWS_AS(make({.beta1 = -0.1}), Error);
+  CHECK_THROWS_WITH_AS(make({.beta2 = 1.5}), "Adam: beta2 = 1.5 is not in [0, 1)", Error);
+  CHECK_THROWS_AS(make({.beta2 = nan}), Error);
+  CHECK_THROWS_WITH_AS(make({.epsilon = 0}), "Adam: epsilon = 0 is not in (0, inf)", Error);
+  CHECK_THROWS_AS(make({.epsilon = nan}), Error);
+  CHECK_NOTHROW(make({.beta1 = 0, .beta2 = 0}));
+}
+
+TEST_CASE("Adam: an infinite epsilon is out of range") {
+  nn::Parameters params;
+  const nn::AdamOptions options{.epsilon = std::numeric_limits<double>::infinity()};
+  CHECK_THROWS_AS(nn::Adam(params, options), Error);
+}
+
+TEST_CASE("Adam: a parameter that is added afterwards is an error") {
+  nn::Parameters params;
+  const Var w = params.add("w", {2}, nn::init::zeros());
+  nn::Adam adam(params);
+  params.add("late", {3}, nn::init::zeros());
+  CHECK_THROWS_WITH_AS(adam.step(gradients_of({{w, ones({2})}})),
+                       "Adam: parameters were added after the optimiser was made", Error);
+  CHECK(identical(w.value(), zeros({2})));
+}
+
+TEST_CASE("Adam: a step between forward and backward is an error, not a wrong gradient") {
+  nn::Parameters params;
+  const Var w = params.add("w", {2}, nn::init::constant(3));
+  nn::Adam adam(params);
+  const Var loss = sum(w * w);
+  adam.step(gradients_of({{w, ones({2})}}));
+  CHECK_THROWS_AS(backward(loss), Error);
+}
+
+/// Σ (w - target)² / 2, in a few parameters of different size.
+Gradients quadratic(const nn::Parameters& params) {
+  Var loss;
+  double target = 1;
+  for (const auto& [name, w] : params) {
+    const Var part = 0.5 * sum((w - target) * (w - target));
+    loss = loss.defined() ? loss + part : part;
+    target = -2 * target;
+  }
+  return backward(loss);
+}
+
+TEST_CASE("Adam: finds the minimum of a quadratic") {
+  nn::Parameters params(1, DType::f64);
+  params.add("a", {2, 3}, nn::init::normal(1));
+  params.add("b", {5}, nn::init::normal(1));
+  nn::Adam adam(params, {.rate = 0.05});
+  for (int i = 0; i < 2000; ++i) {
+    if (i == 1000) adam.set_rate(1e-3);
+    adam.step(quadratic(params));
+  }
+  CHECK(difference(params["a"].value(), full({2, 3}, 1, DType::f64)) < 1e-4);
+  CHECK(difference(params["b"].value(), full({5}, -2, DType::f64)) < 1e-4);
+}
+
+void add_two(nn::Parameters& params) {
+  params.add("a", {2, 3}, nn::init::normal(1));
+  params.add("b", {5}, nn::init::normal(1));
+}
+
+TEST_CASE("Adam: training goes on from a saved state bit for bit") {
+  nn::Parameters params(9), resumed(9);
+  add_two(params);
+  nn::Adam adam(params, {.rate = 0.01});
+  for (int i = 0; i < 5; ++i) adam.step(quadratic(params));
+  Safetensors file;
+  adam.save(file);
+  for (auto& [name, tensor] : file.tensors) tensor = tensor.clone();
+  add_two(resumed);
+  for (const auto& [name, w] : params) test::set(resumed, name, w.value());
+  nn::Adam other(resumed, {.rate = 0.01});
+  other.load(file);
+  CHECK(other.steps() == 5);
+  for (int i = 0; i < 5; ++i) {
+    adam.step(quadratic(params));
+    other.step(quadratic(resumed));
+  }
+  for (const auto& [name, w] : params) CHECK(identical(resumed[name].value(), w.value()));
+}
+
+TEST_CASE("Adam: a state that does not fit is an error") {
+  nn::Parameters params(9);
+  add_two(params);
+  nn::Adam adam(params);
+  Safetensors file;
+  CHECK_THROWS_WITH_AS(adam.load(file), "checkpoint: there is no state of Adam in it", Error);
+  adam.save(file);
+  CHECK(file.metadata.at("adam.steps") == "0");
+  CHECK_NOTHROW(adam.load(file));
+
+  Safetensors missing = file;
+  missing.tensors.pop_back();
+  CHECK_THROWS_WITH_AS(adam.load(missing), "checkpoint: there is no 'adam.v.b' (5) in it", Error);
+  for (const char* steps : {"", "-1", "1.5", "many", "3 "}) {
+    Safetensors wrong = file;
+    wrong.metadata["adam.steps"] = steps;
+    CHECK_THROWS_AS(adam.load(wrong), Error);
+  }
+}
+
+TEST_CASE("Adam: a state that does not fit changes nothing") {
+  nn::Parameters params(9);
+  add_two(params);
+  nn::Adam adam(params), fresh(params);
+  adam.step(quadratic(params));
+  Safetensors before, file;
+  adam.save(before);
+  for (auto& [name, tensor] : before.tensors) tensor = tensor.clone();
+  fresh.save(file);
+  const auto unchanged = [&] {
+    Safetensors now;
+    adam.save(now);
+    bool same = adam.steps() == 1;
+    for (const auto& [name, tensor] : now.tensors) same &= identical(tensor, *before.find(name));
+    return same;
+  };
+  Safetensors missing = file;
+  missing.tensors.pop_back();
+  CHECK_THROWS_AS(adam.load(missing), Error);
+  CHECK(unchanged());
+  file.metadata["adam.steps"] = "many";
+  CHECK_THROWS_AS(adam.load(file), Error);
+  CHECK(unchanged());
+}
+
+}  // namespace

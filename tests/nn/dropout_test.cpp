@@ -1,0 +1,117 @@
+#include <limits>
+#include <stdexcept>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/dropout.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "nn/tools.hpp"
+
+namespace {
+
+using namespace attune;
+using test::identical;
+
+TEST_CASE("Dropout: outside of training nothing is dropped") {
+  const Tensor x = randn({3, 4});
+  CHECK(identical(nn::Dropout(0.9)(x).value(), x));
+}
+
+TEST_CASE("Dropout: in training an element is dropped, or scaled so that the mean stays") {
+  const Index n = 20000;
+  const double rate = 0.3;
+  Random random(5);
+  const nn::Training training(random);
+  const Tensor y = nn::Dropout(rate)(ones({n}, DType::f64)).value();
+  double dropped = 0, mean = 0;
+  bool only_these_two = true;
+  for (double v : y.to_vector<double>()) {
+    dropped += v == 0;
+    mean += v / static_cast<double>(n);
+    only_these_two &= v == 0 || std::abs(v - 1 / 0.7) < 1e-15;
+  }
+  CHECK(only_these_two);
+  const double deviation = std::sqrt(rate * (1 - rate) / static_cast<double>(n));
+  CHECK(std::abs(dropped / static_cast<double>(n) - rate) < 5 * deviation);
+  CHECK(std::abs(mean - 1) < 5 * deviation / 0.7);
+}
+
+TEST_CASE("Dropout: the gradient is dropped and scaled where the value was") {
+  Random random(5);
+  const nn::Training training(random);
+  const Var x = variable(ones({5, 7}, DType::f64));
+  const Tensor g = randn({5, 7}, 2);
+  const Var y = nn::Dropout(0.4)(x);  // of ones: the mask itself
+  const Tensor mask = y.value();
+  CHECK(identical(backward(test::weighted(y, g))[x], g * mask));
+}
+
+TEST_CASE("Dropout: the same seed draws the same mask, and each call another one") {
+  const Tensor x = ones({6, 9}, DType::f64);
+  const nn::Dropout dropout(0.5);
+  const auto two_masks = [&](std::uint64_t seed) {
+    Random random(seed);
+    const nn::Training training(random);
+    const Tensor first = dropout(x).value();
+    return std::pair(first, dropout(x).value());
+  };
+  const auto [first, second] = two_masks(3);
+  const auto [again, second_again] = two_masks(3);
+  CHECK(identical(first, again));
+  CHECK(identical(second, second_again));
+  CHECK_FALSE(identical(first, second));
+  CHECK_FALSE(identical(first, two_masks(4).first));
+}
+
+TEST_CASE("Dropout: f32 and f64 draw the same mask") {
+  const auto mask = [](DType dtype) {
+    Random random(3);
+    const nn::Training training(random);
+    return nn::Dropout(0.25)(ones({6, 9}, dtype)).value();
+  };
+  CHECK(identical(mask(DType::f64).to(DType::f32), mask(DType::f32)));
+}
+
+TEST_CASE("Dropout: a rate of 0 changes nothing and draws nothing") {
+  Random random(3), untouched(3);
+  const nn::Training training(random);
+  const Tensor x = randn({3, 4});
+  CHECK(identical(nn::Dropout(0)(x).value(), x));
+  CHECK(random.state() == untouched.state());
+}
+
+TEST_CASE("Dropout: a rate outside of [0, 1) is an error") {
+  CHECK_THROWS_WITH_AS(nn::Dropout(1), "dropout: the rate 1 is not in [0, 1)", Error);
+  CHECK_THROWS_WITH_AS(nn::Dropout(-0.5), "dropout: the rate -0.5 is not in [0, 1)", Error);
+  CHECK_THROWS_AS(nn::Dropout(std::numeric_limits<double>::quiet_NaN()), Error);
+  CHECK_NOTHROW(nn::Dropout(0));
+}
+
+TEST_CASE("Training: guards nest, and each ends with its block") {
+  CHECK(nn::Training::random() == nullptr);
+  Random outer(1), inner(2);
+  {
+    const nn::Training training(outer);
+    CHECK(nn::Training::random() == &outer);
+    {
+      const nn::Training nested(inner);
+      CHECK(nn::Training::random() == &inner);
+    }
+    CHECK(nn::Training::random() == &outer);
+  }
+  CHECK(nn::Training::random() == nullptr);
+}
+
+TEST_CASE("Training: a guard ends with an exception") {
+  Random random(1);
+  try {
+    const nn::Training training(random);
+    throw std::runtime_error("out");
+  } catch (const std::runtime_error&) {
+  }
+  CHECK(nn::Training::random() == nullptr);
+}
+
+}  // namespace

@@ -1,0 +1,77 @@
+// What the tests of layers have in common.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/tensor.hpp>
+
+namespace attune::test {
+
+/// The largest |a - b| / max(1, |b|); infinite where shapes or dtypes differ or one is NaN.
+inline double difference(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  double largest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double d = std::abs(x[i] - y[i]) / std::max(1.0, std::abs(y[i]));
+    largest = d <= largest ? largest : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  }
+  return largest;
+}
+
+/// The same dtype, shape and elements.
+inline bool identical(const Tensor& a, const Tensor& b) { return difference(a, b) == 0; }
+
+/// (steps, lengths.size()): 1 on words, 0 on the padding after them.
+inline Tensor ragged_mask(Index steps, const std::vector<Index>& lengths,
+                          DType dtype = DType::f64) {
+  std::vector<double> mask;
+  for (Index t = 0; t < steps; ++t) {
+    for (Index length : lengths) mask.push_back(t < length ? 1 : 0);
+  }
+  return Tensor::of(Shape{steps, static_cast<Index>(lengths.size())}, std::span<const double>(mask))
+      .to(dtype);
+}
+
+/// (T, B, ...) -> (length, 1, ...): the words of one sentence of a padded batch.
+inline Tensor sentence(const Tensor& x, Index column, Index length) {
+  return slice(slice(x, 0, 0, length), 1, column, column + 1);
+}
+
+/// w *= factor, for every parameter.
+inline void scale_parameters(nn::Parameters& parameters, double factor) {
+  for (const auto& [name, w] : parameters) {
+    Tensor values = w.value();
+    scale_in_place(values, factor);
+  }
+}
+
+/// Overwrites a parameter, whose shape and dtype must agree.
+inline void set(const nn::Parameters& parameters, const std::string& path, const Tensor& values) {
+  Tensor to = parameters[path].value();
+  copy(values, to);
+}
+
+/// Everything in one row, so that one gradcheck covers several results. Undefined parts are left
+/// out.
+inline Var flat(std::initializer_list<Var> parts) {
+  std::vector<Var> rows;
+  for (const Var& part : parts) {
+    if (part.defined()) rows.push_back(reshape(part, {-1}));
+  }
+  return concat(rows, 0);
+}
+
+/// Σ y ⊙ g
+inline Var weighted(const Var& y, const Tensor& g) { return sum(y * Var(g)); }
+
+}  // namespace attune::test

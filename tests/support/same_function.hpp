@@ -1,0 +1,48 @@
+// Comparing two functions of variables: values and gradients.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+
+using Function = std::function<Var(const std::vector<Var>&)>;
+
+/// Flattens several results into one vector, so that one cotangent serves all of them.
+inline Var joined(const std::vector<Var>& results) {
+  std::vector<Var> flat;
+  for (const Var& result : results) flat.push_back(reshape(result, {-1}));
+  return concat(flat, 0);
+}
+
+/// Largest difference between the values of f and g, and between their gradients with respect to
+/// each input under one random cotangent; infinite where only one has a gradient.
+inline double function_difference(const Function& f, const Function& g,
+                                  const std::vector<Tensor>& inputs) {
+  const auto run = [&](const Function& function) {
+    std::vector<Var> vars;
+    for (const Tensor& x : inputs) vars.push_back(variable(x));
+    const Var y = function(vars);
+    const Gradients gradients = backward(y, randn(y.shape(), 77, y.dtype()));
+    std::vector<Tensor> results{y.value()};
+    for (const Var& x : vars) {
+      const Tensor* gradient = gradients.find(x);
+      results.push_back(gradient ? *gradient : Tensor());
+    }
+    return results;
+  };
+  const std::vector<Tensor> of_f = run(f), of_g = run(g);
+  double largest = 0;
+  for (std::size_t i = 0; i < of_f.size(); ++i) {
+    if (!of_f[i].defined() && !of_g[i].defined()) continue;
+    largest = std::max(largest, difference(of_f[i], of_g[i]));
+  }
+  return largest;
+}
+
+}  // namespace attune

@@ -1,0 +1,43 @@
+// How to add an attention score: what depends on the source alone, and what depends on the query.
+#include <attune/attune.hpp>
+
+#include <cmath>
+#include <iostream>
+
+using namespace attune;
+
+/// e_ij = s_{i-1} W_a · h_j / √A:  the "general" score (Luong et al., 2015, equation 8), scaled
+class ScaledGeneralScore : public nn::Score {
+ public:
+  ScaledGeneralScore(const nn::Scope& scope, Index query, Index memory)
+      : W_a_(scope.add("W_a", {query, memory}, nn::init::glorot())), scale_(1 / std::sqrt(memory)) {}
+
+  /// The annotations as they are: (S, B, D)
+  nn::Keys keys(const Var& memory, const Tensor& mask) const override {
+    return {.values = memory, .mask = mask};
+  }
+
+  /// (B, Q) -> (S, B)
+  Var operator()(const nn::Query& query, const nn::Keys& keys) const override {
+    return sum(keys.values * matmul(query.state, W_a_), {-1}) * scale_;
+  }
+
+ private:
+  Var W_a_;  // (Q, D)
+  double scale_;
+};
+
+int main() {
+  nn::Parameters params(/*seed=*/1, DType::f64);
+  const nn::Attention attention(ScaledGeneralScore(params, /*query=*/4, /*memory=*/3));
+
+  const Tensor h = randn({5, 2, 3}), s = randn({2, 4}, /*seed=*/2);  // five places, two sentences
+  const Tensor mask = Tensor::of<double>({5, 2}, {1, 1, 1, 1, 1, 1, 1, 0, 1, 0});
+  const auto [context, weights] = attention({.state = s}, attention.remember(h, mask));
+  std::cout << "weights " << to_string(weights.value()) << "\n";
+
+  const GradcheckResult result = gradcheck(
+      params, [&] { return attention({.state = s}, attention.remember(h, mask)).context; });
+  std::cout << "ScaledGeneralScore: " << result << "\n";
+  return result ? 0 : 1;
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Installs the Debian packages that attune is built from, those that are missing only:
+#   examples/packages.sh            what the library and the examples need
+#   examples/packages.sh tests      and what the tests and benchmarks need
+set -eu
+
+packages="g++ meson ninja-build pkg-config libopenblas-dev libfmt-dev libhwy-dev nlohmann-json3-dev
+          libicu-dev libcli11-dev"
+if [ "${1-}" = tests ]; then
+  packages="$packages python3 doctest-dev libbenchmark-dev"
+fi
+
+missing=
+for package in $packages; do
+  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+  [ "$status" = "install ok installed" ] || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+  echo "All packages are there."
+  exit 0
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "These packages are missing, and neither root nor sudo is there to install them:$missing" >&2
+    exit 1
+  fi
+  as_root=sudo
+fi
+echo "Installing:$missing"
+$as_root apt-get update -qq
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null

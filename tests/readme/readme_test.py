@@ -1,0 +1,39 @@
+"""What README.md and CONTRIBUTING.md show is code that is built and run: each C++ block stands, line by
+line, in a program under examples/. Files and folders that they name exist.
+
+Run with the source directory.
+"""
+import pathlib
+import re
+import sys
+
+
+def lines_of(text):
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def contains(program, block):
+    return any(program[i : i + len(block)] == block for i in range(len(program) - len(block) + 1))
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    programs = [lines_of(path.read_text()) for path in sorted((root / "examples").glob("*.cpp"))]
+    failed, blocks = [], 0
+    for name in ("README.md", "CONTRIBUTING.md"):
+        text = (root / name).read_text()
+        for block in re.findall(r"```cpp\n(.*?)```", text, re.S):
+            blocks += 1
+            if not any(contains(program, lines_of(block)) for program in programs):
+                failed.append(f"{name}: this block stands in no program of examples/:\n{block}")
+        for path in re.findall(r"\]\(([^)#:]+)\)", text):
+            if not (root / path).exists():
+                failed.append(f"{name}: {path} does not exist")
+    if blocks < 3:
+        failed.append(f"only {blocks} C++ blocks were found")
+    print("\n".join(failed) or f"{blocks} blocks of code stand in the examples")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Installs what the tests need, builds everything into build/ and runs all tests. Arguments go to meson:
+# `tests/run.sh -Dwerror=true`. The last line is `N passed, N failed`, all tests added up. Safe to repeat;
+# build/quickstart is left alone.
+set -eu
+cd "$(dirname "$0")/.."
+
+echo "== 1/3  Packages"
+examples/packages.sh tests
+
+echo "== 2/3  Building into build/"
+options="-Dexamples=enabled -Dtests=enabled -Dbench=enabled"
+if [ -f build/build.ninja ]; then
+  meson configure build --clearcache $options "$@"
+  meson setup --reconfigure build >build/setup.log || { cat build/setup.log; exit 1; }
+else
+  meson setup build $options "$@"
+fi
+ninja -C build
+
+echo "== 3/3  Testing"
+status=0
+meson test -C build --no-rebuild --num-processes 1 --print-errorlogs || status=$?
+python3 tests/support/summary.py build/meson-logs/testlog.json
+exit $status

@@ -1,15 +1,20 @@
 // First steps: a model that learns to reverse digits, and shows where it looked.
-#include <attune/attune.hpp>
-
 #include <iostream>
+
+#include <attune/attune.hpp>
 
 using namespace attune;
 
 int main() {
-  const text::Vocabulary digits(std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
+  const text::Vocabulary digits(
+      std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
   nn::Parameters params(/*seed=*/1);
-  models::Bahdanau model(params, {.source_vocabulary = digits.size(), .target_vocabulary = digits.size(),
-                                  .embedding = 16, .hidden = 32, .attention = 32, .readout = 32});
+  models::Bahdanau model(params, {.source_vocabulary = digits.size(),
+                                  .target_vocabulary = digits.size(),
+                                  .embedding = 16,
+                                  .hidden = 32,
+                                  .attention = 32,
+                                  .readout = 32});
   nn::Adam adam(params, {.rate = 5e-3});
   Random random(/*seed=*/1);
 

@@ -1,11 +1,12 @@
 // How to add a layer: an ordinary class that takes its parameters from a Scope.
-#include <attune/attune.hpp>
-
 #include <iostream>
+
+#include <attune/attune.hpp>
 
 using namespace attune;
 
-/// Highway layer (Srivastava et al., 2015):  y = t ⊙ tanh(x W_H + b_H) + (1 - t) ⊙ x,   t = σ(x W_T + b_T)
+/// Highway layer (Srivastava et al., 2015):
+///     y = t ⊙ tanh(x W_H + b_H) + (1 - t) ⊙ x,   t = σ(x W_T + b_T)
 class Highway {
  public:
   Highway(const nn::Scope& scope, Index n)

@@ -1,9 +1,9 @@
 // How to add an operation: its value and its pullback, side by side, and the check that they fit.
-#include <attune/attune.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+
+#include <attune/attune.hpp>
 
 using namespace attune;
 

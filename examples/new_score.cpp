@@ -1,8 +1,8 @@
 // How to add an attention score: what depends on the source alone, and what depends on the query.
-#include <attune/attune.hpp>
-
 #include <cmath>
 #include <iostream>
+
+#include <attune/attune.hpp>
 
 using namespace attune;
 
@@ -10,7 +10,8 @@ using namespace attune;
 class ScaledGeneralScore : public nn::Score {
  public:
   ScaledGeneralScore(const nn::Scope& scope, Index query, Index memory)
-      : W_a_(scope.add("W_a", {query, memory}, nn::init::glorot())), scale_(1 / std::sqrt(memory)) {}
+      : W_a_(scope.add("W_a", {query, memory}, nn::init::glorot())),
+        scale_(1 / std::sqrt(memory)) {}
 
   /// The annotations as they are: (S, B, D)
   nn::Keys keys(const Var& memory, const Tensor& mask) const override {

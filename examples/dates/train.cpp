@@ -207,11 +207,11 @@ class Run {
     return file;
   }
 
-  /// The best weights first, then everything that resuming needs: a run that is killed in between
-  /// makes the same best weights once more.
+  /// The best weights (of equals the later ones, which are surer) first, then everything that
+  /// resuming needs: a run that is killed in between makes the same best weights once more.
   void save() {
     Safetensors file = checkpoint();
-    if (std::pair(last_.exact_match, last_.character_accuracy) >
+    if (std::pair(last_.exact_match, last_.character_accuracy) >=
         std::pair(best_.exact_match, best_.character_accuracy)) {
       best_ = {{}, last_.exact_match, last_.character_accuracy, {}};
       save_safetensors(best_path(), file);

@@ -8,7 +8,7 @@ namespace attune::dates {
 struct TrainOptions {
   std::filesystem::path out = "dates-model";
   bool resume = false;
-  long steps = 3000;
+  long steps = 2000;
   long validate_every = 250;
   Index batch = 64;
   double rate = 2e-3;

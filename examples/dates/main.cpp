@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
@@ -169,8 +168,7 @@ int run(int argc, char** argv) {
     parse(argc, argv, line, command, app);
     const std::filesystem::path last = line.train.out / "last.safetensors";
     if (line.train.resume && std::filesystem::exists(last)) {
-      TrainOptions stored;
-      set_from(load_safetensors(last).metadata, stored);
+      const TrainOptions stored = stored_options(last);
       line = {};
       line.train = stored;
       parse(argc, argv, line, command, app);

@@ -57,6 +57,12 @@ const Field fields[] = {
      [](TrainOptions& o, const std::string& s) { o.data.seed = std::stoull(s); }},
 };
 
+std::map<std::string, std::string> to_map(const TrainOptions& options) {
+  std::map<std::string, std::string> map;
+  for (const Field& field : fields) map[field.name] = field.get(options);
+  return map;
+}
+
 volatile std::sig_atomic_t interrupted = 0;
 
 /// Ctrl-C and SIGTERM end the training after the step that is running; a second one at once.
@@ -275,12 +281,6 @@ class Run {
 
 }  // namespace
 
-std::map<std::string, std::string> to_map(const TrainOptions& options) {
-  std::map<std::string, std::string> map;
-  for (const Field& field : fields) map[field.name] = field.get(options);
-  return map;
-}
-
 void set_from(const std::map<std::string, std::string>& map, TrainOptions& options) {
   options.model = model_options_from(map);
   for (const Field& field : fields) {
@@ -292,6 +292,17 @@ void set_from(const std::map<std::string, std::string>& map, TrainOptions& optio
       fail("checkpoint", fmt::format("'{}' is '{}', not a number", field.name, at->second));
     }
   }
+}
+
+TrainOptions stored_options(const std::filesystem::path& checkpoint) {
+  TrainOptions options;
+  const Safetensors file = load_safetensors(checkpoint);
+  try {
+    set_from(file.metadata, options);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", checkpoint.string(), error.what()));
+  }
+  return options;
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {

@@ -17,11 +17,12 @@ struct TrainOptions {
   ModelOptions model;
 };
 
-/// The options as a checkpoint keeps them, and those of a checkpoint put in the place of the
-/// defaults
-/// (`out` and `resume` excepted).
-std::map<std::string, std::string> to_map(const TrainOptions& options);
-void set_from(const std::map<std::string, std::string>& map, TrainOptions& options);
+/// Puts the options that a checkpoint's metadata keeps in the place of the defaults (`out` and
+/// `resume` excepted). Throws when one is missing or not understood.
+void set_from(const std::map<std::string, std::string>& metadata, TrainOptions& options);
+
+/// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
+TrainOptions stored_options(const std::filesystem::path& checkpoint);
 
 /// Throws an Error that names the first option which a resumed run may not change.
 void check_same(const TrainOptions& stored, const TrainOptions& given);

@@ -21,9 +21,9 @@ TEST_CASE("code_points: two, three and four bytes are one code point") {
 }
 
 TEST_CASE("code_points: the first and last code points of each length") {
-  const Points points = {"\x01",         "\x7F",         "\xC2\x80",         "\xDF\xBF",
-                         "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",     "\xEF\xBF\xBF",
-                         "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
+  const Points points = {
+      "\x01",         "\x7F",         "\xC2\x80",     "\xDF\xBF",         "\xE0\xA0\x80",
+      "\xED\x9F\xBF", "\xEE\x80\x80", "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
   std::string text;
   for (const std::string& point : points) text += point;
   CHECK(code_points(text) == points);

@@ -54,7 +54,8 @@ TEST_CASE("Vocabulary: a token that occurs twice is an error, also when it is a 
 }
 
 TEST_CASE("Vocabulary: JSON gives the same tokens back") {
-  const Tokens tokens = {"a", "\"", "\\", "\n", "年", "🙂", "e\u0301", std::string("\0", 1), "</b>"};
+  const Tokens tokens = {"a",   "\"", "\\", "\n", "年", "🙂", "e\u0301", std::string("\0", 1),
+                         "</b>"};
   const Vocabulary back = attune::text::vocabulary_from_json(to_json(Vocabulary(tokens)));
   CHECK(Tokens(back.tokens().begin(), back.tokens().end()) == tokens);
   CHECK(back.id("年") == 8);

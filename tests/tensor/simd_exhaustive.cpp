@@ -47,18 +47,25 @@ struct Worst {
   float x = 0;
 };
 
-// |computed - exact| in units of the float spacing at exact. Infinity counts as the number after
-// the largest finite one.
-double UlpError(float computed, double exact) {
-  constexpr double kInfinity = 0x1p128;
-  if (std::isnan(computed) || std::isnan(exact)) {
-    return std::isnan(computed) && std::isnan(exact) ? 0 : std::numeric_limits<double>::infinity();
-  }
-  exact = std::clamp(exact, -kInfinity, kInfinity);
-  const double value = std::clamp(double{computed}, -kInfinity, kInfinity);
-  const auto biased = static_cast<int>(std::bit_cast<std::uint64_t>(exact) >> 52 & 0x7ff);
-  const auto exponent = static_cast<std::uint64_t>(std::clamp(biased, 1023 - 126, 1023 + 127));
-  return std::abs(value - exact) / std::bit_cast<double>((exponent - 23) << 52);
+// Infinity counts as the number after the largest finite one.
+constexpr double kInfinity = 0x1p128;
+
+struct Exact {
+  double value;
+  double ulps;  // 1 / (the float spacing at value)
+};
+
+Exact ToExact(double value) {
+  value = std::min(value, kInfinity);
+  // Exponents, biased as in a double.
+  const auto biased = std::bit_cast<std::uint64_t>(value) >> 52 & 0x7ff;
+  const auto exponent = std::clamp<std::uint64_t>(biased, 1023 - 126, 1023 + 127);
+  return {value, std::bit_cast<double>((2 * 1023 + 23 - exponent) << 52)};
+}
+
+// |computed - exact| in units of the float spacing at exact, NaN if either is NaN.
+double UlpError(float computed, const Exact& exact) {
+  return std::abs(std::min(double{computed}, kInfinity) - exact.value) * exact.ulps;
 }
 
 void UseTarget(std::int64_t target) {
@@ -81,13 +88,13 @@ int main() {
   });
   const auto work = [&](std::size_t thread) {
     std::vector<float> x(kBlock), computed(kBlock);
-    std::vector<double> exact[std::size(kFunctions)];
+    std::vector<Exact> exact[std::size(kFunctions)];
     for (auto& e : exact) e.resize(kBlock);
     for (std::uint64_t first = thread * kBlock; first >> 32 == 0; first += kThreads * kBlock) {
       for (std::size_t i = 0; i < kBlock; ++i) {
         x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(first + i));
         for (std::size_t f = 0; f < std::size(kFunctions); ++f) {
-          exact[f][i] = kFunctions[f].exact(double{x[i]});
+          exact[f][i] = ToExact(kFunctions[f].exact(double{x[i]}));
         }
       }
       for (auto& result : results[thread]) {
@@ -96,7 +103,9 @@ int main() {
           kFunctions[f].computed(x.data(), computed.data(), kBlock);
           for (std::size_t i = 0; i < kBlock; ++i) {
             const double ulp = UlpError(computed[i], exact[f][i]);
-            if (ulp > result[f].ulp) result[f] = {ulp, x[i]};
+            if (ulp <= result[f].ulp) continue;
+            if (std::isnan(computed[i]) && std::isnan(exact[f][i].value)) continue;
+            result[f] = {std::isnan(ulp) ? std::numeric_limits<double>::infinity() : ulp, x[i]};
           }
         }
       }

@@ -39,6 +39,9 @@ class BackwardWalk {
       reached_.pop_back();
       visit(*node.get(), gradients);
     }
+    for (Tensor& gradient : gradients.tensors_) {  // two variables may have got the same one
+      if (!gradient.unique()) gradient = gradient.clone();
+    }
     std::ranges::reverse(gradients.ids_);
     std::ranges::reverse(gradients.tensors_);
     return gradients;
@@ -85,9 +88,10 @@ class WalkScope {
   WalkScope() = default;
   WalkScope(const WalkScope&) = delete;
   WalkScope& operator=(const WalkScope&) = delete;
-  ~WalkScope() { detail::pullback_context = {}; }
+  ~WalkScope() { detail::pullback_context = before_; }
 
  private:
+  detail::PullbackContext before_ = detail::pullback_context;
   NoGrad no_grad_;
 };
 
@@ -107,7 +111,7 @@ Gradients backward(const Var& y, const Tensor& dy) {
   BackwardWalk walk;
   detail::pullback_context.operation = "backward";
   detail::pullback_context.recorded_at = ~std::uint64_t{0};
-  walk.slot({y.node(), y.output()}).add(dy);
+  walk.slot({y.node(), y.output()}).add(dy.clone());
   return walk.run();
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 Tensor evaluate(const std::function<Var()>& f) {
   const NoGrad no_grad;
-  return f().value();
+  return f().value().clone();  // it may be a view of a variable, which is about to change
 }
 
 /// Σ w (a - b): differences are taken before the sum, which would cancel them.

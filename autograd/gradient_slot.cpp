@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -98,14 +99,17 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
 void GradientSlot::multiply_out() {
   std::vector<Product> products = std::move(products_);
   products_.clear();
-  // Large ones first, alone; the others in groups of one column, in the order they came.
+  // Large ones first, alone; the others in groups of the same columns, in the order they came.
   std::ranges::stable_sort(products, {}, [](const Product& p) {
-    return std::pair(p.a.dim(0) >= enough_rows ? 0 : 1, p.column);
+    return std::tuple(p.a.dim(0) >= enough_rows ? 0 : 1, p.column, p.b.dim(1));
   });
   for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
     end = begin + 1;
     const bool alone = products[begin].a.dim(0) >= enough_rows;
-    while (!alone && end < products.size() && products[end].column == products[begin].column) ++end;
+    const auto joins = [&](const Product& p) {
+      return p.column == products[begin].column && p.b.dim(1) == products[begin].b.dim(1);
+    };
+    while (!alone && end < products.size() && joins(products[end])) ++end;
     multiply_out(std::span(products).subspan(begin, end - begin));
   }
 }

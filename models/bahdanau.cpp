@@ -13,8 +13,8 @@ const BahdanauOptions& checked(const BahdanauOptions& o) {
   const auto require = [](const char* name, Index value, Index least) {
     if (value < least) fail("Bahdanau", fmt::format("{} = {} is less than {}", name, value, least));
   };
-  require("source_vocabulary", o.source_vocabulary, 1);
-  require("target_vocabulary", o.target_vocabulary, 1);
+  require("source_vocabulary", o.source_vocabulary, 5);
+  require("target_vocabulary", o.target_vocabulary, 5);
   require("embedding", o.embedding, 1);
   require("hidden", o.hidden, 1);
   require("attention", o.attention, 1);

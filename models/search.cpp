@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -68,8 +69,11 @@ struct Beam::Implementation {
     source_lengths.assign(batch, 0);
     for (std::size_t i = 0; i < m.size(); ++i) source_lengths[i % batch] += m[i] != 0;
     finished.resize(batch);
-    for (std::size_t sentence = 0; sentence < batch; ++sentence)
+    for (std::size_t sentence = 0; sentence < batch; ++sentence) {
+      if (source_lengths[sentence] == 0)
+        fail("search", fmt::format("source {} has no words", sentence));
       running.push_back({sentence, nullptr});
+    }
   }
 
   double score(double log_probability, Index length) const {
@@ -86,8 +90,10 @@ struct Beam::Implementation {
       for (Index row = begin; row < end; ++row) {
         const double before = running[static_cast<std::size_t>(row)].log_probability;
         for (Index word = 0; word < v; ++word) {
-          const Candidate candidate{row, static_cast<std::int32_t>(word),
-                                    before + scores[row * v + word]};
+          const double score = scores[row * v + word];
+          if (std::isnan(score)) fail("search", "the model's scores are not numbers");
+          if (score == -std::numeric_limits<double>::infinity()) continue;  // impossible
+          const Candidate candidate{row, static_cast<std::int32_t>(word), before + score};
           if (static_cast<Index>(best.size()) == count && !better(candidate, best.back())) continue;
           best.insert(std::ranges::upper_bound(best, candidate, better), candidate);
           if (static_cast<Index>(best.size()) > count) best.pop_back();
@@ -139,14 +145,19 @@ struct Beam::Implementation {
                         Index end, std::vector<Running>& next, std::vector<std::int32_t>& parents) {
     const std::size_t sentence = running[static_cast<std::size_t>(begin)].sentence;
     const Index wanted = options.beam - static_cast<Index>(finished[sentence].size());
-    for (const Candidate& candidate : best_candidates(log_probabilities, begin, end, wanted)) {
+    const auto best = best_candidates(log_probabilities, begin, end, wanted);
+    if (best.empty()) fail("search", "the model leaves no word possible");
+    std::vector<bool> cut_off(static_cast<std::size_t>(end - begin));  // each row once
+    for (const Candidate& candidate : best) {
       const Running extended = extend(candidate, weights);
-      const bool complete = candidate.word == text::Vocabulary::end;
-      if (complete || extended.length >= options.max_length + 1) {
-        finish(extended, complete);
-      } else {
+      if (candidate.word == text::Vocabulary::end) {
+        finish(extended, /*complete=*/true);
+      } else if (extended.length <= options.max_length) {
         next.push_back(extended);
         parents.push_back(static_cast<std::int32_t>(candidate.row));
+      } else if (const auto row = static_cast<std::size_t>(candidate.row - begin); !cut_off[row]) {
+        cut_off[row] = true;
+        finish(running[static_cast<std::size_t>(candidate.row)], /*complete=*/false);
       }
     }
   }
@@ -191,7 +202,8 @@ void Beam::advance(const Tensor& log_probabilities, const Tensor& weights) {
 std::vector<std::vector<Hypothesis>> Beam::results() const {
   std::vector<std::vector<Hypothesis>> results = implementation_->finished;
   for (auto& hypotheses : results) {
-    std::ranges::stable_sort(hypotheses, std::ranges::greater(), &Hypothesis::score);
+    std::ranges::stable_sort(hypotheses, std::ranges::greater(),
+                             [](const Hypothesis& h) { return std::pair(h.complete, h.score); });
     hypotheses.resize(
         std::min(hypotheses.size(), static_cast<std::size_t>(implementation_->options.best)));
   }

@@ -28,7 +28,7 @@ concept Decoder = requires(const M& model, const Tensor& ids, const Tensor& mask
 
 struct SearchOptions {
   Index beam = 1;          // K; 1 is greedy search
-  Index max_length = 100;  // words, </s> not counted
+  Index max_length = 100;  // most words; one more step may then write </s>
   double length_penalty =
       0;           // hypotheses are ranked by log-probability / lengthᵅ (Wu et al., 2016: 0.6-1)
   Index best = 1;  // how many of the K to return
@@ -61,7 +61,7 @@ class Beam {
   const Tensor* rows() const;
   /// log-probabilities (rows, V) and weights (S, rows) of the step.
   void advance(const Tensor& log_probabilities, const Tensor& weights);
-  /// For each sentence its best hypotheses, best first.
+  /// For each sentence its best hypotheses: complete ones first, by score.
   std::vector<std::vector<Hypothesis>> results() const;
 
  private:
@@ -72,7 +72,8 @@ class Beam {
 }  // namespace detail
 
 /// The best hypotheses for each sentence of a batch: source (S, B) i32 and mask (S, B). Ties are
-/// broken by the order of hypotheses and words, so the result is the same every time.
+/// broken by the order of hypotheses and words, so the result is the same every time. Any word may be written that the
+/// model gives a probability, <unk> and <s> too. Throws on a source without words and on scores that are NaN.
 template <Decoder M>
 std::vector<std::vector<Hypothesis>> search(const M& model, const Tensor& source,
                                             const Tensor& mask, const SearchOptions& options = {}) {

@@ -13,6 +13,7 @@ namespace attune::nn {
 namespace {
 
 constexpr Index adam_tile = 8192;
+constexpr std::int64_t most_steps = std::int64_t{1} << 53;
 
 void require(bool holds, const char* name, double value, const char* range) {
   if (!holds) fail("Adam", fmt::format("{} = {} is not in {}", name, value, range));
@@ -49,7 +50,8 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
     : parameters_(parameters), options_(options) {
   require(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, "[0, 1)");
   require(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "[0, 1)");
-  require(options.epsilon > 0, "epsilon", options.epsilon, "(0, inf)");
+  require(options.epsilon > 0 && std::isfinite(options.epsilon), "epsilon", options.epsilon,
+          "(0, inf)");
   set_rate(options.rate);
   for (const auto& [name, w] : parameters) {
     moments_.push_back({zeros(w.shape(), w.dtype()), zeros(w.shape(), w.dtype())});
@@ -62,8 +64,7 @@ void Adam::set_rate(double rate) {
 }
 
 void Adam::step(const Gradients& gradients) {
-  if (moments_.size() != parameters_.all().size())
-    fail("Adam", "parameters were added after the optimiser was made");
+  require_all_parameters();
   ++steps_;
   for (std::size_t i = 0; i < moments_.size(); ++i) {
     const Var& w = parameters_.all()[i].variable;
@@ -72,7 +73,15 @@ void Adam::step(const Gradients& gradients) {
   }
 }
 
+/// Every parameter must have its moments.
+void Adam::require_all_parameters() const {
+  if (moments_.size() != parameters_.all().size()) {
+    fail("Adam", "parameters were added after the optimiser was made");
+  }
+}
+
 void Adam::save(Safetensors& file) const {
+  require_all_parameters();
   for (std::size_t i = 0; i < moments_.size(); ++i) {
     const std::string& name = parameters_.all()[i].name;
     file.tensors.emplace_back("adam.m." + name, moments_[i].m);
@@ -82,18 +91,25 @@ void Adam::save(Safetensors& file) const {
 }
 
 void Adam::load(const Safetensors& file) {
-  const auto steps = file.metadata.find("adam.steps");
-  if (steps == file.metadata.end()) fail("checkpoint", "there is no state of Adam in it");
-  for (std::size_t i = 0; i < moments_.size(); ++i) {
-    const std::string& name = parameters_.all()[i].name;
-    load_tensor(file, "adam.m." + name, moments_[i].m);
-    load_tensor(file, "adam.v." + name, moments_[i].v);
+  require_all_parameters();
+  const auto entry = file.metadata.find("adam.steps");
+  if (entry == file.metadata.end()) fail("checkpoint", "there is no state of Adam in it");
+  const std::string& text = entry->second;
+  std::int64_t steps = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  if (error != std::errc() || end != text.data() + text.size() || steps < 0 || steps > most_steps) {
+    fail("checkpoint", fmt::format("adam.steps is '{}', not 0 to {}", text, most_steps));
   }
-  const std::string& text = steps->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps_);
-  if (error != std::errc() || end != text.data() + text.size() || steps_ < 0) {
-    fail("checkpoint", fmt::format("adam.steps is '{}'", text));
+  for (const bool only_check : {true, false}) {
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+      const std::string& name = parameters_.all()[i].name;
+      for (auto [prefix, to] :
+           {std::pair{"adam.m.", &moments_[i].m}, {"adam.v.", &moments_[i].v}}) {
+        only_check ? check_tensor(file, prefix + name, *to) : load_tensor(file, prefix + name, *to);
+      }
+    }
   }
+  steps_ = steps;
 }
 
 }  // namespace attune::nn

@@ -24,8 +24,9 @@ struct Attended {
   Var weights;  // (S, B), exactly 0 on padding
 };
 
-/// With any score:   α_i = softmax_j e_ij,   c_i = Σ_j α_ij h_j   (Bahdanau et al., 2014, equations
-/// 5-6)
+/// With any score (Bahdanau et al., 2014, equations 6 and 5):
+///     α_ij = exp(e_ij) / Σ_k exp(e_ik),   c_i = Σ_j α_ij h_j
+/// What h holds under padding does not matter, as long as it is finite.
 class Attention {
  public:
   template <class AnyScore>

@@ -25,11 +25,15 @@ void save_parameters(const Parameters& parameters, Safetensors& file) {
 }
 
 void load_parameters(const Safetensors& file, Parameters& parameters) {
-  for (const auto& [name, w] : parameters) find_tensor(file, name, w.value());
+  for (const auto& [name, w] : parameters) check_tensor(file, name, w.value());
   for (const auto& [name, w] : parameters) {
     Tensor to = w.value();
     load_tensor(file, name, to);
   }
+}
+
+void check_tensor(const Safetensors& file, const std::string& name, const Tensor& to) {
+  find_tensor(file, name, to);
 }
 
 void load_tensor(const Safetensors& file, const std::string& name, Tensor& to) {

@@ -11,10 +11,13 @@ namespace attune::nn {
 void save_parameters(const Parameters& parameters, Safetensors& file);
 
 /// Overwrites every parameter with the tensor of its path. Throws, before any has changed, when one
-/// is missing or has another shape. Other tensors of the file are ignored.
+/// is missing or has another shape or dtype. Other tensors of the file are ignored.
 void load_parameters(const Safetensors& file, Parameters& parameters);
 
-/// Overwrites `to` with the tensor of that name; throws when it is missing or of another shape.
+/// Throws unless there is a tensor of that name with the shape and dtype of `to`.
+void check_tensor(const Safetensors& file, const std::string& name, const Tensor& to);
+
+/// check_tensor, and then `to` is overwritten.
 void load_tensor(const Safetensors& file, const std::string& name, Tensor& to);
 
 }  // namespace attune::nn

@@ -23,7 +23,7 @@ double clip_by_global_norm(Gradients& gradients, double largest) {
     fail("clip_by_global_norm", fmt::format("the norm of the gradients is {}", norm));
   if (norm <= largest) return norm;
   for (Tensor& gradient : gradients.all()) {
-    if (!gradient.unique()) gradient = gradient.clone();
+    if (!gradient.unique()) gradient = gradient.clone();  // somebody else holds it as it was
     scale_in_place(gradient, largest / norm);
   }
   return norm;

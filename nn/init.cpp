@@ -78,7 +78,7 @@ Init glorot(Index blocks) {
 
 Init orthogonal(Index blocks) {
   return [blocks](Tensor& x, Random& random) {
-    const Index rows = x.dim(0), cols = block_columns("orthogonal", x, blocks);
+    const Index cols = block_columns("orthogonal", x, blocks), rows = x.dim(0);
     double* values = x.mutable_data<double>();
     for (Index block = 0; block < blocks; ++block) {
       const bool wide = cols > rows;

@@ -8,7 +8,7 @@ namespace attune::nn {
 
 /// The state of a recurrent cell. Undefined members are zero; a GRU has no c.
 struct RecurrentState {
-  Var h, c;  // (B, H)
+  Var h = {}, c = {};  // (B, H)
 };
 
 /// How to run over a sequence.

@@ -21,7 +21,7 @@ struct SizeClass {
   std::size_t index, bytes;
 };
 
-/// Four classes to a power of two, so at most a quarter of a block is unused.
+/// Four classes to a power of two, in whole cache lines.
 SizeClass size_class(std::size_t bytes) {
   bytes = std::max(bytes, smallest_block);
   const int exponent = std::bit_width(bytes - 1) - 1;  // 2^exponent < bytes <= 2^(exponent + 1)
@@ -68,17 +68,20 @@ void* cache_allocate(std::size_t bytes) {
   {
     std::lock_guard lock(c.mutex);
     c.in_use += wanted.bytes;
-    c.peak = std::max(c.peak, c.in_use);
     if (FreeBlock* block = c.free[wanted.index]) {
       c.free[wanted.index] = block->next;
       c.cached -= wanted.bytes;
+      c.peak = std::max(c.peak, c.in_use);
       return block;
     }
     ++c.allocations;
     c.block_bytes[wanted.index] = wanted.bytes;
   }
   try {
-    return allocate_from_system(wanted.bytes);
+    void* block = allocate_from_system(wanted.bytes);
+    std::lock_guard lock(c.mutex);
+    c.peak = std::max(c.peak, c.in_use);
+    return block;
   } catch (...) {
     std::lock_guard lock(c.mutex);
     c.in_use -= wanted.bytes;

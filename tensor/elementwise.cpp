@@ -69,25 +69,25 @@ Tensor operator/(const Tensor& a, const Tensor& b) {
 }
 
 Tensor operator+(const Tensor& a, double b) {
-  return map(a, [b](auto x) { return x + static_cast<decltype(x)>(b); });
+  return map("add", a, [b](auto x) { return x + static_cast<decltype(x)>(b); });
 }
 Tensor operator-(const Tensor& a, double b) { return a + -b; }
 Tensor operator*(const Tensor& a, double b) {
-  return map(a, [b](auto x) { return x * static_cast<decltype(x)>(b); });
+  return map("multiply", a, [b](auto x) { return x * static_cast<decltype(x)>(b); });
 }
 Tensor operator/(const Tensor& a, double b) {
-  return map(a, [b](auto x) { return x / static_cast<decltype(x)>(b); });
+  return map("divide", a, [b](auto x) { return x / static_cast<decltype(x)>(b); });
 }
 Tensor operator+(double a, const Tensor& b) { return b + a; }
 Tensor operator-(double a, const Tensor& b) {
-  return map(b, [a](auto x) { return static_cast<decltype(x)>(a) - x; });
+  return map("subtract", b, [a](auto x) { return static_cast<decltype(x)>(a) - x; });
 }
 Tensor operator*(double a, const Tensor& b) { return b * a; }
 Tensor operator/(double a, const Tensor& b) {
-  return map(b, [a](auto x) { return static_cast<decltype(x)>(a) / x; });
+  return map("divide", b, [a](auto x) { return static_cast<decltype(x)>(a) / x; });
 }
 Tensor operator-(const Tensor& x) {
-  return map(x, [](auto v) { return -v; });
+  return map("negate", x, [](auto v) { return -v; });
 }
 
 namespace {
@@ -120,17 +120,18 @@ Tensor sigmoid(const Tensor& x) {
                    [](auto* from, auto* to, std::size_t n) { simd::sigmoid(from, to, n); });
 }
 Tensor log(const Tensor& x) {
-  return map(x, [](auto v) { return std::log(v); });
+  return map("log", x, [](auto v) { return std::log(v); });
 }
 Tensor sqrt(const Tensor& x) {
-  return map(x, [](auto v) { return std::sqrt(v); });
+  return map("sqrt", x, [](auto v) { return std::sqrt(v); });
 }
 Tensor softplus(const Tensor& x) {
-  return map(
-      x, [](auto v) { return std::max(v, decltype(v)(0)) + std::log1p(std::exp(-std::abs(v))); });
+  return map("softplus", x, [](auto v) {
+    return std::max(v, decltype(v)(0)) + std::log1p(std::exp(-std::abs(v)));
+  });
 }
 Tensor maximum(const Tensor& a, const Tensor& b) {
-  return zip("maximum", a, b, [](auto x, auto y) { return x < y ? y : x; });
+  return zip("maximum", a, b, [](auto x, auto y) { return x > y || x != x ? x : y; });
 }
 
 void add_in_place(Tensor& a, const Tensor& b) {

@@ -29,9 +29,14 @@ struct BroadcastPlan {
 
 }  // namespace detail
 
-/// y = f(x), element by element; f takes and returns the element type (write it with `auto`).
+/// y = f(x), element by element; f takes and returns the element type (write it with `auto`). The
+/// operation is named in errors.
 template <class F>
-Tensor map(const Tensor& x, F f);
+Tensor map(const char* operation, const Tensor& x, F f);
+template <class F>
+Tensor map(const Tensor& x, F f) {
+  return map("map", x, f);
+}
 
 /// y = f(a, b), element by element under NumPy's broadcasting; dtypes must agree.
 template <class F>
@@ -59,6 +64,7 @@ Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 /// log(1 + eˣ), without overflow
 Tensor softplus(const Tensor& x);
+/// The larger of two; NaN where either is.
 Tensor maximum(const Tensor& a, const Tensor& b);
 
 /// a += b and a *= s, without a new tensor; shapes and dtypes must agree.
@@ -68,8 +74,8 @@ void scale_in_place(Tensor& a, double s);
 // Implementation
 
 template <class F>
-Tensor map(const Tensor& x, F f) {
-  return visit_floating("map", x, [&](auto zero) {
+Tensor map(const char* operation, const Tensor& x, F f) {
+  return visit_floating(operation, x, [&](auto zero) {
     using T = decltype(zero);
     Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
     const T* from = x.data<T>();

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -63,7 +64,8 @@ void sync_directory(const std::filesystem::path& path) {
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   std::filesystem::path temporary = path;
-  temporary += fmt::format(".{}.tmp", ::getpid());
+  static std::atomic<unsigned> number{0};  // two threads may write the same file
+  temporary += fmt::format(".{}.{}.tmp", ::getpid(), number++);
   if (!write_parts(temporary, parts) || ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int reason = errno;
     ::unlink(temporary.c_str());

@@ -248,6 +248,10 @@ void gru_reset_before_forward_tile(const Walk& walk, const GruForwardData<T>& da
     gemm<T>(rows.of(h_prev, n, n), {data.w_h, n, 2 * n, 3 * n}, {hw, rows.count(), 2 * n, 2 * n});
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
+      if (data.mask && data.mask[at] == 0) {
+        std::fill_n(data.rh + at * n, n, T(0));
+        continue;
+      }
       simd::run(simd::GruResetRow<T>{data.xw + at * 3 * n, hw + (row - rows.begin) * 2 * n,
                                      h_prev + row * n, data.gates + at * 3 * n, data.rh + at * n},
                 static_cast<std::size_t>(n));

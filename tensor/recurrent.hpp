@@ -26,10 +26,10 @@ struct LstmForward {
 
 /// What flows into the recurrence; an undefined h0 or c0 is zero, an undefined mask is all ones.
 struct LstmInput {
-  Tensor xw;      // (T, B, 4H)
-  Tensor w_h;     // (H, 4H)
-  Tensor h0, c0;  // (B, H)
-  Tensor mask;    // (T, B)
+  Tensor xw;                // (T, B, 4H)
+  Tensor w_h;               // (H, 4H)
+  Tensor h0 = {}, c0 = {};  // (B, H)
+  Tensor mask = {};         // (T, B)
   Direction direction = Direction::forward;
 };
 
@@ -50,11 +50,11 @@ LstmBackward lstm_backward(const LstmInput& input, const LstmForward& forward, c
 enum class GruForm { reset_after, reset_before };
 
 struct GruInput {
-  Tensor xw;    // (T, B, 3H), in the order r z n
-  Tensor w_h;   // (H, 3H)
-  Tensor b_hn;  // (H), reset_after only; undefined is zero
-  Tensor h0;    // (B, H), undefined is zero
-  Tensor mask;  // (T, B), undefined is all ones
+  Tensor xw;         // (T, B, 3H), in the order r z n
+  Tensor w_h;        // (H, 3H)
+  Tensor b_hn = {};  // (H), reset_after only; undefined is zero
+  Tensor h0 = {};    // (B, H), undefined is zero
+  Tensor mask = {};  // (T, B), undefined is all ones
   Direction direction = Direction::forward;
   GruForm form = GruForm::reset_after;
 };

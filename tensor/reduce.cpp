@@ -9,18 +9,32 @@
 namespace attune {
 namespace {
 
+/// Σ_i f(i) in independent sums, so that the loop vectorises.
+template <class F>
+double sum_in_lanes(Index n, F f) {
+  constexpr Index lanes = 8;
+  std::array<double, lanes> sums{};
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (Index lane = 0; lane < lanes; ++lane) sums[static_cast<std::size_t>(lane)] += f(i + lane);
+  }
+  double total = 0;
+  for (; i < n; ++i) total += f(i);
+  for (double lane : sums) total += lane;
+  return total;
+}
+
 /// (outer, n, inner) -> (outer, inner)
 template <class T>
 void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
   if (inner == 1) {
-    parallel_ranges(outer, std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, n)),
-                    [&](Index begin, Index end) {
-                      for (Index o = begin; o < end; ++o) {
-                        double total = 0;
-                        for (Index i = 0; i < n; ++i) total += x[o * n + i];
-                        y[o] = static_cast<T>(total);
-                      }
-                    });
+    parallel_ranges(
+        outer, std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, n)),
+        [&](Index begin, Index end) {
+          for (Index o = begin; o < end; ++o) {
+            y[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return x[o * n + i]; }));
+          }
+        });
     return;
   }
   constexpr Index columns = 256;  // a block of accumulators that stays in cache
@@ -71,6 +85,7 @@ Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
     y = sum_axes(y, begin, end);
     end = begin;
   }
+  if (y.shares_buffer_with(x)) y = x.clone();  // nothing was reduced: still a tensor of its own
   if (keep == KeepAxes::yes) return y;
   std::vector<Index> kept;
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -134,18 +149,10 @@ double sum_of_squares(const Tensor& x) {
     const auto* from = x.data<decltype(zero)>();
     std::vector<double> parts(static_cast<std::size_t>(x.size() / detail::elementwise_tile + 1));
     parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      constexpr int lanes = 8;  // independent sums, so that the loop vectorises
-      std::array<double, lanes> sums{};
-      Index i = begin;
-      for (; i + lanes <= end; i += lanes) {
-        for (int lane = 0; lane < lanes; ++lane) {
-          const double v = from[i + lane];
-          sums[static_cast<std::size_t>(lane)] += v * v;
-        }
-      }
-      double total = 0;
-      for (; i < end; ++i) total += static_cast<double>(from[i]) * from[i];
-      for (double lane : sums) total += lane;
+      const double total = sum_in_lanes(end - begin, [&](Index k) {
+        const double v = from[begin + k];
+        return v * v;
+      });
       parts[static_cast<std::size_t>(begin / detail::elementwise_tile)] = total;
     });
     double total = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -69,15 +70,33 @@ std::size_t checked_bytes(const Shape& shape, DType dtype, std::size_t limit) {
   return bytes;
 }
 
+/// An array of whole numbers from 0; JSON conversions alone would take -1, 2.5 and true.
+std::vector<Index> whole_numbers(const Json& json, const char* what) {
+  const auto expected = [&](bool holds) {
+    if (!holds) throw std::runtime_error(fmt::format("{} are not whole numbers from 0", what));
+  };
+  expected(json.is_array());
+  std::vector<Index> numbers;
+  for (const Json& number : json) {
+    expected(number.is_number_unsigned() &&
+             number.get<std::uint64_t>() <= std::numeric_limits<Index>::max());
+    numbers.push_back(number.get<Index>());
+  }
+  return numbers;
+}
+
 Entry read_entry(const std::string& name, const Json& json, std::size_t available) {
-  const auto shape = json.at("shape").get<std::vector<std::uint32_t>>();
-  const auto offsets = json.at("data_offsets").get<std::vector<std::uint64_t>>();
-  const std::vector<Index> extents(shape.begin(), shape.end());
+  if (!json.is_object())
+    throw std::runtime_error(fmt::format("'{}' is not described by an object", name));
+  const auto extents = whole_numbers(json.at("shape"), "extents");
+  const auto offsets = whole_numbers(json.at("data_offsets"), "offsets");
   Entry entry{name, read_dtype(json.at("dtype").get<std::string>()), Shape(extents), 0, 0};
-  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > available) {
+  if (offsets.size() != 2 || offsets[0] > offsets[1] ||
+      static_cast<std::size_t>(offsets[1]) > available) {
     throw std::runtime_error(fmt::format("'{}' lies outside the file", name));
   }
-  entry.begin = offsets[0], entry.end = offsets[1];
+  entry.begin = static_cast<std::size_t>(offsets[0]),
+  entry.end = static_cast<std::size_t>(offsets[1]);
   if (checked_bytes(entry.shape, entry.dtype, available) != entry.end - entry.begin) {
     throw std::runtime_error(fmt::format("'{}' {} does not take {} bytes", name,
                                          to_string(entry.shape), entry.end - entry.begin));
@@ -151,6 +170,7 @@ Safetensors parse(std::string_view file) {
   Safetensors contents;
   std::vector<Entry> entries;
   const Json header = Json::parse(header_text, UniqueNames());
+  if (!header.is_object()) throw std::runtime_error("its header is not a JSON object");
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
       contents.metadata = value.get<std::map<std::string, std::string>>();
@@ -162,6 +182,14 @@ Safetensors parse(std::string_view file) {
   for (const Entry& entry : entries)
     contents.tensors.emplace_back(entry.name, read_tensor(entry, bytes));
   return contents;
+}
+
+std::string to_text(const Json& header) {
+  try {
+    return header.dump();
+  } catch (const nlohmann::json::exception&) {
+    fail("save_safetensors", "a name or the metadata are not UTF-8");
+  }
 }
 
 }  // namespace
@@ -178,8 +206,11 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
   std::vector<std::string_view> parts(2);
   std::size_t at = 0;
   for (const auto& [name, tensor] : contents.tensors) {
-    if (header.contains(name))
-      fail("save_safetensors", fmt::format("the name '{}' occurs twice", name));
+    if (name == "__metadata__" || header.contains(name)) {
+      fail("save_safetensors",
+           fmt::format("the name '{}' {}", name,
+                       name == "__metadata__" ? "is reserved" : "occurs twice"));
+    }
     const std::string_view bytes = bytes_of(tensor);
     header[name] = {{"dtype", format_name(tensor.dtype())},
                     {"shape", std::vector<Index>(tensor.shape().begin(), tensor.shape().end())},
@@ -187,7 +218,7 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
     at += bytes.size();
     parts.push_back(bytes);
   }
-  std::string text = header.dump();
+  std::string text = to_text(header);
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the tensors are aligned in the file
   const std::uint64_t length = text.size();
   parts[0] = {reinterpret_cast<const char*>(&length), sizeof length};

@@ -6,6 +6,13 @@
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
+namespace {
+
+void check_extent(Index extent) {
+  if (extent < 0) fail("shape", fmt::format("the extent {} is negative", extent));
+}
+
+}  // namespace
 
 Shape::Shape(std::span<const Index> extents) : rank_(static_cast<int>(extents.size())) {
   if (rank_ > max_rank) {
@@ -28,6 +35,7 @@ int Shape::axis(int axis) const {
 }
 
 Shape Shape::with(int axis, Index extent) const {
+  check_extent(extent);
   Shape result = *this;
   result.extents_[static_cast<std::size_t>(this->axis(axis))] = extent;
   return result;
@@ -43,6 +51,7 @@ Shape Shape::without(int axis) const {
 
 Shape Shape::inserted(int axis, Index extent) const {
   if (axis < 0) axis += rank_ + 1;
+  check_extent(extent);
   if (axis < 0 || axis > rank_ || rank_ == max_rank) {
     fail("shape", fmt::format("cannot insert an axis at {} into {}", axis, to_string(*this)));
   }

@@ -25,7 +25,7 @@ struct CrossEntropy {
   Tensor log_sum_exp;  // (N)
 };
 
-/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0, whatever their target.
+/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0.
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
                                    const Tensor& mask = {});
 

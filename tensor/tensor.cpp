@@ -123,10 +123,17 @@ Tensor Tensor::reshape(std::span<const Index> extents) const {
   std::vector<Index> wanted(extents.begin(), extents.end());
   const auto open = std::ranges::find(wanted, -1);
   Index known = 1;
-  for (Index extent : wanted) known *= extent == -1 ? 1 : extent;
-  if (open != wanted.end() && known > 0 && size_ % known == 0) *open = size_ / known;
-  const bool still_open = std::ranges::find(wanted, -1) != wanted.end();
-  if (still_open || Shape(wanted).size() != size_) {
+  bool fits = std::ranges::count(wanted, -1) <= 1;
+  for (Index extent : wanted) {
+    fits &= extent >= -1 && !__builtin_mul_overflow(known, extent == -1 ? 1 : extent, &known);
+  }
+  if (fits && open != wanted.end()) {
+    fits = known > 0 && size_ % known == 0;
+    if (fits) *open = size_ / known;
+  } else {
+    fits = fits && known == size_;
+  }
+  if (!fits) {
     fail("reshape", fmt::format("{} has {} elements, {} has not", to_string(shape_), size_,
                                 to_string(extents)));
   }

@@ -160,21 +160,31 @@ int initial_threads() {
 
 std::mutex pool_mutex;  // one parallel_for at a time: a second caller runs its tiles alone
 
-std::unique_ptr<Pool>& pool() {
-  static std::unique_ptr<Pool> instance = std::make_unique<Pool>(initial_threads());
+/// Made when it is first used, unless set_threads came before.
+std::unique_ptr<Pool>& pool_slot() {
+  static std::unique_ptr<Pool> instance;
   return instance;
+}
+
+/// The caller holds pool_mutex.
+Pool& pool() {
+  if (!pool_slot()) pool_slot() = std::make_unique<Pool>(initial_threads());
+  return *pool_slot();
 }
 
 }  // namespace
 
-int threads() { return pool()->threads(); }
+int threads() {
+  std::lock_guard lock(pool_mutex);
+  return pool().threads();
+}
 
 void set_threads(int n) {
   if (n < 1 || n > 1024) fail("set_threads", fmt::format("{} is not in 1 to 1024", n));
   std::lock_guard lock(pool_mutex);
-  if (pool()->threads() == n) return;
-  pool().reset();
-  pool() = std::make_unique<Pool>(n);
+  if (pool_slot() && pool_slot()->threads() == n) return;
+  pool_slot().reset();
+  pool_slot() = std::make_unique<Pool>(n);
 }
 
 namespace detail {
@@ -182,14 +192,19 @@ namespace detail {
 void run_tiles(Index tiles, void (*run)(void*, Index), void* body) {
   if (tiles <= 0) return;
   std::unique_lock lock(pool_mutex, std::defer_lock);
-  if (inside_tile || !lock.try_lock() || pool()->threads() == 1) {
+  bool alone = inside_tile || !lock.try_lock();
+  if (!alone && pool().threads() == 1) {
+    lock.unlock();  // a tile may call parallel_for again
+    alone = true;
+  }
+  if (alone) {
     for (Index tile = 0; tile < tiles; ++tile) run(body, tile);
     return;
   }
   if (tiles > std::numeric_limits<std::uint32_t>::max()) {
     fail("parallel_for", fmt::format("{} tiles are too many", tiles));
   }
-  pool()->run(tiles, run, body);
+  pool().run(tiles, run, body);
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::dates {
@@ -62,6 +63,11 @@ Data::Data(const DataOptions& options) : options_(options) {
       validation_.push_back({std::move(e.source), std::move(e.target), {}});
   } else {
     validation_ = hold_out(train_, options.held_out, options.seed);
+    if (validation_.empty()) {
+      fail("--train",
+           fmt::format("{} has {} examples, too few to hold some out: --valid FILE was expected",
+                       options.train_file, train_.size()));
+    }
   }
 }
 
@@ -114,8 +120,9 @@ std::string Data::description() const {
   const std::string training =
       generator_ ? fmt::format("generated dates ({})", options_.locales)
                  : fmt::format("{} examples of {}", train_.size(), options_.train_file);
-  const std::string validation =
-      options_.valid_file.empty() ? "held-out dates" : "examples of " + options_.valid_file;
+  const std::string validation = !options_.valid_file.empty() ? "examples of " + options_.valid_file
+                                 : generator_                 ? "held-out dates"
+                                                              : "held-out examples";
   return fmt::format("{}; validation on {} {}", training, validation_.size(), validation);
 }
 

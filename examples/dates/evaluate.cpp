@@ -19,7 +19,8 @@ void print_worst(std::span<const Row> rows, std::span<const Prediction> predicti
   if (mistakes.empty()) return;
   std::ranges::stable_sort(mistakes, std::ranges::greater(),
                            [&](std::size_t i) { return predictions[i].probability; });
-  fmt::print("\n{} mistakes{}\nprobability  written     expected    source\n", mistakes.size(),
+  fmt::print("\n{} mistake{}{}\nprobability  written     expected    source\n", mistakes.size(),
+             mistakes.size() == 1 ? "" : "s",
              mistakes.size() > most
                  ? fmt::format("; the {} that were written with the greatest probability", most)
                  : "");

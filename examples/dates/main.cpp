@@ -1,5 +1,9 @@
 // dates: an attention model that turns dates as people write them ("Wednesday June 27 2001",
 // "16.01.75") into ISO dates (2001-06-27, 1975-01-16).
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -22,6 +26,36 @@ struct CommandLine {
   int threads = 0;
 };
 
+/// Accepts numbers from low to high, whole ones where these are; NaN is none of them.
+template <class T>
+CLI::Validator in_range(T low, T high) {
+  const std::string range = fmt::format("{} to {}", low, high);
+  const auto check = [=](const std::string& text) {
+    T value{};
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, value);
+    if (error == std::errc() && end == last && value >= low && value <= high) return std::string();
+    return fmt::format("'{}' is not a {} from {}", text,
+                       std::is_integral_v<T> ? "whole number" : "number", range);
+  };
+  return CLI::Validator(check, range);
+}
+
+/// Any 64-bit number. CLI11 itself would take -1 for 2^64 - 1.
+void add_seed(CLI::App& app, std::uint64_t& seed) {
+  const auto set = [&seed](const std::string& text) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      throw CLI::ValidationError("--seed",
+                                 fmt::format("'{}' is not a number from 0 to 2^64 - 1", text));
+    }
+  };
+  app.add_option_function<std::string>("--seed", set, "of initial values, examples and dropout")
+      ->default_str(std::to_string(seed))
+      ->run_callback_for_default(false)
+      ->type_name("NUMBER");
+}
+
 /// An option whose value is one of some names.
 template <class T>
 void add_choice(CLI::App& app, const std::string& option, T& value,
@@ -31,10 +65,11 @@ void add_choice(CLI::App& app, const std::string& option, T& value,
     all += all.empty() ? name : ", " + name;
     if (meaning == value) current = name;
   }
-  const auto set = [&value, names, all](const std::string& text) {
+  const auto set = [=, &value](const std::string& text) {
     const auto at = names.find(text);
-    if (at == names.end())
-      throw CLI::ValidationError(fmt::format("'{}' is not one of {}", text, all));
+    if (at == names.end()) {
+      throw CLI::ValidationError(option, fmt::format("'{}' is not one of {}", text, all));
+    }
     value = at->second;
   };
   app.add_option_function<std::string>(option, set, fmt::format("{}: {}", description, all))
@@ -48,7 +83,7 @@ const std::map<std::string, nn::Cell> cells = {{"lstm", nn::Cell::lstm},
                                                {"gru_reset_before", nn::Cell::gru_reset_before}};
 
 void add_sizes(CLI::App& app, ModelOptions& o) {
-  const CLI::Range size(1, 1 << 16, "1 - 65536");
+  const CLI::Validator size = in_range(1, 1 << 16);
   app.add_option("--embedding", o.embedding, "size of a character's vector")->check(size);
   app.add_option("--hidden", o.hidden,
                  "size of the states, of each encoder direction and of the decoder")
@@ -70,30 +105,28 @@ void add_sizes(CLI::App& app, ModelOptions& o) {
       {{"current", models::ReadoutState::current}, {"previous", models::ReadoutState::previous}},
       "decoder state that the readout sees");
   app.add_option("--dropout", o.dropout, "rate on embeddings, annotations and readout")
-      ->check(CLI::Range(0.0, 0.99, "0 - 0.99"));
+      ->check(in_range(0.0, 0.99));
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
   app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl")
       ->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
-  app.add_option("--steps", o.steps, "batches to train on")
-      ->check(CLI::Range(1L, 1000000000L, "1 - 1000000000"));
-  app.add_option("--batch", o.batch, "examples in a batch")
-      ->check(CLI::Range(1, 1 << 16, "1 - 65536"));
+  app.add_option("--steps", o.steps, "batches to train on")->check(in_range(1, 1000000000));
+  app.add_option("--batch", o.batch, "examples in a batch")->check(in_range(1, 1 << 16));
   app.add_option("--rate", o.rate,
                  "learning rate of Adam: constant for half of the steps, then down to 2 % of it")
-      ->check(CLI::Range(1e-9, 10.0, "1e-9 - 10"));
+      ->check(in_range(1e-9, 10.0));
   app.add_option("--clip", o.clip, "largest global norm of the gradients")
-      ->check(CLI::Range(1e-9, 1e9, "1e-9 - 1e9"));
+      ->check(in_range(1e-9, 1e9));
   app.add_option("--validate-every", o.validate_every,
                  "steps between validations, each of which saves a checkpoint")
-      ->check(CLI::Range(1L, 1000000000L, "1 - 1000000000"));
-  app.add_option("--seed", o.data.seed, "of initial values, examples and dropout");
+      ->check(in_range(1, 1000000000));
+  add_seed(app, o.data.seed);
   app.add_option("--locales", o.data.locales,
                  "whose dates to generate: en, a list such as en,de,ja, or all");
   app.add_option("--held-out", o.data.held_out, "dates kept for validation")
-      ->check(CLI::Range(1, 36524, "1 - 36524"));
+      ->check(in_range(1, 36524));
   app.add_option("--train", o.data.train_file, "TSV file (source TAB target) to train on instead");
   app.add_option("--valid", o.data.valid_file, "TSV file to validate on instead");
   add_sizes(app, o.model);
@@ -103,7 +136,7 @@ void add_predict(CLI::App& app, CommandLine& line) {
   app.add_option("dates", line.predict.sources, "dates; without any, lines of standard input");
   app.add_option("--model", line.model, "checkpoint");
   app.add_option("--beam", line.predict.beam, "hypotheses kept by the search; 1 is greedy")
-      ->check(CLI::Range(1, 100, "1 - 100"));
+      ->check(in_range(1, 100));
   app.add_flag("--json", line.predict.json,
                "one JSON object a line: source, prediction, probability, attention");
   add_choice<Show>(app, "--attention", line.predict.attention,
@@ -117,7 +150,7 @@ void add_evaluate(CLI::App& app, CommandLine& line) {
       ->required();
   app.add_option("--model", line.model, "checkpoint");
   app.add_option("--beam", line.evaluate.beam, "hypotheses kept by the search; 1 is greedy")
-      ->check(CLI::Range(1, 100, "1 - 100"));
+      ->check(in_range(1, 100));
   app.add_flag("--json", line.evaluate.json,
                "one JSON object: examples, exact_match, character_accuracy, gold_attention");
 }
@@ -130,7 +163,19 @@ void add_report(CLI::App& app, CommandLine& line) {
   app.add_option("--file", line.report.file,
                  "TSV file with examples to show (default: held-out dates)");
   app.add_option("--examples", line.report.examples, "how many heat maps")
-      ->check(CLI::Range(1, 1000, "1 - 1000"));
+      ->check(in_range(1, 1000));
+}
+
+/// CLI11 would take an argument "[a,b]" for two. It does not when something stands behind the bracket, which
+/// is taken off again afterwards. In the reverse order that its parse wants.
+constexpr char bracket_guard = '\x1f';
+std::vector<std::string> protect_brackets(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (std::string& argument : arguments) {
+    if (argument.starts_with('[') && argument.ends_with(']')) argument += bracket_guard;
+  }
+  std::ranges::reverse(arguments);
+  return arguments;
 }
 
 /// Options that were not given come from the checkpoint when a run is resumed.
@@ -139,6 +184,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   app = std::make_unique<CLI::App>(
       "Turns dates as people write them into ISO dates, with an attention model.", "dates");
   app->require_subcommand(1);
+  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
   app->option_defaults()->always_capture_default();
   app->footer("Example: dates train && dates predict \"3 May 79\"");
   CLI::App* train = app->add_subcommand("train", "train a model, on generated dates or on files");
@@ -149,15 +195,31 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
       "report", "write an HTML page: learning curves, attention, the model's card");
   for (CLI::App* sub : {train, predict, evaluate, report}) {
     sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
-        ->check(CLI::Range(1, 1024, "1 - 1024"))
+        ->check(in_range(1, 1024))
         ->default_str("");
   }
   add_train(*train, line.train);
   add_predict(*predict, line);
   add_evaluate(*evaluate, line);
   add_report(*report, line);
-  app->parse(argc, argv);
+  app->parse(protect_brackets(argc, argv));
+  for (std::string& date : line.predict.sources) {
+    if (date.ends_with(bracket_guard)) date.pop_back();
+  }
   command = app->get_subcommands().front();
+}
+
+std::string no_command(const CLI::App& app) {
+  constexpr const char* expected = "train, predict, evaluate or report was expected";
+  const std::vector<std::string> rest = app.remaining();
+  return rest.empty() ? fmt::format("no command: {}", expected)
+                      : fmt::format("'{}' is not a command: {}", rest.front(), expected);
+}
+
+/// What was printed must have been written: a full disk is an error like any other.
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    fail("standard output", "it cannot be written");
 }
 
 int run(int argc, char** argv) {
@@ -177,17 +239,23 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app->help());
     return 0;
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("attune {}\n", ATTUNE_VERSION);
+    return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "dates: {}\n", error.what());
+    fmt::print(stderr, "dates: {}\n",
+               app->get_subcommands().empty() ? no_command(*app) : error.what());
     return 1;
   }
-  if (line.threads > 0) set_threads(line.threads);
+  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
   line.predict.model = line.evaluate.model = line.report.model = line.model;
   const std::string name = command->get_name();
-  if (name == "train") return train(line.train);
-  if (name == "predict") return predict(line.predict);
-  if (name == "evaluate") return evaluate_file(line.evaluate);
-  return report(line.report);
+  const int status = name == "train"      ? train(line.train)
+                     : name == "predict"  ? predict(line.predict)
+                     : name == "evaluate" ? evaluate_file(line.evaluate)
+                                          : report(line.report);
+  flush_output();
+  return status;
 }
 
 }  // namespace

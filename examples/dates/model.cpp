@@ -6,7 +6,6 @@
 
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/checkpoint.hpp>
-#include <attune/tensor/check.hpp>
 
 namespace attune::dates {
 namespace {
@@ -108,23 +107,52 @@ Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabul
       network_(std::make_unique<models::Bahdanau>(
           *parameters_, network_options(options, source_.size(), target_.size()))) {}
 
+namespace {
+
+/// Compares the sizes that a checkpoint's options name with its tensors, before anything of these sizes is
+/// made.
+void check_sizes(const Safetensors& file, const ModelOptions& o, Index source, Index target) {
+  const std::pair<const char*, Shape> expected[] = {{"source.E", {source, o.embedding}},
+                                                    {"target.E", {target, o.embedding}},
+                                                    {"attention.W_a", {o.hidden, o.attention}},
+                                                    {"output.W", {o.readout, target}}};
+  for (const auto& [name, shape] : expected) {
+    const Tensor* tensor = file.find(name);
+    if (tensor && tensor->shape() == shape) continue;
+    fail("checkpoint",
+         fmt::format("'{}' is {}, but its options say {}", name,
+                     tensor ? to_string(tensor->shape()) : "missing", to_string(shape)));
+  }
+  const bool has_bridge = file.find("bridge.W") != nullptr;
+  if (has_bridge != (o.start == models::Start::bridge)) {
+    fail("checkpoint", fmt::format("'bridge.W' is {}, but its options say otherwise",
+                                   has_bridge ? "there" : "missing"));
+  }
+}
+
+}  // namespace
+
 Model Model::load(const std::filesystem::path& path) {
   const Safetensors file = load_safetensors(path);
-  try {
+  return reading(path, [&] {
     const auto kind = file.metadata.find("format");
     if (kind == file.metadata.end() || kind->second != format) {
       fail("checkpoint",
            fmt::format("not one of this program ('{}' was expected as its format)", format));
     }
-    Model model(model_options_from(file.metadata),
-                text::vocabulary_from_json(entry(file.metadata, "source_vocabulary")),
-                text::vocabulary_from_json(entry(file.metadata, "target_vocabulary")), 0);
+    const ModelOptions options = model_options_from(file.metadata);
+    const auto source = text::vocabulary_from_json(entry(file.metadata, "source_vocabulary"));
+    const auto target = text::vocabulary_from_json(entry(file.metadata, "target_vocabulary"));
+    check_sizes(file, options, source.size(), target.size());
+    Model model(options, source, target, 0);
     model.load_weights(file);
     model.metadata_ = file.metadata;
     return model;
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path.string(), error.what()));
-  }
+  });
+}
+
+double number_in(const std::map<std::string, std::string>& metadata, const char* name) {
+  return number<double>(metadata, name);
 }
 
 void Model::save(Safetensors& file) const {

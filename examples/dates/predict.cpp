@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <attune/models/report/heatmap.hpp>
+#include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -32,7 +33,8 @@ void warn_of_unknown(const Model& model, std::span<const std::string> points) {
     if (model.source_vocabulary().id(point) != text::Vocabulary::unknown ||
         !warned.insert(point).second)
       continue;
-    fmt::print(stderr, "warning: '{}' was never seen in training and is read as <unk>\n", point);
+    fmt::print(stderr, "warning: '{}' was never seen in training and is read as <unk>\n",
+               report::escape(point));
   }
 }
 
@@ -89,13 +91,14 @@ class Predictor {
     std::string line;
     for (long number = 1; std::getline(lines, line); ++number) {
       if (line.ends_with('\r')) line.pop_back();
+      if (number == 1 && line.starts_with("\ufeff")) line.erase(0, 3);  // a byte-order mark
       if (!line.empty()) {
         predict(line, fmt::format("standard input:{}", number));
       } else {
         fmt::print("{}\n",
                    options_.json ? R"({"source":"","prediction":null,"probability":null})" : "");
       }
-      std::fflush(stdout);
+      if (std::fflush(stdout) != 0) fail("standard output", "it cannot be written");
     }
   }
 

@@ -19,22 +19,16 @@
 namespace attune::dates {
 namespace {
 
-std::string entry(const Model& model, const char* name, const char* otherwise = "unknown") {
-  const auto at = model.metadata().find(name);
-  return at == model.metadata().end() || at->second.empty() ? otherwise : at->second;
-}
-
 /// A stored share, in percent.
 std::string percent(const Model& model, const char* name) {
-  const std::string text = entry(model, name, "");
-  return text.empty() ? "unknown" : fmt::format("{:.2f} %", 100 * std::stod(text));
+  return fmt::format("{:.2f} %", 100 * number_in(model.metadata(), name));
 }
 
 void add_summary(report::Page& page, const Model& model) {
   page.definitions({{"Exact match (validation)", percent(model, "exact_match")},
                     {"Character accuracy (validation)", percent(model, "character_accuracy")},
                     {"Parameters", std::to_string(model.parameters().count())},
-                    {"Trained for", duration(std::stod(entry(model, "seconds", "0")))}});
+                    {"Trained for", duration(number_in(model.metadata(), "seconds"))}});
 }
 
 /// One curve of the log, where it has the field.
@@ -80,6 +74,7 @@ std::vector<Row> sample(std::vector<Row> rows, std::size_t count) {
 
 std::vector<Row> examples(const Model& model, const ReportOptions& options) {
   if (!options.file.empty()) return read_tsv(options.file);
+  // Those it was validated on: generated again, or read again from where they were.
   TrainOptions trained;
   set_from(model.metadata(), trained);
   const Data data(trained.data);
@@ -127,23 +122,27 @@ void add_card(report::Page& page, const Model& model) {
   page.table({"name", "shape", "elements"}, rows);
 }
 
+std::string make_page(const Model& model, const ReportOptions& options) {
+  report::Page page("Human dates, normalised with attention");
+  page.paragraph(
+      "A bidirectional encoder annotates every character of a date as people write it; a decoder "
+      "writes the ISO "
+      "date, one character after another, and for each looks where it needs to.");
+  add_summary(page, model);
+  add_heatmaps(page, model,
+               sample(examples(model, options), static_cast<std::size_t>(options.examples)));
+  add_learning_curves(page, options.model.parent_path() / "log.jsonl");
+  add_card(page, model);
+  return page.html();
+}
+
 }  // namespace
 
 int report(const ReportOptions& options) {
   const Model model = Model::load(options.model);
-  const std::filesystem::path directory = options.model.parent_path();
-  const std::filesystem::path out = options.out.empty() ? directory / "report.html" : options.out;
-  report::Page page("Human dates, normalised with attention");
-  page.paragraph(
-      "A bidirectional encoder annotates every character of a date as people write it; a decoder "
-      "writes the ISO date, "
-      "one character after another, and for each looks where it needs to.");
-  add_summary(page, model);
-  add_heatmaps(page, model,
-               sample(examples(model, options), static_cast<std::size_t>(options.examples)));
-  add_learning_curves(page, directory / "log.jsonl");
-  add_card(page, model);
-  write_file(out, page.html());
+  const std::filesystem::path beside = options.model.parent_path() / "report.html";
+  const std::filesystem::path out = options.out.empty() ? beside : options.out;
+  write_file(out, reading(options.model, [&] { return make_page(model, options); }));
   fmt::print("{}\n", out.string());
   return 0;
 }

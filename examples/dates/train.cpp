@@ -93,21 +93,24 @@ class Run {
 
   int go() {
     prepare_directory();
+    catch_signals();
     const bool resumed = options_.resume && resume();
     if (!resumed) keep_previous_run();
     log_.emplace((options_.out / "log.jsonl").string(), resumed);
-    fmt::print("{}\n{} parameters, {} threads\n", data_.description(), model_.parameters().count(),
-               threads());
-    if (options_.resume && !resumed)
+    fmt::print("{}\n{} parameters, {} thread{}\n", data_.description(), model_.parameters().count(),
+               threads(), threads() == 1 ? "" : "s");
+    if (resumed) {
+      fmt::print("resuming at step {} of {}\n", step_, std::max(step_, options_.steps));
+    } else if (options_.resume) {
       fmt::print("nothing to resume in {}: starting anew\n", options_.out.string());
-    if (resumed) fmt::print("resuming at step {} of {}\n", step_, options_.steps);
-    catch_signals();
+    }
     started_ = Clock::now();
-    loop();
-    fmt::print("{} after {} steps, {}: exact match {:.2f} % on {} examples\n{}\n",
-               interrupted ? "stopped" : "finished", step_, duration(seconds()),
-               100 * best_.exact_match, data_.validation().size(), best_path().string());
-    return interrupted ? 130 : 0;
+    const bool stopped = !loop();
+    fmt::print("{} after {} steps, {}: ", stopped ? "stopped" : "finished", step_,
+               duration(seconds()));
+    fmt::print("exact match {:.2f} % on {} examples\n{}\n", 100 * best_.exact_match,
+               data_.validation().size(), best_path().string());
+    return stopped ? 130 : 0;
   }
 
  private:
@@ -135,12 +138,15 @@ class Run {
     }
   }
 
-  void loop() {
+  /// False when it was interrupted. Whatever ends it, the last step is validated and saved.
+  bool loop() {
     Progress progress(step_, options_.steps);
-    while (step_ < options_.steps && !interrupted) {
+    bool stop = false;
+    while (step_ < options_.steps && !stop) {
       train_step();
       progress.show(step_, status(), false);
-      if (step_ % options_.validate_every == 0 || step_ == options_.steps || interrupted) {
+      stop = interrupted != 0;
+      if (step_ % options_.validate_every == 0 || step_ == options_.steps || stop) {
         validate();
         progress.show(step_, status(), true);
         save();
@@ -148,6 +154,7 @@ class Run {
         write_log({});
       }
     }
+    return !stop;
   }
 
   void train_step() {
@@ -232,18 +239,16 @@ class Run {
   bool resume() {
     if (!std::filesystem::exists(last_path())) return false;
     const Safetensors file = load_safetensors(last_path());
-    try {
+    reading(last_path(), [&] {
       model_.load_weights(file);
       adam_.load(file);
-      step_ = std::stol(file.metadata.at("step"));
-      seconds_before_ = std::stod(file.metadata.at("seconds"));
-      last_.exact_match = std::stod(file.metadata.at("exact_match"));
-      last_.character_accuracy = std::stod(file.metadata.at("character_accuracy"));
-      best_.exact_match = std::stod(file.metadata.at("best_exact_match"));
-      best_.character_accuracy = std::stod(file.metadata.at("best_character_accuracy"));
-    } catch (const std::exception& error) {
-      throw Error(fmt::format("{}: {}", last_path().string(), error.what()));
-    }
+      step_ = static_cast<long>(number_in(file.metadata, "step"));
+      seconds_before_ = number_in(file.metadata, "seconds");
+      last_.exact_match = number_in(file.metadata, "exact_match");
+      last_.character_accuracy = number_in(file.metadata, "character_accuracy");
+      best_.exact_match = number_in(file.metadata, "best_exact_match");
+      best_.character_accuracy = number_in(file.metadata, "best_character_accuracy");
+    });
     rate_step_ = step_;
     cut_log();
     return true;
@@ -295,14 +300,12 @@ void set_from(const std::map<std::string, std::string>& map, TrainOptions& optio
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  TrainOptions options;
   const Safetensors file = load_safetensors(checkpoint);
-  try {
+  return reading(checkpoint, [&] {
+    TrainOptions options;
     set_from(file.metadata, options);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", checkpoint.string(), error.what()));
-  }
-  return options;
+    return options;
+  });
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {

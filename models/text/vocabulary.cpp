@@ -35,9 +35,12 @@ std::vector<std::int32_t> Vocabulary::encode(std::span<const std::string> tokens
 }
 
 std::string to_json(const Vocabulary& vocabulary) {
-  return nlohmann::json(
-             std::vector<std::string>(vocabulary.tokens().begin(), vocabulary.tokens().end()))
-      .dump();
+  const std::span<const std::string> tokens = vocabulary.tokens();
+  try {
+    return nlohmann::json(std::vector<std::string>(tokens.begin(), tokens.end())).dump();
+  } catch (const nlohmann::json::exception&) {
+    fail("vocabulary", "a token is not UTF-8, which JSON needs");
+  }
 }
 
 Vocabulary vocabulary_from_json(std::string_view json) {

@@ -459,9 +459,9 @@ TEST_CASE("Bahdanau: sizes below 1 and a rate out of range are errors") {
   };
   CHECK_NOTHROW(make([](BahdanauOptions&) {}));
   CHECK_THROWS_WITH_AS(make([](auto& o) { o.source_vocabulary = 0; }),
-                       "Bahdanau: source_vocabulary = 0 is less than 1", Error);
+                       "Bahdanau: source_vocabulary = 0 is less than 5", Error);
   CHECK_THROWS_WITH_AS(make([](auto& o) { o.target_vocabulary = -3; }),
-                       "Bahdanau: target_vocabulary = -3 is less than 1", Error);
+                       "Bahdanau: target_vocabulary = -3 is less than 5", Error);
   CHECK_THROWS_WITH_AS(make([](auto& o) { o.embedding = 0; }),
                        "Bahdanau: embedding = 0 is less than 1", Error);
   CHECK_THROWS_WITH_AS(make([](auto& o) { o.hidden = 0; }), "Bahdanau: hidden = 0 is less than 1",

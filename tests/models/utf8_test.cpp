@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
@@ -36,7 +37,7 @@ TEST_CASE("code_points: combining marks and joiners are code points of their own
 
 /// The error names byte `at`, counted from 1.
 void check_error(const std::string& text, int at) {
-  const std::string message = "text: byte " + std::to_string(at) + " is not UTF-8";
+  const std::string message = fmt::format("text: byte {} is not UTF-8", at);
   CHECK_THROWS_WITH_AS(code_points(text), message.c_str(), Error);
 }
 

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
@@ -40,7 +41,7 @@ TEST_CASE("Adam: three steps are PyTorch's") {
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   nn::Adam adam(params, golden_options(golden));
   for (int i = 1; i <= 3; ++i) {
-    const Golden step = golden.at("step" + std::to_string(i) + "/");
+    const Golden step = golden.at(fmt::format("step{}/", i));
     adam.step(gradients_of({{W, step["g_W"]}, {b, step["g_b"]}}));
     CHECK(adam.steps() == i);
     CHECK(difference(W.value(), step["W"]) < 1e-13);
@@ -56,7 +57,7 @@ TEST_CASE("Adam: three steps of f32 are PyTorch's, to f32's precision") {
   for (const auto& [name, w] : params) test::set(params, name, golden[name].to(DType::f32));
   nn::Adam adam(params, golden_options(golden));
   for (int i = 1; i <= 3; ++i) {
-    const Golden step = golden.at("step" + std::to_string(i) + "/");
+    const Golden step = golden.at(fmt::format("step{}/", i));
     adam.step(gradients_of({{W, step["g_W"].to(DType::f32)}, {b, step["g_b"].to(DType::f32)}}));
     CHECK(difference(W.value().to(DType::f64), step["W"]) < 1e-6);
     CHECK(difference(b.value().to(DType::f64), step["b"]) < 1e-6);
@@ -72,7 +73,7 @@ TEST_CASE("Adam: three steps with clipped gradients are PyTorch's") {
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   nn::Adam adam(params, golden_options(golden));
   for (int i = 1; i <= 3; ++i) {
-    const std::string name = "step" + std::to_string(i) + "/";
+    const std::string name = fmt::format("step{}/", i);
     const Golden step = golden.at(name), clipped = golden.at("clip/" + name);
     Gradients gradients = gradients_of({{W, step["g_W"]}, {b, step["g_b"]}});
     const double norm = nn::clip_by_global_norm(gradients, largest);

@@ -80,6 +80,21 @@ TEST_CASE("Attention: a memory of NaN under padding does not matter") {
   CHECK(identical(other.weights.value(), clean.weights.value()));
 }
 
+TEST_CASE("Attention: what stands under padding does not change the gradients") {
+  const Fixture f;
+  const Tensor words = f.mask.reshape({5, 3, 1});
+  const Tensor g = randn({3, 6}, 8);
+  const Gradients clean = backward(test::weighted(f.attend(f.memory).context, g));
+  const Var spoilt = variable(f.memory.value() * words + 300.0 * (1.0 - words));
+  const Gradients other = backward(test::weighted(f.attend(spoilt).context, g));
+  for (const char* name : {"W_a", "U_a", "v_a", "query"}) {
+    INFO(name);
+    CHECK(difference(other[f.params[name]], clean[f.params[name]]) < 1e-13);
+  }
+  CHECK(difference(other[spoilt], clean[f.memory]) < 1e-13);
+  CHECK(identical(other[spoilt] * (1.0 - words), zeros({5, 3, 6}, DType::f64)));
+}
+
 TEST_CASE("Attention: gradients agree with differences") {
   const Fixture f;
   CHECK(gradcheck(f.params, [&] {

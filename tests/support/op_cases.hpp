@@ -168,7 +168,7 @@ inline void add_reductions(Cases& cases) {
   const auto add = [&](const Shape& shape, const std::vector<int>& axes,
                        const std::vector<int>& positive_axes, KeepAxes keep) {
     std::string name = to_string(shape) + " over";
-    for (int axis : axes) name += " " + std::to_string(axis);
+    for (int axis : axes) name.append(" ").append(std::to_string(axis));
     if (axes.empty()) name += " all";
     if (keep == KeepAxes::yes) name += ", kept";
     double n = 1;

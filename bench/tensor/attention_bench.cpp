@@ -1,0 +1,73 @@
+// One decoder step's attention over a batch of sentences.
+
+#include <attune/tensor/attention.hpp>
+#include <attune/tensor/random.hpp>
+#include <attune/tensor/softmax.hpp>
+
+#include "support/counters.hpp"
+
+namespace attune {
+namespace {
+
+constexpr Index batch = 64, source = 30;
+
+struct Inputs {
+  Tensor q, k, v, weights, memory;
+  explicit Inputs(Index a)
+      : q(randn({batch, a}, 1, DType::f32)),
+        k(randn({source, batch, a}, 2, DType::f32)),
+        v(randn({a}, 3, DType::f32)),
+        weights(softmax(randn({source, batch}, 4, DType::f32), 0)),
+        memory(randn({source, batch, a}, 5, DType::f32)) {}
+};
+
+/// Items are elements of q + k, each with its tanh.
+void set_items(benchmark::State& state, const Tensor& k) {
+  state.SetItemsProcessed(state.iterations() * k.size());
+}
+
+void additive_scores(benchmark::State& state) {
+  const Inputs in(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(additive_scores_forward(in.q, in.k, in.v));
+  set_items(state, in.k);
+}
+BENCHMARK(additive_scores)->ArgName("A")->Arg(128)->Arg(512)->UseRealTime();
+
+void additive_scores_gradients(benchmark::State& state) {
+  const Inputs in(state.range(0));
+  Tensor dk = zeros(in.k.shape());
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(additive_scores_backward(in.q, in.k, in.v, in.weights, dk));
+  }
+  set_items(state, in.k);
+}
+BENCHMARK(additive_scores_gradients)->ArgName("A")->Arg(128)->Arg(512)->UseRealTime();
+
+void weighted_sum(benchmark::State& state) {
+  const Inputs in(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(weighted_sum_forward(in.weights, in.memory));
+  bench::set_bytes(state, bench::bytes_of(in.memory));
+}
+BENCHMARK(weighted_sum)->ArgName("D")->Arg(256)->Arg(1024)->UseRealTime();
+
+void weighted_sum_gradients(benchmark::State& state) {
+  const Inputs in(state.range(0));
+  const Tensor dc = randn({batch, state.range(0)}, 6, DType::f32);
+  Tensor dmemory = zeros(in.memory.shape());
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(weighted_sum_backward_weights(in.weights, in.memory, dc));
+    weighted_sum_backward_memory(in.weights, dc, dmemory);
+  }
+  bench::set_bytes(state, 3 * bench::bytes_of(in.memory));  // memory, and dmemory both ways
+}
+BENCHMARK(weighted_sum_gradients)->ArgName("D")->Arg(256)->Arg(1024)->UseRealTime();
+
+void masked_softmax(benchmark::State& state) {
+  const Tensor scores = randn({source, batch}, 1, DType::f32), mask = ones({source, batch});
+  for (auto _ : state) benchmark::DoNotOptimize(softmax(scores, 0, mask));
+  state.SetItemsProcessed(state.iterations() * scores.size());
+}
+BENCHMARK(masked_softmax)->UseRealTime();
+
+}  // namespace
+}  // namespace attune

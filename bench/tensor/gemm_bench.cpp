@@ -1,0 +1,57 @@
+// Matrix products at the shapes of recurrent networks.
+
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/random.hpp>
+
+#include "support/counters.hpp"
+
+namespace attune {
+namespace {
+
+Tensor random(const Shape& shape) { return randn(shape, 1, DType::f32); }
+
+/// One step: 64 sentences through W (K, N), or through Wᵀ as in backward.
+void step_product(benchmark::State& state) {
+  const Index m = state.range(0), k = state.range(1), n = state.range(2);
+  const Transpose transpose{.b = state.range(3) != 0};
+  const Tensor a = random({m, k}), b = random(transpose.b ? Shape{n, k} : Shape{k, n});
+  for (auto _ : state) benchmark::DoNotOptimize(matmul(a, b, transpose));
+  bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
+}
+BENCHMARK(step_product)
+    ->ArgNames({"M", "K", "N", "transposed"})
+    ->ArgsProduct({{64}, {128, 256, 512, 1024}, {512, 1024, 2048, 4096}, {0, 1}})
+    ->UseRealTime();
+
+/// One sentence: a product of a row, which reads the weight once.
+void row_product(benchmark::State& state) {
+  const Index k = state.range(0), n = state.range(1);
+  const Transpose transpose{.b = state.range(2) != 0};
+  const Tensor a = random({1, k}), b = random(transpose.b ? Shape{n, k} : Shape{k, n});
+  for (auto _ : state) benchmark::DoNotOptimize(matmul(a, b, transpose));
+  bench::set_flops(state, 2.0 * static_cast<double>(k * n));
+  bench::set_bytes(state, bench::bytes_of(b));
+}
+BENCHMARK(row_product)
+    ->ArgNames({"K", "N", "transposed"})
+    ->ArgsProduct({{512}, {512, 2048}, {0, 1}})
+    ->UseRealTime();
+
+/// dW += xᵀ·dy over the rows of one step (64) or of all steps (1280).
+void weight_gradient(benchmark::State& state) {
+  const Index rows = state.range(0), k = state.range(1), n = state.range(2);
+  const Tensor x = random({rows, k}), dy = random({rows, n});
+  Tensor dw = zeros({k, n});
+  for (auto _ : state) {
+    add_product(x, dy, dw);
+    benchmark::ClobberMemory();
+  }
+  bench::set_flops(state, 2.0 * static_cast<double>(rows * k * n));
+}
+BENCHMARK(weight_gradient)
+    ->ArgNames({"rows", "K", "N"})
+    ->ArgsProduct({{64, 1280}, {256, 512}, {1024, 2048}})
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,154 @@
+#include <doctest/doctest.h>
+
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/elementwise.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+Tensor join(std::initializer_list<Tensor> parts, int axis) {
+  return concat(std::vector<Tensor>(parts), axis);
+}
+Tensor pile(std::initializer_list<Tensor> rows) { return stack(std::vector<Tensor>(rows)); }
+
+}  // namespace
+
+TEST_CASE("slice: elements of any axis, as a copy") {
+  const Tensor x = randn({3, 4, 5}, 1);
+  for (int axis : {0, 1, 2}) {
+    CHECK(identical(slice(x, axis, 1, 3), naive::slice(x, axis, 1, 3)));
+    CHECK(identical(slice(x, axis - 3, 1, 3), naive::slice(x, axis, 1, 3)));
+    CHECK_FALSE(slice(x, axis, 1, 3).shares_buffer_with(x));
+    CHECK(slice(x, axis, 2, 2).size() == 0);
+  }
+  CHECK(identical(slice(ints({2, 3}, {1, 2, 3, 4, 5, 6}), 1, 1, 3), ints({2, 2}, {2, 3, 5, 6})));
+}
+
+TEST_CASE("slice: what is not there is an error") {
+  CHECK(error_of([] {
+          slice(zeros({3, 4}), 1, 2, 5);
+        }) == "slice: 2 to 5 of axis 1 of (3, 4) do not exist");
+  CHECK_THROWS_AS(slice(zeros({3, 4}), 1, 3, 2), Error);
+  CHECK_THROWS_AS(slice(zeros({3, 4}), 1, -1, 2), Error);
+  CHECK_THROWS_AS(slice(zeros({3, 4}), 2, 0, 1), Error);
+}
+
+TEST_CASE("add_to_slice: it adds in its place and nowhere else") {
+  for (int axis : {0, 1, 2, -1}) {
+    Tensor to = randn({3, 4, 5}, 1);
+    const naive::Array before(to);
+    const int along = axis < 0 ? 2 : axis;
+    const Tensor x = randn(to.shape().with(axis, 2), 2);
+    add_to_slice(to, x, axis, 1);
+    const naive::Array added(x);
+    naive::Array expected(to.shape());
+    naive::for_each_index(to.shape(), [&](const naive::At& at) {
+      naive::At source = at;
+      const Index place = source[static_cast<std::size_t>(along)] -= 1;
+      expected[at] = before[at] + (place >= 0 && place < 2 ? added[source] : 0);
+    });
+    CHECK(identical(to, expected.tensor()));
+  }
+}
+
+TEST_CASE("add_to_slice: what does not fit is an error") {
+  Tensor to = zeros({3, 4});
+  CHECK(error_of([&] {
+          add_to_slice(to, zeros({2, 3}), 0, 0);
+        }) == "add_to_slice: (2, 3) into axis 0 of (3, 4)");
+  CHECK(error_of([&] {
+          add_to_slice(to, zeros({2, 4}), 0, 2);
+        }) == "add_to_slice: 2 to 4 of axis 0 of (3, 4) do not exist");
+  CHECK_THROWS_AS(add_to_slice(to, zeros({2, 4}, DType::f64), 0, 0), Error);
+}
+
+TEST_CASE("concat: parts stand one after another along any axis") {
+  const Tensor a = reals({2, 1, 2}, {1, 2, 3, 4}),
+               b = reals({2, 2, 2}, {5, 6, 7, 8, 9, 10, 11, 12});
+  CHECK(identical(join({a, b}, 1), reals({2, 3, 2}, {1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12})));
+  CHECK(identical(join({b, b}, 0).slice(2, 4), b));
+  CHECK(identical(join({a, a, a}, -1), reals({2, 1, 6}, {1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4})));
+  CHECK(identical(join({zeros({2, 0}), ones({2, 1})}, 1), ones({2, 1})));
+  CHECK(identical(join({ints({1}, {1}), ints({2}, {2, 3})}, 0), ints({3}, {1, 2, 3})));
+  CHECK(identical(slice(join({a, b}, 1), 1, 1, 3), b));
+}
+
+TEST_CASE("concat: parts that do not fit are an error") {
+  CHECK(error_of([] {
+          join({zeros({2, 3}), zeros({3, 3})}, 1);
+        }) == "concat: (2, 3) and (3, 3) differ outside axis 1");
+  CHECK(error_of([] {
+          join({zeros({2, 3}), zeros({2})}, 0);
+        }) == "concat: (2, 3) and (2) differ outside axis 0");
+  CHECK(error_of([] {
+          join({zeros({2}), zeros({2}, DType::f64)}, 0);
+        }) == "concat: dtypes differ: f32 (2) and f64 (2)");
+  CHECK(error_of([] { join({}, 0); }) == "concat: there is nothing to concatenate");
+  CHECK_THROWS_AS(join({scalar(1)}, 0), Error);
+}
+
+TEST_CASE("stack: tensors become rows of a new first axis") {
+  const Tensor a = reals({2}, {1, 2}), b = reals({2}, {3, 4});
+  CHECK(identical(pile({a, b, a}), reals({3, 2}, {1, 2, 3, 4, 1, 2})));
+  CHECK(identical(pile({scalar(5), scalar(6)}), Tensor::of<float>({2}, {5, 6})));
+  CHECK(error_of([] {
+          pile({zeros({2, 1}), zeros({1, 2})});
+        }) == "stack: shapes (2, 1) and (1, 2) differ");
+  CHECK(error_of([] { pile({}); }) == "stack: there is nothing to stack");
+}
+
+TEST_CASE("gather: rows by number, ids of any shape, tables of any type") {
+  const Tensor table = reals({3, 2}, {1, 2, 3, 4, 5, 6});
+  CHECK(identical(gather(table, ints({2, 2}, {2, 0, 2, 1})),
+                  reals({2, 2, 2}, {5, 6, 1, 2, 5, 6, 3, 4})));
+  CHECK(identical(gather(table, ints({}, {1})), reals({2}, {3, 4})));
+  CHECK(identical(gather(ints({3}, {7, 8, 9}), ints({2}, {2, 2})), ints({2}, {9, 9})));
+  CHECK(gather(table, ints({0}, {})).shape() == Shape{0, 2});
+}
+
+TEST_CASE("gather: an id out of range is an error that says where") {
+  const Tensor table = zeros({3, 2});
+  CHECK(error_of([&] {
+          gather(table, ints({2, 2}, {0, 1, 3, 0}));
+        }) == "gather: id 3 at 2 is not in 0 to 2");
+  CHECK(error_of([&] { gather(table, ints({1}, {-1})); }) == "gather: id -1 at 0 is not in 0 to 2");
+  CHECK_THROWS_AS(gather(table, zeros({2})), Error);
+  CHECK_THROWS_AS(gather(scalar(1), ints({1}, {0})), Error);
+}
+
+TEST_CASE("scatter_add: repeated ids add up") {
+  Tensor to = ones({3, 2}, DType::f64);
+  scatter_add(to, ints({2, 2}, {2, 0, 2, 2}), reals({2, 2, 2}, {1, 2, 3, 4, 10, 20, 100, 200}));
+  CHECK(identical(to, reals({3, 2}, {4, 5, 1, 1, 112, 223})));
+}
+
+TEST_CASE("scatter_add: what does not fit is an error and adds nothing") {
+  Tensor to = ones({3, 2}, DType::f64);
+  CHECK(error_of([&] {
+          scatter_add(to, ints({2}, {0, 5}), ones({2, 2}, DType::f64));
+        }) == "scatter_add: id 5 at 1 is not in 0 to 2");
+  CHECK(error_of([&] {
+          scatter_add(to, ints({2}, {0, 1}), ones({2, 3}, DType::f64));
+        }) == "scatter_add: ids (2), rows (2, 3), into (3, 2)");
+  CHECK(identical(to, ones({3, 2}, DType::f64)));
+}
+
+TEST_CASE("gather_columns: the second axis by number, for every row of the first") {
+  const Tensor x = randn({4, 3, 5}, 3), ids = ints({6}, {2, 0, 0, 1, 2, 2});
+  naive::Array expected(Shape{4, 6, 5});
+  const naive::Array from(x), id(ids);
+  naive::for_each_index(expected.shape(), [&](const naive::At& at) {
+    expected[at] = from[{at[0], static_cast<Index>(id[{at[1]}]), at[2]}];
+  });
+  CHECK(identical(gather_columns(x, ids), expected.tensor()));
+  CHECK(
+      identical(gather_columns(ints({2, 2}, {1, 2, 3, 4}), ints({1}, {1})), ints({2, 1}, {2, 4})));
+  CHECK(error_of([&] { gather_columns(x, ints({1}, {3})); }) ==
+        "gather_columns: id 3 at 0 is not in 0 to 2");
+  CHECK(error_of([&] { gather_columns(zeros({3}), ids); }) ==
+        "gather_columns: (3) has fewer than two axes");
+}
+
+}  // namespace attune

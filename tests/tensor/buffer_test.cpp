@@ -1,0 +1,156 @@
+#include <cstdint>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/matmul.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+std::size_t address(const Tensor& x) { return reinterpret_cast<std::size_t>(x.data<float>()); }
+
+}  // namespace
+
+TEST_CASE("Buffer: memory in use rises with a tensor and falls with its last copy") {
+  const std::size_t before = buffer_statistics().in_use;
+  {
+    const Tensor x = Tensor::uninitialized({1000});
+    const std::size_t with_one = buffer_statistics().in_use;
+    CHECK(with_one >= before + 4000);
+    CHECK(with_one <= before + 6000);
+    {
+      const Tensor copy = x, view = x.slice(10, 20);
+      CHECK(buffer_statistics().in_use == with_one);
+    }
+    CHECK(buffer_statistics().in_use == with_one);
+  }
+  CHECK(buffer_statistics().in_use == before);
+}
+
+TEST_CASE("Buffer: a view keeps the elements alive") {
+  Tensor row;
+  {
+    const Tensor x = reals({2, 3}, {1, 2, 3, 4, 5, 6});
+    row = x[1];
+  }
+  const Tensor other = full({2, 3}, 9, DType::f64);
+  CHECK(identical(row, reals({3}, {4, 5, 6})));
+}
+
+TEST_CASE("Buffer: a freed block is handed out again") {
+  const Tensor keep = Tensor::uninitialized({3000});
+  std::size_t first;
+  {
+    const Tensor x = Tensor::uninitialized({3000});
+    first = address(x);
+  }
+  CHECK(address(Tensor::uninitialized({3000})) == first);
+  CHECK(address(Tensor::uninitialized({2990})) == first);  // the same size class
+}
+
+TEST_CASE("Buffer: in steady state the system is not asked for memory") {
+  const auto step = [] {
+    const Tensor a = randn({37, 41}, 1, DType::f32), b = randn({41, 29}, 2, DType::f32);
+    return (tanh(matmul(a, b)) + 1.0).size();
+  };
+  step();
+  const std::size_t before = buffer_statistics().allocations;
+  for (int i = 0; i < 100; ++i) step();
+  CHECK(buffer_statistics().allocations == before);
+}
+
+TEST_CASE("Buffer: elements of every size are aligned to 64 bytes") {
+  for (Index n : {0, 1, 3, 16, 17, 100, 1000, 4097, 3 << 20}) {
+    CAPTURE(n);
+    const Tensor one = Tensor::uninitialized({n}), two = Tensor::uninitialized({n});
+    CHECK(address(one) % 64 == 0);
+    CHECK(address(two) % 64 == 0);
+  }
+}
+
+TEST_CASE("Buffer: tensors alive at once do not overlap, whatever their sizes") {
+  std::vector<Tensor> all;
+  for (Index n = 0; n < 400; ++n) all.push_back(full({n}, static_cast<double>(n)));
+  for (Index n = 0; n < 400; ++n) {
+    const std::vector<float> values = all[static_cast<std::size_t>(n)].to_vector<float>();
+    CHECK(std::ranges::all_of(values, [n](float v) { return v == static_cast<float>(n); }));
+  }
+}
+
+TEST_CASE("Buffer: cached blocks are given back on demand, those in use are not") {
+  const Tensor kept = full({500}, 3);
+  { const Tensor x = Tensor::uninitialized({50'000}); }
+  CHECK(buffer_statistics().cached >= 200'000);
+  const std::size_t in_use = buffer_statistics().in_use;
+  release_cached_buffers();
+  CHECK(buffer_statistics().cached == 0);
+  CHECK(buffer_statistics().in_use == in_use);
+  CHECK(kept.to_vector<float>() == std::vector<float>(500, 3));
+  const std::size_t before = buffer_statistics().allocations;
+  { const Tensor x = Tensor::uninitialized({50'000}); }
+  CHECK(buffer_statistics().allocations == before + 1);
+}
+
+TEST_CASE("Buffer: the peak is the most that was ever in use at once") {
+  const std::size_t peak = buffer_statistics().peak, in_use = buffer_statistics().in_use;
+  CHECK(peak >= in_use);
+  const Index n = static_cast<Index>(peak / 4 + 1000);
+  { const Tensor larger = Tensor::uninitialized({n}); }
+  const std::size_t higher = buffer_statistics().peak;
+  CHECK(higher >= in_use + static_cast<std::size_t>(n) * 4);
+  { const Tensor smaller = Tensor::uninitialized({10}); }
+  CHECK(buffer_statistics().peak == higher);
+  release_cached_buffers();
+}
+
+#ifndef __SANITIZE_ADDRESS__  // it ends the process where an allocation fails
+TEST_CASE("Buffer: an allocation that fails is an error and leaves the statistics as they were") {
+  const BufferStatistics before = buffer_statistics();
+  CHECK(error_of([] { Tensor::uninitialized({Index{1} << 55}); }).starts_with("tensor: "));
+  const BufferStatistics after = buffer_statistics();
+  CHECK(after.in_use == before.in_use);
+  CHECK(after.peak == before.peak);
+}
+#endif
+
+TEST_CASE("Buffer: threads may allocate and free at the same time, also each other's tensors") {
+  const std::size_t before = buffer_statistics().in_use;
+  {
+    std::vector<std::vector<Tensor>> made(4);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([t, &own = made[static_cast<std::size_t>(t)]] {
+        for (int i = 0; i < 2000; ++i) {
+          own.push_back(full({1 + (i * 7 + t) % 300}, t));
+          if (i % 3 == 0) own.erase(own.begin() + i % static_cast<int>(own.size()));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t t = 0; t < 4; ++t) {
+      for (const Tensor& x : made[t]) {
+        CHECK(std::ranges::all_of(x.to_vector<float>(),
+                                  [t](float v) { return v == static_cast<float>(t); }));
+      }
+    }
+  }
+  CHECK(buffer_statistics().in_use == before);
+}
+
+TEST_CASE("Buffer: the modification clock tells a written buffer from one that was only read") {
+  const std::uint64_t start = detail::modification_clock.load();
+  Tensor x = zeros({3});
+  const std::uint64_t made = detail::modification_clock.load();
+  CHECK(made > start);
+  x.data<float>();
+  x.reshape({3, 1}).slice(0, 1).to_vector<float>();
+  CHECK(detail::modification_clock.load() == made);
+  x.mutable_data<float>();
+  CHECK(detail::modification_clock.load() > made);
+}
+
+}  // namespace attune

@@ -1,0 +1,163 @@
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <attune/tensor/elementwise.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// Not commutative, and different for each pair.
+double mixed(double a, double b) { return a + 1000 * b; }
+
+}  // namespace
+
+TEST_CASE("Elementwise: every kind of broadcasting is what index arithmetic gives") {
+  const std::pair<Shape, Shape> pairs[] = {{{3, 2, 5}, {3, 2, 5}},
+                                           {{3, 2, 5}, {5}},
+                                           {{3, 2, 5}, {2, 1}},
+                                           {{3, 2, 5}, {3, 1, 1}},
+                                           {{3, 1, 5}, {1, 2, 1}},
+                                           {{3, 1, 5}, {2, 1}},
+                                           {{}, {3, 2}},
+                                           {{}, {}},
+                                           {{1}, {1, 1, 1}},
+                                           {{1, 1}, {4}},
+                                           {{4, 1}, {1, 7}},
+                                           {{2, 1, 3, 1}, {1, 4, 1, 5}},
+                                           {{2, 3, 1, 1}, {4, 5}},
+                                           {{1, 3, 1}, {2, 3, 4}},
+                                           {{2, 1, 3, 1, 2, 3}, {3, 1, 1, 3}},
+                                           {{3, 0, 2}, {2}},
+                                           {{3, 0}, {3, 1}},
+                                           {{0}, {1}},
+                                           {{0, 1}, {1, 4}}};
+  for (const auto& [a, b] : pairs) {
+    CAPTURE(to_string(a));
+    CAPTURE(to_string(b));
+    for (DType dtype : {DType::f32, DType::f64}) {
+      const Tensor x = randn(a, 1, dtype), y = randn(b, 2, dtype);
+      const auto f = [](auto p, auto q) { return p + 1000 * q; };
+      const double tolerance = dtype == DType::f32 ? 1e-6 : 1e-15;
+      CHECK(difference(zip("mixed", x, y, f), naive::zip(x, y, mixed)) <= tolerance);
+      CHECK(difference(zip("mixed", y, x, f), naive::zip(y, x, mixed)) <= tolerance);
+    }
+  }
+}
+
+TEST_CASE("Elementwise: sizes beyond one tile of work, broadcast or not") {
+  const std::pair<Shape, Shape> pairs[] = {{{3, 16400}, {3, 16400}}, {{5, 10001}, {10001}},
+                                           {{20000, 3}, {20000, 1}}, {{40000}, {1}},
+                                           {{170, 1, 11}, {13, 1}},  {{16384}, {16384}}};
+  for (const auto& [a, b] : pairs) {
+    CAPTURE(to_string(a));
+    const Tensor x = randn(a, 1), y = randn(b, 2);
+    CHECK(difference(x - y, naive::zip(x, y, [](double p, double q) { return p - q; })) == 0);
+  }
+}
+
+TEST_CASE("Elementwise: the operators are what they look like") {
+  const Tensor a = reals({2}, {6, -3}), b = reals({2}, {2, 4});
+  CHECK(identical(a + b, reals({2}, {8, 1})));
+  CHECK(identical(a - b, reals({2}, {4, -7})));
+  CHECK(identical(a * b, reals({2}, {12, -12})));
+  CHECK(identical(a / b, reals({2}, {3, -0.75})));
+  CHECK(identical(a + 1.5, reals({2}, {7.5, -1.5})));
+  CHECK(identical(a - 1.5, reals({2}, {4.5, -4.5})));
+  CHECK(identical(a * 1.5, reals({2}, {9, -4.5})));
+  CHECK(identical(a / 1.5, reals({2}, {4, -2})));
+  CHECK(identical(1.5 + a, reals({2}, {7.5, -1.5})));
+  CHECK(identical(1.5 - a, reals({2}, {-4.5, 4.5})));
+  CHECK(identical(1.5 * a, reals({2}, {9, -4.5})));
+  CHECK(identical(1.5 / a, reals({2}, {0.25, -0.5})));
+  CHECK(identical(-a, reals({2}, {-6, 3})));
+  CHECK(identical(maximum(a, b), reals({2}, {6, 4})));
+}
+
+TEST_CASE("Elementwise: infinities and not-a-numbers follow IEEE arithmetic") {
+  const Tensor x = reals({5}, {infinity, -infinity, nan, 0, -0.0});
+  CHECK(identical(x + x, reals({5}, {infinity, -infinity, nan, 0, -0.0})));
+  CHECK(identical(x - x, reals({5}, {nan, nan, nan, 0, 0})));
+  CHECK(identical(x * 0.0, reals({5}, {nan, nan, nan, 0, -0.0})));
+  CHECK(identical(1.0 / x, reals({5}, {0, -0.0, nan, infinity, -infinity})));
+}
+
+TEST_CASE("Elementwise: functions at their limits") {
+  const Tensor x = reals({4}, {infinity, -infinity, nan, 0});
+  CHECK(identical(exp(x), reals({4}, {infinity, 0, nan, 1})));
+  CHECK(identical(tanh(x), reals({4}, {1, -1, nan, 0})));
+  CHECK(identical(sigmoid(x), reals({4}, {1, 0, nan, 0.5})));
+  CHECK(identical(log(x), reals({4}, {infinity, nan, nan, -infinity})));
+  CHECK(identical(sqrt(x), reals({4}, {infinity, nan, nan, 0})));
+  CHECK(difference(softplus(reals({4}, {infinity, -infinity, 0, 800})),
+                   reals({4}, {infinity, 0, std::log(2), 800})) <= 1e-15);
+  CHECK(std::isnan(softplus(scalar(nan, DType::f64)).item()));
+}
+
+TEST_CASE("Elementwise: maximum keeps what is not a number, on either side") {
+  CHECK(identical(maximum(reals({2}, {nan, 1}), reals({2}, {1, nan})), reals({2}, {nan, nan})));
+}
+
+TEST_CASE("Elementwise: functions agree with the standard library") {
+  for (const Index n : {1, 7, 17000}) {
+    const Tensor x = randn({n}, 3) * 3.0;
+    CHECK(difference(exp(x), naive::map(x, [](double v) { return std::exp(v); })) <= 1e-15);
+    CHECK(difference(tanh(x), naive::map(x, [](double v) { return std::tanh(v); })) <= 1e-15);
+    CHECK(difference(sigmoid(x), naive::map(x, [](double v) { return 1 / (1 + std::exp(-v)); })) <=
+          1e-15);
+    CHECK(difference(log(exp(x)), x) <= 1e-15);
+    CHECK(difference(sqrt(x * x), naive::map(x, [](double v) { return std::abs(v); })) <= 1e-15);
+    CHECK(difference(softplus(x),
+                     naive::map(x, [](double v) { return std::log1p(std::exp(v)); })) <= 1e-15);
+  }
+}
+
+TEST_CASE("Elementwise: the inputs are left as they were") {
+  const Tensor a = randn({3, 2}, 1), b = randn({2}, 2);
+  const Tensor before = a.clone();
+  (void)(exp(a) + a * b - maximum(a, b) / 2.0);
+  CHECK(identical(a, before));
+}
+
+TEST_CASE("Elementwise: dtypes that differ are named, and so are shapes that do not fit") {
+  CHECK(error_of([] {
+          zeros({3, 2}) * zeros({2}, DType::f64);
+        }) == "multiply: dtypes differ: f32 (3, 2) and f64 (2)");
+  CHECK(error_of([] {
+          zeros({3, 2}) - zeros({3});
+        }) == "subtract: shapes (3, 2) and (3) do not broadcast");
+  CHECK(error_of([] {
+          ints({2}, {1, 2}) + ints({2}, {1, 2});
+        }) == "add: f32 or f64 was expected: i32 (2)");
+  CHECK(error_of([] { exp(ints({2}, {1, 2})); }) == "exp: f32 or f64 was expected: i32 (2)");
+  CHECK(error_of([] { maximum(zeros({2}), Tensor()); }) ==
+        "maximum: dtypes differ: f32 (2) and undefined");
+}
+
+TEST_CASE("Elementwise: in place, a sum and a product change the tensor itself") {
+  Tensor a = reals({2}, {1, 2});
+  const Tensor same = a;
+  add_in_place(a, reals({2}, {10, 20}));
+  scale_in_place(a, 2);
+  CHECK(identical(same, reals({2}, {22, 44})));
+  add_in_place(a, a);
+  CHECK(identical(same, reals({2}, {44, 88})));
+  CHECK(error_of([&] { add_in_place(a, reals({1}, {1})); }) == "add_in_place: (2) += (1)");
+  CHECK(error_of([&] { add_in_place(a, zeros({2})); }) ==
+        "add_in_place: dtypes differ: f64 (2) and f32 (2)");
+}
+
+TEST_CASE("map: a function of one's own, in either precision") {
+  const auto cube = [](auto v) { return v * v * v; };
+  CHECK(identical(map(reals({3}, {1, 2, -3}), cube), reals({3}, {1, 8, -27})));
+  CHECK(map(zeros({2, 0}), cube).shape() == Shape{2, 0});
+  CHECK(map(ones({2}), cube).dtype() == DType::f32);
+}
+
+}  // namespace attune

@@ -1,0 +1,109 @@
+#include <csignal>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <attune/tensor/file.hpp>
+
+#include "support/naive.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace attune {
+namespace {
+
+/// While one lives, no file can grow beyond a number of bytes, as on a disk that is full.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limited = before_;
+    limited.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_;
+  void (*handler_)(int);
+};
+
+}  // namespace
+
+TEST_CASE("write_file: what was written is read back, bytes of every value included") {
+  const ScratchDirectory scratch;
+  std::string bytes;
+  for (int i = 0; i < 3000; ++i) bytes += static_cast<char>(i * 7);
+  write_file(scratch / "a", bytes);
+  CHECK(read_file(scratch / "a") == bytes);
+  write_file(scratch / "a", "");
+  CHECK(read_file(scratch / "a").empty());
+  const std::vector<std::string_view> parts{"one ", "", "two"};
+  write_file(scratch / "a", parts);
+  CHECK(read_file(scratch / "a") == "one two");
+  CHECK(scratch.count() == 1);
+}
+
+TEST_CASE("read_file: a file longer than one chunk is read whole") {
+  const ScratchDirectory scratch;
+  std::string bytes((3 << 20) + 17, 'x');
+  bytes[1 << 20] = 'y';
+  write_file(scratch / "a", bytes);
+  CHECK(read_file(scratch / "a") == bytes);
+}
+
+TEST_CASE("write_file: when writing fails the old file stays and no temporary is left") {
+  const ScratchDirectory scratch;
+  write_file(scratch / "model", "the old contents");
+  std::string error;
+  {
+    const FileSizeLimit limit(1000);
+    error = error_of([&] { write_file(scratch / "model", std::string(5000, 'x')); });
+  }
+  CHECK(error == (scratch / "model").string() + ": cannot be written: File too large");
+  CHECK(read_file(scratch / "model") == "the old contents");
+  CHECK(scratch.count() == 1);
+}
+
+TEST_CASE("write_file: when renaming fails no temporary is left") {
+  const ScratchDirectory scratch;
+  std::filesystem::create_directory(scratch / "model");
+  CHECK(error_of([&] { write_file(scratch / "model", "x"); }) ==
+        (scratch / "model").string() + ": cannot be written: Is a directory");
+  CHECK(std::filesystem::is_directory(scratch / "model"));
+  CHECK(scratch.count() == 1);
+}
+
+TEST_CASE("write_file: a directory that cannot be written to is an error with path and reason") {
+  const ScratchDirectory scratch;
+  write_file(scratch / "file", "x");
+  CHECK(error_of([&] { write_file(scratch / "file" / "model", "x"); }) ==
+        (scratch / "file" / "model").string() + ": cannot be written: Not a directory");
+  CHECK(error_of([&] { write_file(scratch / "none" / "model", "x"); }) ==
+        (scratch / "none" / "model").string() + ": cannot be written: No such file or directory");
+}
+
+TEST_CASE("read_file: a file that is not there, or is none, is an error with path and reason") {
+  const ScratchDirectory scratch;
+  CHECK(error_of([&] { read_file(scratch / "none"); }) ==
+        (scratch / "none").string() + ": cannot be read: No such file or directory");
+  CHECK(error_of([&] { read_file(scratch.path()); }) ==
+        scratch.path().string() + ": cannot be read: Is a directory");
+}
+
+TEST_CASE("write_file: a path without directory is in the working directory") {
+  const ScratchDirectory scratch;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(scratch.path());
+  write_file("here", "x");
+  std::filesystem::current_path(before);
+  CHECK(read_file(scratch / "here") == "x");
+}
+
+}  // namespace attune

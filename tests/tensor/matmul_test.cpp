@@ -1,0 +1,196 @@
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/matmul.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+struct Sizes {
+  Index m, k, n;
+};
+
+/// Relative to the sum of √K products of normal numbers.
+double product_tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-13; }
+
+void check_product(const Sizes& s, Transpose t, DType dtype) {
+  CAPTURE(s.m);
+  CAPTURE(s.k);
+  CAPTURE(s.n);
+  CAPTURE(t.a);
+  CAPTURE(t.b);
+  const Tensor a = randn(t.a ? Shape{s.k, s.m} : Shape{s.m, s.k}, 1, dtype);
+  const Tensor b = randn(t.b ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2, dtype);
+  const Tensor expected =
+      naive::matmul(t.a ? naive::transpose(a) : a, t.b ? naive::transpose(b) : b);
+  CHECK(difference(matmul(a, b, t), expected) <= product_tolerance(dtype));
+}
+
+constexpr Transpose all_transposes[] = {{}, {.a = true}, {.b = true}, {.a = true, .b = true}};
+
+}  // namespace
+
+TEST_CASE("matmul: all transposes, small and odd sizes, one row, one column, K = 1") {
+  for (const Sizes& s : {Sizes{3, 4, 5}, Sizes{1, 7, 5}, Sizes{7, 3, 1}, Sizes{1, 1, 1},
+                         Sizes{5, 1, 3}, Sizes{1, 9, 1}, Sizes{1, 1, 6}, Sizes{17, 13, 19}}) {
+    for (const Transpose& t : all_transposes) {
+      check_product(s, t, DType::f64);
+      check_product(s, t, DType::f32);
+    }
+  }
+}
+
+TEST_CASE("matmul: sizes around the borders of a tile") {
+  for (const Index m : {1, 2, 255, 256, 257}) {
+    for (const Index n : {255, 257, 513}) {
+      for (const Transpose& t : all_transposes) check_product({m, 5, n}, t, DType::f64);
+    }
+  }
+  check_product({600, 3, 600}, {}, DType::f64);
+  check_product({300, 33, 260}, {.a = true, .b = true}, DType::f32);
+}
+
+TEST_CASE("matmul: the leading axes of a are folded into rows") {
+  const Tensor a = randn({2, 3, 4}, 1), b = randn({4, 5}, 2);
+  CHECK(difference(matmul(a, b), naive::matmul(a, b)) <= 1e-14);
+  CHECK(difference(matmul(a, naive::transpose(b), {.b = true}), naive::matmul(a, b)) <= 1e-14);
+  const Tensor vector = randn({4}, 3);
+  CHECK(matmul(vector, b).shape() == Shape{5});
+  CHECK(difference(matmul(vector, b), naive::matmul(vector, b)) <= 1e-14);
+}
+
+TEST_CASE("matmul: without elements the result is empty, with K = 0 it is zero") {
+  CHECK(matmul(zeros({0, 3}), zeros({3, 2})).shape() == Shape{0, 2});
+  CHECK(matmul(zeros({2, 3}), zeros({3, 0})).shape() == Shape{2, 0});
+  CHECK(identical(matmul(zeros({2, 0}), zeros({0, 3})), zeros({2, 3})));
+  CHECK(identical(matmul(zeros({2, 4, 0}), zeros({0, 3})), zeros({2, 4, 3})));
+}
+
+TEST_CASE("matmul: views that begin in the middle of a buffer") {
+  const Tensor a = randn({5, 3}, 1), b = randn({2, 3, 4}, 2);
+  CHECK(difference(matmul(a.slice(1, 3), b[1]),
+                   naive::matmul(a.slice(1, 3).clone(), b[1].clone())) <= 1e-14);
+}
+
+TEST_CASE("matmul: what does not fit is an error with both shapes and the transposes") {
+  const Tensor a = zeros({3, 2}), b = zeros({3, 4});
+  CHECK(error_of([&] { matmul(a, b); }) == "matmul: (3, 2) x (3, 4)");
+  CHECK(error_of([&] { matmul(b, a, {.b = true}); }) == "matmul: (3, 4) x (3, 2)ᵀ");
+  CHECK(error_of([&] {
+          matmul(zeros({2, 3, 4}), b, {.a = true});
+        }) == "matmul: (2, 3, 4)ᵀ x (3, 4)");
+  CHECK(error_of([&] { matmul(a, zeros({2})); }) == "matmul: (3, 2) x (2)");
+  CHECK(error_of([&] { matmul(scalar(1), b); }) == "matmul: () x (3, 4)");
+  CHECK(error_of([&] {
+          matmul(a, zeros({2, 4}, DType::f64));
+        }) == "matmul: dtypes differ: f32 (3, 2) and f64 (2, 4)");
+  CHECK(error_of([&] {
+          matmul(zeros({3, 2}, DType::i32), zeros({2, 4}, DType::i32));
+        }) == "matmul: f32 or f64 was expected: i32 (3, 2)");
+}
+
+TEST_CASE("gemm: views with strides read and write nothing beside them") {
+  // A, B and C are blocks of larger matrices, A and B transposed or not.
+  for (const Sizes& s : {Sizes{3, 4, 5}, Sizes{1, 4, 5}, Sizes{270, 5, 300}}) {
+    for (const Transpose& t : all_transposes) {
+      for (Into into : {Into::overwrite, Into::add}) {
+        constexpr Index margin = 3;
+        const Index a_rows = t.a ? s.k : s.m, a_cols = t.a ? s.m : s.k;
+        const Index b_rows = t.b ? s.n : s.k, b_cols = t.b ? s.k : s.n;
+        const Tensor a = randn({a_rows, a_cols + margin}, 1),
+                     b = randn({b_rows, b_cols + margin}, 2);
+        Tensor c = randn({s.m, s.n + margin}, 3);
+        const naive::Array before(c), from_a(a), from_b(b);
+        gemm<double>({a.data<double>() + 1, s.m, s.k, a_cols + margin, t.a},
+                     {b.data<double>() + 2, s.k, s.n, b_cols + margin, t.b},
+                     {c.mutable_data<double>() + 1, s.m, s.n, s.n + margin}, into);
+        naive::Array expected(c.shape());
+        naive::for_each_index(c.shape(), [&](const naive::At& at) {
+          const Index row = at[0], col = at[1] - 1;
+          expected[at] = before[at];
+          if (col < 0 || col >= s.n) return;
+          if (into == Into::overwrite) expected[at] = 0;
+          for (Index k = 0; k < s.k; ++k) {
+            const double left = t.a ? from_a[{k, row + 1}] : from_a[{row, k + 1}];
+            const double right = t.b ? from_b[{col, k + 2}] : from_b[{k, col + 2}];
+            expected[at] += left * right;
+          }
+        });
+        CHECK(difference(c, expected.tensor()) <= 1e-13);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm: overwriting does not read what was there, were it not a number") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (Index m : {1, 3}) {
+    const Tensor a = randn({m, 4}, 1), b = randn({4, 5}, 2);
+    Tensor c = full({m, 5}, nan, DType::f64);
+    gemm<double>({a.data<double>(), m, 4, 4}, {b.data<double>(), 4, 5, 5},
+                 {c.mutable_data<double>(), m, 5, 5});
+    CHECK(difference(c, naive::matmul(a, b)) <= 1e-14);
+  }
+}
+
+TEST_CASE("gemm: with K = 0, adding leaves C alone and overwriting clears it") {
+  Tensor c = ones({2, 3}, DType::f64);
+  const double none = 0;
+  gemm<double>({&none, 2, 0, 1}, {&none, 0, 3, 3}, {c.mutable_data<double>(), 2, 3, 3}, Into::add);
+  CHECK(identical(c, ones({2, 3}, DType::f64)));
+  gemm<double>({&none, 2, 0, 1}, {&none, 0, 3, 3}, {c.mutable_data<double>(), 2, 3, 3});
+  CHECK(identical(c, zeros({2, 3}, DType::f64)));
+}
+
+TEST_CASE("gemm: shapes that do not fit are an error") {
+  double x[12] = {};
+  CHECK(error_of([&] {
+          gemm<double>({x, 2, 3, 3}, {x, 2, 3, 3}, {x, 2, 3, 3});
+        }) == "gemm: (2, 3) x (2, 3) -> (2, 3)");
+  CHECK_THROWS_AS((gemm<double>({x, 2, 3, 3}, {x, 3, 2, 2}, {x, 2, 2, 2, true})), Error);
+}
+
+TEST_CASE("gemm: what is not a number in A or B arrives in C") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (Index m : {1, 3}) {
+    Tensor a = zeros({m, 4}, DType::f64), b = ones({4, 5}, DType::f64);
+    b.mutable_data<double>()[7] = nan;  // row 1, column 2; 0 · NaN is NaN
+    const naive::Array c(matmul(a, b));
+    for (Index row = 0; row < m; ++row) {
+      for (Index col = 0; col < 5; ++col) CHECK(std::isnan(c[{row, col}]) == (col == 2));
+    }
+  }
+}
+
+TEST_CASE("add_product: it adds aᵀ·b, into some columns only where asked") {
+  const Tensor a = randn({4, 3}, 1), b = randn({4, 2}, 2);
+  const Tensor product = naive::matmul(naive::transpose(a), b);
+  Tensor c = ones({3, 2}, DType::f64);
+  add_product(a, b, c);
+  CHECK(difference(c, product + 1.0) <= 1e-14);
+  Tensor wide = ones({3, 5}, DType::f64);
+  add_product(a, b, wide, 2);
+  const naive::Array result(wide), expected(product);
+  naive::for_each_index(wide.shape(), [&](const naive::At& at) {
+    const bool inside = at[1] >= 2 && at[1] < 4;
+    const double wanted = 1 + (inside ? expected[{at[0], at[1] - 2}] : 0);
+    CHECK(result[at] == doctest::Approx(wanted).epsilon(1e-14));
+  });
+}
+
+TEST_CASE("add_product: what does not fit is an error") {
+  Tensor c = zeros({3, 5});
+  CHECK(error_of([&] {
+          add_product(zeros({4, 3}), zeros({6, 2}), c);
+        }) == "add_product: b (M, N) is (6, 2), but M = 4 in a");
+  CHECK(error_of([&] {
+          add_product(zeros({4, 3}), zeros({4, 2}), c, 4);
+        }) == "add_product: columns 4 to 6 of (3, 5) do not exist");
+  CHECK_THROWS_AS(add_product(zeros({4, 3}), zeros({4, 2}), c, -1), Error);
+}
+
+}  // namespace attune

@@ -1,0 +1,170 @@
+// Expected numbers come from an implementation of Philox4x32-10 in Python, itself checked against
+// the known answers published with Random123, and from 200-bit arithmetic for the distributions.
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <attune/tensor/random.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+std::array<std::uint32_t, 4> block(Random random) {
+  return {random.bits(), random.bits(), random.bits(), random.bits()};
+}
+
+using Block = std::array<std::uint32_t, 4>;
+
+}  // namespace
+
+TEST_CASE("Random: it is Philox4x32-10, as its known answer says") {
+  CHECK(block(Random(0, 0)) == Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+}
+
+TEST_CASE("Random: seed, stream and position stand in key and counter") {
+  const std::uint64_t seed = 0x299f31d0a4093822, stream = 0x0370734413198a2e;
+  CHECK(block(Random(seed, stream)) == Block{0xb60a410e, 0x61bd7780, 0xa53f3958, 0x3d51eb3f});
+  CHECK(block(Random::from({seed, stream, 4})) ==
+        Block{0x314ddb4b, 0x0ab83527, 0x9fc3cabe, 0x3fc8cf4c});
+  // The counter's second word, and all of its reachable bits.
+  CHECK(block(Random::from({7, 5, std::uint64_t{1} << 34})) ==
+        Block{0xb94e203d, 0x80d0d3f8, 0x4542f3ad, 0xeba8fc48});
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  CHECK(block(Random::from({all, all, all - 3})) ==
+        Block{0x8c5f4338, 0x4a57523d, 0x7e300cb1, 0x411fcefd});
+}
+
+TEST_CASE("Random: a name is hashed into a stream (FNV-1a)") {
+  CHECK(Random(1, "encoder.W_h").state() == Random::State{1, 0x9b42de374bb060f3, 0});
+  CHECK(Random(1, "a").state()[1] == 0xaf63dc4c8601ec8c);
+  CHECK(block(Random(1, "encoder.W_h")) != block(Random(1, "encoder.W_x")));
+  CHECK(block(Random(1, "encoder.W_h")) != block(Random(2, "encoder.W_h")));
+}
+
+TEST_CASE("Random: uniform numbers are the leading 53 bits of two words") {
+  Random random(42);
+  CHECK(random.uniform() == 0.6129598811894158);
+  CHECK(random.uniform() == 0.073231737441583844);
+  CHECK(random.uniform() == 0.9877186509145105);
+  CHECK(random.uniform() == 0.51390614697111658);
+}
+
+TEST_CASE("Random: uniform numbers lie in [0, 1) and fill it evenly") {
+  Random random(3);
+  constexpr int n = 200'000;
+  std::array<int, 16> bins{};
+  double total = 0;
+  for (int i = 0; i < n; ++i) {
+    const double u = random.uniform();
+    REQUIRE((u >= 0 && u < 1));
+    total += u;
+    ++bins[static_cast<std::size_t>(u * 16)];
+  }
+  CHECK(total / n == doctest::Approx(0.5).epsilon(5 * std::sqrt(1 / 12.0 / n) / 0.5));
+  double chi_squared = 0;
+  for (int count : bins) chi_squared += std::pow(count - n / 16.0, 2) / (n / 16.0);
+  CHECK(chi_squared < 37.7);  // 15 degrees of freedom: exceeded once in a thousand
+  for (int i = 0; i < 1000; ++i) {
+    const double v = random.uniform(-3, 2);
+    REQUIRE((v >= -3 && v < 2));
+  }
+}
+
+TEST_CASE("Random: below gives whole numbers under its bound") {
+  Random random(42);
+  for (Index expected : {99, 639, 213, 475, 507, 449, 611, 943})
+    CHECK(random.below(1000) == expected);
+  for (int i = 0; i < 100; ++i) CHECK(random.below(1) == 0);
+}
+
+TEST_CASE("Random: below draws again where the remainder would be biased") {
+  // With this bound one draw in four is refused; here six are, of ten.
+  Random random(9);
+  const Index bound = (Index{1} << 62) + (Index{1} << 61) + 1;
+  for (Index expected :
+       {1003707513868176999, 4198588451164169815, 3517826049296492177, 123586394247698372}) {
+    CHECK(random.below(bound) == expected);
+  }
+  CHECK(random.state()[2] == 2 * 10);
+}
+
+TEST_CASE("Random: below is even over its range") {
+  Random random(5);
+  std::array<int, 7> bins{};
+  constexpr int n = 70'000;
+  for (int i = 0; i < n; ++i) ++bins[static_cast<std::size_t>(random.below(7))];
+  double chi_squared = 0;
+  for (int count : bins) chi_squared += std::pow(count - n / 7.0, 2) / (n / 7.0);
+  CHECK(chi_squared < 22.5);  // 6 degrees of freedom: exceeded once in a thousand
+}
+
+TEST_CASE("Random: a bound below 1 is an error") {
+  Random random(1);
+  CHECK(error_of([&] { random.below(0); }) == "Random::below: 0 is not a positive bound");
+  CHECK_THROWS_AS(random.below(-5), Error);
+}
+
+TEST_CASE("Random: normal numbers are those of Box and Muller to rounding") {
+  Random random(42);
+  for (double expected : {1.234541820550271, -2.9550533475152116, -1.4934674670939772,
+                          -1.384791506980714, -0.39231718140509902, 0.82398762204017728}) {
+    CHECK(random.normal() == doctest::Approx(expected).epsilon(1e-15));
+  }
+}
+
+TEST_CASE("Random: normal numbers have the moments and the tails of the distribution") {
+  Random random(6);
+  constexpr int n = 400'000;
+  double sums[5] = {};
+  const double quantiles[] = {-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3};
+  std::array<int, 9> below{};
+  for (int i = 0; i < n; ++i) {
+    const double x = random.normal();
+    for (int k = 1; k <= 4; ++k) sums[k] += std::pow(x, k);
+    for (std::size_t q = 0; q < below.size(); ++q) below[q] += x < quantiles[q];
+  }
+  // Five standard errors of each moment: those of x, x², x³, x⁴ are 1, √2, √15, √96.
+  const double error = 5 / std::sqrt(n);
+  CHECK(std::abs(sums[1] / n) < error);
+  CHECK(std::abs(sums[2] / n - 1) < error * std::sqrt(2));
+  CHECK(std::abs(sums[3] / n) < error * std::sqrt(15));
+  CHECK(std::abs(sums[4] / n - 3) < error * std::sqrt(96));
+  for (std::size_t q = 0; q < below.size(); ++q) {
+    CAPTURE(quantiles[q]);
+    const double p = std::erfc(-quantiles[q] / std::sqrt(2)) / 2;
+    CHECK(std::abs(below[q] / double(n) - p) < error * std::sqrt(p * (1 - p)));
+  }
+}
+
+TEST_CASE("Random: a state goes on where it was taken, also in the middle of a block") {
+  Random random(11, 12);
+  for (int drawn = 0; drawn < 9; ++drawn) {
+    CAPTURE(drawn);
+    Random copy = Random::from(random.state());
+    Random other = random;
+    for (int i = 0; i < 6; ++i) CHECK(copy.bits() == other.bits());
+    CHECK(copy.state() == other.state());
+    random.bits();
+  }
+}
+
+TEST_CASE("Random: seeds and streams give different numbers, the same ones the same") {
+  CHECK(block(Random(1)) == block(Random(1)));
+  CHECK(block(Random(1)) != block(Random(2)));
+  CHECK(block(Random(1, 1)) != block(Random(1, 2)));
+  CHECK(block(Random(1, 2)) != block(Random(2, 1)));
+}
+
+TEST_CASE("randn: it draws in row-major order, and f32 rounds the numbers of f64") {
+  Random random(7);
+  naive::Array expected(Shape{3, 2, 5});
+  naive::for_each_index(expected.shape(),
+                        [&](const naive::At& at) { expected[at] = random.normal(); });
+  CHECK(identical(randn({3, 2, 5}, 7), expected.tensor()));
+  CHECK(identical(randn({3, 2, 5}, 7, DType::f32), expected.tensor(DType::f32)));
+}
+
+}  // namespace attune

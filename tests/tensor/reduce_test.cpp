@@ -1,0 +1,104 @@
+#include <doctest/doctest.h>
+
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/reduce.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+
+TEST_CASE("sum: over any axes it is what a loop over elements gives") {
+  const Tensor x = randn({3, 2, 5, 4}, 1);
+  for (unsigned chosen = 1; chosen < 16; ++chosen) {
+    std::vector<int> axes, from_end;
+    for (int axis = 0; axis < 4; ++axis) {
+      if (chosen >> axis & 1) axes.push_back(axis), from_end.insert(from_end.begin(), axis - 4);
+    }
+    CAPTURE(chosen);
+    CHECK(difference(sum(x, axes), naive::sum(x, axes)) <= 1e-14);
+    CHECK(difference(sum(x, axes, KeepAxes::yes), naive::sum(x, axes, true)) <= 1e-14);
+    CHECK(identical(sum(x, from_end), sum(x, axes)));
+  }
+  CHECK(difference(sum(x), naive::sum(x, {0, 1, 2, 3})) <= 1e-14);
+  CHECK(sum(x, {}, KeepAxes::yes).shape() == Shape{1, 1, 1, 1});
+}
+
+TEST_CASE("sum: extents beyond one tile or one block of columns") {
+  for (const Shape& shape : {Shape{3, 700}, Shape{700, 3}, Shape{2, 300, 270}, Shape{40000}}) {
+    const Tensor x = randn(shape, 2);
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      CHECK(difference(sum(x, {axis}), naive::sum(x, {axis})) <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("sum: of no elements it is 0") {
+  CHECK(identical(sum(zeros({0}, DType::f64)), scalar(0, DType::f64)));
+  CHECK(identical(sum(zeros({3, 0}, DType::f64), {1}), zeros({3}, DType::f64)));
+  CHECK(identical(sum(zeros({0, 3}, DType::f64), {0}), zeros({3}, DType::f64)));
+  CHECK(sum(zeros({0, 3}), {1}).shape() == Shape{0});
+}
+
+TEST_CASE("sum: many equal f32 numbers lose nothing") {
+  CHECK(sum(full({1 << 20}, 0.1)).item() == doctest::Approx((1 << 20) * 0.1f).epsilon(1e-7));
+}
+
+TEST_CASE("sum: an axis that is not there is an error") {
+  CHECK(error_of([] { sum(zeros({3, 2}), {2}); }) == "shape: there is no axis 2 in (3, 2)");
+  CHECK(error_of([] { sum(ints({2}, {1, 2})); }) == "sum: f32 or f64 was expected: i32 (2)");
+}
+
+TEST_CASE("mean: it is the sum divided by the number of elements") {
+  const Tensor x = randn({3, 2, 5}, 3);
+  CHECK(difference(mean(x, {0, 2}), sum(x, {0, 2}) / 15.0) <= 1e-15);
+  CHECK(difference(mean(x), sum(x) / 30.0) <= 1e-15);
+  CHECK(mean(x, {1}, KeepAxes::yes).shape() == Shape{3, 1, 5});
+  CHECK(error_of([] { mean(zeros({3, 0})); }) == "mean: there is nothing to average in (3, 0)");
+  CHECK(reduced_size({3, 2, 5}, {0, -1}) == 15);
+  CHECK(reduced_size({3, 2, 5}, {}) == 30);
+}
+
+TEST_CASE("sum_to: it undoes broadcasting") {
+  const Tensor x = randn({3, 2, 5}, 4);
+  CHECK(difference(sum_to(x, {5}), naive::sum(x, {0, 1})) <= 1e-14);
+  CHECK(difference(sum_to(x, {2, 1}), naive::sum(x, {0, 2}).reshape({2, 1})) <= 1e-14);
+  CHECK(difference(sum_to(x, {3, 1, 5}), naive::sum(x, {1}, true)) <= 1e-14);
+  CHECK(difference(sum_to(x, {}), naive::sum(x, {0, 1, 2})) <= 1e-14);
+  CHECK(difference(sum_to(x, {1, 1, 1}), naive::sum(x, {0, 1, 2}, true)) <= 1e-14);
+  CHECK(identical(sum_to(x, {3, 2, 5}), x));
+  CHECK(identical(sum_to(x.reshape({1, 3, 10}), {3, 10}), x.reshape({3, 10})));
+  CHECK(error_of([&] { sum_to(x, {2}); }).starts_with("sum_to: "));
+  CHECK(error_of([&] {
+          sum_to(x, {4, 3, 2, 5});
+        }) == "sum_to: (4, 3, 2, 5) does not broadcast to (3, 2, 5)");
+}
+
+TEST_CASE("argmax: it is the place of the largest element, the first of equals") {
+  CHECK(identical(argmax(reals({3, 4}, {1, 5, 2, 5, -1, -3, -2, -1, 7, 7, 7, 7})),
+                  ints({3}, {1, 0, 0})));
+  CHECK(identical(argmax(reals({2, 1, 2}, {1, 2, 4, 3})), ints({2, 1}, {1, 0})));
+  CHECK(identical(argmax(reals({3}, {0, 9, 1})), ints({}, {1})));
+  const Tensor x = randn({200, 301}, 5, DType::f32);
+  const Tensor found = argmax(x);
+  const naive::Array values(x), places(found);
+  for (Index row = 0; row < 200; ++row) {
+    const double best = values[{row, static_cast<Index>(places[{row}])}];
+    for (Index i = 0; i < 301; ++i) REQUIRE(values[{row, i}] <= best);
+  }
+}
+
+TEST_CASE("argmax: of nothing it is an error") {
+  CHECK(error_of([] { argmax(zeros({3, 0})); }) == "argmax: the last axis of (3, 0) is empty");
+  CHECK_THROWS_AS(argmax(scalar(1)), Error);
+  CHECK(argmax(zeros({0, 3})).shape() == Shape{0});
+}
+
+TEST_CASE("sum_of_squares: it is accumulated in double, over all tiles") {
+  CHECK(sum_of_squares(reals({2, 2}, {1, -2, 3, 0.5})) == 14.25);
+  CHECK(sum_of_squares(zeros({0})) == 0);
+  const Tensor x = full({50'003}, 0.1);
+  CHECK(sum_of_squares(x) == doctest::Approx(50'003 * double(0.1f) * double(0.1f)).epsilon(1e-12));
+  CHECK(sum_of_squares(full({3}, 1e30)) == doctest::Approx(3e60).epsilon(1e-6));
+}
+
+}  // namespace attune

@@ -1,0 +1,263 @@
+#include <cstring>
+#include <limits>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/tensor/file.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+#include "support/naive.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace attune {
+namespace {
+
+/// A file's bytes: header length, header, data.
+std::string file_of(const std::string& header, const std::string& data = {}) {
+  const std::uint64_t length = header.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + header + data;
+}
+
+/// One entry of a header.
+std::string entry(const std::string& name, const std::string& shape, const std::string& offsets,
+                  const std::string& dtype = "F32") {
+  return fmt::format(R"("{}":{{"dtype":"{}","shape":{},"data_offsets":{}}})", name, dtype, shape,
+                     offsets);
+}
+
+/// A file whose header has these entries.
+std::string file_with(const std::vector<std::string>& entries, const std::string& data) {
+  std::string header;
+  for (const std::string& e : entries) header.append(header.empty() ? "{" : ",").append(e);
+  return file_of(header + "}", data);
+}
+
+/// What reading these bytes as a file says; checks that the message begins with the path.
+std::string rejection(const std::string& bytes) {
+  const ScratchDirectory scratch;
+  const auto path = scratch / "model.safetensors";
+  write_file(path, bytes);
+  const std::string error = error_of([&] { load_safetensors(path); });
+  const std::string start = path.string() + ": not a readable safetensors file: ";
+  if (error == "no error") return error;
+  CHECK_MESSAGE(error.starts_with(start), error);
+  return error.substr(std::min(error.size(), start.size()));
+}
+
+Safetensors example() {
+  Safetensors contents;
+  contents.tensors = {
+      {"encoder.W_h", Tensor::of<float>({2, 3}, {1, -2.5f, 3e-40f, 4, 5, 6})},
+      {"bias", reals({2}, {0.1, -std::numeric_limits<double>::infinity()})},
+      {"ids", ints({3, 1}, {-7, 0, 2147483647})},
+      {"empty", zeros({0, 4})},
+      {"scalar", scalar(2.5)},
+  };
+  contents.metadata = {{"format", "attune"}, {"words", "Grüße\n\"quoted\""}};
+  return contents;
+}
+
+}  // namespace
+
+TEST_CASE("Safetensors: all dtypes, shapes, names and metadata come back as they were") {
+  const ScratchDirectory scratch;
+  const Safetensors saved = example();
+  save_safetensors(scratch / "a", saved);
+  const Safetensors loaded = load_safetensors(scratch / "a");
+  REQUIRE(loaded.tensors.size() == saved.tensors.size());
+  for (std::size_t i = 0; i < saved.tensors.size(); ++i) {
+    CHECK(loaded.tensors[i].first == saved.tensors[i].first);
+    CHECK(identical(loaded.tensors[i].second, saved.tensors[i].second));
+  }
+  CHECK(loaded.metadata == saved.metadata);
+  CHECK(loaded.find("ids") == &loaded.tensors[2].second);
+  CHECK(loaded.find("none") == nullptr);
+}
+
+TEST_CASE("Safetensors: not-a-numbers and views come back bit for bit") {
+  const ScratchDirectory scratch;
+  const Tensor x = reals({3, 1}, {1, std::numeric_limits<double>::quiet_NaN(), -0.0});
+  save_safetensors(scratch / "a", {{{"x", x.slice(1, 3)}}, {}});
+  CHECK(identical(*load_safetensors(scratch / "a").find("x"), x.slice(1, 3)));
+}
+
+TEST_CASE("Safetensors: the bytes are those of the format") {
+  const ScratchDirectory scratch;
+  save_safetensors(scratch / "a", example());
+  const std::string bytes = read_file(scratch / "a");
+  std::uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) {
+    length = length << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
+  }
+  CHECK((8 + length) % 8 == 0);
+  CHECK(bytes[8] == '{');
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  const std::string data = bytes.substr(8 + length);
+  CHECK(header["__metadata__"]["format"] == "attune");
+  CHECK(header["encoder.W_h"]["dtype"] == "F32");
+  CHECK(header["encoder.W_h"]["shape"] == std::vector<int>{2, 3});
+  CHECK(header["bias"]["dtype"] == "F64");
+  CHECK(header["ids"]["dtype"] == "I32");
+  CHECK(header["scalar"]["shape"].empty());
+  CHECK(header["scalar"]["shape"].is_array());
+  const auto at = [&](const char* name) {
+    return header[name]["data_offsets"][0].get<std::size_t>();
+  };
+  float second;
+  std::memcpy(&second, data.data() + at("encoder.W_h") + 4, 4);
+  CHECK(second == -2.5f);
+  double first;
+  std::memcpy(&first, data.data() + at("bias"), 8);
+  CHECK(first == 0.1);
+  CHECK(data.substr(at("ids"), 4) == std::string("\xf9\xff\xff\xff", 4));
+  CHECK(data.size() == 6 * 4 + 2 * 8 + 3 * 4 + 0 + 4);
+}
+
+TEST_CASE("Safetensors: no tensors and no metadata are a file too") {
+  const ScratchDirectory scratch;
+  save_safetensors(scratch / "a", {});
+  const Safetensors loaded = load_safetensors(scratch / "a");
+  CHECK(loaded.tensors.empty());
+  CHECK(loaded.metadata.empty());
+}
+
+TEST_CASE("Safetensors: files of other writers, in another order and with spaces, are read") {
+  const ScratchDirectory scratch;
+  write_file(scratch / "a", file_of(fmt::format("{{ {} , {} }}  ", entry("b", "[1]", "[4, 8]"),
+                                                entry("a", "[1]", "[0,4]", "I32")),
+                                    std::string("\x05\0\0\0\0\0\x80\x3f", 8)));
+  const Safetensors loaded = load_safetensors(scratch / "a");
+  CHECK(loaded.find("b")->item() == 1);
+  CHECK(loaded.find("a")->item() == 5);
+}
+
+TEST_CASE("Safetensors: a file cut off anywhere is refused") {
+  const ScratchDirectory scratch;
+  save_safetensors(scratch / "a", example());
+  const std::string bytes = read_file(scratch / "a");
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    CAPTURE(length);
+    CHECK(rejection(bytes.substr(0, length)) != "no error");
+  }
+  CHECK(rejection(bytes) == "no error");
+}
+
+TEST_CASE("Safetensors: trailing bytes, gaps and overlaps are refused") {
+  const std::string eight(8, '\0');
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,4]")}, eight)) == "4 bytes are left over");
+  CHECK(rejection(file_of("{}", eight)) == "8 bytes are left over");
+  CHECK(rejection(file_with({entry("x", "[1]", "[4,8]")}, eight)) ==
+        "'x' leaves a gap or overlaps");
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,4]"), entry("y", "[2]", "[0,8]")}, eight)) ==
+        "'y' leaves a gap or overlaps");
+  CHECK(rejection(file_with({entry("x", "[2]", "[0,8]"), entry("y", "[1]", "[4,8]")}, eight)) ==
+        "'y' leaves a gap or overlaps");
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,4]"), entry("y", "[1]", "[0,4]")}, eight)) !=
+        "no error");
+}
+
+TEST_CASE("Safetensors: sizes beyond the file are refused before anything is allocated") {
+  const std::size_t before = buffer_statistics().peak;
+  const std::string four(4, '\0');
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,8]")}, four)) == "'x' lies outside the file");
+  CHECK(rejection(file_with({entry("x", "[4000000000,1000]", "[0,4]")}, four)) ==
+        "(4000000000, 1000) is larger than the file");
+  CHECK(rejection(file_with({entry("x", "[4294967295,4294967295,4294967295,4294967295]", "[0,4]")},
+                            four)) != "no error");
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,18446744073709551615]")}, four)) != "no error");
+  CHECK(rejection(file_with({entry("x", "[1]", "[4,0]")}, four)) != "no error");
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,4,4]")}, four)) != "no error");
+  CHECK(buffer_statistics().peak == before);
+}
+
+TEST_CASE("Safetensors: a header length that is not plausible is refused") {
+  for (std::uint64_t length : {std::uint64_t{3}, std::uint64_t{1} << 20, std::uint64_t{1} << 40,
+                               ~std::uint64_t{0}, ~std::uint64_t{0} - 7}) {
+    CAPTURE(length);
+    std::string bytes = file_of("{}");
+    std::memcpy(bytes.data(), &length, sizeof length);
+    CHECK(rejection(bytes) != "no error");
+  }
+}
+
+TEST_CASE("Safetensors: shapes that do not match their bytes are refused") {
+  const std::string eight(8, '\0');
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,8]")}, eight)) ==
+        "'x' (1) does not take 8 bytes");
+  CHECK(rejection(file_with({entry("x", "[2]", "[0,8]", "F64")}, eight)) != "no error");
+  CHECK(rejection(file_with({entry("x", "[1,1,1,1,1,1,2]", "[0,8]")}, eight)) != "no error");
+}
+
+TEST_CASE("Safetensors: shapes of anything but whole numbers from 0 are refused") {
+  const std::string eight(8, '\0');
+  for (const std::string shape : {"[-2]", "[-1,-2]", "[2.0]", "[2.5]", "[true,2]", "[\"2\"]",
+                                  "[null]", "2", "\"2\"", "null", "{}", "[[2]]"}) {
+    CAPTURE(shape);
+    CHECK(rejection(file_with({entry("x", shape, "[0,8]")}, eight)) != "no error");
+  }
+}
+
+TEST_CASE("Safetensors: an extent that 32 bits do not hold is not taken for a small one") {
+  const std::string eight(8, '\0');  // 2^32 + 2, of which the last 32 bits are 2
+  CHECK(rejection(file_with({entry("x", "[4294967298]", "[0,8]")}, eight)) != "no error");
+}
+
+TEST_CASE("Safetensors: offsets of anything but whole numbers from 0 are refused") {
+  const std::string eight(8, '\0');
+  for (const std::string offsets : {"[0.5,8.5]", "[-1,7]", "[false,8]", "[0]", "[]", "8", "null"}) {
+    CAPTURE(offsets);
+    CHECK(rejection(file_with({entry("x", "[2]", offsets)}, eight)) != "no error");
+  }
+}
+
+TEST_CASE("Safetensors: dtypes that there are not are refused by name") {
+  CHECK(rejection(file_with({entry("x", "[2]", "[0,4]", "BF16")}, "abcd")) ==
+        "dtype BF16 is not F32, F64 or I32");
+  CHECK(rejection(file_with({entry("x", "[2]", "[0,4]", "f32")}, "abcd")) != "no error");
+}
+
+TEST_CASE("Safetensors: a name that occurs twice is refused, in entries and metadata too") {
+  const std::string eight(8, '\0');
+  CHECK(rejection(file_with({entry("x", "[1]", "[0,4]"), entry("x", "[1]", "[4,8]")}, eight)) ==
+        "'x' occurs twice");
+  CHECK(rejection(file_of(R"({"__metadata__":{"a":"1","a":"2"}})")) == "'a' occurs twice");
+  CHECK(rejection(file_of(R"({"x":{"dtype":"F32","shape":[1],"shape":[2],"data_offsets":[0,8]}})",
+                          eight)) == "'shape' occurs twice");
+}
+
+TEST_CASE("Safetensors: a header that is not the JSON expected is refused") {
+  for (const std::string header :
+       {"", "{", "}", "nonsense", "{\"x\":1}", "{\"x\":{}}", "{\"x\":null}", "[]", "null", "7",
+        "\"text\"", "{} {}", "{\"__metadata__\":{\"a\":1}}", "{\"__metadata__\":[]}",
+        "{\"a\":\"\xff\"}", "{\"x\":{\"dtype\":\"F32\",\"shape\":[0]}}"}) {
+    CAPTURE(header);
+    CHECK(rejection(file_of(header)) != "no error");
+  }
+}
+
+TEST_CASE("Safetensors: a file that is not there is an error with its path") {
+  const ScratchDirectory scratch;
+  CHECK(error_of([&] { load_safetensors(scratch / "none"); }) ==
+        (scratch / "none").string() + ": cannot be read: No such file or directory");
+}
+
+TEST_CASE("Safetensors: names that cannot be saved are an error, and the old file stays") {
+  const ScratchDirectory scratch;
+  save_safetensors(scratch / "a", example());
+  const std::string before = read_file(scratch / "a");
+  const Tensor x = zeros({1});
+  CHECK(error_of([&] {
+          save_safetensors(scratch / "a", {{{"x", x}, {"x", x}}, {}});
+        }) == "save_safetensors: the name 'x' occurs twice");
+  CHECK_THROWS_AS(save_safetensors(scratch / "a", {{{"__metadata__", x}}, {}}), Error);
+  CHECK_THROWS_AS(save_safetensors(scratch / "a", {{{"no \xff UTF-8", x}}, {}}), Error);
+  CHECK_THROWS_AS(save_safetensors(scratch / "a", {{{"undefined", Tensor()}}, {}}), Error);
+  CHECK(read_file(scratch / "a") == before);
+  CHECK(scratch.count() == 1);
+}
+
+}  // namespace attune

@@ -1,0 +1,226 @@
+#include <atomic>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/recurrent.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+/// Puts the number of threads back.
+class ThreadsScope {
+ public:
+  explicit ThreadsScope(int n) : before_(threads()) { set_threads(n); }
+  ThreadsScope(const ThreadsScope&) = delete;
+  ThreadsScope& operator=(const ThreadsScope&) = delete;
+  ~ThreadsScope() { set_threads(before_); }
+
+ private:
+  int before_;
+};
+
+/// The results of f with one, two and three threads are the same bits.
+template <class F>
+void check_thread_independence(F f) {
+  std::vector<std::vector<Tensor>> results;
+  for (int n : {1, 2, 3}) {
+    const ThreadsScope scope(n);
+    results.push_back(f());
+  }
+  for (std::size_t i = 0; i < results[0].size(); ++i) {
+    CAPTURE(i);
+    CHECK(identical(results[0][i], results[1][i]));
+    CHECK(identical(results[0][i], results[2][i]));
+  }
+}
+
+/// Runs the hidden test case below in a new process, silently; gives its exit status.
+int run_child(const char* attune_threads) {
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("ATTUNE_THREADS", attune_threads, 1);
+    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+    execl("/proc/self/exe", "tensor_test", "--no-skip",
+          "--test-case=Threads: the child of another test", static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+TEST_CASE("Threads: every tile runs exactly once") {
+  for (int n : {1, 2, 3, 5}) {
+    CAPTURE(n);
+    const ThreadsScope scope(n);
+    for (Index tiles : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(tiles));
+      parallel_for(tiles, [&](Index tile) { ++runs[static_cast<std::size_t>(tile)]; });
+      CHECK(std::ranges::all_of(runs, [](const auto& count) { return count == 1; }));
+    }
+  }
+}
+
+TEST_CASE("Threads: many short loops one after another lose no tile") {
+  const ThreadsScope scope(3);
+  std::atomic<int> total = 0;
+  for (int i = 0; i < 5000; ++i) parallel_for(3, [&](Index) { ++total; });
+  CHECK(total == 15'000);
+}
+
+TEST_CASE("Threads: after a pause, when the workers sleep, loops go on") {
+  const ThreadsScope scope(3);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::atomic<int> total = 0;
+    parallel_for(10, [&](Index) { ++total; });
+    CHECK(total == 10);
+  }
+}
+
+TEST_CASE("Threads: ranges cover every element once, the last one shorter") {
+  for (Index n : {0, 1, 9, 10, 11, 95}) {
+    CAPTURE(n);
+    std::vector<std::atomic<int>> runs(static_cast<std::size_t>(n));
+    parallel_ranges(n, 10, [&](Index begin, Index end) {
+      CHECK(begin % 10 == 0);
+      CHECK(end - begin <= 10);
+      for (Index i = begin; i < end; ++i) ++runs[static_cast<std::size_t>(i)];
+    });
+    CHECK(std::ranges::all_of(runs, [](const auto& count) { return count == 1; }));
+  }
+}
+
+TEST_CASE("Threads: a loop inside a tile runs in that tile's thread") {
+  for (int n : {1, 3}) {
+    const ThreadsScope scope(n);
+    std::atomic<int> total = 0, elsewhere = 0;
+    parallel_for(8, [&](Index) {
+      const auto self = std::this_thread::get_id();
+      parallel_for(5, [&](Index) {
+        ++total;
+        if (std::this_thread::get_id() != self) ++elsewhere;
+      });
+    });
+    CHECK(total == 40);
+    CHECK(elsewhere == 0);
+  }
+}
+
+TEST_CASE("Threads: an exception of a tile is thrown again, and the pool lives on") {
+  for (int n : {1, 2, 3}) {
+    CAPTURE(n);
+    const ThreadsScope scope(n);
+    for (Index tiles : {1, 20}) {
+      CHECK_THROWS_WITH_AS(parallel_for(tiles,
+                                        [](Index tile) {
+                                          if (tile == 0) throw std::range_error("tile 0");
+                                        }),
+                           "tile 0", std::range_error);
+    }
+    std::atomic<int> total = 0;
+    parallel_for(20, [&](Index) { ++total; });
+    CHECK(total == 20);
+  }
+}
+
+TEST_CASE("Threads: several callers at once each get all of their tiles") {
+  const ThreadsScope scope(2);
+  std::array<std::atomic<int>, 3> totals{};
+  std::vector<std::thread> callers;
+  for (std::atomic<int>& total : totals) {
+    callers.emplace_back([&total] {
+      for (int i = 0; i < 300; ++i) parallel_for(7, [&](Index) { ++total; });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const auto& total : totals) CHECK(total == 2100);
+}
+
+TEST_CASE("Threads: set_threads sets their number and refuses what is none") {
+  const ThreadsScope scope(3);
+  CHECK(threads() == 3);
+  set_threads(1);
+  CHECK(threads() == 1);
+  CHECK(error_of([] { set_threads(0); }) == "set_threads: 0 is not in 1 to 1024");
+  CHECK_THROWS_AS(set_threads(-2), Error);
+  CHECK(threads() == 1);
+}
+
+TEST_CASE("Threads: a product does not depend on their number, to the last bit") {
+  check_thread_independence([] {
+    std::vector<Tensor> results;
+    for (DType dtype : {DType::f32, DType::f64}) {
+      const Tensor a = randn({64, 512}, 1, dtype), b = randn({512, 600}, 2, dtype);
+      results.push_back(matmul(a, b));
+      results.push_back(matmul(a, randn({700, 512}, 3, dtype), {.b = true}));
+      Tensor dw = zeros({512, 600}, dtype);
+      add_product(a, randn({64, 600}, 4, dtype), dw);
+      results.push_back(dw);
+    }
+    return results;
+  });
+}
+
+TEST_CASE("Threads: a recurrence does not depend on their number, to the last bit") {
+  check_thread_independence([] {
+    LstmInput lstm;
+    lstm.xw = randn({5, 41, 4 * 33}, 1, DType::f32);
+    lstm.w_h = randn({33, 4 * 33}, 2, DType::f32);
+    const LstmForward forward = lstm_forward(lstm);
+    const LstmBackward backward =
+        lstm_backward(lstm, forward, randn({5, 41, 33}, 3, DType::f32), {});
+    GruInput gru;
+    gru.xw = randn({5, 41, 3 * 33}, 1, DType::f32);
+    gru.w_h = randn({33, 3 * 33}, 2, DType::f32);
+    return std::vector<Tensor>{forward.h, forward.c, backward.dxw, backward.dh0,
+                               gru_forward(gru).h};
+  });
+}
+
+TEST_CASE("Threads: sums, softmax and cross-entropy do not depend on their number") {
+  check_thread_independence([] {
+    const Tensor x = randn({70, 1003}, 1, DType::f32);
+    const Tensor targets = zeros({70}, DType::i32);
+    const CrossEntropy loss = cross_entropy_forward(x, targets);
+    return std::vector<Tensor>{
+        sum(x),        sum(x, {0}),   sum(x, {1}), scalar(sum_of_squares(x), DType::f64),
+        softmax(x, 0), softmax(x, 1), loss.loss,   sum(loss.loss)};
+  });
+}
+
+TEST_CASE("Threads: the child of another test" * doctest::skip()) {
+  const std::string wanted = std::getenv("ATTUNE_THREADS");
+  if (wanted == "3") {
+    CHECK(threads() == 3);
+  } else {
+    CHECK(error_of([] { threads(); }) ==
+          fmt::format("ATTUNE_THREADS: '{}' is not a number of threads from 1 to 1024", wanted));
+    CHECK_THROWS_AS(parallel_for(2, [](Index) {}), Error);
+  }
+}
+
+TEST_CASE("Threads: ATTUNE_THREADS sets their number, and nonsense in it is an error") {
+  for (const std::string text :
+       {"3", "abc", "0", "-1", "2x", "1.5", " 2", "99999999999999", "1025"}) {
+    CAPTURE(text);
+    CHECK(run_child(text.c_str()) == 0);
+  }
+}
+
+}  // namespace attune

@@ -18,7 +18,7 @@ struct LstmResult {
   Var c_last;  // (B, H), after the step that was visited last
 };
 
-/// LSTM (Hochreiter and Schmidhuber, 1997; with a forget gate, Gers et al., 2000) over xw = x W_x + b:
+/// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000) over xw = x W_x + b:
 ///     i f g o = [σ σ tanh σ](xw_t + h_{t-1} W_h)
 ///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
 /// xw (T, B, 4H), w_h (H, 4H). Where the mask is 0 the states are carried over unchanged.

@@ -77,12 +77,13 @@ void measure(const std::string& name, const Sizes& sizes, int steps, int warmup)
   }
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2], gflop = operations(sizes) * 1e-9;
-  fmt::print(
-      R"({{"peer":"attune","threads":{},"bench":"train","model":"bahdanau","config":"{}","params":{},"tok_per_s":{:.0f},)"
-      R"("gflop":{:.3f},"gflops":{:.1f},"ms_median":{:.3f},"ms_min":{:.3f},"steps":{},"peak_rss_mib":{}}})"
-      "\n",
-      threads(), name, params.count(), static_cast<double>(sizes.target * sizes.batch) / median,
-      gflop, gflop / median, 1e3 * median, 1e3 * seconds.front(), steps, peak_rss_mib());
+  fmt::print(R"({{"peer":"attune","threads":{},"bench":"train","model":"bahdanau","config":"{}",)"
+             R"("params":{},"tok_per_s":{:.0f},"gflop":{:.3f},"gflops":{:.1f},"ms_median":{:.3f},)"
+             R"("ms_min":{:.3f},"steps":{},"peak_rss_mib":{}}})"
+             "\n",
+             threads(), name, params.count(),
+             static_cast<double>(sizes.target * sizes.batch) / median, gflop, gflop / median,
+             1e3 * median, 1e3 * seconds.front(), steps, peak_rss_mib());
 }
 
 }  // namespace

@@ -72,8 +72,9 @@ class Beam {
 }  // namespace detail
 
 /// The best hypotheses for each sentence of a batch: source (S, B) i32 and mask (S, B). Ties are
-/// broken by the order of hypotheses and words, so the result is the same every time. Any word may be written that the
-/// model gives a probability, <unk> and <s> too. Throws on a source without words and on scores that are NaN.
+/// broken by the order of hypotheses and words, so the result is the same every time. Any word may
+/// be written that the model gives a probability, <unk> and <s> too. Throws on a source without
+/// words and on scores that are NaN.
 template <Decoder M>
 std::vector<std::vector<Hypothesis>> search(const M& model, const Tensor& source,
                                             const Tensor& mask, const SearchOptions& options = {}) {

@@ -17,8 +17,8 @@ struct AdamOptions {
 /// Adam (Kingma and Ba, 2015, algorithm 1):
 ///     m = β₁ m + (1 - β₁) g,   v = β₂ v + (1 - β₂) g²,
 ///     w -= α · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
-/// where t counts the optimiser's steps, for all parameters alike. A parameter that the loss did not
-/// depend on is left alone, its moments too.
+/// where t counts the optimiser's steps, for all parameters alike. A parameter that the loss did
+/// not depend on is left alone, its moments too.
 class Adam {
  public:
   /// The parameters must outlive the optimiser; all of them must exist already. Throws on an option
@@ -33,8 +33,8 @@ class Adam {
 
   /// Moments and step count, to and from a checkpoint ("adam.m.PATH", "adam.v.PATH", "adam.steps").
   void save(Safetensors& file) const;
-  /// Throws, before anything has changed, when some are missing, or of another shape or dtype, or the
-  /// count is not one.
+  /// Throws, before anything has changed, when some are missing, or of another shape or dtype, or
+  /// the count is not one.
   void load(const Safetensors& file);
 
  private:

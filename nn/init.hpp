@@ -21,7 +21,8 @@ Init uniform(double low, double high);
 Init normal(double standard_deviation);
 
 /// Uniform in ±√(6 / (fan_in + fan_out))  (Glorot and Bengio, 2010) for a matrix (fan_in, fan_out).
-/// `blocks` matrices may stand side by side, such as the gates of a cell: (fan_in, blocks · fan_out).
+/// `blocks` matrices may stand side by side, such as the gates of a cell, in
+/// (fan_in, blocks · fan_out).
 Init glorot(Index blocks = 1);
 
 /// Columns (or rows, where there are fewer) of each block form an orthonormal system (Saxe et al.,

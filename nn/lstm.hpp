@@ -13,8 +13,8 @@ struct LstmOptions {
 /// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
 ///     i f g o = [σ σ tanh σ](x_t W_x + h_{t-1} W_h + b)
 ///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
-/// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x holds
-/// there does not matter, as long as it is finite.
+/// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
+/// holds there does not matter, as long as it is finite.
 class Lstm {
  public:
   Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options = {});

@@ -24,7 +24,8 @@ void release_cached_buffers();
 namespace detail {
 
 /// 64-byte aligned memory from the cache; a freed block is kept and handed out again to a request
-/// of the same size class (four classes to a power of two, in whole cache lines). Any thread may call either.
+/// of the same size class (four classes to a power of two, in whole cache lines). Any thread may
+/// call either.
 void* cache_allocate(std::size_t bytes);
 void cache_free(void* block, std::size_t bytes) noexcept;
 

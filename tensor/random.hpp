@@ -10,8 +10,8 @@ namespace attune {
 
 /// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
 /// SC 2011): block n of a stream is a keyed bijection of n, so a state is three integers, and
-/// different seeds (keys) and streams (half of the counter) are independent. Nothing depends on the C++ library's distributions
-/// or on libm, so a seed gives the same numbers everywhere.
+/// different seeds (keys) and streams (half of the counter) are independent. Nothing depends on the
+/// C++ library's distributions or on libm, so a seed gives the same numbers everywhere.
 class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}

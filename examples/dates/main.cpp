@@ -166,8 +166,8 @@ void add_report(CLI::App& app, CommandLine& line) {
       ->check(in_range(1, 1000));
 }
 
-/// CLI11 would take an argument "[a,b]" for two. It does not when something stands behind the bracket, which
-/// is taken off again afterwards. In the reverse order that its parse wants.
+/// CLI11 would take an argument "[a,b]" for two. It does not when something stands behind the
+/// bracket, which is taken off again afterwards. In the reverse order that its parse wants.
 constexpr char bracket_guard = '\x1f';
 std::vector<std::string> protect_brackets(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);

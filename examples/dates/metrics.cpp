@@ -10,7 +10,7 @@
 namespace attune::dates {
 namespace {
 
-constexpr std::size_t batch_size = 250;
+constexpr std::size_t batch_size = 100;
 
 /// Rows by length of their source, so that a batch has little padding.
 std::vector<std::size_t> by_length(std::span<const Row> rows) {

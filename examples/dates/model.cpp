@@ -109,8 +109,8 @@ Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabul
 
 namespace {
 
-/// Compares the sizes that a checkpoint's options name with its tensors, before anything of these sizes is
-/// made.
+/// Compares the sizes that a checkpoint's options name with its tensors, before anything of these
+/// sizes is made.
 void check_sizes(const Safetensors& file, const ModelOptions& o, Index source, Index target) {
   const std::pair<const char*, Shape> expected[] = {{"source.E", {source, o.embedding}},
                                                     {"target.E", {target, o.embedding}},

@@ -73,8 +73,8 @@ class Model {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Runs `read`, which takes something from a checkpoint; whatever it throws becomes an Error that begins with
-/// the checkpoint's path.
+/// Runs `read`, which takes something from a checkpoint; whatever it throws becomes an Error that
+/// begins with the checkpoint's path.
 template <class F>
 auto reading(const std::filesystem::path& checkpoint, F read) {
   try {

@@ -141,6 +141,10 @@ class Run {
   /// False when it was interrupted. Whatever ends it, the last step is validated and saved.
   bool loop() {
     Progress progress(step_, options_.steps);
+    if (step_ == 0) {  // where the curves begin; and from here on there is something to resume
+      validate();
+      save();
+    }
     bool stop = false;
     while (step_ < options_.steps && !stop) {
       train_step();

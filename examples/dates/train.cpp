@@ -141,10 +141,7 @@ class Run {
   /// False when it was interrupted. Whatever ends it, the last step is validated and saved.
   bool loop() {
     Progress progress(step_, options_.steps);
-    if (step_ == 0) {  // where the curves begin; and from here on there is something to resume
-      validate();
-      save();
-    }
+    if (step_ == 0) validate();  // where the curves begin
     bool stop = false;
     while (step_ < options_.steps && !stop) {
       train_step();
@@ -197,13 +194,13 @@ class Run {
 
   void write_log(report::LogFields more) {
     shown_loss_ = loss_count_ ? loss_sum_ / static_cast<double>(loss_count_) : shown_loss_;
-    report::LogFields line{
-        {"step", std::int64_t{step_}},
-        {"loss", shown_loss_},
-        {"rate", rate_at(step_, options_)},
-        {"examples_per_s", std::round(more.empty() ? examples_per_second() : shown_rate_)},
-        {"seconds", std::round(10 * seconds()) / 10},
-        {"rss_mib", std::round(10 * resident_mib()) / 10}};
+    report::LogFields line{{"step", std::int64_t{step_}}};
+    if (step_ > 0) line.push_back({"loss", shown_loss_});
+    line.push_back({"rate", rate_at(step_, options_)});
+    line.push_back(
+        {"examples_per_s", std::round(more.empty() ? examples_per_second() : shown_rate_)});
+    line.push_back({"seconds", std::round(10 * seconds()) / 10});
+    line.push_back({"rss_mib", std::round(10 * resident_mib()) / 10});
     line.insert(line.end(), more.begin(), more.end());
     log_->write(line);
     if (more.empty()) shown_rate_ = examples_per_second();

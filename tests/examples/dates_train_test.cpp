@@ -18,12 +18,12 @@ ProcessResult interrupt(const std::string& out, const Arguments& arguments, int 
 /// The steps of the log with their losses; the steps must increase.
 std::map<long, double> losses_of(const std::string& directory) {
   std::map<long, double> losses;
-  long before = 0;
+  long before = -1;
   for (const Json& line : log_of(directory)) {
     const long step = line.at("step");
     CHECK(step > before);
     before = step;
-    losses[step] = line.at("loss");
+    if (step > 0) losses[step] = line.at("loss");
   }
   return losses;
 }
@@ -194,7 +194,8 @@ TEST_CASE("dates train: the log has an object per line, with accuracies where it
     REQUIRE(line.is_object());
     const long step = line.at("step");
     steps.push_back(step);
-    CHECK(line.at("loss").get<double>() > 0);
+    CHECK(line.contains("loss") == (step > 0));
+    if (step > 0) CHECK(line.at("loss").get<double>() > 0);
     CHECK(line.at("rss_mib").get<double>() > 1);
     CHECK(line.at("seconds").get<double>() >= 0);
     CHECK(line.at("rate").get<double>() > 0);
@@ -207,7 +208,7 @@ TEST_CASE("dates train: the log has an object per line, with accuracies where it
       }
     }
   }
-  CHECK(steps == std::vector<long>{50, 60, 100, 120, 130});
+  CHECK(steps == std::vector<long>{0, 50, 60, 100, 120, 130});
 }
 
 TEST_CASE("dates train: a second run keeps the files of the first beside its own") {
@@ -228,7 +229,7 @@ TEST_CASE("dates train: a second run keeps the files of the first beside its own
 
 TEST_CASE("dates train: 400 steps of a small model learn most held-out dates") {
   const std::string directory = Trained::get().directory();
-  const Json first = log_of(directory).front(), last = log_of(directory).back();
+  const Json first = log_of(directory).at(1), last = log_of(directory).back();
   CHECK(last.at("loss").get<double>() < first.at("loss").get<double>() / 5);
   const auto metadata = load_safetensors(Trained::get().model()).metadata;
   CHECK(std::stod(metadata.at("exact_match")) > 0.8);
@@ -266,7 +267,7 @@ TEST_CASE("dates train: every cell, readout and start trains, and its model pred
         train_tiny(directory.path(),
                    Arguments{"--steps", "80", "--validate-every", "20", "--rate", "0.01"} + kind));
     const auto log = log_of(directory.path());
-    CHECK(log.back().at("loss").get<double>() < 0.9 * log.front().at("loss").get<double>());
+    CHECK(log.back().at("loss").get<double>() < 0.9 * log.at(1).at("loss").get<double>());
     std::string name = kind[0].substr(2);
     std::ranges::replace(name, '-', '_');
     const std::string model = directory / "best.safetensors";

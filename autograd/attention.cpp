@@ -1,6 +1,10 @@
+#include <cmath>
+
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/attention.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 
@@ -15,6 +19,16 @@ Var additive_scores(const Var& q, const Var& k, const Var& v) {
       });
 }
 
+Var dot_scores(const Var& q, const Var& k, Index heads) {
+  return record("dot_scores", dot_scores_forward(q.value(), k.value(), heads))
+      .joint({q, k}, [q = q.value(), k = k.value()](auto dy, auto dx) {
+        Tensor unused = dx[1] ? Tensor() : zeros(k.shape(), k.dtype());
+        Tensor& dk = dx[1] ? dx[1]->accumulator() : unused;
+        const Tensor dq = dot_scores_backward(q, k, dy[0], dk);
+        if (dx[0]) dx[0]->add(dq);
+      });
+}
+
 Var weighted_sum(const Var& weights, const Var& memory) {
   return record("weighted_sum", weighted_sum_forward(weights.value(), memory.value()))
       .wrt(weights,
@@ -24,6 +38,32 @@ Var weighted_sum(const Var& weights, const Var& memory) {
       .wrt(memory, [weights = weights.value()](const Tensor& dc, GradientSlot& dmemory) {
         weighted_sum_backward_memory(weights, dc, dmemory.accumulator());
       });
+}
+
+Var window(const Var& x, const Tensor& positions) {
+  return record("window", window_forward(x.value(), positions))
+      .wrt(x, [positions](const Tensor& dy, GradientSlot& dx) {
+        window_backward(dy, positions, dx.accumulator());
+      });
+}
+
+Var unwindow(const Var& x, const Tensor& positions, Index steps) {
+  Tensor y = zeros({steps, x.dim(1)}, x.dtype());
+  window_backward(x.value(), positions, y);
+  return record("unwindow", y).wrt(x, [positions](const Tensor& dy) {
+    return window_forward(dy, positions);
+  });
+}
+
+Var unit_vectors(const Var& x) {
+  const Tensor squares = sum(x.value() * x.value(), {-1}, KeepAxes::yes);
+  const Tensor norm =
+      map(squares, [](auto v) { return std::max(std::sqrt(v), decltype(v)(1e-12)); });
+  const Tensor y = x.value() / norm;
+  // dx = (dy - y (y · dy)) / ‖x‖
+  return record("unit_vectors", y).wrt(x, [y, norm](const Tensor& dy) {
+    return (dy - y * sum(y * dy, {-1}, KeepAxes::yes)) / norm;
+  });
 }
 
 }  // namespace attune

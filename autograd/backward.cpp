@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -15,20 +16,22 @@ class BackwardWalk {
   BackwardWalk& operator=(const BackwardWalk&) = delete;
 
   ~BackwardWalk() {  // nodes are left over when a pullback has thrown
-    for (const detail::NodePointer& node : reached_) delete std::exchange(node->gradients, nullptr);
+    for (const detail::NodePointer& node : reached_)
+      delete std::exchange(gradients_of(*node.get()), nullptr);
   }
 
   GradientSlot& slot(const detail::Target& target) {
     detail::Node& node = *target.node.get();
-    if (!node.gradients) {
-      node.gradients = new detail::NodeGradients;
+    detail::NodeGradients*& gradients = gradients_of(node);
+    if (!gradients) {
+      gradients = new detail::NodeGradients;
       for (std::uint32_t i = 0; i < node.output_count; ++i) {
-        node.gradients->slots[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
+        gradients->slots[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       }
       reached_.push_back(target.node);
       std::ranges::push_heap(reached_, {}, id_of);
     }
-    return node.gradients->slots[target.output];
+    return gradients->slots[target.output];
   }
 
   Gradients run() {
@@ -50,8 +53,15 @@ class BackwardWalk {
  private:
   static std::uint64_t id_of(const detail::NodePointer& node) { return node->id; }
 
+  /// A variable may stand in several walks at once, of other threads or of a pullback that calls
+  /// backward itself; an operation belongs to one.
+  detail::NodeGradients*& gradients_of(detail::Node& node) {
+    return node.is_leaf ? leaves_[&node] : node.gradients;
+  }
+
   void visit(detail::Node& node, Gradients& gradients) {
-    const std::unique_ptr<detail::NodeGradients> arrived(std::exchange(node.gradients, nullptr));
+    const std::unique_ptr<detail::NodeGradients> arrived(
+        std::exchange(gradients_of(node), nullptr));
     std::array<Tensor, detail::max_outputs> dy;
     for (std::uint32_t i = 0; i < node.output_count; ++i) dy[i] = arrived->slots[i].finish();
     if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback had anything to add
@@ -78,6 +88,7 @@ class BackwardWalk {
   }
 
   std::vector<detail::NodePointer> reached_;  // a heap by id
+  std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
 };
 
 namespace {
@@ -124,8 +135,12 @@ const Tensor* Gradients::find(const Var& variable) const {
 
 const Tensor& Gradients::operator[](const Var& variable) const {
   if (const Tensor* gradient = find(variable)) return *gradient;
+  const bool leaf = variable.node() && variable.node()->is_leaf;
   fail("gradients",
-       fmt::format("the loss does not depend on this {} variable", to_string(variable.shape())));
+       fmt::format(fmt::runtime(
+                       leaf ? "the loss does not depend on this {} variable"
+                            : "this {} value is not a variable, and only variables have gradients"),
+                   to_string(variable.shape())));
 }
 
 }  // namespace attune

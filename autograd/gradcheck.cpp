@@ -44,9 +44,14 @@ std::vector<double> numeric_gradient(Tensor x, const std::function<Var()>& f, co
       x.mutable_data<double>()[i] = before + offset;
       return evaluate(f);
     };
+    struct PutBack {
+      Tensor& x;
+      Index i;
+      double before;
+      ~PutBack() { x.mutable_data<double>()[i] = before; }
+    } put_back{x, i, before};
     const double near = weighted_difference(w, at(h), at(-h));
     const double far = weighted_difference(w, at(2 * h), at(-2 * h));
-    x.mutable_data<double>()[i] = before;
     gradient[static_cast<std::size_t>(i)] = (8 * near - far) / (12 * h);
   }
   return gradient;

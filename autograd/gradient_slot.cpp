@@ -78,7 +78,9 @@ void GradientSlot::add_rows(const Tensor& ids, const Tensor& rows) {
 }
 
 void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
-  products_.push_back({as_matrix(a), as_matrix(b), column, detail::pullback_context});
+  Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
+  if (product.a.dim(0) >= enough_rows) return multiply_out(std::span(&product, 1));
+  products_.push_back(std::move(product));
 }
 
 /// One product over the stacked rows of several.

@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/softmax.hpp>
 
@@ -94,15 +98,70 @@ Var softplus(const Var& x) {
   });
 }
 
-Var maximum(const Var& a, const Var& b) {
-  const auto share = [a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
+Var abs(const Var& x) {
+  return record("abs", abs(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
+    return zip("abs", dy, x, [](auto d, auto v) { return v > 0 ? d : v < 0 ? -d : 0 * v; });
+  });
+}
+
+Var sqrt(const Var& x) {
+  const Tensor y = sqrt(x.value());
+  return record("sqrt", y).wrt(x, [y](const Tensor& dy) {
+    return zip("sqrt", dy, y, [](auto d, auto root) { return d / (2 * root); });
+  });
+}
+
+Var square(const Var& x) {
+  return record("square", map("square", x.value(), [](auto v) { return v * v; }))
+      .wrt(x, [x = x.value()](const Tensor& dy) {
+        return zip("square", dy, x, [](auto d, auto v) { return 2 * d * v; });
+      });
+}
+
+Var power(const Var& x, double p) {
+  return record("power", power(x.value(), p)).wrt(x, [p, x = x.value()](const Tensor& dy) {
+    if (p == 0) return zeros(x.shape(), x.dtype());  // at x = 0 too
+    return dy * power(x, p - 1) * p;
+  });
+}
+
+namespace {
+
+/// y is a where first(a, b), else b. A gradient goes to the one that was chosen.
+template <class First>
+Var either(const char* operation, const Tensor& y, const Var& a, const Var& b, First first) {
+  const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
     const Tensor chosen =
-        zip("maximum", a, b, [of_a](auto x, auto y) { return decltype(x)((x >= y) == of_a); });
+        zip(operation, a, b, [&](auto u, auto v) { return decltype(u)(first(u, v) == of_a); });
     return sum_to(dy * chosen, of_a ? a.shape() : b.shape());
   };
-  return record("maximum", maximum(a.value(), b.value()))
+  return record(operation, y)
       .wrt(a, [share](const Tensor& dy) { return share(dy, true); })
       .wrt(b, [share](const Tensor& dy) { return share(dy, false); });
+}
+
+}  // namespace
+
+Var maximum(const Var& a, const Var& b) {
+  return either("maximum", maximum(a.value(), b.value()), a, b,
+                [](auto u, auto v) { return u >= v; });
+}
+
+Var minimum(const Var& a, const Var& b) {
+  return either("minimum", minimum(a.value(), b.value()), a, b,
+                [](auto u, auto v) { return u <= v; });
+}
+
+Var where(const Tensor& mask, const Var& a, const Var& b) {
+  const Tensor zero = scalar(0, a.dtype());
+  Recording result = record("where", where(mask, a.value(), b.value()));
+  result.wrt(a, [mask, zero, shape = a.shape()](const Tensor& dy) {
+    return sum_to(where(mask, dy, zero), shape);
+  });
+  result.wrt(b, [mask, zero, shape = b.shape()](const Tensor& dy) {
+    return sum_to(where(mask, zero, dy), shape);
+  });
+  return result;
 }
 
 Var maxout(const Var& x) {
@@ -134,6 +193,20 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
   return product;
 }
 
+Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
+  return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
+      .wrt(a,  // dA = dC·Bᵀ, and the transpose of it where A came in transposed
+           [b = b.value(), transpose](const Tensor& dc) {
+             return transpose.a ? batched_matmul(b, dc, {.a = transpose.b, .b = true})
+                                : batched_matmul(dc, b, {.b = !transpose.b});
+           })
+      .wrt(b,  // dB = Aᵀ·dC, likewise
+           [a = a.value(), transpose](const Tensor& dc) {
+             return transpose.b ? batched_matmul(dc, a, {.a = true, .b = transpose.a})
+                                : batched_matmul(a, dc, {.a = !transpose.a});
+           });
+}
+
 namespace {
 
 /// dy of a reduction over `axes`, repeated over what was reduced.
@@ -143,7 +216,7 @@ Tensor spread(const Tensor& dy, const Shape& shape, const std::vector<int>& axes
     if (axes.empty()) kept = kept.with(axis, 1);
   }
   for (int axis : axes) kept = kept.with(axis, 1);
-  return zip("sum", dy.reshape(kept), zeros(shape, dy.dtype()), [](auto d, auto) { return d; });
+  return broadcast_to(dy.reshape(kept), shape);
 }
 
 }  // namespace
@@ -158,6 +231,38 @@ Var mean(const Var& x, const std::vector<int>& axes, KeepAxes keep) {
       .wrt(x, [shape = x.shape(), axes](const Tensor& dy) {
         return spread(dy / static_cast<double>(reduced_size(shape, axes)), shape, axes);
       });
+}
+
+namespace {
+
+/// y has extent 1 at the axis: as it is, or without it.
+Tensor reduced(const Tensor& y, int axis, KeepAxes keep) {
+  return keep == KeepAxes::yes ? y : y.reshape(y.shape().without(axis));
+}
+
+}  // namespace
+
+Var max(const Var& x, int axis, KeepAxes keep) {
+  const auto [values, places] = max_forward(x.value(), axis);
+  return record("max", reduced(values, axis, keep))
+      .wrt(x, [places = places, shape = x.shape(), axis](const Tensor& dy) {
+        return max_backward(dy, places, shape, axis);
+      });
+}
+
+Var norm(const Var& x, int axis, KeepAxes keep) {
+  const Tensor y = norm(x.value(), axis, KeepAxes::yes);
+  return record("norm", reduced(y, axis, keep)).wrt(x, [y, x = x.value()](const Tensor& dy) {
+    const Tensor direction = zip("norm", x, y, [](auto v, auto n) { return n == 0 ? n : v / n; });
+    return dy.reshape(y.shape()) * direction;
+  });
+}
+
+Var log_sum_exp(const Var& x, int axis, KeepAxes keep) {
+  const Tensor y = log_sum_exp(x.value(), axis, KeepAxes::yes);
+  return record("log_sum_exp", reduced(y, axis, keep)).wrt(x, [y, x = x.value()](const Tensor& dy) {
+    return dy.reshape(y.shape()) * exp(x - y);
+  });
 }
 
 Var softmax(const Var& x, int axis, const Tensor& mask) {
@@ -198,6 +303,50 @@ Var Var::operator[](Index t) const {
   const Tensor row = value()[t];
   return record("slice", row).wrt(*this, [t](const Tensor& dy, GradientSlot& dx) {
     dx.add_to_slice(dy.reshape(dy.shape().inserted(0, 1)), 0, t);
+  });
+}
+
+std::vector<Var> split(const Var& x, Index parts, int axis) {
+  const Index extent = x.value().dim(detail::checked_axis("split", x.shape(), axis));
+  if (parts < 1 || extent % parts != 0) {
+    fail("split", fmt::format("axis {} of {} does not divide into {} parts", axis,
+                              to_string(x.shape()), parts));
+  }
+  return split(x, std::vector<Index>(static_cast<std::size_t>(parts), extent / parts), axis);
+}
+
+std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis) {
+  const Index extent = x.value().dim(detail::checked_axis("split", x.shape(), axis));
+  const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
+  if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent) {
+    fail("split", fmt::format("axis {} of {} is not {} long", axis, to_string(x.shape()),
+                              fmt::join(sizes, " + ")));
+  }
+  std::vector<Var> parts;
+  Index begin = 0;
+  for (Index size : sizes) {
+    parts.push_back(slice(x, axis, begin, begin + size));
+    begin += size;
+  }
+  return parts;
+}
+
+std::vector<Var> split(const Var& x, std::initializer_list<Index> sizes, int axis) {
+  return split(x, std::vector<Index>(sizes), axis);
+}
+
+Var permute(const Var& x, const std::vector<int>& axes) {
+  const Tensor y = permute(x.value(), axes);
+  std::vector<int> inverse(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    inverse[static_cast<std::size_t>(x.shape().axis(axes[i]))] = static_cast<int>(i);
+  }
+  return record("permute", y).wrt(x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
+}
+
+Var transpose(const Var& x, int axis_a, int axis_b) {
+  return record("transpose", transpose(x.value(), axis_a, axis_b)).wrt(x, [=](const Tensor& dy) {
+    return transpose(dy, axis_a, axis_b);
   });
 }
 

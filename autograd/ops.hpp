@@ -31,17 +31,41 @@ Var tanh(const Var& x);
 Var sigmoid(const Var& x);
 /// log(1 + eˣ)
 Var softplus(const Var& x);
+/// |x|; the gradient at 0 is 0.
+Var abs(const Var& x);
+/// √x; the gradient at 0 is infinite.
+Var sqrt(const Var& x);
+/// x²
+Var square(const Var& x);
+/// xᵖ for a fixed p. NaN where x < 0 and p is not whole.
+Var power(const Var& x, double p);
 /// The larger of two; where they are equal, the gradient goes to a.
 Var maximum(const Var& a, const Var& b);
+/// The smaller of two; where they are equal, the gradient goes to a.
+Var minimum(const Var& a, const Var& b);
+/// a where the mask is 1, b where it is 0; all three broadcast. What stands in the one that was not
+/// chosen does not matter, NaN included, and its gradient is 0.
+Var where(const Tensor& mask, const Var& a, const Var& b);
 /// (..., 2R) -> (..., R): y_r = max(x_r, x_{r+R}), over pairs (Goodfellow et al., 2013).
 Var maxout(const Var& x);
 
 /// (..., K) x (K, N) -> (..., N): leading axes of a are folded. See `Transpose` in matmul.hpp.
 Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 
+/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
+/// must be equal. With transpose.a the matrices of a are (K, M), with transpose.b those of b (N, K).
+Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});
+
 /// Over the axes given, or over all of them.
 Var sum(const Var& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
 Var mean(const Var& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
+
+/// The largest element along an axis; the gradient goes to the first one of equals.
+Var max(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
+/// √(Σ x²) along an axis; where that is 0, so is the gradient.
+Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
+/// log Σ eˣ along an axis, without overflow.
+Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 
 /// Along an axis. With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not),
 /// weights where it is 0 are exactly 0; where all of it is 0, so are all weights.
@@ -53,6 +77,15 @@ Var reshape(const Var& x, const Shape& shape);
 Var reshape(const Var& x, std::initializer_list<Index> extents);
 /// Elements begin to end (exclusive) of an axis; of axis 0, without copying.
 Var slice(const Var& x, int axis, Index begin, Index end);
+/// An axis in equal parts, split(x, 3, axis), or in parts of these sizes, split(x, {2, 3}, axis),
+/// whose sum is its extent: concat(split(x, ...), axis) is x.
+std::vector<Var> split(const Var& x, Index parts, int axis);
+std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis);
+std::vector<Var> split(const Var& x, std::initializer_list<Index> sizes, int axis);
+/// The axes in another order: axis i of the result is axis axes[i] of x.
+Var permute(const Var& x, const std::vector<int>& axes);
+/// Two axes exchanged.
+Var transpose(const Var& x, int axis_a, int axis_b);
 /// One after another along an axis.
 Var concat(const std::vector<Var>& parts, int axis);
 /// n times shape -> (n, shape)

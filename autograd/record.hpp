@@ -64,7 +64,7 @@ class Recording {
   }
 
   operator Var() const { return output(0); }  // NOLINT: `return record(...).wrt(...)`
-  Var output(std::uint32_t i) const { return Var(values_[i], node_, i); }
+  Var output(std::uint32_t i) const { return Var(values_.at(i), node_, i); }
 
  private:
   void add(detail::Edge* edge);

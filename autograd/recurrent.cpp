@@ -26,7 +26,7 @@ void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Dire
 
 }  // namespace
 
-LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options) {
+LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
   const LstmInput input{xw.value(),         w_h.value(),  options.h0.value(),
                         options.c0.value(), options.mask, options.direction};
   const LstmForward forward = lstm_forward(input);
@@ -42,7 +42,7 @@ LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options) {
   return {result.output(0), result.output(1)};
 }
 
-Var gru(const Var& xw, const Var& w_h, const GruOptions& options) {
+Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
   const GruInput input{xw.value(),   w_h.value(),       options.b_hn.value(), options.h0.value(),
                        options.mask, options.direction, options.form};
   const GruForward forward = gru_forward(input);

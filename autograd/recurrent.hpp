@@ -7,7 +7,7 @@
 namespace attune {
 
 /// What a recurrence takes beside its input. Undefined members are: zero states, all words.
-struct LstmOptions {
+struct LstmRun {
   Var h0 = {}, c0 = {};                      // (B, H)
   Tensor mask = {};                          // (T, B)
   Direction direction = Direction::forward;  // backward visits the last step first
@@ -22,9 +22,9 @@ struct LstmResult {
 ///     i f g o = [σ σ tanh σ](xw_t + h_{t-1} W_h)
 ///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
 /// xw (T, B, 4H), w_h (H, 4H). Where the mask is 0 the states are carried over unchanged.
-LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options = {});
+LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options = {});
 
-struct GruOptions {
+struct GruRun {
   Var h0 = {};       // (B, H)
   Var b_hn = {};     // (H), reset_after only
   Tensor mask = {};  // (T, B)
@@ -38,6 +38,6 @@ struct GruOptions {
 ///     reset_after:   n = tanh(xw_t + r ⊙ (h_{t-1} W_n + b_hn))
 ///     reset_before:  n = tanh(xw_t + (r ⊙ h_{t-1}) W_n)
 /// xw (T, B, 3H), w_h (H, 3H) -> h (T, B, H). Where the mask is 0 the state is carried over.
-Var gru(const Var& xw, const Var& w_h, const GruOptions& options = {});
+Var gru(const Var& xw, const Var& w_h, const GruRun& options = {});
 
 }  // namespace attune

@@ -24,7 +24,7 @@ Index step(Index i, Index steps, Direction direction) {
 
 }  // namespace
 
-LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options) {
+LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
   Var c = or_zeros(options.c0, {xw.dim(1), n}, xw.dtype());
@@ -43,7 +43,7 @@ LstmResult lstm(const Var& xw, const Var& w_h, const LstmOptions& options) {
   return {stack(states), c};
 }
 
-Var gru(const Var& xw, const Var& w_h, const GruOptions& options) {
+Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
   const Var b_hn = or_zeros(options.b_hn, {n}, xw.dtype());
@@ -82,6 +82,26 @@ Var maxout(const Var& x) {
   const Tensor larger =
       zip("maxout", a.value(), b.value(), [](auto p, auto q) { return decltype(p)(p >= q); });
   return larger * a + (1.0 - larger) * b;
+}
+
+Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
+  const Var centred = x - mean(x, {-1}, KeepAxes::yes);
+  const Var variance = mean(square(centred), {-1}, KeepAxes::yes);
+  return gain * (centred / sqrt(variance + epsilon)) + bias;
+}
+
+/// x_i is in the support where Σ_j max(x_j - x_i, 0) < 1; there y = x - τ, and Σ y = 1 gives τ.
+Var sparsemax(const Var& x, int axis, const Tensor& mask) {
+  axis = x.shape().axis(axis);
+  const Tensor used = broadcast_to(mask.defined() ? mask : scalar(1, x.dtype()), x.shape());
+  const Tensor x_j = x.value().reshape(x.shape().inserted(axis + 1, 1));
+  const Tensor x_i = x.value().reshape(x.shape().inserted(axis, 1));
+  const Tensor above = maximum(x_j - x_i, scalar(0, x.dtype()));
+  const Tensor total = sum(above * used.reshape(x_j.shape()), {axis});
+  const Tensor support = used * map(total, [](auto t) { return static_cast<decltype(t)>(t < 1); });
+  const Tensor count = maximum(sum(support, {axis}, KeepAxes::yes), scalar(1, x.dtype()));
+  const Var threshold = (sum(support * x, {axis}, KeepAxes::yes) - 1.0) / count;
+  return support * (x - threshold);
 }
 
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,

@@ -55,6 +55,7 @@ const SearchOptions& checked(const SearchOptions& o) {
 
 struct Beam::Implementation {
   SearchOptions options;
+  Index source_steps = 0;
   std::vector<Index> source_lengths;
   std::vector<Running> running;  // one for each row of the model's next step
   std::vector<std::vector<Hypothesis>> finished;
@@ -66,6 +67,7 @@ struct Beam::Implementation {
     check("mask", mask.shape(), "S B");
     const std::vector<double> m = mask.to_vector<double>();
     const auto batch = static_cast<std::size_t>(check['B']);
+    source_steps = check['S'];
     source_lengths.assign(batch, 0);
     for (std::size_t i = 0; i < m.size(); ++i) source_lengths[i % batch] += m[i] != 0;
     finished.resize(batch);
@@ -183,6 +185,12 @@ const Tensor* Beam::rows() const {
 void Beam::advance(const Tensor& log_probabilities, const Tensor& weights) {
   Implementation& self = *implementation_;
   const auto count = static_cast<Index>(self.running.size());
+  ShapeCheck check("search");
+  check("log_probabilities", log_probabilities.shape(), "R V")("weights", weights.shape(), "S R");
+  if (check['R'] != count || check['S'] != self.source_steps) {
+    fail("search", fmt::format("{} hypotheses and {} places gave weights {}", count,
+                               self.source_steps, to_string(weights.shape())));
+  }
   std::vector<Running> next;
   std::vector<std::int32_t> parents;
   for (Index begin = 0, end; begin < count; begin = end) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -20,7 +21,7 @@ void require(bool holds, const char* name, double value, const char* range) {
 }
 
 void update(Tensor w, Tensor& m, Tensor& v, const Tensor& gradient, const AdamOptions& options,
-            std::int64_t step) {
+            double weight_decay, std::int64_t step) {
   const double t = static_cast<double>(step);
   visit_floating("Adam", w, [&](auto zero) {
     using T = decltype(zero);
@@ -35,6 +36,7 @@ void update(Tensor w, Tensor& m, Tensor& v, const Tensor& gradient, const AdamOp
         .rate = static_cast<T>(options.rate / (1 - std::pow(options.beta1, t))),
         .root = static_cast<T>(1 / std::sqrt(1 - std::pow(options.beta2, t))),
         .epsilon = static_cast<T>(options.epsilon),
+        .decay = static_cast<T>(options.rate * weight_decay),
     };
     parallel_ranges(w.size(), adam_tile, [&](Index begin, Index end) {
       simd::AdamRow<T> part = all;
@@ -52,9 +54,14 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
   require(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "[0, 1)");
   require(options.epsilon > 0 && std::isfinite(options.epsilon), "epsilon", options.epsilon,
           "(0, inf)");
+  require(options.weight_decay >= 0 && std::isfinite(options.weight_decay), "weight_decay",
+          options.weight_decay, "[0, inf)");
   set_rate(options.rate);
-  for (const auto& [name, w] : parameters) {
-    moments_.push_back({zeros(w.shape(), w.dtype()), zeros(w.shape(), w.dtype())});
+  for (const NamedVariable& parameter : parameters) {
+    const Var& w = parameter.variable;
+    const bool decays = !options.decays || options.decays(parameter);
+    moments_.push_back({zeros(w.shape(), w.dtype()), zeros(w.shape(), w.dtype()),
+                        decays ? options.weight_decay : 0});
   }
 }
 
@@ -65,11 +72,16 @@ void Adam::set_rate(double rate) {
 
 void Adam::step(const Gradients& gradients) {
   require_all_parameters();
+  const auto has_gradient = [&](const NamedVariable& w) { return gradients.find(w.variable); };
+  if (std::ranges::none_of(parameters_.all(), has_gradient)) {
+    fail("Adam", "none of its parameters is among the gradients");
+  }
   ++steps_;
   for (std::size_t i = 0; i < moments_.size(); ++i) {
     const Var& w = parameters_.all()[i].variable;
     const Tensor* gradient = gradients.find(w);
-    if (gradient) update(w.value(), moments_[i].m, moments_[i].v, *gradient, options_, steps_);
+    auto& [m, v, weight_decay] = moments_[i];
+    if (gradient) update(w.value(), m, v, *gradient, options_, weight_decay, steps_);
   }
 }
 

@@ -1,5 +1,7 @@
-// The optimiser Adam.
+// The optimisers Adam and AdamW.
 #pragma once
+
+#include <functional>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/parameters.hpp>
@@ -12,13 +14,25 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double weight_decay = 0;  // λ: AdamW where it is not 0
+  /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
+  /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
+  std::function<bool(const NamedVariable&)> decays = {};
 };
+
+/// For AdamOptions::decays: parameters of two axes or more, so neither biases nor v_a.
+inline bool matrices_only(const NamedVariable& parameter) { return parameter.variable.rank() >= 2; }
 
 /// Adam (Kingma and Ba, 2015, algorithm 1):
 ///     m = β₁ m + (1 - β₁) g,   v = β₂ v + (1 - β₂) g²,
 ///     w -= α · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 /// where t counts the optimiser's steps, for all parameters alike. A parameter that the loss did
 /// not depend on is left alone, its moments too.
+///
+/// With weight_decay λ it is AdamW (Loshchilov and Hutter, 2019, algorithm 2): before that step,
+///     w *= 1 - α λ
+/// in the same pass over memory. The decay goes with the rate, but not into the moments, where the
+/// gradient of an L2 term of the loss would go.
 class Adam {
  public:
   /// The parameters must outlive the optimiser; all of them must exist already. Throws on an option
@@ -42,6 +56,7 @@ class Adam {
 
   struct Moments {
     Tensor m, v;
+    double weight_decay;  // λ, or 0 where the parameter does not decay
   };
 
   const Parameters& parameters_;

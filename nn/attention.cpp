@@ -1,4 +1,9 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
 #include <attune/autograd/attention.hpp>
+#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/arrange.hpp>
@@ -12,17 +17,106 @@ Memory select(const Memory& memory, const Tensor& rows) {
           .mask = columns(memory.mask),
           .keys = {.values = columns(memory.keys.values.value()),
                    .mask = columns(memory.keys.mask),
-                   .positions = columns(memory.keys.positions)}};
+                   .positions = columns(memory.keys.positions)},
+          .lengths = gather(memory.lengths, rows)};
+}
+
+namespace {
+
+/// The places within `half_width` of each sentence's centre.
+struct Places {
+  Tensor positions;  // (2D + 1, B) i32, -1 where there is no such place
+  Tensor mask;       // (2D + 1, B): 1 where there is
+  Tensor places;     // (2D + 1, B): the positions as numbers
+};
+
+/// centre (B), lengths (B)
+Places places_around(const Tensor& centre, const Tensor& lengths, Index half_width) {
+  const Index width = 2 * half_width + 1, batch = centre.size();
+  const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(width * batch), -1);
+  std::vector<double> mask(positions.size(), 0), places(positions.size(), 0);
+  for (Index w = 0; w < width; ++w) {
+    for (Index b = 0; b < batch; ++b) {
+      const auto column = static_cast<std::size_t>(b), at = static_cast<std::size_t>(w * batch + b);
+      const double place =
+          std::ceil(p[column] - static_cast<double>(half_width)) + static_cast<double>(w);
+      const bool inside = place <= p[column] + static_cast<double>(half_width);
+      if (!inside || place < 0 || place >= n[column]) continue;
+      positions[at] = static_cast<std::int32_t>(place);
+      mask[at] = 1;
+      places[at] = place;
+    }
+  }
+  const Shape shape{width, batch};
+  return {Tensor::of(shape, std::span<const std::int32_t>(positions)),
+          Tensor::of(shape, std::span<const double>(mask)).to(centre.dtype()),
+          Tensor::of(shape, std::span<const double>(places)).to(centre.dtype())};
+}
+
+/// p_t = t, but not beyond the last word.
+Tensor monotonic_centre(Index step, const Tensor& lengths) {
+  return map(lengths, [step](auto n) { return std::min(static_cast<decltype(n)>(step), n - 1); });
+}
+
+/// x (W, B) or (heads, W, B) back at its places of a source of S.
+Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
+  if (x.rank() == 2) return unwindow(x, positions, steps);
+  std::vector<Var> heads;
+  for (Index head = 0; head < x.dim(0); ++head)
+    heads.push_back(unwindow(x[head], positions, steps));
+  return stack(heads);
+}
+
+}  // namespace
+
+Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
+                     const AttentionOptions& options)
+    : score_(std::move(score)), options_(options) {
+  if (options.half_width < 1) {
+    fail("Attention", fmt::format("half_width = {} is less than 1", options.half_width));
+  }
+  if (options.window != Window::local_predictive) return;
+  W_p_ = scope.add("W_p", {query, query}, init::glorot());
+  v_p_ = scope.add("v_p", {query}, init::normal(1 / std::sqrt(static_cast<double>(query))));
 }
 
 Memory Attention::remember(const Var& h, const Tensor& mask) const {
   ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
-  return {.h = h, .mask = mask, .keys = score_->keys(h, mask)};
+  return {
+      .h = score_->read(h), .mask = mask, .keys = score_->keys(h, mask), .lengths = sum(mask, {0})};
+}
+
+/// Over the places of each sentence, whatever the heads.
+Var Attention::normalized(const Var& e, const Tensor& mask) const {
+  return options_.normalizer == Normalizer::softmax ? softmax(e, -2, mask) : sparsemax(e, -2, mask);
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
-  const Var weights = softmax((*score_)(query, memory.keys), 0, memory.mask);
+  if (options_.window != Window::global) return attend_to_window(query, memory);
+  const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
   return {weighted_sum(weights, memory.h), weights};
+}
+
+Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
+  const bool predictive = options_.window == Window::local_predictive;
+  // p_t (B); where it is a constant, its gradient is not asked for.
+  const Var centre =
+      predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
+                 : Var(monotonic_centre(query.step, memory.lengths));
+  const Places places = places_around(centre.value(), memory.lengths, options_.half_width);
+  const Var& values = memory.keys.values;
+  const Keys keys{.values = values.defined() ? window(values, places.positions) : values,
+                  .mask = places.mask,
+                  .positions = places.positions};
+  Var weights = normalized((*score_)(query, keys), places.mask);
+  if (predictive) {
+    const double sigma = static_cast<double>(options_.half_width) / 2;
+    const Var distance = places.places - centre;
+    weights = weights * exp(distance * distance * (-1 / (2 * sigma * sigma)));
+  }
+  return {weighted_sum(weights, window(memory.h, places.positions)),
+          unwindow_heads(weights, places.positions, memory.mask.dim(0))};
 }
 
 }  // namespace attune::nn

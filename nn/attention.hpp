@@ -1,4 +1,4 @@
-// Attention: a score, normalised over the source, and the weighted sum.
+// Attention: a score, a window, weights, and the weighted sum.
 #pragma once
 
 #include <memory>
@@ -7,31 +7,63 @@
 
 namespace attune::nn {
 
-/// A source to attend to: annotations, and what the score keeps of them.
+/// A source to attend to: annotations, and what is computed from them once.
 struct Memory {
-  Var h;        // (S, B, D)
-  Tensor mask;  // (S, B): 1 on words, 0 on padding
-  Keys keys;
+  Var h;           // (S, B, D): what is summed
+  Tensor mask;     // (S, B): 1 on words, 0 on padding
+  Keys keys;       // what the score keeps
+  Tensor lengths;  // (B), of mask's dtype: words of each sentence
 };
 
-/// Columns of a batch by number, with repetition: (S, B, ...) -> (S, rows, ...). For search;
-/// nothing is recorded.
+/// Columns of a batch by number, with repetition: (S, B, ...) -> (S, rows, ...). For search; nothing
+/// is recorded.
 Memory select(const Memory& memory, const Tensor& rows);
 
 /// What was read, and where.
 struct Attended {
   Var context;  // (B, D)
-  Var weights;  // (S, B), exactly 0 on padding
+  Var weights;  // (S, B), or (heads, S, B); exactly 0 on padding and outside of a window
 };
 
-/// With any score (Bahdanau et al., 2014, equations 6 and 5):
+/// Which places a step may look at (Luong et al., 2015, section 3.2). With D = `half_width`:
+///  * global: all of them;
+///  * local_monotonic (local-m): p_t - D .. p_t + D, where p_t = t, and the last place for t beyond it;
+///  * local_predictive (local-p): those within D of p_t = S · σ(v_p · tanh(h_t W_p)), S being the
+///    sentence's length (equation 9); weights are multiplied by exp(-(s - p_t)² / 2σ²) with σ = D / 2
+///    (equation 10), and not normalised again.
+/// Places count from 0. A window costs O(D), whatever the length of the source.
+enum class Window { global, local_monotonic, local_predictive };
+
+/// What turns scores into weights: softmax, or sparsemax (Martins and Astudillo, 2016), which gives
+/// most places exactly 0.
+enum class Normalizer { softmax, sparsemax };
+
+struct AttentionOptions {
+  Window window = Window::global;
+  Index half_width = 10;  // D
+  Normalizer normalizer = Normalizer::softmax;
+};
+
+/// With any score (Bahdanau et al., 2014, equations 6 and 5), over the window's places:
 ///     α_ij = exp(e_ij) / Σ_k exp(e_ik),   c_i = Σ_j α_ij h_j
 /// What h holds under padding does not matter, as long as it is finite.
 class Attention {
  public:
+  /// Global attention, which has no parameters but the score's.
   template <class AnyScore>
   requires std::is_base_of_v<Score, AnyScore>
   explicit Attention(AnyScore score) : score_(std::make_shared<const AnyScore>(std::move(score))) {}
+
+  /// With a window. The score is made first, in the same scope or another; `query` is the size of h_t.
+  template <class AnyScore>
+  requires std::is_base_of_v<Score, AnyScore> Attention(const Scope& scope, AnyScore score,
+                                                        Index query,
+                                                        const AttentionOptions& options)
+      : Attention(std::make_shared<const AnyScore>(std::move(score)), scope, query, options) {}
+
+  /// For a score that is chosen at run time.
+  Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
+            const AttentionOptions& options);
 
   /// Once per sentence: h (S, B, D), mask (S, B).
   Memory remember(const Var& h, const Tensor& mask) const;
@@ -40,7 +72,13 @@ class Attention {
   Attended operator()(const Query& query, const Memory& memory) const;
 
  private:
+  Var normalized(const Var& e, const Tensor& mask) const;
+  Attended attend_to_window(const Query& query, const Memory& memory) const;
+
   std::shared_ptr<const Score> score_;
+  AttentionOptions options_;
+  Var W_p_;  // (Q, Q), local_predictive only
+  Var v_p_;  // (Q)
 };
 
 }  // namespace attune::nn

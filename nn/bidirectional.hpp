@@ -14,16 +14,34 @@ struct BidirectionalOutput {
   RecurrentState forward, backward;
 };
 
+namespace detail {
+
+/// A layer's options, where it has any.
+template <class Layer>
+struct OptionsOf {
+  struct type {};
+};
+template <class Layer>
+requires requires { typename Layer::Options; }
+struct OptionsOf<Layer> {
+  using type = typename Layer::Options;
+};
+
+}  // namespace detail
+
 /// Two layers of one kind, one reading from the left and one from the right (Schuster and Paliwal,
 /// 1997), with the parameters "forward" and "backward". Layer is Lstm, Gru, Recurrent, or anything
 /// with their constructor and call.
 template <class Layer>
 class Bidirectional {
  public:
-  template <class... Options>
-  Bidirectional(const Scope& scope, Index in, Index hidden, const Options&... options)
-      : forward_(scope / "forward", in, hidden, options...),
-        backward_(scope / "backward", in, hidden, options...) {}
+  /// Options go to both layers: Bidirectional<Lstm>(scope, in, hidden, {.forget_bias = 2}).
+  Bidirectional(const Scope& scope, Index in, Index hidden,
+                const typename detail::OptionsOf<Layer>::type& options)
+      : forward_(scope / "forward", in, hidden, options),
+        backward_(scope / "backward", in, hidden, options) {}
+  Bidirectional(const Scope& scope, Index in, Index hidden)
+      : forward_(scope / "forward", in, hidden), backward_(scope / "backward", in, hidden) {}
 
   /// (T, B, in), mask (T, B) or undefined
   BidirectionalOutput operator()(const Var& x, const Tensor& mask = {}) const {

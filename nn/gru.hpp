@@ -20,6 +20,8 @@ struct GruOptions {
 /// 1 - z: the same function with the sign of z's weights turned.
 class Gru {
  public:
+  using Options = GruOptions;
+
   Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options = {});
 
   /// (T, B, in) -> h (T, B, H) and the last state

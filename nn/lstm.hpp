@@ -17,6 +17,8 @@ struct LstmOptions {
 /// holds there does not matter, as long as it is finite.
 class Lstm {
  public:
+  using Options = LstmOptions;
+
   Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options = {});
 
   /// (T, B, in) -> h (T, B, H) and the last state

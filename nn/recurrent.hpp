@@ -19,6 +19,8 @@ Cell cell_of(std::string_view name);
 /// An Lstm or a Gru: the same calls, the same parameter names.
 class Recurrent {
  public:
+  using Options = Cell;
+
   Recurrent(const Scope& scope, Index in, Index hidden, Cell cell);
 
   /// (T, B, in) -> h (T, B, H) and the last state

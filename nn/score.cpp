@@ -1,16 +1,26 @@
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/score.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::nn {
+namespace {
+
+/// v · tanh(...) starts with a variance near that of its argument.
+Var add_v(const Scope& scope, Index attention) {
+  return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
+}
+
+}  // namespace
 
 AdditiveScore::AdditiveScore(const Scope& scope, Index query, Index memory, Index attention)
     : W_a_(scope.add("W_a", {query, attention}, init::glorot())),
       U_a_(scope.add("U_a", {memory, attention}, init::glorot())),
-      v_a_(scope.add("v_a", {attention},
-                     init::normal(1 / std::sqrt(static_cast<double>(attention))))) {}
+      v_a_(add_v(scope, attention)) {}
 
 Keys AdditiveScore::keys(const Var& memory, const Tensor& mask) const {
   return {.values = matmul(memory, U_a_), .mask = mask};
@@ -19,5 +29,100 @@ Keys AdditiveScore::keys(const Var& memory, const Tensor& mask) const {
 Var AdditiveScore::operator()(const Query& query, const Keys& keys) const {
   return additive_scores(matmul(query.state, W_a_), keys.values, v_a_);
 }
+
+Keys DotScore::keys(const Var& memory, const Tensor& mask) const {
+  return {.values = memory, .mask = mask};
+}
+
+Var DotScore::operator()(const Query& query, const Keys& keys) const {
+  return dot_scores(query.state, keys.values);
+}
+
+Var ScaledDotScore::operator()(const Query& query, const Keys& keys) const {
+  return DotScore::operator()(query, keys) / std::sqrt(static_cast<double>(query.state.dim(-1)));
+}
+
+GeneralScore::GeneralScore(const Scope& scope, Index query, Index memory)
+    : W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
+
+Keys GeneralScore::keys(const Var& memory, const Tensor& mask) const {
+  return {.values = matmul(memory, W_a_, {.b = true}), .mask = mask};
+}
+
+Var GeneralScore::operator()(const Query& query, const Keys& keys) const {
+  return dot_scores(query.state, keys.values);
+}
+
+ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, Index attention,
+                         const ConcatScoreOptions& options)
+    : query_(query), form_(options.form) {
+  if (form_ == ConcatForm::identity && attention != memory) {
+    fail("ConcatScore",
+         fmt::format("the identity takes a memory of {} to {}, not {}", memory, memory, attention));
+  }
+  const Index rows = form_ == ConcatForm::full ? query + memory : query;
+  W_a_ = scope.add("W_a", {rows, attention}, init::glorot());
+  v_a_ = add_v(scope, attention);
+}
+
+Keys ConcatScore::keys(const Var& memory, const Tensor& mask) const {
+  if (form_ == ConcatForm::identity) return {.values = memory, .mask = mask};
+  return {.values = matmul(memory, slice(W_a_, 0, query_, W_a_.dim(0))), .mask = mask};
+}
+
+Var ConcatScore::operator()(const Query& query, const Keys& keys) const {
+  return additive_scores(matmul(query.state, slice(W_a_, 0, 0, query_)), keys.values, v_a_);
+}
+
+LocationScore::LocationScore(const Scope& scope, Index query, Index longest)
+    : W_a_(scope.add("W_a", {query, longest}, init::glorot())) {}
+
+Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
+  if (memory.dim(0) > W_a_.dim(1)) {
+    fail("LocationScore", fmt::format("the source has {} places, but W_a {} has columns for {}",
+                                      memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
+  }
+  return {.values = {}, .mask = mask};
+}
+
+Var LocationScore::operator()(const Query& query, const Keys& keys) const {
+  const Var e = matmul(W_a_, query.state, {.a = true, .b = true});  // (longest, B)
+  return keys.positions.defined() ? window(e, keys.positions) : slice(e, 0, 0, keys.mask.dim(0));
+}
+
+CosineScore::CosineScore(const Scope& scope, Index query) : beta_(scope / "beta", query, 1) {}
+
+Keys CosineScore::keys(const Var& memory, const Tensor& mask) const {
+  return {.values = unit_vectors(memory), .mask = mask};
+}
+
+Var CosineScore::operator()(const Query& query, const Keys& keys) const {
+  const Var beta = reshape(softplus(beta_(query.state)), {-1});  // (B)
+  return beta * dot_scores(unit_vectors(query.state), keys.values);
+}
+
+MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, Index attention,
+                               Index heads)
+    : heads_(heads),
+      scale_(std::sqrt(static_cast<double>(attention) / static_cast<double>(heads))) {
+  if (heads < 1 || attention % heads != 0 || memory % heads != 0) {
+    fail("MultiHeadScore",
+         fmt::format("{} heads do not divide an attention of {} and a memory of {}", heads,
+                     attention, memory));
+  }
+  W_q_ = scope.add("W_q", {query, attention}, init::glorot());
+  W_k_ = scope.add("W_k", {memory, attention}, init::glorot());
+  W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
+}
+
+Keys MultiHeadScore::keys(const Var& memory, const Tensor& mask) const {
+  return {.values = matmul(memory, W_k_), .mask = mask};
+}
+
+Var MultiHeadScore::operator()(const Query& query, const Keys& keys) const {
+  return dot_scores(matmul(query.state, W_q_), keys.values, heads_) / scale_;
+}
+
+Var MultiHeadScore::read(const Var& memory) const { return matmul(memory, W_v_); }
 
 }  // namespace attune::nn

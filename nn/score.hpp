@@ -1,6 +1,7 @@
 // Score functions: how well a place in the memory fits what a decoder is about to write.
 #pragma once
 
+#include <attune/nn/linear.hpp>
 #include <attune/nn/parameters.hpp>
 
 namespace attune::nn {
@@ -8,16 +9,16 @@ namespace attune::nn {
 /// What a score is asked about. Only `state` is always there.
 struct Query {
   Var state;          // (B, Q)
-  Index step = 0;     // target step
+  Index step = 0;     // target step, from 0
   Var coverage = {};  // (S, B), the attention each place has had so far
 };
 
-/// What a score keeps of a memory, computed once per sentence.
+/// What a score keeps of a memory, computed once per sentence. A window gathers some places: then S is
+/// the window's size, and `positions` says which places they are.
 struct Keys {
-  Var values;   // (S, B, A)
-  Tensor mask;  // (S, B)
-  Tensor positions =
-      {};  // (S, B) source positions, where a window gathers some; undefined: 0 .. S-1
+  Var values;             // (S, B, A), undefined where a score does not look at the memory
+  Tensor mask;            // (S, B)
+  Tensor positions = {};  // (S, B) i32, -1 where there is none; undefined: 0 .. S-1
 };
 
 /// A score e = a(s, h) of every place. Derive from it to add one: what depends on the memory alone
@@ -26,8 +27,10 @@ struct Score {
   virtual ~Score() = default;
   /// memory (S, B, D), mask (S, B)
   virtual Keys keys(const Var& memory, const Tensor& mask) const = 0;
-  /// -> e (S, B)
+  /// -> e (S, B), or (heads, S, B)
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
+  /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
+  virtual Var read(const Var& memory) const { return memory; }
 };
 
 /// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a)   (Bahdanau et al., 2014, appendix A.1.2)
@@ -43,6 +46,106 @@ class AdditiveScore : public Score {
   Var W_a_;  // (Q, A)
   Var U_a_;  // (D, A)
   Var v_a_;  // (A)
+};
+
+/// e_ts = h_t · h_s   (Luong et al., 2015, equation 8, "dot"): Q must be D.
+class DotScore : public Score {
+ public:
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+};
+
+/// e_ts = h_t · h_s / √D   (Vaswani et al., 2017, equation 1): Q must be D.
+class ScaledDotScore : public DotScore {
+ public:
+  Var operator()(const Query& query, const Keys& keys) const override;
+};
+
+/// e_ts = h_t W_a · h_s   (Luong et al., 2015, equation 8, "general"). W_a is applied to the memory,
+/// once per sentence.
+class GeneralScore : public Score {
+ public:
+  GeneralScore(const Scope& scope, Index query, Index memory);
+
+  /// h W_aᵀ: (S, B, D) -> (S, B, Q)
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+
+ private:
+  Var W_a_;  // (Q, D)
+};
+
+/// What concat does to the memory. `identity` is what Luong et al. (2015, section 5.3, footnote) ran:
+/// the part of W_a that belongs to h_s is the identity, so A is D.
+enum class ConcatForm { full, identity };
+
+struct ConcatScoreOptions {
+  ConcatForm form = ConcatForm::full;
+};
+
+/// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, equation 8, "concat"). This is the additive
+/// score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s.
+class ConcatScore : public Score {
+ public:
+  /// Throws when `identity` is asked for and the attention's size is not the memory's.
+  ConcatScore(const Scope& scope, Index query, Index memory, Index attention,
+              const ConcatScoreOptions& options = {});
+
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+
+ private:
+  Index query_;
+  ConcatForm form_;
+  Var W_a_;  // (Q + D, A), with `identity` (Q, A)
+  Var v_a_;  // (A)
+};
+
+/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the place alone counts, not what
+/// stands there. W_a has a column for each of `longest` places; a shorter source uses the first of
+/// them, and a longer one is an error.
+class LocationScore : public Score {
+ public:
+  LocationScore(const Scope& scope, Index query, Index longest);
+
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+
+ private:
+  Var W_a_;  // (Q, longest)
+};
+
+/// e_ts = β_t cos(h_t, h_s), with the sharpness β_t = softplus(h_t W_β + b_β)  (Graves et al., 2014,
+/// equations 5-6: content-based addressing): Q must be D.
+class CosineScore : public Score {
+ public:
+  CosineScore(const Scope& scope, Index query);
+
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+
+ private:
+  Linear beta_;  // (Q, 1)
+};
+
+/// e_kts = (h_t W_q)_k · (h_s W_k)_k / √(A / K) in each of K heads, which read (h_s W_v)_k  (Vaswani et
+/// al., 2017, section 3.2.2). The context is the heads' side by side; the paper's W_O is left to
+/// the layer that takes the context.
+class MultiHeadScore : public Score {
+ public:
+  /// Throws unless `heads` divides both the attention's size and the memory's.
+  MultiHeadScore(const Scope& scope, Index query, Index memory, Index attention, Index heads);
+
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+  Var read(const Var& memory) const override;
+
+ private:
+  Index heads_;
+  double scale_;
+  Var W_q_;  // (Q, A)
+  Var W_k_;  // (D, A)
+  Var W_v_;  // (D, D)
 };
 
 }  // namespace attune::nn

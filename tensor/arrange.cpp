@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <type_traits>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/elementwise.hpp>
 
 namespace attune {
 namespace {
@@ -125,6 +129,77 @@ Tensor stack(std::span<const Tensor> rows) {
     to += bytes;
   }
   return y;
+}
+
+namespace {
+
+/// Which axis of x each axis of the permuted tensor is, counted from 0.
+std::vector<int> checked_order(const Shape& shape, const std::vector<int>& axes) {
+  std::vector<int> order, sorted;
+  for (int axis : axes) order.push_back(detail::checked_axis("permute", shape, axis));
+  sorted = order;
+  std::ranges::sort(sorted);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (sorted.size() == static_cast<std::size_t>(shape.rank()) && sorted[i] == axis) continue;
+    fail("permute", fmt::format("axes ({}) do not name each of {} once", fmt::join(axes, ", "),
+                                to_string(shape)));
+  }
+  return order;
+}
+
+/// `count` units of `bytes` bytes, `stride` bytes apart, one after another.
+void copy_units(const std::byte* from, Index stride, std::byte* to, Index count, Index bytes) {
+  const auto copy_all = [&](auto size) {
+    for (Index i = 0; i < count; ++i) {
+      std::memcpy(to + i * bytes, from + i * stride, static_cast<std::size_t>(size));
+    }
+  };
+  if (bytes == 4) return copy_all(std::integral_constant<Index, 4>());  // one move, not a call
+  if (bytes == 8) return copy_all(std::integral_constant<Index, 8>());
+  copy_all(bytes);
+}
+
+}  // namespace
+
+Tensor permute(const Tensor& x, const std::vector<int>& axes) {
+  const std::vector<int> order = checked_order(x.shape(), axes);
+  // The last axes that stay where they are form one unit.
+  int moved = x.rank();
+  while (moved > 0 && order[static_cast<std::size_t>(moved - 1)] == moved - 1) --moved;
+  if (moved == 0) return x;
+  std::vector<Index> extents, strides;  // strides of y's axes in x, in bytes
+  for (int axis : order) {
+    extents.push_back(x.dim(axis));
+    strides.push_back(run_bytes(x, axis + 1));
+  }
+  Tensor y = Tensor::uninitialized(Shape(extents), x.dtype());
+  if (y.size() == 0) return y;
+  const auto last = static_cast<std::size_t>(moved - 1);
+  const Index unit = run_bytes(x, moved), row = extents[last] * unit;
+  const std::byte* from = bytes_of(x);
+  std::byte* to = mutable_bytes_of(y);
+  parallel_ranges(y.shape().product(0, moved - 1),
+                  std::max<Index>(1, 4 * detail::elementwise_tile / row),
+                  [&](Index begin, Index end) {
+                    for (Index k = begin; k < end; ++k) {
+                      Index offset = 0, rest = k;
+                      for (std::size_t axis = last; axis-- > 0;) {
+                        offset += rest % extents[axis] * strides[axis];
+                        rest /= extents[axis];
+                      }
+                      copy_units(from + offset, strides[last], to + k * row, extents[last], unit);
+                    }
+                  });
+  return y;
+}
+
+Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
+  std::vector<int> axes(static_cast<std::size_t>(x.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[static_cast<std::size_t>(detail::checked_axis("transpose", x.shape(), axis_a))],
+            axes[static_cast<std::size_t>(detail::checked_axis("transpose", x.shape(), axis_b))]);
+  return permute(x, axes);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include <attune/tensor/tensor.hpp>
 
@@ -18,6 +19,13 @@ Tensor concat(std::span<const Tensor> parts, int axis);
 
 /// Tensors of one shape as rows of a new outermost axis: n times shape -> (n, shape).
 Tensor stack(std::span<const Tensor> rows);
+
+/// The axes in another order: axis i of y is axis axes[i] of x (negative ones count from the end).
+/// Every axis must be named once. A copy, but x itself where no axis moves.
+Tensor permute(const Tensor& x, const std::vector<int>& axes);
+
+/// Two axes exchanged.
+Tensor transpose(const Tensor& x, int axis_a, int axis_b);
 
 /// table (V, ...), ids of any shape, i32 -> (ids, ...): y[i] = table[ids[i]].
 Tensor gather(const Tensor& table, const Tensor& ids);

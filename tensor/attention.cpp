@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <attune/tensor/attention.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -8,6 +10,11 @@ namespace {
 
 /// Sentences of a batch in one tile of work.
 constexpr Index tile_batch = 8;
+
+/// Rows of n elements in one tile of work.
+Index rows_of_tile(Index n) {
+  return std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, n));
+}
 
 struct Extents {
   Index s, b, a;
@@ -21,11 +28,27 @@ Extents check_scores(const Tensor& q, const Tensor& k, const Tensor& v) {
   return {check['S'], check['B'], check['A']};
 }
 
-Extents check_sum(const Tensor& weights, const Tensor& memory) {
-  ShapeCheck check("weighted_sum");
-  check("weights", weights.shape(), "S B")("memory", memory.shape(), "S B D");
-  require_same_dtype("weighted_sum", weights, memory);
-  return {check['S'], check['B'], check['D']};
+/// A product of heads: each has `a` elements of the last axis.
+struct HeadExtents {
+  Index heads, s, b, a;
+  Index width() const { return heads * a; }
+  /// Weight or score of row at (s · B + b) in a head.
+  Index weight(Index head, Index at) const { return head * s * b + at; }
+};
+
+HeadExtents heads_of(const char* operation, const Tensor& weights, const char* name,
+                     const Tensor& rows, const Tensor& dc = {}) {
+  ShapeCheck check(operation);
+  const bool one = weights.rank() == 2;
+  check("weights", weights.shape(), one ? "S B" : "K S B")(name, rows.shape(), "S B D");
+  require_same_dtype(operation, weights, rows);
+  if (dc.defined()) check("dc", dc.shape(), "B D");
+  const Index heads = one ? 1 : check['K'];
+  if (heads == 0 || check['D'] % heads != 0) {
+    fail(operation,
+         fmt::format("{} {} do not divide into {} heads", name, to_string(rows.shape()), heads));
+  }
+  return {heads, check['S'], check['B'], check['D'] / heads};
 }
 
 }  // namespace
@@ -84,64 +107,177 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
       });
 }
 
-Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
-  const auto [s_count, b_count, d] = check_sum(weights, memory);
-  return visit_floating(
-      "weighted_sum", weights, [&, s_count = s_count, b_count = b_count, d = d](auto zero) {
-        using T = decltype(zero);
-        Tensor c = zeros({b_count, d}, weights.dtype());
-        const T *alpha = weights.data<T>(), *h = memory.data<T>();
-        T* to = c.mutable_data<T>();
-        parallel_ranges(b_count, tile_batch, [&](Index begin, Index end) {
-          for (Index b = begin; b < end; ++b) {
-            for (Index s = 0; s < s_count; ++s) {
-              const Index at = s * b_count + b;
-              if (alpha[at] != 0)
-                simd::add_scaled(alpha[at], h + at * d, to + b * d, static_cast<std::size_t>(d));
-            }
+Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
+  ShapeCheck check("dot_scores");
+  check("q", q.shape(), "B A")("k", k.shape(), "S B A");
+  require_same_dtype("dot_scores", q, k);
+  const Shape shape =
+      heads == 1 ? Shape{check['S'], check['B']} : Shape{heads, check['S'], check['B']};
+  Tensor e = Tensor::uninitialized(shape, q.dtype());
+  const HeadExtents n = heads_of("dot_scores", e, "k", k);
+  visit_floating("dot_scores", q, [&](auto zero) {
+    using T = decltype(zero);
+    const T *q_data = q.data<T>(), *k_data = k.data<T>();
+    T* e_data = e.mutable_data<T>();
+    parallel_ranges(n.s * n.b, rows_of_tile(n.width()), [&](Index begin, Index end) {
+      for (Index at = begin; at < end; ++at) {
+        for (Index head = 0; head < n.heads; ++head) {
+          e_data[n.weight(head, at)] =
+              simd::dot(q_data + at % n.b * n.width() + head * n.a,
+                        k_data + at * n.width() + head * n.a, static_cast<std::size_t>(n.a));
+        }
+      }
+    });
+  });
+  return e;
+}
+
+Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, Tensor& dk) {
+  const HeadExtents n = heads_of("dot_scores", de, "k", k);
+  Tensor dq = zeros(q.shape(), q.dtype());
+  visit_floating("dot_scores", q, [&](auto zero) {
+    using T = decltype(zero);
+    const T *q_data = q.data<T>(), *k_data = k.data<T>(), *de_data = de.data<T>();
+    T *dk_data = dk.mutable_data<T>(), *dq_data = dq.mutable_data<T>();
+    parallel_ranges(n.b, tile_batch, [&](Index begin, Index end) {
+      for (Index s = 0; s < n.s; ++s) {
+        for (Index at = s * n.b + begin; at < s * n.b + end; ++at) {
+          for (Index head = 0; head < n.heads; ++head) {
+            const T g = de_data[n.weight(head, at)];
+            if (g == 0) continue;  // padding
+            const Index query = at % n.b * n.width() + head * n.a,
+                        key = at * n.width() + head * n.a;
+            simd::add_scaled(g, k_data + key, dq_data + query, static_cast<std::size_t>(n.a));
+            simd::add_scaled(g, q_data + query, dk_data + key, static_cast<std::size_t>(n.a));
           }
-        });
-        return c;
-      });
+        }
+      }
+    });
+  });
+  return dq;
+}
+
+Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
+  const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory);
+  Tensor c = zeros({n.b, n.width()}, weights.dtype());
+  visit_floating("weighted_sum", weights, [&](auto zero) {
+    using T = decltype(zero);
+    const T *alpha = weights.data<T>(), *h = memory.data<T>();
+    T* to = c.mutable_data<T>();
+    parallel_ranges(n.b, tile_batch, [&](Index begin, Index end) {
+      for (Index b = begin; b < end; ++b) {
+        for (Index s = 0; s < n.s; ++s) {
+          for (Index head = 0; head < n.heads; ++head) {
+            const T a = alpha[n.weight(head, s * n.b + b)];
+            if (a == 0) continue;
+            simd::add_scaled(a, h + (s * n.b + b) * n.width() + head * n.a,
+                             to + b * n.width() + head * n.a, static_cast<std::size_t>(n.a));
+          }
+        }
+      }
+    });
+  });
+  return c;
 }
 
 Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory,
                                      const Tensor& dc) {
-  const auto [s_count, b_count, d] = check_sum(weights, memory);
-  return visit_floating(
-      "weighted_sum", weights, [&, s_count = s_count, b_count = b_count, d = d](auto zero) {
-        using T = decltype(zero);
-        Tensor dweights = Tensor::uninitialized(weights.shape(), weights.dtype());
-        const T *alpha = weights.data<T>(), *h = memory.data<T>(), *from = dc.data<T>();
-        T* to = dweights.mutable_data<T>();
-        const Index rows = std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, d));
-        parallel_ranges(s_count * b_count, rows, [&](Index begin, Index end) {
-          for (Index at = begin; at < end; ++at) {
-            to[at] = alpha[at] == 0 ? T(0)
-                                    : simd::dot(h + at * d, from + at % b_count * d,
-                                                static_cast<std::size_t>(d));
-          }
-        });
-        return dweights;
-      });
+  const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory, dc);
+  Tensor dweights = Tensor::uninitialized(weights.shape(), weights.dtype());
+  visit_floating("weighted_sum", weights, [&](auto zero) {
+    using T = decltype(zero);
+    const T *alpha = weights.data<T>(), *h = memory.data<T>(), *from = dc.data<T>();
+    T* to = dweights.mutable_data<T>();
+    parallel_ranges(n.s * n.b, rows_of_tile(n.width()), [&](Index begin, Index end) {
+      for (Index at = begin; at < end; ++at) {
+        for (Index head = 0; head < n.heads; ++head) {
+          const Index i = n.weight(head, at);
+          to[i] = alpha[i] == 0 ? T(0)
+                                : simd::dot(h + at * n.width() + head * n.a,
+                                            from + at % n.b * n.width() + head * n.a,
+                                            static_cast<std::size_t>(n.a));
+        }
+      }
+    });
+  });
+  return dweights;
 }
 
 void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory) {
-  const auto [s_count, b_count, d] = check_sum(weights, dmemory);
-  visit_floating(
-      "weighted_sum", weights, [&, s_count = s_count, b_count = b_count, d = d](auto zero) {
-        using T = decltype(zero);
-        const T *alpha = weights.data<T>(), *from = dc.data<T>();
-        T* to = dmemory.mutable_data<T>();
-        const Index rows = std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, d));
-        parallel_ranges(s_count * b_count, rows, [&](Index begin, Index end) {
-          for (Index at = begin; at < end; ++at) {
-            if (alpha[at] == 0) continue;
-            simd::add_scaled(alpha[at], from + at % b_count * d, to + at * d,
-                             static_cast<std::size_t>(d));
-          }
-        });
-      });
+  const HeadExtents n = heads_of("weighted_sum", weights, "memory", dmemory, dc);
+  visit_floating("weighted_sum", weights, [&](auto zero) {
+    using T = decltype(zero);
+    const T *alpha = weights.data<T>(), *from = dc.data<T>();
+    T* to = dmemory.mutable_data<T>();
+    parallel_ranges(n.s * n.b, rows_of_tile(n.width()), [&](Index begin, Index end) {
+      for (Index at = begin; at < end; ++at) {
+        for (Index head = 0; head < n.heads; ++head) {
+          const T a = alpha[n.weight(head, at)];
+          if (a == 0) continue;
+          simd::add_scaled(a, from + at % n.b * n.width() + head * n.a,
+                           to + at * n.width() + head * n.a, static_cast<std::size_t>(n.a));
+        }
+      }
+    });
+  });
+}
+
+namespace {
+
+/// Checks positions (W, B) against a sequence (S, B, ...); returns the elements of one of its rows.
+Index check_window(const Tensor& x, const Tensor& positions) {
+  if (x.rank() < 2) fail("window", fmt::format("{} has no (S, B)", to_string(x.shape())));
+  ShapeCheck check("window");
+  check("positions", positions.shape(), "W B")("x", x.shape(), x.rank() == 2 ? "S B" : "S B D");
+  const auto* position = positions.data<std::int32_t>();
+  for (Index i = 0; i < positions.size(); ++i) {
+    if (position[i] < -1 || position[i] >= x.dim(0)) {
+      fail("window", fmt::format("position {} is not in -1 to {}", position[i], x.dim(0) - 1));
+    }
+  }
+  return x.shape().product(2, x.rank());
+}
+
+}  // namespace
+
+Tensor window_forward(const Tensor& x, const Tensor& positions) {
+  const Index n = check_window(x, positions), batch = x.dim(1);
+  Tensor y = Tensor::uninitialized(x.shape().with(0, positions.dim(0)), x.dtype());
+  visit_floating("window", x, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* position = positions.data<std::int32_t>();
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    parallel_ranges(positions.size(), rows_of_tile(n), [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        if (position[i] < 0) {
+          std::fill_n(to + i * n, n, T(0));
+        } else {
+          std::copy_n(from + (position[i] * batch + i % batch) * n, n, to + i * n);
+        }
+      }
+    });
+  });
+  return y;
+}
+
+void window_backward(const Tensor& dy, const Tensor& positions, Tensor& dx) {
+  const Index n = check_window(dx, positions), batch = dx.dim(1);
+  visit_floating("window", dx, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* position = positions.data<std::int32_t>();
+    const T* from = dy.data<T>();
+    T* to = dx.mutable_data<T>();
+    parallel_ranges(batch, tile_batch, [&](Index begin, Index end) {
+      for (Index w = 0; w < positions.dim(0); ++w) {
+        for (Index i = w * batch + begin; i < w * batch + end; ++i) {
+          if (position[i] < 0) continue;
+          T* row = to + (position[i] * batch + i % batch) * n;
+          for (Index j = 0; j < n; ++j) row[j] += from[i * n + j];
+        }
+      }
+    });
+  });
 }
 
 }  // namespace attune

@@ -39,7 +39,6 @@ struct FreeBlock {
 struct Cache {
   std::mutex mutex;
   std::array<FreeBlock*, 5 * 64> free{};
-  std::array<std::size_t, 5 * 64> block_bytes{};
   std::size_t in_use = 0, peak = 0, cached = 0, allocations = 0;
 };
 
@@ -75,7 +74,6 @@ void* cache_allocate(std::size_t bytes) {
       return block;
     }
     ++c.allocations;
-    c.block_bytes[wanted.index] = wanted.bytes;
   }
   try {
     void* block = allocate_from_system(wanted.bytes);

@@ -40,7 +40,7 @@ inline std::uint64_t tick() {
 struct alignas(64) Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint64_t created_at = tick();
-  std::uint64_t modified_at = created_at;
+  std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
   std::size_t bytes = 0;
 
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }

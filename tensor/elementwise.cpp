@@ -134,6 +134,60 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
   return zip("maximum", a, b, [](auto x, auto y) { return x > y || x != x ? x : y; });
 }
 
+Tensor abs(const Tensor& x) {
+  return map("abs", x, [](auto v) { return std::abs(v); });
+}
+Tensor power(const Tensor& x, double p) {
+  return map("power", x, [p](auto v) { return std::pow(v, static_cast<decltype(v)>(p)); });
+}
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return zip("minimum", a, b, [](auto x, auto y) { return x < y || x != x ? x : y; });
+}
+
+Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  return visit_floating("broadcast_to", x, [&](auto zero) {
+    using T = decltype(zero);
+    const detail::BroadcastPlan plan("broadcast_to", x.shape(), shape);
+    if (plan.shape != shape) {
+      fail("broadcast_to",
+           fmt::format("{} does not broadcast to {}", to_string(x.shape()), to_string(shape)));
+    }
+    Tensor y = Tensor::uninitialized(shape, x.dtype());
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    const Index runs =
+        std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, plan.inner));
+    parallel_ranges(plan.inner == 0 ? 0 : plan.outer, runs, [&](Index begin, Index end) {
+      for (Index run = begin; run < end; ++run) {
+        const T* source = from + plan.offsets(run).first;
+        T* target = to + run * plan.inner;
+        plan.step_a == 1 ? std::copy_n(source, plan.inner, target)
+                         : std::fill_n(target, plan.inner, *source);
+      }
+    });
+    return y;
+  });
+}
+
+Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
+  require_same_dtype("where", a, b);
+  require_same_dtype("where", mask, a);
+  const Shape shape = broadcast("where", mask.shape(), broadcast("where", a.shape(), b.shape()));
+  return visit_floating("where", a, [&](auto zero) {
+    using T = decltype(zero);
+    const Tensor all_masks = broadcast_to(mask, shape), all_a = broadcast_to(a, shape),
+                 all_b = broadcast_to(b, shape);
+    Tensor y = Tensor::uninitialized(shape, a.dtype());
+    const T *m = all_masks.data<T>(), *x = all_a.data<T>(), *z = all_b.data<T>();
+    T* to = y.mutable_data<T>();
+    parallel_ranges(y.size(), detail::elementwise_tile, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) to[i] = m[i] != 0 ? x[i] : z[i];
+    });
+    return y;
+  });
+}
+
 void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);
   if (a.shape() != b.shape()) {

@@ -64,8 +64,21 @@ Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 /// log(1 + eˣ), without overflow
 Tensor softplus(const Tensor& x);
+/// |x|
+Tensor abs(const Tensor& x);
+/// xᵖ, as std::pow: NaN where x < 0 and p is not whole.
+Tensor power(const Tensor& x, double p);
 /// The larger of two; NaN where either is.
 Tensor maximum(const Tensor& a, const Tensor& b);
+/// The smaller of two; NaN where either is.
+Tensor minimum(const Tensor& a, const Tensor& b);
+
+/// x repeated over the axes that `shape` adds to it, or that have extent 1 in x; x itself where it
+/// has that shape. Throws where it does not broadcast to it.
+Tensor broadcast_to(const Tensor& x, const Shape& shape);
+/// a where the mask is not 0, b where it is, with all three broadcast; what stands in the other one
+/// does not matter, NaN included. All have one dtype.
+Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
 
 /// a += b and a *= s, without a new tensor; shapes and dtypes must agree.
 void add_in_place(Tensor& a, const Tensor& b);

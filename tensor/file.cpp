@@ -50,7 +50,8 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
   for (std::string_view part : parts) {
     if (!write_all(file.get(), part)) return false;
   }
-  return ::fsync(file.get()) == 0 && file.close();
+  const bool synced = ::fsync(file.get()) == 0 || errno == EINVAL;  // a pipe has no disk
+  return synced && file.close();
 }
 
 /// Makes a rename in the directory last through a power failure; not every file system can.
@@ -63,6 +64,11 @@ void sync_directory(const std::filesystem::path& path) {
 }  // namespace
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts) {
+  std::error_code none;
+  if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
+    if (!write_parts(path, parts)) fail_with_errno(path, "cannot be written");
+    return;  // a device or a pipe is written to, not replaced
+  }
   std::filesystem::path temporary = path;
   static std::atomic<unsigned> number{0};  // two threads may write the same file
   temporary += fmt::format(".{}.{}.tmp", ::getpid(), number++);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <cblas.h>
 #include <fmt/format.h>
 
@@ -103,16 +105,19 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
   return transposed ? view.transpose() : view;
 }
 
+[[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,
+                               Transpose transpose) {
+  fail(operation, fmt::format("{}{} x {}{}", to_string(a.shape()), transpose.a ? "ᵀ" : "",
+                              to_string(b.shape()), transpose.b ? "ᵀ" : ""));
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
   require_same_dtype("matmul", a, b);
   const bool fits = a.rank() >= 1 && b.rank() == 2 && (!transpose.a || a.rank() == 2) &&
                     a.dim(transpose.a ? 0 : -1) == b.dim(transpose.b ? 1 : 0);
-  if (!fits) {
-    fail("matmul", fmt::format("{}{} x {}{}", to_string(a.shape()), transpose.a ? "ᵀ" : "",
-                               to_string(b.shape()), transpose.b ? "ᵀ" : ""));
-  }
+  if (!fits) fail_product("matmul", a, b, transpose);
   return visit_floating("matmul", a, [&](auto zero) {
     using T = decltype(zero);
     const Index n = b.dim(transpose.b ? 0 : 1);
@@ -121,6 +126,34 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
     const Index rows = shape.product(0, shape.rank() - 1);
     gemm<T>(matrix<T>(a, transpose.a), matrix<T>(b, transpose.b),
             {c.mutable_data<T>(), rows, n, n});
+    return c;
+  });
+}
+
+Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
+  require_same_dtype("batched_matmul", a, b);
+  const bool fits = a.rank() >= 2 && a.rank() == b.rank() &&
+                    std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin()) &&
+                    a.dim(transpose.a ? -2 : -1) == b.dim(transpose.b ? -1 : -2);
+  if (!fits) fail_product("batched_matmul", a, b, transpose);
+  return visit_floating("batched_matmul", a, [&](auto zero) {
+    using T = decltype(zero);
+    const Index rows = a.dim(-2), cols = a.dim(-1), m = a.dim(transpose.a ? -1 : -2);
+    const Index b_rows = b.dim(-2), b_cols = b.dim(-1), n = b.dim(transpose.b ? -2 : -1);
+    Tensor c = Tensor::uninitialized(a.shape().with(-2, m).with(-1, n), a.dtype());
+    const T *from_a = a.data<T>(), *from_b = b.data<T>();
+    T* to = c.mutable_data<T>();
+    const Index work = std::max<Index>(1, rows * cols * n);
+    parallel_ranges(
+        a.shape().product(0, a.rank() - 2), std::max<Index>(1, small_product / work),
+        [&](Index begin, Index end) {
+          for (Index i = begin; i < end; ++i) {
+            const MatrixView<const T> x{from_a + i * rows * cols, rows, cols, cols};
+            const MatrixView<const T> y{from_b + i * b_rows * b_cols, b_rows, b_cols, b_cols};
+            gemm<T>(transpose.a ? x.transpose() : x, transpose.b ? y.transpose() : y,
+                    {to + i * m * n, m, n, n});
+          }
+        });
     return c;
   });
 }

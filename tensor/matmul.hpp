@@ -36,6 +36,10 @@ struct Transpose {
 /// be (K, M); with transpose.b, b is (N, K).
 Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
 
+/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
+/// must be equal. With transpose.a the matrices of a are (K, M), with transpose.b those of b (N, K).
+Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
+
 /// c += aᵀ·b for a (M, K), b (M, N), into columns [column, column + N) of c (K, C).
 void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column = 0);
 

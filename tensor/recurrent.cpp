@@ -182,6 +182,11 @@ void lstm_backward_tile(const Walk& walk, const LstmBackwardData<T>& data, Rows 
 LstmBackward lstm_backward(const LstmInput& in, const LstmForward& forward, const Tensor& dh,
                            const Tensor& dc_last) {
   const Walk walk = check_lstm(in);
+  ShapeCheck check("lstm");
+  check("xw", in.xw.shape(), "T B 4H")("c", forward.c.shape(), "T B H");
+  check("gates", forward.gates.shape(), "T B 4H");
+  if (dh.defined()) check("dh", dh.shape(), "T B H");
+  if (dc_last.defined()) check("dc_last", dc_last.shape(), "B H");
   return visit_floating("lstm", in.xw, [&](auto zero) {
     using T = decltype(zero);
     const Shape state{walk.batch, walk.hidden};
@@ -386,6 +391,10 @@ void gru_reset_before_backward_tile(const Walk& walk, const GruBackwardData<T>& 
 
 GruBackward gru_backward(const GruInput& in, const GruForward& forward, const Tensor& dh) {
   const Walk walk = check_gru(in);
+  ShapeCheck check("gru");
+  check("xw", in.xw.shape(), "T B 3H")("h", forward.h.shape(), "T B H");
+  check("gates", forward.gates.shape(), in.form == GruForm::reset_after ? "T B 4H" : "T B 3H");
+  if (dh.defined()) check("dh", dh.shape(), "T B H");
   const bool after = in.form == GruForm::reset_after;
   return visit_floating("gru", in.xw, [&](auto zero) {
     using T = decltype(zero);

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {
@@ -38,16 +40,23 @@ void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
     return;
   }
   constexpr Index columns = 256;  // a block of accumulators that stays in cache
+  constexpr Index rows = 64;      // added up in T, before their sum joins that in double
   const Index blocks = (inner + columns - 1) / columns;
   parallel_for(outer * blocks, [&](Index tile) {
     const Index o = tile / blocks, begin = tile % blocks * columns;
     const Index width = std::min(columns, inner - begin);
     T* to = y + o * inner + begin;
-    std::fill_n(to, width, T(0));
-    for (Index i = 0; i < n; ++i) {
-      const T* from = x + (o * n + i) * inner + begin;
-      for (Index j = 0; j < width; ++j) to[j] += from[j];
+    std::array<double, columns> total{};
+    for (Index first = 0; first < n; first += rows) {
+      std::array<T, columns> part{};
+      for (Index i = first; i < std::min(n, first + rows); ++i) {
+        const T* from = x + (o * n + i) * inner + begin;
+        for (Index j = 0; j < width; ++j) part[static_cast<std::size_t>(j)] += from[j];
+      }
+      for (std::size_t j = 0; j < static_cast<std::size_t>(width); ++j) total[j] += part[j];
     }
+    std::transform(total.begin(), total.begin() + width, to,
+                   [](double v) { return static_cast<T>(v); });
   });
 }
 
@@ -141,6 +150,96 @@ Tensor argmax(const Tensor& x) {
           }
         });
     return y;
+  });
+}
+
+Largest max_forward(const Tensor& x, int axis) {
+  return visit_floating("max", x, [&](auto zero) {
+    using T = decltype(zero);
+    const detail::AxisView view("max", x.shape(), axis);
+    if (view.n == 0) fail("max", fmt::format("axis {} of {} is empty", axis, to_string(x.shape())));
+    const Shape shape = x.shape().with(axis, 1);
+    Largest y{Tensor::uninitialized(shape, x.dtype()), Tensor::uninitialized(shape, DType::i32)};
+    const T* from = x.data<T>();
+    T* values = y.values.mutable_data<T>();
+    auto* places = y.places.mutable_data<std::int32_t>();
+    detail::for_columns(view, [&](Index first, Index width) {
+      const Index to = view.reduced(first);
+      std::copy_n(from + first, width, values + to);
+      std::fill_n(places + to, width, 0);
+      for (Index i = 1; i < view.n; ++i) {
+        for (Index j = 0; j < width; ++j) {
+          const T v = from[first + i * view.inner + j], best = values[to + j];
+          if (!(v > best || (v != v && best == best))) continue;
+          values[to + j] = v;
+          places[to + j] = static_cast<std::int32_t>(i);
+        }
+      }
+    });
+    return y;
+  });
+}
+
+Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis) {
+  return visit_floating("max", dy, [&](auto zero) {
+    using T = decltype(zero);
+    const detail::AxisView view("max", shape, axis);
+    Tensor dx = zeros(shape, dy.dtype());
+    const T* from = dy.data<T>();
+    const auto* place = places.data<std::int32_t>();
+    T* to = dx.mutable_data<T>();
+    detail::for_columns(view, [&](Index first, Index width) {
+      const Index k = view.reduced(first);
+      for (Index j = 0; j < width; ++j) to[first + place[k + j] * view.inner + j] = from[k + j];
+    });
+    return dx;
+  });
+}
+
+namespace {
+
+/// √(Σ x²) of n elements `step` apart, with the largest taken out of the sum.
+template <class T>
+double scaled_norm(const T* x, Index n, Index step) {
+  double largest = 0, total = 0;
+  for (Index i = 0; i < n; ++i) {
+    const double v = std::abs(static_cast<double>(x[i * step]));
+    if (std::isnan(v)) return v;
+    largest = std::max(largest, v);
+  }
+  if (largest == 0 || std::isinf(largest)) return largest;
+  for (Index i = 0; i < n; ++i) {
+    const double v = x[i * step] / largest;
+    total += v * v;
+  }
+  return largest * std::sqrt(total);
+}
+
+}  // namespace
+
+Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
+  return visit_floating("norm", x, [&](auto zero) {
+    using T = decltype(zero);
+    const detail::AxisView view("norm", x.shape(), axis);
+    Tensor y = zeros(x.shape().with(axis, 1), x.dtype());
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    detail::for_columns(view, [&](Index first, Index width) {
+      std::array<double, detail::widest_column_block> total{};
+      for (Index i = 0; i < view.n; ++i) {
+        for (Index j = 0; j < width; ++j) {
+          const double v = from[first + i * view.inner + j];
+          total[static_cast<std::size_t>(j)] += v * v;
+        }
+      }
+      for (Index j = 0; j < width; ++j) {
+        const double t = total[static_cast<std::size_t>(j)];
+        const bool exact = t > 1e-290 && t < std::numeric_limits<double>::infinity();
+        to[view.reduced(first) + j] = static_cast<T>(
+            exact ? std::sqrt(t) : scaled_norm(from + first + j, view.n, view.inner));
+      }
+    });
+    return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
   });
 }
 

@@ -23,6 +23,21 @@ Index reduced_size(const Shape& shape, const std::vector<int>& axes);
 /// (..., n) -> (...) i32: where the largest element of the last axis is, the first one of equals.
 Tensor argmax(const Tensor& x);
 
+/// The largest element along an axis, which stays with extent 1, and its place there: the first of
+/// equals, or of NaNs, which count as larger than any number. Throws where the axis is empty.
+struct Largest {
+  Tensor values;
+  Tensor places;  // i32
+};
+Largest max_forward(const Tensor& x, int axis);
+
+/// dx of that shape: dy at the places found along the axis, 0 elsewhere.
+Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis);
+
+/// √(Σ x²) along an axis, accumulated in double; squares that would overflow or vanish there are
+/// scaled first.
+Tensor norm(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
+
 /// Σ x² over all elements, accumulated in double in a fixed order.
 double sum_of_squares(const Tensor& x);
 

@@ -3,49 +3,23 @@
 
 #include <fmt/format.h>
 
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/simd/math.hpp>
 #include <attune/tensor/softmax.hpp>
 
 namespace attune {
 namespace {
 
-/// A tensor seen along one axis: (outer, n, inner).
-struct AxisView {
-  Index outer, n, inner;
-  AxisView(const Shape& shape, int axis)
-      : outer(shape.product(0, shape.axis(axis))),
-        n(shape[axis]),
-        inner(shape.product(shape.axis(axis) + 1, shape.rank())) {}
-};
-
-/// Calls body(first, count): columns [first, first + count) of one outer slab, as an offset to the
-/// slab's first element of these columns. Rows of a column lie `view.inner` apart.
-template <class Body>
-void for_columns(const AxisView& view, Body body) {
-  if (view.n == 0) return;
-  constexpr Index widest = 64;
-  const Index blocks = (view.inner + widest - 1) / widest;
-  const Index width = std::min(widest, view.inner);
-  const Index units =
-      std::max<Index>(1, detail::elementwise_tile / (view.n * std::max<Index>(1, width)));
-  parallel_ranges(view.outer * blocks, units, [&](Index begin, Index end) {
-    for (Index unit = begin; unit < end; ++unit) {
-      const Index column = unit % blocks * widest;
-      body(unit / blocks * view.n * view.inner + column, std::min(widest, view.inner - column));
-    }
-  });
-}
-
-constexpr Index widest_column_block = 64;
+using detail::AxisView, detail::for_columns, detail::widest_column_block;
 
 /// Softmax of up to 64 neighbouring columns at once. The mask, when there is one, repeats over the
 /// outer axes: its element for x[i] is mask[i % mask_size].
 template <class T>
 void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index first, Index width,
                      const AxisView& view) {
-  std::array<T, widest_column_block> largest, total;
+  std::array<T, widest_column_block> largest;
+  std::array<double, widest_column_block> total;
   largest.fill(-std::numeric_limits<T>::infinity());
   total.fill(0);
   const auto used = [&](Index at) { return !mask || mask[at % mask_size] != 0; };
@@ -69,7 +43,7 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index fir
   }
   for (Index i = 0; i < view.n; ++i) {
     for (Index j = 0; j < width; ++j) {
-      const T t = total[static_cast<std::size_t>(j)];
+      const T t = static_cast<T>(total[static_cast<std::size_t>(j)]);
       if (t != 0) y[first + i * view.inner + j] /= t;
     }
   }
@@ -87,24 +61,13 @@ void softmax_row(const T* x, T* y, Index n) {
   for (Index i = 0; i < n; ++i) y[i] *= scale;
 }
 
-void check_mask(const Tensor& x, const Tensor& mask) {
-  require_same_dtype("softmax", x, mask);
-  const bool suffix =
-      mask.rank() <= x.rank() &&
-      std::equal(mask.shape().begin(), mask.shape().end(), x.shape().end() - mask.rank());
-  if (!suffix) {
-    fail("softmax",
-         fmt::format("mask {} does not fit x {}", to_string(mask.shape()), to_string(x.shape())));
-  }
-}
-
 }  // namespace
 
 Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
-  if (mask.defined()) check_mask(x, mask);
+  if (mask.defined()) detail::check_mask("softmax", x, mask);
   return visit_floating("softmax", x, [&](auto zero) {
     using T = decltype(zero);
-    const AxisView view(x.shape(), axis);
+    const AxisView view("softmax", x.shape(), axis);
     Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
     const T* from = x.data<T>();
     const T* mask_data = mask.defined() ? mask.data<T>() : nullptr;
@@ -117,15 +80,26 @@ Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
   });
 }
 
+namespace {
+
+void check_gradient(const char* operation, const Tensor& y, const Tensor& dy) {
+  require_same_dtype(operation, y, dy);
+  if (y.shape() == dy.shape()) return;
+  fail(operation, fmt::format("dy {} of y {}", to_string(dy.shape()), to_string(y.shape())));
+}
+
+}  // namespace
+
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
+  check_gradient("softmax", y, dy);
   return visit_floating("softmax", y, [&](auto zero) {
     using T = decltype(zero);
-    const AxisView view(y.shape(), axis);
+    const AxisView view("softmax", y.shape(), axis);
     Tensor dx = Tensor::uninitialized(y.shape(), y.dtype());
     const T *value = y.data<T>(), *from = dy.data<T>();
     T* to = dx.mutable_data<T>();
     for_columns(view, [&](Index first, Index width) {
-      std::array<T, widest_column_block> dot{};
+      std::array<double, widest_column_block> dot{};
       for (Index i = 0; i < view.n; ++i) {
         const Index row = first + i * view.inner;
         for (Index j = 0; j < width; ++j)
@@ -134,7 +108,8 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
       for (Index i = 0; i < view.n; ++i) {
         const Index row = first + i * view.inner;
         for (Index j = 0; j < width; ++j) {
-          to[row + j] = value[row + j] * (from[row + j] - dot[static_cast<std::size_t>(j)]);
+          to[row + j] =
+              value[row + j] * (from[row + j] - static_cast<T>(dot[static_cast<std::size_t>(j)]));
         }
       }
     });
@@ -151,7 +126,12 @@ T log_sum_exp(const T* x, Index n, Index step) {
   std::array<T, block> e;
   T largest = -std::numeric_limits<T>::infinity();
   for (Index i = 0; i < n; ++i) largest = std::max(largest, x[i * step]);
-  if (std::isinf(largest)) return largest;
+  if (std::isinf(largest)) {  // unless NaN, which max passes over, stands beside it
+    for (Index i = 0; i < n; ++i) {
+      if (std::isnan(x[i * step])) return x[i * step];
+    }
+    return largest;
+  }
   double total = 0;
   for (Index begin = 0; begin < n; begin += block) {
     const Index count = std::min(block, n - begin);
@@ -167,10 +147,26 @@ T log_sum_exp(const T* x, Index n, Index step) {
 
 }  // namespace
 
+Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
+  return visit_floating("log_sum_exp", x, [&](auto zero) {
+    using T = decltype(zero);
+    const AxisView view("log_sum_exp", x.shape(), axis);
+    Tensor y = full(x.shape().with(axis, 1), -std::numeric_limits<double>::infinity(), x.dtype());
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    for_columns(view, [&](Index first, Index width) {
+      for (Index j = 0; j < width; ++j) {
+        to[view.reduced(first) + j] = log_sum_exp(from + first + j, view.n, view.inner);
+      }
+    });
+    return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
+  });
+}
+
 Tensor log_softmax(const Tensor& x, int axis) {
   return visit_floating("log_softmax", x, [&](auto zero) {
     using T = decltype(zero);
-    const AxisView view(x.shape(), axis);
+    const AxisView view("log_softmax", x.shape(), axis);
     Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
     const T* from = x.data<T>();
     T* to = y.mutable_data<T>();
@@ -185,10 +181,11 @@ Tensor log_softmax(const Tensor& x, int axis) {
 }
 
 Tensor log_softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
+  check_gradient("log_softmax", y, dy);
   const Tensor p = exp(y);
   return visit_floating("log_softmax", y, [&](auto zero) {
     using T = decltype(zero);
-    const AxisView view(y.shape(), axis);
+    const AxisView view("log_softmax", y.shape(), axis);
     Tensor dx = Tensor::uninitialized(y.shape(), y.dtype());
     const T *weight = p.data<T>(), *from = dy.data<T>();
     T* to = dx.mutable_data<T>();
@@ -243,6 +240,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
         const bool used = !weight || weight[row] != 0;
         norm[row] = used ? log_sum_exp(x + row * v, v, 1) : T(0);
         loss[row] = used ? norm[row] - x[row * v + target[row]] : T(0);
+        if (weight) loss[row] *= weight[row];
       }
     });
     return result;
@@ -251,6 +249,9 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
 
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
                               const Tensor& log_sum_exp, double scale) {
+  check_cross_entropy(logits, targets, mask);
+  ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("log_sum_exp", log_sum_exp.shape(),
+                                                               "N");
   return visit_floating("cross_entropy", logits, [&](auto zero) {
     using T = decltype(zero);
     const Index n = logits.dim(0), v = logits.dim(1);
@@ -269,7 +270,8 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const
         for (Index i = 0; i < v; ++i) to[i] = x[row * v + i] - norm[row];
         simd::exp(to, to, static_cast<std::size_t>(v));
         to[target[row]] -= 1;
-        for (Index i = 0; i < v; ++i) to[i] *= static_cast<T>(scale);
+        const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
+        for (Index i = 0; i < v; ++i) to[i] *= by;
       }
     });
     return result;

@@ -1,7 +1,7 @@
 // Softmax and cross-entropy, forward and backward.
 #pragma once
 
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 
@@ -12,6 +12,9 @@ Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {});
 
 /// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
+
+/// log Σ_j e^{x_j} along an axis, without overflow; over nothing it is -∞.
+Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
 
 /// y_i = x_i - log Σ_j e^{x_j} along an axis.
 Tensor log_softmax(const Tensor& x, int axis);

@@ -129,7 +129,8 @@ template <class T>
 const T* Tensor::data() const {
   if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
   const detail::PullbackContext& context = detail::pullback_context;
-  if (context.operation && buffer_->modified_at > context.recorded_at &&
+  if (context.operation &&
+      buffer_->modified_at.load(std::memory_order_relaxed) > context.recorded_at &&
       buffer_->created_at <= context.recorded_at) {
     detail::fail_modified(shape_);
   }
@@ -139,7 +140,7 @@ const T* Tensor::data() const {
 template <class T>
 T* Tensor::mutable_data() {
   if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
-  buffer_->modified_at = detail::tick();
+  buffer_->modified_at.store(detail::tick(), std::memory_order_relaxed);
   return reinterpret_cast<T*>(buffer_->elements() + offset_);
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -54,7 +55,13 @@ class Pool {
   explicit Pool(int threads) {
     const std::vector<int> cpus = allowed_cpus();
     for (int i = 1; i < threads; ++i) {
-      workers_.emplace_back([this] { serve(); });
+      try {
+        workers_.emplace_back([this] { serve(); });
+      } catch (const std::system_error& error) {
+        stop();  // a thread that is destroyed while it runs ends the program
+        fail("threads",
+             fmt::format("{} of {} cannot be started: {}", i + 1, threads, error.what()));
+      }
       // Two fresh threads may otherwise share a CPU for a long time while another one is idle.
       if (threads <= static_cast<int>(cpus.size())) {
         pin(workers_.back(), cpus[static_cast<std::size_t>(i)]);
@@ -62,7 +69,9 @@ class Pool {
     }
   }
 
-  ~Pool() {
+  ~Pool() { stop(); }
+
+  void stop() {
     stopping_.store(true, std::memory_order_relaxed);
     announce();
     for (std::thread& worker : workers_) worker.join();
@@ -175,12 +184,14 @@ Pool& pool() {
 }  // namespace
 
 int threads() {
+  if (inside_tile) return pool_slot()->threads();  // the job's owner holds the lock
   std::lock_guard lock(pool_mutex);
   return pool().threads();
 }
 
 void set_threads(int n) {
   if (n < 1 || n > 1024) fail("set_threads", fmt::format("{} is not in 1 to 1024", n));
+  if (inside_tile) fail("set_threads", "a parallel_for is running");
   std::lock_guard lock(pool_mutex);
   if (pool_slot() && pool_slot()->threads() == n) return;
   pool_slot().reset();

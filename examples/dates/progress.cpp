@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace attune::dates {
@@ -22,6 +23,15 @@ Progress::~Progress() {
   if (open_) fmt::print("\n");
 }
 
+namespace {
+/// What wraps cannot be overwritten: "\r" goes back to the last line only.
+std::string fitted(const std::string& status) {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? status.substr(0, size.ws_col - 1u) : status;
+}
+}  // namespace
+
 double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
@@ -32,11 +42,12 @@ void Progress::show(long done, const std::string& text, bool line) {
   shown_ = Clock::now();
   const long here = std::max(1L, done - first_);
   const double left = seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
-  const std::string status = fmt::format(
-      "{:5.1f} %  step {:>6}  {}  {} left",
-      100.0 * static_cast<double>(done) / static_cast<double>(total_), done, text, duration(left));
+  const std::string status =
+      fmt::format("{:3.0f} %  step {}/{}  {}  {} left",
+                  100.0 * static_cast<double>(done) / static_cast<double>(total_), done, total_,
+                  text, duration(left));
   if (terminal_) {
-    fmt::print("\r\x1b[K{}{}", status, line ? "\n" : "");
+    fmt::print("\r\x1b[K{}{}", line ? status : fitted(status), line ? "\n" : "");
     open_ = !line;
   } else {
     fmt::print("{}\n", status);

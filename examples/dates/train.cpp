@@ -188,8 +188,8 @@ class Run {
 
   std::string status() {
     const double loss = loss_count_ ? loss_sum_ / static_cast<double>(loss_count_) : shown_loss_;
-    return fmt::format("{:6.0f} examples/s  loss {:.4f}  exact match {:6.2f} %",
-                       examples_per_second(), loss, 100 * last_.exact_match);
+    return fmt::format("{:5.0f} examples/s  loss {:.4f}  exact {:6.2f} %", examples_per_second(),
+                       loss, 100 * last_.exact_match);
   }
 
   void write_log(report::LogFields more) {

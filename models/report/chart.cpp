@@ -12,6 +12,7 @@
 
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/page.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::report {
 namespace {
@@ -414,8 +415,8 @@ std::string description(const Chart& chart) {
 void check(const Chart& chart) {
   for (const Series& series : chart.series) {
     if (series.x.size() == series.y.size()) continue;
-    throw std::invalid_argument(fmt::format("chart: series \"{}\" has {} x values, but {} y values",
-                                            series.name, series.x.size(), series.y.size()));
+    throw Error(fmt::format("chart: series \"{}\" has {} x values, but {} y values", series.name,
+                            series.x.size(), series.y.size()));
   }
 }
 

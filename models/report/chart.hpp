@@ -24,7 +24,7 @@ struct Chart {
 /// --attune-grid and --attune-series-1 to -6 where the page defines them; otherwise they follow
 /// the reader's light or dark setting.
 ///
-/// Throws std::invalid_argument when a series has not as many x values as y values.
+/// Throws Error when a series has not as many x values as y values.
 std::string svg(const Chart& chart);
 
 }  // namespace attune::report

@@ -16,6 +16,7 @@
 
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/page.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::report {
 namespace {
@@ -23,14 +24,13 @@ namespace {
 void check(const Heatmap& map) {
   const std::size_t rows = map.rows.size(), columns = map.columns.size();
   if (map.weights.size() != rows * columns) {
-    throw std::invalid_argument(
-        fmt::format("heatmap: weights has {} values, but {} rows x {} columns need {}",
-                    map.weights.size(), rows, columns, rows * columns));
+    throw Error(fmt::format("heatmap: weights has {} values, but {} rows x {} columns need {}",
+                            map.weights.size(), rows, columns, rows * columns));
   }
   for (std::size_t i = 0; i < map.weights.size(); ++i) {
     const double w = map.weights[i];
     if (std::isfinite(w) && w >= 0) continue;
-    throw std::invalid_argument(
+    throw Error(
         fmt::format("heatmap: weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
                     i / columns, i % columns, w));
   }
@@ -90,7 +90,7 @@ std::vector<std::string> clusters(const std::string& text) {
       ubrk_open(UBRK_CHARACTER, "root", nullptr, 0, &status), &ubrk_close);
   ubrk_setUText(breaks.get(), input.get(), &status);
   if (U_FAILURE(status)) {
-    throw std::runtime_error(fmt::format("heatmap: ICU reports {}", u_errorName(status)));
+    throw Error(fmt::format("heatmap: ICU reports {}", u_errorName(status)));
   }
   std::vector<std::string> out;
   std::int32_t start = ubrk_first(breaks.get());
@@ -460,8 +460,8 @@ std::string svg_cells(const Heatmap& map, const Labels& labels, const Geometry& 
 std::string terminal(const Heatmap& map, const TerminalOptions& options) {
   check(map);
   if (options.width < 10) {
-    throw std::invalid_argument(fmt::format(
-        "heatmap: the terminal has {} columns, but at least 10 are needed", options.width));
+    throw Error(fmt::format("heatmap: the terminal has {} columns, but at least 10 are needed",
+                            options.width));
   }
   const Layout l = layout(map, options.width);
   std::vector<std::string> lines;
@@ -481,7 +481,7 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options) {
 std::string svg(const Heatmap& map, const SvgOptions& options) {
   check(map);
   if (!(options.cell >= 2)) {
-    throw std::invalid_argument(
+    throw Error(
         fmt::format("heatmap: a cell is {} pixels, but at least 2 are needed", options.cell));
   }
   const Labels labels{visible(map.rows), visible(map.columns)};

@@ -29,7 +29,7 @@ struct SvgOptions {
 /// are long or run from right to left. A space at either end of a label shows as "␣". Weak weights
 /// are drawn a little stronger than in proportion (w^0.7), here and in `svg`.
 ///
-/// Throws std::invalid_argument when the weights are not one finite number >= 0 per cell, or the
+/// Throws Error when the weights are not one finite number >= 0 per cell, or the
 /// terminal is too narrow.
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
@@ -38,7 +38,7 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 /// variables --attune-ink, --attune-heat and --attune-empty where the page defines them, and
 /// otherwise follow the reader's light or dark setting.
 ///
-/// Throws std::invalid_argument as `terminal` does.
+/// Throws Error as `terminal` does.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});
 
 }  // namespace attune::report

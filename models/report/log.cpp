@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/report/log.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::report {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 [[noreturn]] void fail(const std::string& path, std::string_view what, int error) {
-  throw std::runtime_error(fmt::format("{}: {}: {}", path, what, std::strerror(error)));
+  throw Error(fmt::format("{}: {}: {}", path, what, std::strerror(error)));
 }
 
 std::string quoted(const std::string& text) {
@@ -93,12 +94,12 @@ void LogWriter::put(std::string_view text) {
 }
 
 void LogWriter::write(const LogFields& fields) {
-  if (!file_) throw std::runtime_error(path_ + ": the log was closed after a failed write");
+  if (!file_) throw Error(path_ + ": the log was closed after a failed write");
   std::set<std::string_view> names;
   std::string line = "{";
   for (const auto& [name, value] : fields) {
     if (!names.insert(name).second) {
-      throw std::invalid_argument(fmt::format("log: field {} is given twice", quoted(name)));
+      throw Error(fmt::format("log: field {} is given twice", quoted(name)));
     }
     if (line.size() > 1) line += ", ";
     line += quoted(name) + ": " + std::visit(ToJson{}, value);
@@ -116,8 +117,8 @@ std::vector<std::map<std::string, double>> read_log(const std::string& path) {
     if (object.is_object()) {
       lines.push_back(numeric_fields(object));
     } else if (end != std::string::npos) {
-      throw std::runtime_error(fmt::format("{}:{}: expected a JSON object, got {}", path, number,
-                                           quoted(line.substr(0, 60))));
+      throw Error(fmt::format("{}:{}: expected a JSON object, got {}", path, number,
+                              quoted(line.substr(0, 60))));
     }
     if (end == std::string::npos) break;
     start = end + 1;

@@ -21,7 +21,7 @@ using LogFields = std::vector<std::pair<std::string, LogValue>>;
 ///     LogWriter log("train.jsonl", /*append=*/false);
 ///     log.write({{"step", 100}, {"loss", 0.52}, {"note", "rate halved"}});
 ///
-/// Errors of the file system are std::runtime_error with the path and the reason.
+/// Errors of the file system are Error with the path and the reason.
 class LogWriter {
  public:
   /// Starts an empty file, or goes on at the end of an existing one. A last line that was cut short
@@ -30,7 +30,7 @@ class LogWriter {
 
   /// One line, the fields in the given order. Numbers are written in the shortest form that reads
   /// back as the same number; NaN and infinities, which JSON does not have, as null.
-  /// Throws std::invalid_argument when a name is given twice.
+  /// Throws Error when a name is given twice.
   void write(const LogFields& fields);
 
  private:
@@ -46,7 +46,7 @@ class LogWriter {
 
 /// The numeric fields of each line; null, the mark of a number that was not finite, is NaN. Strings
 /// and everything else are left out. A last line cut short is ignored; a line anywhere else that is
-/// not an object is std::runtime_error "FILE:LINE: ...".
+/// not an object is Error "FILE:LINE: ...".
 std::vector<std::map<std::string, double>> read_log(const std::string& path);
 
 }  // namespace attune::report

@@ -7,6 +7,7 @@
 #include <unicode/unistr.h>
 
 #include <attune/models/report/page.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::report {
 namespace {
@@ -183,9 +184,8 @@ Page& Page::table(const std::vector<std::string>& header,
                   const std::vector<std::vector<std::string>>& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].size() == header.size()) continue;
-    throw std::invalid_argument(
-        fmt::format("page: row {} of the table has {} cells, but the header has {}", i,
-                    rows[i].size(), header.size()));
+    throw Error(fmt::format("page: row {} of the table has {} cells, but the header has {}", i,
+                            rows[i].size(), header.size()));
   }
   end_figures();
   const std::vector<bool> numeric = numeric_columns(header.size(), rows);
@@ -210,8 +210,8 @@ Page& Page::definitions(const std::vector<std::pair<std::string, std::string>>& 
 
 Page& Page::figure(std::string_view svg, std::string_view caption) {
   if (!svg.starts_with("<svg")) {
-    throw std::invalid_argument(fmt::format(
-        "page: a figure starts with \"{}\", but an <svg> element is expected", svg.substr(0, 20)));
+    throw Error(fmt::format("page: a figure starts with \"{}\", but an <svg> element is expected",
+                            svg.substr(0, 20)));
   }
   const std::string_view tag = svg.substr(0, svg.find('>'));
   const Grid grid = tag.find("attune-chart") == tag.npos ? Grid::narrow : Grid::wide;

@@ -29,7 +29,7 @@ class Page {
   Page& paragraph(std::string_view text);
 
   /// Columns that hold nothing but numbers are aligned to the right.
-  /// Throws std::invalid_argument when a row is not as long as the header.
+  /// Throws Error when a row is not as long as the header.
   Page& table(const std::vector<std::string>& header,
               const std::vector<std::vector<std::string>>& rows);
 
@@ -38,7 +38,7 @@ class Page {
 
   /// `svg` is inserted as it is: pass the result of `svg(heatmap)` or `svg(chart)`. Figures added
   /// one after the other share a grid with as many columns as the window has room for; charts and
-  /// heat maps have grids of their own. An empty caption is left out. Throws std::invalid_argument
+  /// heat maps have grids of their own. An empty caption is left out. Throws Error
   /// when `svg` is not an <svg> element.
   Page& figure(std::string_view svg, std::string_view caption);
 

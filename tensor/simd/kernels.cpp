@@ -219,7 +219,8 @@ HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
     const auto step = hn::Div(hn::Mul(hn::Set(d, row.rate), m), below);
     hn::StoreU(m, d, row.m + at);
     hn::StoreU(v, d, row.v + at);
-    hn::StoreU(hn::Sub(hn::LoadU(d, row.w + at), step), d, row.w + at);
+    const auto w = hn::LoadU(d, row.w + at);
+    hn::StoreU(hn::Sub(w, hn::MulAdd(hn::Set(d, row.decay), w, step)), d, row.w + at);
   });
 }
 

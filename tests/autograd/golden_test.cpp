@@ -7,6 +7,7 @@
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
+#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
 
@@ -27,6 +28,17 @@ void check_op(const Golden& golden, F f, const std::string& input = "x") {
   const Tensor g_y = is_number ? scalar(golden.number("g_y"), DType::f64) : golden["g_y"];
   CHECK(difference(y.value(), expected) <= tolerance);
   CHECK(difference(backward(y, g_y)[x], golden["d_" + input]) <= tolerance);
+}
+
+/// y = f(a, b) and its gradients.
+template <class F>
+void check_ab(const Golden& golden, F f) {
+  const Var a = variable(golden["a"]), b = variable(golden["b"]);
+  const Var y = f(a, b);
+  CHECK(difference(y.value(), golden["y"]) <= tolerance);
+  const Gradients gradients = backward(y, golden["g_y"]);
+  CHECK(difference(gradients[a], golden["d_a"]) <= tolerance);
+  CHECK(difference(gradients[b], golden["d_b"]) <= tolerance);
 }
 
 /// The sequence's axis that a direction ends at.
@@ -81,7 +93,7 @@ void check_gru(const std::string& name, GruForm form) {
   const Golden golden(name);
   const Sequence in(golden);
   const Direction direction = direction_of(name);
-  GruOptions options{.h0 = in.h0, .mask = in.mask, .direction = direction, .form = form};
+  GruRun options{.h0 = in.h0, .mask = in.mask, .direction = direction, .form = form};
   if (golden.contains("b_hn")) options.b_hn = variable(golden["b_hn"]);
   const Var h = gru(in.xw(), in.w_h, options);
   const Var h_last = h[last_step(h.dim(0), direction)];
@@ -131,6 +143,63 @@ TEST_CASE("PyTorch: sums and means") {
 
 TEST_CASE("PyTorch: maxout") {
   check_op(Golden("ops").at("maxout/"), [](const Var& x) { return maxout(x); });
+}
+
+TEST_CASE("PyTorch: powers, roots and absolute values") {
+  const Golden ops("ops2");
+  check_op(ops.at("abs/"), [](const Var& x) { return abs(x); });
+  check_op(ops.at("square/"), [](const Var& x) { return square(x); });
+  check_op(ops.at("sqrt/"), [](const Var& x) { return sqrt(x); });
+  check_op(ops.at("power_3/"), [](const Var& x) { return power(x, 3); });
+  check_op(ops.at("power_minus_2/"), [](const Var& x) { return power(x, -2); });
+  check_op(ops.at("power_2.5/"), [](const Var& x) { return power(x, 2.5); });
+}
+
+TEST_CASE("PyTorch: max, norm and log_sum_exp along every axis") {
+  const Golden ops("ops2");
+  for (int axis : {0, 1, 2}) {
+    const std::string name = "_axis" + std::to_string(axis) + "/";
+    check_op(ops.at("max" + name), [axis](const Var& x) { return max(x, axis); });
+    check_op(ops.at("norm" + name), [axis](const Var& x) { return norm(x, axis); });
+    check_op(ops.at("log_sum_exp" + name),
+             [axis](const Var& x) { return log_sum_exp(50 * x, axis); });
+  }
+}
+
+TEST_CASE("PyTorch: minimum, where, batched products and cosine similarity") {
+  const Golden ops("ops2");
+  check_ab(ops.at("minimum/"), [](const Var& a, const Var& b) { return minimum(a, b); });
+  const Tensor mask = ops["where/mask"];
+  check_ab(ops.at("where/"), [&](const Var& a, const Var& b) { return where(mask, a, b); });
+  check_ab(ops.at("batched_matmul/"),
+           [](const Var& a, const Var& b) { return batched_matmul(a, b); });
+  check_ab(ops.at("cosine_similarity/"),
+           [](const Var& a, const Var& b) { return cosine_similarity(a, b); });
+}
+
+TEST_CASE("PyTorch: axes in another order") {
+  const Golden ops("ops2");
+  check_op(ops.at("permute/"), [](const Var& x) { return permute(x, {2, 0, 1}); });
+  check_op(ops.at("transpose/"), [](const Var& x) { return transpose(x, 0, 2); });
+}
+
+TEST_CASE("PyTorch: layer normalisation") {
+  for (const auto& [name, epsilon] :
+       {std::pair("layer_norm/", 1e-5), std::pair("layer_norm_large_epsilon/", 0.5)}) {
+    const Golden golden = Golden("ops2").at(name);
+    const Var x = variable(golden["x"]), gain = variable(golden["gain"]),
+              bias = variable(golden["bias"]);
+    const Var y = layer_norm(x, gain, bias, epsilon);
+    CHECK(difference(y.value(), golden["y"]) <= tolerance);
+    const Gradients gradients = backward(y, golden["g_y"]);
+    CHECK(difference(gradients[x], golden["d_x"]) <= tolerance);
+    CHECK(difference(gradients[gain], golden["d_gain"]) <= tolerance);
+    CHECK(difference(gradients[bias], golden["d_bias"]) <= tolerance);
+  }
+}
+
+TEST_CASE("PyTorch: sparsemax as its paper computes it") {
+  check_op(Golden("ops2").at("sparsemax/"), [](const Var& x) { return sparsemax(x); });
 }
 
 TEST_CASE("PyTorch: embedding") {

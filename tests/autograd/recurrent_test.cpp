@@ -67,7 +67,7 @@ std::vector<Tensor> lstm_inputs(const Setting& s, double scale = 1, Index rows =
 template <class Lstm>
 Function lstm_function(const Setting& s, Lstm lstm, const Tensor& mask) {
   return [=](const std::vector<Var>& v) {
-    LstmOptions options{.mask = mask, .direction = s.direction};
+    LstmRun options{.mask = mask, .direction = s.direction};
     if (s.initial_states) options.h0 = v[2], options.c0 = v[3];
     const LstmResult result = lstm(v[0], v[1], options);
     return joined({result.h, result.c_last});
@@ -85,7 +85,7 @@ std::vector<Tensor> gru_inputs(const Setting& s, double scale = 1, Index rows = 
 template <class Gru>
 Function gru_function(const Setting& s, Gru gru, const Tensor& mask) {
   return [=](const std::vector<Var>& v) {
-    GruOptions options{.mask = mask, .direction = s.direction, .form = s.form};
+    GruRun options{.mask = mask, .direction = s.direction, .form = s.form};
     if (s.initial_states) options.h0 = v[2];
     if (s.b_hn) options.b_hn = v.back();
     return gru(v[0], v[1], options);
@@ -273,7 +273,7 @@ TEST_CASE("gru: its recurrent weight may be used elsewhere too") {
     INFO(described(s));
     const auto with_product = [&](auto gru) -> Function {
       return [&s, gru](const std::vector<Var>& v) {
-        const Var h = gru(v[0], v[1], GruOptions{.h0 = v[2], .form = s.form});
+        const Var h = gru(v[0], v[1], GruRun{.h0 = v[2], .form = s.form});
         return joined({h, matmul(h[0], v[1])});
       };
     };

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/reference.hpp>
 
 #include "support/op_cases.hpp"
@@ -46,6 +47,33 @@ TEST_CASE("reference: log_softmax is what it means") {
     };
     CHECK(function_difference(fused, meant, {randn({3, 4, 5}, 1)}) <= 1e-12);
   }
+}
+
+TEST_CASE("reference: layer_norm is what it means") {
+  const auto fused = [](const std::vector<Var>& v) { return layer_norm(v[0], v[1], v[2], 0.01); };
+  const auto meant = [](const std::vector<Var>& v) {
+    return reference::layer_norm(v[0], v[1], v[2], 0.01);
+  };
+  for (const Shape& shape : {Shape{3, 4, 5}, Shape{150, 37}, Shape{1, 3}}) {
+    const std::vector<Tensor> inputs{randn(shape, 1), randn({shape[-1]}, 2), randn({shape[-1]}, 3)};
+    CHECK(function_difference(fused, meant, inputs) <= 1e-12);
+  }
+  CHECK(gradcheck(meant, {randn({3, 4}, 1), randn({4}, 2), randn({4}, 3)}));
+}
+
+TEST_CASE("reference: sparsemax is what it means") {
+  for (int axis : {0, 1, 2}) {
+    const auto fused = [axis](const std::vector<Var>& v) { return sparsemax(v[0], axis); };
+    const auto meant = [axis](const std::vector<Var>& v) {
+      return reference::sparsemax(v[0], axis);
+    };
+    CHECK(function_difference(fused, meant, {randn({7, 4, 9}, 1)}) <= 1e-12);
+    CHECK(gradcheck(meant, {randn({3, 4, 5}, 1)}));
+  }
+  const Tensor mask = mask_of(5, {2, 5, 0});
+  const auto fused = [&](const std::vector<Var>& v) { return sparsemax(v[0], 1, mask); };
+  const auto meant = [&](const std::vector<Var>& v) { return reference::sparsemax(v[0], 1, mask); };
+  CHECK(function_difference(fused, meant, {randn({4, 5, 3}, 2)}) <= 1e-12);
 }
 
 TEST_CASE("reference: maxout is what it means") {

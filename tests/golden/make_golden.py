@@ -424,6 +424,46 @@ def make_bidirectional_gru():
     case.write()
 
 
+def make_stacked(kind, name, seed):
+    """num_layers=2, from a state of its own for each layer."""
+    case = Case(name)
+    rng = Random(seed)
+    mask = mask_of(LENGTHS, T)
+    lstm = kind is nn.LSTM
+    parameters = lstm_parameters if lstm else gru_parameters
+    letters = ("h", "c") if lstm else ("h",)
+    variables = {"x": rng.normal(T, B, D), **parameters(rng, D, H, "layer1."),
+                 **parameters(rng, H, H, "layer2."),
+                 **{f"layer{i}.{n}0": rng.normal(B, H) for i in (1, 2) for n in letters}}
+
+    def by_module(p):
+        module = kind(D, H, num_layers=2).double()
+        for i in range(2):
+            for weight, value in torch_weights(p, f"layer{i + 1}.").items():
+                delattr(module, weight.replace("l0", f"l{i}"))
+                setattr(module, weight.replace("l0", f"l{i}"), value)
+        states = tuple(torch.stack([p[f"layer{i}.{n}0"] for i in (1, 2)]) for n in letters)
+        packed = pack_padded_sequence(p["x"], p["mask"].sum(0).long())
+        h, last = module(packed, states if lstm else states[0])
+        last = last if lstm else (last,)
+        return {"h": pad_packed_sequence(h, total_length=T)[0],
+                **{f"layer{i + 1}.{n}_last": last[k][i]
+                   for i in range(2) for k, n in enumerate(letters)}}
+
+    def written_out(p):
+        h, outputs = p["x"], {}
+        for i in (1, 2):
+            step = (lstm_step if lstm else gru_step)(p, f"layer{i}.")
+            h, last = over_time(step, h, p["mask"],
+                                tuple(p[f"layer{i}.{n}0"] for n in letters))
+            outputs.update({f"layer{i}.{n}_last": s for n, s in zip(letters, last)})
+        return {"h": h, **outputs}
+
+    evaluate(case, rng, by_module, variables, {"mask": mask}, padded={"h": mask},
+             same_as=written_out)
+    case.write()
+
+
 # ----------------------------------------------------------------------------------
 # Attention, losses, Adam
 # ----------------------------------------------------------------------------------
@@ -566,6 +606,87 @@ def make_adam():
     case.write()
 
 
+def optimiser_start(rng):
+    """Two parameters, and the gradients of three steps."""
+    start = {"W": rng.normal(3, 4), "b": rng.normal(5)}
+    gradients = [{n: rng.normal(*v.shape) for n, v in start.items()} for _ in range(3)]
+    return start, gradients
+
+
+def three_steps(case, prefix, optimiser, parameters, gradients, update):
+    """Takes the steps, and writes the parameters after each. update(name, i, w, g) -> w
+    is the same written out."""
+    written_out = {n: p.detach().clone() for n, p in parameters.items()}
+    for i, gradient in enumerate(gradients, 1):
+        for name, parameter in parameters.items():
+            parameter.grad = gradient[name].clone()
+        optimiser.step()
+        case.add_all({f"{prefix}step{i}/{n}": p for n, p in parameters.items()})
+        for n, p in parameters.items():
+            written_out[n] = update(n, i, written_out[n], gradient[n])
+            torch.testing.assert_close(p.detach(), written_out[n], rtol=1e-11, atol=1e-13)
+
+
+def make_adamw():
+    case = Case("adamw")
+    rng = Random(141)
+    lr, beta1, beta2, eps, decay = 1e-2, 0.9, 0.999, 1e-8, 0.5
+    start, gradients = optimiser_start(rng)
+    case.add_all({"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps,
+                  "weight_decay": decay, "steps": len(gradients)})
+    case.add_all(start)
+    for i, gradient in enumerate(gradients, 1):
+        case.add_all({f"step{i}/g_{n}": g for n, g in gradient.items()})
+
+    for prefix, decays in (("all/", {"W": decay, "b": decay}),
+                           ("matrices/", {"W": decay, "b": 0.0})):
+        parameters = {n: v.clone().requires_grad_() for n, v in start.items()}
+        groups = [{"params": [p], "weight_decay": decays[n]} for n, p in parameters.items()]
+        adamw = torch.optim.AdamW(groups, lr=lr, betas=(beta1, beta2), eps=eps)
+        m = {n: torch.zeros_like(v) for n, v in start.items()}
+        v = {n: torch.zeros_like(v) for n, v in start.items()}
+
+        def update(n, i, w, g):
+            m[n] = beta1 * m[n] + (1 - beta1) * g
+            v[n] = beta2 * v[n] + (1 - beta2) * g ** 2
+            m_hat, v_hat = m[n] / (1 - beta1 ** i), v[n] / (1 - beta2 ** i)
+            return w - lr * (m_hat / (v_hat.sqrt() + eps) + decays[n] * w)
+
+        three_steps(case, prefix, adamw, parameters, gradients, update)
+    case.write()
+
+
+def make_sgd():
+    case = Case("sgd")
+    rng = Random(142)
+    lr = 0.125
+    start, gradients = optimiser_start(rng)
+    case.add_all({"lr": lr, "steps": len(gradients)})
+    case.add_all(start)
+    for i, gradient in enumerate(gradients, 1):
+        case.add_all({f"step{i}/g_{n}": g for n, g in gradient.items()})
+
+    for prefix, momentum, nesterov, decay in (("plain/", 0.0, False, 0.0),
+                                              ("decay/", 0.0, False, 0.25),
+                                              ("momentum/", 0.9, False, 0.0),
+                                              ("momentum_decay/", 0.9, False, 0.25),
+                                              ("nesterov/", 0.9, True, 0.0),
+                                              ("nesterov_decay/", 0.9, True, 0.25)):
+        case.add_all({"momentum": momentum, "weight_decay": decay}, prefix)
+        parameters = {n: v.clone().requires_grad_() for n, v in start.items()}
+        sgd = torch.optim.SGD(parameters.values(), lr=lr, momentum=momentum,
+                              nesterov=nesterov, weight_decay=decay)
+        v = {n: torch.zeros_like(v) for n, v in start.items()}
+
+        def update(n, i, w, g):
+            d = g + decay * w
+            v[n] = momentum * v[n] + d
+            return w - lr * (d + momentum * v[n] if nesterov else v[n])
+
+        three_steps(case, prefix, sgd, parameters, gradients, update)
+    case.write()
+
+
 # ----------------------------------------------------------------------------------
 # Single operations
 # ----------------------------------------------------------------------------------
@@ -620,6 +741,67 @@ def make_ops():
     ids = torch.tensor([[1, 4, 1], [0, 1, 5], [2, 2, 4], [1, 5, 0], [5, 4, 4]])
     one("embedding", lambda p: F.embedding(p["ids"], p["table"]),
         {"table": rng.normal(6, 4)}, {"ids": ids}, same_as=lambda p: p["table"][p["ids"]])
+    case.write()
+
+
+def make_ops2():
+    case = Case("ops2")
+    rng = Random(113)
+
+    def one(name, function, variables, constants=None, same_as=None):
+        evaluate(case, rng, lambda p: {"y": function(p)}, variables, constants,
+                 prefix=name + "/", same_as=same_as and (lambda p: {"y": same_as(p)}))
+
+    x = rng.normal(2, 3, 4, scale=2.0)
+    x[x.abs() < 0.125] = 0.25  # the checks by differences keep off kinks
+    one("abs", lambda p: p["x"].abs(), {"x": x})
+    one("square", lambda p: p["x"].square(), {"x": x})
+    one("power_3", lambda p: p["x"] ** 3, {"x": x})
+    one("power_minus_2", lambda p: p["x"] ** -2.0, {"x": x})
+    positive = rng.uniform(2, 3, 4, low=0.125, high=100.0)
+    one("sqrt", lambda p: p["x"].sqrt(), {"x": positive})
+    one("power_2.5", lambda p: p["x"] ** 2.5, {"x": positive})
+    for axis in range(3):
+        one(f"max_axis{axis}", lambda p: p["x"].max(axis).values, {"x": x})
+        one(f"norm_axis{axis}", lambda p: torch.linalg.vector_norm(p["x"], dim=axis), {"x": x})
+        one(f"log_sum_exp_axis{axis}", lambda p: torch.logsumexp(p["x"] * 50, axis), {"x": x})
+
+    # Broadcasting: the two differ by at least 1/8.
+    a, b = rng.normal(2, 1, 4), rng.normal(3, 1)
+    b = torch.where(((a - b).abs() < 0.125).any(0).any(1, keepdim=True), b + 0.5, b)
+    one("minimum", lambda p: torch.minimum(p["a"], p["b"]), {"a": a, "b": b})
+    one("where", lambda p: torch.where(p["mask"] != 0, p["a"], p["b"]), {"a": a, "b": b},
+        {"mask": torch.tensor([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]])})
+
+    one("permute", lambda p: p["x"].permute(2, 0, 1), {"x": x})
+    one("transpose", lambda p: p["x"].transpose(0, 2), {"x": x})
+    one("batched_matmul", lambda p: torch.bmm(p["a"], p["b"]),
+        {"a": rng.normal(3, 2, 4), "b": rng.normal(3, 4, 5)},
+        same_as=lambda p: torch.einsum("nmk,nkp->nmp", p["a"], p["b"]))
+
+    # The second query is also a memory vector.
+    query, memory = rng.normal(3, 4), rng.normal(5, 3, 4)
+    memory[2, 1] = query[1]
+    one("cosine_similarity",
+        lambda p: F.cosine_similarity(p["a"].expand(5, 3, 4), p["b"], dim=-1, eps=1e-8),
+        {"a": query, "b": memory})
+
+    rows = rng.normal(2, 3, 5, scale=4.0)
+    gain, bias = rng.normal(5), rng.normal(5)
+    for name, epsilon in (("layer_norm", 1e-5), ("layer_norm_large_epsilon", 0.5)):
+        one(name, lambda p: F.layer_norm(p["x"], (5,), p["gain"], p["bias"], epsilon),
+            {"x": rows, "gain": gain, "bias": bias},
+            same_as=lambda p: p["gain"] * (p["x"] - p["x"].mean(-1, keepdim=True))
+            / (p["x"].var(-1, unbiased=False, keepdim=True) + epsilon).sqrt() + p["bias"])
+
+    # PyTorch has none: the paper's algorithm 1, by sorting.
+    def sparsemax(z):
+        ordered = z.sort(-1, descending=True).values
+        k = torch.arange(1, z.shape[-1] + 1)
+        size = (1 + k * ordered > ordered.cumsum(-1)).sum(-1, keepdim=True)
+        threshold = (ordered.cumsum(-1).gather(-1, size - 1) - 1) / size
+        return (z - threshold).clamp(min=0)
+    one("sparsemax", lambda p: sparsemax(p["x"]), {"x": rng.normal(4, 7)})
     case.write()
 
 
@@ -730,7 +912,12 @@ def main():
     make_additive_attention()
     make_cross_entropy()
     make_adam()
+    make_adamw()
+    make_sgd()
+    make_stacked(nn.LSTM, "stacked_lstm", 143)
+    make_stacked(nn.GRU, "stacked_gru", 144)
     make_ops()
+    make_ops2()
     make_bahdanau()
 
 

@@ -18,6 +18,7 @@
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/models/report/page.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace {
 
@@ -355,14 +356,14 @@ TEST_CASE("heatmap: a weight a little above 1 draws as 1") {
 TEST_CASE("heatmap: a wrong number of weights is named with the shape") {
   const Heatmap map{{"a", "b"}, {"x", "y", "z"}, std::vector<double>(7), ""};
   const std::string expected = "heatmap: weights has 7 values, but 2 rows x 3 columns need 6";
-  CHECK_THROWS_WITH_AS(terminal(map), expected.c_str(), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(svg(map), expected.c_str(), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(terminal(map), expected.c_str(), attune::Error);
+  CHECK_THROWS_WITH_AS(svg(map), expected.c_str(), attune::Error);
 }
 
 TEST_CASE("heatmap: a weight that is not a finite number >= 0 is named with its place") {
   for (const double bad : {kNaN, kInfinity, -0.25}) {
     const Heatmap map{{"a", "b"}, {"x", "y", "z"}, {0, 0, 0, 0, 0, bad}, ""};
-    CHECK_THROWS_AS(svg(map), std::invalid_argument);
+    CHECK_THROWS_AS(svg(map), attune::Error);
     CHECK(thrown_by([&] { terminal(map); }).starts_with("heatmap: weight (row 1, column 2) is "));
   }
 }
@@ -370,9 +371,9 @@ TEST_CASE("heatmap: a weight that is not a finite number >= 0 is named with its 
 TEST_CASE("heatmap: a terminal or a cell without room is an error") {
   CHECK_THROWS_WITH_AS(terminal(diagonal({"a"}, {"b"}), {.width = 0}),
                        "heatmap: the terminal has 0 columns, but at least 10 are needed",
-                       std::invalid_argument);
-  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = 0}), std::invalid_argument);
-  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = kNaN}), std::invalid_argument);
+                       attune::Error);
+  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = 0}), attune::Error);
+  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = kNaN}), attune::Error);
 }
 
 // ---- Heat map as SVG ----------------------------------------------------------------------------
@@ -472,8 +473,7 @@ Series ramp(std::size_t size) {
 
 TEST_CASE("chart: a series with more x values than y values is an error that names it") {
   CHECK_THROWS_WITH_AS(svg(Chart{"t", "x", "y", {{"loss", {1, 2, 3}, {1, 2}}}}),
-                       "chart: series \"loss\" has 3 x values, but 2 y values",
-                       std::invalid_argument);
+                       "chart: series \"loss\" has 3 x values, but 2 y values", attune::Error);
 }
 
 TEST_CASE("chart: without points it says so") {
@@ -696,8 +696,7 @@ TEST_CASE("page: columns of numbers are aligned to the right, other columns are 
 TEST_CASE("page: a row that is not as long as the header is an error") {
   Page page("t");
   CHECK_THROWS_WITH_AS(page.table({"a", "b"}, {{"1", "2"}, {"3"}}),
-                       "page: row 1 of the table has 1 cells, but the header has 2",
-                       std::invalid_argument);
+                       "page: row 1 of the table has 1 cells, but the header has 2", attune::Error);
   CHECK_FALSE(contains(page.html(), "<table>"));
 }
 
@@ -717,8 +716,8 @@ TEST_CASE("page: a figure without a caption has none") {
 
 TEST_CASE("page: a figure that is not an <svg> element is an error") {
   Page page("t");
-  CHECK_THROWS_AS(page.figure("<script>", "x"), std::invalid_argument);
-  CHECK_THROWS_AS(page.figure("", "x"), std::invalid_argument);
+  CHECK_THROWS_AS(page.figure("<script>", "x"), attune::Error);
+  CHECK_THROWS_AS(page.figure("", "x"), attune::Error);
 }
 
 TEST_CASE("page: it can be written at any time and grow on") {
@@ -851,7 +850,7 @@ TEST_CASE("log: a bad line in the middle is named by file and line") {
   const TemporaryFile file;
   for (const char* bad : {"{\"step\": 2, \"lo", "", "[1, 2]", "{\"step\": 1e999}", "{} {}"}) {
     file.fill("{\"step\": 1}\n" + std::string(bad) + "\n{\"step\": 3}\n");
-    CHECK_THROWS_AS(read_log(file.path), std::runtime_error);
+    CHECK_THROWS_AS(read_log(file.path), attune::Error);
     const std::string message = thrown_by([&] { read_log(file.path); });
     CAPTURE(message);
     CHECK(message.starts_with(file.path + ":2: expected a JSON object, got \""));
@@ -872,21 +871,21 @@ TEST_CASE("log: a path that cannot be opened is named with the reason") {
     CHECK_THROWS_WITH_AS(LogWriter(path, append),
                          "/no/such/directory/train.jsonl: cannot write the log: "
                          "No such file or directory",
-                         std::runtime_error);
+                         attune::Error);
   }
   CHECK_THROWS_WITH_AS(read_log(path),
                        "/no/such/directory/train.jsonl: cannot read the log: "
                        "No such file or directory",
-                       std::runtime_error);
-  CHECK_THROWS_AS(LogWriter(std::filesystem::temp_directory_path(), false), std::runtime_error);
-  CHECK_THROWS_AS(read_log(std::filesystem::temp_directory_path()), std::runtime_error);
+                       attune::Error);
+  CHECK_THROWS_AS(LogWriter(std::filesystem::temp_directory_path(), false), attune::Error);
+  CHECK_THROWS_AS(read_log(std::filesystem::temp_directory_path()), attune::Error);
 }
 
 TEST_CASE("log: a field given twice is an error, and nothing is written") {
   const TemporaryFile file;
   LogWriter log(file.path, false);
   CHECK_THROWS_WITH_AS(log.write({{"loss", 1.0}, {"loss", 2.0}}),
-                       "log: field \"loss\" is given twice", std::invalid_argument);
+                       "log: field \"loss\" is given twice", attune::Error);
   CHECK(file.text() == "");
 }
 
@@ -894,9 +893,8 @@ TEST_CASE("log: a full disk is an error, and so is every line after it") {
   if (!std::filesystem::exists("/dev/full")) return;
   LogWriter log("/dev/full", false);
   CHECK_THROWS_WITH_AS(log.write({{"step", 1}}),
-                       "/dev/full: cannot write the log: No space left on device",
-                       std::runtime_error);
-  CHECK_THROWS_AS(log.write({{"step", 2}}), std::runtime_error);
+                       "/dev/full: cannot write the log: No space left on device", attune::Error);
+  CHECK_THROWS_AS(log.write({{"step", 2}}), attune::Error);
 }
 
 }  // namespace

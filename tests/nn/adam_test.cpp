@@ -270,4 +270,112 @@ TEST_CASE("Adam: a state that does not fit changes nothing") {
   CHECK(unchanged());
 }
 
+nn::AdamOptions golden_adamw_options(const Golden& golden) {
+  nn::AdamOptions options = golden_options(golden);
+  options.weight_decay = golden.number("weight_decay");
+  return options;
+}
+
+/// Three steps of AdamW against a prefix of the golden file.
+void check_adamw(const std::string& prefix, std::function<bool(const NamedVariable&)> decays,
+                 DType dtype, double tolerance) {
+  const Golden golden("adamw"), wanted = golden.at(prefix);
+  nn::Parameters params(1, dtype);
+  const Var W = params.add("W", {3, 4}, nn::init::zeros());
+  const Var b = params.add("b", {5}, nn::init::zeros());
+  for (const auto& [name, w] : params) test::set(params, name, golden[name].to(dtype));
+  nn::AdamOptions options = golden_adamw_options(golden);
+  options.decays = std::move(decays);
+  nn::Adam adam(params, options);
+  for (int i = 1; i <= 3; ++i) {
+    const std::string step = fmt::format("step{}/", i);
+    adam.step(
+        gradients_of({{W, golden[step + "g_W"].to(dtype)}, {b, golden[step + "g_b"].to(dtype)}}));
+    CHECK(difference(W.value().to(DType::f64), wanted[step + "W"]) < tolerance);
+    CHECK(difference(b.value().to(DType::f64), wanted[step + "b"]) < tolerance);
+  }
+}
+
+TEST_CASE("AdamW: three steps are PyTorch's, where all parameters decay") {
+  check_adamw("all/", {}, DType::f64, 1e-13);
+  check_adamw("all/", {}, DType::f32, 1e-6);
+}
+
+TEST_CASE("AdamW: three steps are PyTorch's, where matrices decay and a bias does not") {
+  check_adamw("matrices/", nn::matrices_only, DType::f64, 1e-13);
+  check_adamw("matrices/", nn::matrices_only, DType::f32, 1e-6);
+  const auto by_name = [](const NamedVariable& parameter) { return parameter.name == "W"; };
+  check_adamw("matrices/", by_name, DType::f64, 1e-13);
+}
+
+TEST_CASE("AdamW: where nothing decays, every bit is Adam's") {
+  nn::Parameters plain(4), none(4);
+  const auto add = [](nn::Parameters& params) {
+    return params.add("w", {7, 11}, nn::init::normal(1));
+  };
+  const Var w = add(plain), same = add(none);
+  nn::Adam adam(plain, {.rate = 0.01});
+  nn::Adam adamw(none,
+                 {.rate = 0.01, .weight_decay = 0.5, .decays = [](const auto&) { return false; }});
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    const Tensor g = randn({7, 11}, i, DType::f32);
+    adam.step(gradients_of({{w, g}}));
+    adamw.step(gradients_of({{same, g}}));
+    CHECK(identical(w.value(), same.value()));
+  }
+}
+
+TEST_CASE("AdamW: with gradients of zero, w shrinks by the rate times the decay, at the new rate") {
+  nn::Parameters params(1, DType::f64);
+  const Var w = params.add("w", {3}, nn::init::constant(8));
+  nn::Adam adam(params, {.rate = 0.25, .weight_decay = 0.5});
+  adam.step(gradients_of({{w, zeros({3}, DType::f64)}}));
+  CHECK(identical(w.value(), full({3}, 7, DType::f64)));
+  adam.set_rate(0.5);
+  adam.step(gradients_of({{w, zeros({3}, DType::f64)}}));
+  CHECK(identical(w.value(), full({3}, 5.25, DType::f64)));
+}
+
+TEST_CASE("AdamW: the decay does not go into the moments") {
+  nn::Parameters params(1, DType::f64);
+  const Var w = params.add("w", {2}, nn::init::constant(100));
+  nn::Adam adam(params, {.weight_decay = 0.5});
+  adam.step(gradients_of({{w, Tensor::of({2}, {1., -2.})}}));
+  Safetensors file;
+  adam.save(file);
+  CHECK(difference(*file.find("adam.m.w"), Tensor::of({2}, {0.1, -0.2})) < 1e-15);
+  CHECK(difference(*file.find("adam.v.w"), Tensor::of({2}, {0.001, 0.004})) < 1e-15);
+}
+
+TEST_CASE("AdamW: a parameter that the loss did not depend on does not decay") {
+  nn::Parameters params;
+  const Var used = params.add("used", {2}, nn::init::constant(1));
+  const Var unused = params.add("unused", {3}, nn::init::constant(1));
+  nn::Adam adam(params, {.weight_decay = 0.5});
+  adam.step(gradients_of({{used, ones({2})}}));
+  CHECK(identical(unused.value(), ones({3})));
+}
+
+TEST_CASE("AdamW: which parameters decay is asked once for each, by path") {
+  nn::Parameters params;
+  const nn::Scope scope = nn::Scope(params) / "encoder";
+  scope.add("W_x", {2, 3}, nn::init::zeros());
+  const Var b = scope.add("b", {3}, nn::init::zeros());
+  std::vector<std::string> asked;
+  nn::Adam adam(params, {.weight_decay = 0.5, .decays = [&](const NamedVariable& parameter) {
+                           asked.push_back(parameter.name);
+                           return true;
+                         }});
+  for (int i = 0; i < 2; ++i) adam.step(gradients_of({{b, ones({3})}}));
+  CHECK(asked == std::vector<std::string>{"encoder.W_x", "encoder.b"});
+}
+
+TEST_CASE("AdamW: a decay out of range is an error") {
+  nn::Parameters params;
+  const auto make = [&](double decay) { nn::Adam adam(params, {.weight_decay = decay}); };
+  CHECK_THROWS_WITH_AS(make(-0.5), "Adam: weight_decay = -0.5 is not in [0, inf)", Error);
+  CHECK_THROWS_AS(make(std::numeric_limits<double>::quiet_NaN()), Error);
+  CHECK_THROWS_AS(make(std::numeric_limits<double>::infinity()), Error);
+}
+
 }  // namespace

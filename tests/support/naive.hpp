@@ -113,6 +113,100 @@ inline Tensor matmul(const Tensor& a, const Tensor& b) {
   return y.tensor(a.dtype());
 }
 
+/// (..., M, K) x (..., K, N), after the transposes asked for.
+inline Tensor batched_matmul(const Tensor& a, const Tensor& b, bool transpose_a = false,
+                             bool transpose_b = false) {
+  const Index k = a.dim(transpose_a ? -2 : -1);
+  Array from_a(a), from_b(b);
+  Array y(a.shape().with(-2, a.dim(transpose_a ? -1 : -2)).with(-1, b.dim(transpose_b ? -2 : -1)));
+  for_each_index(y.shape(), [&](const At& at) {
+    const std::size_t row = at.size() - 2, col = at.size() - 1;
+    for (Index i = 0; i < k; ++i) {
+      At left = at, right = at;
+      left[transpose_a ? row : col] = i;
+      left[transpose_a ? col : row] = at[row];
+      right[transpose_b ? col : row] = i;
+      right[transpose_b ? row : col] = at[col];
+      y[at] += from_a[left] * from_b[right];
+    }
+  });
+  return y.tensor(a.dtype());
+}
+
+/// y[at] = f(all elements of x along the axis).
+inline Tensor along_axis(const Tensor& x, int axis, bool keep,
+                         const std::function<double(const std::vector<double>&)>& f) {
+  Array y(x.shape().with(axis, 1)), from(x);
+  for_each_index(y.shape(), [&](const At& at) {
+    std::vector<double> elements;
+    At source = at;
+    for (Index i = 0; i < x.dim(axis); ++i) {
+      source[static_cast<std::size_t>(axis)] = i;
+      elements.push_back(from[source]);
+    }
+    y[at] = f(elements);
+  });
+  const Tensor result = y.tensor(x.dtype());
+  return keep ? result : result.reshape(x.shape().without(axis));
+}
+
+/// Axis i of the result is axis order[i] of x.
+inline Tensor permute(const Tensor& x, const std::vector<int>& order) {
+  At extents;
+  for (int axis : order) extents.push_back(x.dim(axis));
+  Array y{Shape(extents)}, from(x);
+  for_each_index(y.shape(), [&](const At& at) {
+    At source(at.size());
+    for (std::size_t i = 0; i < at.size(); ++i) source[static_cast<std::size_t>(order[i])] = at[i];
+    y[at] = from[source];
+  });
+  return y.tensor(x.dtype());
+}
+
+/// Layer normalisation over the last axis, in long double.
+inline Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
+  Array y(x.shape());
+  const Array from(x), g(gain), b(bias);
+  const Index n = x.dim(-1);
+  for_each_index(x.shape(), [&](const At& at) {
+    long double mean = 0, variance = 0;
+    At other = at;
+    for (other.back() = 0; other.back() < n; ++other.back()) mean += from[other];
+    mean /= static_cast<long double>(n);
+    for (other.back() = 0; other.back() < n; ++other.back()) {
+      variance += (from[other] - mean) * (from[other] - mean);
+    }
+    variance /= static_cast<long double>(n);
+    y[at] = static_cast<double>(g[{at.back()}] * (from[at] - mean) / std::sqrt(variance + epsilon) +
+                                b[{at.back()}]);
+  });
+  return y.tensor(x.dtype());
+}
+
+/// Sparsemax by sorting (Martins and Astudillo, 2016, algorithm 1); positions with mask 0 get 0.
+inline Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {}) {
+  Array y(x.shape()), from(x);
+  const Array used = mask.defined() ? Array(mask) : Array(ones({}, x.dtype()));
+  for_each_index(x.shape(), [&](const At& at) {
+    if (used[at] == 0) return;
+    std::vector<double> sorted;
+    At other = at;
+    auto& place = other[static_cast<std::size_t>(axis)];
+    for (place = 0; place < x.dim(axis); ++place) {
+      if (used[other] != 0) sorted.push_back(from[other]);
+    }
+    std::ranges::sort(sorted, std::greater<double>());
+    long double total = 0, threshold = 0;
+    for (std::size_t k = 0; k < sorted.size(); ++k) {
+      total += sorted[k];
+      const auto size = static_cast<long double>(k + 1);
+      if (1 + size * sorted[k] > total) threshold = (total - 1) / size;
+    }
+    y[at] = static_cast<double>(std::max(0.0L, from[at] - threshold));
+  });
+  return y.tensor(x.dtype());
+}
+
 /// Elements x[at + offset]: a slice, by index.
 inline Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
   Array y(x.shape().with(axis, end - begin)), from(x);

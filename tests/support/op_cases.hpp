@@ -3,11 +3,14 @@
 // checked and timed.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 
 #include "support/naive.hpp"
@@ -56,6 +59,30 @@ inline void add_unary(Cases& cases, const char* group, const std::string& name, 
                    [reference](const Tensors& v) { return naive::map(v[0], reference); }});
 }
 
+/// Every second element of the mask is 1, in each kind of broadcasting of three shapes.
+inline void add_where(Cases& cases) {
+  const std::array<Shape, 3> shapes[] = {{Shape{3, 2, 5}, Shape{3, 2, 5}, Shape{3, 2, 5}},
+                                         {Shape{5}, Shape{3, 2, 5}, Shape{2, 1}},
+                                         {Shape{3, 1, 1}, Shape{2, 5}, Shape{}},
+                                         {Shape{4, 3}, Shape{1, 3}, Shape{4, 1}}};
+  for (const auto& [m, a, b] : shapes) {
+    naive::Array ones_and_zeros(m);
+    double next = 0;
+    naive::for_each_index(m, [&](const naive::At& at) { ones_and_zeros[at] = next = 1 - next; });
+    const Tensor mask = ones_and_zeros.tensor();
+    cases.push_back({"arithmetic",
+                     "where " + to_string(m) + " " + to_string(a) + " " + to_string(b),
+                     {normal(a, 431), normal(b, 432)},
+                     [mask](const Vars& x) { return where(mask.to(x[0].dtype()), x[0], x[1]); },
+                     [mask](const Tensors& x) {
+                       const auto keep = [](double m, double v) { return m != 0 ? v : 0; };
+                       const auto drop = [](double m, double v) { return m != 0 ? 0 : v; };
+                       return naive::zip(naive::zip(mask, x[0], keep), naive::zip(mask, x[1], drop),
+                                         [](double p, double q) { return p + q; });
+                     }});
+  }
+}
+
 inline void add_arithmetic(Cases& cases) {
   using V = const Var&;
   add_binary(
@@ -68,6 +95,8 @@ inline void add_arithmetic(Cases& cases) {
       cases, "divide", [](V a, V b) { return a / b; }, [](double a, double b) { return a / b; },
       away_from_zero);
   add_binary(cases, "maximum", maximum, [](double a, double b) { return a > b ? a : b; });
+  add_binary(cases, "minimum", minimum, [](double a, double b) { return a < b ? a : b; });
+  add_where(cases);
 
   const char* group = "arithmetic";
   const Tensor x = away_from_zero({3, 2}, 3);
@@ -119,6 +148,48 @@ inline void add_functions(Cases& cases) {
                      });
                      return y.tensor();
                    }});
+}
+
+inline void add_powers(Cases& cases) {
+  const char* group = "functions";
+  const Tensor x = away_from_zero({3, 2, 5}, 8), above_zero = positive({3, 2, 5}, 9);
+  add_unary(cases, group, "abs", x, abs, [](double v) { return v < 0 ? -v : v; });
+  add_unary(cases, group, "square", x, square, [](double v) { return v * v; });
+  add_unary(cases, group, "sqrt", above_zero, sqrt, [](double v) { return std::sqrt(v); });
+  add_unary(
+      cases, group, "power 3", x, [](const Var& v) { return power(v, 3); },
+      [](double v) { return v * v * v; });
+  add_unary(
+      cases, group, "power 1", x, [](const Var& v) { return power(v, 1); },
+      [](double v) { return v; });
+  add_unary(
+      cases, group, "power -2", x, [](const Var& v) { return power(v, -2); },
+      [](double v) { return 1 / (v * v); });
+  add_unary(
+      cases, group, "power 2.5", above_zero, [](const Var& v) { return power(v, 2.5); },
+      [](double v) { return v * v * std::sqrt(v); });
+}
+
+inline void add_batched_products(Cases& cases) {
+  const auto add = [&](const std::string& name, const Shape& a, const Shape& b,
+                       Transpose transpose = {}) {
+    cases.push_back({"products",
+                     "batched_matmul " + name,
+                     {randn(a, 27), randn(b, 28)},
+                     [transpose](const Vars& v) { return batched_matmul(v[0], v[1], transpose); },
+                     [transpose](const Tensors& v) {
+                       return naive::batched_matmul(v[0], v[1], transpose.a, transpose.b);
+                     }});
+  };
+  add("AB", {2, 3, 4}, {2, 4, 5});
+  add("AᵀB", {2, 4, 3}, {2, 4, 5}, {.a = true});
+  add("ABᵀ", {2, 3, 4}, {2, 5, 4}, {.b = true});
+  add("AᵀBᵀ", {2, 4, 3}, {2, 5, 4}, {.a = true, .b = true});
+  add("of one", {1, 3, 4}, {1, 4, 5});
+  add("of a row", {3, 1, 4}, {3, 4, 5});
+  add("with K = 1", {3, 2, 1}, {3, 1, 5});
+  add("with two leading axes", {2, 3, 4, 5}, {2, 3, 5, 1});
+  add("without leading axes", {3, 4}, {4, 5});
 }
 
 inline void add_products(Cases& cases) {
@@ -201,6 +272,96 @@ inline void add_reductions(Cases& cases) {
   add({}, {}, {}, KeepAxes::no);
 }
 
+/// Reductions along one axis, from the front and from the end, with and without keeping it.
+inline void add_axis_reductions(Cases& cases) {
+  const auto add = [&](const std::string& name, auto f, auto reference) {
+    for (const auto& [axis, keep] :
+         {std::pair{0, KeepAxes::no}, std::pair{1, KeepAxes::yes}, std::pair{2, KeepAxes::no},
+          std::pair{-2, KeepAxes::no}, std::pair{-1, KeepAxes::yes}}) {
+      const Tensor x = randn({3, 4, 5}, 33);
+      const int along = axis < 0 ? axis + 3 : axis;
+      const bool kept = keep == KeepAxes::yes;
+      cases.push_back(
+          {"reductions",
+           name + " over " + std::to_string(axis) + (kept ? ", kept" : ""),
+           {x},
+           [f, axis = axis, keep = keep](const Vars& v) { return f(v[0], axis, keep); },
+           [=](const Tensors& v) { return naive::along_axis(v[0], along, kept, reference); }});
+    }
+  };
+  add(
+      "max", [](const Var& x, int axis, KeepAxes keep) { return max(x, axis, keep); },
+      [](const std::vector<double>& v) { return *std::ranges::max_element(v); });
+  add(
+      "norm", [](const Var& x, int axis, KeepAxes keep) { return norm(x, axis, keep); },
+      [](const std::vector<double>& v) {
+        return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0L));
+      });
+  add(
+      "log_sum_exp",
+      [](const Var& x, int axis, KeepAxes keep) { return log_sum_exp(x, axis, keep); },
+      [](const std::vector<double>& v) {
+        long double total = 0;
+        for (double e : v) total += std::exp(static_cast<long double>(e));
+        return static_cast<double>(std::log(total));
+      });
+}
+
+inline void add_cosines(Cases& cases) {
+  const auto add = [&](const Shape& a, const Shape& b, int axis, int axis_from_start) {
+    cases.push_back({"reductions",
+                     "cosine_similarity " + to_string(a) + " " + to_string(b),
+                     {randn(a, 34), randn(b, 35)},
+                     [axis](const Vars& v) { return cosine_similarity(v[0], v[1], axis); },
+                     [axis = axis_from_start](const Tensors& v) {
+                       const auto sum_of = [axis](const Tensor& x, const Tensor& y) {
+                         return naive::sum(naive::zip(x, y, std::multiplies<double>()), {axis});
+                       };
+                       const Tensor zero =
+                           zeros(naive::zip(v[0], v[1], std::plus<double>()).shape(), DType::f64);
+                       const Tensor p = naive::zip(zero, v[0], std::plus<double>());
+                       const Tensor q = naive::zip(zero, v[1], std::plus<double>());
+                       const Tensor lengths = naive::zip(
+                           sum_of(p, p), sum_of(q, q),
+                           [](double m, double n) { return std::sqrt(m) * std::sqrt(n); });
+                       return naive::zip(sum_of(p, q), lengths, std::divides<double>());
+                     }});
+  };
+  add({3, 2, 5}, {3, 2, 5}, -1, 2);
+  add({3, 2, 5}, {3, 2, 5}, 0, 0);
+  add({2, 5}, {3, 2, 5}, -1, 2);
+  add({3, 4, 1}, {4, 5}, 1, 1);
+}
+
+inline void add_layer_norms(Cases& cases) {
+  for (const Shape& shape : {Shape{3, 2, 5}, Shape{4, 19}, Shape{6}, Shape{130, 2}}) {
+    const Index n = shape[-1];
+    cases.push_back({"normalisations",
+                     "layer_norm " + to_string(shape),
+                     {randn(shape, 44), randn({n}, 45), randn({n}, 46)},
+                     [](const Vars& v) { return layer_norm(v[0], v[1], v[2], 0.25); },
+                     [](const Tensors& v) { return naive::layer_norm(v[0], v[1], v[2], 0.25); }});
+  }
+}
+
+/// Small numbers, so that supports have several elements; at ten times their size, few.
+inline void add_sparsemaxes(Cases& cases) {
+  const auto add = [&](const std::string& name, const Shape& shape, int axis,
+                       const Tensor& mask = {}) {
+    const int from_start = axis < 0 ? axis + shape.rank() : axis;
+    const auto in = [mask](DType dtype) { return mask.defined() ? mask.to(dtype) : mask; };
+    cases.push_back({"normalisations",
+                     "sparsemax " + name,
+                     {naive::map(randn(shape, 47), [](double v) { return 0.3 * v; })},
+                     [=](const Vars& v) { return sparsemax(v[0], axis, in(v[0].dtype())); },
+                     [=](const Tensors& v) { return naive::sparsemax(v[0], from_start, mask); }});
+  };
+  for (int axis : {0, 1, 2, -1}) add("over axis " + std::to_string(axis), {3, 4, 5}, axis);
+  add("with a mask", {5, 3}, 0, mask_of(5, {2, 5, 4}));
+  add("with a mask shared by heads", {2, 5, 3}, 1, mask_of(5, {2, 5, 4}));
+  add("with a mask that is all 0 in a column", {5, 3}, 0, mask_of(5, {2, 0, 4}));
+}
+
 inline void add_normalisations(Cases& cases) {
   const char* group = "normalisations";
   for (int axis : {0, 1, 2}) {
@@ -234,6 +395,64 @@ inline void add_normalisations(Cases& cases) {
   add_masked("with a mask that is all 0 in a column", {5, 3}, 0, mask_of(5, {2, 0, 4}));
   add_masked("with a mask along the last axis", {3, 4}, -1,
              reals({3, 4}, {1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1}));
+}
+
+/// Axis i of the result is axis order[i] of the input.
+inline void add_orders_of_axes(Cases& cases) {
+  const auto add = [&](const std::string& name, const Shape& shape, const std::vector<int>& order,
+                       std::function<Var(const Var&)> f) {
+    cases.push_back({"arrangements",
+                     name,
+                     {randn(shape, 59)},
+                     [f](const Vars& v) { return f(v[0]); },
+                     [order](const Tensors& v) { return naive::permute(v[0], order); }});
+  };
+  for (const std::vector<int>& order :
+       {std::vector{0, 1, 2}, std::vector{0, 2, 1}, std::vector{1, 0, 2}, std::vector{1, 2, 0},
+        std::vector{2, 0, 1}, std::vector{2, 1, 0}}) {
+    std::string name = "permute";
+    for (int axis : order) name.append(" ").append(std::to_string(axis));
+    add(name, {3, 4, 5}, order, [order](const Var& x) { return permute(x, order); });
+  }
+  add("permute with negative axes", {2, 3, 1, 4}, {3, 0, 2, 1}, [](const Var& x) {
+    return permute(x, {-1, 0, -2, 1});
+  });
+  add("transpose", {3, 4}, {1, 0}, [](const Var& x) { return transpose(x, 0, 1); });
+  add("transpose of axes 0 and -1", {3, 4, 5}, {2, 1, 0},
+      [](const Var& x) { return transpose(x, 0, -1); });
+  add("transpose of heads", {2, 3, 4, 5}, {0, 2, 1, 3},
+      [](const Var& x) { return transpose(x, 2, 1); });
+}
+
+inline void add_splits(Cases& cases) {
+  const Tensor x = randn({4, 6, 2}, 60);
+  for (int axis : {0, 1, -2}) {
+    const int along = axis < 0 ? axis + 3 : axis;
+    cases.push_back({"arrangements",
+                     "split of axis " + std::to_string(axis) + " in two",
+                     {x},
+                     [axis](const Vars& v) {
+                       const std::vector<Var> parts = split(v[0], 2, axis);
+                       return parts[0] * parts[1];
+                     },
+                     [along](const Tensors& v) {
+                       const Index half = v[0].dim(along) / 2;
+                       return naive::zip(naive::slice(v[0], along, 0, half),
+                                         naive::slice(v[0], along, half, 2 * half),
+                                         std::multiplies<double>());
+                     }});
+  }
+  cases.push_back({"arrangements",
+                   "split into sizes, of which one is left out",
+                   {x},
+                   [](const Vars& v) {
+                     const std::vector<Var> parts = split(v[0], {1, 3, 2}, 1);
+                     return parts[0] - parts[2];
+                   },
+                   [](const Tensors& v) {
+                     return naive::zip(naive::slice(v[0], 1, 0, 1), naive::slice(v[0], 1, 4, 6),
+                                       std::minus<double>());
+                   }});
 }
 
 inline void add_arrangements(Cases& cases) {
@@ -340,15 +559,23 @@ inline void add_arrangements(Cases& cases) {
 
 }  // namespace op_cases_detail
 
-/// All operations of autograd/ops.hpp.
+/// All operations of autograd/ops.hpp and autograd/normalize.hpp.
 inline std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
   op_cases_detail::add_arithmetic(cases);
   op_cases_detail::add_functions(cases);
+  op_cases_detail::add_powers(cases);
   op_cases_detail::add_products(cases);
+  op_cases_detail::add_batched_products(cases);
   op_cases_detail::add_reductions(cases);
+  op_cases_detail::add_axis_reductions(cases);
+  op_cases_detail::add_cosines(cases);
   op_cases_detail::add_normalisations(cases);
+  op_cases_detail::add_layer_norms(cases);
+  op_cases_detail::add_sparsemaxes(cases);
   op_cases_detail::add_arrangements(cases);
+  op_cases_detail::add_orders_of_axes(cases);
+  op_cases_detail::add_splits(cases);
   return cases;
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include <attune/tensor/arrange.hpp>
@@ -149,6 +151,28 @@ TEST_CASE("gather_columns: the second axis by number, for every row of the first
         "gather_columns: id 3 at 0 is not in 0 to 2");
   CHECK(error_of([&] { gather_columns(zeros({3}), ids); }) ==
         "gather_columns: (3) has fewer than two axes");
+}
+
+TEST_CASE("permute: every order of axes, in every dtype") {
+  std::vector<int> order{0, 1, 2, 3};
+  const Tensor x = randn({2, 3, 4, 5}, 1);
+  do {
+    const Tensor expected = naive::permute(x, order);
+    CHECK(identical(permute(x, order), expected));
+    CHECK(identical(permute(x.to(DType::f32), order), expected.to(DType::f32)));
+    CHECK(identical(permute((x * 100.0).to(DType::i32), order), (expected * 100.0).to(DType::i32)));
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST_CASE("permute: more rows than one tile, views, extents of 0 and 1") {
+  const Tensor x = randn({70, 3, 900}, 2);
+  CHECK(identical(transpose(x, 0, 2), naive::permute(x, {2, 1, 0})));
+  CHECK(identical(transpose(x, 0, 1), naive::permute(x, {1, 0, 2})));
+  CHECK(identical(transpose(x[3], 0, 1), naive::transpose(x[3])));
+  CHECK(transpose(zeros({3, 0, 2}), 0, 1).shape() == Shape{0, 3, 2});
+  CHECK(identical(transpose(x[0].reshape({1, 2700}), 0, -1), x[0].reshape({2700, 1})));
+  CHECK(transpose(x, 1, 1).shares_buffer_with(x));
+  CHECK(permute(scalar(3), {}).item() == 3);
 }
 
 }  // namespace attune

@@ -160,4 +160,40 @@ TEST_CASE("map: a function of one's own, in either precision") {
   CHECK(map(ones({2}), cube).dtype() == DType::f32);
 }
 
+TEST_CASE("abs, power and minimum: special numbers") {
+  CHECK(identical(abs(reals({3}, {-2, -0.0, nan})), reals({3}, {2, 0, nan})));
+  CHECK(identical(power(reals({4}, {-2, 0, 4, nan}), 2), reals({4}, {4, 0, 16, nan})));
+  CHECK(identical(power(reals({3}, {-2, 0, 4}), 0.5), reals({3}, {nan, 0, 2})));
+  CHECK(identical(minimum(reals({3}, {1, nan, 3}), reals({3}, {2, 2, nan})),
+                  reals({3}, {1, nan, nan})));
+}
+
+TEST_CASE("broadcast_to: missing axes and extents of 1 are repeated") {
+  const Tensor x = randn({3, 1, 5}, 1);
+  const Tensor zero = zeros({2, 3, 4, 5}, DType::f64);
+  CHECK(identical(broadcast_to(x, {2, 3, 4, 5}), naive::zip(x, zero, std::plus<double>())));
+  CHECK(identical(broadcast_to(scalar(3), {2, 2}), full({2, 2}, 3)));
+  CHECK(broadcast_to(x, x.shape()).shares_buffer_with(x));
+  CHECK(broadcast_to(ones({1, 3}), {0, 3}).shape() == Shape{0, 3});
+  CHECK(broadcast_to(ones({3, 1}), {3, 0}).shape() == Shape{3, 0});
+  CHECK(error_of([&] {
+          broadcast_to(x, {3, 5});
+        }) == "broadcast_to: (3, 1, 5) does not broadcast to (3, 5)");
+  CHECK(error_of([&] {
+          broadcast_to(x, {3, 2, 4});
+        }) == "broadcast_to: shapes (3, 1, 5) and (3, 2, 4) do not broadcast");
+  CHECK(error_of([] {
+          broadcast_to(ones({2, 3}), {1, 3});
+        }) == "broadcast_to: (2, 3) does not broadcast to (1, 3)");
+}
+
+TEST_CASE("where: broadcasting of all three, and over more than one tile") {
+  const Tensor mask = reals({2, 1}, {1, 0}), a = reals({3}, {1, 2, 3}), b = scalar(9, DType::f64);
+  CHECK(identical(where(mask, a, b), reals({2, 3}, {1, 2, 3, 9, 9, 9})));
+  const Tensor large = where(mask, ones({2, 30'000}, DType::f64), scalar(-1, DType::f64));
+  CHECK(identical(large[0], ones({30'000}, DType::f64)));
+  CHECK(identical(large[1], full({30'000}, -1, DType::f64)));
+  CHECK(where(zeros({0, 1}), ones({3}), ones({3})).shape() == Shape{0, 3});
+}
+
 }  // namespace attune

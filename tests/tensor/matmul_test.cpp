@@ -193,4 +193,33 @@ TEST_CASE("add_product: what does not fit is an error") {
   CHECK_THROWS_AS(add_product(zeros({4, 3}), zeros({4, 2}), c, -1), Error);
 }
 
+TEST_CASE("batched_matmul: every matrix is multiplied by its own, in all transposes") {
+  for (const Transpose& t : all_transposes) {
+    for (const Sizes& s : {Sizes{3, 4, 5}, Sizes{1, 7, 2}, Sizes{40, 33, 50}}) {
+      const Tensor a = randn(t.a ? Shape{7, s.k, s.m} : Shape{7, s.m, s.k}, 1);
+      const Tensor b = randn(t.b ? Shape{7, s.n, s.k} : Shape{7, s.k, s.n}, 2);
+      const Tensor c = batched_matmul(a, b, t);
+      CHECK(difference(c, naive::batched_matmul(a, b, t.a, t.b)) <= 1e-13);
+      const Tensor single = batched_matmul(a.to(DType::f32), b.to(DType::f32), t);
+      CHECK(difference(single.to(DType::f64), c) <= 1e-5);
+      for (Index i = 0; i < 7; ++i) CHECK(identical(c[i], matmul(a[i], b[i], t)));
+    }
+  }
+}
+
+TEST_CASE("batched_matmul: what does not fit is an error with both shapes and the transposes") {
+  const Tensor a = zeros({2, 3, 4});
+  CHECK(error_of([&] {
+          batched_matmul(a, zeros({3, 4, 5}));
+        }) == "batched_matmul: (2, 3, 4) x (3, 4, 5)");
+  CHECK(error_of([&] {
+          batched_matmul(a, zeros({2, 4, 5}), {.a = true});
+        }) == "batched_matmul: (2, 3, 4)ᵀ x (2, 4, 5)");
+  CHECK(error_of([&] {
+          batched_matmul(a, zeros({4, 5}));
+        }) == "batched_matmul: (2, 3, 4) x (4, 5)");
+  CHECK_THROWS_AS(batched_matmul(zeros({4}), zeros({4})), Error);
+  CHECK_THROWS_AS(batched_matmul(a, zeros({2, 4, 5}, DType::f64)), Error);
+}
+
 }  // namespace attune

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include <doctest/doctest.h>
 
 #include <attune/tensor/elementwise.hpp>
@@ -99,6 +103,43 @@ TEST_CASE("sum_of_squares: it is accumulated in double, over all tiles") {
   const Tensor x = full({50'003}, 0.1);
   CHECK(sum_of_squares(x) == doctest::Approx(50'003 * double(0.1f) * double(0.1f)).epsilon(1e-12));
   CHECK(sum_of_squares(full({3}, 1e30)) == doctest::Approx(3e60).epsilon(1e-6));
+}
+
+TEST_CASE("max_forward: values and places along every axis, more columns than one block") {
+  const Tensor x = randn({7, 3, 150}, 6);
+  for (int axis : {0, 1, 2}) {
+    const auto [values, places] = max_forward(x, axis);
+    CHECK(identical(values, naive::along_axis(x, axis, true, [](const std::vector<double>& v) {
+                      return *std::ranges::max_element(v);
+                    })));
+    CHECK(identical(places, naive::along_axis(x, axis, true, [](const std::vector<double>& v) {
+                              return static_cast<double>(std::ranges::max_element(v) - v.begin());
+                            }).to(DType::i32)));
+    CHECK(identical(max_forward(x, axis - 3).places, places));
+  }
+}
+
+TEST_CASE("max_forward: what is not a number is the largest") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto [values, places] = max_forward(reals({2, 4}, {1, nan, 9, nan, nan, 5, 6, 7}), 1);
+  CHECK(identical(values, reals({2, 1}, {nan, nan})));
+  CHECK(identical(places, ints({2, 1}, {1, 0})));
+}
+
+TEST_CASE("norm: along every axis, kept or not, from tiny to huge") {
+  const Tensor x = randn({7, 3, 150}, 7);
+  for (int axis : {0, 1, 2}) {
+    const Tensor expected = sqrt(naive::sum(x * x, {axis}));
+    CHECK(difference(norm(x, axis), expected) <= 1e-14);
+    CHECK(difference(norm(x, axis - 3, KeepAxes::yes).reshape(expected.shape()), expected) <=
+          1e-14);
+  }
+  CHECK(identical(norm(reals({3, 2}, {3e300, 4e300, 3e-300, 4e-300, 0, 0}), 1),
+                  reals({3}, {5e300, 5e-300, 0})));
+  CHECK(norm(full({2}, 3e38, DType::f32) * 0.5, 0).item() == doctest::Approx(2.1213203e38));
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CHECK(norm(reals({2}, {-infinity, 1}), 0).item() == infinity);
+  CHECK(std::isnan(norm(reals({2}, {std::nan(""), 1}), 0).item()));
 }
 
 }  // namespace attune

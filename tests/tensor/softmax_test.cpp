@@ -177,4 +177,28 @@ TEST_CASE("cross_entropy_forward: a target out of range is an error that says wh
   CHECK_THROWS_AS(cross_entropy_forward(zeros({2, 5}), zeros({2})), Error);
 }
 
+TEST_CASE("log_sum_exp: along every axis, kept or not, far out too") {
+  const Tensor x = randn({3, 4, 150}, 13);
+  for (int axis : {0, 1, 2}) {
+    const Tensor expected = log(naive::sum(exp(x), {axis}));
+    CHECK(difference(log_sum_exp(x, axis), expected) <= 1e-14);
+    CHECK(difference(log_sum_exp(x, axis - 3, KeepAxes::yes).reshape(expected.shape()), expected) <=
+          1e-14);
+  }
+  CHECK(log_sum_exp(reals({2}, {1000, 1000}), 0).item() == 1000 + std::log(2));
+  CHECK(log_sum_exp(reals({2}, {-1000, -1000}), 0).item() == -1000 + std::log(2));
+  CHECK(log_sum_exp(reals({2}, {-infinity, -infinity}), 0).item() == -infinity);
+  CHECK(log_sum_exp(reals({2}, {-infinity, infinity}), 0).item() == infinity);
+  CHECK(std::isnan(log_sum_exp(reals({2}, {-infinity, nan}), 0).item()));
+  CHECK(std::isnan(log_sum_exp(reals({2}, {1, nan}), 0).item()));
+  CHECK(identical(log_sum_exp(zeros({2, 0}, DType::f64), 1), full({2}, -infinity, DType::f64)));
+}
+
+TEST_CASE("softmax: an axis that is not there is an error of the operation asked for") {
+  CHECK(error_of([] { softmax(zeros({5, 3}), 2); }) == "softmax: there is no axis 2 in (5, 3)");
+  CHECK(error_of([] {
+          log_softmax(zeros({5, 3}), -3);
+        }) == "log_softmax: there is no axis -3 in (5, 3)");
+}
+
 }  // namespace attune

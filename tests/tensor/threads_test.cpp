@@ -9,7 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/softmax.hpp>
@@ -201,6 +204,29 @@ TEST_CASE("Threads: sums, softmax and cross-entropy do not depend on their numbe
     return std::vector<Tensor>{
         sum(x),        sum(x, {0}),   sum(x, {1}), scalar(sum_of_squares(x), DType::f64),
         softmax(x, 0), softmax(x, 1), loss.loss,   sum(loss.loss)};
+  });
+}
+
+TEST_CASE(
+    "Threads: normalisations, batched products and moved axes do not depend on their number") {
+  check_thread_independence([] {
+    const Tensor x = randn({300, 257}, 1, DType::f32), g = randn({257}, 2, DType::f32);
+    const LayerNormForward forward = layer_norm_forward(x, g, g, 1e-5);
+    const LayerNormBackward backward = layer_norm_backward(x, g, forward, x);
+    const Tensor p = sparsemax(x, 0), a = randn({40, 31, 50}, 3, DType::f32);
+    return std::vector<Tensor>{forward.y,
+                               backward.dx,
+                               backward.dgain,
+                               backward.dbias,
+                               p,
+                               sparsemax_backward(p, x, 0),
+                               norm(x, 0),
+                               norm(x, 1),
+                               log_sum_exp(x, 1),
+                               max_forward(x, 0).places.to(DType::f32),
+                               batched_matmul(a, a, {.b = true}),
+                               transpose(a, 0, 2),
+                               where(g, x, g)};
   });
 }
 

@@ -1,0 +1,27 @@
+// Normalisations that are fused, and cosine similarity. Softmax is in ops.hpp.
+#pragma once
+
+#include <attune/autograd/var.hpp>
+
+namespace attune {
+
+/// Layer normalisation over the last axis (Ba, Kiros and Hinton, 2016), in one pass:
+///     y = g ⊙ (x - μ) / √(σ² + ε) + b,   μ = mean(x),   σ² = mean((x - μ)²)
+/// x (..., N), gain (N), bias (N) -> (..., N). A row is normalised by itself, whatever stands in
+/// the others; one of equal elements gives the bias.
+Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5);
+
+/// Sparsemax along an axis (Martins and Astudillo, 2016): the point of the simplex next to x,
+///     y_i = max(x_i - τ, 0),   where τ makes Σ y = 1,
+/// which unlike softmax gives exact zeros. The gradient is
+///     dx_i = dy_i - mean of dy over the support {y > 0} within the support, and 0 outside.
+/// With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not), y where it is 0 is
+/// exactly 0; where all of it is 0, so is all of y.
+Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
+
+/// a·b / max(‖a‖ ‖b‖, ε) along an axis, which both have with the same extent and which is dropped;
+/// the other axes broadcast, as in (B, N) and (S, B, N) -> (S, B) along -1. An axis from 0 counts
+/// in the broadcast shape. Of a zero vector it is 0.
+Var cosine_similarity(const Var& a, const Var& b, int axis = -1, double epsilon = 1e-8);
+
+}  // namespace attune

@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/models/report/alignment.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::report {
+namespace {
+
+using Json = nlohmann::json;
+
+void check(const Heatmap& map, const char* operation, Precision precision = Precision::f64) {
+  const std::size_t rows = map.rows.size(), columns = map.columns.size();
+  if (map.weights.size() != rows * columns) {
+    fail(operation, fmt::format("weights has {} values, but {} target words x {} source words need "
+                                "{}",
+                                map.weights.size(), rows, columns, rows * columns));
+  }
+  for (std::size_t i = 0; i < map.weights.size(); ++i) {
+    const double w = map.weights[i];
+    if (!(std::isfinite(w) && w >= 0)) {
+      fail(operation,
+           fmt::format("weight (target {}, source {}) is {}, but a finite number >= 0 is needed",
+                       i / columns, i % columns, w));
+    }
+    if (precision == Precision::f32 && !std::isfinite(static_cast<float>(w))) {
+      fail(operation, fmt::format("weight (target {}, source {}) is {}, too large for f32",
+                                  i / columns, i % columns, w));
+    }
+  }
+}
+
+std::string number(double weight, Precision precision) {
+  return precision == Precision::f32 ? fmt::format("{}", static_cast<float>(weight))
+                                     : fmt::format("{}", weight);
+}
+
+std::string cell(std::string_view word) {
+  std::string out;
+  for (const char c : word) {
+    switch (c) {
+      case '\t':
+        out += "\\t";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string array(const std::vector<std::string>& words) {
+  return Json(words).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+template <class Unsigned>
+void append_little_endian(std::string& out, Unsigned bits) {
+  for (std::size_t i = 0; i < sizeof bits; ++i) out += static_cast<char>(bits >> 8 * i & 0xFF);
+}
+
+}  // namespace
+
+metrics::Alignment argmax_links(const Heatmap& map) {
+  check(map, "argmax_links");
+  metrics::Alignment links;
+  const auto columns = static_cast<std::ptrdiff_t>(map.columns.size());
+  for (std::size_t i = 0; i < map.rows.size() && columns > 0; ++i) {
+    const auto row = map.weights.begin() + static_cast<std::ptrdiff_t>(i) * columns;
+    const auto largest = std::max_element(row, row + columns);  // the first of equals
+    if (*largest > 0) links.push_back({static_cast<int>(largest - row), static_cast<int>(i)});
+  }
+  std::ranges::sort(links);
+  return links;
+}
+
+metrics::Alignment threshold_links(const Heatmap& map, double threshold) {
+  check(map, "threshold_links");
+  if (!(threshold > 0)) {
+    fail("threshold_links",
+         fmt::format("the threshold is {}, but a number > 0 is needed", threshold));
+  }
+  metrics::Alignment links;
+  const std::size_t columns = map.columns.size();
+  for (std::size_t j = 0; j < columns; ++j) {
+    for (std::size_t i = 0; i < map.rows.size(); ++i) {
+      if (map.weights[i * columns + j] >= threshold)
+        links.push_back({static_cast<int>(j), static_cast<int>(i)});
+    }
+  }
+  return links;
+}
+
+std::string pharaoh(const metrics::Alignment& links) {
+  std::string line;
+  for (const auto& [source, target] : links) {
+    if (source < 0 || target < 0) {
+      fail("pharaoh",
+           fmt::format("a link is ({}, {}), but positions count from 0", source, target));
+    }
+    fmt::format_to(std::back_inserter(line), "{}{}-{}", line.empty() ? "" : " ", source, target);
+  }
+  return line;
+}
+
+std::string tsv(const Heatmap& map, Precision precision) {
+  check(map, "tsv", precision);
+  std::string table;
+  for (const std::string& word : map.columns) table += "\t" + cell(word);
+  table += "\n";
+  for (std::size_t i = 0, at = 0; i < map.rows.size(); ++i) {
+    table += cell(map.rows[i]);
+    for (std::size_t j = 0; j < map.columns.size(); ++j)
+      table += "\t" + number(map.weights[at++], precision);
+    table += "\n";
+  }
+  return table;
+}
+
+std::string json(const Heatmap& map, Precision precision) {
+  check(map, "json", precision);
+  std::string weights;
+  for (std::size_t i = 0, at = 0; i < map.rows.size(); ++i) {
+    weights += i == 0 ? "[" : ",[";
+    for (std::size_t j = 0; j < map.columns.size(); ++j) {
+      if (j > 0) weights += ",";
+      weights += number(map.weights[at++], precision);
+    }
+    weights += "]";
+  }
+  return fmt::format(R"({{"source":{},"target":{},"weights":[{}]}})", array(map.columns),
+                     array(map.rows), weights);
+}
+
+std::string npy(const Heatmap& map, Precision precision) {
+  check(map, "npy", precision);
+  constexpr std::string_view kMagic("\x93NUMPY\x01\x00", 8);  // format 1.0
+  std::string header =
+      fmt::format("{{'descr': '<f{}', 'fortran_order': False, 'shape': ({}, {}), }}",
+                  precision == Precision::f32 ? 4 : 8, map.rows.size(), map.columns.size());
+  // Spaces and a line break, so that the data start at a multiple of 64.
+  const std::size_t before = kMagic.size() + 2;
+  header.append(63 - (before + header.size()) % 64, ' ');
+  header += '\n';
+  std::string bytes(kMagic);
+  append_little_endian(bytes, static_cast<std::uint16_t>(header.size()));
+  bytes += header;
+  for (const double w : map.weights) {
+    if (precision == Precision::f32)
+      append_little_endian(bytes, std::bit_cast<std::uint32_t>(static_cast<float>(w)));
+    else
+      append_little_endian(bytes, std::bit_cast<std::uint64_t>(w));
+  }
+  return bytes;
+}
+
+}  // namespace attune::report

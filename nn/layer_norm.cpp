@@ -1,0 +1,13 @@
+#include <attune/autograd/normalize.hpp>
+#include <attune/nn/layer_norm.hpp>
+
+namespace attune::nn {
+
+LayerNorm::LayerNorm(const Scope& scope, Index n, const LayerNormOptions& options)
+    : gain_(scope.add("gain", {n}, init::constant(1))),
+      bias_(scope.add("bias", {n}, init::zeros())),
+      epsilon_(options.epsilon) {}
+
+Var LayerNorm::operator()(const Var& x) const { return layer_norm(x, gain_, bias_, epsilon_); }
+
+}  // namespace attune::nn

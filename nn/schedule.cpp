@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <attune/nn/schedule.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::nn {
+namespace {
+
+template <class T>
+void require(bool holds, const char* schedule, const char* name, T value, const char* range) {
+  if (!holds) fail(schedule, fmt::format("{} = {} is not in {}", name, value, range));
+}
+
+void require_rate(const char* schedule, double rate) {
+  require(rate > 0 && std::isfinite(rate), schedule, "rate", rate, "(0, inf)");
+}
+
+void require_count(const char* schedule, const char* name, std::int64_t count, std::int64_t least) {
+  require(count >= least, schedule, name, count, least == 0 ? "[0, inf)" : "[1, inf)");
+}
+
+double ratio(std::int64_t a, std::int64_t b) {
+  return static_cast<double>(a) / static_cast<double>(b);
+}
+
+/// A number of a checkpoint's metadata.
+template <class T>
+T read(const std::map<std::string, std::string>& metadata, const std::string& name) {
+  const auto entry = metadata.find(name);
+  if (entry == metadata.end()) fail("checkpoint", fmt::format("there is no '{}' in it", name));
+  const std::string& text = entry->second;
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail("checkpoint", fmt::format("{} is '{}', not a number", name, text));
+  }
+  return value;
+}
+
+}  // namespace
+
+double ConstantRate::operator()(std::int64_t step) const {
+  require_rate("ConstantRate", rate);
+  require_count("ConstantRate", "step", step, 0);
+  return rate;
+}
+
+double LinearWarmUp::operator()(std::int64_t step) const {
+  require_rate("LinearWarmUp", rate);
+  require_count("LinearWarmUp", "steps", steps, 1);
+  require_count("LinearWarmUp", "step", step, 0);
+  return step < steps ? rate * ratio(step + 1, steps) : rate;
+}
+
+double InverseSquareRoot::operator()(std::int64_t step) const {
+  require_rate("InverseSquareRoot", rate);
+  require_count("InverseSquareRoot", "warm_up", warm_up, 1);
+  require_count("InverseSquareRoot", "step", step, 0);
+  return step < warm_up ? rate * ratio(step + 1, warm_up)
+                        : rate * std::sqrt(ratio(warm_up, step + 1));
+}
+
+InverseSquareRoot vaswani_rate(Index model_size, std::int64_t warm_up) {
+  require_count("vaswani_rate", "model_size", model_size, 1);
+  require_count("vaswani_rate", "warm_up", warm_up, 1);
+  const double product = static_cast<double>(model_size) * static_cast<double>(warm_up);
+  return {.rate = 1 / std::sqrt(product), .warm_up = warm_up};
+}
+
+double LinearDecay::operator()(std::int64_t step) const {
+  require_rate("LinearDecay", rate);
+  require(last >= 0 && std::isfinite(last), "LinearDecay", "last", last, "[0, inf)");
+  require_count("LinearDecay", "steps", steps, 1);
+  require_count("LinearDecay", "step", step, 0);
+  return step < steps ? rate + (last - rate) * ratio(step, steps) : last;
+}
+
+double ExponentialDecay::operator()(std::int64_t step) const {
+  require_rate("ExponentialDecay", rate);
+  require(factor > 0 && factor <= 1, "ExponentialDecay", "factor", factor, "(0, 1]");
+  require_count("ExponentialDecay", "every", every, 1);
+  require_count("ExponentialDecay", "step", step, 0);
+  return rate * std::pow(factor, ratio(step, every));
+}
+
+double StepDecay::operator()(std::int64_t step) const {
+  require_rate("StepDecay", rate);
+  require(factor > 0 && factor <= 1, "StepDecay", "factor", factor, "(0, 1]");
+  require_count("StepDecay", "every", every, 1);
+  require_count("StepDecay", "after", after, 0);
+  require_count("StepDecay", "step", step, 0);
+  const std::int64_t first = after == 0 ? every : after;
+  if (step < first) return rate;
+  return rate * std::pow(factor, static_cast<double>(1 + (step - first) / every));
+}
+
+/// How much of the rate a step of a warm-up has; 1 from its last step on.
+double detail::warm_up_share(std::int64_t step, std::int64_t steps) {
+  require_count("WarmUp", "steps", steps, 1);
+  require_count("WarmUp", "step", step, 0);
+  return step < steps ? ratio(step + 1, steps) : 1;
+}
+
+HalveOnPlateau::HalveOnPlateau(const HalveOnPlateauOptions& options)
+    : options_(options),
+      rate_(options.rate),
+      best_(options.higher_is_better ? -std::numeric_limits<double>::infinity()
+                                     : std::numeric_limits<double>::infinity()) {
+  const char* const name = "HalveOnPlateau";
+  require_rate(name, options.rate);
+  require(options.factor > 0 && options.factor < 1, name, "factor", options.factor, "(0, 1)");
+  require_count(name, "patience", options.patience, 0);
+  require(options.minimum >= 0 && options.minimum <= options.rate, name, "minimum", options.minimum,
+          "[0, rate]");
+}
+
+double HalveOnPlateau::observe(double metric) {
+  if (std::isnan(metric)) fail("HalveOnPlateau", "the metric is nan");
+  if (options_.higher_is_better ? metric > best_ : metric < best_) {
+    best_ = metric;
+    waited_ = 0;
+  } else if (waited_ < options_.patience) {
+    ++waited_;
+  } else {
+    rate_ = std::max(options_.minimum, options_.factor * rate_);
+    waited_ = 0;
+  }
+  return rate_;
+}
+
+void HalveOnPlateau::save(std::map<std::string, std::string>& metadata,
+                          const std::string& name) const {
+  // fmt writes as many digits as it takes to read the same number.
+  metadata[name + ".rate"] = fmt::format("{}", rate_);
+  metadata[name + ".best"] = fmt::format("{}", best_);
+  metadata[name + ".waited"] = fmt::format("{}", waited_);
+}
+
+void HalveOnPlateau::load(const std::map<std::string, std::string>& metadata,
+                          const std::string& name) {
+  const double rate = read<double>(metadata, name + ".rate");
+  const double best = read<double>(metadata, name + ".best");
+  const std::int64_t waited = read<std::int64_t>(metadata, name + ".waited");
+  const auto refuse = [&](const char* what, auto value, const char* range) {
+    fail("checkpoint", fmt::format("{}.{} is {}, not in {}", name, what, value, range));
+  };
+  if (!(rate > 0 && std::isfinite(rate))) refuse("rate", rate, "(0, inf)");
+  if (std::isnan(best)) refuse("best", best, "[-inf, inf]");
+  if (waited < 0) refuse("waited", waited, "[0, inf)");
+  rate_ = rate;
+  best_ = best;
+  waited_ = waited;
+}
+
+}  // namespace attune::nn

@@ -1,0 +1,135 @@
+// Learning rates that change during training.
+//
+// A schedule is a value that says the rate of a step from the number of steps made before it, as
+// optimisers count them (the first step has number 0):
+//
+//     adam.set_rate(schedule(adam.steps()));
+//     adam.step(gradients);
+//
+// It has no state, so that a run resumed from a checkpoint goes on with the right rate. Calls throw
+// when a field is out of range: rates in (0, inf), steps at least 1, the step's number at least 0.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include <attune/tensor/dtype.hpp>
+
+namespace attune::nn {
+
+/// Any schedule, where it is chosen at run time: all of those below convert to it.
+using Schedule = std::function<double(std::int64_t step)>;
+
+/// rate
+struct ConstantRate {
+  double rate;
+  double operator()(std::int64_t step) const;
+};
+
+/// rate · min(1, (step + 1) / steps): the last of the first `steps` steps has the whole rate.
+struct LinearWarmUp {
+  double rate;
+  std::int64_t steps;
+  double operator()(std::int64_t step) const;
+};
+
+/// rate · min(t / warm_up, √(warm_up / t)) with t = step + 1  (Vaswani et al., 2017, equation 3):
+/// rises to `rate` over the first `warm_up` steps, and then falls with 1 / √t.
+struct InverseSquareRoot {
+  double rate;
+  std::int64_t warm_up = 4000;
+  double operator()(std::int64_t step) const;
+};
+
+/// The paper's: d^-½ · min(t^-½, t · warm_up^-3/2), the highest rate being (d · warm_up)^-½.
+InverseSquareRoot vaswani_rate(Index model_size, std::int64_t warm_up = 4000);
+
+/// rate + (last - rate) · min(1, step / steps): a straight line from `rate` at step 0 to `last` at
+/// step `steps`, which stays. `last` may be 0: then training is over before that step.
+struct LinearDecay {
+  double rate;
+  double last = 0;
+  std::int64_t steps;
+  double operator()(std::int64_t step) const;
+};
+
+/// rate · factor^(step / every), at every step a little. The factor is in (0, 1].
+struct ExponentialDecay {
+  double rate;
+  double factor;
+  std::int64_t every = 1;
+  double operator()(std::int64_t step) const;
+};
+
+/// `rate` for the first `after` steps (0 stands for `every`); then times `factor`, in (0, 1], at
+/// once, and again after each further `every` steps. Luong et al. (2015), SGD at rate 1 and "after
+/// 5 epochs, halve the learning rate every epoch", n steps being an epoch:
+///     StepDecay{.rate = 1, .every = n, .after = 5 * n}
+struct StepDecay {
+  double rate;
+  double factor = 0.5;
+  std::int64_t every;
+  std::int64_t after = 0;
+  double operator()(std::int64_t step) const;
+};
+
+namespace detail {
+double warm_up_share(std::int64_t step, std::int64_t steps);
+}
+
+/// Another schedule after a warm-up: next(0) · (step + 1) / steps for the first `steps` steps, and
+/// then `next`, whose step 0 is the last of the warm-up.
+///     WarmUp{.steps = 400, .next = LinearDecay{.rate = 1e-3, .steps = 10000}}
+template <class Next>
+struct WarmUp {
+  std::int64_t steps;
+  Next next;
+  double operator()(std::int64_t step) const {
+    const double share = detail::warm_up_share(step, steps);
+    return share < 1 ? share * next(0) : next(step - (steps - 1));
+  }
+};
+template <class Next>
+WarmUp(std::int64_t, Next) -> WarmUp<Next>;
+
+struct HalveOnPlateauOptions {
+  double rate;                    // to begin with
+  double factor = 0.5;            // in (0, 1)
+  std::int64_t patience = 0;      // observations in a row without a new best that change nothing
+  double minimum = 0;             // the rate goes no lower
+  bool higher_is_better = false;  // BLEU or accuracy, not a loss
+};
+
+/// A rate that falls when a metric of held-out data stops getting better. It has state, and is
+/// asked once per evaluation, not once per step:
+///     adam.set_rate(plateau.observe(validation_loss));
+class HalveOnPlateau {
+ public:
+  /// Throws on an option out of range.
+  explicit HalveOnPlateau(const HalveOnPlateauOptions& options);
+
+  /// The rate from now on: max(minimum, factor · rate) at the first observation after `patience`
+  /// others without a new best, from where the patience is counted anew. Throws on NaN, changing
+  /// nothing; an infinite loss is merely no best.
+  double observe(double metric);
+
+  double rate() const { return rate_; }
+  /// The best so far; before the first observation the worst there is.
+  double best() const { return best_; }
+
+  /// State to and from a checkpoint's metadata: "NAME.rate", "NAME.best", "NAME.waited", exact.
+  void save(std::map<std::string, std::string>& metadata,
+            const std::string& name = "plateau") const;
+  /// Throws, before anything has changed, when one is missing or not a possible value.
+  void load(const std::map<std::string, std::string>& metadata,
+            const std::string& name = "plateau");
+
+ private:
+  HalveOnPlateauOptions options_;
+  double rate_, best_;
+  std::int64_t waited_ = 0;  // observations since the best, or since the last change
+};
+
+}  // namespace attune::nn

@@ -1,0 +1,120 @@
+// Recurrent layers one above another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/dropout.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/nn/recurrent_state.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::nn {
+
+struct StackedOptions {
+  Index layers = 2;
+  double dropout = 0;     // of what goes from one layer into the next, in training
+  bool residual = false;  // from the second layer on, add what the layer has read
+};
+
+/// How to run over a sequence; the direction is that of all layers.
+struct StackedRunOptions {
+  Tensor mask = {};                          // (T, B), undefined: all words
+  std::vector<RecurrentState> initial = {};  // of every layer, the lowest first; empty: all zero
+  Direction direction = Direction::forward;
+};
+
+/// What comes out at the top, and the last state of every layer. With residual connections the top
+/// is not the highest layer's h alone.
+struct StackedOutput {
+  Var h;                             // (T, B, H), after one step (B, H)
+  std::vector<RecurrentState> last;  // the lowest first
+};
+
+/// Layers of one kind, each reading what the one below puts out, with the parameters "layer1"
+/// (the lowest), "layer2" and so on:
+///     y_1 = layer1(x),   y_l = layer_l(dropout(y_{l-1}))
+/// and with residual connections (Wu et al., 2016, equation 6), which go around the dropout,
+///     y_l = layer_l(dropout(y_{l-1})) + y_{l-1}   for l > 1
+/// so that sizes always agree: x is read by the first layer alone. Dropout is not between steps,
+/// nor on x, nor at the top (Zaremba et al., 2014, leave that to what is around). Layer is Lstm,
+/// Gru, Recurrent, or anything with their constructor and calls.
+template <class Layer>
+class Stacked {
+ public:
+  /// Further arguments go to every layer: Stacked<Recurrent>(scope, in, hidden, {}, Cell::gru).
+  /// Throws unless layers >= 1 and 0 <= dropout < 1.
+  template <class... LayerOptions>
+  Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
+          const LayerOptions&... layer_options)
+      : dropout_(options.dropout), residual_(options.residual) {
+    if (options.layers < 1) fail_count("layers = ", options.layers, " is not in [1, inf)");
+    for (Index l = 1; l <= options.layers; ++l) {
+      layers_.emplace_back(scope / ("layer" + std::to_string(l)), l == 1 ? in : hidden, hidden,
+                           layer_options...);
+    }
+  }
+
+  /// (T, B, in) -> h (T, B, H) and the last states. Throws when there are initial states, but not
+  /// one for each layer.
+  StackedOutput operator()(const Var& x, const StackedRunOptions& options = {}) const {
+    return climb(x, options.initial, [&](std::size_t l, const Var& in, const auto& state) {
+      return layers_[l](in,
+                        {.mask = options.mask, .initial = state, .direction = options.direction});
+    });
+  }
+
+  /// The input's share of the lowest layer's gates: (..., in) -> (..., gates · H)
+  Var input(const Var& x) const { return layers_.front().input(x); }
+
+  /// One step of all layers from the lowest one's share of the input, xw (B, gates · H): what a
+  /// decoder does. `states` is the `last` of the step before; empty: all zero. Throws when there
+  /// are states, but not one for each layer.
+  StackedOutput step(const Var& xw, const std::vector<RecurrentState>& states) const {
+    return climb(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
+      const RecurrentState next = layers_[l].step(l == 0 ? in : layers_[l].input(in), state);
+      return RecurrentOutput{next.h, next};
+    });
+  }
+
+  /// Gates of each layer: the last axis of `input` is this many times H.
+  Index gates() const {
+    if constexpr (requires { layers_.front().gates(); }) {
+      return layers_.front().gates();
+    } else {
+      return Layer::gates;
+    }
+  }
+
+  /// How many layers.
+  Index layers() const { return static_cast<Index>(layers_.size()); }
+
+ private:
+  [[noreturn]] static void fail_count(const char* before, Index count, const std::string& after) {
+    fail("Stacked", std::string(before).append(std::to_string(count)).append(after));
+  }
+
+  /// From the lowest layer to the highest; run(l, in, state) runs one.
+  template <class Run>
+  StackedOutput climb(const Var& x, const std::vector<RecurrentState>& states, Run run) const {
+    if (!states.empty() && states.size() != layers_.size()) {
+      fail_count("there are ", static_cast<Index>(states.size()),
+                 " states for " + std::to_string(layers_.size()) + " layers");
+    }
+    StackedOutput y;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const RecurrentOutput output =
+          run(l, l == 0 ? x : dropout_(y.h), states.empty() ? RecurrentState{} : states[l]);
+      y.h = residual_ && l > 0 ? output.h + y.h : output.h;
+      y.last.push_back(output.last);
+    }
+    return y;
+  }
+
+  std::vector<Layer> layers_;
+  Dropout dropout_;
+  bool residual_;
+};
+
+}  // namespace attune::nn

@@ -1,0 +1,45 @@
+// Kernels that work along one axis share this. Not installed.
+#pragma once
+
+#include <algorithm>
+
+#include <attune/tensor/elementwise.hpp>
+
+namespace attune::detail {
+
+/// The axis as a number from 0, or an Error of that operation with axis and shape.
+int checked_axis(const char* operation, const Shape& shape, int axis);
+
+/// A tensor seen along one axis: (outer, n, inner).
+struct AxisView {
+  Index outer, n, inner;
+  AxisView(const char* operation, const Shape& shape, int axis);
+
+  /// Where the column that begins at offset `first` stands once the axis has extent 1.
+  Index reduced(Index first) const { return first / (n * inner) * inner + first % (n * inner); }
+};
+
+/// Throws unless the mask has x's dtype and x's shape, or the shape of its last axes.
+void check_mask(const char* operation, const Tensor& x, const Tensor& mask);
+
+/// Columns that a kernel handles side by side.
+inline constexpr Index widest_column_block = 64;
+
+/// Calls body(first, count): columns [first, first + count) of one outer slab, as an offset to the
+/// slab's first element of these columns. Rows of a column lie `view.inner` apart.
+template <class Body>
+void for_columns(const AxisView& view, Body body) {
+  if (view.n == 0) return;
+  const Index blocks = (view.inner + widest_column_block - 1) / widest_column_block;
+  const Index width = std::min(widest_column_block, view.inner);
+  const Index units = std::max<Index>(1, elementwise_tile / (view.n * std::max<Index>(1, width)));
+  parallel_ranges(view.outer * blocks, units, [&](Index begin, Index end) {
+    for (Index unit = begin; unit < end; ++unit) {
+      const Index column = unit % blocks * widest_column_block;
+      body(unit / blocks * view.n * view.inner + column,
+           std::min(widest_column_block, view.inner - column));
+    }
+  });
+}
+
+}  // namespace attune::detail

@@ -1,0 +1,36 @@
+// Layer normalisation and sparsemax, forward and backward.
+#pragma once
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// Layer normalisation and what its backward needs: each row's mean μ and 1 / √(σ² + ε).
+struct LayerNormForward {
+  Tensor y;             // (..., N)
+  Tensor mean, factor;  // (rows)
+};
+
+/// y = g ⊙ (x - μ) / √(σ² + ε) + b with the mean μ and the variance σ² (divided by N) of each row
+/// (Ba, Kiros and Hinton, 2016): x (..., N), gain (N), bias (N).
+LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
+                                    double epsilon);
+
+/// With x̂ = (x - μ) / √(σ² + ε) and h = dy ⊙ g, and means over each row:
+///     dx = (h - mean(h) - x̂ mean(h ⊙ x̂)) / √(σ² + ε),   dg = Σ_rows dy ⊙ x̂,   db = Σ_rows dy
+struct LayerNormBackward {
+  Tensor dx, dgain, dbias;
+};
+LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
+                                      const LayerNormForward& forward, const Tensor& dy);
+
+/// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1} along an axis (Martins and Astudillo,
+/// 2016): y_i = max(x_i - τ, 0), where τ makes the sum 1. With a mask (of x's shape, or of its last
+/// axes), only positions with mask 1 take part and all others get exactly 0; where no position has
+/// mask 1, all of y is 0. What x holds at masked positions does not matter.
+Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {});
+
+/// dx_i = dy_i - mean of dy over the support {y > 0} within it, and 0 outside.
+Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis);
+
+}  // namespace attune

@@ -1,0 +1,151 @@
+// Kinks, empty axes and errors of operations in autograd/ops.hpp. Their values and gradients
+// elsewhere: op_test.cpp.
+
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+
+#include "support/naive.hpp"
+
+namespace attune {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The gradient of f at x, given dy.
+template <class F>
+Tensor gradient(F f, const Tensor& x, const Tensor& dy) {
+  const Var v = variable(x);
+  return backward(f(v), dy)[v];
+}
+
+}  // namespace
+
+TEST_CASE("Ops: abs, sqrt and power at zero") {
+  const Tensor x = reals({3}, {-2, 0, 3}), dy = reals({3}, {10, 20, 30});
+  CHECK(identical(gradient([](const Var& v) { return abs(v); }, x, dy), reals({3}, {-10, 0, 30})));
+  CHECK(
+      identical(gradient([](const Var& v) { return power(v, 0); }, x, dy), zeros({3}, DType::f64)));
+  CHECK(identical(power(Var(x), 0).value(), ones({3}, DType::f64)));
+  CHECK(identical(gradient([](const Var& v) { return power(v, 1); }, x, dy), dy));
+  CHECK(identical(gradient([](const Var& v) { return power(v, 2); }, x, dy),
+                  reals({3}, {-40, 0, 180})));
+  CHECK(gradient([](const Var& v) { return sqrt(v); }, reals({1}, {0}), reals({1}, {1})).item() ==
+        infinity);
+}
+
+TEST_CASE("Ops: where two minima are equal the gradient goes to the first") {
+  const Var a = variable(reals({3}, {1, 2, 3})), b = variable(reals({3}, {2, 2, 2}));
+  const Gradients gradients = backward(minimum(a, b), reals({3}, {10, 20, 30}));
+  CHECK(identical(gradients[a], reals({3}, {10, 20, 0})));
+  CHECK(identical(gradients[b], reals({3}, {0, 0, 30})));
+}
+
+TEST_CASE("Ops: where gives nothing of what was not chosen, and no gradient to it") {
+  const Var a = variable(reals({2}, {1, nan})), b = variable(reals({2}, {infinity, 4}));
+  const Var y = where(reals({2}, {1, 0}), a, b);
+  CHECK(identical(y.value(), reals({2}, {1, 4})));
+  const Gradients gradients = backward(y, reals({2}, {10, 20}));
+  CHECK(identical(gradients[a], reals({2}, {10, 0})));
+  CHECK(identical(gradients[b], reals({2}, {0, 20})));
+}
+
+TEST_CASE("Ops: where keeps both signs of zero") {
+  const Tensor minus = reals({2}, {-0.0, -0.0}), plus = reals({2}, {0.0, 0.0});
+  CHECK(identical(where(reals({2}, {1, 0}), minus, plus), reals({2}, {-0.0, 0.0})));
+}
+
+TEST_CASE("Ops: max gives its gradient to the first of equals") {
+  const Tensor x = reals({2, 3}, {1, 5, 5, 7, 7, 7});
+  CHECK(identical(gradient([](const Var& v) { return max(v, 1); }, x, reals({2}, {10, 20})),
+                  reals({2, 3}, {0, 10, 0, 20, 0, 0})));
+  CHECK(identical(gradient([](const Var& v) { return max(v, 0); }, x, reals({3}, {1, 2, 3})),
+                  reals({2, 3}, {0, 0, 0, 1, 2, 3})));
+}
+
+TEST_CASE("Ops: norm has gradient 0 where it is 0") {
+  const Tensor x = reals({2, 2}, {3, 4, 0, 0});
+  CHECK(identical(gradient([](const Var& v) { return norm(v, -1); }, x, reals({2}, {10, 20})),
+                  reals({2, 2}, {6, 8, 0, 0})));
+}
+
+TEST_CASE("Ops: an axis of extent 1, and one of extent 0") {
+  const Var one = reals({2, 1}, {-3, 4});
+  CHECK(identical(max(one, 1).value(), reals({2}, {-3, 4})));
+  CHECK(identical(norm(one, 1).value(), reals({2}, {3, 4})));
+  CHECK(identical(log_sum_exp(one, 1).value(), reals({2}, {-3, 4})));
+  const Var empty = variable(zeros({2, 0}, DType::f64));
+  CHECK(identical(norm(empty, 1).value(), zeros({2}, DType::f64)));
+  CHECK(identical(log_sum_exp(empty, 1).value(), full({2}, -infinity, DType::f64)));
+  CHECK(norm(empty, 0).shape() == Shape{0});
+  CHECK(backward(norm(empty, 1), ones({2}, DType::f64))[empty].shape() == Shape{2, 0});
+  CHECK(backward(log_sum_exp(empty, 1), ones({2}, DType::f64))[empty].shape() == Shape{2, 0});
+  CHECK(max(Var(zeros({0, 3})), 1).shape() == Shape{0});
+  CHECK(error_of([&] { max(empty, 1); }) == "max: axis 1 of (2, 0) is empty");
+}
+
+TEST_CASE("Ops: split gives back what concat joins, in equal parts or in sizes") {
+  const Var x = randn({6, 2}, 1);
+  CHECK(split(x, 3, 0).size() == 3);
+  CHECK(identical(concat(split(x, 3, 0), 0).value(), x.value()));
+  const std::vector<Var> parts = split(x, {1, 0, 5}, 0);
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[1].shape() == Shape{0, 2});
+  CHECK(identical(concat(parts, 0).value(), x.value()));
+  CHECK(split(x, {6}, 0).size() == 1);  // a list of sizes, were it of one
+  CHECK(split(x, std::vector<Index>{1, 1}, -1).size() == 2);
+  CHECK(split(Var(zeros({0, 2})), 4, 0).size() == 4);
+}
+
+TEST_CASE("Ops: split says what does not divide") {
+  const Var x = zeros({6, 2});
+  CHECK(error_of([&] { split(x, 4, 0); }) ==
+        "split: axis 0 of (6, 2) does not divide into 4 parts");
+  CHECK(error_of([&] { split(x, 0, 0); }) ==
+        "split: axis 0 of (6, 2) does not divide into 0 parts");
+  CHECK(error_of([&] { split(x, {1, 4}, 0); }) == "split: axis 0 of (6, 2) is not 1 + 4 long");
+  CHECK(error_of([&] { split(x, {7, -1}, 0); }) == "split: axis 0 of (6, 2) is not 7 + -1 long");
+  CHECK(error_of([&] { split(x, 2, 2); }) == "split: there is no axis 2 in (6, 2)");
+}
+
+TEST_CASE("Ops: products of empty batches, and with K = 0") {
+  const Var none = variable(zeros({0, 2, 3})), b = variable(zeros({0, 3, 4}));
+  const Gradients gradients = backward(batched_matmul(none, b), zeros({0, 2, 4}));
+  CHECK(gradients[none].shape() == Shape{0, 2, 3});
+  CHECK(gradients[b].shape() == Shape{0, 3, 4});
+  CHECK(identical(batched_matmul(Var(zeros({2, 3, 0})), Var(zeros({2, 0, 4}))).value(),
+                  zeros({2, 3, 4})));
+}
+
+TEST_CASE("Ops: the later operations name themselves and the shapes in errors too") {
+  const Var a = zeros({3, 2}), b = zeros({3, 4}), d = zeros({3, 2}, DType::f64);
+  CHECK(error_of([&] { minimum(a, b); }) == "minimum: shapes (3, 2) and (3, 4) do not broadcast");
+  CHECK(error_of([&] {
+          where(zeros({3, 1}), a, b);
+        }) == "where: shapes (3, 2) and (3, 4) do not broadcast");
+  CHECK(error_of([&] { where(zeros({4}), a, a); }) ==
+        "where: shapes (4) and (3, 2) do not broadcast");
+  CHECK(error_of([&] {
+          where(zeros({3, 2}), a, d);
+        }) == "where: dtypes differ: f32 (3, 2) and f64 (3, 2)");
+  CHECK(error_of([&] { max(a, 2); }) == "max: there is no axis 2 in (3, 2)");
+  CHECK(error_of([&] { norm(a, -3); }) == "norm: there is no axis -3 in (3, 2)");
+  CHECK(error_of([&] { log_sum_exp(a, 2); }) == "log_sum_exp: there is no axis 2 in (3, 2)");
+  CHECK(error_of([&] { permute(a, {0, 2}); }) == "permute: there is no axis 2 in (3, 2)");
+  CHECK(error_of([&] {
+          permute(a, {1, -1});
+        }) == "permute: axes (1, -1) do not name each of (3, 2) once");
+  CHECK(error_of([&] { permute(a, {0}); }) == "permute: axes (0) do not name each of (3, 2) once");
+  CHECK(error_of([&] { transpose(a, 0, 2); }) == "transpose: there is no axis 2 in (3, 2)");
+  CHECK(error_of([&] { batched_matmul(a, b, {.b = true}); }) == "batched_matmul: (3, 2) x (3, 4)ᵀ");
+  const Var n = ints({3}, {1, 2, 3});
+  CHECK(error_of([&] { abs(n); }) == "abs: f32 or f64 was expected: i32 (3)");
+  CHECK(error_of([&] { square(n); }) == "square: f32 or f64 was expected: i32 (3)");
+  CHECK(error_of([&] { power(n, 2); }) == "power: f32 or f64 was expected: i32 (3)");
+}
+
+}  // namespace attune

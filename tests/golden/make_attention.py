@@ -1,0 +1,130 @@
+"""Writes attention_family.json: every score with every window, one sentence and one place at a time.
+
+    /usr/bin/python3 tests/golden/make_attention.py
+
+Where attune computes whole batches in fused kernels, this loops over sentences and places, straight from
+the equations of the papers (see nn/score.hpp and nn/attention.hpp). The layout of the file is that of
+the others; README.md has the names. Prefixes are "SCORE/WINDOW/".
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from make_golden import Case, Random, evaluate, mask_of
+
+S, B, SIZE, A, LONGEST, HEADS = 6, 3, 4, 6, 8, 2
+LENGTHS = [6, 4, 1]
+STEP, HALF_WIDTH = 2, 1
+
+
+def dot(p, s, h, j):
+    return s @ h[j]
+
+
+def scaled_dot(p, s, h, j):
+    return s @ h[j] / math.sqrt(SIZE)
+
+
+def general(p, s, h, j):
+    return s @ p["W_a"] @ h[j]
+
+
+def concat(p, s, h, j):
+    return p["v_a"] @ torch.tanh(torch.cat([s, h[j]]) @ p["W_a"])
+
+
+def additive(p, s, h, j):
+    return p["v_a"] @ torch.tanh(s @ p["W_a"] + h[j] @ p["U_a"])
+
+
+def location(p, s, h, j):
+    return (s @ p["W_a"])[j]
+
+
+def cosine(p, s, h, j):
+    beta = F.softplus(s @ p["beta.W"] + p["beta.b"])[0]
+    return beta * F.cosine_similarity(s, h[j], dim=0)
+
+
+def multi_head(head):
+    def score(p, s, h, j):
+        width = A // HEADS
+        part = slice(head * width, (head + 1) * width)
+        return (s @ p["W_q"])[part] @ (h[j] @ p["W_k"])[part] / math.sqrt(width)
+    return score
+
+
+def places_of(window, p, s, length):
+    """The places that count, and the centre p_t (None without one)."""
+    if window == "global":
+        return list(range(length)), None
+    if window == "local-m":
+        centre = min(STEP, length - 1)
+        return [j for j in range(length) if abs(j - centre) <= HALF_WIDTH], None
+    centre = length * torch.sigmoid(p["v_p"] @ torch.tanh(s @ p["W_p"]))
+    return [j for j in range(length) if abs(j - centre.item()) <= HALF_WIDTH], centre
+
+
+def weights_of(score, window, p, s, h, length):
+    """Over all S places; zero where none is looked at."""
+    places, centre = places_of(window, p, s, length)
+    alpha = torch.softmax(torch.stack([score(p, s, h, j) for j in places]), 0)
+    if centre is not None:
+        sigma = HALF_WIDTH / 2
+        alpha = alpha * torch.stack([torch.exp(-(j - centre) ** 2 / (2 * sigma ** 2)) for j in places])
+    whole = [torch.zeros((), dtype=torch.float64)] * S
+    for j, a in zip(places, alpha):
+        whole[j] = a
+    return torch.stack(whole)
+
+
+def attend(name, window):
+    def function(p):
+        contexts, weights = [], []
+        for b in range(B):
+            s, h = p["state"][b], p["memory"][:, b]
+            if name == "multi_head":
+                read = h @ p["W_v"]
+                heads = [weights_of(multi_head(k), window, p, s, h, LENGTHS[b]) for k in range(HEADS)]
+                width = SIZE // HEADS
+                contexts.append(torch.cat([w @ read[:, k * width:(k + 1) * width] for k, w in enumerate(heads)]))
+                weights.append(torch.stack(heads))
+            else:
+                w = weights_of(SCORES[name][0], window, p, s, h, LENGTHS[b])
+                contexts.append(w @ h)
+                weights.append(w)
+        return {"context": torch.stack(contexts), "weights": torch.stack(weights, -1)}
+    return function
+
+
+SCORES = {
+    "additive": (additive, {"W_a": (SIZE, A), "U_a": (SIZE, A), "v_a": (A,)}),
+    "dot": (dot, {}),
+    "scaled_dot": (scaled_dot, {}),
+    "general": (general, {"W_a": (SIZE, SIZE)}),
+    "concat": (concat, {"W_a": (2 * SIZE, A), "v_a": (A,)}),
+    "location": (location, {"W_a": (SIZE, LONGEST)}),
+    "cosine": (cosine, {"beta.W": (SIZE, 1), "beta.b": (1,)}),
+    "multi_head": (None, {"W_q": (SIZE, A), "W_k": (SIZE, A), "W_v": (SIZE, SIZE)}),
+}
+
+
+def main():
+    torch.set_num_threads(1)
+    case = Case("attention_family")
+    rng = Random(120)
+    for name, (_, shapes) in SCORES.items():
+        for window in ("global", "local-m", "local-p"):
+            variables = {"state": rng.normal(B, SIZE), "memory": rng.normal(S, B, SIZE)}
+            variables.update({n: rng.normal(*shape, scale=0.7) for n, shape in shapes.items()})
+            if window == "local-p":
+                variables.update({"W_p": rng.normal(SIZE, SIZE), "v_p": rng.normal(SIZE)})
+            evaluate(case, rng, attend(name, window), variables, {"mask": mask_of(LENGTHS, S)},
+                     prefix=f"{name}/{window}/")
+    case.write()
+
+
+if __name__ == "__main__":
+    main()

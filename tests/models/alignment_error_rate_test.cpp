@@ -1,0 +1,428 @@
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <attune/models/metrics/alignment_error_rate.hpp>
+#include <attune/models/metrics/symmetrise.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+
+#include "support/scratch_directory.hpp"
+
+namespace {
+
+using namespace attune::metrics;
+using attune::Error;
+using attune::ScratchDirectory;
+using attune::write_file;
+using Alignments = std::vector<Alignment>;
+using Gold = std::vector<GoldAlignment>;
+
+std::string thrown_by(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+// ---- The score ----------------------------------------------------------------------------------
+
+TEST_CASE("alignment_error_rate: a sentence worked out by hand") {
+  // A = 5 links, of which 0-0 and 2-1 are sure, 1-2 only possible, 3-3 and 4-0 neither.
+  const Alignments found = {{{0, 0}, {1, 2}, {2, 1}, {3, 3}, {4, 0}}};
+  const Gold gold = {{{{0, 0}, {2, 1}, {3, 4}}, {{0, 0}, {2, 1}, {3, 4}, {1, 2}, {1, 1}}}};
+  const AlignmentScore score = alignment_error_rate(found, gold);
+  CHECK(score.links == 5);
+  CHECK(score.sure == 3);
+  CHECK(score.in_sure == 2);
+  CHECK(score.in_possible == 3);
+  CHECK(score.error_rate() == doctest::Approx(1 - (2 + 3) / (5. + 3)));
+  CHECK(score.precision() == doctest::Approx(3 / 5.));
+  CHECK(score.recall() == doctest::Approx(2 / 3.));
+}
+
+TEST_CASE("alignment_error_rate: all sure links and any possible ones make no error") {
+  const Gold gold = {{{{0, 0}, {1, 1}}, {{0, 0}, {1, 1}, {2, 1}, {2, 2}}}};
+  for (const Alignment& found :
+       Alignments{{{0, 0}, {1, 1}}, {{0, 0}, {1, 1}, {2, 2}}, {{2, 1}, {0, 0}, {2, 2}, {1, 1}}}) {
+    const AlignmentScore score = alignment_error_rate(Alignments{found}, gold);
+    CHECK(score.error_rate() == 0);
+    CHECK(score.precision() == 1);
+    CHECK(score.recall() == 1);
+  }
+}
+
+TEST_CASE("alignment_error_rate: source and target are not exchanged") {
+  const AlignmentScore score = alignment_error_rate(Alignments{{{0, 1}}}, Gold{{{{1, 0}}, {}}});
+  CHECK(score.error_rate() == 1);
+  CHECK(score.precision() == 0);
+  CHECK(score.recall() == 0);
+}
+
+TEST_CASE("alignment_error_rate: a sure link is possible, whether it is said or not") {
+  const Alignments found = {{{0, 0}, {1, 1}}};
+  CHECK(alignment_error_rate(found, Gold{{{{0, 0}}, {{1, 1}}}}).in_possible == 2);
+  CHECK(alignment_error_rate(found, Gold{{{{0, 0}}, {{1, 1}, {0, 0}}}}).in_possible == 2);
+}
+
+TEST_CASE("alignment_error_rate: a link given twice counts once, in any order") {
+  const AlignmentScore score =
+      alignment_error_rate(Alignments{{{2, 0}, {0, 1}, {2, 0}}},
+                           Gold{{{{2, 0}, {0, 0}, {2, 0}}, {{2, 0}, {0, 1}, {0, 1}}}});
+  CHECK(score.links == 2);
+  CHECK(score.sure == 2);
+  CHECK(score.in_sure == 1);
+  CHECK(score.in_possible == 2);
+}
+
+TEST_CASE("alignment_error_rate: a corpus is one sum, not a mean over its sentences") {
+  // Alone, the first sentence has 0 and the second 1; together 1 - (1 + 1) / (4 + 2).
+  const Alignments found = {{{0, 0}}, {{0, 1}, {1, 0}, {1, 1}}};
+  const Gold gold = {{{{0, 0}}, {}}, {{{0, 0}}, {}}};
+  CHECK(alignment_error_rate(found, gold).error_rate() == doctest::Approx(2 / 3.));
+}
+
+TEST_CASE("alignment_error_rate: nothing found is all wrong, unless there was nothing to find") {
+  const AlignmentScore missed = alignment_error_rate(Alignments{{}}, Gold{{{{0, 0}}, {}}});
+  CHECK(missed.error_rate() == 1);
+  CHECK(missed.precision() == 1);
+  CHECK(missed.recall() == 0);
+  const AlignmentScore none = alignment_error_rate(Alignments{}, Gold{});
+  CHECK(none.error_rate() == 0);
+  CHECK(none.precision() == 1);
+  CHECK(none.recall() == 1);
+}
+
+TEST_CASE("alignment_error_rate: without sure links it is what is not possible") {
+  const AlignmentScore score =
+      alignment_error_rate(Alignments{{{0, 0}, {0, 1}, {0, 2}, {1, 0}}}, Gold{{{}, {{0, 1}}}});
+  CHECK(score.error_rate() == 0.75);
+  CHECK(score.recall() == 1);
+}
+
+TEST_CASE("alignment_error_rate: different numbers of sentences are an error") {
+  CHECK_THROWS_WITH_AS(alignment_error_rate(Alignments(2), Gold(3)),
+                       "alignment_error_rate: 2 sentences, but 3 of gold", Error);
+}
+
+TEST_CASE("alignment_error_rate: a negative position is an error") {
+  CHECK_THROWS_WITH_AS(
+      alignment_error_rate(Alignments{{}, {{0, -1}}}, Gold(2)),
+      "alignment_error_rate: sentence 1: a found link is (0, -1), but positions count from 0",
+      Error);
+  CHECK_THROWS_AS(alignment_error_rate(Alignments(1), Gold{{{{-1, 0}}, {}}}), Error);
+  CHECK_THROWS_AS(alignment_error_rate(Alignments(1), Gold{{{}, {{-1, 0}}}}), Error);
+}
+
+// ---- Files --------------------------------------------------------------------------------------
+
+TEST_CASE("parse_links: a line of links is read whatever the space between and around them") {
+  CHECK(parse_links("0-0 1-2 1-10") == Alignment{{0, 0}, {1, 2}, {1, 10}});
+  CHECK(parse_links(" \t0-0\t 1-2  \r") == Alignment{{0, 0}, {1, 2}});
+  CHECK(parse_links("").empty());
+  CHECK(parse_links("  ").empty());
+}
+
+TEST_CASE("parse_links: the result is sorted, and has each link once") {
+  CHECK(parse_links("3-0 0-4 3-0 0-1") == Alignment{{0, 1}, {0, 4}, {3, 0}});
+}
+
+TEST_CASE("parse_links: positions may count from another number, and the target may stand first") {
+  CHECK(parse_links("1-1 3-2", {.first = 1}) == Alignment{{0, 0}, {2, 1}});
+  CHECK(parse_links("0-1 3-2", {.target_first = true}) == Alignment{{1, 0}, {2, 3}});
+  CHECK_THROWS_WITH_AS(parse_links("1-1 2-0", {.first = 1}),
+                       R"(parse_links: link "2-0": target position 0 is before the first, 1)",
+                       Error);
+  CHECK_THROWS_WITH_AS(parse_links("", {.first = -1}),
+                       "alignments: the first position is -1, but must be >= 0", Error);
+}
+
+TEST_CASE("parse_links: what is not a link is an error that quotes it") {
+  for (const char* bad :
+       {"1", "-", "1-", "-1", "-1-1", "1--1", "1-+1", "+1-1", "1-1-1", "1:1", "a-b", "1p1", "1-1,",
+        "1.0-1", "0x1-1", "99999999999-1", "1-99999999999", "1-1|0.5"}) {
+    CHECK(thrown_by([&] { parse_links("0-0 " + std::string(bad) + " 2-2"); }) ==
+          "parse_links: \"" + std::string(bad) + "\" is not a link SOURCE-TARGET");
+  }
+  CHECK(thrown_by([] { parse_links("\x01\xFF", {.target_first = true}); }) ==
+        "parse_links: \"\\u0001\uFFFD\" is not a link TARGET-SOURCE");
+}
+
+TEST_CASE("read_alignments: a line for each sentence, with or without links") {
+  const ScratchDirectory directory;
+  const auto path = directory / "links.talp";
+  const Alignments expected = {{{0, 0}, {2, 1}}, {}, {{1, 0}}};
+  for (const char* text : {"0-0 2-1\n\n1-0\n", "0-0 2-1\n\n1-0", "2-1 0-0 \r\n\r\n1-0\r\n"}) {
+    write_file(path, text);
+    CHECK(read_alignments(path) == expected);
+  }
+  write_file(path, "0-0 1-2\n\n0-1\n");
+  CHECK(read_alignments(path, {.target_first = true}) == expected);
+  write_file(path, "0-0\n\n");
+  CHECK(read_alignments(path) == Alignments{{{0, 0}}, {}});
+  write_file(path, "");
+  CHECK(read_alignments(path).empty());
+}
+
+TEST_CASE("read_alignments: a bad link is named by file and line") {
+  const ScratchDirectory directory;
+  const auto path = directory / "links.talp";
+  write_file(path, "0-0\n1-1 1p2\n");
+  CHECK(thrown_by([&] { read_alignments(path); }) ==
+        path.string() + ":2: \"1p2\" is not a link SOURCE-TARGET");
+}
+
+TEST_CASE("read_alignments: a link to a word that the sentence has not is an error") {
+  const ScratchDirectory directory;
+  const auto path = directory / "links.talp";
+  const std::vector<SentenceLengths> sentences = {{2, 4}, {3, 1}};
+  write_file(path, "1-3 0-0\n2-0\n");
+  CHECK(read_alignments(path, sentences) == Alignments{{{0, 0}, {1, 3}}, {{2, 0}}});
+  write_file(path, "1-3 0-0\n2-0 2-1\n");
+  CHECK(thrown_by([&] { read_alignments(path, sentences); }) ==
+        path.string() +
+            ":2: link \"2-1\": target position 1 is beyond the 1 words of the sentence");
+  CHECK(read_alignments(path).size() == 2);  // nothing is known of the sentences
+  write_file(path, "3-1\n2-0\n");
+  CHECK(thrown_by([&] { read_alignments(path, sentences); }) ==
+        path.string() +
+            ":1: link \"3-1\": source position 3 is beyond the 2 words of the sentence");
+  write_file(path, "3-1\n0-2\n");
+  CHECK(read_alignments(path, sentences, {.target_first = true}) == Alignments{{{1, 3}}, {{2, 0}}});
+}
+
+TEST_CASE("read_alignments: a line too few or too many is an error") {
+  const ScratchDirectory directory;
+  const auto path = directory / "links.talp";
+  const std::vector<SentenceLengths> sentences(2, {1, 1});
+  write_file(path, "0-0\n");
+  CHECK(thrown_by([&] { read_alignments(path, sentences); }) ==
+        path.string() + ":2: the file ends, but there are 2 sentences");
+  write_file(path, "0-0\n0-0\n\n0-0\n");
+  CHECK(thrown_by([&] { read_alignments(path, sentences); }) ==
+        path.string() + ":3: a line too many, there are 2 sentences");
+  write_file(path, "0-0\n");
+  CHECK(thrown_by([&] { read_alignments(path, std::vector<SentenceLengths>()); }) ==
+        path.string() + ":1: a line too many, there are 0 sentences");
+}
+
+TEST_CASE("read_alignments: a file that is not there is named with the reason") {
+  const ScratchDirectory directory;
+  const std::string path = directory / "none.talp";
+  for (const std::string& message :
+       {thrown_by([&] { read_alignments(path); }), thrown_by([&] { read_gold_alignments(path); }),
+        thrown_by([&] { read_sentence_lengths(path); })}) {
+    CHECK(message.starts_with(path + ": "));
+    CHECK(message.ends_with("No such file or directory"));
+  }
+}
+
+TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
+  const ScratchDirectory directory;
+  const auto path = directory / "links.gold";
+  write_file(path, "2-2 1-1 3p1\n\n4p1 1p4\n");
+  const Gold gold = read_gold_alignments(path);
+  REQUIRE(gold.size() == 3);
+  CHECK(gold[0].sure == Alignment{{0, 0}, {1, 1}});
+  CHECK(gold[0].possible == Alignment{{0, 0}, {1, 1}, {2, 0}});
+  CHECK(gold[1].sure.empty());
+  CHECK(gold[1].possible.empty());
+  CHECK(gold[2].sure.empty());
+  CHECK(gold[2].possible == Alignment{{0, 3}, {3, 0}});
+  const Gold reversed = read_gold_alignments(path, {.target_first = true});
+  CHECK(reversed[0].possible == Alignment{{0, 0}, {0, 2}, {1, 1}});
+}
+
+TEST_CASE("read_gold_alignments: a bad line is named by file and line") {
+  const ScratchDirectory directory;
+  const auto path = directory / "links.gold";
+  const std::vector<SentenceLengths> sentences = {{3, 2}, {1, 2}};
+  const auto message = [&](const char* text) {
+    write_file(path, text);
+    return thrown_by([&] { read_gold_alignments(path, sentences); });
+  };
+  CHECK(message("3-2 3p1\n1p2\n") == "nothing");
+  CHECK(message("1-1\n1?2\n") ==
+        path.string() +
+            ":2: \"1?2\" is not a link SOURCE-TARGET, with p for - when it is only possible");
+  CHECK(message("1-1 0p1\n\n") ==
+        path.string() + ":1: link \"0p1\": source position 0 is before the first, 1");
+  CHECK(message("1-1\n1p3\n") ==
+        path.string() +
+            ":2: link \"1p3\": target position 3 is beyond the 2 words of the sentence");
+  CHECK(message("1-1\n") == path.string() + ":2: the file ends, but there are 2 sentences");
+}
+
+TEST_CASE("read_sentence_lengths: the words on either side of |||") {
+  const ScratchDirectory directory;
+  const auto path = directory / "text";
+  write_file(path, "ein Haus . ||| a house .  \nja\t|||  oh yes \r\n|||\nx | y || ||| ||||");
+  CHECK(read_sentence_lengths(path) ==
+        std::vector<SentenceLengths>{{3, 3}, {1, 2}, {0, 0}, {4, 1}});
+  write_file(path, "a ||| b\na b\n");
+  CHECK(thrown_by([&] { read_sentence_lengths(path); }) ==
+        path.string() + ":2: expected words ||| words, got \"a b\"");
+  write_file(path, "a ||| b ||| c\n");
+  CHECK(thrown_by([&] { read_sentence_lengths(path); }) ==
+        path.string() + ":1: expected words ||| words, got \"a ||| b ||| c\"");
+}
+
+// ---- Symmetrisation -----------------------------------------------------------------------------
+
+const Alignment kForward = {{0, 0}, {1, 1}, {2, 1}, {4, 3}, {5, 3}};
+const Alignment kBackward = {{0, 0}, {1, 1}, {1, 2}, {3, 5}};
+
+TEST_CASE("symmetrise: intersection and union are those of sets") {
+  CHECK(symmetrise(kForward, kBackward, {.method = Symmetrisation::intersection}) ==
+        Alignment{{0, 0}, {1, 1}});
+  CHECK(symmetrise(kForward, kBackward, {.method = Symmetrisation::unite}) ==
+        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 5}, {4, 3}, {5, 3}});
+  CHECK(symmetrise({{1, 0}, {0, 0}, {1, 0}}, {}, {.method = Symmetrisation::unite}) ==
+        Alignment{{0, 0}, {1, 0}});
+}
+
+TEST_CASE("symmetrise: growing adds neighbours, as strictly as asked") {
+  // 2-1 and 1-2 touch 1-1, each with one word that has no link yet; the rest touches nothing.
+  CHECK(symmetrise(kForward, kBackward, {.method = Symmetrisation::grow_diag}) ==
+        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}});
+  CHECK(symmetrise(kForward, kBackward,
+                   {.method = Symmetrisation::grow_diag, .grow = Unlinked::both}) ==
+        Alignment{{0, 0}, {1, 1}});
+}
+
+TEST_CASE("symmetrise: the last step adds what is left, as strictly as asked") {
+  // 5-3 finds its target linked by 4-3, which comes first.
+  CHECK(symmetrise(kForward, kBackward) ==
+        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 5}, {4, 3}, {5, 3}});
+  CHECK(symmetrise(kForward, kBackward, {.final = Unlinked::both}) ==
+        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 5}, {4, 3}});
+  CHECK(symmetrise(kForward, kBackward, {.grow = Unlinked::both, .final = Unlinked::both}) ==
+        Alignment{{0, 0}, {1, 1}, {3, 5}, {4, 3}});
+}
+
+TEST_CASE("symmetrise: what is linked on both sides already is not added") {
+  // 0-1 joins two words that have links.
+  CHECK(symmetrise({{0, 0}, {1, 1}, {0, 1}}, {{0, 0}, {1, 1}}) == Alignment{{0, 0}, {1, 1}});
+}
+
+TEST_CASE("symmetrise: it grows along a diagonal, forwards and backwards") {
+  const Alignment diagonal = {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}};
+  for (const Link& start : diagonal) {
+    CHECK(symmetrise(diagonal, {start}, {.method = Symmetrisation::grow_diag}) == diagonal);
+    CHECK(symmetrise({start}, diagonal,
+                     {.method = Symmetrisation::grow_diag, .grow = Unlinked::both}) == diagonal);
+  }
+}
+
+TEST_CASE("symmetrise: where only one of two can be added, the documented order decides") {
+  const SymmetriseOptions strict = {.grow = Unlinked::both, .final = Unlinked::both};
+  CHECK(symmetrise({{1, 1}, {0, 0}, {0, 2}}, {{1, 1}}, strict) == Alignment{{0, 2}, {1, 1}});
+  // In the last step the links of `forward` come first.
+  CHECK(symmetrise({{0, 1}}, {{1, 1}}, strict) == Alignment{{0, 1}});
+  CHECK(symmetrise({{1, 1}}, {{0, 1}}, strict) == Alignment{{1, 1}});
+}
+
+TEST_CASE("symmetrise: a position that is none is an error") {
+  CHECK_THROWS_WITH_AS(symmetrise({{0, -1}}, {}),
+                       "symmetrise: a link is (0, -1), but positions are between 0 and 2147483646",
+                       Error);
+  CHECK_THROWS_AS(symmetrise({}, {{2147483647, 0}}), Error);
+  CHECK(symmetrise({}, {}).empty());
+}
+
+// ---- Published figures --------------------------------------------------------------------------
+
+const std::filesystem::path kPublished =
+    std::filesystem::path(ATTUNE_SOURCE).parent_path() / "shared/data/word-alignment";
+
+/// Gold alignments of the Canadian Hansards (English-French) and of the shared tasks of 2003 and
+/// 2005 (Romanian-English) with the output of aligners; they are not ours to pass on.
+struct Published {
+  std::filesystem::path folder;
+  std::string pair;
+  std::vector<SentenceLengths> sentences;
+  Gold gold;
+
+  Published(const std::string& name, const std::string& languages)
+      : folder(kPublished / name),
+        pair(languages),
+        sentences(read_sentence_lengths(folder / (pair + ".src-tgt"))),
+        gold(read_gold_alignments(folder / (pair + ".gold"), sentences)) {}
+
+  Alignments output(const std::string& system, const std::string& kind) const {
+    return read_alignments(folder / (system + "." + pair + kind + ".talp"), sentences,
+                           {.target_first = kind == ".reverse"});
+  }
+};
+
+bool without_published_alignments() {
+  if (std::filesystem::is_directory(kPublished)) return false;
+  MESSAGE("skipped: there is no ../shared/data/word-alignment beside the sources");
+  return true;
+}
+
+TEST_CASE("alignment_error_rate: published outputs of aligners have their published figures") {
+  if (without_published_alignments()) return;
+  struct Figures {
+    const char* system;
+    double forward, reverse, grow_diagonal, grow_diagonal_final;  // per cent
+  };
+  const auto check = [](const Published& data, const Figures& figures) {
+    const auto [system, forward, reverse, grow_diagonal, grow_diagonal_final] = figures;
+    for (const auto& [kind, expected] : {std::pair("", forward), std::pair(".reverse", reverse),
+                                         std::pair(".grow-diagonal", grow_diagonal),
+                                         std::pair(".grow-diagonal-final", grow_diagonal_final)}) {
+      CAPTURE(data.pair);
+      CAPTURE(system);
+      CAPTURE(kind);
+      const AlignmentScore score = alignment_error_rate(data.output(system, kind), data.gold);
+      CHECK(std::abs(100 * score.error_rate() - expected) <= 0.00501);
+    }
+  };
+  const Published hansards("enfr-hansards", "enfr");
+  CHECK(hansards.gold.size() == 447);
+  check(hansards, {"fastalign", 16.39, 15.89, 10.48, 12.09});
+  check(hansards, {"giza", 7.99, 9.75, 5.94, 6.16});
+  const Published romanian("roen", "roen");
+  CHECK(romanian.gold.size() == 248);
+  check(romanian, {"fastalign", 33.80, 35.55, 32.08, 32.20});
+  check(romanian, {"giza", 28.71, 32.22, 27.92, 26.40});
+  for (const auto& [data, expected] : {std::pair(&hansards, 4.07), std::pair(&romanian, 20.75)}) {
+    const Alignments found =
+        read_alignments(data->folder / (data->pair + ".awesome-align.out"), data->sentences);
+    const AlignmentScore score = alignment_error_rate(found, data->gold);
+    CHECK(std::abs(100 * score.error_rate() - expected) <= 0.00501);
+  }
+}
+
+TEST_CASE("symmetrise: published symmetrised alignments come out link by link") {
+  if (without_published_alignments()) return;
+  for (const auto& [folder, pair] :
+       {std::pair("enfr-hansards", "enfr"), std::pair("roen", "roen")}) {
+    const Published data(folder, pair);
+    for (const char* system : {"fastalign", "giza"}) {
+      const Alignments forward = data.output(system, ""),
+                       backward = data.output(system, ".reverse");
+      const Alignments grown = data.output(system, ".grow-diagonal");
+      const Alignments final = data.output(system, ".grow-diagonal-final");
+      for (std::size_t i = 0; i < forward.size(); ++i) {
+        CAPTURE(pair);
+        CAPTURE(system);
+        CAPTURE(i);
+        SymmetriseOptions options = {.method = Symmetrisation::grow_diag, .grow = Unlinked::both};
+        CHECK(symmetrise(forward[i], backward[i], options) == grown[i]);
+        options = {.grow = Unlinked::both, .final = Unlinked::both};
+        CHECK(symmetrise(forward[i], backward[i], options) == final[i]);
+      }
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,244 @@
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/schedule.hpp>
+#include <attune/nn/sgd.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace {
+
+using namespace attune;
+using doctest::Approx;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+TEST_CASE("ConstantRate: is the rate at every step") {
+  const nn::ConstantRate schedule{0.25};
+  for (const std::int64_t step : {0, 1, 1000}) CHECK(schedule(step) == 0.25);
+}
+
+TEST_CASE("LinearWarmUp: rises by equal parts from the first step, and then stays") {
+  const nn::LinearWarmUp schedule{.rate = 2, .steps = 4};
+  const double wanted[] = {0.5, 1, 1.5, 2, 2, 2};
+  for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
+  CHECK(nn::LinearWarmUp{.rate = 2, .steps = 1}(0) == 2);
+}
+
+TEST_CASE("InverseSquareRoot: rises to the rate, and is half of it at four times the warm-up") {
+  const nn::InverseSquareRoot schedule{.rate = 0.5, .warm_up = 100};
+  CHECK(schedule(0) == Approx(0.005));
+  CHECK(schedule(49) == Approx(0.25));
+  CHECK(schedule(99) == 0.5);
+  CHECK(schedule(100) < 0.5);
+  CHECK(schedule(399) == Approx(0.25));
+  CHECK(schedule(9999) == Approx(0.05));
+}
+
+TEST_CASE("vaswani_rate: is the paper's formula") {
+  const nn::InverseSquareRoot schedule = nn::vaswani_rate(512, 4000);
+  for (const std::int64_t step : {0, 1, 1234, 3998, 3999, 4000, 99999}) {
+    const double t = static_cast<double>(step + 1);
+    const double paper =
+        std::pow(512, -0.5) * std::min(std::pow(t, -0.5), t * std::pow(4000, -1.5));
+    CHECK(schedule(step) == Approx(paper).epsilon(1e-13));
+  }
+  CHECK_THROWS_WITH_AS(nn::vaswani_rate(0), "vaswani_rate: model_size = 0 is not in [1, inf)",
+                       Error);
+}
+
+TEST_CASE("LinearDecay: is a straight line to the last rate, which stays") {
+  const nn::LinearDecay schedule{.rate = 1, .last = 0.5, .steps = 4};
+  const double wanted[] = {1, 0.875, 0.75, 0.625, 0.5, 0.5};
+  for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
+  const nn::LinearDecay to_zero{.rate = 1, .steps = 10};
+  CHECK(to_zero(9) == Approx(0.1));
+  CHECK(to_zero(10) == 0);
+}
+
+TEST_CASE("ExponentialDecay: falls by the factor over `every` steps, and by its root over one") {
+  const nn::ExponentialDecay schedule{.rate = 8, .factor = 0.25, .every = 2};
+  CHECK(schedule(0) == 8);
+  CHECK(schedule(1) == Approx(4));
+  CHECK(schedule(2) == Approx(2));
+  CHECK(schedule(5) == Approx(0.25));
+}
+
+TEST_CASE("StepDecay: halves at once after every so many steps") {
+  const nn::StepDecay schedule{.rate = 1, .every = 3};
+  const double wanted[] = {1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25};
+  for (std::int64_t step = 0; step < 8; ++step) CHECK(schedule(step) == wanted[step]);
+}
+
+TEST_CASE("StepDecay: Luong's halves every epoch after five of them") {
+  const std::int64_t epoch = 7;
+  const nn::StepDecay schedule{.rate = 1, .every = epoch, .after = 5 * epoch};
+  for (std::int64_t step = 0; step < 10 * epoch; ++step) {
+    const std::int64_t finished = step / epoch;
+    CHECK(schedule(step) == (finished < 5 ? 1 : std::pow(0.5, finished - 4)));
+  }
+}
+
+TEST_CASE("WarmUp: rises to the first rate of the next schedule, whose step 0 is its last") {
+  const nn::WarmUp schedule{.steps = 4, .next = nn::LinearDecay{.rate = 1, .steps = 4}};
+  const double wanted[] = {0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0};
+  for (std::int64_t step = 0; step < 8; ++step) CHECK(schedule(step) == wanted[step]);
+}
+
+TEST_CASE("WarmUp: over a constant rate is the linear warm-up, over one step nothing") {
+  const nn::WarmUp schedule{.steps = 5, .next = nn::ConstantRate{0.3}};
+  const nn::LinearWarmUp linear{.rate = 0.3, .steps = 5};
+  const nn::StepDecay decay{.rate = 1, .every = 3};
+  const nn::WarmUp none{.steps = 1, .next = decay};
+  for (std::int64_t step = 0; step < 9; ++step) {
+    CHECK(schedule(step) == Approx(linear(step)).epsilon(1e-15));
+    CHECK(none(step) == decay(step));
+  }
+}
+
+TEST_CASE("Schedule: holds any of them, chosen at run time") {
+  nn::Schedule schedule = nn::ConstantRate{0.5};
+  CHECK(schedule(3) == 0.5);
+  schedule = nn::WarmUp{.steps = 2, .next = nn::StepDecay{.rate = 1, .every = 2}};
+  CHECK(schedule(0) == 0.5);
+  const nn::WarmUp<nn::Schedule> over_any{.steps = 2, .next = nn::ConstantRate{4}};
+  CHECK(over_any(0) == 2);
+}
+
+TEST_CASE("Schedule: sets the rate of an optimiser's next step by the steps made") {
+  nn::Parameters params(1, DType::f64);
+  const Var w = params.add("w", {}, nn::init::zeros());
+  const nn::StepDecay schedule{.rate = 1, .every = 1};
+  nn::Sgd sgd(params, {.rate = 1});
+  for (int i = 0; i < 3; ++i) {
+    sgd.set_rate(schedule(sgd.steps()));
+    sgd.step(backward(w * 1.0));
+  }
+  CHECK(w.item() == -(1 + 0.5 + 0.25));
+}
+
+TEST_CASE("Schedules: fields out of range are errors") {
+  CHECK_THROWS_WITH_AS(nn::ConstantRate{0}(0), "ConstantRate: rate = 0 is not in (0, inf)", Error);
+  CHECK_THROWS_AS(nn::ConstantRate{nan}(0), Error);
+  CHECK_THROWS_WITH_AS(nn::ConstantRate{1}(-1), "ConstantRate: step = -1 is not in [0, inf)",
+                       Error);
+  CHECK_THROWS_WITH_AS((nn::LinearWarmUp{.rate = 1, .steps = 0}(0)),
+                       "LinearWarmUp: steps = 0 is not in [1, inf)", Error);
+  CHECK_THROWS_AS((nn::LinearWarmUp{.rate = infinity, .steps = 1}(0)), Error);
+  CHECK_THROWS_AS((nn::InverseSquareRoot{.rate = 1, .warm_up = 0}(0)), Error);
+  CHECK_THROWS_AS((nn::InverseSquareRoot{.rate = 1}(-1)), Error);
+  CHECK_THROWS_WITH_AS((nn::LinearDecay{.rate = 1, .last = -1, .steps = 1}(0)),
+                       "LinearDecay: last = -1 is not in [0, inf)", Error);
+  CHECK_THROWS_AS((nn::LinearDecay{.rate = 1, .steps = 0}(0)), Error);
+  CHECK_THROWS_WITH_AS((nn::ExponentialDecay{.rate = 1, .factor = 1.5}(0)),
+                       "ExponentialDecay: factor = 1.5 is not in (0, 1]", Error);
+  CHECK_THROWS_AS((nn::ExponentialDecay{.rate = 1, .factor = 0.5, .every = 0}(0)), Error);
+  CHECK_THROWS_AS((nn::StepDecay{.rate = 1, .factor = 0, .every = 1}(0)), Error);
+  CHECK_THROWS_AS((nn::StepDecay{.rate = 1, .every = 0}(0)), Error);
+  CHECK_THROWS_AS((nn::StepDecay{.rate = 1, .every = 1, .after = -1}(0)), Error);
+  CHECK_THROWS_WITH_AS((nn::WarmUp{.steps = 0, .next = nn::ConstantRate{1}}(0)),
+                       "WarmUp: steps = 0 is not in [1, inf)", Error);
+}
+
+TEST_CASE("HalveOnPlateau: halves at every observation that is no new best") {
+  nn::HalveOnPlateau plateau({.rate = 1});
+  CHECK(plateau.rate() == 1);
+  CHECK(plateau.best() == infinity);
+  const double losses[] = {5, 4, 4, 3, 3.5, 3.2, 2}, rates[] = {1, 1, 0.5, 0.5, 0.25, 0.125, 0.125};
+  for (std::size_t i = 0; i < 7; ++i) CHECK(plateau.observe(losses[i]) == rates[i]);
+  CHECK(plateau.best() == 2);
+}
+
+TEST_CASE("HalveOnPlateau: patience is for observations in a row, and is counted anew") {
+  nn::HalveOnPlateau plateau({.rate = 1, .patience = 2});
+  const double losses[] = {5, 6, 6, 4, 6, 6, 6, 6, 6, 6, 6};
+  const double rates[] = {1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25};
+  for (std::size_t i = 0; i < 11; ++i) {
+    INFO(i);
+    CHECK(plateau.observe(losses[i]) == rates[i]);
+  }
+}
+
+TEST_CASE("HalveOnPlateau: another factor, and a minimum below which it does not go") {
+  nn::HalveOnPlateau plateau({.rate = 1, .factor = 0.25, .minimum = 0.125});
+  plateau.observe(1);
+  CHECK(plateau.observe(1) == 0.25);
+  CHECK(plateau.observe(1) == 0.125);
+  CHECK(plateau.observe(1) == 0.125);
+}
+
+TEST_CASE("HalveOnPlateau: a metric that should rise") {
+  nn::HalveOnPlateau plateau({.rate = 1, .higher_is_better = true});
+  CHECK(plateau.best() == -infinity);
+  CHECK(plateau.observe(0.25) == 1);
+  CHECK(plateau.observe(0.5) == 1);
+  CHECK(plateau.observe(0.4) == 0.5);
+  CHECK(plateau.best() == 0.5);
+}
+
+TEST_CASE("HalveOnPlateau: an infinite loss is no best, NaN is an error that changes nothing") {
+  nn::HalveOnPlateau plateau({.rate = 1});
+  CHECK(plateau.observe(infinity) == 0.5);
+  CHECK(plateau.observe(3) == 0.5);
+  CHECK_THROWS_WITH_AS(plateau.observe(nan), "HalveOnPlateau: the metric is nan", Error);
+  CHECK(plateau.rate() == 0.5);
+  CHECK(plateau.best() == 3);
+}
+
+TEST_CASE("HalveOnPlateau: goes on from a checkpoint's metadata exactly") {
+  const nn::HalveOnPlateauOptions options{.rate = 0.1, .factor = 0.7, .patience = 1};
+  for (const int made : {0, 1, 2, 3, 5}) {
+    nn::HalveOnPlateau plateau(options), resumed(options);
+    const double losses[] = {1.0 / 3, 0.5, 0.1 + 0.2, 0.4, 0.4, 0.4, 0.3, 0.7, 0.7, 0.7};
+    for (int i = 0; i < made; ++i) plateau.observe(losses[i]);
+    std::map<std::string, std::string> metadata;
+    plateau.save(metadata, "bleu");
+    CHECK(metadata.size() == 3);
+    resumed.load(metadata, "bleu");
+    CHECK(resumed.rate() == plateau.rate());
+    CHECK(resumed.best() == plateau.best());
+    for (int i = made; i < 10; ++i) CHECK(resumed.observe(losses[i]) == plateau.observe(losses[i]));
+  }
+}
+
+TEST_CASE("HalveOnPlateau: metadata that do not fit are an error and change nothing") {
+  nn::HalveOnPlateau plateau({.rate = 1});
+  plateau.observe(7);
+  CHECK_THROWS_WITH_AS(plateau.load({}), "checkpoint: there is no 'plateau.rate' in it", Error);
+  std::map<std::string, std::string> good;
+  nn::HalveOnPlateau({.rate = 0.25}).save(good);
+  const auto refused = [&](const char* name, const char* value) {
+    INFO(name, " ", value);
+    auto wrong = good;
+    wrong[name] = value;
+    CHECK_THROWS_AS(plateau.load(wrong), Error);
+    CHECK(plateau.rate() == 1);
+    CHECK(plateau.best() == 7);
+  };
+  for (const char* rate : {"", "0", "-1", "nan", "inf", "0.5 ", "fast"}) {
+    refused("plateau.rate", rate);
+  }
+  for (const char* best : {"", "nan", "1,5"}) refused("plateau.best", best);
+  for (const char* waited : {"", "-1", "0.5", "many"}) refused("plateau.waited", waited);
+  plateau.load(good);
+  CHECK(plateau.rate() == 0.25);
+}
+
+TEST_CASE("HalveOnPlateau: options out of range are errors") {
+  const auto make = [](const nn::HalveOnPlateauOptions& options) { nn::HalveOnPlateau p(options); };
+  CHECK_THROWS_WITH_AS(make({.rate = 0}), "HalveOnPlateau: rate = 0 is not in (0, inf)", Error);
+  CHECK_THROWS_AS(make({.rate = 1, .factor = 1}), Error);
+  CHECK_THROWS_AS(make({.rate = 1, .factor = 0}), Error);
+  CHECK_THROWS_AS(make({.rate = 1, .factor = nan}), Error);
+  CHECK_THROWS_WITH_AS(make({.rate = 1, .patience = -1}),
+                       "HalveOnPlateau: patience = -1 is not in [0, inf)", Error);
+  CHECK_THROWS_WITH_AS(make({.rate = 1, .minimum = 2}),
+                       "HalveOnPlateau: minimum = 2 is not in [0, rate]", Error);
+}
+
+}  // namespace

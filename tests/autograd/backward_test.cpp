@@ -1,6 +1,8 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -175,6 +177,46 @@ TEST_CASE("backward: a gradient given by the caller is left as it was") {
   const Gradients gradients = backward(x + x + x, dy);
   CHECK(identical(gradients[x], reals({2}, {9, 12})));
   CHECK(identical(dy, reals({2}, {3, 4})));
+}
+
+TEST_CASE("backward: walks in several threads may share their variables") {
+  const Var w = variable(randn({4, 4}));
+  const auto gradient = [&] {
+    Var h = Tensor(ones({2, 4}, DType::f64));
+    for (int step = 0; step < 20; ++step) h = tanh(matmul(h, w));
+    return backward(sum(h))[w];
+  };
+  const Tensor expected = gradient();
+  std::vector<int> wrong(4, 0);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (int run = 0; run < 50; ++run) wrong[i] += !identical(gradient(), expected);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>(4, 0));
+}
+
+TEST_CASE("backward: a pullback may call backward itself, over the same variables") {
+  // y = w², recomputed in the pullback instead of kept: what checkpointing does.
+  const Var w = variable(reals({2}, {3, 5}));
+  const Var y = record("recomputed", w.value() * w.value()).wrt(w, [w](const Tensor& dy) {
+    const detail::PullbackContext before = detail::pullback_context;
+    const bool recording = std::exchange(detail::recording_enabled, true);
+    const Tensor dw = backward(w * w, dy)[w];
+    detail::recording_enabled = recording;
+    detail::pullback_context = before;
+    return dw;
+  });
+  CHECK(identical(backward(sum(y + w))[w], reals({2}, {7, 11})));
+}
+
+TEST_CASE("Gradients: a value that is no variable is named as such") {
+  const Var x = variable(reals({2}, {1, 2})), y = x * x;
+  CHECK_THROWS_WITH_AS(
+      backward(sum(y))[y],
+      "gradients: this (2) value is not a variable, and only variables have gradients", Error);
 }
 
 TEST_CASE("Gradients: changing one in place leaves the others alone") {

@@ -3,6 +3,9 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/reference.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/random.hpp>
+#include <attune/tensor/softmax.hpp>
 
 #include "support/same_function.hpp"
 
@@ -18,6 +21,17 @@ Function loss(F f, const Tensor& mask, Reduction reduction) {
 }
 
 }  // namespace
+
+TEST_CASE("cross_entropy: fractional weights weigh, in the loss and in its gradient") {
+  const Tensor x = randn({3, 4});
+  const Tensor targets = Tensor::of<std::int32_t>({3}, {1, 0, 3});
+  const Tensor weights = Tensor::of<double>({3}, {0.5, 0, 0.25});
+  const Tensor each = -log_softmax(x, 1);
+  const double* loss = each.data<double>();
+  const double expected = (0.5 * loss[1] + 0.25 * loss[8 + 3]) / 0.75;
+  CHECK(cross_entropy(x, targets, weights).item() == doctest::Approx(expected).epsilon(1e-14));
+  CHECK(gradcheck([&](const Var& v) { return cross_entropy(v, targets, weights); }, x));
+}
 
 TEST_CASE("cross_entropy: for equal logits it is the logarithm of the vocabulary's size") {
   const Var logits = full({3, 2, 5}, 7, DType::f64);

@@ -33,6 +33,16 @@ nn::AdamOptions golden_options(const Golden& golden) {
           .epsilon = golden.number("eps")};
 }
 
+TEST_CASE("Adam: gradients of other parameters are an error, not a step") {
+  nn::Parameters own(1), others(2);
+  const Var w = own.add("w", {2}, nn::init::zeros()),
+            v = others.add("v", {2}, nn::init::constant(1));
+  nn::Adam adam(own);
+  CHECK_THROWS_WITH_AS(adam.step(backward(sum(v * v))),
+                       "Adam: none of its parameters is among the gradients", Error);
+  CHECK(adam.steps() == 0);
+}
+
 TEST_CASE("Adam: three steps are PyTorch's") {
   const Golden golden("adam");
   nn::Parameters params(1, DType::f64);

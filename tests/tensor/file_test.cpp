@@ -1,8 +1,11 @@
 #include <csignal>
+#include <filesystem>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <attune/tensor/file.hpp>
 
@@ -35,6 +38,18 @@ class FileSizeLimit {
 };
 
 }  // namespace
+
+TEST_CASE("write_file: a pipe is written to, not replaced by a file") {
+  const ScratchDirectory scratch;
+  const std::string pipe = (scratch / "pipe").string();
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::string read;
+  std::thread reader([&] { read = read_file(pipe); });
+  write_file(pipe, "text");
+  reader.join();
+  CHECK(read == "text");
+  CHECK(std::filesystem::is_fifo(pipe));
+}
 
 TEST_CASE("write_file: what was written is read back, bytes of every value included") {
   const ScratchDirectory scratch;

@@ -11,6 +11,12 @@
 
 namespace attune {
 
+TEST_CASE("Reduce: float sums over the first axis do not lose what is added late") {
+  // One running float would stop at 2^24.
+  const Tensor total = sum(ones({20000000, 2}), {0});
+  CHECK(total.to_vector<float>() == std::vector<float>{20000000.0f, 20000000.0f});
+}
+
 TEST_CASE("sum: over any axes it is what a loop over elements gives") {
   const Tensor x = randn({3, 2, 5, 4}, 1);
   for (unsigned chosen = 1; chosen < 16; ++chosen) {

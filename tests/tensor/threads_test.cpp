@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
@@ -66,6 +67,23 @@ int run_child(const char* attune_threads) {
 }
 
 }  // namespace
+
+TEST_CASE("threads: inside a tile their number can be asked for, but not changed") {
+  const int before = threads();
+  set_threads(2);
+  std::atomic<int> right{0}, refused{0};
+  parallel_for(8, [&](Index) {
+    right += threads() == 2;
+    try {
+      set_threads(3);
+    } catch (const Error&) {
+      ++refused;
+    }
+  });
+  set_threads(before);
+  CHECK(right == 8);
+  CHECK(refused == 8);
+}
 
 TEST_CASE("Threads: every tile runs exactly once") {
   for (int n : {1, 2, 3, 5}) {

@@ -1,0 +1,183 @@
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/models/luong.hpp>
+#include <attune/models/search.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "support/golden.hpp"
+
+namespace attune::models {
+namespace {
+
+LuongOptions tiny() {
+  return {.source_vocabulary = 9, .target_vocabulary = 8, .embedding = 3, .hidden = 4, .layers = 2};
+}
+
+const std::vector<text::Pair> pairs = {
+    {{4, 5, 6, 7, 8}, {4, 5}}, {{8, 5}, {6, 7, 4}}, {{6, 4, 4}, {5}}};
+
+void check_near(const std::string& what, const Tensor& actual, const Tensor& expected,
+                double tolerance) {
+  INFO(what);
+  REQUIRE(actual.shape() == expected.shape());
+  const std::vector<double> a = actual.to_vector<double>(), e = expected.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i)
+    CHECK(std::abs(a[i] - e[i]) <= tolerance * (1 + std::abs(e[i])));
+}
+
+TEST_CASE("Luong: loss, weights and all gradients are those of a second implementation") {
+  const Golden golden("luong");
+  nn::Parameters params(1, DType::f64);
+  const Luong model(params, tiny());
+  for (const auto& [name, w] : params) {
+    Tensor values = w.value();
+    copy(golden[name], values);
+  }
+  const text::Batch batch{golden["source"], golden["source_mask"], golden["previous"],
+                          golden["next"], golden["target_mask"]};
+  const Tensor weights = model.force(batch).weights.value(), expected = golden["weights"];
+  const double* mask = batch.target_mask.data<double>();
+  for (Index i = 0; i < weights.size(); ++i) {
+    const Index t = i / (5 * 3), b = i % 3;
+    if (mask[t * 3 + b] == 0) continue;  // the decoder runs on over padding
+    CHECK(std::abs(weights.data<double>()[i] - expected.data<double>()[i]) <= 1e-10);
+  }
+  const Var loss = model.loss(batch);
+  CHECK(std::abs(loss.item() - golden.number("loss")) <= 1e-10);
+  const Gradients gradients = backward(loss);
+  for (const auto& [name, w] : params)
+    check_near("d_" + name, gradients[w], golden["d_" + name], 1e-10);
+}
+
+TEST_CASE(
+    "Luong: gradients of every variant are central differences, also at ten times initial values") {
+  using nn::ScoreKind, nn::Window;
+  for (nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before}) {
+    for (InputFeeding feeding : {InputFeeding::no, InputFeeding::yes}) {
+      for (ScoreKind score : {ScoreKind::dot, ScoreKind::general, ScoreKind::concat,
+                              ScoreKind::location, ScoreKind::cosine, ScoreKind::multi_head}) {
+        for (Window window : {Window::global, Window::local_monotonic, Window::local_predictive}) {
+          LuongOptions o = tiny();
+          o.layers = cell == nn::Cell::lstm ? 2 : 1;
+          o.cell = cell, o.input_feeding = feeding;
+          o.score = {.kind = score, .attention = 6, .heads = 2, .longest = 7};
+          o.attention = {.window = window, .half_width = 1};
+          INFO(nn::name_of(cell) << ", " << nn::name_of(score) << ", window "
+                                 << static_cast<int>(window));
+          nn::Parameters params(3, DType::f64);
+          const Luong model(params, o);
+          const text::Batch batch = text::make_batch(pairs, DType::f64);
+          for (const auto& [name, w] :
+               params) {  // embeddings start near zero, where gradients vanish
+            if (!name.ends_with(".E")) continue;
+            Tensor values = w.value();
+            for (Index i = 0; i < values.size(); ++i) values.mutable_data<double>()[i] *= 10;
+          }
+          // local-m does not look at everything.
+          CHECK(gradcheck(params, [&] { return model.force(batch).logits; },
+                          {.step = 5e-4, .allow_zero = true}));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Luong: a padded batch gives the loss and gradients of its sentences one by one") {
+  nn::Parameters params(1, DType::f64);
+  LuongOptions o = tiny();
+  o.attention.window = nn::Window::local_predictive;
+  const Luong model(params, o);
+  const auto summed = [&](std::span<const text::Pair> some) {
+    const text::Batch batch = text::make_batch(some, DType::f64);
+    return model.loss(batch) * sum(batch.target_mask).item();
+  };
+  const Var together = summed(pairs);
+  Var apart = summed(std::span(pairs).first(1));
+  for (std::size_t i = 1; i < pairs.size(); ++i)
+    apart = apart + summed(std::span(pairs).subspan(i, 1));
+  CHECK(std::abs(together.item() - apart.item()) <= 1e-12 * std::abs(apart.item()));
+  const Gradients a = backward(together), b = backward(apart);
+  for (const auto& [name, w] : params) check_near(name, a[w], b[w], 1e-12);
+}
+
+TEST_CASE("Luong: word by word under forced words is force()") {
+  nn::Parameters params(1, DType::f64);
+  LuongOptions o = tiny();
+  o.attention = {.window = nn::Window::local_monotonic, .half_width = 1};
+  const Luong model(params, o);
+  const text::Batch batch = text::make_batch(pairs, DType::f64);
+  const Luong::Forced forced = model.force(batch);
+  Luong::State state = model.start(batch.source, batch.source_mask);
+  for (Index t = 0; t < batch.previous.dim(0); ++t) {
+    Luong::Step step = model.step(batch.previous[t], state);
+    check_near("logits", model.logits(step.readout).value(), forced.logits.value()[t], 1e-13);
+    check_near("weights", step.weights.value(), forced.weights.value()[t], 1e-13);
+    state = std::move(step.state);
+  }
+}
+
+/// Trains a few sentences by heart; the final loss.
+double learn(nn::Parameters& params, const Luong& model, int steps) {
+  nn::Adam adam(params, {.rate = 1e-2});
+  const text::Batch batch = text::make_batch(pairs);
+  for (int step = 0; step < steps; ++step) adam.step(backward(model.loss(batch)));
+  return model.loss(batch).item();
+}
+
+TEST_CASE("Luong: learns sentences by heart, and greedy and beam search write them") {
+  nn::Parameters params(1);
+  LuongOptions o = tiny();
+  o.embedding = 8, o.hidden = 16;
+  const Luong model(params, o);
+  CHECK(learn(params, model, 300) < 0.05);
+  const text::Batch batch = text::make_batch(pairs);
+  for (Index beam : {1, 3}) {
+    const auto found =
+        search(model, batch.source, batch.source_mask, {.beam = beam, .max_length = 10});
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      CHECK(found[i][0].words == pairs[i].target);
+      const std::vector<double> totals = sum(found[i][0].weights, {1}).to_vector<double>();
+      for (double total : totals) CHECK(total == doctest::Approx(1).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("Luong: the same seed trains the same weights to the bit, with one thread or two") {
+  const int before = threads();
+  std::vector<std::vector<float>> weights;
+  for (int count : {1, 2}) {
+    set_threads(count);
+    nn::Parameters params(7);
+    const Luong model(params, tiny());
+    learn(params, model, 20);
+    std::vector<float> all;
+    for (const auto& [name, w] : params) {
+      const std::vector<float> values = w.value().to_vector<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    weights.push_back(all);
+  }
+  set_threads(before);
+  CHECK(weights[0] == weights[1]);
+}
+
+TEST_CASE("Luong: options that do not fit are named") {
+  nn::Parameters params;
+  LuongOptions o = tiny();
+  o.hidden = 0;
+  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "a", o), "Luong: hidden = 0 is less than 1",
+                       Error);
+  o = tiny();
+  o.layers = 0;
+  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "b", o), "Luong: layers = 0 is less than 1",
+                       Error);
+}
+
+}  // namespace
+}  // namespace attune::models

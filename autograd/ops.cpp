@@ -92,6 +92,14 @@ Var sigmoid(const Var& x) {
   });
 }
 
+Var relu(const Var& x) {
+  const Tensor y =
+      map("relu", x.value(), [](auto v) { return v > 0 || v != v ? v : decltype(v)(0); });
+  return record("relu", y).wrt(x, [y](const Tensor& dy) {
+    return zip("relu", dy, y, [](auto d, auto v) { return v > 0 ? d : decltype(d)(0); });
+  });
+}
+
 Var softplus(const Var& x) {
   return record("softplus", softplus(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
     return dy * sigmoid(x);

@@ -29,6 +29,8 @@ Var log(const Var& x);
 Var tanh(const Var& x);
 /// σ(x) = 1 / (1 + e⁻ˣ)
 Var sigmoid(const Var& x);
+/// max(x, 0); the gradient at 0 is 0.
+Var relu(const Var& x);
 /// log(1 + eˣ)
 Var softplus(const Var& x);
 /// |x|; the gradient at 0 is 0.

@@ -266,4 +266,19 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids) {
   return y;
 }
 
+Tensor mask_of(std::span<const Index> lengths, DType dtype) {
+  if (lengths.empty()) fail("mask_of", "there is no sequence");
+  const auto batch = static_cast<Index>(lengths.size());
+  Tensor mask = zeros({*std::ranges::max_element(lengths), batch}, dtype);
+  visit_floating("mask_of", mask, [&](auto zero) {
+    auto* to = mask.mutable_data<decltype(zero)>();
+    for (Index b = 0; b < batch; ++b) {
+      const Index length = lengths[static_cast<std::size_t>(b)];
+      if (length < 1) fail("mask_of", fmt::format("sequence {} has the length {}", b, length));
+      for (Index t = 0; t < length; ++t) to[t * batch + b] = 1;
+    }
+  });
+  return mask;
+}
+
 }  // namespace attune

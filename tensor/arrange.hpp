@@ -36,4 +36,8 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows);
 /// Like gather along axis 1: x (S, B, ...), ids (N) -> (S, N, ...).
 Tensor gather_columns(const Tensor& x, const Tensor& ids);
 
+/// The mask (T, B) of sequences of these lengths, T being the longest: 1 on steps, 0 on padding after
+/// them. Throws when there is none, or a length below 1.
+Tensor mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
+
 }  // namespace attune

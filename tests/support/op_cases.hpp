@@ -135,6 +135,7 @@ inline void add_functions(Cases& cases) {
   add_unary(cases, group, "sigmoid", x, sigmoid, [](double v) { return 1 / (1 + std::exp(-v)); });
   add_unary(cases, group, "softplus", x, softplus,
             [](double v) { return v > 30 ? v : std::log1p(std::exp(v)); });
+  add_unary(cases, group, "relu", x, relu, [](double v) { return v > 0 ? v : 0; });
   add_unary(cases, group, "exp of a scalar", randn({}, 6), exp,
             [](double v) { return std::exp(v); });
   cases.push_back({group,

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 
 #include "support/naive.hpp"
@@ -16,6 +17,16 @@ Tensor join(std::initializer_list<Tensor> parts, int axis) {
 Tensor pile(std::initializer_list<Tensor> rows) { return stack(std::vector<Tensor>(rows)); }
 
 }  // namespace
+
+TEST_CASE("mask_of: 1 on the steps of each sequence, 0 after them") {
+  const std::vector<Index> lengths{2, 4, 1};
+  const Tensor mask = mask_of(lengths, DType::f64);
+  CHECK(mask.shape() == Shape{4, 3});
+  CHECK(mask.to_vector<double>() == std::vector<double>{1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 0});
+  CHECK_THROWS_WITH_AS(mask_of({}), "mask_of: there is no sequence", Error);
+  const std::vector<Index> empty{3, 0};
+  CHECK_THROWS_WITH_AS(mask_of(empty), "mask_of: sequence 1 has the length 0", Error);
+}
 
 TEST_CASE("slice: elements of any axis, as a copy") {
   const Tensor x = randn({3, 4, 5}, 1);

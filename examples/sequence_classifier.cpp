@@ -1,0 +1,83 @@
+// Real-valued sequences of different lengths: which of them rise and which fall, under noise? With a
+// bidirectional LSTM, masks, dropout, Adam, and the weights saved and read back.
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <numeric>
+
+#include <attune/attune.hpp>
+
+using namespace attune;
+
+/// The mean of the annotations over each sequence, and a linear layer: (T, B, 1) -> (B, 2)
+class Classifier {
+ public:
+  explicit Classifier(const nn::Scope& scope)
+      : lstm_(scope / "lstm", 1, 16), dropout_(0.2), output_(scope / "output", 32, 2) {}
+
+  Var operator()(const Tensor& x, const Tensor& mask) const {
+    const Tensor weights = mask / sum(mask, {0});  // (T, B): 1 / length on the steps of a sequence
+    return output_(dropout_(weighted_sum(weights, lstm_(x, mask).h)));
+  }
+
+ private:
+  nn::Bidirectional<nn::Lstm> lstm_;
+  nn::Dropout dropout_;
+  nn::Linear output_;
+};
+
+struct Examples {
+  Tensor x, mask, classes;  // (T, B, 1), (T, B), (B) i32
+};
+
+Examples draw(Index batch, Random& random) {
+  std::vector<Index> lengths(batch);
+  for (Index& length : lengths) length = 5 + random.below(20);
+  Examples examples{.x = {}, .mask = mask_of(lengths), .classes = zeros({batch}, DType::i32)};
+  examples.x = zeros({examples.mask.dim(0), batch, 1});
+  for (Index b = 0; b < batch; ++b) {
+    const Index rises = random.below(2);
+    examples.classes.mutable_data<std::int32_t>()[b] = static_cast<std::int32_t>(rises);
+    for (Index t = 0; t < lengths[b]; ++t) {
+      const double trend = (rises ? 0.1 : -0.1) * (t - lengths[b] / 2.0);
+      examples.x.mutable_data<float>()[t * batch + b] =
+          static_cast<float>(trend + 0.5 * random.normal());
+    }
+  }
+  return examples;
+}
+
+double accuracy(const Classifier& model, const Examples& examples) {
+  const NoGrad no_grad;  // nothing is recorded, and without Training there is no dropout
+  const auto chosen = argmax(model(examples.x, examples.mask).value()).to_vector<std::int32_t>();
+  const auto classes = examples.classes.to_vector<std::int32_t>();
+  return std::inner_product(chosen.begin(), chosen.end(), classes.begin(), 0.0, std::plus(),
+                            std::equal_to()) /
+         static_cast<double>(classes.size());
+}
+
+int main() {
+  nn::Parameters params(/*seed=*/1);
+  const Classifier model(params);
+  nn::Adam adam(params, {.rate = 1e-2});
+  Random random(/*seed=*/1);
+  for (int step = 1; step <= 150; ++step) {
+    const Examples batch = draw(64, random);
+    const nn::Training training(random);  // dropout is active in this block
+    adam.step(backward(cross_entropy(model(batch.x, batch.mask), batch.classes)));
+  }
+  const Examples test = draw(500, random);
+  const double trained = accuracy(model, test);
+
+  const auto path = std::filesystem::temp_directory_path() / "attune-classifier.safetensors";
+  Safetensors file;
+  nn::save_parameters(params, file);
+  save_safetensors(path, file);
+
+  nn::Parameters others(/*seed=*/2);
+  const Classifier loaded(others);
+  nn::load_parameters(load_safetensors(path), others);
+  std::filesystem::remove(path);
+  std::cout << "accuracy " << trained << ", read back " << accuracy(loaded, test) << "\n";
+  return trained > 0.9 && accuracy(loaded, test) == trained ? 0 : 1;
+}

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -14,7 +13,6 @@ namespace attune::nn {
 namespace {
 
 constexpr Index adam_tile = 8192;
-constexpr std::int64_t most_steps = std::int64_t{1} << 53;
 
 void require(bool holds, const char* name, double value, const char* range) {
   if (!holds) fail("Adam", fmt::format("{} = {} is not in {}", name, value, range));
@@ -104,14 +102,7 @@ void Adam::save(Safetensors& file) const {
 
 void Adam::load(const Safetensors& file) {
   require_all_parameters();
-  const auto entry = file.metadata.find("adam.steps");
-  if (entry == file.metadata.end()) fail("checkpoint", "there is no state of Adam in it");
-  const std::string& text = entry->second;
-  std::int64_t steps = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
-  if (error != std::errc() || end != text.data() + text.size() || steps < 0 || steps > most_steps) {
-    fail("checkpoint", fmt::format("adam.steps is '{}', not 0 to {}", text, most_steps));
-  }
+  const std::int64_t steps = load_count(file, "adam.steps");
   for (const bool only_check : {true, false}) {
     for (std::size_t i = 0; i < moments_.size(); ++i) {
       const std::string& name = parameters_.all()[i].name;

@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include <attune/nn/checkpoint.hpp>
@@ -38,6 +40,19 @@ void check_tensor(const Safetensors& file, const std::string& name, const Tensor
 
 void load_tensor(const Safetensors& file, const std::string& name, Tensor& to) {
   copy(find_tensor(file, name, to), to);
+}
+
+std::int64_t load_count(const Safetensors& file, const std::string& name) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  const auto entry = file.metadata.find(name);
+  if (entry == file.metadata.end()) fail("checkpoint", fmt::format("there is no {} in it", name));
+  const std::string& text = entry->second;
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 0 || count > most) {
+    fail("checkpoint", fmt::format("{} is '{}', not 0 to {}", name, text, most));
+  }
+  return count;
 }
 
 }  // namespace attune::nn

@@ -20,4 +20,7 @@ void check_tensor(const Safetensors& file, const std::string& name, const Tensor
 /// check_tensor, and then `to` is overwritten.
 void load_tensor(const Safetensors& file, const std::string& name, Tensor& to);
 
+/// A count (0 to 2^53) from the metadata; throws when it is missing or anything else.
+std::int64_t load_count(const Safetensors& file, const std::string& name);
+
 }  // namespace attune::nn

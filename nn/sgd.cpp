@@ -1,4 +1,3 @@
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -12,7 +11,6 @@ namespace attune::nn {
 namespace {
 
 constexpr Index sgd_tile = 8192;
-constexpr std::int64_t most_steps = std::int64_t{1} << 53;
 
 void require(bool holds, const char* name, double value, const char* range) {
   if (!holds) fail("Sgd", fmt::format("{} = {} is not in {}", name, value, range));
@@ -87,14 +85,7 @@ void Sgd::save(Safetensors& file) const {
 
 void Sgd::load(const Safetensors& file) {
   require_all_parameters();
-  const auto entry = file.metadata.find("sgd.steps");
-  if (entry == file.metadata.end()) fail("checkpoint", "there is no state of Sgd in it");
-  const std::string& text = entry->second;
-  std::int64_t steps = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
-  if (error != std::errc() || end != text.data() + text.size() || steps < 0 || steps > most_steps) {
-    fail("checkpoint", fmt::format("sgd.steps is '{}', not 0 to {}", text, most_steps));
-  }
+  const std::int64_t steps = load_count(file, "sgd.steps");
   for (const bool only_check : {true, false}) {
     for (std::size_t i = 0; i < velocities_.size(); ++i) {
       Tensor& v = velocities_[i];

@@ -21,6 +21,7 @@
 #include <attune/tensor/safetensors.hpp>
 
 #include "support/process.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace attune::dates::test {
 
@@ -34,26 +35,14 @@ inline Arguments operator+(Arguments a, const Arguments& b) {
   return a;
 }
 
-/// A new directory, removed with everything in it.
+/// A new directory, removed with everything in it; paths as text, for command lines.
 class Directory {
  public:
-  Directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "attune-dates-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  ~Directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  std::string operator/(std::string_view name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
+  std::string operator/(const std::string& name) const { return (scratch_ / name).string(); }
+  std::string path() const { return scratch_.path().string(); }
 
  private:
-  std::filesystem::path path_;
+  ScratchDirectory scratch_;
 };
 
 inline std::string read(const std::string& path) {

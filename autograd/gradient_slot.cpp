@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -101,17 +101,12 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
 void GradientSlot::multiply_out() {
   std::vector<Product> products = std::move(products_);
   products_.clear();
-  // Large ones first, alone; the others in groups of the same columns, in the order they came.
-  std::ranges::stable_sort(products, {}, [](const Product& p) {
-    return std::tuple(p.a.dim(0) >= enough_rows ? 0 : 1, p.column, p.b.dim(1));
-  });
+  // In groups of the same columns, in the order they came.
+  const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
+  std::ranges::stable_sort(products, {}, columns);
   for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
     end = begin + 1;
-    const bool alone = products[begin].a.dim(0) >= enough_rows;
-    const auto joins = [&](const Product& p) {
-      return p.column == products[begin].column && p.b.dim(1) == products[begin].b.dim(1);
-    };
-    while (!alone && end < products.size() && joins(products[end])) ++end;
+    while (end < products.size() && columns(products[end]) == columns(products[begin])) ++end;
     multiply_out(std::span(products).subspan(begin, end - begin));
   }
 }

@@ -97,10 +97,4 @@ Evaluation evaluate(const Model& model, std::span<const Row> rows, Index beam, b
   return result;
 }
 
-Tensor forced_attention(const Model& model, const std::string& source, const std::string& target) {
-  const text::Pair pair = model.encode(source, target);
-  const Tensor weights = force(model, std::span(&pair, 1));
-  return weights.reshape({weights.dim(0), weights.dim(1)});
-}
-
 }  // namespace attune::dates

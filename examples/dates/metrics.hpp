@@ -28,7 +28,4 @@ struct Evaluation {
 Evaluation evaluate(const Model& model, std::span<const Row> rows, Index beam = 1,
                     bool attention = false);
 
-/// Attention under forced decoding, (characters of target and </s>) x (characters of source).
-Tensor forced_attention(const Model& model, const std::string& source, const std::string& target);
-
 }  // namespace attune::dates

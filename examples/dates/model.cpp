@@ -190,4 +190,12 @@ std::vector<models::Hypothesis> Model::predict(std::span<const text::Sentence> s
   return best;
 }
 
+report::Heatmap Model::heatmap(std::vector<std::string> source,
+                               const models::Hypothesis& written) const {
+  report::Heatmap map{.rows = {}, .columns = std::move(source), .weights = {}, .caption = ""};
+  for (std::int32_t word : written.words) map.rows.push_back(target_.token(word));
+  map.weights = written.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
+  return map;
+}
+
 }  // namespace attune::dates

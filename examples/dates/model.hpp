@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <attune/models/bahdanau.hpp>
+#include <attune/models/report/heatmap.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/nn/parameters.hpp>
@@ -55,6 +56,9 @@ class Model {
   /// The best hypothesis for each source.
   std::vector<models::Hypothesis> predict(std::span<const text::Sentence> sources,
                                           Index beam) const;
+
+  /// Where it looked: characters written down the side, those of the source along the top.
+  report::Heatmap heatmap(std::vector<std::string> source, const models::Hypothesis& written) const;
 
   const models::Bahdanau& network() const { return *network_; }
   nn::Parameters& parameters() { return *parameters_; }

@@ -38,14 +38,6 @@ void warn_of_unknown(const Model& model, std::span<const std::string> points) {
   }
 }
 
-report::Heatmap heatmap(const Model& model, std::vector<std::string> points,
-                        const models::Hypothesis& h) {
-  report::Heatmap map{.rows = {}, .columns = std::move(points), .weights = {}, .caption = ""};
-  for (std::int32_t word : h.words) map.rows.push_back(model.target_vocabulary().token(word));
-  map.weights = h.weights.slice(0, static_cast<Index>(map.rows.size())).to_vector<double>();
-  return map;
-}
-
 nlohmann::ordered_json to_json(const report::Heatmap& map, const std::string& source,
                                const std::string& date, double probability) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -107,7 +99,7 @@ class Predictor {
              const models::Hypothesis& h) const {
     const std::string date = model_.decode(h.words);
     const double probability = std::exp(h.log_probability);
-    const report::Heatmap map = heatmap(model_, std::move(points), h);
+    const report::Heatmap map = model_.heatmap(std::move(points), h);
     if (options_.json) {
       fmt::print("{}\n", to_json(map, source, date, probability).dump());
       return;

@@ -91,11 +91,8 @@ void add_heatmaps(report::Page& page, const Model& model, const std::vector<Row>
     const text::Sentence source = model.encode_source(row.source);
     const models::Hypothesis h = model.predict(std::span(&source, 1), 1).front();
     const std::string written = model.decode(h.words);
-    report::Heatmap map{
-        .rows = {}, .columns = text::code_points(row.source), .weights = {}, .caption = ""};
-    for (std::int32_t word : h.words) map.rows.push_back(model.target_vocabulary().token(word));
+    const report::Heatmap map = model.heatmap(text::code_points(row.source), h);
     if (map.rows.empty()) continue;
-    map.weights = h.weights.slice(0, static_cast<Index>(map.rows.size())).to_vector<double>();
     // Isolates (U+2068, U+2069) keep a right-to-left source from moving the date's parts.
     const std::string wrong =
         written == row.target ? "" : fmt::format(" (expected {})", row.target);

@@ -186,14 +186,18 @@ class Run {
            std::max(1e-9, std::chrono::duration<double>(Clock::now() - rate_time_).count());
   }
 
+  /// Over the same steps.
+  double mean_loss() const {
+    return loss_count_ ? loss_sum_ / static_cast<double>(loss_count_) : shown_loss_;
+  }
+
   std::string status() {
-    const double loss = loss_count_ ? loss_sum_ / static_cast<double>(loss_count_) : shown_loss_;
     return fmt::format("{:5.0f} examples/s  loss {:.4f}  exact {:6.2f} %", examples_per_second(),
-                       loss, 100 * last_.exact_match);
+                       mean_loss(), 100 * last_.exact_match);
   }
 
   void write_log(report::LogFields more) {
-    shown_loss_ = loss_count_ ? loss_sum_ / static_cast<double>(loss_count_) : shown_loss_;
+    shown_loss_ = mean_loss();
     report::LogFields line{{"step", std::int64_t{step_}}};
     if (step_ > 0) line.push_back({"loss", shown_loss_});
     line.push_back({"rate", rate_at(step_, options_)});

@@ -1,13 +1,10 @@
 #include "tsv.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -15,27 +12,13 @@
 #include <fmt/format.h>
 #include <unicode/utf8.h>
 
+#include <attune/tensor/file.hpp>
+
 namespace attune::dates {
 namespace {
 
 constexpr int kLongestSource = 10'000;  // code points
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-std::string read_file(const std::string& path) {
-  const auto fail = [&] {
-    throw std::runtime_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) fail();
-  std::string text;
-  std::array<char, 1 << 16> block;
-  while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
-    text.append(block.data(), n);
-  }
-  if (std::ferror(file.get())) fail();  // a directory, for one, opens but cannot be read
-  return text;
-}
 
 /// Where `text` stops being UTF-8: the first byte of the first bad sequence.
 std::optional<std::size_t> find_bad_byte(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/attention.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
 
@@ -16,6 +17,34 @@ Var additive_scores(const Var& q, const Var& k, const Var& v) {
         const AdditiveScoresBackward d = additive_scores_backward(q, k, v, dy[0], dk);
         if (dx[0]) dx[0]->add(d.dq);
         if (dx[2]) dx[2]->add(d.dv);
+      });
+}
+
+namespace {
+
+/// k_sb + coverage_sb w_c
+Tensor covered(const Tensor& k, const Tensor& coverage, const Tensor& w_c) {
+  ShapeCheck check("covered_additive_scores");
+  check("k", k.shape(), "S B A")("coverage", coverage.shape(), "S B")("w_c", w_c.shape(), "A");
+  return k + coverage.reshape({check['S'], check['B'], 1}) * w_c;
+}
+
+}  // namespace
+
+Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
+                            const Var& w_c) {
+  const Tensor keys = covered(k.value(), coverage.value(), w_c.value());
+  return record("covered_additive_scores", additive_scores_forward(q.value(), keys, v.value()))
+      .joint({q, k, v, coverage, w_c}, [q = q.value(), k = k.value(), v = v.value(),
+                                        coverage = coverage.value(),
+                                        w_c = w_c.value()](auto dy, auto dx) {
+        Tensor dk = zeros(k.shape(), k.dtype());
+        const auto [dq, dv] = additive_scores_backward(q, covered(k, coverage, w_c), v, dy[0], dk);
+        if (dx[0]) dx[0]->add(dq);
+        if (dx[2]) dx[2]->add(dv);
+        if (dx[3]) dx[3]->add(sum(dk * w_c, {-1}));
+        if (dx[4]) dx[4]->add(sum(dk * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));
+        if (dx[1]) dx[1]->add(std::move(dk));
       });
 }
 

@@ -9,6 +9,11 @@ namespace attune {
 /// q (B, A), k (S, B, A), v (A) -> (S, B).
 Var additive_scores(const Var& q, const Var& k, const Var& v);
 
+/// e_sb = v · tanh(q_b + k_sb + coverage_sb w_c)  (See, Liu and Manning, 2017, equation 11), with
+/// coverage (S, B), w_c (A). What is added to the keys is computed again in backward, not kept.
+Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
+                            const Var& w_c);
+
 /// e_sb = q_b · k_sb in one pass: q (B, A), k (S, B, A) -> (S, B). With more heads, each has its own
 /// A / heads of the elements, and the result is (heads, S, B).
 Var dot_scores(const Var& q, const Var& k, Index heads = 1);

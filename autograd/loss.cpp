@@ -10,7 +10,7 @@
 namespace attune {
 
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
-                  Reduction reduction) {
+                  const CrossEntropyOptions& options) {
   ShapeCheck("cross_entropy")("logits", logits.shape(), "... V");
   if (logits.shape().without(-1) != targets.shape() ||
       (mask.defined() && mask.shape() != targets.shape())) {
@@ -20,14 +20,17 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
   const Tensor flat_targets = targets.reshape({-1}),
                flat_mask = mask.defined() ? mask.reshape({-1}) : mask;
-  const CrossEntropy result = cross_entropy_forward(rows, flat_targets, flat_mask);
+  const CrossEntropy result =
+      cross_entropy_forward(rows, flat_targets, flat_mask, options.smoothing);
   const double count = mask.defined() ? sum(flat_mask).item() : static_cast<double>(rows.dim(0));
-  if (reduction == Reduction::mean && count == 0)
-    fail("cross_entropy", "there is no position with mask 1");
-  const double scale = reduction == Reduction::mean ? 1 / count : 1;
+  const bool mean = options.reduction == Reduction::mean;
+  if (mean && count == 0) fail("cross_entropy", "there is no position with mask 1");
+  const double scale = mean ? 1 / count : 1;
   return record("cross_entropy", sum(result.loss) * scale)
-      .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp](const Tensor& dy) {
-        return cross_entropy_backward(rows, flat_targets, flat_mask, norm, scale * dy.item())
+      .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp,
+                    smoothing = options.smoothing](const Tensor& dy) {
+        return cross_entropy_backward(rows, flat_targets, flat_mask, norm, scale * dy.item(),
+                                      smoothing)
             .reshape(shape);
       });
 }

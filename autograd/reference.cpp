@@ -65,6 +65,11 @@ Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
 
 Var additive_scores(const Var& q, const Var& k, const Var& v) { return sum(v * tanh(q + k), {-1}); }
 
+Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
+                            const Var& w_c) {
+  return reference::additive_scores(q, k + reshape(coverage, {k.dim(0), k.dim(1), 1}) * w_c, v);
+}
+
 Var weighted_sum(const Var& weights, const Var& memory) {
   return sum(reshape(weights, weights.shape().inserted(2, 1)) * memory, {0});
 }
@@ -105,17 +110,19 @@ Var sparsemax(const Var& x, int axis, const Tensor& mask) {
 }
 
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
-                  Reduction reduction) {
+                  const CrossEntropyOptions& options) {
   Tensor onehot = zeros(logits.shape(), logits.dtype());
   visit_floating("cross_entropy", onehot, [&](auto zero) {
     auto* to = onehot.mutable_data<decltype(zero)>();
     const auto* target = targets.data<std::int32_t>();
     for (Index i = 0; i < targets.size(); ++i) to[i * logits.dim(-1) + target[i]] = 1;
   });
-  const Var losses = -sum(onehot * reference::log_softmax(logits, -1), {-1});
+  const Tensor smoothed =
+      (1 - options.smoothing) * onehot + options.smoothing / static_cast<double>(logits.dim(-1));
+  const Var losses = -sum(smoothed * reference::log_softmax(logits, -1), {-1});
   const Tensor used = mask.defined() ? mask : ones(targets.shape(), logits.dtype());
   const Var total = sum(losses * used);
-  return reduction == Reduction::sum ? total : total / sum(used).item();
+  return options.reduction == Reduction::sum ? total : total / sum(used).item();
 }
 
 }  // namespace attune::reference

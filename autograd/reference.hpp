@@ -11,6 +11,8 @@ namespace attune::reference {
 LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options = {});
 Var gru(const Var& xw, const Var& w_h, const GruRun& options = {});
 Var additive_scores(const Var& q, const Var& k, const Var& v);
+Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
+                            const Var& w_c);
 Var weighted_sum(const Var& weights, const Var& memory);
 Var softmax(const Var& x, int axis, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis);
@@ -18,6 +20,6 @@ Var maxout(const Var& x);
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5);
 Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
-                  Reduction reduction = Reduction::mean);
+                  const CrossEntropyOptions& options = {});
 
 }  // namespace attune::reference

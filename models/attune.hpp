@@ -1,6 +1,4 @@
 // Everything: #include <attune/attune.hpp>
-#pragma once
-
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
@@ -11,16 +9,23 @@
 #include <attune/autograd/recurrent.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/models/bahdanau.hpp>
+#include <attune/models/encoder.hpp>
+#include <attune/models/encoder_decoder.hpp>
+#include <attune/models/forced.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/metrics/accuracy.hpp>
 #include <attune/models/metrics/alignment_error_rate.hpp>
 #include <attune/models/metrics/symmetrise.hpp>
+#include <attune/models/presets.hpp>
+#include <attune/models/readout.hpp>
 #include <attune/models/report/alignment.hpp>
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/models/report/page.hpp>
 #include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
+#include <attune/models/seq2seq_options.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/text/vocabulary.hpp>
@@ -29,6 +34,7 @@
 #include <attune/nn/bidirectional.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
+#include <attune/nn/coverage.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/embedding.hpp>
 #include <attune/nn/gru.hpp>

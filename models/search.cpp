@@ -13,16 +13,21 @@ namespace {
 
 /// The history of a running hypothesis: a node for each word, shared by its continuations.
 struct History {
-  std::shared_ptr<const History> before;
-  std::int32_t word;
-  double log_probability;      // of this word
-  std::vector<float> weights;  // (S)
+  std::shared_ptr<History> before;
+  std::int32_t word = 0;
+  double log_probability = 0;  // of this word
+  std::vector<float> weights;  // (S), empty without attention
+
+  /// In a loop: a history of many words, freed by recursion, would not fit on the stack.
+  ~History() {
+    while (before && before.use_count() == 1) before = std::shared_ptr(std::move(before->before));
+  }
 };
 
 /// A hypothesis that goes on.
 struct Running {
   std::size_t sentence;
-  std::shared_ptr<const History> last;
+  std::shared_ptr<History> last;
   double log_probability = 0;
   Index length = 0;
 };
@@ -38,6 +43,19 @@ struct Candidate {
 bool better(const Candidate& a, const Candidate& b) {
   if (a.total != b.total) return a.total > b.total;
   return std::pair(a.row, a.word) < std::pair(b.row, b.word);
+}
+
+/// x (S, columns) -> (S)
+std::vector<float> column(const Tensor& x, Index index) {
+  std::vector<float> values(static_cast<std::size_t>(x.dim(0)));
+  visit_floating("search", x, [&](auto zero) {
+    const auto* from = x.data<decltype(zero)>() + index;
+    for (float& value : values) {
+      value = static_cast<float>(*from);
+      from += x.dim(1);
+    }
+  });
+  return values;
 }
 
 const SearchOptions& checked(const SearchOptions& o) {
@@ -107,18 +125,12 @@ struct Beam::Implementation {
 
   Running extend(const Candidate& candidate, const Tensor& weights) const {
     const Running& from = running[static_cast<std::size_t>(candidate.row)];
-    const Index s = weights.dim(0), columns = weights.dim(1);
-    auto history = std::make_shared<History>(
-        History{from.last, candidate.word, candidate.total - from.log_probability,
-                std::vector<float>(static_cast<std::size_t>(s))});
-    visit_floating("search", weights, [&](auto zero) {
-      const auto* w = weights.data<decltype(zero)>();
-      for (Index i = 0; i < s; ++i) {
-        history->weights[static_cast<std::size_t>(i)] =
-            static_cast<float>(w[i * columns + candidate.row]);
-      }
-    });
-    return {from.sentence, history, candidate.total, from.length + 1};
+    auto history = std::make_shared<History>();
+    history->before = from.last;
+    history->word = candidate.word;
+    history->log_probability = candidate.total - from.log_probability;
+    if (weights.defined()) history->weights = column(weights, candidate.row);
+    return {from.sentence, std::move(history), candidate.total, from.length + 1};
   }
 
   void finish(const Running& end, bool complete) {
@@ -134,11 +146,14 @@ struct Beam::Implementation {
     for (const History* step : steps) {
       h.words.push_back(step->word);
       h.word_log_probabilities.push_back(step->log_probability);
+      if (step->weights.empty()) continue;
       weights.insert(weights.end(), step->weights.begin(), step->weights.begin() + s);
     }
     if (complete) h.words.pop_back();
-    h.weights =
-        Tensor::of(Shape{static_cast<Index>(steps.size()), s}, std::span<const float>(weights));
+    if (!weights.empty()) {
+      h.weights =
+          Tensor::of(Shape{static_cast<Index>(steps.size()), s}, std::span<const float>(weights));
+    }
     finished[end.sentence].push_back(std::move(h));
   }
 
@@ -182,14 +197,21 @@ const Tensor* Beam::rows() const {
   return implementation_->rows_moved ? &implementation_->rows : nullptr;
 }
 
-void Beam::advance(const Tensor& log_probabilities, const Tensor& weights) {
+void Beam::advance(const Tensor& log_probabilities, const Tensor& weights_of_heads) {
   Implementation& self = *implementation_;
   const auto count = static_cast<Index>(self.running.size());
+  const Tensor weights =
+      weights_of_heads.rank() == 3 ? mean(weights_of_heads, {0}) : weights_of_heads;
   ShapeCheck check("search");
-  check("log_probabilities", log_probabilities.shape(), "R V")("weights", weights.shape(), "S R");
-  if (check['R'] != count || check['S'] != self.source_steps) {
-    fail("search", fmt::format("{} hypotheses and {} places gave weights {}", count,
-                               self.source_steps, to_string(weights.shape())));
+  check("log_probabilities", log_probabilities.shape(), "R V");
+  if (check['R'] != count) {
+    fail("search", fmt::format("{} hypotheses gave log-probabilities {}", count,
+                               to_string(log_probabilities.shape())));
+  }
+  if (weights.defined()) check("weights", weights.shape(), "S R");
+  if (weights.defined() && check['S'] != self.source_steps) {
+    fail("search",
+         fmt::format("{} places gave weights {}", self.source_steps, to_string(weights.shape())));
   }
   std::vector<Running> next;
   std::vector<std::int32_t> parents;

@@ -11,7 +11,8 @@
 
 namespace attune::models {
 
-/// What a search needs of a model; see Bahdanau for what the calls mean. State is a value.
+/// What a search needs of a model; see Bahdanau for what the calls mean. State is a value. The
+/// weights are (S, B), (heads, S, B), or undefined in a model without attention.
 template <class M>
 concept Decoder = requires(const M& model, const Tensor& ids, const Tensor& mask) {
   {model.start(ids, mask)};
@@ -41,7 +42,9 @@ struct Hypothesis {
   double log_probability = 0;                  // their sum
   double score = 0;                            // what it was ranked by
   bool complete = false;                       // it ended with </s>, not at max_length
-  Tensor weights;  // (steps, S) f32: attention at each word, and at </s>
+  /// (steps, S) f32: attention at each word, and at </s>. Of several heads the mean; undefined where
+  /// the model has no attention.
+  Tensor weights;
 };
 
 namespace detail {
@@ -59,8 +62,8 @@ class Beam {
   /// Rows of the model's state from which each running hypothesis goes on (i32); null when they are
   /// the rows as they are.
   const Tensor* rows() const;
-  /// log-probabilities (rows, V) and weights (S, rows) of the step.
-  void advance(const Tensor& log_probabilities, const Tensor& weights);
+  /// log-probabilities (rows, V) and weights (S, rows), (heads, S, rows) or undefined of the step.
+  void advance(const Tensor& log_probabilities, const Tensor& weights_of_heads);
   /// For each sentence its best hypotheses: complete ones first, by score.
   std::vector<std::vector<Hypothesis>> results() const;
 

@@ -93,6 +93,9 @@ Var Attention::normalized(const Var& e, const Tensor& mask) const {
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
+  ShapeCheck check("attention");
+  check("mask", memory.mask.shape(), "S B");
+  if (query.coverage.defined()) check("coverage", query.coverage.shape(), "S B");
   if (options_.window != Window::global) return attend_to_window(query, memory);
   const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
   return {weighted_sum(weights, memory.h), weights};
@@ -109,7 +112,9 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   const Keys keys{.values = values.defined() ? window(values, places.positions) : values,
                   .mask = places.mask,
                   .positions = places.positions};
-  Var weights = normalized((*score_)(query, keys), places.mask);
+  Query local = query;
+  if (query.coverage.defined()) local.coverage = window(query.coverage, places.positions);
+  Var weights = normalized((*score_)(local, keys), places.mask);
   if (predictive) {
     const double sigma = static_cast<double>(options_.half_width) / 2;
     const Var distance = places.places - centre;

@@ -6,21 +6,18 @@
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
-namespace {
 
-const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Tensor& to) {
+const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
+                          DType dtype) {
   const Tensor* from = file.find(name);
-  if (!from)
-    fail("checkpoint", fmt::format("there is no '{}' {} in it", name, to_string(to.shape())));
-  if (from->shape() != to.shape() || from->dtype() != to.dtype()) {
+  if (!from) fail("checkpoint", fmt::format("there is no '{}' {} in it", name, to_string(shape)));
+  if (from->shape() != shape || from->dtype() != dtype) {
     fail("checkpoint",
          fmt::format("'{}' is {} {}, but {} {} was expected", name, name_of(from->dtype()),
-                     to_string(from->shape()), name_of(to.dtype()), to_string(to.shape())));
+                     to_string(from->shape()), name_of(dtype), to_string(shape)));
   }
   return *from;
 }
-
-}  // namespace
 
 void save_parameters(const Parameters& parameters, Safetensors& file) {
   for (const auto& [name, w] : parameters) file.tensors.emplace_back(name, w.value());
@@ -35,11 +32,11 @@ void load_parameters(const Safetensors& file, Parameters& parameters) {
 }
 
 void check_tensor(const Safetensors& file, const std::string& name, const Tensor& to) {
-  find_tensor(file, name, to);
+  find_tensor(file, name, to.shape(), to.dtype());
 }
 
 void load_tensor(const Safetensors& file, const std::string& name, Tensor& to) {
-  copy(find_tensor(file, name, to), to);
+  copy(find_tensor(file, name, to.shape(), to.dtype()), to);
 }
 
 std::int64_t load_count(const Safetensors& file, const std::string& name) {

@@ -14,6 +14,10 @@ void save_parameters(const Parameters& parameters, Safetensors& file);
 /// is missing or has another shape or dtype. Other tensors of the file are ignored.
 void load_parameters(const Safetensors& file, Parameters& parameters);
 
+/// The tensor of that name. Throws when there is none, or one with another shape or dtype.
+const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
+                          DType dtype);
+
 /// Throws unless there is a tensor of that name with the shape and dtype of `to`.
 void check_tensor(const Safetensors& file, const std::string& name, const Tensor& to);
 

@@ -13,23 +13,28 @@ Training::Training(Random& random) : before_(std::exchange(training_random, &ran
 Training::~Training() { training_random = before_; }
 Random* Training::random() { return training_random; }
 
-Dropout::Dropout(double rate) : rate_(rate) {
+Dropout::Dropout(double rate, DropoutKind kind) : rate_(rate), kind_(kind) {
   if (!(rate >= 0 && rate < 1)) fail("dropout", fmt::format("the rate {} is not in [0, 1)", rate));
 }
 
-Var Dropout::operator()(const Var& x) const {
+Tensor Dropout::draw(const Shape& shape, DType dtype) const {
   Random* random = Training::random();
-  if (!random || rate_ == 0) return x;
-  const Tensor mask = visit_floating("dropout", x.value(), [&](auto zero) {
+  if (!random || rate_ == 0) return {};
+  Tensor mask = Tensor::uninitialized(shape, dtype);
+  visit_floating("dropout", mask, [&](auto zero) {
     using T = decltype(zero);
-    Tensor m = Tensor::uninitialized(x.shape(), x.dtype());
-    T* values = m.mutable_data<T>();
+    T* values = mask.mutable_data<T>();
     const auto limit = static_cast<std::uint32_t>(rate_ * 0x1p32);
     const T kept = static_cast<T>(1 / (1 - rate_));
-    for (Index i = 0; i < m.size(); ++i) values[i] = random->bits() < limit ? T(0) : kept;
-    return m;
+    for (Index i = 0; i < mask.size(); ++i) values[i] = random->bits() < limit ? T(0) : kept;
   });
-  return x * mask;
+  return mask;
+}
+
+Var Dropout::operator()(const Var& x) const {
+  const bool shared = kind_ == DropoutKind::per_sequence && x.rank() == 3;
+  const Tensor mask = draw(shared ? x.shape().without(0) : x.shape(), x.dtype());
+  return mask.defined() ? x * mask : x;
 }
 
 }  // namespace attune::nn

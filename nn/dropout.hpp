@@ -22,18 +22,28 @@ class Training {
   Random* before_;
 };
 
+/// Whether every step of a sequence has a mask of its own, or all share one (variational dropout:
+/// Gal and Ghahramani, 2016).
+enum class DropoutKind { elementwise, per_sequence };
+
 /// In training, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate` and 1
-/// otherwise (Srivastava et al., 2014); elsewhere y = x.
+/// otherwise (Srivastava et al., 2014); elsewhere y = x. m has the shape of x, or with per_sequence
+/// that of one step: (B, D) for x (T, B, D). Tensors of other ranks are no sequences.
 class Dropout {
  public:
   /// Throws unless 0 <= rate < 1.
-  explicit Dropout(double rate);
+  explicit Dropout(double rate, DropoutKind kind = DropoutKind::elementwise);
 
   /// (...) -> (...)
   Var operator()(const Var& x) const;
 
+  /// m / (1 - rate), to multiply with at many steps; undefined where nothing is to be dropped:
+  /// outside of training, or at rate 0.
+  Tensor draw(const Shape& shape, DType dtype) const;
+
  private:
   double rate_;
+  DropoutKind kind_;
 };
 
 }  // namespace attune::nn

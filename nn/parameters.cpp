@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <attune/nn/checkpoint.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -9,13 +10,24 @@ Parameters::Parameters(std::uint64_t seed, DType dtype) : seed_(seed), dtype_(dt
   if (!is_floating(dtype)) fail("Parameters", "f32 or f64 was expected");
 }
 
-Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
-  if (contains(path)) fail("Parameters", fmt::format("'{}' exists already", path));
+Parameters::Parameters(Safetensors weights, DType dtype) : Parameters(0, dtype) {
+  weights_ = std::move(weights);
+}
+
+Tensor Parameters::first_values(const std::string& path, const Shape& shape,
+                                const Init& init) const {
+  if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
   Tensor values = Tensor::uninitialized(shape, DType::f64);
   Random random(seed_, path);
   init(values, random);
+  return values.to(dtype_);
+}
+
+Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
+  if (contains(path)) fail("Parameters", fmt::format("'{}' exists already", path));
+  const Var parameter = variable(first_values(path, shape, init));
   index_.emplace(path, parameters_.size());
-  parameters_.push_back({path, variable(values.to(dtype_))});
+  parameters_.push_back({path, parameter});
   return parameters_.back().variable;
 }
 

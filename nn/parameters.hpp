@@ -1,6 +1,7 @@
 // The parameters of a model, by path.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/var.hpp>
 #include <attune/nn/init.hpp>
+#include <attune/tensor/safetensors.hpp>
 
 namespace attune::nn {
 
@@ -19,6 +21,11 @@ class Parameters {
   /// Initial values depend on the seed and a parameter's path only, so a further layer does not
   /// change those of the others; f32 and f64 parameters start from the same numbers.
   explicit Parameters(std::uint64_t seed = 1, DType dtype = DType::f32);
+
+  /// With the values of a file in the place of initial ones. A layer that adds a parameter which the file
+  /// does not have, or has with another shape or dtype, throws before anything of that size is made.
+  explicit Parameters(Safetensors weights, DType dtype = DType::f32);
+
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -40,8 +47,11 @@ class Parameters {
   std::uint64_t seed() const { return seed_; }
 
  private:
+  Tensor first_values(const std::string& path, const Shape& shape, const Init& init) const;
+
   std::uint64_t seed_;
   DType dtype_;
+  std::optional<Safetensors> weights_;
   std::vector<NamedVariable> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
 };

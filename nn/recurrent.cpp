@@ -8,10 +8,11 @@
 namespace attune::nn {
 namespace {
 
-std::variant<Lstm, Gru> make(const Scope& scope, Index in, Index hidden, Cell cell) {
-  if (cell == Cell::lstm) return Lstm(scope, in, hidden);
-  return Gru(scope, in, hidden,
-             {.form = cell == Cell::gru ? GruForm::reset_after : GruForm::reset_before});
+std::variant<Lstm, Gru> make(const Scope& scope, Index in, Index hidden,
+                             const RecurrentOptions& o) {
+  if (o.cell == Cell::lstm) return Lstm(scope, in, hidden, {.norm = o.norm});
+  const GruForm form = o.cell == Cell::gru ? GruForm::reset_after : GruForm::reset_before;
+  return Gru(scope, in, hidden, {.form = form, .norm = o.norm});
 }
 
 }  // namespace
@@ -27,8 +28,8 @@ Cell cell_of(std::string_view name) {
   fail("cell", fmt::format("'{}' is not lstm, gru or gru_reset_before", name));
 }
 
-Recurrent::Recurrent(const Scope& scope, Index in, Index hidden, Cell cell)
-    : layer_(make(scope, in, hidden, cell)) {}
+Recurrent::Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options)
+    : layer_(make(scope, in, hidden, options)) {}
 
 RecurrentOutput Recurrent::operator()(const Var& x, const RunOptions& options) const {
   return std::visit([&](const auto& layer) { return layer(x, options); }, layer_);

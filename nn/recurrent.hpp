@@ -1,6 +1,7 @@
 // A recurrent layer whose cell is chosen at run time.
 #pragma once
 
+#include <concepts>
 #include <string_view>
 #include <variant>
 
@@ -16,12 +17,20 @@ enum class Cell { lstm, gru, gru_reset_before };
 const char* name_of(Cell cell);
 Cell cell_of(std::string_view name);
 
+struct RecurrentOptions {
+  Cell cell = Cell::gru;
+  CellNorm norm = CellNorm::none;
+};
+
 /// An Lstm or a Gru: the same calls, the same parameter names.
 class Recurrent {
  public:
-  using Options = Cell;
+  using Options = RecurrentOptions;
 
-  Recurrent(const Scope& scope, Index in, Index hidden, Cell cell);
+  Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options);
+  /// A template, so that {} is no Cell.
+  Recurrent(const Scope& scope, Index in, Index hidden, std::same_as<Cell> auto cell)
+      : Recurrent(scope, in, hidden, RecurrentOptions{.cell = cell}) {}
 
   /// (T, B, in) -> h (T, B, H) and the last state
   RecurrentOutput operator()(const Var& x, const RunOptions& options = {}) const;

@@ -15,19 +15,34 @@ Var add_v(const Scope& scope, Index attention) {
   return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
 }
 
+Var add_w_c(const Scope& scope, Index n) { return scope.add("w_c", {n}, init::normal(0.01)); }
+
+/// Undefined without coverage.
+Var add_w_c(const Scope& scope, Index attention, Coverage coverage) {
+  return coverage == Coverage::summed ? add_w_c(scope, attention) : Var();
+}
+
+/// v · tanh(q + k), with the coverage where there is one and a w_c to take it.
+Var tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c) {
+  return coverage.defined() && w_c.defined() ? covered_additive_scores(q, k, v, coverage, w_c)
+                                             : additive_scores(q, k, v);
+}
+
 }  // namespace
 
-AdditiveScore::AdditiveScore(const Scope& scope, Index query, Index memory, Index attention)
+AdditiveScore::AdditiveScore(const Scope& scope, Index query, Index memory, Index attention,
+                             Coverage coverage)
     : W_a_(scope.add("W_a", {query, attention}, init::glorot())),
       U_a_(scope.add("U_a", {memory, attention}, init::glorot())),
-      v_a_(add_v(scope, attention)) {}
+      v_a_(add_v(scope, attention)),
+      w_c_(add_w_c(scope, attention, coverage)) {}
 
 Keys AdditiveScore::keys(const Var& memory, const Tensor& mask) const {
   return {.values = matmul(memory, U_a_), .mask = mask};
 }
 
 Var AdditiveScore::operator()(const Query& query, const Keys& keys) const {
-  return additive_scores(matmul(query.state, W_a_), keys.values, v_a_);
+  return tanh_scores(matmul(query.state, W_a_), keys.values, v_a_, query.coverage, w_c_);
 }
 
 Keys DotScore::keys(const Var& memory, const Tensor& mask) const {
@@ -63,6 +78,7 @@ ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, Index at
   const Index rows = form_ == ConcatForm::full ? query + memory : query;
   W_a_ = scope.add("W_a", {rows, attention}, init::glorot());
   v_a_ = add_v(scope, attention);
+  w_c_ = add_w_c(scope, attention, options.coverage);
 }
 
 Keys ConcatScore::keys(const Var& memory, const Tensor& mask) const {
@@ -71,7 +87,8 @@ Keys ConcatScore::keys(const Var& memory, const Tensor& mask) const {
 }
 
 Var ConcatScore::operator()(const Query& query, const Keys& keys) const {
-  return additive_scores(matmul(query.state, slice(W_a_, 0, 0, query_)), keys.values, v_a_);
+  return tanh_scores(matmul(query.state, slice(W_a_, 0, 0, query_)), keys.values, v_a_,
+                     query.coverage, w_c_);
 }
 
 LocationScore::LocationScore(const Scope& scope, Index query, Index longest)
@@ -124,5 +141,19 @@ Var MultiHeadScore::operator()(const Query& query, const Keys& keys) const {
 }
 
 Var MultiHeadScore::read(const Var& memory) const { return matmul(memory, W_v_); }
+
+CoveredScore::CoveredScore(const Scope& scope, std::shared_ptr<const Score> score, Index query)
+    : score_(std::move(score)), w_c_(add_w_c(scope, query)) {}
+
+Keys CoveredScore::keys(const Var& memory, const Tensor& mask) const {
+  return score_->keys(memory, mask);
+}
+
+Var CoveredScore::operator()(const Query& query, const Keys& keys) const {
+  const Var e = (*score_)(query, keys);
+  return query.coverage.defined() ? e + query.coverage * sum(query.state * w_c_, {-1}) : e;
+}
+
+Var CoveredScore::read(const Var& memory) const { return score_->read(memory); }
 
 }  // namespace attune::nn

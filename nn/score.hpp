@@ -1,6 +1,8 @@
 // Score functions: how well a place in the memory fits what a decoder is about to write.
 #pragma once
 
+#include <memory>
+
 #include <attune/nn/linear.hpp>
 #include <attune/nn/parameters.hpp>
 
@@ -10,8 +12,11 @@ namespace attune::nn {
 struct Query {
   Var state;          // (B, Q)
   Index step = 0;     // target step, from 0
-  Var coverage = {};  // (S, B), the attention each place has had so far
+  Var coverage = {};  // (S, B), the weights of the steps before summed; undefined: zeros
 };
+
+/// Whether a score looks at the coverage (Tu et al., 2016). One that does not ignores it.
+enum class Coverage { none, summed };
 
 /// What a score keeps of a memory, computed once per sentence. A window gathers some places: then S is
 /// the window's size, and `positions` says which places they are.
@@ -33,10 +38,12 @@ struct Score {
   virtual Var read(const Var& memory) const { return memory; }
 };
 
-/// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a)   (Bahdanau et al., 2014, appendix A.1.2)
+/// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a)   (Bahdanau et al., 2014, appendix A.1.2), with the
+/// coverage  v_a · tanh(s_{i-1} W_a + h_j U_a + coverage_j w_c)   (See et al., 2017, equation 11)
 class AdditiveScore : public Score {
  public:
-  AdditiveScore(const Scope& scope, Index query, Index memory, Index attention);
+  AdditiveScore(const Scope& scope, Index query, Index memory, Index attention,
+                Coverage coverage = Coverage::none);
 
   /// h U_a: (S, B, D) -> (S, B, A)
   Keys keys(const Var& memory, const Tensor& mask) const override;
@@ -46,6 +53,7 @@ class AdditiveScore : public Score {
   Var W_a_;  // (Q, A)
   Var U_a_;  // (D, A)
   Var v_a_;  // (A)
+  Var w_c_;  // (A), undefined without coverage
 };
 
 /// e_ts = h_t · h_s   (Luong et al., 2015, equation 8, "dot"): Q must be D.
@@ -81,10 +89,11 @@ enum class ConcatForm { full, identity };
 
 struct ConcatScoreOptions {
   ConcatForm form = ConcatForm::full;
+  Coverage coverage = Coverage::none;
 };
 
 /// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, equation 8, "concat"). This is the additive
-/// score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s.
+/// score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s; coverage as there.
 class ConcatScore : public Score {
  public:
   /// Throws when `identity` is asked for and the attention's size is not the memory's.
@@ -99,6 +108,7 @@ class ConcatScore : public Score {
   ConcatForm form_;
   Var W_a_;  // (Q + D, A), with `identity` (Q, A)
   Var v_a_;  // (A)
+  Var w_c_;  // (A), undefined without coverage
 };
 
 /// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the place alone counts, not what
@@ -146,6 +156,21 @@ class MultiHeadScore : public Score {
   Var W_q_;  // (Q, A)
   Var W_k_;  // (D, A)
   Var W_v_;  // (D, D)
+};
+
+/// e_j + coverage_j (s · w_c): any other score, made to look at the coverage. With more heads, the
+/// same is added to each.
+class CoveredScore : public Score {
+ public:
+  CoveredScore(const Scope& scope, std::shared_ptr<const Score> score, Index query);
+
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+  Var read(const Var& memory) const override;
+
+ private:
+  std::shared_ptr<const Score> score_;
+  Var w_c_;  // (Q)
 };
 
 }  // namespace attune::nn

@@ -19,6 +19,32 @@ constexpr std::array<std::pair<ScoreKind, const char*>, 8> names = {
      {ScoreKind::cosine, "cosine"},
      {ScoreKind::multi_head, "multi_head"}}};
 
+/// The score without coverage, but for those that have a form of their own with it.
+std::shared_ptr<const Score> make_kind(const Scope& scope, Index query, Index memory,
+                                       const ScoreOptions& o) {
+  switch (o.kind) {
+    case ScoreKind::additive:
+      return std::make_shared<AdditiveScore>(scope, query, memory, o.attention, o.coverage);
+    case ScoreKind::dot:
+      return std::make_shared<DotScore>();
+    case ScoreKind::scaled_dot:
+      return std::make_shared<ScaledDotScore>();
+    case ScoreKind::general:
+      return std::make_shared<GeneralScore>(scope, query, memory);
+    case ScoreKind::concat:
+      return std::make_shared<ConcatScore>(
+          scope, query, memory, o.concat == ConcatForm::full ? o.attention : memory,
+          ConcatScoreOptions{.form = o.concat, .coverage = o.coverage});
+    case ScoreKind::location:
+      return std::make_shared<LocationScore>(scope, query, o.longest);
+    case ScoreKind::cosine:
+      return std::make_shared<CosineScore>(scope, query);
+    case ScoreKind::multi_head:
+      break;
+  }
+  return std::make_shared<MultiHeadScore>(scope, query, memory, o.attention, o.heads);
+}
+
 }  // namespace
 
 const char* name_of(ScoreKind kind) { return names[static_cast<std::size_t>(kind)].second; }
@@ -43,25 +69,10 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
              "weights, takes different sizes",
              name_of(o.kind), query, memory));
   }
-  switch (o.kind) {
-    case ScoreKind::additive:
-      return std::make_shared<AdditiveScore>(scope, query, memory, o.attention);
-    case ScoreKind::dot:
-      return std::make_shared<DotScore>();
-    case ScoreKind::scaled_dot:
-      return std::make_shared<ScaledDotScore>();
-    case ScoreKind::general:
-      return std::make_shared<GeneralScore>(scope, query, memory);
-    case ScoreKind::concat:
-      return std::make_shared<ConcatScore>(scope, query, memory, o.attention);
-    case ScoreKind::location:
-      return std::make_shared<LocationScore>(scope, query, o.longest);
-    case ScoreKind::cosine:
-      return std::make_shared<CosineScore>(scope, query);
-    case ScoreKind::multi_head:
-      break;
-  }
-  return std::make_shared<MultiHeadScore>(scope, query, memory, o.attention, o.heads);
+  auto score = make_kind(scope, query, memory, o);
+  const bool inside = o.kind == ScoreKind::additive || o.kind == ScoreKind::concat;
+  if (o.coverage == Coverage::none || inside) return score;
+  return std::make_shared<CoveredScore>(scope, std::move(score), query);
 }
 
 }  // namespace attune::nn

@@ -1,6 +1,7 @@
 // Recurrent layers one above another.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace attune::nn {
 
 struct StackedOptions {
   Index layers = 2;
-  double dropout = 0;     // of what goes from one layer into the next, in training
+  double dropout = 0;  // of what goes from one layer into the next, in training
+  DropoutKind dropout_kind = DropoutKind::elementwise;
   bool residual = false;  // from the second layer on, add what the layer has read
 };
 
@@ -38,8 +40,9 @@ struct StackedOutput {
 /// and with residual connections (Wu et al., 2016, equation 6), which go around the dropout,
 ///     y_l = layer_l(dropout(y_{l-1})) + y_{l-1}   for l > 1
 /// so that sizes always agree: x is read by the first layer alone. Dropout is not between steps,
-/// nor on x, nor at the top (Zaremba et al., 2014, leave that to what is around). Layer is Lstm,
-/// Gru, Recurrent, or anything with their constructor and calls.
+/// nor on x, nor at the top (Zaremba et al., 2014, leave that to what is around); per sequence, a
+/// gap between two layers has one mask for all steps. Layer is Lstm, Gru, Recurrent, or anything
+/// with their constructor and calls.
 template <class Layer>
 class Stacked {
  public:
@@ -48,7 +51,7 @@ class Stacked {
   template <class... LayerOptions>
   Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
           const LayerOptions&... layer_options)
-      : dropout_(options.dropout), residual_(options.residual) {
+      : hidden_(hidden), dropout_(options.dropout, options.dropout_kind), options_(options) {
     if (options.layers < 1) fail_count("layers = ", options.layers, " is not in [1, inf)");
     for (Index l = 1; l <= options.layers; ++l) {
       layers_.emplace_back(scope / ("layer" + std::to_string(l)), l == 1 ? in : hidden, hidden,
@@ -59,7 +62,7 @@ class Stacked {
   /// (T, B, in) -> h (T, B, H) and the last states. Throws when there are initial states, but not
   /// one for each layer.
   StackedOutput operator()(const Var& x, const StackedRunOptions& options = {}) const {
-    return climb(x, options.initial, [&](std::size_t l, const Var& in, const auto& state) {
+    return climb(x, options.initial, {}, [&](std::size_t l, const Var& in, const auto& state) {
       return layers_[l](in,
                         {.mask = options.mask, .initial = state, .direction = options.direction});
     });
@@ -69,13 +72,31 @@ class Stacked {
   Var input(const Var& x) const { return layers_.front().input(x); }
 
   /// One step of all layers from the lowest one's share of the input, xw (B, gates · H): what a
-  /// decoder does. `states` is the `last` of the step before; empty: all zero. Throws when there
-  /// are states, but not one for each layer.
-  StackedOutput step(const Var& xw, const std::vector<RecurrentState>& states) const {
-    return climb(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
-      const RecurrentState next = layers_[l].step(l == 0 ? in : layers_[l].input(in), state);
+  /// decoder does. `states` is the `last` of the step before; empty: all zero. `masks` are those of
+  /// `draw_masks`; empty: dropout draws anew. The lowest layer's new state is transition(state)
+  /// before it goes on upward, for a decoder with a second cell there. Throws when there are states
+  /// or masks, but not one for each layer or gap.
+  template <class Transition = std::identity>
+  StackedOutput step(const Var& xw, const std::vector<RecurrentState>& states,
+                     const std::vector<Tensor>& masks = {}, Transition transition = {}) const {
+    return climb(xw, states, masks, [&](std::size_t l, const Var& in, const auto& state) {
+      const RecurrentState next = l == 0 ? transition(layers_[l].step(in, state))
+                                         : layers_[l].step(layers_[l].input(in), state);
       return RecurrentOutput{next.h, next};
     });
+  }
+
+  /// For the steps over one sequence: dropout's mask (B, H) for each gap between two layers, the
+  /// lowest first. Empty where there is none to share: outside of training, at rate 0, or
+  /// elementwise.
+  std::vector<Tensor> draw_masks(Index batch, DType dtype) const {
+    std::vector<Tensor> masks;
+    if (options_.dropout_kind != DropoutKind::per_sequence) return masks;
+    for (std::size_t gap = 1; gap < layers_.size(); ++gap) {
+      const Tensor mask = dropout_.draw({batch, hidden_}, dtype);
+      if (mask.defined()) masks.push_back(mask);
+    }
+    return masks;
   }
 
   /// Gates of each layer: the last axis of `input` is this many times H.
@@ -97,24 +118,29 @@ class Stacked {
 
   /// From the lowest layer to the highest; run(l, in, state) runs one.
   template <class Run>
-  StackedOutput climb(const Var& x, const std::vector<RecurrentState>& states, Run run) const {
-    if (!states.empty() && states.size() != layers_.size()) {
-      fail_count("there are ", static_cast<Index>(states.size()),
-                 " states for " + std::to_string(layers_.size()) + " layers");
-    }
+  StackedOutput climb(const Var& x, const std::vector<RecurrentState>& states,
+                      const std::vector<Tensor>& masks, Run run) const {
+    const auto require = [this](std::size_t count, const std::string& what, std::size_t expected) {
+      if (count == 0 || count == expected) return;
+      fail_count("there are ", static_cast<Index>(count),
+                 what + std::to_string(layers_.size()) + " layers");
+    };
+    require(states.size(), " states for ", layers_.size());
+    require(masks.size(), " masks for ", layers_.size() - 1);
     StackedOutput y;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const RecurrentOutput output =
-          run(l, l == 0 ? x : dropout_(y.h), states.empty() ? RecurrentState{} : states[l]);
-      y.h = residual_ && l > 0 ? output.h + y.h : output.h;
+      const Var in = l == 0 ? x : masks.empty() ? dropout_(y.h) : y.h * masks[l - 1];
+      const RecurrentOutput output = run(l, in, states.empty() ? RecurrentState{} : states[l]);
+      y.h = options_.residual && l > 0 ? output.h + y.h : output.h;
       y.last.push_back(output.last);
     }
     return y;
   }
 
   std::vector<Layer> layers_;
+  Index hidden_;
   Dropout dropout_;
-  bool residual_;
+  StackedOptions options_;
 };
 
 }  // namespace attune::nn

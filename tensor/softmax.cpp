@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -207,7 +208,11 @@ namespace {
 
 constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
 
-void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask) {
+void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+                         double smoothing) {
+  if (!(smoothing >= 0 && smoothing < 1)) {
+    fail("cross_entropy", fmt::format("the smoothing {} is not in [0, 1)", smoothing));
+  }
   ShapeCheck check("cross_entropy");
   check("logits", logits.shape(), "N V")("targets", targets.shape(), "N");
   if (mask.defined()) {
@@ -224,9 +229,9 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
 
 }  // namespace
 
-CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
-                                   const Tensor& mask) {
-  check_cross_entropy(logits, targets, mask);
+CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+                                   double smoothing) {
+  check_cross_entropy(logits, targets, mask, smoothing);
   return visit_floating("cross_entropy", logits, [&](auto zero) {
     using T = decltype(zero);
     const Index n = logits.dim(0), v = logits.dim(1);
@@ -238,8 +243,13 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
     parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {
         const bool used = !weight || weight[row] != 0;
-        norm[row] = used ? log_sum_exp(x + row * v, v, 1) : T(0);
-        loss[row] = used ? norm[row] - x[row * v + target[row]] : T(0);
+        const T *from = x + row * v, of_target = from[target[row]];
+        norm[row] = used ? log_sum_exp(from, v, 1) : T(0);
+        loss[row] = used ? norm[row] - of_target : T(0);
+        if (used && smoothing > 0) {
+          const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
+          loss[row] += static_cast<T>(smoothing * (of_target - mean));
+        }
         if (weight) loss[row] *= weight[row];
       }
     });
@@ -248,8 +258,8 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
 }
 
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
-                              const Tensor& log_sum_exp, double scale) {
-  check_cross_entropy(logits, targets, mask);
+                              const Tensor& log_sum_exp, double scale, double smoothing) {
+  check_cross_entropy(logits, targets, mask, smoothing);
   ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("log_sum_exp", log_sum_exp.shape(),
                                                                "N");
   return visit_floating("cross_entropy", logits, [&](auto zero) {
@@ -260,6 +270,8 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const
     const T* norm = log_sum_exp.data<T>();
     const auto* target = targets.data<std::int32_t>();
     T* dx = result.mutable_data<T>();
+    const T kept = static_cast<T>(1 - smoothing),
+            even = static_cast<T>(smoothing / static_cast<double>(v));
     parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {
         T* to = dx + row * v;
@@ -269,9 +281,9 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const
         }
         for (Index i = 0; i < v; ++i) to[i] = x[row * v + i] - norm[row];
         simd::exp(to, to, static_cast<std::size_t>(v));
-        to[target[row]] -= 1;
+        to[target[row]] -= kept;
         const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
-        for (Index i = 0; i < v; ++i) to[i] *= by;
+        for (Index i = 0; i < v; ++i) to[i] = (to[i] - even) * by;
       }
     });
     return result;

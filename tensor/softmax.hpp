@@ -22,18 +22,20 @@ Tensor log_softmax(const Tensor& x, int axis);
 /// dx = dy - e^y Σ_j dy_j
 Tensor log_softmax_backward(const Tensor& y, const Tensor& dy, int axis);
 
-/// Cross-entropy of every row: loss_n = log Σ_v e^{x_nv} - x_{n,target_n}, and the first term.
+/// Cross-entropy of every row with the target smoothed by ε, and the first term:
+///     loss_n = log Σ_v e^{x_nv} - (1 - ε) x_{n,target_n} - ε/V Σ_v x_nv
 struct CrossEntropy {
   Tensor loss;         // (N)
   Tensor log_sum_exp;  // (N)
 };
 
-/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0.
+/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0. Throws unless
+/// 0 <= smoothing < 1.
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
-                                   const Tensor& mask = {});
+                                   const Tensor& mask = {}, double smoothing = 0);
 
-/// dlogits = scale · mask ⊙ (softmax(logits) - onehot(targets))
+/// dlogits = scale · mask ⊙ (softmax(logits) - (1 - ε) onehot(targets) - ε/V)
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
-                              const Tensor& log_sum_exp, double scale);
+                              const Tensor& log_sum_exp, double scale, double smoothing = 0);
 
 }  // namespace attune

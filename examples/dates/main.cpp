@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -78,34 +80,41 @@ void add_choice(CLI::App& app, const std::string& option, T& value,
       ->type_name("NAME");
 }
 
-const std::map<std::string, nn::Cell> cells = {{"lstm", nn::Cell::lstm},
-                                               {"gru", nn::Cell::gru},
-                                               {"gru_reset_before", nn::Cell::gru_reset_before}};
+/// Runs `set` on what was given for an option; what it throws is an error of the command line.
+template <class Set>
+auto setting(Set set) {
+  return [=](const std::string& text) {
+    try {
+      set(text);
+    } catch (const Error& error) {
+      throw CLI::ValidationError(fmt::format("--{}", error.what()));
+    }
+  };
+}
 
-void add_sizes(CLI::App& app, ModelOptions& o) {
-  const CLI::Validator size = in_range(1, 1 << 16);
-  app.add_option("--embedding", o.embedding, "size of a character's vector")->check(size);
-  app.add_option("--hidden", o.hidden,
-                 "size of the states, of each encoder direction and of the decoder")
-      ->check(size);
-  app.add_option("--attention", o.attention, "size of the additive score's hidden layer")
-      ->check(size);
-  app.add_option("--readout", o.readout, "size of the layer before the softmax")->check(size);
-  add_choice(app, "--encoder-cell", o.encoder_cell, cells, "kind of the encoder");
-  add_choice(app, "--decoder-cell", o.decoder_cell, cells, "kind of the decoder");
-  add_choice<models::Start>(app, "--start", o.start,
-                            {{"zero", models::Start::zero}, {"bridge", models::Start::bridge}},
-                            "decoder's first state, where a bridge comes from the encoder");
-  add_choice<models::ReadoutKind>(
-      app, "--readout-kind", o.readout_kind,
-      {{"tanh", models::ReadoutKind::tanh}, {"maxout", models::ReadoutKind::maxout}},
-      "layer before the softmax");
-  add_choice<models::ReadoutState>(
-      app, "--readout-state", o.readout_state,
-      {{"current", models::ReadoutState::current}, {"previous", models::ReadoutState::previous}},
-      "decoder state that the readout sees");
-  app.add_option("--dropout", o.dropout, "rate on embeddings, annotations and readout")
-      ->check(in_range(0.0, 0.99));
+/// A published model first, then changes to it.
+void add_model(CLI::App& app, ModelOptions& o) {
+  std::string names;
+  for (const models::Preset& preset : models::presets())
+    names += fmt::format("\n{}: {}", preset.name, preset.what);
+  const auto set_preset = [&o](const std::string& name) {
+    if (name != o.name) o = model_options(name);
+  };
+  app.add_option_function<std::string>(
+         "--model", setting(set_preset),
+         "published model to start from; the defaults below are bahdanau's" + names)
+      ->default_str(o.name)
+      ->run_callback_for_default(false)
+      ->type_name("NAME");
+  for (const models::OptionField& field : models::seq2seq_fields()) {
+    const auto set = [&o, &field](const std::string& text) { field.set(o.network, text); };
+    const std::string choices =
+        field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
+    app.add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
+        ->default_str(field.get(o.network))
+        ->run_callback_for_default(false)
+        ->type_name(field.choices.empty() ? "NUMBER" : "NAME");
+  }
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
@@ -129,7 +138,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
       ->check(in_range(1, 36524));
   app.add_option("--train", o.data.train_file, "TSV file (source TAB target) to train on instead");
   app.add_option("--valid", o.data.valid_file, "TSV file to validate on instead");
-  add_sizes(app, o.model);
+  add_model(app, o.model);
 }
 
 void add_predict(CLI::App& app, CommandLine& line) {

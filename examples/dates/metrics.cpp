@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include <attune/models/forced.hpp>
 #include <attune/models/metrics/accuracy.hpp>
 #include <attune/models/text/utf8.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune::dates {
 namespace {
@@ -34,26 +36,17 @@ struct Mass {
   Index count = 0;
 };
 
-/// weights (T, S, B) of a forced batch.
-void add_gold_attention(const Tensor& weights, std::span<const Row* const> rows, Mass& mass) {
-  const Index s_count = weights.dim(1), b_count = weights.dim(2);
-  const float* alpha = weights.data<float>();
-  for (std::size_t b = 0; b < rows.size(); ++b) {
-    for (Index t = 0; t < std::min<Index>(10, weights.dim(0)); ++t) {
-      for (const Span& span : rows[b]->spans) {
-        if (span.field != field_of(t)) continue;
-        for (Index s = span.begin; s < span.end; ++s) {
-          mass.total += alpha[(t * s_count + s) * b_count + static_cast<Index>(b)];
-        }
-        ++mass.count;
-      }
+/// Of a forced target.
+void add_gold_attention(const models::Hypothesis& forced, const Row& row, Mass& mass) {
+  const Tensor& weights = forced.weights;  // (steps, S)
+  if (!weights.defined()) return;
+  for (Index t = 0; t < std::min<Index>(10, weights.dim(0)); ++t) {
+    for (const Span& span : row.spans) {
+      if (span.field != field_of(t)) continue;
+      mass.total += sum(weights[t].slice(span.begin, span.end)).item();
+      ++mass.count;
     }
   }
-}
-
-Tensor force(const Model& model, std::span<const text::Pair> pairs) {
-  const NoGrad no_grad;
-  return model.network().force(text::make_batch(pairs)).weights.value();
 }
 
 }  // namespace
@@ -88,7 +81,10 @@ Evaluation evaluate(const Model& model, std::span<const Row> rows, Index beam, b
       characters +=
           metrics::position_accuracy(text::code_points(p.written), text::code_points(row.target));
     }
-    if (!forced.empty()) add_gold_attention(force(model, forced), forced_rows, mass);
+    if (forced.empty()) continue;
+    const auto hypotheses = models::force_decode(model.network(), text::make_batch(forced));
+    for (std::size_t i = 0; i < forced.size(); ++i)
+      add_gold_attention(hypotheses[i], *forced_rows[i], mass);
   }
   const auto n = static_cast<double>(std::max<std::size_t>(1, rows.size()));
   result.exact_match = exact / n;

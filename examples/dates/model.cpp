@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <attune/models/presets.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/checkpoint.hpp>
 
@@ -13,19 +14,11 @@ namespace {
 constexpr const char* format = "attune dates 1";
 constexpr Index longest_date = 40;  // characters to write at most
 
-models::BahdanauOptions network_options(const ModelOptions& o, Index source, Index target) {
-  return {.source_vocabulary = source,
-          .target_vocabulary = target,
-          .embedding = o.embedding,
-          .hidden = o.hidden,
-          .attention = o.attention,
-          .readout = o.readout,
-          .encoder_cell = o.encoder_cell,
-          .decoder_cell = o.decoder_cell,
-          .start = o.start,
-          .readout_kind = o.readout_kind,
-          .readout_state = o.readout_state,
-          .dropout = o.dropout};
+/// For vocabularies of these sizes.
+models::Seq2SeqOptions network_options(models::Seq2SeqOptions o, Index source, Index target) {
+  o.source_vocabulary = source;
+  o.target_vocabulary = target;
+  return o;
 }
 
 const std::string& entry(const std::map<std::string, std::string>& map, const char* name) {
@@ -45,92 +38,39 @@ T number(const std::map<std::string, std::string>& map, const char* name) {
   return value;
 }
 
-/// One of two names.
-bool is_second(const std::map<std::string, std::string>& map, const char* name,
-               std::string_view first, std::string_view second) {
-  const std::string& text = entry(map, name);
-  if (text != first && text != second) {
-    fail("checkpoint", fmt::format("'{}' is '{}', not {} or {}", name, text, first, second));
-  }
-  return text == second;
-}
-
 }  // namespace
 
-std::map<std::string, std::string> to_map(const ModelOptions& o) {
-  return {
-      {"embedding", std::to_string(o.embedding)},
-      {"hidden", std::to_string(o.hidden)},
-      {"attention", std::to_string(o.attention)},
-      {"readout", std::to_string(o.readout)},
-      {"encoder_cell", nn::name_of(o.encoder_cell)},
-      {"decoder_cell", nn::name_of(o.decoder_cell)},
-      {"start", o.start == models::Start::zero ? "zero" : "bridge"},
-      {"readout_kind", o.readout_kind == models::ReadoutKind::tanh ? "tanh" : "maxout"},
-      {"readout_state", o.readout_state == models::ReadoutState::current ? "current" : "previous"},
-      {"dropout", fmt::format("{}", o.dropout)}};
-}
-
-ModelOptions model_options_from(const std::map<std::string, std::string>& map) {
-  ModelOptions o;
-  o.embedding = number<Index>(map, "embedding");
-  o.hidden = number<Index>(map, "hidden");
-  o.attention = number<Index>(map, "attention");
-  o.readout = number<Index>(map, "readout");
-  o.encoder_cell = nn::cell_of(entry(map, "encoder_cell"));
-  o.decoder_cell = nn::cell_of(entry(map, "decoder_cell"));
-  o.start = is_second(map, "start", "zero", "bridge") ? models::Start::bridge : models::Start::zero;
-  o.readout_kind = is_second(map, "readout_kind", "tanh", "maxout") ? models::ReadoutKind::maxout
-                                                                    : models::ReadoutKind::tanh;
-  o.readout_state = is_second(map, "readout_state", "current", "previous")
-                        ? models::ReadoutState::previous
-                        : models::ReadoutState::current;
-  o.dropout = number<double>(map, "dropout");
-  // A damaged file must not make us allocate without bounds.
-  constexpr Index largest = 1 << 16;
-  for (const auto& [name, size] : {std::pair{"embedding", o.embedding},
-                                   {"hidden", o.hidden},
-                                   {"attention", o.attention},
-                                   {"readout", o.readout}}) {
-    if (size < 1 || size > largest)
-      fail("checkpoint", fmt::format("'{}' is {}, not 1 to {}", name, size, largest));
-  }
+ModelOptions model_options(std::string_view preset) {
+  ModelOptions o{std::string(preset), models::preset(preset).options};
+  o.network.embedding = 32;
+  o.network.hidden = o.network.score.attention = o.network.readout = 64;
+  o.network.encoder_layers = o.network.decoder_layers = 1;
   return o;
 }
 
+std::map<std::string, std::string> to_map(const ModelOptions& o) {
+  auto map = models::to_map(o.network);
+  map["model"] = o.name;
+  return map;
+}
+
+ModelOptions model_options_from(const std::map<std::string, std::string>& map) {
+  return {entry(map, "model"), models::seq2seq_options_from(map)};
+}
+
 Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
-             std::uint64_t seed)
+             std::unique_ptr<nn::Parameters> parameters)
     : options_(options),
       source_(std::move(source)),
       target_(std::move(target)),
-      parameters_(std::make_unique<nn::Parameters>(seed)),
-      network_(std::make_unique<models::Bahdanau>(
-          *parameters_, network_options(options, source_.size(), target_.size()))) {}
+      parameters_(std::move(parameters)),
+      network_(std::make_unique<models::Seq2Seq>(
+          *parameters_, network_options(options.network, source_.size(), target_.size()))) {}
 
-namespace {
-
-/// Compares the sizes that a checkpoint's options name with its tensors, before anything of these
-/// sizes is made.
-void check_sizes(const Safetensors& file, const ModelOptions& o, Index source, Index target) {
-  const std::pair<const char*, Shape> expected[] = {{"source.E", {source, o.embedding}},
-                                                    {"target.E", {target, o.embedding}},
-                                                    {"attention.W_a", {o.hidden, o.attention}},
-                                                    {"output.W", {o.readout, target}}};
-  for (const auto& [name, shape] : expected) {
-    const Tensor* tensor = file.find(name);
-    if (tensor && tensor->shape() == shape) continue;
-    fail("checkpoint",
-         fmt::format("'{}' is {}, but its options say {}", name,
-                     tensor ? to_string(tensor->shape()) : "missing", to_string(shape)));
-  }
-  const bool has_bridge = file.find("bridge.W") != nullptr;
-  if (has_bridge != (o.start == models::Start::bridge)) {
-    fail("checkpoint", fmt::format("'bridge.W' is {}, but its options say otherwise",
-                                   has_bridge ? "there" : "missing"));
-  }
+Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
+             std::uint64_t seed)
+    : Model(options, std::move(source), std::move(target), std::make_unique<nn::Parameters>(seed)) {
 }
-
-}  // namespace
 
 Model Model::load(const std::filesystem::path& path) {
   const Safetensors file = load_safetensors(path);
@@ -143,9 +83,7 @@ Model Model::load(const std::filesystem::path& path) {
     const ModelOptions options = model_options_from(file.metadata);
     const auto source = text::vocabulary_from_json(entry(file.metadata, "source_vocabulary"));
     const auto target = text::vocabulary_from_json(entry(file.metadata, "target_vocabulary"));
-    check_sizes(file, options, source.size(), target.size());
-    Model model(options, source, target, 0);
-    model.load_weights(file);
+    Model model(options, source, target, std::make_unique<nn::Parameters>(file));
     model.metadata_ = file.metadata;
     return model;
   });
@@ -193,6 +131,7 @@ std::vector<models::Hypothesis> Model::predict(std::span<const text::Sentence> s
 report::Heatmap Model::heatmap(std::vector<std::string> source,
                                const models::Hypothesis& written) const {
   report::Heatmap map{.rows = {}, .columns = std::move(source), .weights = {}, .caption = ""};
+  if (!written.weights.defined()) return map;
   for (std::int32_t word : written.words) map.rows.push_back(target_.token(word));
   map.weights = written.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
   return map;

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/bahdanau.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
@@ -17,17 +17,14 @@
 
 namespace attune::dates {
 
-/// Sizes and kinds; what a checkpoint must know to build the model again.
+/// What the network is made of: a published model by name, and what was changed of it.
 struct ModelOptions {
-  Index embedding = 32, hidden = 64, attention = 64, readout = 64;
-  nn::Cell encoder_cell = nn::Cell::gru, decoder_cell = nn::Cell::gru;
-  models::Start start = models::Start::bridge;
-  models::ReadoutKind readout_kind = models::ReadoutKind::maxout;
-  models::ReadoutState readout_state = models::ReadoutState::current;
-  double dropout = 0;
-
-  bool operator==(const ModelOptions&) const = default;
+  std::string name;
+  models::Seq2SeqOptions network;
 };
+
+/// A preset of models/presets.hpp in sizes that suit dates. Throws on another name.
+ModelOptions model_options(std::string_view preset);
 
 /// As the metadata of a checkpoint: "hidden" -> "64".
 std::map<std::string, std::string> to_map(const ModelOptions& options);
@@ -57,10 +54,11 @@ class Model {
   std::vector<models::Hypothesis> predict(std::span<const text::Sentence> sources,
                                           Index beam) const;
 
-  /// Where it looked: characters written down the side, those of the source along the top.
+  /// Where it looked: characters written down the side, those of the source along the top. Without
+  /// rows when the model has no attention.
   report::Heatmap heatmap(std::vector<std::string> source, const models::Hypothesis& written) const;
 
-  const models::Bahdanau& network() const { return *network_; }
+  const models::Seq2Seq& network() const { return *network_; }
   nn::Parameters& parameters() { return *parameters_; }
   const nn::Parameters& parameters() const { return *parameters_; }
   const ModelOptions& options() const { return options_; }
@@ -70,10 +68,13 @@ class Model {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
+  Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
+        std::unique_ptr<nn::Parameters> parameters);
+
   ModelOptions options_;
   text::Vocabulary source_, target_;
   std::unique_ptr<nn::Parameters> parameters_;
-  std::unique_ptr<models::Bahdanau> network_;
+  std::unique_ptr<models::Seq2Seq> network_;
   std::map<std::string, std::string> metadata_;
 };
 

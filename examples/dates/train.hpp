@@ -14,7 +14,7 @@ struct TrainOptions {
   double rate = 2e-3;
   double clip = 1;
   DataOptions data;
-  ModelOptions model;
+  ModelOptions model = model_options("bahdanau");
 };
 
 /// Puts the options that a checkpoint's metadata keeps in the place of the defaults (`out` and

@@ -76,14 +76,16 @@ void append_little_endian(std::string& out, Unsigned bits) {
 
 }  // namespace
 
-metrics::Alignment argmax_links(const Heatmap& map) {
+metrics::Alignment argmax_links(const Heatmap& map, AlignedWord aligned) {
   check(map, "argmax_links");
   metrics::Alignment links;
   const auto columns = static_cast<std::ptrdiff_t>(map.columns.size());
-  for (std::size_t i = 0; i < map.rows.size() && columns > 0; ++i) {
+  const std::size_t first = aligned == AlignedWord::current ? 0 : 1;  // the row of word 0
+  for (std::size_t i = first; i < map.rows.size() && columns > 0; ++i) {
     const auto row = map.weights.begin() + static_cast<std::ptrdiff_t>(i) * columns;
     const auto largest = std::max_element(row, row + columns);  // the first of equals
-    if (*largest > 0) links.push_back({static_cast<int>(largest - row), static_cast<int>(i)});
+    if (*largest > 0)
+      links.push_back({static_cast<int>(largest - row), static_cast<int>(i - first)});
   }
   std::ranges::sort(links);
   return links;

@@ -16,9 +16,18 @@ namespace attune::report {
 /// of this type; weights that a model computed in f32 are much shorter as f32.
 enum class Precision { f32, f64 };
 
-/// Each target word is linked to the source word with the largest weight in its row (Luong et al.,
-/// 2015, section 5.4), the first one among equals. A row with nothing but zeros has no link.
-metrics::Alignment argmax_links(const Heatmap& map);
+/// Which target word a row of weights speaks of:
+///  * current: the word that was written with them. For n words, n rows;
+///  * previous: the word before it. Attention by content that is asked with a state which has read
+///    y_{t-1} finds what y_{t-1} translates: Luong et al.'s released code aligns by this rule. For
+///    n words, n + 1 rows, of which the last is that of </s>: row t speaks of word t - 1, the first
+///    row of none, and the row of </s> of the last word.
+enum class AlignedWord { current, previous };
+
+/// Each target word is linked to the source word with the largest weight in the row that speaks of
+/// it (Luong et al., 2015, section 5.4), the first one among equals. A row with nothing but zeros
+/// gives no link.
+metrics::Alignment argmax_links(const Heatmap& map, AlignedWord aligned = AlignedWord::current);
 
 /// All pairs of words with weight >= threshold. Throws when the threshold is not > 0.
 metrics::Alignment threshold_links(const Heatmap& map, double threshold);

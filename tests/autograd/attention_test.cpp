@@ -16,6 +16,15 @@ Var scores(const std::vector<Var>& v) { return additive_scores(v[0], v[1], v[2])
 Var reference_scores(const std::vector<Var>& v) {
   return reference::additive_scores(v[0], v[1], v[2]);
 }
+const std::vector<Tensor> covered_inputs{randn({3, 5}, 1), randn({4, 3, 5}, 2), randn({5}, 3),
+                                         positive({4, 3}, 4), randn({5}, 5)};
+
+Var covered_scores(const std::vector<Var>& v) {
+  return covered_additive_scores(v[0], v[1], v[2], v[3], v[4]);
+}
+Var reference_covered_scores(const std::vector<Var>& v) {
+  return reference::covered_additive_scores(v[0], v[1], v[2], v[3], v[4]);
+}
 Var weighted(const std::vector<Var>& v) { return weighted_sum(v[0], v[1]); }
 Var reference_weighted(const std::vector<Var>& v) { return reference::weighted_sum(v[0], v[1]); }
 
@@ -69,6 +78,21 @@ TEST_CASE("additive_scores: a wrong shape is named with the letter that does not
   CHECK(error_of([&] {
           additive_scores(q, zeros({7, 32, 128}), zeros({128}, DType::f64));
         }) == "additive_scores: dtypes differ: f32 (32, 128) and f64 (128)");
+}
+
+TEST_CASE("covered_additive_scores: it is its reference in values and gradients") {
+  CHECK(gradcheck(covered_scores, covered_inputs));
+  CHECK(function_difference(covered_scores, reference_covered_scores, covered_inputs) <= 1e-12);
+  CHECK(function_difference(covered_scores, reference_covered_scores,
+                            {randn({19, 37}, 4), randn({11, 19, 37}, 5), randn({37}, 6),
+                             positive({11, 19}, 7), randn({37}, 8)}) <= 1e-12);
+}
+
+TEST_CASE("covered_additive_scores: a coverage of other places is named") {
+  CHECK(error_of([&] {
+          covered_additive_scores(covered_inputs[0], covered_inputs[1], covered_inputs[2],
+                                  zeros({5, 3}, DType::f64), covered_inputs[4]);
+        }) == "covered_additive_scores: coverage (S, B) is (5, 3), but S = 4 in k");
 }
 
 TEST_CASE("weighted_sum: gradients are central differences") {

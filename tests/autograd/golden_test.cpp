@@ -208,14 +208,17 @@ TEST_CASE("PyTorch: embedding") {
       golden, [&](const Var& table) { return gather(table, golden["ids"]); }, "table");
 }
 
-TEST_CASE("PyTorch: cross-entropy, masked, of ordinary and of large logits") {
+TEST_CASE("PyTorch: cross-entropy, masked, of ordinary and of large logits, and smoothed") {
   const Golden file("cross_entropy");
-  for (const std::string kind : {"mean", "sum", "large_mean", "large_sum"}) {
+  for (const std::string kind :
+       {"mean", "sum", "large_mean", "large_sum", "smoothed_mean", "smoothed_sum"}) {
     CAPTURE(kind);
     const Golden golden = file.at(kind + "/");
-    const Reduction reduction = kind.ends_with("mean") ? Reduction::mean : Reduction::sum;
+    const CrossEntropyOptions options{
+        .reduction = kind.ends_with("mean") ? Reduction::mean : Reduction::sum,
+        .smoothing = kind.starts_with("smoothed") ? golden.number("smoothing") : 0};
     const Var logits = variable(golden["logits"]);
-    const Var loss = cross_entropy(logits, golden["targets"], golden["mask"], reduction);
+    const Var loss = cross_entropy(logits, golden["targets"], golden["mask"], options);
     CHECK(loss.item() == doctest::Approx(golden.number("loss")).epsilon(1e-12));
     const Tensor d = backward(loss, scalar(golden.number("g_loss"), DType::f64))[logits];
     CHECK(difference(d, golden["d_logits"]) <= tolerance);

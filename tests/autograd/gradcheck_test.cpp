@@ -48,6 +48,24 @@ TEST_CASE("gradcheck: a wrong pullback fails, and the message has the numbers") 
   CHECK(out.str() == result.message);
 }
 
+TEST_CASE("gradcheck: a kink near the point is told from a wrong gradient") {
+  const Tensor near = reals({2}, {3, 1e-4}), far = reals({2}, {3, 1});
+  const GradcheckResult kink = gradcheck(relu, near);
+  CHECK_FALSE(kink);
+  CHECK(kink.rough);
+  const GradcheckResult wrong = gradcheck([](const Var& v) { return square(v, 0.999); }, far);
+  CHECK_FALSE(wrong);
+  CHECK_FALSE(wrong.rough);
+}
+
+TEST_CASE("gradcheck: what rounding makes of a difference is no error") {
+  // The values are 1e8 times the gradient: differences have some eight digits less.
+  const auto f = [](const Var& x) { return x * 1e-4 + Var(reals({1}, {1e4})); };
+  CHECK(gradcheck(f, reals({1}, {1})));
+  const auto wrong = [&](const Var& x) { return square(x, 1.01) * 1e-4 + Var(reals({1}, {1e4})); };
+  CHECK_FALSE(gradcheck(wrong, reals({1}, {1})));
+}
+
 TEST_CASE("gradcheck: the first wrong element of the wrong input is named") {
   const auto f = [](const std::vector<Var>& v) {
     return record("faulty", v[0].value() + v[1].value())

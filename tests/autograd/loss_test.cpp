@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/loss.hpp>
@@ -14,10 +15,14 @@ namespace {
 
 const Tensor targets = ints({3, 2}, {4, 0, 2, 2, 1, 3});
 const Tensor mask = reals({3, 2}, {1, 1, 1, 0, 1, 0});
+const std::vector<CrossEntropyOptions> variants = {{.reduction = Reduction::mean},
+                                                   {.reduction = Reduction::sum},
+                                                   {.smoothing = 0.3},
+                                                   {.reduction = Reduction::sum, .smoothing = 0.1}};
 
 template <class F>
-Function loss(F f, const Tensor& mask, Reduction reduction) {
-  return [=](const std::vector<Var>& v) { return f(v[0], targets, mask, reduction); };
+Function loss(F f, const Tensor& mask, const CrossEntropyOptions& options) {
+  return [=](const std::vector<Var>& v) { return f(v[0], targets, mask, options); };
 }
 
 }  // namespace
@@ -36,26 +41,26 @@ TEST_CASE("cross_entropy: fractional weights weigh, in the loss and in its gradi
 TEST_CASE("cross_entropy: for equal logits it is the logarithm of the vocabulary's size") {
   const Var logits = full({3, 2, 5}, 7, DType::f64);
   CHECK(cross_entropy(logits, targets).item() == doctest::Approx(std::log(5)).epsilon(1e-14));
-  CHECK(cross_entropy(logits, targets, {}, Reduction::sum).item() ==
+  CHECK(cross_entropy(logits, targets, {}, {.reduction = Reduction::sum}).item() ==
         doctest::Approx(6 * std::log(5)).epsilon(1e-14));
-  CHECK(cross_entropy(logits, targets, mask, Reduction::sum).item() ==
+  CHECK(cross_entropy(logits, targets, mask, {.reduction = Reduction::sum}).item() ==
         doctest::Approx(4 * std::log(5)).epsilon(1e-14));
 }
 
 TEST_CASE("cross_entropy: gradients are central differences") {
-  for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
+  for (const CrossEntropyOptions& options : variants) {
     for (const Tensor& m : {Tensor(), mask}) {
-      CHECK(gradcheck(loss(cross_entropy, m, reduction), {randn({3, 2, 5}, 1)}));
-      CHECK(gradcheck(loss(cross_entropy, m, reduction), {randn({3, 2, 5}, 1) * 10.0}));
+      CHECK(gradcheck(loss(cross_entropy, m, options), {randn({3, 2, 5}, 1)}));
+      CHECK(gradcheck(loss(cross_entropy, m, options), {randn({3, 2, 5}, 1) * 10.0}));
     }
   }
 }
 
 TEST_CASE("cross_entropy: it is its reference in values and gradients") {
-  for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
+  for (const CrossEntropyOptions& options : variants) {
     for (const Tensor& m : {Tensor(), mask}) {
-      CHECK(function_difference(loss(cross_entropy, m, reduction),
-                                loss(reference::cross_entropy, m, reduction),
+      CHECK(function_difference(loss(cross_entropy, m, options),
+                                loss(reference::cross_entropy, m, options),
                                 {randn({3, 2, 5}, 2) * 3.0}) <= 1e-12);
     }
   }
@@ -64,15 +69,31 @@ TEST_CASE("cross_entropy: it is its reference in values and gradients") {
 TEST_CASE("cross_entropy: a vocabulary longer than one block of the sum is no different") {
   const Tensor far = ints({2}, {1200, 511});
   const auto with = [&](auto f) -> Function {
-    return [f, far](const std::vector<Var>& v) { return f(v[0], far, Tensor(), Reduction::sum); };
+    return
+        [f, far](const std::vector<Var>& v) { return f(v[0], far, Tensor(), {.smoothing = 0.2}); };
   };
   CHECK(function_difference(with(cross_entropy), with(reference::cross_entropy),
                             {randn({2, 1203}, 3)}) <= 1e-12);
 }
 
+TEST_CASE("cross_entropy: smoothing mixes the target's loss with the mean over the vocabulary") {
+  const Var logits = reals({1, 3}, {std::log(0.5), std::log(0.2), std::log(0.3)});
+  const double mean = -(std::log(0.5) + std::log(0.2) + std::log(0.3)) / 3;
+  CHECK(cross_entropy(logits, ints({1}, {1}), {}, {.smoothing = 0.25}).item() ==
+        doctest::Approx(-0.75 * std::log(0.2) + 0.25 * mean).epsilon(1e-14));
+}
+
+TEST_CASE(
+    "cross_entropy: a smoothed loss is least where the probabilities are the smoothed target") {
+  const Var logits =
+      variable(reals({1, 4}, {std::log(0.05), std::log(0.85), std::log(0.05), std::log(0.05)}));
+  const Var loss = cross_entropy(logits, ints({1}, {1}), {}, {.smoothing = 0.2});
+  CHECK(difference(backward(loss)[logits], zeros({1, 4}, DType::f64)) <= 1e-15);
+}
+
 TEST_CASE("cross_entropy: logits of a thousand neither overflow nor lose the loss") {
   const Var logits = variable(reals({2, 3}, {1000, 0, -1000, -1000, 1000, 998}));
-  const Var total = cross_entropy(logits, ints({2}, {1, 2}), {}, Reduction::sum);
+  const Var total = cross_entropy(logits, ints({2}, {1, 2}), {}, {.reduction = Reduction::sum});
   // 1000 - 0, and log(e^2 + 1)
   const double second = std::log(std::exp(2.0) + 1);
   CHECK(total.item() == doctest::Approx(1000 + second).epsilon(1e-14));
@@ -84,9 +105,9 @@ TEST_CASE("cross_entropy: logits of a thousand neither overflow nor lose the los
 TEST_CASE("cross_entropy: what logits hold at masked positions does not matter") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const Var logits = variable(reals({2, 3}, {1, 2, 3, nan, nan, nan}));
-  const Var mean = cross_entropy(logits, ints({2}, {0, 0}), reals({2}, {1, 0}));
+  const Var mean = cross_entropy(logits, ints({2}, {0, 0}), reals({2}, {1, 0}), {.smoothing = 0.5});
   const double norm = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
-  CHECK(mean.item() == doctest::Approx(norm - 1).epsilon(1e-14));
+  CHECK(mean.item() == doctest::Approx(norm - 0.5 * 1 - 0.5 * 2).epsilon(1e-14));
   const Tensor gradient = backward(mean)[logits];
   CHECK(identical(gradient.slice(1, 2), zeros({1, 3}, DType::f64)));
   CHECK(std::isfinite(gradient.to_vector<double>()[0]));
@@ -109,11 +130,16 @@ TEST_CASE("cross_entropy: errors name what is wrong") {
   CHECK(error_of([&] {
           cross_entropy(logits, targets, zeros({3, 2}));
         }) == "cross_entropy: dtypes differ: f64 (6, 5) and f32 (6)");
+  for (const auto& [smoothing, text] : {std::pair(1.0, "1"), {-0.5, "-0.5"}, {NAN, "nan"}}) {
+    CHECK(error_of([&] { cross_entropy(logits, targets, mask, {.smoothing = smoothing}); }) ==
+          fmt::format("cross_entropy: the smoothing {} is not in [0, 1)", text));
+  }
 }
 
 TEST_CASE("cross_entropy: the sum over no position is 0, and so is its gradient") {
   const Var logits = variable(randn({3, 2, 5}));
-  const Var total = cross_entropy(logits, targets, zeros({3, 2}, DType::f64), Reduction::sum);
+  const Var total =
+      cross_entropy(logits, targets, zeros({3, 2}, DType::f64), {.reduction = Reduction::sum});
   CHECK(total.item() == 0);
   CHECK(identical(backward(total)[logits], zeros({3, 2, 5}, DType::f64)));
 }

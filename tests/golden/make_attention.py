@@ -4,7 +4,8 @@
 
 Where attune computes whole batches in fused kernels, this loops over sentences and places, straight from
 the equations of the papers (see nn/score.hpp and nn/attention.hpp). The layout of the file is that of
-the others; README.md has the names. Prefixes are "SCORE/WINDOW/".
+the others; README.md has the names. Prefixes are "SCORE/WINDOW/", and "SCORE with coverage/WINDOW/"
+where the score looks at a coverage (See, Liu and Manning, 2017, equation 11, and nn/score.hpp).
 """
 
 import math
@@ -31,12 +32,12 @@ def general(p, s, h, j):
     return s @ p["W_a"] @ h[j]
 
 
-def concat(p, s, h, j):
-    return p["v_a"] @ torch.tanh(torch.cat([s, h[j]]) @ p["W_a"])
+def concat(p, s, h, j, seen=0):
+    return p["v_a"] @ torch.tanh(torch.cat([s, h[j]]) @ p["W_a"] + seen)
 
 
-def additive(p, s, h, j):
-    return p["v_a"] @ torch.tanh(s @ p["W_a"] + h[j] @ p["U_a"])
+def additive(p, s, h, j, seen=0):
+    return p["v_a"] @ torch.tanh(s @ p["W_a"] + h[j] @ p["U_a"] + seen)
 
 
 def location(p, s, h, j):
@@ -54,6 +55,16 @@ def multi_head(head):
         part = slice(head * width, (head + 1) * width)
         return (s @ p["W_q"])[part] @ (h[j] @ p["W_k"])[part] / math.sqrt(width)
     return score
+
+
+def covered(score, b):
+    """The score with the coverage of sentence b."""
+    def function(p, s, h, j):
+        coverage = p["coverage"][j, b]
+        if score in (additive, concat):
+            return score(p, s, h, j, coverage * p["w_c"])
+        return score(p, s, h, j) + coverage * (s @ p["w_c"])
+    return function
 
 
 def places_of(window, p, s, length):
@@ -80,19 +91,20 @@ def weights_of(score, window, p, s, h, length):
     return torch.stack(whole)
 
 
-def attend(name, window):
+def attend(name, window, coverage):
     def function(p):
         contexts, weights = [], []
         for b in range(B):
             s, h = p["state"][b], p["memory"][:, b]
+            seen = (lambda score: covered(score, b)) if coverage else (lambda score: score)
             if name == "multi_head":
                 read = h @ p["W_v"]
-                heads = [weights_of(multi_head(k), window, p, s, h, LENGTHS[b]) for k in range(HEADS)]
+                heads = [weights_of(seen(multi_head(k)), window, p, s, h, LENGTHS[b]) for k in range(HEADS)]
                 width = SIZE // HEADS
                 contexts.append(torch.cat([w @ read[:, k * width:(k + 1) * width] for k, w in enumerate(heads)]))
                 weights.append(torch.stack(heads))
             else:
-                w = weights_of(SCORES[name][0], window, p, s, h, LENGTHS[b])
+                w = weights_of(seen(SCORES[name][0]), window, p, s, h, LENGTHS[b])
                 contexts.append(w @ h)
                 weights.append(w)
         return {"context": torch.stack(contexts), "weights": torch.stack(weights, -1)}
@@ -111,18 +123,27 @@ SCORES = {
 }
 
 
+def add_case(case, rng, name, window, coverage):
+    variables = {"state": rng.normal(B, SIZE), "memory": rng.normal(S, B, SIZE)}
+    variables.update({n: rng.normal(*shape, scale=0.7) for n, shape in SCORES[name][1].items()})
+    if coverage:
+        variables["coverage"] = rng.uniform(S, B, low=0, high=1.5)
+        variables["w_c"] = rng.normal(A if name in ("additive", "concat") else SIZE)
+    if window == "local-p":
+        variables.update({"W_p": rng.normal(SIZE, SIZE), "v_p": rng.normal(SIZE)})
+    score = name + " with coverage" if coverage else name
+    evaluate(case, rng, attend(name, window, coverage), variables, {"mask": mask_of(LENGTHS, S)},
+             prefix=f"{score}/{window}/")
+
+
 def main():
     torch.set_num_threads(1)
     case = Case("attention_family")
     rng = Random(120)
-    for name, (_, shapes) in SCORES.items():
-        for window in ("global", "local-m", "local-p"):
-            variables = {"state": rng.normal(B, SIZE), "memory": rng.normal(S, B, SIZE)}
-            variables.update({n: rng.normal(*shape, scale=0.7) for n, shape in shapes.items()})
-            if window == "local-p":
-                variables.update({"W_p": rng.normal(SIZE, SIZE), "v_p": rng.normal(SIZE)})
-            evaluate(case, rng, attend(name, window), variables, {"mask": mask_of(LENGTHS, S)},
-                     prefix=f"{name}/{window}/")
+    for coverage in (False, True):
+        for name in SCORES:
+            for window in ("global", "local-m", "local-p"):
+                add_case(case, rng, name, window, coverage)
     case.write()
 
 

@@ -513,6 +513,9 @@ def make_additive_attention():
     case.write()
 
 
+SMOOTHING = 0.1
+
+
 def token_losses(logits, targets, mask):
     """-log softmax(logits)[target] (T,B), zero at padding."""
     losses = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1),
@@ -552,12 +555,31 @@ def make_cross_entropy():
     def total_of_tokens(p):
         return {"loss": token_losses(p["logits"], p["targets"], p["mask"]).sum()}
 
+    def smoothed(reduction):
+        def loss(p):
+            words = p["mask"] == 1
+            return {"loss": F.cross_entropy(p["logits"][words], p["targets"][words],
+                                            reduction=reduction, label_smoothing=SMOOTHING)}
+        return loss
+
+    def smoothed_tokens(scale):
+        def loss(p):
+            even = -torch.log_softmax(p["logits"], -1).mean(-1) * p["mask"]
+            target = token_losses(p["logits"], p["targets"], p["mask"])
+            return {"loss": ((1 - SMOOTHING) * target + SMOOTHING * even).sum() * scale}
+        return loss
+
     for prefix, values in (("", logits), ("large_", large)):
         for name, function, same in (("mean/", mean, mean_of_tokens),
                                      ("sum/", total, total_of_tokens)):
             evaluate(case, rng, function, {"logits": values}, constants,
                      prefix=prefix + name, same_as=same)
             case.add(prefix + name + "token_loss", token_losses(values, **constants))
+    for name, scale in (("mean", 1 / constants["mask"].sum()), ("sum", 1)):
+        prefix = f"smoothed_{name}/"
+        evaluate(case, rng, smoothed(name), {"logits": logits}, constants, prefix=prefix,
+                 same_as=smoothed_tokens(scale))
+        case.add(prefix + "smoothing", SMOOTHING)
     case.write()
 
 

@@ -42,7 +42,7 @@ def sentence_loss(p, source, previous, following):
     for word, target in zip(previous, following):
         top, states = climb(p, "decoder", p["target.E"][word], states, attentional @ p["decoder.W_feed"])
         alpha = torch.softmax(memory @ (top @ p["attention.W_a"]), 0)
-        attentional = torch.tanh(torch.cat([alpha @ memory, top]) @ p["attention.W_c"])
+        attentional = torch.tanh(torch.cat([alpha @ memory, top]) @ p["readout.W_c"])
         logits = attentional @ p["output.W"] + p["output.b"]
         total = total - torch.log_softmax(logits, 0)[target]
         weights.append(F.pad(alpha, (0, max(SOURCE) - len(alpha))))
@@ -62,7 +62,7 @@ def main():
         p[name + ".W_h"] = rng.normal(H, 4 * H, scale=0.5)
         p[name + ".b"] = rng.normal(4 * H, scale=0.5)
     p.update({"decoder.W_feed": rng.normal(H, 4 * H, scale=0.5), "attention.W_a": rng.normal(H, H),
-              "attention.W_c": rng.normal(2 * H, H, scale=0.5), "output.W": rng.normal(H, V_T),
+              "readout.W_c": rng.normal(2 * H, H, scale=0.5), "output.W": rng.normal(H, V_T),
               "output.b": rng.normal(V_T)})
 
     def model(q):

@@ -73,6 +73,19 @@ TEST_CASE("argmax_links: a word that read nothing has no link") {
   CHECK(argmax_links(matrix(0, 3, {})).empty());
 }
 
+TEST_CASE("argmax_links: a row may speak of the word before, the row of </s> of the last word") {
+  // Rows of three words and </s>: the first says nothing, and the third read nothing.
+  const Heatmap map = matrix(4, 3, {.9, .1, 0, .2, .1, .7, 0, 0, 0, .1, .6, .3});
+  CHECK(argmax_links(map, AlignedWord::previous) == Alignment{{1, 2}, {2, 0}});
+  CHECK(argmax_links(map, AlignedWord::current) == Alignment{{0, 0}, {1, 3}, {2, 1}});
+  CHECK(argmax_links(map) == argmax_links(map, AlignedWord::current));
+}
+
+TEST_CASE("argmax_links: by the word before, no words and their </s> give no link") {
+  CHECK(argmax_links(matrix(1, 2, {.5, .5}), AlignedWord::previous).empty());
+  CHECK(argmax_links(matrix(0, 2, {}), AlignedWord::previous).empty());
+}
+
 TEST_CASE("threshold_links: all pairs with at least the weight") {
   CHECK(threshold_links(kMap, 0.5) == Alignment{{1, 1}, {2, 0}, {2, 1}});
   CHECK(threshold_links(kMap, 0.25) == Alignment{{1, 0}, {1, 1}, {2, 0}, {2, 1}});

@@ -171,11 +171,11 @@ TEST_CASE("Luong: options that do not fit are named") {
   nn::Parameters params;
   LuongOptions o = tiny();
   o.hidden = 0;
-  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "a", o), "Luong: hidden = 0 is less than 1",
+  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "a", o), "Seq2Seq: hidden = 0 is less than 1",
                        Error);
   o = tiny();
   o.layers = 0;
-  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "b", o), "Luong: layers = 0 is less than 1",
+  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "b", o), "Seq2Seq: encoder_layers = 0 is less than 1",
                        Error);
 }
 

@@ -338,6 +338,71 @@ TEST_CASE("search: weights are those of the hypothesis's own words, over its own
   }
 }
 
+/// The table's decoder with other weights.
+class OtherWeights {
+ public:
+  using State = TableDecoder::State;
+  using Step = TableDecoder::Step;
+  using Change = std::function<Var(const Var& weights)>;
+
+  explicit OtherWeights(Change change) : change_(std::move(change)) {}
+  State start(const Tensor& source, const Tensor& mask) const { return table_.start(source, mask); }
+  Step step(const Tensor& previous, const State& state) const {
+    Step step = table_.step(previous, state);
+    step.weights = change_(step.weights);
+    return step;
+  }
+  Var logits(const Var& readout) const { return readout; }
+  State select(const State& state, const Tensor& rows) const { return table_.select(state, rows); }
+
+  /// For sources of 3 and 1 words.
+  std::vector<std::vector<Hypothesis>> search() const {
+    const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
+    return models::search(*this, source, mask, {.beam = 4, .best = 4});
+  }
+
+ private:
+  TableDecoder table_{random_table(4, 3)};
+  Change change_;
+};
+
+TEST_CASE("search: of several heads a hypothesis has the mean of their weights") {
+  const auto expected = OtherWeights([](const Var& w) { return w; }).search();
+  const auto found = OtherWeights([](const Var& w) {
+                       return stack({w * 0.5, w * 2.25, w * 0.25});
+                     }).search();
+  for (std::size_t b = 0; b < 2; ++b) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(found[b][i].words == expected[b][i].words);
+      CHECK(test::difference(found[b][i].weights, expected[b][i].weights) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("search: a model without attention has hypotheses without weights") {
+  const auto expected = OtherWeights([](const Var& w) { return w; }).search();
+  const auto found = OtherWeights([](const Var&) { return Var(); }).search();
+  for (std::size_t b = 0; b < 2; ++b) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK_FALSE(found[b][i].weights.defined());
+      CHECK(found[b][i].words == expected[b][i].words);
+      CHECK(found[b][i].word_log_probabilities == expected[b][i].word_log_probabilities);
+    }
+  }
+}
+
+TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
+  constexpr Index kLongest = 1'000'000;
+  const Tensor log_probabilities = Tensor::of({1, 4}, {-9., -9., -9., -.1});
+  std::vector<Hypothesis> found;
+  {
+    models::detail::Beam beam(ones({1, 1}), {.max_length = kLongest});
+    while (!beam.done()) beam.advance(log_probabilities, {});
+    found = beam.results()[0];
+  }
+  CHECK(found[0].words == Words(kLongest, 3));
+}
+
 // ---- Batches
 
 TEST_CASE("search: sentences of a batch do not see each other, finished or not") {
@@ -436,6 +501,17 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
 }
 
 // ---- Errors
+
+TEST_CASE("search: what a model gives for other rows or places is named") {
+  models::detail::Beam beam(ones({3, 2}), {});
+  const Tensor scores = zeros({2, 6});
+  CHECK_THROWS_WITH_AS(beam.advance(zeros({5, 6}), {}),
+                       "search: 2 hypotheses gave log-probabilities (5, 6)", Error);
+  CHECK_THROWS_WITH_AS(beam.advance(scores, zeros({3, 4})),
+                       "search: weights (S, R) is (3, 4), but R = 2 in log_probabilities", Error);
+  CHECK_THROWS_WITH_AS(beam.advance(scores, zeros({4, 2})), "search: 3 places gave weights (4, 2)",
+                       Error);
+}
 
 TEST_CASE("search: options out of range are errors") {
   const auto run = [](const SearchOptions& options) { return best(endless(), options); };

@@ -21,7 +21,7 @@ struct NamedScore {
   std::function<std::shared_ptr<const Score>(const Scope&)> make;
 };
 
-std::vector<NamedScore> scores() {
+std::vector<NamedScore> scores_without_coverage() {
   return {
       {"additive",
        [](const Scope& s) { return std::make_shared<AdditiveScore>(s, kSize, kSize, kAttention); }},
@@ -47,6 +47,28 @@ std::vector<NamedScore> scores() {
          return std::make_shared<MultiHeadScore>(s, kSize, kSize, kAttention, 2);
        }},
   };
+}
+
+/// All of them, and all of them with coverage.
+std::vector<NamedScore> scores() {
+  std::vector<NamedScore> all = scores_without_coverage();
+  for (const NamedScore& score : scores_without_coverage()) {
+    if (score.name == "additive" || score.name.starts_with("concat")) continue;
+    all.push_back({score.name + ", coverage", [score](const Scope& s) {
+                     return std::make_shared<CoveredScore>(s, score.make(s), kSize);
+                   }});
+  }
+  all.push_back({"additive, coverage", [](const Scope& s) {
+                   return std::make_shared<AdditiveScore>(s, kSize, kSize, kAttention,
+                                                          Coverage::summed);
+                 }});
+  for (ConcatForm form : {ConcatForm::full, ConcatForm::identity}) {
+    all.push_back({"concat, coverage", [form](const Scope& s) {
+                     return std::make_shared<ConcatScore>(
+                         s, kSize, kSize, kSize, ConcatScoreOptions{form, Coverage::summed});
+                   }});
+  }
+  return all;
 }
 
 struct NamedWindow {
@@ -76,16 +98,22 @@ Tensor ragged_mask() {
 struct Setting {
   Parameters params{3, DType::f64};
   Attention attention;
-  Var h, state;
+  Var h, state, coverage;
   Tensor mask = ragged_mask();
 
   Setting(const NamedScore& score, const NamedWindow& window)
       : attention(score.make(Scope(params) / "score"), params, kSize, window.options),
         h(params.add("h", {kSteps, kBatch, kSize}, init::normal(1))),
-        state(params.add("state", {kBatch, kSize}, init::normal(1))) {}
+        state(params.add("state", {kBatch, kSize}, init::normal(1))),
+        coverage(params.add("coverage", {kSteps, kBatch}, init::uniform(0, 2))) {
+    if (!params.contains("score.w_c")) return;
+    Tensor w_c = params["score.w_c"].value();  // so small at first that it would hide errors
+    copy(w_c * 30.0, w_c);
+  }
 
-  Attended at(Index step) const {
-    return attention({.state = state, .step = step}, attention.remember(h, mask));
+  Attended at(Index step) const { return at(step, coverage); }
+  Attended at(Index step, const Var& seen) const {
+    return attention({.state = state, .step = step, .coverage = seen}, attention.remember(h, mask));
   }
 };
 
@@ -101,7 +129,7 @@ void for_all(F f) {
 
 void scale_parameters(const Parameters& params, double factor) {
   for (const auto& [name, w] : params) {
-    if (name == "h" || name == "state") continue;  // inputs
+    if (name == "h" || name == "state" || name == "coverage") continue;  // inputs
     Tensor values = w.value();
     for (Index i = 0; i < values.size(); ++i) values.mutable_data<double>()[i] *= factor;
   }
@@ -161,9 +189,11 @@ TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
     const Index lengths[] = {7, 4, 1};
     for (Index b = 0; b < kBatch; ++b) {
       const Var h = slice(slice(s.h, 1, b, b + 1), 0, 0, lengths[b]),
-                state = slice(s.state, 0, b, b + 1);
-      const Attended alone = s.attention(
-          {.state = state, .step = 2}, s.attention.remember(h, ones({lengths[b], 1}, DType::f64)));
+                state = slice(s.state, 0, b, b + 1),
+                coverage = slice(slice(s.coverage, 1, b, b + 1), 0, 0, lengths[b]);
+      const Attended alone =
+          s.attention({.state = state, .step = 2, .coverage = coverage},
+                      s.attention.remember(h, ones({lengths[b], 1}, DType::f64)));
       const std::vector<double> expected = alone.context.value().to_vector<double>();
       const std::vector<double> actual = all.context.value()[b].to_vector<double>();
       for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -196,6 +226,32 @@ TEST_CASE("Attention: a window as wide as the source is global attention under a
       }
     }
   }
+}
+
+double largest_difference(const Attended& a, const Attended& b) {
+  double largest = 0;
+  for (double d : abs(a.weights - b.weights).value().to_vector<double>())
+    largest = std::max(largest, d);
+  return largest;
+}
+
+TEST_CASE("Attention: the coverage matters to scores with coverage, and to no others") {
+  for_all([](const Setting& s, const std::string& score, const std::string&) {
+    const double difference = largest_difference(s.at(2), s.at(2, 2.0 * s.coverage));
+    CHECK((difference > 1e-9) == score.ends_with(", coverage"));
+  });
+}
+
+TEST_CASE("Attention: a coverage that is not there yet is one of zeros") {
+  for_all([](const Setting& s, const std::string&, const std::string&) {
+    CHECK(largest_difference(s.at(0, {}), s.at(0, zeros({kSteps, kBatch}, DType::f64))) < 1e-15);
+  });
+}
+
+TEST_CASE("Attention: a coverage of another shape is an error") {
+  const Setting s(scores()[0], windows[1]);
+  CHECK_THROWS_WITH_AS(s.at(0, ones({kSteps, 1}, DType::f64)),
+                       "attention: coverage (S, B) is (7, 1), but B = 3 in mask", Error);
 }
 
 TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {

@@ -34,6 +34,29 @@ const std::vector<std::pair<std::string, MakeScore>> scores = {
        return std::make_shared<MultiHeadScore>(s, kSize, kSize, kAttention, kHeads);
      }}};
 
+/// "SCORE with coverage", beside each score.
+std::vector<std::pair<std::string, MakeScore>> with_coverage() {
+  std::vector<std::pair<std::string, MakeScore>> all = scores;
+  for (const auto& [name, make] : scores) {
+    const std::string covered = name + " with coverage";
+    if (name == "additive") {
+      all.emplace_back(covered, [](const Scope& s) {
+        return std::make_shared<AdditiveScore>(s, kSize, kSize, kAttention, Coverage::summed);
+      });
+    } else if (name == "concat") {
+      all.emplace_back(covered, [](const Scope& s) {
+        return std::make_shared<ConcatScore>(s, kSize, kSize, kAttention,
+                                             ConcatScoreOptions{.coverage = Coverage::summed});
+      });
+    } else {
+      all.emplace_back(covered, [make = make](const Scope& s) {
+        return std::make_shared<CoveredScore>(s, make(s), kSize);
+      });
+    }
+  }
+  return all;
+}
+
 const std::vector<std::pair<std::string, Window>> windows = {{"global", Window::global},
                                                              {"local-m", Window::local_monotonic},
                                                              {"local-p", Window::local_predictive}};
@@ -54,8 +77,9 @@ void check_against_golden(const Golden& golden, const MakeScore& make, Window wi
     copy(golden[name], values);
   }
   const Var state = variable(golden["state"]), memory = variable(golden["memory"]);
-  const Attended attended =
-      attention({.state = state, .step = kStep}, attention.remember(memory, golden["mask"]));
+  const Var coverage = golden.contains("coverage") ? variable(golden["coverage"]) : Var();
+  const Attended attended = attention({.state = state, .step = kStep, .coverage = coverage},
+                                      attention.remember(memory, golden["mask"]));
   check_near("context", attended.context.value(), golden["context"]);
   check_near("weights", attended.weights.value(), golden["weights"]);
   const Gradients gradients = backward(sum(attended.context * golden["g_context"]) +
@@ -63,12 +87,13 @@ void check_against_golden(const Golden& golden, const MakeScore& make, Window wi
   check_near("d_state", gradients.find(state) ? gradients[state] : zeros(state.shape(), DType::f64),
              golden["d_state"]);
   check_near("d_memory", gradients[memory], golden["d_memory"]);
+  if (coverage.defined()) check_near("d_coverage", gradients[coverage], golden["d_coverage"]);
   for (const auto& [name, w] : params) check_near("d_" + name, gradients[w], golden["d_" + name]);
 }
 
 TEST_CASE("Attention: every score with every window gives the numbers of a second implementation") {
   const Golden golden("attention_family");
-  for (const auto& [score, make] : scores) {
+  for (const auto& [score, make] : with_coverage()) {
     for (const auto& [name, window] : windows) {
       INFO(score << " x " << name);
       check_against_golden(golden.at(score + "/" + name + "/"), make, window);

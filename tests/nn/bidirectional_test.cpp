@@ -49,7 +49,7 @@ TEST_CASE("Bidirectional: values and gradients of two Grus are PyTorch's") {
 
 TEST_CASE("Bidirectional: the last states stand on the last and on the first word") {
   nn::Parameters params(2, DType::f64);
-  const nn::Bidirectional<nn::Recurrent> layer(params, 4, 3, nn::Cell::lstm);
+  const nn::Bidirectional<nn::Recurrent> layer(params, 4, 3, {.cell = nn::Cell::lstm});
   const std::vector<Index> lengths = {2, 5};
   const auto [h, forward, backward_] = layer(randn({5, 2, 4}), test::ragged_mask(5, lengths));
   REQUIRE(h.shape() == Shape{5, 2, 6});

@@ -38,15 +38,15 @@ TEST_CASE("Gru: step by step is the whole sequence") {
 }
 
 TEST_CASE("Gru: values and gradients are PyTorch's") {
-  test::check_golden("gru", reset_after, Direction::forward);
+  test::check_golden(Golden("gru"), reset_after, Direction::forward);
 }
 
 TEST_CASE("Gru: values and gradients read backward are PyTorch's") {
-  test::check_golden("gru_reverse", reset_after, Direction::backward);
+  test::check_golden(Golden("gru_reverse"), reset_after, Direction::backward);
 }
 
 TEST_CASE("Gru: values and gradients with the reset before the product are PyTorch's") {
-  test::check_golden("gru_reset_before", reset_before, Direction::forward);
+  test::check_golden(Golden("gru_reset_before"), reset_before, Direction::forward);
 }
 
 TEST_CASE("Gru: the default form resets after the product") {

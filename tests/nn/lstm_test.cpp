@@ -27,11 +27,11 @@ TEST_CASE("Lstm: a padded batch gives what its sentences give one by one") {
 TEST_CASE("Lstm: step by step is the whole sequence") { test::check_steps(make_lstm, true); }
 
 TEST_CASE("Lstm: values and gradients are PyTorch's") {
-  test::check_golden("lstm", make_lstm, Direction::forward);
+  test::check_golden(Golden("lstm"), make_lstm, Direction::forward);
 }
 
 TEST_CASE("Lstm: values and gradients read backward are PyTorch's") {
-  test::check_golden("lstm_reverse", make_lstm, Direction::backward);
+  test::check_golden(Golden("lstm_reverse"), make_lstm, Direction::backward);
 }
 
 TEST_CASE("Lstm: padding does not change the last state") {

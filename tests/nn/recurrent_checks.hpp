@@ -15,7 +15,7 @@
 
 namespace attune::test {
 
-inline constexpr Index kSteps = 5, kBatch = 3, kIn = 4, kHidden = 2;
+inline constexpr Index kSteps = 5, kBatch = 3, kIn = 4, kHidden = 6;
 inline const std::vector<Index> kLengths = {5, 1, 3};
 
 /// Initial states as parameters, so that their gradients are compared too.
@@ -28,7 +28,7 @@ inline nn::RecurrentState initial_state(nn::Parameters& params, Index batch, boo
 /// Gradients of all parameters, of x and of the initial states agree with central differences, with
 /// parameters `scale` times their initial values.
 template <class MakeLayer>
-void check_gradients(MakeLayer make_layer, bool has_c, double scale) {
+void check_gradients(MakeLayer make_layer, bool has_c, double scale, double step = 1e-3) {
   for (const Direction direction : {Direction::forward, Direction::backward}) {
     nn::Parameters params(11, DType::f64);
     const auto layer = make_layer(params, kIn, kHidden);
@@ -41,7 +41,7 @@ void check_gradients(MakeLayer make_layer, bool has_c, double scale) {
       const auto [h, last] = layer(x, options);
       return flat({h, last.h, last.c});
     };
-    CHECK(gradcheck(params, run, {.step = scale > 1 ? 2e-4 : 1e-3}));
+    CHECK(gradcheck(params, run, {.step = step / scale}));
   }
 }
 
@@ -141,13 +141,12 @@ void check_steps(MakeLayer make_layer, bool has_c) {
   }
 }
 
-/// The states and gradients of a file of tests/golden.
+/// The states and gradients of a case of tests/golden.
 template <class MakeLayer>
-void check_golden(const char* file, MakeLayer make_layer, Direction direction) {
-  const Golden golden(file);
+void check_golden(const Golden& golden, MakeLayer make_layer, Direction direction) {
   const bool has_c = golden.contains("c0");
   nn::Parameters params(1, DType::f64);
-  const auto layer = make_layer(params, 7, 2);
+  const auto layer = make_layer(params, golden["x"].dim(2), golden["h0"].dim(1));
   for (const auto& [name, w] : params) set(params, name, golden[name]);
   const auto add = [&](const char* name) {
     const Tensor values = golden[name];

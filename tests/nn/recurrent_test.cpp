@@ -39,6 +39,11 @@ TEST_CASE("Recurrent: each cell is its layer") {
   });
 }
 
+TEST_CASE("Recurrent: without options it is a GRU") {
+  nn::Parameters params;
+  CHECK(nn::Recurrent(params, 4, 2, {}).gates() == 3);
+}
+
 TEST_CASE("Recurrent: gradients agree with differences for every cell") {
   for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before}) {
     INFO(nn::name_of(cell));

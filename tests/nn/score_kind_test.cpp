@@ -37,6 +37,26 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("make_score: coverage gives every kind a w_c, in the tanh where there is one") {
+  const Tensor mask = ones({5, 2}, DType::f64), coverage = randn({5, 2}, 7);
+  for (ScoreKind kind : kinds) {
+    INFO(name_of(kind));
+    Parameters params(1, DType::f64);
+    const auto score = make_score(
+        params, 4, 4,
+        {.kind = kind, .attention = 8, .heads = 2, .longest = 5, .coverage = Coverage::summed});
+    const bool inside = kind == ScoreKind::additive || kind == ScoreKind::concat;
+    CHECK(params["w_c"].shape() == Shape{inside ? 8 : 4});
+    const Keys keys = score->keys(randn({5, 2, 4}), mask);
+    const auto e = [&](const Var& seen) {
+      return (*score)({.state = randn({2, 4}), .coverage = seen}, keys).value();
+    };
+    CHECK(e(coverage).shape() == e({}).shape());
+    CHECK(e(coverage).to_vector<double>() != e({}).to_vector<double>());
+    CHECK(score->read(randn({5, 2, 4})).shape() == Shape{5, 2, 4});
+  }
+}
+
 TEST_CASE("make_score: a direct comparison of different sizes is an error that says what to do") {
   Parameters params;
   CHECK_THROWS_WITH_AS(

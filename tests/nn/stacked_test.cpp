@@ -153,7 +153,7 @@ void check_gradients(nn::Cell cell, bool residual, double scale) {
         .initial = initial_states(params, 2, cell == nn::Cell::lstm),
         .direction = direction};
     CHECK(gradcheck(params, [&] { return flat(stacked(x, options)); },
-                    {.step = scale > 1 ? 2e-4 : 1e-3}));
+                    {.step = scale > 1 ? 5e-5 : 1e-3}));
   }
 }
 
@@ -321,6 +321,80 @@ TEST_CASE("Stacked: residual connections go around the dropout") {
   CHECK(identical(dropped, by_hand));
 }
 
+TEST_CASE("Stacked: dropout per sequence has one mask per gap, in a run and step by step") {
+  nn::Parameters params(3, DType::f64), plain(3, DType::f64);
+  const nn::Stacked<nn::Gru> stacked(
+      params, kIn, kHidden,
+      {.layers = 3, .dropout = 0.5, .dropout_kind = nn::DropoutKind::per_sequence});
+  const nn::Scope scope(plain);
+  const nn::Gru first(scope / "layer1", kIn, kHidden), second(scope / "layer2", kHidden, kHidden);
+  const nn::Gru third(scope / "layer3", kHidden, kHidden);
+  const Tensor x = randn({kSteps, kBatch, kIn}, 4);
+  Random random(6), same(6);
+  Tensor whole;
+  {
+    const nn::Training training(random);
+    whole = stacked(x).h.value();
+  }
+  const nn::Training training(same);
+  const std::vector<Tensor> masks = stacked.draw_masks(kBatch, DType::f64);
+  REQUIRE(masks.size() == 2);
+  CHECK(masks[0].shape() == Shape{kBatch, kHidden});
+  CHECK(identical(whole, third(second(first(x).h * masks[0]).h * masks[1]).h.value()));
+  std::vector<nn::RecurrentState> states;
+  for (Index t = 0; t < kSteps; ++t) {
+    auto [top, next] = stacked.step(stacked.input(x[t]), states, masks);
+    CHECK(difference(top.value(), whole[t]) < 1e-13);
+    states = std::move(next);
+  }
+  CHECK(random.state() == same.state());
+}
+
+TEST_CASE("Stacked: gradients through dropout per sequence agree with differences") {
+  nn::Parameters params(11, DType::f64);
+  const Stack stacked(params, kIn, kHidden,
+                      {.layers = 2, .dropout = 0.4, .dropout_kind = nn::DropoutKind::per_sequence},
+                      nn::Cell::lstm);
+  const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
+  CHECK(gradcheck(params, [&] {
+    Random random(6);  // the same masks at every call
+    const nn::Training training(random);
+    return flat(stacked(x, {.mask = test::ragged_mask(kSteps, kLengths)}));
+  }));
+}
+
+TEST_CASE("Stacked: there are masks to share in training only, and per sequence") {
+  nn::Parameters params;
+  const nn::Scope scope(params);
+  const auto count = [&](const char* name, const nn::StackedOptions& options) {
+    return nn::Stacked<nn::Gru>(scope / name, 4, 3, options).draw_masks(2, DType::f32).size();
+  };
+  using nn::DropoutKind;
+  CHECK(count("a", {.dropout = 0.5, .dropout_kind = DropoutKind::per_sequence}) == 0);
+  Random random(6);
+  const nn::Training training(random);
+  CHECK(count("b", {.dropout = 0.5, .dropout_kind = DropoutKind::per_sequence}) == 1);
+  CHECK(count("c", {.dropout = 0.5}) == 0);
+  CHECK(count("d", {.dropout_kind = DropoutKind::per_sequence}) == 0);
+}
+
+TEST_CASE("Stacked: the lowest layer's state goes through a transition on its way up") {
+  nn::Parameters params(3, DType::f64), plain(3, DType::f64);
+  const nn::Stacked<nn::Lstm> stacked(params, 4, 6);
+  const nn::Lstm first(nn::Scope(plain) / "layer1", 4, 6),
+      second(nn::Scope(plain) / "layer2", 6, 6);
+  const Tensor x = randn({3, 4}, 4);
+  const auto transition = [](const nn::RecurrentState& state) {
+    return nn::RecurrentState{.h = state.h * 2.0, .c = state.c + 1.0};
+  };
+  const auto [h, last] = stacked.step(stacked.input(x), {}, {}, transition);
+  const nn::RecurrentState below = transition(first.step(first.input(x), {}));
+  CHECK(identical(h.value(), second.step(second.input(below.h), {}).h.value()));
+  CHECK(identical(last[0].h.value(), below.h.value()));
+  CHECK(identical(last[0].c.value(), below.c.value()));
+  CHECK(identical(last[1].h.value(), h.value()));
+}
+
 TEST_CASE("Stacked: parameters are named by layer, the lowest first, and start each differently") {
   nn::Parameters params;
   const nn::Stacked<nn::Lstm> stacked(nn::Scope(params) / "decoder", 3, 3, {.layers = 2});
@@ -366,6 +440,8 @@ TEST_CASE("Stacked: no layer, states for other layers, or a wrong rate are error
                        "Stacked: there are 3 states for 2 layers", Error);
   CHECK_THROWS_WITH_AS(stacked.step(stacked.input(x[0]), {{}}),
                        "Stacked: there are 1 states for 2 layers", Error);
+  CHECK_THROWS_WITH_AS(stacked.step(stacked.input(x[0]), {}, {ones({2, 3}), ones({2, 3})}),
+                       "Stacked: there are 2 masks for 2 layers", Error);
   CHECK_NOTHROW(stacked.step(stacked.input(x[0]), {{}, {}}));
 }
 

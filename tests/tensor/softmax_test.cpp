@@ -147,18 +147,36 @@ TEST_CASE("cross_entropy_forward: each row's loss is minus the logarithm of its 
   }
 }
 
+TEST_CASE("cross_entropy_forward: smoothed, it is what the definition gives") {
+  const Tensor logits = randn({5, 530}, 11) * 2.0, targets = ints({5}, {0, 529, 17, 2, 300});
+  const Tensor weights = reals({5}, {1, 0, 1, 0.5, 1});
+  const naive::Array p(naive::softmax(logits, 1)), target(targets), weight(weights);
+  const naive::Array loss(cross_entropy_forward(logits, targets, weights, 0.3).loss);
+  for (Index n = 0; n < 5; ++n) {
+    double expected = 0;
+    for (Index v = 0; v < 530; ++v) {
+      const double q = 0.3 / 530 + (static_cast<double>(v) == target[{n}] ? 0.7 : 0);
+      expected -= weight[{n}] * q * std::log(p[{n, v}]);
+    }
+    CHECK(loss[{n}] == doctest::Approx(expected).epsilon(1e-13));
+  }
+}
+
 TEST_CASE("cross_entropy_backward: it is the scaled difference of softmax and target") {
   const Tensor logits = randn({4, 6}, 12), targets = ints({4}, {5, 0, 2, 2});
   const Tensor mask = reals({4}, {1, 0, 1, 1});
   const CrossEntropy forward = cross_entropy_forward(logits, targets, mask);
-  naive::Array expected(naive::softmax(logits, 1));
   const naive::Array target(targets), used(mask);
-  naive::for_each_index(logits.shape(), [&](const naive::At& at) {
-    if (static_cast<double>(at[1]) == target[{at[0]}]) expected[at] -= 1;
-    expected[at] *= 0.5 * used[{at[0]}];
-  });
-  CHECK(difference(cross_entropy_backward(logits, targets, mask, forward.log_sum_exp, 0.5),
-                   expected.tensor()) <= 1e-14);
+  for (double smoothing : {0.0, 0.3}) {
+    naive::Array expected(naive::softmax(logits, 1));
+    naive::for_each_index(logits.shape(), [&](const naive::At& at) {
+      if (static_cast<double>(at[1]) == target[{at[0]}]) expected[at] -= 1 - smoothing;
+      expected[at] = 0.5 * used[{at[0]}] * (expected[at] - smoothing / 6);
+    });
+    CHECK(difference(
+              cross_entropy_backward(logits, targets, mask, forward.log_sum_exp, 0.5, smoothing),
+              expected.tensor()) <= 1e-14);
+  }
 }
 
 TEST_CASE("cross_entropy_forward: masked rows have loss 0, and their logits do not matter") {

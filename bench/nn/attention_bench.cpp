@@ -1,0 +1,90 @@
+// One step of attention over sources of many lengths: a window costs the same over any of them.
+
+#include <chrono>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/attention.hpp>
+#include <attune/nn/score_kind.hpp>
+#include <attune/tensor/random.hpp>
+
+#include "support/counters.hpp"
+
+namespace attune {
+namespace {
+
+constexpr Index batch = 64, size = 256, half_width = 10;
+
+struct Setting {
+  nn::Parameters parameters{1};
+  nn::Attention attention;
+  Var state;
+  nn::Memory memory;
+
+  Setting(nn::ScoreKind kind, nn::Window window, Index steps)
+      : attention(nn::make_score(parameters, size, size, {.kind = kind, .attention = size}),
+                  parameters, size, {.window = window, .half_width = half_width}),
+        state(variable(randn({batch, size}, 2, DType::f32))) {
+    const NoGrad no_grad;  // what is made once for all steps ends at the memory and the keys
+    memory = attention.remember(randn({steps, batch, size}, 1, DType::f32), ones({steps, batch}));
+    memory.h = variable(memory.h.value());
+    memory.keys.values = variable(memory.keys.values.value());
+  }
+
+  /// Seconds of this many steps, forward and backward.
+  double seconds(Index steps) const {
+    const auto begin = std::chrono::steady_clock::now();
+    Var total = scalar(0);
+    for (Index t = 0; t < steps; ++t) {
+      const nn::Attended read = attention({.state = state, .step = t}, memory);
+      total = total + sum(read.context);
+    }
+    benchmark::DoNotOptimize(backward(total));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+};
+
+void forward(benchmark::State& state, nn::ScoreKind kind, nn::Window window) {
+  const NoGrad no_grad;
+  const Setting s(kind, window, state.range(0));
+  Index step = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        s.attention({.state = s.state, .step = step++ % state.range(0)}, s.memory));
+  }
+}
+
+/// What a sentence of 33 words costs above one of 1, by 32: this leaves out the zeros with which
+/// the gradients of memory and keys begin, once for all steps.
+void forward_backward(benchmark::State& state, nn::ScoreKind kind, nn::Window window) {
+  constexpr Index steps = 32;
+  const Setting s(kind, window, state.range(0));
+  for (auto _ : state) {
+    const double one = s.seconds(1), all = s.seconds(1 + steps);
+    state.SetIterationTime(std::max(0.0, all - one) / steps);
+  }
+}
+
+const int registered = [] {
+  using nn::ScoreKind, nn::Window;
+  const std::pair<const char*, Window> windows[] = {{"global", Window::global},
+                                                    {"local-m", Window::local_monotonic},
+                                                    {"local-p", Window::local_predictive}};
+  for (const auto& [name, window] : windows) {
+    for (ScoreKind kind : {ScoreKind::dot, ScoreKind::general, ScoreKind::additive}) {
+      const std::string suffix = std::string("/") + name_of(kind) + "/" + name;
+      const auto add = [&](const char* what, auto function) {
+        return benchmark::RegisterBenchmark((what + suffix).c_str(), function, kind, window)
+            ->ArgName("S")
+            ->ArgsProduct({{32, 128, 512, 2048}})
+            ->Unit(benchmark::kMicrosecond);
+      };
+      add("attention_forward", forward)->UseRealTime();
+      add("attention_forward_backward", forward_backward)->UseManualTime()->Iterations(5);
+    }
+  }
+  return 0;
+}();
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <attune/models/forced.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/softmax.hpp>
+
+namespace attune::models::detail {
+namespace {
+
+void check_shapes(const Tensor& logits, const Tensor& weights, const text::Batch& batch) {
+  ShapeCheck check("force_decode");
+  check("next", batch.next.shape(), "T B")("logits", logits.shape(), "T B V");
+  if (!weights.defined()) return;
+  check("source", batch.source.shape(), "S B")("weights", weights.shape(), "T S B");
+}
+
+/// log p of each word of a batch (T, B).
+Tensor log_probabilities(const Tensor& logits, const text::Batch& batch) {
+  return -cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), batch.next.reshape({-1}),
+                                batch.target_mask.to(logits.dtype()).reshape({-1}))
+              .loss.reshape(batch.next.shape());
+}
+
+/// Words of each sentence of a mask (T, B).
+std::vector<std::int32_t> lengths_of(const Tensor& mask) {
+  return sum(mask, {0}).to_vector<std::int32_t>();
+}
+
+/// Sentence b of words or log-probabilities (T, B).
+template <class T>
+std::vector<T> sentence(const Tensor& x, Index b, Index steps) {
+  return slice(x.slice(0, steps), 1, b, b + 1).to_vector<T>();
+}
+
+}  // namespace
+
+std::vector<Hypothesis> forced_hypotheses(const Tensor& logits, const Tensor& weights_of_heads,
+                                          const text::Batch& batch) {
+  const Tensor weights =
+      weights_of_heads.rank() == 4 ? mean(weights_of_heads, {1}) : weights_of_heads;
+  check_shapes(logits, weights, batch);
+  const Tensor log_p = log_probabilities(logits, batch);
+  const auto target_lengths = lengths_of(batch.target_mask),
+             source_lengths = lengths_of(batch.source_mask);
+  std::vector<Hypothesis> hypotheses(target_lengths.size());
+  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+    Hypothesis& h = hypotheses[i];
+    const auto b = static_cast<Index>(i), steps = static_cast<Index>(target_lengths[i]);
+    h.words = sentence<std::int32_t>(batch.next, b, steps);
+    if (h.words.empty() || h.words.back() != text::Vocabulary::end)
+      fail("force_decode", fmt::format("target {} does not end with </s>", i));
+    h.words.pop_back();
+    h.word_log_probabilities = sentence<double>(log_p, b, steps);
+    for (double log_probability : h.word_log_probabilities) h.log_probability += log_probability;
+    h.score = h.log_probability;
+    h.complete = true;
+    if (!weights.defined()) continue;
+    const Tensor own = slice(weights.slice(0, steps), 2, b, b + 1);  // (steps, S, 1)
+    h.weights = slice(own, 1, 0, source_lengths[i]).reshape({steps, -1}).to(DType::f32);
+  }
+  return hypotheses;
+}
+
+}  // namespace attune::models::detail

@@ -1,0 +1,45 @@
+#include <attune/autograd/ops.hpp>
+#include <attune/models/readout.hpp>
+
+namespace attune::models {
+
+Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
+    : size_(o.readout),
+      kind_(o.readout_kind),
+      dropout_kind_(o.dropout_kind),
+      dropout_(o.dropout, o.dropout_kind) {
+  if (kind_ == ReadoutKind::attentional) {
+    W_c_ = scope.add("W_c", {context + o.hidden, size_}, nn::init::glorot());
+  } else {
+    const Index columns = kind_ == ReadoutKind::maxout ? 2 * size_ : size_;
+    U_o_ = scope.add("U_o", {o.hidden, columns}, nn::init::glorot());
+    V_o_ = scope.add("V_o", {o.embedding, columns}, nn::init::glorot());
+    if (context > 0) C_o_ = scope.add("C_o", {context, columns}, nn::init::glorot());
+    b_o_ = scope.add("b_o", {columns}, nn::init::zeros());
+  }
+  for (Index l = 2; l <= o.readout_layers; ++l) {
+    above_.emplace_back(scope / ("layer" + std::to_string(l)), size_, size_);
+  }
+}
+
+Var Readout::first(const Var& y, const Var& s, const Var& c) const {
+  if (kind_ == ReadoutKind::attentional) {
+    return tanh(matmul(c.defined() ? concat({c, s}, -1) : s, W_c_));
+  }
+  Var t = matmul(s, U_o_) + matmul(y, V_o_);
+  if (c.defined()) t = t + matmul(c, C_o_);
+  t = t + b_o_;
+  return kind_ == ReadoutKind::maxout ? maxout(t) : tanh(t);
+}
+
+Var Readout::rest(Var t) const {
+  for (const nn::Linear& layer : above_) t = dropout_(tanh(layer(t)));
+  return t;
+}
+
+Tensor Readout::draw_mask(Index batch, DType dtype) const {
+  if (dropout_kind_ == nn::DropoutKind::elementwise) return {};
+  return dropout_.draw({batch, size_}, dtype);
+}
+
+}  // namespace attune::models

@@ -1,0 +1,276 @@
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/seq2seq_options.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::models {
+namespace {
+
+using Options = Seq2SeqOptions;
+
+/// Names with one kind of hyphen.
+std::string hyphenated(std::string text) {
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+/// The option that `member` (a pointer to a member, or a function to a reference) names is a number in
+/// [low, high].
+template <class Member>
+OptionField number(std::string name, std::string help, Member member, double low, double high) {
+  using T = std::remove_cvref_t<std::invoke_result_t<Member, Options&>>;
+  const auto set = [=](Options& o, const std::string& text) {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto real = static_cast<double>(value);
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !(real >= low && real <= high)) {
+      fail(name, fmt::format("'{}' is not a {} from {} to {}", text,
+                             std::is_integral_v<T> ? "whole number" : "number", low, high));
+    }
+    std::invoke(member, o) = value;
+  };
+  const auto get = [=](Options o) { return fmt::format("{}", std::invoke(member, o)); };
+  return {name, std::move(help), {}, get, set};
+}
+
+/// The option is one of some named values.
+template <class T, class Member>
+OptionField choice(std::string name, std::string help, Member member,
+                   std::vector<std::pair<T, std::string>> names) {
+  std::vector<std::string> choices;
+  for (auto& [value, text] : names) choices.push_back(text = hyphenated(text));
+  const auto set = [=](Options& o, const std::string& text) {
+    for (const auto& [value, own] : names) {
+      if (hyphenated(text) == own) return void(std::invoke(member, o) = value);
+    }
+    fail(name, fmt::format("'{}' is not one of {}", text, fmt::join(choices, ", ")));
+  };
+  const auto get = [=](Options o) {
+    const auto at =
+        std::ranges::find(names, std::invoke(member, o), [](auto& n) { return n.first; });
+    return at == names.end() ? std::string("?") : at->second;
+  };
+  return {name, std::move(help), choices, get, set};
+}
+
+constexpr double largest = 1 << 16, deepest = 64;
+
+const std::vector<std::pair<nn::Cell, std::string>> cells = {
+    {nn::Cell::gru, nn::name_of(nn::Cell::gru)},
+    {nn::Cell::gru_reset_before, nn::name_of(nn::Cell::gru_reset_before)},
+    {nn::Cell::lstm, nn::name_of(nn::Cell::lstm)}};
+
+std::vector<std::pair<nn::ScoreKind, std::string>> scores() {
+  std::vector<std::pair<nn::ScoreKind, std::string>> names;
+  for (int kind = 0; kind <= static_cast<int>(nn::ScoreKind::multi_head); ++kind) {
+    const auto score = static_cast<nn::ScoreKind>(kind);
+    names.emplace_back(score, nn::name_of(score));
+  }
+  return names;
+}
+
+std::vector<OptionField> size_fields() {
+  return {
+      number("embedding", "size E of a word's vector", &Options::embedding, 1, largest),
+      number("hidden", "size H of the decoder's states", &Options::hidden, 1, largest),
+      number("encoder-hidden",
+             "size of each direction of the encoder; 0: as the decoder, or half of it for a score "
+             "that compares two directions with its state",
+             &Options::encoder_hidden, 0, largest),
+      number("encoder-layers", "layers of the encoder", &Options::encoder_layers, 1, deepest),
+      number("decoder-layers", "layers of the decoder", &Options::decoder_layers, 1, deepest)};
+}
+
+std::vector<OptionField> wiring_fields() {
+  return {
+      choice<nn::Cell>("encoder-cell", "cell of the encoder", &Options::encoder_cell, cells),
+      choice<nn::Cell>("decoder-cell", "cell of the decoder", &Options::decoder_cell, cells),
+      choice<Reading>("reading", "directions in which the encoder reads", &Options::reading,
+                      {{Reading::forward, "forward"},
+                       {Reading::backward, "backward"},
+                       {Reading::bidirectional, "bidirectional"}}),
+      choice<Residual>("residual", "whether a layer from the second on adds what it has read",
+                       &Options::residual, {{Residual::no, "no"}, {Residual::yes, "yes"}}),
+      choice<nn::CellNorm>("norm", "normalisation in all cells", &Options::norm,
+                           {{nn::CellNorm::none, "none"}, {nn::CellNorm::layer, "layer"}}),
+      number("self-attention", "heads of a self-attention layer above the encoder; 0: none",
+             &Options::self_attention, 0, largest),
+      choice<Start>("start", "decoder's first state", &Options::start,
+                    {{Start::zero, "zero"},
+                     {Start::last, "last"},
+                     {Start::mean, "mean"},
+                     {Start::bridge, "bridge"}}),
+      choice<Attend>("attend",
+                     "when the decoder attends: before its cell, between two, after it; or not, "
+                     "with the encoder's last state as context, or never with any",
+                     &Options::attend,
+                     {{Attend::before, "before"},
+                      {Attend::between, "between"},
+                      {Attend::after, "after"},
+                      {Attend::last_state, "last-state"},
+                      {Attend::never, "never"}}),
+      choice<InputFeeding>("input-feeding", "whether the decoder reads the readout before",
+                           &Options::input_feeding,
+                           {{InputFeeding::no, "no"}, {InputFeeding::yes, "yes"}})};
+}
+
+std::vector<OptionField> attention_fields() {
+  using nn::Window, nn::Normalizer, nn::ConcatForm, nn::Coverage;
+  return {
+      choice<nn::ScoreKind>(
+          "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
+          scores()),
+      number(
+          "attention", "size A of the scores additive, concat and multi-head",
+          [](Options & o) -> auto& { return o.score.attention; }, 1, largest),
+      number(
+          "heads", "heads of the score multi-head",
+          [](Options & o) -> auto& { return o.score.heads; }, 1, largest),
+      number(
+          "longest", "longest source of the score location",
+          [](Options & o) -> auto& { return o.score.longest; }, 1, 1 << 20),
+      choice<ConcatForm>("concat-form", "what the score concat does to the memory",
+                         [](Options & o) -> auto& { return o.score.concat; },
+                         {{ConcatForm::full, "full"}, {ConcatForm::identity, "identity"}}),
+      choice<Coverage>("coverage", "whether the score sees the weights so far",
+                       [](Options & o) -> auto& { return o.score.coverage; },
+                       {{Coverage::none, "none"}, {Coverage::summed, "summed"}}),
+      number("coverage-loss", "weight of the loss for attending twice", &Options::coverage_loss, 0,
+             1e6),
+      choice<Window>("window", "which places a step may look at",
+                     [](Options & o) -> auto& { return o.attention.window; },
+                     {{Window::global, "global"},
+                      {Window::local_monotonic, "local-m"},
+                      {Window::local_predictive, "local-p"}}),
+      number(
+          "half-width", "half width D of a local window",
+          [](Options & o) -> auto& { return o.attention.half_width; }, 1, 1 << 20),
+      choice<Normalizer>("normalizer", "what makes weights of scores",
+                         [](Options & o) -> auto& { return o.attention.normalizer; },
+                         {{Normalizer::softmax, "softmax"}, {Normalizer::sparsemax, "sparsemax"}})};
+}
+
+std::vector<OptionField> output_fields() {
+  return {
+      choice<ReadoutKind>("readout-kind", "first layer before the softmax", &Options::readout_kind,
+                          {{ReadoutKind::tanh, "tanh"},
+                           {ReadoutKind::maxout, "maxout"},
+                           {ReadoutKind::attentional, "attentional"}}),
+      choice<ReadoutState>(
+          "readout-state", "decoder state that the readout sees", &Options::readout_state,
+          {{ReadoutState::current, "current"}, {ReadoutState::previous, "previous"}}),
+      number("readout", "size R of the layers before the softmax", &Options::readout, 1, largest),
+      number("readout-layers", "layers before the softmax", &Options::readout_layers, 1, deepest),
+      choice<Tied>(
+          "tied", "tables of word vectors that are one", &Options::tied,
+          {{Tied::none, "none"}, {Tied::target_output, "target-output"}, {Tied::all, "all"}}),
+      number("dropout", "rate on embeddings, annotations and readouts, and between layers",
+             &Options::dropout, 0, 0.99),
+      choice<nn::DropoutKind>("dropout-kind",
+                              "whether all words of a sentence share what is dropped",
+                              &Options::dropout_kind,
+                              {{nn::DropoutKind::elementwise, "elementwise"},
+                               {nn::DropoutKind::per_sequence, "per-sequence"}}),
+      number("label-smoothing", "share of the probability that goes to all words",
+             &Options::label_smoothing, 0, 0.99)};
+}
+
+/// Scores that compare the two without weights of their own.
+bool compares_directly(const Options& o) {
+  using nn::ScoreKind;
+  const ScoreKind kind = o.score.kind;
+  return kind == ScoreKind::dot || kind == ScoreKind::scaled_dot || kind == ScoreKind::cosine;
+}
+
+void require_at_least(const char* name, Index value, Index least) {
+  if (value < least) fail("Seq2Seq", fmt::format("{} = {} is less than {}", name, value, least));
+}
+
+/// A table shared with the output gives logits of the readout as it is.
+void check_tied(const Options& o) {
+  if (o.tied == Tied::none) return;
+  if (o.readout != o.embedding) {
+    fail("Seq2Seq", fmt::format("tied tables take a readout of the embedding's size {}, not {}",
+                                o.embedding, o.readout));
+  }
+  if (o.tied == Tied::all && o.source_vocabulary != o.target_vocabulary) {
+    fail("Seq2Seq", fmt::format("one table for all takes one vocabulary, not {} and {} words",
+                                o.source_vocabulary, o.target_vocabulary));
+  }
+}
+
+}  // namespace
+
+bool attends(const Options& o) {
+  return o.attend != Attend::last_state && o.attend != Attend::never;
+}
+
+Index encoder_hidden(const Options& o) {
+  if (o.encoder_hidden > 0) return o.encoder_hidden;
+  const bool two = o.reading == Reading::bidirectional;
+  return attends(o) && compares_directly(o) && two ? o.hidden / 2 : o.hidden;
+}
+
+void check(const Options& o) {
+  require_at_least("source_vocabulary", o.source_vocabulary, 5);
+  require_at_least("target_vocabulary", o.target_vocabulary, 5);
+  require_at_least("embedding", o.embedding, 1);
+  require_at_least("hidden", o.hidden, 1);
+  require_at_least("encoder_hidden", o.encoder_hidden, 0);
+  require_at_least("encoder_layers", o.encoder_layers, 1);
+  require_at_least("decoder_layers", o.decoder_layers, 1);
+  require_at_least("self_attention", o.self_attention, 0);
+  require_at_least("attention", o.score.attention, 1);
+  require_at_least("readout", o.readout, 1);
+  require_at_least("readout_layers", o.readout_layers, 1);
+  if (!(o.label_smoothing >= 0 && o.label_smoothing < 1)) {
+    fail("Seq2Seq", fmt::format("label_smoothing = {} is not in [0, 1)", o.label_smoothing));
+  }
+  if (!(o.coverage_loss >= 0)) {
+    fail("Seq2Seq", fmt::format("coverage_loss = {} is less than 0", o.coverage_loss));
+  }
+  if (o.start == Start::last && encoder_hidden(o) != o.hidden) {
+    fail("Seq2Seq",
+         fmt::format("a decoder of {} cannot start from the last state of an encoder of {}",
+                     o.hidden, encoder_hidden(o)));
+  }
+  if (!attends(o) && (o.score.coverage == nn::Coverage::summed || o.coverage_loss > 0)) {
+    fail("Seq2Seq", "coverage is of attention, and this model has none");
+  }
+  check_tied(o);
+}
+
+std::span<const OptionField> seq2seq_fields() {
+  static const std::vector<OptionField> fields = [] {
+    std::vector<OptionField> all;
+    for (const auto& some : {size_fields(), wiring_fields(), attention_fields(), output_fields()}) {
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }();
+  return fields;
+}
+
+std::map<std::string, std::string> to_map(const Options& options) {
+  std::map<std::string, std::string> map;
+  for (const OptionField& field : seq2seq_fields()) map[field.name] = field.get(options);
+  return map;
+}
+
+Options seq2seq_options_from(const std::map<std::string, std::string>& map) {
+  Options options;
+  for (const OptionField& field : seq2seq_fields()) {
+    const auto at = map.find(field.name);
+    if (at == map.end()) fail("options", fmt::format("there is no '{}'", field.name));
+    field.set(options, at->second);
+  }
+  return options;
+}
+
+}  // namespace attune::models

@@ -1,0 +1,160 @@
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/forced.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
+
+#include "nn/tools.hpp"
+#include "support/models_batches.hpp"
+
+namespace {
+
+using namespace attune;
+using models::Hypothesis;
+
+constexpr Index kSource = 11, kTarget = 9;
+
+/// A Bahdanau model whose choices are clear: its initial values are scaled.
+struct Translator {
+  nn::Parameters params;
+  models::Bahdanau model;
+  explicit Translator(DType dtype)
+      : params(3, dtype),
+        model(params, {.source_vocabulary = kSource,
+                       .target_vocabulary = kTarget,
+                       .embedding = 5,
+                       .hidden = 6,
+                       .attention = 7,
+                       .readout = 4}) {
+    test::scale_parameters(params, 2);
+    const Tensor b = Tensor::of({kTarget}, {0., 0., 3., 0., 0., 0., 0., 0., 0.});
+    test::set(params, "output.b", b.to(dtype));  // </s> is likely enough
+  }
+};
+
+/// A model that gives what it is told.
+struct Given {
+  struct Forced {
+    Var logits, weights;
+  } forced;
+  Forced force(const text::Batch&) const {
+    CHECK_FALSE((forced.logits * 2.0).requires_gradient());  // nothing is recorded
+    return forced;
+  }
+};
+
+const std::vector<text::Pair> kPairs = test::ragged_pairs(kSource, kTarget, 5);
+const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
+
+/// logits (T, B, V) and weights (T, heads, S, B) at random.
+Given random_model(Index heads) {
+  const Index steps = kBatch.next.dim(0), batch = kBatch.next.dim(1), source = kBatch.source.dim(0);
+  return {{variable(randn({steps, batch, kTarget}, 1)), randn({steps, heads, source, batch}, 2)}};
+}
+
+TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {
+  const Translator t(DType::f64);
+  const auto found = models::force_decode(t.model, kBatch);
+  const auto forced = t.model.force(kBatch);
+  REQUIRE(found.size() == kPairs.size());
+  for (std::size_t b = 0; b < kPairs.size(); ++b) {
+    const auto& [source, target] = kPairs[b];
+    const Hypothesis& h = found[b];
+    CHECK(h.complete);
+    CHECK(h.words == target);
+    CHECK(h.score == h.log_probability);
+    REQUIRE(h.word_log_probabilities.size() == target.size() + 1);
+    REQUIRE(h.weights.shape() ==
+            Shape{static_cast<Index>(target.size()) + 1, static_cast<Index>(source.size())});
+    REQUIRE(h.weights.dtype() == DType::f32);
+    double total = 0;
+    for (std::size_t i = 0; i <= target.size(); ++i) {
+      const auto at = static_cast<Index>(i), column = static_cast<Index>(b);
+      const auto z = forced.logits.value()[at][column].to_vector<double>();
+      double sum = 0;
+      for (double x : z) sum += std::exp(x);
+      const std::int32_t word = i < target.size() ? target[i] : text::Vocabulary::end;
+      const double expected = z[static_cast<std::size_t>(word)] - std::log(sum);
+      CHECK(std::abs(h.word_log_probabilities[i] - expected) < 1e-12);
+      total += expected;
+      for (Index s = 0; s < h.weights.dim(1); ++s) {
+        CHECK(std::abs(h.weights[at][s].item() - forced.weights.value()[at][s][column].item()) <
+              1e-7);
+      }
+    }
+    CHECK(std::abs(h.log_probability - total) < 1e-12);
+  }
+}
+
+TEST_CASE("force_decode: what a search found is scored as the search did") {
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
+    const Translator t(dtype);
+    const auto sources = test::random_sentences({2, 5, 1, 4, 3, 6, 2, 4}, kSource, 6);
+    const auto [ids, mask] = text::make_source_batch(sources, dtype);
+    for (Index beam : {1, 3}) {
+      const auto found = models::search(t.model, ids, mask, {.beam = beam, .max_length = 12});
+      std::vector<text::Pair> pairs;
+      for (std::size_t b = 0; b < sources.size(); ++b)
+        pairs.push_back({sources[b], found[b][0].words});
+      std::size_t complete = 0;
+      const auto forced = models::force_decode(t.model, text::make_batch(pairs, dtype));
+      for (std::size_t b = 0; b < sources.size(); ++b) {
+        const Hypothesis &f = forced[b], &h = found[b][0];
+        CHECK(f.words == h.words);
+        // A sentence that was cut off has no </s>: the words alone are compared.
+        const auto steps = static_cast<Index>(h.word_log_probabilities.size());
+        REQUIRE(f.word_log_probabilities.size() == h.words.size() + 1);
+        for (std::size_t i = 0; i < h.word_log_probabilities.size(); ++i) {
+          CHECK(std::abs(f.word_log_probabilities[i] - h.word_log_probabilities[i]) < tolerance);
+        }
+        CHECK(test::difference(f.weights.slice(0, steps), h.weights) < std::max(tolerance, 1e-7));
+        if (!h.complete) continue;
+        CHECK(std::abs(f.log_probability - h.log_probability) < 10 * tolerance);
+        ++complete;
+      }
+      CHECK(complete > 0);
+    }
+  }
+}
+
+TEST_CASE("force_decode: of several heads a hypothesis has the mean of their weights") {
+  Given several = random_model(3), one = several;
+  one.forced.weights = mean(several.forced.weights, {1});
+  const auto found = models::force_decode(several, kBatch),
+             expected = models::force_decode(one, kBatch);
+  for (std::size_t b = 0; b < kPairs.size(); ++b)
+    CHECK(test::identical(found[b].weights, expected[b].weights));
+}
+
+TEST_CASE("force_decode: a model without attention has hypotheses without weights") {
+  Given model = random_model(1);
+  const auto with = models::force_decode(model, kBatch);
+  model.forced.weights = {};
+  const auto without = models::force_decode(model, kBatch);
+  for (std::size_t b = 0; b < kPairs.size(); ++b) {
+    CHECK(with[b].weights.defined());
+    CHECK_FALSE(without[b].weights.defined());
+    CHECK(without[b].word_log_probabilities == with[b].word_log_probabilities);
+  }
+}
+
+TEST_CASE("force_decode: shapes that do not fit and a target without </s> are errors") {
+  Given model = random_model(1);
+  model.forced.logits = zeros({2, 3, kTarget});
+  CHECK_THROWS_WITH_AS(models::force_decode(model, kBatch),
+                       "force_decode: logits (T, B, V) is (2, 3, 9), but T = 4 in next", Error);
+  model = random_model(1);
+  model.forced.weights = zeros({4, 5, 3});
+  CHECK_THROWS_WITH_AS(models::force_decode(model, kBatch),
+                       "force_decode: weights (T, S, B) is (4, 5, 3), but S = 4 in source", Error);
+  text::Batch cut = kBatch;
+  cut.target_mask = test::ragged_mask(4, {4, 1, 1});
+  CHECK_THROWS_WITH_AS(models::force_decode(random_model(1), cut),
+                       "force_decode: target 2 does not end with </s>", Error);
+}
+
+}  // namespace

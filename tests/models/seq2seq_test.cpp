@@ -1,0 +1,418 @@
+// What holds of the general model, whatever its options.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/models/forced.hpp>
+#include <attune/models/presets.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "nn/tools.hpp"
+#include "support/models_batches.hpp"
+
+namespace attune::models {
+namespace {
+
+using test::difference;
+
+/// A model and what to call it.
+struct Named {
+  std::string name;
+  Seq2SeqOptions options;
+};
+
+Seq2SeqOptions sized(Seq2SeqOptions o) {
+  o.source_vocabulary = 9;
+  o.target_vocabulary = 8;
+  o.embedding = 6;
+  o.hidden = 4;
+  o.encoder_layers = o.decoder_layers = std::min<Index>(2, o.decoder_layers);
+  o.score.attention = 10;
+  o.score.heads = 2;
+  o.score.longest = 12;
+  o.attention.half_width = 1;
+  o.readout = 6;
+  return o;
+}
+
+/// The published models, and between them every other option.
+std::vector<Named> models() {
+  std::vector<Named> all;
+  for (const Preset& p : presets()) all.push_back({p.name, sized(p.options)});
+  const auto add = [&](const char* base, std::initializer_list<const char*> changes) {
+    Named model{base, sized(preset(base).options)};
+    for (const std::string change : changes) {
+      const auto equals = change.find('=');
+      for (const OptionField& field : seq2seq_fields()) {
+        if (field.name == change.substr(0, equals))
+          field.set(model.options, change.substr(equals + 1));
+      }
+      model.name += " " + change;
+    }
+    all.push_back(model);
+  };
+  for (const char* score : {"score=dot", "score=concat", "score=cosine", "score=multi-head"}) {
+    add("luong", {score, "window=local-p"});
+    add("bahdanau", {score, "normalizer=sparsemax", "decoder-cell=lstm"});
+  }
+  add("luong", {"score=scaled-dot", "window=local-m", "residual=yes", "encoder-cell=gru"});
+  add("bahdanau", {"score=location", "start=mean", "encoder-layers=2", "norm=layer"});
+  add("conditional", {"decoder-layers=2", "norm=layer", "residual=yes", "input-feeding=yes"});
+  add("bahdanau", {"tied=target-output", "self-attention=2", "readout-state=previous"});
+  add("bahdanau", {"coverage=summed", "readout-layers=2", "encoder-cell=gru-reset-before"});
+  add("luong", {"coverage=summed", "window=local-p", "reading=backward"});
+  add("encoder-decoder", {"reading=bidirectional", "start=zero", "input-feeding=yes"});
+  return all;
+}
+
+text::Batch batch_of(std::span<const text::Pair> pairs, DType dtype = DType::f64) {
+  return text::make_batch(pairs, dtype);
+}
+
+/// Sum over words of the loss.
+Var total_loss(const Seq2Seq& model, std::span<const text::Pair> pairs) {
+  const text::Batch batch = batch_of(pairs);
+  return model.loss(batch) * sum(batch.target_mask).item();
+}
+
+TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences one by one") {
+  for (const auto& [name, options] : models()) {
+    INFO(name);
+    nn::Parameters params(4, DType::f64);
+    const Seq2Seq model(params, options);
+    const std::vector<text::Pair> pairs = test::ragged_pairs(9, 8, 8);
+    const Var together = total_loss(model, pairs);
+    Var apart = total_loss(model, std::span(pairs).first(1));
+    for (std::size_t i = 1; i < pairs.size(); ++i)
+      apart = apart + total_loss(model, std::span(pairs).subspan(i, 1));
+    CHECK(std::abs(together.item() - apart.item()) <= 1e-12 * std::abs(apart.item()));
+    const Gradients a = backward(together), b = backward(apart);
+    for (const auto& [path, w] : params) {
+      INFO(path);
+      REQUIRE((a.find(w) == nullptr) == (b.find(w) == nullptr));
+      if (a.find(w)) CHECK(difference(a[w], b[w]) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("Seq2Seq: word by word under forced words is force()") {
+  for (const auto& [name, options] : models()) {
+    INFO(name);
+    nn::Parameters params(4, DType::f64);
+    const Seq2Seq model(params, options);
+    const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
+    const Seq2Seq::Forced forced = model.force(batch);
+    CHECK(forced.weights.defined() == attends(options));
+    Seq2Seq::State state = model.start(batch.source, batch.source_mask);
+    for (Index t = 0; t < batch.previous.dim(0); ++t) {
+      Seq2Seq::Step step = model.step(batch.previous[t], state);
+      CHECK(difference(model.logits(step.readout).value(), forced.logits.value()[t]) < 1e-13);
+      if (attends(options))
+        CHECK(difference(step.weights.value(), forced.weights.value()[t]) < 1e-13);
+      state = std::move(step.state);
+    }
+  }
+}
+
+TEST_CASE("Seq2Seq: select takes columns of a state, with repetition") {
+  for (const auto& [name, options] : models()) {
+    INFO(name);
+    nn::Parameters params(4, DType::f64);
+    const Seq2Seq model(params, options);
+    const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
+    Seq2Seq::State state = model.start(batch.source, batch.source_mask);
+    for (Index t = 0; t < 2; ++t) state = model.step(batch.previous[t], state).state;
+    const std::int32_t from[] = {2, 0, 0, 1}, words[] = {3, 4, 3}, selected_words[] = {3, 3, 3, 4};
+    const Seq2Seq::State selected =
+        model.select(state, Tensor::of(Shape{4}, std::span<const std::int32_t>(from)));
+    const auto step = model.step(Tensor::of(Shape{3}, std::span<const std::int32_t>(words)), state);
+    const auto moved =
+        model.step(Tensor::of(Shape{4}, std::span<const std::int32_t>(selected_words)), selected);
+    for (Index i = 0; i < 4; ++i)
+      CHECK(difference(moved.readout.value()[i], step.readout.value()[from[i]]) < 1e-14);
+    CHECK_FALSE(moved.state.layers[0].h.requires_gradient() != step.readout.requires_gradient());
+  }
+}
+
+/// Copies of random sentences, enough steps for the model to become sure of some words.
+void train_a_little(nn::Parameters& params, const Seq2Seq& model) {
+  const auto sentences = test::random_sentences({3, 5, 2, 4, 1, 5}, 8, 1, 4);
+  std::vector<text::Pair> pairs;
+  for (const text::Sentence& s : sentences) pairs.push_back({s, s});
+  const text::Batch batch = text::make_batch(pairs);
+  nn::Adam adam(params, {.rate = 1e-2});
+  for (int i = 0; i < 60; ++i) adam.step(backward(model.loss(batch)));
+}
+
+void check_same_hypothesis(const Hypothesis& a, const Hypothesis& b) {
+  CHECK(a.words == b.words);
+  REQUIRE(a.word_log_probabilities.size() == b.word_log_probabilities.size());
+  for (std::size_t i = 0; i < a.word_log_probabilities.size(); ++i)
+    CHECK(std::abs(a.word_log_probabilities[i] - b.word_log_probabilities[i]) < 1e-5);
+  CHECK(a.weights.defined() == b.weights.defined());
+}
+
+TEST_CASE("Seq2Seq: a trained model writes the same for a sentence alone and in a padded batch") {
+  const auto sources = test::random_sentences({3, 6, 2, 1, 4}, 8, 7, 4);
+  for (const auto& [name, options] : models()) {
+    INFO(name);
+    nn::Parameters params(4);
+    const Seq2Seq model(params, options);
+    train_a_little(params, model);
+    for (const Index beam : {1, 4}) {
+      const SearchOptions how{.beam = beam, .max_length = 8, .length_penalty = 0.6};
+      const auto [source, mask] = text::make_source_batch(sources);
+      const auto together = search(model, source, mask, how);
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        const auto [own_source, own_mask] =
+            text::make_source_batch(std::span(sources).subspan(i, 1));
+        const auto alone = search(model, own_source, own_mask, how);
+        check_same_hypothesis(together[i].front(), alone.front().front());
+      }
+    }
+  }
+}
+
+TEST_CASE("Seq2Seq: what greedy search writes has the same log-probabilities when it is forced") {
+  const auto sources = test::random_sentences({3, 6, 2}, 8, 7, 4);
+  for (const auto& [name, options] : models()) {
+    INFO(name);
+    nn::Parameters params(4);
+    const Seq2Seq model(params, options);
+    train_a_little(params, model);
+    const auto [source, mask] = text::make_source_batch(sources);
+    const auto written = search(model, source, mask, {.max_length = 8});
+    std::vector<text::Pair> pairs;
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      pairs.push_back({sources[i], written[i].front().words});
+    const auto forced = force_decode(model, text::make_batch(pairs));
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const Hypothesis& h = written[i].front();
+      for (std::size_t t = 0; t < h.word_log_probabilities.size(); ++t) {
+        CHECK(std::abs(h.word_log_probabilities[t] - forced[i].word_log_probabilities[t]) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("Seq2Seq: every published model learns a few sentences by heart") {
+  const text::Batch batch = [] {
+    std::vector<text::Pair> pairs;
+    for (const text::Sentence& s : test::random_sentences({1, 2, 3, 4, 2, 3}, 8, 1, 4))
+      pairs.push_back({s, s});
+    return text::make_batch(pairs);
+  }();
+  for (const Preset& p : presets()) {
+    INFO(p.name);
+    Seq2SeqOptions o = sized(p.options);
+    o.embedding = 12;
+    o.hidden = o.readout = 16;
+    nn::Parameters params(1);
+    const Seq2Seq model(params, o);
+    nn::Adam adam(params, {.rate = 1e-2});
+    for (int i = 0; i < 250; ++i) adam.step(backward(model.loss(batch)));
+    CHECK(model.loss(batch).item() < 0.05);
+  }
+}
+
+// ---- Options
+
+Seq2SeqOptions plain() { return sized(preset("bahdanau").options); }
+
+double loss_in_training(const Seq2Seq& model, const text::Batch& batch, std::uint64_t seed = 1) {
+  Random random(seed);
+  const nn::Training training(random);
+  return model.loss(batch).item();
+}
+
+TEST_CASE("Seq2Seq: outside of training the loss is the mean cross-entropy alone") {
+  Seq2SeqOptions o = plain();
+  const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
+  nn::Parameters params(4, DType::f64), same(4, DType::f64);
+  const double expected = Seq2Seq(params, o).loss(batch).item();
+  o.label_smoothing = 0.1;
+  o.coverage_loss = 1;
+  o.dropout = 0.2;
+  const Seq2Seq model(same, o);
+  CHECK(model.loss(batch).item() == expected);
+  CHECK(loss_in_training(model, batch) != expected);
+}
+
+TEST_CASE("Seq2Seq: label smoothing and coverage add what their papers say") {
+  const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
+  const double words = sum(batch.target_mask).item();
+  Seq2SeqOptions o = plain();
+  o.label_smoothing = 0.3;
+  o.coverage_loss = 2;
+  nn::Parameters params(4, DType::f64);
+  const Seq2Seq model(params, o);
+  const Seq2Seq::Forced forced = model.force(batch);
+  const Tensor logs = log_softmax(forced.logits, -1).value();  // (T, B, V)
+  double expected = 0;
+  for (Index b = 0; b < 3; ++b) {
+    std::vector<double> covered(4, 0);
+    for (Index t = 0; t < 4; ++t) {
+      if (batch.target_mask[t][b].item() == 0) continue;
+      const std::vector<double> row = logs[t][b].to_vector<double>();
+      expected -= 0.7 * row[static_cast<std::size_t>(batch.next[t][b].item())];
+      for (double log : row) expected -= 0.3 / 8 * log;
+      for (Index s = 0; s < 4; ++s) {
+        const double a = forced.weights.value()[t][s][b].item();
+        expected += 2 * std::min(a, covered[static_cast<std::size_t>(s)]);
+        covered[static_cast<std::size_t>(s)] += a;
+      }
+    }
+  }
+  CHECK(std::abs(loss_in_training(model, batch) - expected / words) < 1e-12);
+}
+
+TEST_CASE("Seq2Seq: dropout per sequence drops the same elements at every step") {
+  Seq2SeqOptions o = sized(preset("luong").options);
+  o.dropout = 0.5;
+  const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
+  for (const nn::DropoutKind kind : {nn::DropoutKind::elementwise, nn::DropoutKind::per_sequence}) {
+    o.dropout_kind = kind;
+    nn::Parameters params(4, DType::f64);
+    const Seq2Seq model(params, o);
+    Random random(3);
+    const nn::Training training(random);
+    Seq2Seq::State state = model.start(batch.source, batch.source_mask);
+    const Tensor first = (state = model.step(batch.previous[0], state).state).fed.value();
+    const Tensor second = (state = model.step(batch.previous[1], state).state).fed.value();
+    bool same = true, some = false;
+    for (Index i = 0; i < first.size(); ++i) {
+      const bool dropped = first.data<double>()[i] == 0;
+      same = same && dropped == (second.data<double>()[i] == 0);
+      some = some || dropped;
+    }
+    CHECK(some);
+    CHECK(same == (kind == nn::DropoutKind::per_sequence));
+  }
+}
+
+TEST_CASE("Seq2Seq: tied tables are one parameter") {
+  Seq2SeqOptions o = plain();
+  o.source_vocabulary = o.target_vocabulary;
+  nn::Parameters none(1), output(1), all(1);
+  const Seq2Seq apart(none, o);
+  o.tied = Tied::target_output;
+  const Seq2Seq tied(output, o);
+  o.tied = Tied::all;
+  const Seq2Seq one(all, o);
+  const Index table = 8 * 6;
+  CHECK(output.count() == none.count() - table);
+  CHECK(all.count() == none.count() - 2 * table);
+  CHECK_FALSE(output.contains("output.W"));
+  CHECK_FALSE(all.contains("source.E"));
+}
+
+TEST_CASE("Seq2Seq: an encoder in two directions is half as wide for scores without weights") {
+  Seq2SeqOptions o = plain();
+  CHECK(encoder_hidden(o) == 4);
+  o.score.kind = nn::ScoreKind::cosine;
+  CHECK(encoder_hidden(o) == 2);
+  o.reading = Reading::forward;
+  CHECK(encoder_hidden(o) == 4);
+  o.encoder_hidden = 7;
+  CHECK(encoder_hidden(o) == 7);
+}
+
+TEST_CASE("Seq2Seq: options that do not fit are named") {
+  const auto message = [](auto change) -> std::string {
+    Seq2SeqOptions o = plain();
+    change(o);
+    nn::Parameters params;
+    try {
+      const Seq2Seq model(params, o);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message([](auto&) {}) == "");
+  CHECK(message([](auto& o) { o.source_vocabulary = 0; }) ==
+        "Seq2Seq: source_vocabulary = 0 is less than 5");
+  CHECK(message([](auto& o) { o.target_vocabulary = -3; }) ==
+        "Seq2Seq: target_vocabulary = -3 is less than 5");
+  CHECK(message([](auto& o) { o.embedding = 0; }) == "Seq2Seq: embedding = 0 is less than 1");
+  CHECK(message([](auto& o) { o.hidden = 0; }) == "Seq2Seq: hidden = 0 is less than 1");
+  CHECK(message([](auto& o) { o.encoder_hidden = -1; }) ==
+        "Seq2Seq: encoder_hidden = -1 is less than 0");
+  CHECK(message([](auto& o) { o.decoder_layers = 0; }) ==
+        "Seq2Seq: decoder_layers = 0 is less than 1");
+  CHECK(message([](auto& o) { o.score.attention = 0; }) == "Seq2Seq: attention = 0 is less than 1");
+  CHECK(message([](auto& o) { o.readout = 0; }) == "Seq2Seq: readout = 0 is less than 1");
+  CHECK(message([](auto& o) { o.readout_layers = 0; }) ==
+        "Seq2Seq: readout_layers = 0 is less than 1");
+  CHECK(message([](auto& o) { o.dropout = 1; }) == "dropout: the rate 1 is not in [0, 1)");
+  CHECK(message([](auto& o) { o.label_smoothing = 1; }) ==
+        "Seq2Seq: label_smoothing = 1 is not in [0, 1)");
+  CHECK(message([](auto& o) { o.coverage_loss = -1; }) ==
+        "Seq2Seq: coverage_loss = -1 is less than 0");
+  CHECK(message([](auto& o) { o.readout = 5, o.tied = Tied::target_output; }) ==
+        "Seq2Seq: tied tables take a readout of the embedding's size 6, not 5");
+  CHECK(message([](auto& o) { o.tied = Tied::all; }) ==
+        "Seq2Seq: one table for all takes one vocabulary, not 9 and 8 words");
+  CHECK(message([](auto& o) { o.attend = Attend::never, o.coverage_loss = 1; }) ==
+        "Seq2Seq: coverage is of attention, and this model has none");
+  CHECK(message([](auto& o) { o.start = Start::last, o.score.kind = nn::ScoreKind::dot; }) ==
+        "Seq2Seq: a decoder of 4 cannot start from the last state of an encoder of 2");
+}
+
+TEST_CASE("Seq2SeqOptions: as text and back") {
+  for (const auto& [name, options] : models()) {
+    INFO(name);
+    const auto map = to_map(options);
+    CHECK(map == to_map(seq2seq_options_from(map)));
+    CHECK(map.size() == seq2seq_fields().size());
+  }
+  CHECK(to_map(plain()).at("attend") == "before");
+  CHECK(to_map(plain()).at("hidden") == "4");
+}
+
+TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does not take") {
+  for (const OptionField& field : seq2seq_fields()) {
+    INFO(field.name);
+    CHECK_FALSE(field.help.empty());
+    Seq2SeqOptions o = plain();
+    for (const std::string& choice : field.choices) {
+      field.set(o, choice);
+      CHECK(field.get(o) == choice);
+    }
+    if (field.choices.empty()) {
+      const bool rate = field.name == "dropout" || field.name == "label-smoothing";
+      field.set(o, rate ? "0.5" : "1");
+      CHECK(field.get(o) == (rate ? "0.5" : "1"));
+    }
+    for (const std::string bad : {"", "foo", "-1", "nan", "1x"})
+      CHECK_THROWS_AS(field.set(o, bad), Error);
+  }
+  Seq2SeqOptions o;
+  const auto set = [&](const std::string& name, const std::string& text) {
+    for (const OptionField& field : seq2seq_fields())
+      if (field.name == name) field.set(o, text);
+  };
+  CHECK_THROWS_WITH_AS(set("hidden", "0"), "hidden: '0' is not a whole number from 1 to 65536",
+                       Error);
+  CHECK_THROWS_WITH_AS(set("window", "local"),
+                       "window: 'local' is not one of global, local-m, local-p", Error);
+  set("score", "scaled_dot");
+  CHECK(o.score.kind == nn::ScoreKind::scaled_dot);
+  auto map = to_map(o);
+  map.erase("norm");
+  CHECK_THROWS_WITH_AS(seq2seq_options_from(map), "options: there is no 'norm'", Error);
+}
+
+TEST_CASE("presets: by name") {
+  CHECK(preset("luong").options.attend == Attend::after);
+  CHECK_THROWS_WITH_AS(
+      preset("gpt"),
+      "model: 'gpt' is not one of bahdanau, luong, conditional, encoder-decoder, sutskever", Error);
+}
+
+}  // namespace
+}  // namespace attune::models

@@ -5,28 +5,6 @@
 
 namespace attune {
 
-/// A matrix in memory that it does not own: `rows` x `cols`, consecutive rows `stride` elements
-/// apart; when `transposed`, the memory holds its transpose (cols x rows).
-template <class T>
-struct MatrixView {
-  T* data;
-  Index rows, cols;
-  Index stride;
-  bool transposed = false;
-
-  MatrixView transpose() const { return {data, cols, rows, stride, !transposed}; }
-};
-
-/// What a product does with the contents of C.
-enum class Into { overwrite, add };
-
-/// C = A·B or C += A·B, where A (M, K), B (K, N), C (M, N) and C is not transposed. The work is cut
-/// into tiles of C that depend on the shapes alone; each is one single-threaded BLAS call, so the
-/// result does not depend on the number of threads.
-template <class T>
-void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
-          Into into = Into::overwrite);
-
 /// Which operands of a product are transposed first.
 struct Transpose {
   bool a = false, b = false;

@@ -1,5 +1,5 @@
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/gemm.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
@@ -35,6 +35,34 @@ struct Rows {
     return {slab + begin * stride, count(), cols, stride};
   }
 };
+
+/// Rows of all steps together from which on a packed matrix pays.
+constexpr Index enough_rows = 9;
+
+/// W_h, some of its columns or a transpose, as all steps use it.
+template <class T>
+class StepMatrix {
+ public:
+  StepMatrix(const MatrixView<const T>& w, const Walk& walk) : w_(w) {
+    if (walk.steps * walk.batch >= enough_rows) packed_ = PackedMatrix<T>(w);
+  }
+
+  void multiply(const MatrixView<const T>& a, const MatrixView<T>& c,
+                Into into = Into::overwrite) const {
+    packed_.defined() ? gemm<T>(a, packed_, c, into) : gemm<T>(a, w_, c, into);
+  }
+
+ private:
+  MatrixView<const T> w_;
+  PackedMatrix<T> packed_;
+};
+
+/// Columns [begin, end) of w_h in blocks of H.
+template <class T>
+MatrixView<const T> blocks_of(const Tensor& w_h, Index begin, Index end) {
+  const Index n = w_h.dim(0);
+  return {w_h.data<T>() + begin * n, n, (end - begin) * n, w_h.dim(1)};
+}
 
 template <class Body>
 void for_tiles(Index batch, Body body) {
@@ -92,8 +120,8 @@ Walk check_gru(const GruInput& in) {
 }
 
 template <class T>
-void lstm_forward_tile(const LstmInput& in, const Walk& walk, const Tensor& h0, const Tensor& c0,
-                       T* h, T* c, T* gates, Rows rows) {
+void lstm_forward_tile(const LstmInput& in, const StepMatrix<T>& w_h, const Walk& walk,
+                       const Tensor& h0, const Tensor& c0, T* h, T* c, T* gates, Rows rows) {
   const Index n = walk.hidden, b = walk.batch;
   const T *xw = in.xw.data<T>(), *mask = data_or_null<T>(in.mask);
   Tensor scratch = Tensor::uninitialized({rows.count(), 4 * n}, dtype_of<T>);
@@ -102,8 +130,7 @@ void lstm_forward_tile(const LstmInput& in, const Walk& walk, const Tensor& h0, 
     const Index t = walk.step(i);
     const T* h_prev = walk.previous(h0.data<T>(), h, i);
     const T* c_prev = walk.previous(c0.data<T>(), c, i);
-    gemm<T>(rows.of(h_prev, n, n), {in.w_h.data<T>(), n, 4 * n, 4 * n},
-            {hw, rows.count(), 4 * n, 4 * n});
+    w_h.multiply(rows.of(h_prev, n, n), {hw, rows.count(), 4 * n, 4 * n});
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (mask && mask[at] == 0) {
@@ -134,8 +161,9 @@ LstmForward lstm_forward(const LstmInput& in) {
                     Tensor::uninitialized(in.xw.shape(), in.xw.dtype())};
     T *h = out.h.mutable_data<T>(), *c = out.c.mutable_data<T>(),
       *gates = out.gates.mutable_data<T>();
+    const StepMatrix<T> w_h(blocks_of<T>(in.w_h, 0, 4), walk);
     for_tiles(walk.batch,
-              [&](Rows rows) { lstm_forward_tile(in, walk, h0, c0, h, c, gates, rows); });
+              [&](Rows rows) { lstm_forward_tile(in, w_h, walk, h0, c0, h, c, gates, rows); });
     return out;
   });
 }
@@ -145,7 +173,8 @@ namespace {
 /// What a tile of a backward pass reads; fetched once, in the calling thread.
 template <class T>
 struct LstmBackwardData {
-  const T *w_h, *c0, *mask, *c, *gates, *dh;
+  StepMatrix<T> w_h;  // transposed
+  const T *c0, *mask, *c, *gates, *dh;
   T *dxw, *dh0, *dc0;  // dh0 and dc0 carry ∂L/∂h and ∂L/∂c from step to step
 };
 
@@ -171,9 +200,8 @@ void lstm_backward_tile(const Walk& walk, const LstmBackwardData<T>& data, Rows 
       std::fill_n(data.dh0 + row * n, n, T(0));  // a masked row carries its gradient over instead
     }
     // dh_{t-1} += dgates · W_hᵀ
-    gemm<T>(rows.of(static_cast<const T*>(data.dxw + t * b * 4 * n), 4 * n, 4 * n),
-            MatrixView<const T>{data.w_h, n, 4 * n, 4 * n}.transpose(), rows.of(data.dh0, n, n),
-            Into::add);
+    data.w_h.multiply(rows.of(static_cast<const T*>(data.dxw + t * b * 4 * n), 4 * n, 4 * n),
+                      rows.of(data.dh0, n, n), Into::add);
   }
 }
 
@@ -194,10 +222,14 @@ LstmBackward lstm_backward(const LstmInput& in, const LstmForward& forward, cons
     LstmBackward out{Tensor::uninitialized(in.xw.shape(), in.xw.dtype()),
                      zeros(state, in.xw.dtype()),
                      dc_last.defined() ? dc_last.clone() : zeros(state, in.xw.dtype())};
-    const LstmBackwardData<T> data{in.w_h.data<T>(),          c0.data<T>(),
-                                   data_or_null<T>(in.mask),  forward.c.data<T>(),
-                                   forward.gates.data<T>(),   data_or_null<T>(dh),
-                                   out.dxw.mutable_data<T>(), out.dh0.mutable_data<T>(),
+    const LstmBackwardData<T> data{{blocks_of<T>(in.w_h, 0, 4).transpose(), walk},
+                                   c0.data<T>(),
+                                   data_or_null<T>(in.mask),
+                                   forward.c.data<T>(),
+                                   forward.gates.data<T>(),
+                                   data_or_null<T>(dh),
+                                   out.dxw.mutable_data<T>(),
+                                   out.dh0.mutable_data<T>(),
                                    out.dc0.mutable_data<T>()};
     for_tiles(walk.batch, [&](Rows rows) { lstm_backward_tile(walk, data, rows); });
     return out;
@@ -206,9 +238,13 @@ LstmBackward lstm_backward(const LstmInput& in, const LstmForward& forward, cons
 
 namespace {
 
+/// How many of the blocks r z n of W_h are multiplied by h_{t-1}; the others by r ⊙ h_{t-1}.
+Index state_blocks(GruForm form) { return form == GruForm::reset_after ? 3 : 2; }
+
 template <class T>
 struct GruForwardData {
-  const T *xw, *w_h, *b_hn, *h0, *mask;
+  StepMatrix<T> w_h, w_n;  // W_h or its columns r z, and those of n
+  const T *xw, *b_hn, *h0, *mask;
   T *h, *gates, *rh;
 };
 
@@ -230,7 +266,7 @@ void gru_forward_tile(const Walk& walk, const GruForwardData<T>& data, Rows rows
   for (Index i = 0; i < walk.steps; ++i) {
     const Index t = walk.step(i);
     const T* h_prev = walk.previous<T>(data.h0, data.h, i);
-    gemm<T>(rows.of(h_prev, n, n), {data.w_h, n, 3 * n, 3 * n}, {hw, rows.count(), 3 * n, 3 * n});
+    data.w_h.multiply(rows.of(h_prev, n, n), {hw, rows.count(), 3 * n, 3 * n});
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (carry_over(data.mask, at, h_prev + row * n, data.h, data.gates, 4, n)) continue;
@@ -250,7 +286,7 @@ void gru_reset_before_forward_tile(const Walk& walk, const GruForwardData<T>& da
   for (Index i = 0; i < walk.steps; ++i) {
     const Index t = walk.step(i);
     const T* h_prev = walk.previous<T>(data.h0, data.h, i);
-    gemm<T>(rows.of(h_prev, n, n), {data.w_h, n, 2 * n, 3 * n}, {hw, rows.count(), 2 * n, 2 * n});
+    data.w_h.multiply(rows.of(h_prev, n, n), {hw, rows.count(), 2 * n, 2 * n});
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (data.mask && data.mask[at] == 0) {
@@ -261,8 +297,8 @@ void gru_reset_before_forward_tile(const Walk& walk, const GruForwardData<T>& da
                                      h_prev + row * n, data.gates + at * 3 * n, data.rh + at * n},
                 static_cast<std::size_t>(n));
     }
-    gemm<T>(rows.of(static_cast<const T*>(data.rh + t * b * n), n, n),
-            {data.w_h + 2 * n, n, n, 3 * n}, {hn, rows.count(), n, n});
+    data.w_n.multiply(rows.of(static_cast<const T*>(data.rh + t * b * n), n, n),
+                      {hn, rows.count(), n, n});
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (carry_over(data.mask, at, h_prev + row * n, data.h, data.gates, 3, n)) continue;
@@ -288,8 +324,10 @@ GruForward gru_forward(const GruInput& in) {
     GruForward out{Tensor::uninitialized(states, dtype),
                    Tensor::uninitialized(states.with(2, (after ? 4 : 3) * walk.hidden), dtype),
                    after ? Tensor() : Tensor::uninitialized(states, dtype)};
-    const GruForwardData<T> data{in.xw.data<T>(),
-                                 in.w_h.data<T>(),
+    const Index blocks = state_blocks(in.form);
+    const GruForwardData<T> data{{blocks_of<T>(in.w_h, 0, blocks), walk},
+                                 {blocks_of<T>(in.w_h, blocks, 3), walk},
+                                 in.xw.data<T>(),
                                  b_hn.data<T>(),
                                  h0.data<T>(),
                                  data_or_null<T>(in.mask),
@@ -307,7 +345,8 @@ namespace {
 
 template <class T>
 struct GruBackwardData {
-  const T *w_h, *h0, *mask, *h, *gates, *dh;
+  StepMatrix<T> w_h, w_n;  // as in forward, transposed
+  const T *h0, *mask, *h, *gates, *dh;
   T *dxw, *dhw, *dh0;  // dh0 carries ∂L/∂h from step to step
 };
 
@@ -336,9 +375,8 @@ void gru_backward_tile(const Walk& walk, const GruBackwardData<T>& data, Rows ro
           static_cast<std::size_t>(n));
     }
     // dh_{t-1} += dhw · W_hᵀ
-    gemm<T>(rows.of(static_cast<const T*>(data.dhw + t * b * 3 * n), 3 * n, 3 * n),
-            MatrixView<const T>{data.w_h, n, 3 * n, 3 * n}.transpose(), rows.of(data.dh0, n, n),
-            Into::add);
+    data.w_h.multiply(rows.of(static_cast<const T*>(data.dhw + t * b * 3 * n), 3 * n, 3 * n),
+                      rows.of(data.dh0, n, n), Into::add);
   }
 }
 
@@ -369,9 +407,7 @@ void gru_reset_before_backward_tile(const Walk& walk, const GruBackwardData<T>& 
     }
     // d(r ⊙ h) = dn · W_nᵀ
     const T* dxw_t = data.dxw + t * b * 3 * n;
-    gemm<T>(rows.of(dxw_t + 2 * n, n, 3 * n),
-            MatrixView<const T>{data.w_h + 2 * n, n, n, 3 * n}.transpose(),
-            {drh, rows.count(), n, n});
+    data.w_n.multiply(rows.of(dxw_t + 2 * n, n, 3 * n), {drh, rows.count(), n, n});
     for (Index row = rows.begin; row < rows.end; ++row) {
       if (masked(row)) continue;
       const Index at = t * b + row;
@@ -381,9 +417,7 @@ void gru_reset_before_backward_tile(const Walk& walk, const GruBackwardData<T>& 
                 size);
     }
     // dh_{t-1} += [dr dz] · W_rzᵀ
-    gemm<T>(rows.of(dxw_t, 2 * n, 3 * n),
-            MatrixView<const T>{data.w_h, n, 2 * n, 3 * n}.transpose(), rows.of(data.dh0, n, n),
-            Into::add);
+    data.w_h.multiply(rows.of(dxw_t, 2 * n, 3 * n), rows.of(data.dh0, n, n), Into::add);
   }
 }
 
@@ -404,12 +438,17 @@ GruBackward gru_backward(const GruInput& in, const GruForward& forward, const Te
     GruBackward out{Tensor::uninitialized(in.xw.shape(), dtype),
                     after ? Tensor::uninitialized(in.xw.shape(), dtype) : Tensor(),
                     zeros(state, dtype)};
-    const GruBackwardData<T> data{
-        in.w_h.data<T>(),          h0.data<T>(),
-        data_or_null<T>(in.mask),  forward.h.data<T>(),
-        forward.gates.data<T>(),   data_or_null<T>(dh),
-        out.dxw.mutable_data<T>(), after ? out.dhw.mutable_data<T>() : nullptr,
-        out.dh0.mutable_data<T>()};
+    const Index blocks = state_blocks(in.form);
+    const GruBackwardData<T> data{{blocks_of<T>(in.w_h, 0, blocks).transpose(), walk},
+                                  {blocks_of<T>(in.w_h, blocks, 3).transpose(), walk},
+                                  h0.data<T>(),
+                                  data_or_null<T>(in.mask),
+                                  forward.h.data<T>(),
+                                  forward.gates.data<T>(),
+                                  data_or_null<T>(dh),
+                                  out.dxw.mutable_data<T>(),
+                                  after ? out.dhw.mutable_data<T>() : nullptr,
+                                  out.dh0.mutable_data<T>()};
     for_tiles(walk.batch, [&](Rows rows) {
       after ? gru_backward_tile(walk, data, rows)
             : gru_reset_before_backward_tile(walk, data, rows);

@@ -1,5 +1,6 @@
 // Matrix products at the shapes of recurrent networks.
 
+#include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/random.hpp>
 
@@ -21,6 +22,29 @@ void step_product(benchmark::State& state) {
 BENCHMARK(step_product)
     ->ArgNames({"M", "K", "N", "transposed"})
     ->ArgsProduct({{64}, {128, 256, 512, 1024}, {512, 1024, 2048, 4096}, {0, 1}})
+    ->ArgsProduct({{64}, {64, 192}, {64}, {0, 1}})
+    ->ArgsProduct({{1280}, {256}, {1536, 10000}, {0, 1}})
+    ->UseRealTime();
+
+/// A tile of a recurrence: 32 sentences through a weight that was packed once.
+void packed_product(benchmark::State& state) {
+  const Index m = 32, k = state.range(0), n = state.range(1);
+  const Tensor a = random({m, k}), b = random({k, n});
+  Tensor c = zeros({m, n});
+  const MatrixView<const float> from{a.data<float>(), m, k, k};
+  const MatrixView<float> to{c.mutable_data<float>(), m, n, n};
+  const PackedMatrix<float> packed({b.data<float>(), k, n, n});
+  for (auto _ : state) {
+    gemm<float>(from, packed, to);
+    benchmark::ClobberMemory();
+  }
+  bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
+}
+BENCHMARK(packed_product)
+    ->ArgNames({"K", "N"})
+    ->Args({128, 512})
+    ->Args({512, 2048})
+    ->Args({1024, 3072})
     ->UseRealTime();
 
 /// One sentence: a product of a row, which reads the weight once.

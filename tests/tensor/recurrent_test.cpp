@@ -128,7 +128,7 @@ TEST_CASE("gru_forward: padding carries the state over, in both directions and f
   }
 }
 
-TEST_CASE("lstm: a padded batch is its sentences one by one, forward and backward") {
+TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward and backward") {
   for (Direction direction : directions) {
     const LstmInput in = lstm_input(direction, mask());
     const LstmForward out = lstm_forward(in);
@@ -143,20 +143,20 @@ TEST_CASE("lstm: a padded batch is its sentences one by one, forward and backwar
       alone.h0 = row(in.h0, b), alone.c0 = row(in.c0, b);
       alone.mask = {};
       const LstmForward expected = lstm_forward(alone);
-      CHECK(difference(sentence(out.h, b), expected.h) <= 1e-12);
-      CHECK(difference(sentence(out.c, b), expected.c) <= 1e-12);
+      CHECK(identical(sentence(out.h, b), expected.h));
+      CHECK(identical(sentence(out.c, b), expected.c));
       const LstmBackward expected_gradients =
           lstm_backward(alone, expected, sentence(dh, b), row(dc_last, b));
-      CHECK(difference(sentence(gradients.dxw, b), expected_gradients.dxw) <= 1e-12);
-      CHECK(difference(row(gradients.dh0, b), expected_gradients.dh0) <= 1e-12);
-      CHECK(difference(row(gradients.dc0, b), expected_gradients.dc0) <= 1e-12);
+      CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
+      CHECK(identical(row(gradients.dh0, b), expected_gradients.dh0));
+      CHECK(identical(row(gradients.dc0, b), expected_gradients.dc0));
     }
     CHECK(difference(gradients.dxw * (1.0 - in.mask.reshape({steps, batch, 1})),
                      zeros(in.xw.shape(), DType::f64)) == 0);
   }
 }
 
-TEST_CASE("gru: a padded batch is its sentences one by one, forward and backward") {
+TEST_CASE("gru: a padded batch is its sentences one by one to the bit, forward and backward") {
   for (GruForm form : forms) {
     for (Direction direction : directions) {
       const GruInput in = gru_input(direction, form, mask());
@@ -170,10 +170,10 @@ TEST_CASE("gru: a padded batch is its sentences one by one, forward and backward
         alone.h0 = row(in.h0, b);
         alone.mask = {};
         const GruForward expected = gru_forward(alone);
-        CHECK(difference(sentence(out.h, b), expected.h) <= 1e-12);
+        CHECK(identical(sentence(out.h, b), expected.h));
         const GruBackward expected_gradients = gru_backward(alone, expected, sentence(dh, b));
-        CHECK(difference(sentence(gradients.dxw, b), expected_gradients.dxw) <= 1e-12);
-        CHECK(difference(row(gradients.dh0, b), expected_gradients.dh0) <= 1e-12);
+        CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
+        CHECK(identical(row(gradients.dh0, b), expected_gradients.dh0));
       }
     }
   }

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <hwy/targets.h>
 
 #include <attune/tensor/simd/math.hpp>
+
+#include "support/targets.hpp"
 
 namespace attune::simd {
 namespace {
@@ -46,24 +47,6 @@ template <typename T>
 const Function<T> kTanh{tanh, [](Wide<T> x) { return std::tanh(x); }, -22, 22};
 template <typename T>
 const Function<T> kSigmoid{sigmoid, ExactSigmoid<T>, std::is_same_v<T, float> ? -106 : -748, 40};
-
-// Calls f once for each instruction set compiled in that this CPU has, with that one in use.
-template <typename F>
-void ForEachTarget(F f) {
-  struct Restore {
-    ~Restore() { Use(0); }
-    static void Use(std::int64_t targets) {
-      hwy::SetSupportedTargetsForTest(targets);
-      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    }
-  } restore;
-  for (const std::int64_t t : hwy::SupportedAndGeneratedTargets()) {
-    Restore::Use(t);
-    INFO("target ", std::string(target()));
-    REQUIRE(std::string(target()) == hwy::TargetName(t));
-    f();
-  }
-}
 
 // |computed - exact| in units of the spacing of T at exact. Infinity counts as the number after the
 // largest finite one.
@@ -136,7 +119,7 @@ void CheckAccuracy(const Function<T>& function) {
   std::vector<Wide<T>> exact(x.size());
   std::transform(x.begin(), x.end(), exact.begin(), function.exact);
   std::vector<T> y(x.size());
-  ForEachTarget([&] {
+  test::for_each_target([&] {
     function.computed(x.data(), y.data(), x.size());
     double worst = 0;
     T where = 0;
@@ -164,7 +147,7 @@ void CheckLimits() {
   constexpr T kMax = std::numeric_limits<T>::max();
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
   constexpr T kLeast = std::numeric_limits<T>::denorm_min();
-  ForEachTarget([&] {
+  test::for_each_target([&] {
     for (const T nan : {kNan, -kNan, std::numeric_limits<T>::signaling_NaN()}) {
       CHECK(std::isnan(One(kExp<T>, nan)));
       CHECK(std::isnan(One(kTanh<T>, nan)));
@@ -207,7 +190,7 @@ void CheckCuts(const Function<T>& function) {
   for (T& v : x) v = normal(random);
   x[5] = std::numeric_limits<T>::quiet_NaN();
   x[70] = -std::numeric_limits<T>::infinity();
-  ForEachTarget([&] {
+  test::for_each_target([&] {
     std::vector<T> whole(kSize);
     function.computed(x.data(), whole.data(), kSize);
     bool equal = true;
@@ -228,7 +211,7 @@ template <typename T>
 void CheckInPlace(const Function<T>& function) {
   std::vector<T> x(1001);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = (static_cast<T>(i) - 500) / 37;
-  ForEachTarget([&] {
+  test::for_each_target([&] {
     std::vector<T> y(x.size()), in_place = x;
     function.computed(x.data(), y.data(), x.size());
     function.computed(in_place.data(), in_place.data(), x.size());

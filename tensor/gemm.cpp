@@ -1,0 +1,191 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/gemm.hpp>
+#include <attune/tensor/simd/gemm.hpp>
+#include <attune/tensor/threads.hpp>
+
+namespace attune {
+namespace {
+
+/// Steps of k for which a panel of B stays in the first-level cache, and those of a tile in the
+/// second.
+constexpr Index depth_block = 256;
+/// The largest tiles of C: packing B for each does not show.
+constexpr Index most_rows = 512, most_cols = 256;
+/// Columns of a tile when B is not packed: long pieces of its rows.
+constexpr Index most_cols_of_rows = 2048;
+/// Tiles into which a product is cut for the sake of threads, as long as each has rows enough for
+/// packing B, and multiply-adds enough for handing it to another thread.
+constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
+/// Rows of C up to which B is read as it is: packing it would take longer than the product.
+constexpr Index few_rows = 4;
+
+Index parts(Index n, Index of) { return (n + of - 1) / of; }
+Index rounded_up(Index n, Index step) { return parts(n, step) * step; }
+
+struct Tile {
+  Index row, rows, column, columns;
+};
+
+/// body(tile) for tiles of C that depend on the shape alone. Columns are cut first: tiles of the
+/// same columns each pack the same of B.
+template <class Body>
+void for_tiles(Index m, Index n, Index k, Index width, Index columns_at_most, Body body) {
+  const Index wanted = std::clamp<Index>(m * n * k / least_work, 1, enough_tiles);
+  const Index across = std::max(parts(n, columns_at_most), std::min(wanted, parts(n, width)));
+  const Index down = std::max(parts(m, most_rows), std::min(parts(wanted, across), m / least_rows));
+  const Index rows = parts(m, down), columns = rounded_up(parts(n, across), width);
+  const Index row_tiles = parts(m, rows), column_tiles = parts(n, columns);
+  parallel_for(row_tiles * column_tiles, [&](Index tile) {
+    const Index row = tile / column_tiles * rows, column = tile % column_tiles * columns;
+    body(Tile{row, std::min(rows, m - row), column, std::min(columns, n - column)});
+  });
+}
+
+template <class T>
+simd::Strided<T> strided(const MatrixView<const T>& x) {
+  return {x.data, x.transposed ? 1 : x.stride, x.transposed ? x.stride : 1};
+}
+
+template <class T>
+simd::Strided<T> from(const simd::Strided<T>& x, Index row, Index column) {
+  return {x.data + row * x.row + column * x.column, x.row, x.column};
+}
+
+template <class T>
+void clear(const MatrixView<T>& c) {
+  for (Index row = 0; row < c.rows; ++row) std::fill_n(c.data + row * c.stride, c.cols, T(0));
+}
+
+template <class T>
+T* scratch(Tensor& storage, Index size) {
+  storage = Tensor::uninitialized({size}, dtype_of<T>);
+  return storage.template mutable_data<T>();
+}
+
+/// Columns whole pages apart push each other out of the first-level cache.
+template <class T>
+bool collides(const simd::Strided<T>& a) {
+  return a.column > 1 && a.column * static_cast<Index>(sizeof(T)) % 4096 == 0;
+}
+
+/// A copy of A (rows, depth) whose columns follow one another.
+template <class T>
+simd::Strided<T> gathered(const simd::Strided<T>& a, Index rows, Index depth, T* to) {
+  for (Index k = 0; k < depth; ++k) std::copy_n(a.data + k * a.column, rows, to + k * rows);
+  return {to, 1, rows};
+}
+
+/// What the tiles of a product share.
+template <class T>
+class Product {
+ public:
+  Product(const MatrixView<const T>& a, Index b_rows, Index b_cols, const MatrixView<T>& c,
+          Into into)
+      : a_(strided(a)), depth_(a.cols), c_(c), into_(into) {
+    if (a.cols != b_rows || a.rows != c.rows || b_cols != c.cols || c.transposed) {
+      fail("gemm", fmt::format("({}, {}) x ({}, {}) -> ({}, {})", a.rows, a.cols, b_rows, b_cols,
+                               c.rows, c.cols));
+    }
+    if (depth_ == 0 && into == Into::overwrite) clear(c);
+  }
+
+  bool empty() const { return c_.rows == 0 || c_.cols == 0 || depth_ == 0; }
+
+  /// B (K, N) as it is, its rows `stride` apart, for few rows of A.
+  void multiply_rows(const T* b, Index stride) const {
+    for_tiles(c_.rows, c_.cols, depth_, width_, most_cols_of_rows, [&](const Tile& tile) {
+      T* c = c_.data + tile.column;
+      if (into_ == Into::overwrite) clear(MatrixView<T>{c, c_.rows, tile.columns, c_.stride});
+      simd::run(simd::RowProduct<T>{c_.rows, depth_, tile.columns, a_, b + tile.column, stride, c,
+                                    c_.stride});
+    });
+  }
+
+  /// B packed tile by tile.
+  void multiply(const simd::Strided<T>& b) const {
+    for_tiles(c_.rows, c_.cols, depth_, width_, most_cols, [&](const Tile& tile) {
+      const Index longest = std::min(depth_, depth_block);
+      Tensor storage_b, storage_a;
+      T* panels = scratch<T>(storage_b, longest * rounded_up(tile.columns, width_));
+      T* rows = collides(a_) ? scratch<T>(storage_a, longest * tile.rows) : nullptr;
+      for_blocks([&](Index k, Index depth) {
+        simd::pack_panels(from(b, k, tile.column), depth, tile.columns, panels);
+        const simd::Strided<T> a = from(a_, tile.row, k);
+        multiply_block(tile, k, depth, rows ? gathered(a, tile.rows, depth, rows) : a, panels,
+                       depth * width_);
+      });
+    });
+  }
+
+  /// All of B in panels.
+  void multiply(const T* panels) const {
+    for_tiles(c_.rows, c_.cols, depth_, width_, most_cols, [&](const Tile& tile) {
+      for_blocks([&](Index k, Index depth) {
+        multiply_block(tile, k, depth, from(a_, tile.row, k),
+                       panels + tile.column * depth_ + k * width_, depth_ * width_);
+      });
+    });
+  }
+
+ private:
+  template <class Body>
+  void for_blocks(Body body) const {
+    for (Index k = 0; k < depth_; k += depth_block) body(k, std::min(depth_block, depth_ - k));
+  }
+
+  void multiply_block(const Tile& tile, Index k, Index depth, const simd::Strided<T>& a,
+                      const T* panels, Index panel_stride) const {
+    simd::run(simd::PanelProduct<T>{tile.rows, depth, tile.columns, a, panels, panel_stride,
+                                    c_.data + tile.row * c_.stride + tile.column, c_.stride,
+                                    into_ == Into::add || k > 0});
+  }
+
+  simd::Strided<T> a_;
+  Index depth_;
+  MatrixView<T> c_;
+  Into into_;
+  Index width_ = simd::panel_width<T>();
+};
+
+}  // namespace
+
+template <class T>
+void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into into) {
+  const Product<T> product(a, b.rows, b.cols, c, into);
+  if (product.empty()) return;
+  if (c.cols == 1 && c.rows > 1 && c.stride == 1) {
+    // A column is a row of the transposed product.
+    return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into);
+  }
+  if (a.rows <= few_rows && !b.transposed) return product.multiply_rows(b.data, b.stride);
+  product.multiply(strided(b));
+}
+template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into);
+template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixView<double>, Into);
+
+template <class T>
+PackedMatrix<T>::PackedMatrix(MatrixView<const T> b) : rows_(b.rows), cols_(b.cols) {
+  const Index width = simd::panel_width<T>();
+  storage_ = Tensor::uninitialized({rows_ * rounded_up(cols_, width)}, dtype_of<T>);
+  T* panels = storage_.template mutable_data<T>();
+  parallel_ranges(cols_, 4 * width, [&](Index begin, Index end) {
+    simd::pack_panels(from(strided(b), 0, begin), rows_, end - begin, panels + begin * rows_);
+  });
+  panels_ = panels;
+}
+template class PackedMatrix<float>;
+template class PackedMatrix<double>;
+
+template <class T>
+void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c, Into into) {
+  const Product<T> product(a, b.rows(), b.cols(), c, into);
+  if (!product.empty()) product.multiply(b.panels());
+}
+template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);
+template void gemm(MatrixView<const double>, const PackedMatrix<double>&, MatrixView<double>, Into);
+
+}  // namespace attune

@@ -1,0 +1,53 @@
+// The matrix product, on matrices in memory.
+#pragma once
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// A matrix in memory that it does not own: `rows` x `cols`, consecutive rows `stride` elements
+/// apart; when `transposed`, the memory holds its transpose (cols x rows).
+template <class T>
+struct MatrixView {
+  T* data;
+  Index rows, cols;
+  Index stride;
+  bool transposed = false;
+
+  MatrixView transpose() const { return {data, cols, rows, stride, !transposed}; }
+};
+
+/// What a product does with the contents of C.
+enum class Into { overwrite, add };
+
+/// C = A·B or C += A·B, where A (M, K), B (K, N), C (M, N) and C is not transposed. An element of C
+/// is one chain of multiply-adds in ascending k: it depends neither on the other rows and columns
+/// nor on the number of threads, only on whether the CPU has fused multiply-adds.
+template <class T>
+void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
+          Into into = Into::overwrite);
+
+/// A copy of B (K, N) in the order in which a product reads it: for a matrix of many products.
+template <class T>
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  explicit PackedMatrix(MatrixView<const T> b);
+
+  bool defined() const { return panels_ != nullptr; }
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  const T* panels() const { return panels_; }
+
+ private:
+  Index rows_ = 0, cols_ = 0;
+  Tensor storage_;
+  const T* panels_ = nullptr;
+};
+
+/// The same product, to the bit, as with the matrix that was packed.
+template <class T>
+void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
+          Into into = Into::overwrite);
+
+}  // namespace attune

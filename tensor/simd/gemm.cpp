@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <attune/tensor/simd/gemm.hpp>
+
+// Arrays of registers need registers of a size known to the compiler.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/tensor/simd/gemm.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which compiles this file once for every instruction set.
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace attune::simd::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Rows of C in registers, two for each row: as many as leave some for B and an element of A.
+constexpr Index kMaxRows = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 ? 6 : 14;
+
+template <class T>
+HWY_INLINE Index Lanes() {
+  return static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
+}
+
+/// f(0), f(1), ..., f(n - 1), each index a constant: arrays of registers then are registers.
+template <Index n, class F>
+HWY_INLINE void Unroll(F f) {
+  [&]<Index... i>(std::integer_sequence<Index, i...>) HWY_ATTR {
+    (f(std::integral_constant<Index, i>()), ...);
+  }
+  (std::make_integer_sequence<Index, n>());
+}
+
+/// C = or += A·B for kRows rows and one panel of B: an element of A times two registers of B, into
+/// two registers for each row of C.
+template <class T, Index kRows>
+void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
+            bool add) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const Index lanes = Lanes<T>();
+  V left[kRows], right[kRows];
+  Unroll<kRows>([&](auto i) HWY_ATTR {
+    left[i] = add ? hn::LoadU(d, c + i * stride_c) : hn::Zero(d);
+    right[i] = add ? hn::LoadU(d, c + i * stride_c + lanes) : hn::Zero(d);
+  });
+  // Three rows to a pointer: with all rows from one, or a pointer for each, addresses take more
+  // registers than there are.
+  const T* rows[(kRows + 2) / 3];
+  Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] = a + 3 * i * a_row; });
+  for (Index k = 0; k < depth; ++k) {
+    const V b_left = hn::Load(d, b), b_right = hn::Load(d, b + lanes);
+    Unroll<kRows>([&](auto i) HWY_ATTR {
+      const V x = hn::Set(d, rows[i / 3][i % 3 * a_row]);
+      left[i] = hn::MulAdd(x, b_left, left[i]);
+      right[i] = hn::MulAdd(x, b_right, right[i]);
+    });
+    Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] += a_column; });
+    b += 2 * lanes;
+  }
+  Unroll<kRows>([&](auto i) HWY_ATTR {
+    hn::StoreU(left[i], d, c + i * stride_c);
+    hn::StoreU(right[i], d, c + i * stride_c + lanes);
+  });
+}
+
+template <class T>
+using KernelFunction = void (*)(Index, const T*, Index, Index, const T*, T*, Index, bool);
+
+/// The kernels for 1, 2, ... rows.
+template <class T, std::size_t... i>
+constexpr std::array<KernelFunction<T>, sizeof...(i)> Kernels(std::index_sequence<i...>) {
+  return {Kernel<T, static_cast<Index>(i) + 1>...};
+}
+
+template <class T>
+HWY_INLINE void CopyRows(const T* from, Index from_stride, T* to, Index to_stride, Index rows,
+                         Index columns) {
+  for (Index i = 0; i < rows; ++i) std::copy_n(from + i * from_stride, columns, to + i * to_stride);
+}
+
+template <class T>
+HWY_INLINE void Run(const PanelProduct<T>& p) {
+  static constexpr auto kKernels = Kernels<T>(std::make_index_sequence<kMaxRows>());
+  const Index width = 2 * Lanes<T>();
+  // Nearly equal parts of the rows: each then has enough sums that do not wait for each other.
+  const Index parts = (p.rows + kMaxRows - 1) / kMaxRows;
+  HWY_ALIGN T edge[kMaxRows * 2 * hn::MaxLanes(hn::ScalableTag<T>())];
+  const T* panel = p.panels;
+  for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
+    const Index columns = std::min(width, p.columns - column);
+    for (Index i = 0; i < parts; ++i) {
+      const Index begin = p.rows * i / parts, rows = p.rows * (i + 1) / parts - begin;
+      const KernelFunction<T> kernel = kKernels[static_cast<std::size_t>(rows - 1)];
+      const T* a = p.a.data + begin * p.a.row;
+      T* c = p.c + begin * p.stride_c + column;
+      if (columns == width) {
+        kernel(p.depth, a, p.a.row, p.a.column, panel, c, p.stride_c, p.add);
+      } else {
+        if (p.add) CopyRows(c, p.stride_c, edge, width, rows, columns);
+        kernel(p.depth, a, p.a.row, p.a.column, panel, edge, width, p.add);
+        CopyRows(edge, width, c, p.stride_c, rows, columns);
+      }
+    }
+  }
+}
+
+#if HWY_TARGET != HWY_SCALAR
+/// The first 16-byte block of a row, of the row `step` elements further, and so on.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> BlocksOfRows(D d, const T* x, Index step) {
+  if constexpr (hn::MaxLanes(d) * sizeof(T) == 16) {
+    return hn::LoadU(d, x);
+  } else {
+    const hn::Half<D> half;
+    const Index blocks = static_cast<Index>(hn::MaxLanes(half) * sizeof(T) / 16);
+    return hn::Combine(d, BlocksOfRows(half, x + blocks * step, step), BlocksOfRows(half, x, step));
+  }
+}
+
+/// The first columns, as many as a 16-byte block holds, of as many rows as a register holds. Rows
+/// are `row` elements apart in x, columns `step` in the result.
+HWY_INLINE void TransposeBlocks(const float* x, Index row, float* to, Index step) {
+  const hn::ScalableTag<float> d;
+  const auto x0 = BlocksOfRows(d, x, 4 * row), x1 = BlocksOfRows(d, x + row, 4 * row),
+             x2 = BlocksOfRows(d, x + 2 * row, 4 * row), x3 = BlocksOfRows(d, x + 3 * row, 4 * row);
+  const auto low02 = hn::InterleaveLower(d, x0, x2), low13 = hn::InterleaveLower(d, x1, x3);
+  const auto high02 = hn::InterleaveUpper(d, x0, x2), high13 = hn::InterleaveUpper(d, x1, x3);
+  hn::Store(hn::InterleaveLower(d, low02, low13), d, to);
+  hn::Store(hn::InterleaveUpper(d, low02, low13), d, to + step);
+  hn::Store(hn::InterleaveLower(d, high02, high13), d, to + 2 * step);
+  hn::Store(hn::InterleaveUpper(d, high02, high13), d, to + 3 * step);
+}
+HWY_INLINE void TransposeBlocks(const double* x, Index row, double* to, Index step) {
+  const hn::ScalableTag<double> d;
+  const auto x0 = BlocksOfRows(d, x, 2 * row), x1 = BlocksOfRows(d, x + row, 2 * row);
+  hn::Store(hn::InterleaveLower(d, x0, x1), d, to);
+  hn::Store(hn::InterleaveUpper(d, x0, x1), d, to + step);
+}
+#endif
+
+/// Whole panels of a matrix whose rows are contiguous, some rows at a time: both the rows and the
+/// panels then are few enough streams for the processor to run ahead of.
+template <class T>
+HWY_INLINE void CopyPanels(const T* b, Index stride, Index depth, Index panels, T* to) {
+  constexpr Index kTogether = 8;
+  const hn::ScalableTag<T> d;
+  const Index lanes = Lanes<T>(), width = 2 * lanes;
+  for (Index begin = 0; begin < depth; begin += kTogether) {
+    const Index end = std::min(begin + kTogether, depth);
+    for (Index panel = 0; panel < panels; ++panel) {
+      for (Index k = begin; k < end; ++k) {
+        const T* from = b + k * stride + panel * width;
+        T* row = to + (panel * depth + k) * width;
+        hn::Store(hn::LoadU(d, from), d, row);
+        hn::Store(hn::LoadU(d, from + lanes), d, row + lanes);
+      }
+    }
+  }
+}
+
+/// A whole panel of a matrix whose columns are contiguous, `stride` apart.
+template <class T>
+HWY_INLINE void TransposePanel(const T* b, Index stride, Index depth, T* to) {
+  const Index lanes = Lanes<T>(), width = 2 * lanes;
+  Index k = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // A cache line of each row at a time: rows a power of two apart push each other out of the cache.
+  constexpr Index kLine = 64 / sizeof(T), kBlock = 16 / sizeof(T);
+  for (const Index whole = depth - depth % kBlock; k < whole; k = std::min(k + kLine, whole)) {
+    for (Index half = 0; half < width; half += lanes) {
+      for (Index at = k; at < std::min(k + kLine, whole); at += kBlock) {
+        TransposeBlocks(b + half * stride + at, stride, to + at * width + half, width);
+      }
+    }
+  }
+#endif
+  for (; k < depth; ++k) {
+    for (Index j = 0; j < width; ++j) to[k * width + j] = b[j * stride + k];
+  }
+}
+
+template <class T>
+HWY_INLINE void PackPanels(Strided<T> b, Index depth, Index columns, T* panels) {
+  const Index width = 2 * Lanes<T>(), whole = columns / width, rest = columns % width;
+  if (b.column == 1) {
+    CopyPanels(b.data, b.row, depth, whole, panels);
+  } else {
+    for (Index i = 0; i < whole; ++i) {
+      TransposePanel(b.data + i * width * b.column, b.column, depth, panels + i * width * depth);
+    }
+  }
+  if (rest == 0) return;
+  const T* from = b.data + whole * width * b.column;
+  T* to = panels + whole * width * depth;
+  std::fill_n(to, depth * width, T(0));
+  for (Index k = 0; k < depth; ++k) {
+    for (Index j = 0; j < rest; ++j) to[k * width + j] = from[k * b.row + j * b.column];
+  }
+}
+
+/// kDepth rows of B, for kRows rows of C.
+template <Index kRows, Index kDepth, class T>
+HWY_INLINE void AddRows(Index columns, Strided<T> a, const T* b, Index stride_b, T* c,
+                        Index stride_c) {
+  T x[kDepth][kRows];
+  Unroll<kDepth>([&](auto k) HWY_ATTR {
+    Unroll<kRows>([&](auto i) HWY_ATTR { x[k][i] = a.data[i * a.row + k * a.column]; });
+  });
+  const auto add = [&](auto d, Index at) HWY_ATTR {
+    hn::Vec<decltype(d)> sum[kRows];
+    Unroll<kRows>([&](auto i) HWY_ATTR { sum[i] = hn::LoadU(d, c + i * stride_c + at); });
+    Unroll<kDepth>([&](auto k) HWY_ATTR {
+      const auto y = hn::LoadU(d, b + k * stride_b + at);
+      Unroll<kRows>([&](auto i) HWY_ATTR { sum[i] = hn::MulAdd(hn::Set(d, x[k][i]), y, sum[i]); });
+    });
+    Unroll<kRows>([&](auto i) HWY_ATTR { hn::StoreU(sum[i], d, c + i * stride_c + at); });
+  };
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 1> one;
+  Index at = 0;
+  for (; at + Lanes<T>() <= columns; at += Lanes<T>()) add(wide, at);
+  for (; at < columns; ++at) add(one, at);
+}
+
+template <class T>
+HWY_INLINE void Run(const RowProduct<T>& p) {
+  constexpr Index kDepth = 8;
+  const auto add = [&](auto depth, Index k) HWY_ATTR {
+    Index row = 0;
+    const auto rows = [&](auto count) HWY_ATTR {
+      for (; row + count <= p.rows; row += count) {
+        const Strided<T> a{p.a.data + row * p.a.row + k * p.a.column, p.a.row, p.a.column};
+        AddRows<count, depth>(p.columns, a, p.b + k * p.stride_b, p.stride_b,
+                              p.c + row * p.stride_c, p.stride_c);
+      }
+    };
+    rows(std::integral_constant<Index, 4>());
+    rows(std::integral_constant<Index, 1>());
+  };
+  Index k = 0;
+  for (; k + kDepth <= p.depth; k += kDepth) add(std::integral_constant<Index, kDepth>(), k);
+  for (; k < p.depth; ++k) add(std::integral_constant<Index, 1>(), k);
+}
+
+// Dispatch needs one plain function per kernel and element type.
+Index PanelWidthF32() { return 2 * Lanes<float>(); }
+Index PanelWidthF64() { return 2 * Lanes<double>(); }
+void PackPanelsF32(Strided<float> b, Index depth, Index columns, float* panels) {
+  PackPanels(b, depth, columns, panels);
+}
+void PackPanelsF64(Strided<double> b, Index depth, Index columns, double* panels) {
+  PackPanels(b, depth, columns, panels);
+}
+void PanelProductF32(const PanelProduct<float>& product) { Run(product); }
+void PanelProductF64(const PanelProduct<double>& product) { Run(product); }
+void RowProductF32(const RowProduct<float>& product) { Run(product); }
+void RowProductF64(const RowProduct<double>& product) { Run(product); }
+
+}  // namespace attune::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune::simd {
+
+HWY_EXPORT(PanelWidthF32);
+HWY_EXPORT(PanelWidthF64);
+HWY_EXPORT(PackPanelsF32);
+HWY_EXPORT(PackPanelsF64);
+HWY_EXPORT(PanelProductF32);
+HWY_EXPORT(PanelProductF64);
+HWY_EXPORT(RowProductF32);
+HWY_EXPORT(RowProductF64);
+
+template <>
+Index panel_width<float>() {
+  return HWY_DYNAMIC_DISPATCH(PanelWidthF32)();
+}
+template <>
+Index panel_width<double>() {
+  return HWY_DYNAMIC_DISPATCH(PanelWidthF64)();
+}
+template <>
+void pack_panels(Strided<float> b, Index depth, Index columns, float* panels) {
+  HWY_DYNAMIC_DISPATCH(PackPanelsF32)(b, depth, columns, panels);
+}
+template <>
+void pack_panels(Strided<double> b, Index depth, Index columns, double* panels) {
+  HWY_DYNAMIC_DISPATCH(PackPanelsF64)(b, depth, columns, panels);
+}
+template <>
+void run(const PanelProduct<float>& product) {
+  HWY_DYNAMIC_DISPATCH(PanelProductF32)(product);
+}
+template <>
+void run(const PanelProduct<double>& product) {
+  HWY_DYNAMIC_DISPATCH(PanelProductF64)(product);
+}
+template <>
+void run(const RowProduct<float>& product) {
+  HWY_DYNAMIC_DISPATCH(RowProductF32)(product);
+}
+template <>
+void run(const RowProduct<double>& product) {
+  HWY_DYNAMIC_DISPATCH(RowProductF64)(product);
+}
+
+}  // namespace attune::simd
+#endif  // HWY_ONCE

@@ -1,0 +1,32 @@
+// Every instruction set in turn.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <hwy/targets.h>
+
+#include <attune/tensor/simd/math.hpp>
+
+namespace attune::test {
+
+/// Calls f once for each instruction set compiled in that this CPU has, with that one in use.
+template <typename F>
+void for_each_target(F f) {
+  struct Restore {
+    ~Restore() { use(0); }
+    static void use(std::int64_t targets) {
+      hwy::SetSupportedTargetsForTest(targets);
+      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    }
+  } restore;
+  for (const std::int64_t t : hwy::SupportedAndGeneratedTargets()) {
+    Restore::use(t);
+    INFO("target ", std::string(simd::target()));
+    REQUIRE(std::string(simd::target()) == hwy::TargetName(t));
+    f();
+  }
+}
+
+}  // namespace attune::test

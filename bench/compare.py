@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Sets attune's training steps, forward passes and greedy decoding beside another program's.
+
+The two alternate, ours and the peer's, so that both meet the same state of the machine. Before, between and after
+them a matrix product tells how fast the machine is just then; a pair whose products differ too much, or during
+which other programs used CPUs, is measured again. Times are medians over the pairs, and "times faster" is the
+median of the pairs' ratios, with the smallest and the largest. The limit is that of fused multiply-adds on
+registers, and the shares of it count matrix products and attention sums alone.
+
+Without PyTorch, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is refused.
+The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best kernels.
+"""
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Timed steps in a run: some seconds for most sizes.
+STEPS = {"toy": 60, "small": 20, "medium": 6, "large": 3, "overhead": 300}
+
+# What the peer's process has loaded.
+LOOK = """
+import json, os, torch
+maps = open("/proc/self/maps").read()
+print(json.dumps({"torch": torch.__version__, "jemalloc": "libjemalloc" in maps, "openmp": "openblas-openmp" in maps,
+                  "pthread": "openblas-pthread" in maps, "kernels": os.environ.get("OPENBLAS_CORETYPE", "")}))
+"""
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def names(flag, default, allowed):
+        def several(text):
+            for name in text.split(","):
+                if name not in allowed:
+                    raise argparse.ArgumentTypeError(f"'{name}' is not one of {', '.join(allowed)}")
+            return text.split(",")
+
+        parser.add_argument(flag, type=several, default=several(default), metavar="NAME,...",
+                            help=f"of {', '.join(allowed)} (default: {default})")
+
+    names("--models", "bahdanau", ["bahdanau", "luong"])
+    names("--configs", "toy,small,medium", list(STEPS))
+    names("--modes", "train", ["train", "fwd", "greedy"])
+
+    def counts(text):
+        if any(not count.isdecimal() or int(count) < 1 for count in text.split(",")):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers of threads")
+        return [int(count) for count in text.split(",")]
+
+    def count(text):
+        if not text.isdecimal() or int(text) < 1:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 on")
+        return int(text)
+
+    parser.add_argument("--threads", type=counts, default=[1, 2], metavar="N,...", help="(default: 1,2)")
+    parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="of sentences (default: full)")
+    parser.add_argument("--pairs", type=count, default=5, help="for each row (default: 5)")
+    parser.add_argument("--attempts", type=count, default=3, help="times as many pairs may be measured (default: 3)")
+    parser.add_argument("--steps", type=count, help="in each run (default: some seconds)")
+    parser.add_argument("--warmup", type=int, default=3, help="steps before (default: 3)")
+    parser.add_argument("--tolerance", type=float, default=5, metavar="PERCENT",
+                        help="how much the machine's speed may differ within a pair (default: 5)")
+    parser.add_argument("--others", type=float, default=0.25, metavar="CPUS",
+                        help="how much other programs may use meanwhile (default: 0.25)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
+    parser.add_argument("--peer", type=pathlib.Path, default=ROOT / "bench/peers", metavar="DIR",
+                        help="with tuned.sh and *seq2seq.py (default: bench/peers)")
+    parser.add_argument("--python", default="/usr/bin/python3", help="that has torch (default: /usr/bin/python3)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured there")
+    return parser.parse_args()
+
+
+def fail(message):
+    raise SystemExit(f"compare: {message}")
+
+
+def say(message):
+    print(message, file=sys.stderr, flush=True)
+
+
+def run(command, environment=None):
+    """The JSON lines that a program prints."""
+    done = subprocess.run([str(word) for word in command], env=environment, text=True, capture_output=True)
+    if done.returncode != 0:
+        last = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
+        fail(f"{' '.join(map(str, command[:3]))} ...: {last}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+class Program:
+    """One of the two that are compared."""
+
+    def __init__(self, command, environment=None):
+        self.command, self.environment = command, environment
+
+    def measure(self, row, options):
+        """Results of a row by what tells them apart: the batch size of greedy decoding."""
+        model, config, mode, threads = row
+        arguments = ["--model", model, "--config", config, "--modes", mode, "--threads", threads,
+                     "--lengths", options.lengths, "--warmup", options.warmup,
+                     "--steps", options.steps or STEPS[config]]
+        return {line.get("batch"): line for line in run(self.command + arguments, self.environment)}
+
+
+def find_peer(options):
+    """The tuned peer, or None where there is no PyTorch."""
+    scripts = sorted(options.peer.glob("*seq2seq.py"))
+    tuned = options.peer / "tuned.sh"
+    if not scripts or not tuned.exists():
+        fail(f"{options.peer} does not have a tuned.sh and a *seq2seq.py")
+    if subprocess.run([options.python, "-c", "import torch"], capture_output=True).returncode != 0:
+        say(f"{options.python} has no PyTorch (apt-get install python3-torch): ours is measured alone")
+        return None
+    say("looking how the peer is set up")
+    look = run([tuned, options.python, "-c", LOOK])[0]
+    if not look["jemalloc"] or not look["openmp"] or look["pthread"]:
+        fail("the peer is not tuned: it must run with jemalloc and with OpenBLAS on OpenMP alone; see "
+             "bench/peers/tuned.sh")
+    say(f"PyTorch {look['torch']}, OpenBLAS kernels {look['kernels'] or 'of its own choice'}")
+    environment = dict(os.environ)
+    if look["kernels"]:  # which are then not looked for again
+        environment["OPENBLAS_CORETYPE"] = look["kernels"]
+    return Program([tuned, options.python, scripts[0]], environment)
+
+
+class Progress:
+    def __init__(self, pairs):
+        self.left, self.done, self.start = pairs, 0, time.monotonic()
+
+    def say(self, row, what):
+        model, config, mode, threads = row
+        rest = ""
+        if self.done:
+            minutes = (time.monotonic() - self.start) / self.done * self.left / 60
+            rest = f"; about {minutes:.0f} min left" if minutes >= 1 else "; less than a minute left"
+        say(f"{model} {config} {mode}, threads {threads}: {what}{rest}")
+
+
+def measure_row(row, options, train_step, programs, progress):
+    """Pairs (or, without a peer, runs of ours) during which the machine's speed stayed the same."""
+
+    def probe():
+        return run([train_step, "--probe", "--threads", row[3]])[0]["probe_gflops"]
+
+    pairs, attempt = [], 0
+    speed = probe()
+    while len(pairs) < options.pairs and attempt < options.attempts * options.pairs:
+        attempt += 1
+        progress.say(row, f"pair {len(pairs) + 1} of {options.pairs}"
+                     + (f", attempt {attempt}" if attempt > len(pairs) + 1 else ""))
+        probes, results = [speed], {}
+        for name, program in programs.items():
+            results[name] = program.measure(row, options)
+            speed = probe()
+            probes.append(speed)
+        progress.done += 1
+        others = max(line["cpus_others"] for lines in results.values() for line in lines.values())
+        if max(probes) <= min(probes) * (1 + options.tolerance / 100) and others <= options.others:
+            pairs.append({**results, "probes": probes})
+            progress.left -= 1
+    progress.left -= options.pairs - len(pairs)
+    return pairs
+
+
+def summary(row, pairs, batch, limit):
+    """A row of the table, from the pairs that were steady."""
+    model, config, mode, threads = row
+    result = {"model": model, "config": config, "mode": mode + (f" of {batch}" if batch else ""), "threads": threads}
+
+    def median(key, of):
+        values = [pair[of][batch][key] for pair in pairs if of in pair and key in pair[of][batch]]
+        return statistics.median(values) if values else None
+
+    for of in ("ours", "peer"):
+        result[f"{of} ms"] = median("ms_median", of)
+        gflops = median("gflops", of)
+        result[f"{of} of limit"] = gflops and gflops / limit
+    result["ratios"] = [pair["peer"][batch]["ms_median"] / pair["ours"][batch]["ms_median"]
+                        for pair in pairs if "peer" in pair]
+    result["pairs"] = len(pairs)
+    return result
+
+
+def table(summaries, options):
+    def number(x):
+        return "-" if x is None else f"{x:.3g}" if x < 100 else f"{x:.0f}"
+
+    def percent(x):
+        return "-" if x is None else f"{100 * x:.0f} %"
+
+    def faster(ratios):
+        return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else "-"
+
+    header = ["model", "config", "mode", "threads", "ours ms", "peer ms", "times faster", "ours of limit",
+              "peer of limit", "pairs"]
+    rows = [[s["model"], s["config"], s["mode"], str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
+             faster(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
+             f"{s['pairs']} of {options.pairs}"] for s in summaries]
+    widths = [max(map(len, column)) for column in zip(header, *rows)]
+    lines = []
+    for row in [header, *rows]:
+        cells = [cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def main():
+    options = parse()
+    train_step = options.build / "bench/train_step"
+    if not train_step.exists():
+        fail(f"{train_step} does not exist: meson setup build && ninja -C build bench/train_step")
+    variables = {k: v for k, v in os.environ.items() if k.startswith(("OPENBLAS_", "ATTUNE_", "OMP_"))}
+    if variables:
+        say("set for both: " + " ".join(f"{k}={v}" for k, v in variables.items()))
+    peer = find_peer(options)
+    programs = {"ours": Program([train_step])} | ({"peer": peer} if peer else {})
+    limits = {n: run([train_step, "--peak", "--threads", n])[0]["peak_gflops"] for n in options.threads}
+    for n, limit in limits.items():
+        say(f"limit of fused multiply-adds, threads {n}: {limit:.0f} GFLOP/s")
+
+    rows = list(itertools.product(options.models, options.configs, options.modes, options.threads))
+    progress = Progress(len(rows) * options.pairs)
+    summaries, results = [], []
+    try:
+        for row in rows:
+            pairs = measure_row(row, options, train_step, programs, progress)
+            for batch in pairs[0]["ours"] if pairs else [None]:
+                summaries.append(summary(row, pairs, batch, limits[row[3]]))
+            flat = [{k: v if k == "probes" else list(v.values()) for k, v in pair.items()} for pair in pairs]
+            results.append(dict(zip(("model", "config", "mode", "threads"), row), pairs=flat))
+    except KeyboardInterrupt:
+        say("interrupted: what was measured until then")
+    print(table(summaries, options))
+    if any(s["pairs"] < options.pairs for s in summaries):
+        say("the other pairs were dropped: meanwhile the machine's speed changed by more than "
+            f"{options.tolerance:g} %, or other programs used more than {options.others:g} CPUs")
+    if options.json:
+        everything = {"environment": variables, "peak_gflops": limits, "table": summaries, "rows": results}
+        options.json.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

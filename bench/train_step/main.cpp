@@ -1,0 +1,78 @@
+// Times whole training steps, forward passes and greedy decoding of the two models.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <attune/tensor/threads.hpp>
+
+#include "train_step/check.hpp"
+#include "train_step/machine.hpp"
+#include "train_step/measure.hpp"
+
+namespace attune::bench {
+namespace {
+
+struct CommandLine {
+  Run run;
+  std::string lengths = "full";
+  std::string check;
+  bool probe = false, peak = false;
+  int threads = 0;
+};
+
+void add_options(CLI::App& app, CommandLine& line) {
+  app.footer(
+      "Each result is a JSON line. bench/compare.py sets them beside those of another program.");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--model", line.run.model)->check(CLI::IsMember(model_names));
+  app.add_option("--config", line.run.config, "sizes")->check(CLI::IsMember(configurations()));
+  app.add_option("--modes", line.run.modes, "what to time; train has backward, clipping and Adam")
+      ->delimiter(',')
+      ->check(CLI::IsMember(mode_names));
+  app.add_option("--lengths", line.lengths, "sentences all of full length, or from half of it on")
+      ->check(CLI::IsMember({"full", "varied"}));
+  app.add_option("--steps", line.run.steps, "timed repetitions; the median is reported")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--warmup", line.run.warmup, "repetitions before")->check(CLI::Range(0, 1000000));
+  app.add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
+      ->check(CLI::Range(1, 1024))
+      ->default_str("");
+  app.add_option("--check", line.check,
+                 "compare loss and gradients with those in this file of "
+                 "bench/peers/npz_to_safetensors.py");
+  app.add_flag("--probe", line.probe, "only the speed of a 1024 x 1024 x 1024 product");
+  app.add_flag("--peak", line.peak, "only the limit of fused multiply-adds on registers");
+}
+
+int run(CommandLine& line) {
+  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
+  if (!line.check.empty()) return check(line.check) ? 0 : 1;
+  if (line.probe || line.peak) {
+    fmt::print("{{\"threads\":{},\"{}\":{:.1f}}}\n", threads(),
+               line.peak ? "peak_gflops" : "probe_gflops",
+               line.peak ? peak_gflops() : probe_gflops());
+    return 0;
+  }
+  line.run.lengths = line.lengths == "full" ? Lengths::full : Lengths::varied;
+  measure(line.run);
+  return 0;
+}
+
+}  // namespace
+}  // namespace attune::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Times training steps, forward passes and greedy decoding of the two models.",
+               "train_step");
+  attune::bench::CommandLine line;
+  attune::bench::add_options(app, line);
+  try {
+    app.parse(argc, argv);
+    return attune::bench::run(line);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "train_step: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,175 @@
+#include "train_step/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "train_step/machine.hpp"
+
+namespace attune::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double rounded(double x, int digits) {
+  const double scale = std::pow(10.0, digits);
+  return std::round(x * scale) / scale;
+}
+
+struct Times {
+  std::vector<double> seconds;  // ascending
+  double cpus_used, cpus_others;
+  double median() const { return seconds[seconds.size() / 2]; }
+};
+
+/// Seconds of `steps` calls of f(i), after `warmup` calls that are not timed.
+Times timed(int steps, int warmup, const std::function<void(int)>& f) {
+  using Clock = std::chrono::steady_clock;
+  for (int i = 0; i < warmup; ++i) f(i);
+  Times times;
+  const CpuUse use;
+  for (int i = 0; i < steps; ++i) {
+    const auto start = Clock::now();
+    f(i);
+    times.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  times.cpus_used = use.own();
+  times.cpus_others = use.others();
+  std::ranges::sort(times.seconds);
+  return times;
+}
+
+void print(Json line, const Times& times) {
+  line.update({{"ms_median", rounded(1e3 * times.median(), 3)},
+               {"ms_min", rounded(1e3 * times.seconds.front(), 3)},
+               {"steps", times.seconds.size()},
+               {"probe_gflops", rounded(probe_gflops(), 1)},
+               {"cpus_used", rounded(times.cpus_used, 2)},
+               {"cpus_others", rounded(times.cpus_others, 2)},
+               {"peak_rss_mib", peak_rss_mib()}});
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
+/// Translates for a fixed number of words, whatever they are.
+template <class Model>
+void greedy(const Model& model, const text::Batch& batch, Index words) {
+  const NoGrad no_grad;
+  auto state = model.start(batch.source, batch.source_mask);
+  std::vector<std::int32_t> begin(static_cast<std::size_t>(batch.sentences()), 1);
+  Tensor previous = Tensor::of(Shape{batch.sentences()}, std::span<const std::int32_t>(begin));
+  for (Index i = 0; i < words; ++i) {
+    auto step = model.step(previous, state);
+    previous = argmax(model.logits(step.readout).value());
+    state = std::move(step.state);
+  }
+}
+
+/// One model of one size. `flops` are those of a forward pass.
+template <class Model>
+class Bench {
+ public:
+  template <class Options>
+  Bench(const Run& run, const Sizes& sizes, const Options& options, double flops)
+      : run_(run), sizes_(sizes), model_(params_, options), adam_(params_), flops_(flops) {
+    for (int i = 0; i < 4; ++i) batches_.push_back(random_batch(sizes, run.lengths, random_));
+  }
+
+  void run() {
+    for (const std::string& mode : run_.modes) {
+      if (mode == "greedy") {
+        for (const Index sentences : {1, 64}) time_greedy(sentences);
+      } else {
+        time_loss(mode);
+      }
+    }
+  }
+
+ private:
+  const text::Batch& batch(int i) const { return batches_[static_cast<std::size_t>(i) % 4]; }
+
+  void train(int i) {
+    Gradients gradients = backward(model_.loss(batch(i)));
+    nn::clip_by_global_norm(gradients, 1.0);
+    adam_.step(gradients);
+  }
+
+  void forward(int i) const {
+    const NoGrad no_grad;
+    model_.loss(batch(i));
+  }
+
+  void time_loss(const std::string& mode) {
+    const bool training = mode == "train";
+    const Times times =
+        timed(run_.steps, run_.warmup, [&](int i) { training ? train(i) : forward(i); });
+    // Backward is twice forward: a product for each of the two operands' gradients.
+    const double gflop = 1e-9 * flops_ * (training ? 3 : 1);
+    Json line = head(mode);
+    line["tok_per_s"] = std::lround(words_per_batch() / times.median());
+    line["gflop"] = rounded(gflop, 3);
+    line["gflops"] = rounded(gflop / times.median(), 1);
+    print(std::move(line), times);
+  }
+
+  /// A single sentence is so quick that it is timed more often.
+  void time_greedy(Index sentences) {
+    Sizes sizes = sizes_;
+    sizes.B = sentences;
+    const text::Batch sources = random_batch(sizes, run_.lengths, random_);
+    const Times times = timed(sentences == 1 ? 3 * run_.steps : run_.steps, run_.warmup,
+                              [&](int) { greedy(model_, sources, sizes.T); });
+    Json line = head("greedy");
+    line["batch"] = sentences;
+    line["sent_per_s"] = rounded(static_cast<double>(sentences) / times.median(), 2);
+    print(std::move(line), times);
+  }
+
+  double words_per_batch() const {
+    double words = 0;
+    for (const text::Batch& batch : batches_) words += sum(batch.target_mask).item();
+    return words / static_cast<double>(batches_.size());
+  }
+
+  Json head(const std::string& mode) const {
+    return {{"peer", "attune"},
+            {"threads", threads()},
+            {"bench", mode},
+            {"model", run_.model},
+            {"config", run_.config},
+            {"lengths", run_.lengths == Lengths::full ? "full" : "varied"},
+            {"params", params_.count()}};
+  }
+
+  const Run& run_;
+  Sizes sizes_;
+  Random random_{1};
+  nn::Parameters params_;
+  Model model_;
+  nn::Adam adam_;
+  double flops_;
+  std::vector<text::Batch> batches_;
+};
+
+}  // namespace
+
+void measure(const Run& run) {
+  const Sizes& sizes = configurations().at(run.config);
+  if (run.model == "bahdanau") {
+    Bench<models::Bahdanau>(run, sizes, bahdanau_options(sizes), bahdanau_flops(sizes)).run();
+  } else {
+    Bench<models::Luong>(run, sizes, luong_options(sizes), luong_flops(sizes)).run();
+  }
+}
+
+}  // namespace attune::bench

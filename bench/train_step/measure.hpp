@@ -1,0 +1,25 @@
+// Timing of the modes of a model.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "train_step/workload.hpp"
+
+namespace attune::bench {
+
+struct Run {
+  std::string model = "bahdanau", config = "toy";
+  std::vector<std::string> modes = {"train", "fwd", "greedy"};
+  Lengths lengths = Lengths::full;
+  int steps = 10, warmup = 3;
+};
+
+inline const std::set<std::string> model_names = {"bahdanau", "luong"};
+inline const std::set<std::string> mode_names = {"train", "fwd", "greedy"};
+
+/// Prints a JSON line for each mode; greedy has two, for one sentence and for 64.
+void measure(const Run& run);
+
+}  // namespace attune::bench

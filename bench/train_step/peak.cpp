@@ -1,0 +1,66 @@
+#include "train_step/machine.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "train_step/peak.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which compiles this file once for every instruction set.
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace attune::bench::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// `rounds` fused multiply-adds in each of twelve registers, which keep every unit of a CPU busy
+/// while the results of the ones before are on their way. Returns how many operations those were.
+double MultiplyAdds(long rounds, float* sum) {
+  const hn::ScalableTag<float> d;
+  const auto a = hn::Set(d, 0.999f), b = hn::Set(d, 0.001f);
+  auto c0 = hn::Zero(d), c1 = c0, c2 = c0, c3 = c0, c4 = c0, c5 = c0;
+  auto c6 = c0, c7 = c0, c8 = c0, c9 = c0, c10 = c0, c11 = c0;
+  for (long i = 0; i < rounds; ++i) {
+    c0 = hn::MulAdd(c0, a, b), c1 = hn::MulAdd(c1, a, b), c2 = hn::MulAdd(c2, a, b);
+    c3 = hn::MulAdd(c3, a, b), c4 = hn::MulAdd(c4, a, b), c5 = hn::MulAdd(c5, a, b);
+    c6 = hn::MulAdd(c6, a, b), c7 = hn::MulAdd(c7, a, b), c8 = hn::MulAdd(c8, a, b);
+    c9 = hn::MulAdd(c9, a, b), c10 = hn::MulAdd(c10, a, b), c11 = hn::MulAdd(c11, a, b);
+  }
+  const auto low = hn::Add(hn::Add(hn::Add(c0, c1), hn::Add(c2, c3)), hn::Add(c4, c5));
+  const auto high = hn::Add(hn::Add(hn::Add(c6, c7), hn::Add(c8, c9)), hn::Add(c10, c11));
+  *sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(low, high)));
+  return 2.0 * 12 * static_cast<double>(hn::Lanes(d)) * static_cast<double>(rounds);
+}
+
+}  // namespace attune::bench::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include <attune/tensor/threads.hpp>
+
+namespace attune::bench {
+
+HWY_EXPORT(MultiplyAdds);
+
+double peak_gflops() {
+  double best = 0;
+  for (int attempt = 0; attempt < 30; ++attempt) {
+    std::vector<double> operations(static_cast<std::size_t>(threads()));
+    std::vector<float> sums(operations.size());
+    const auto start = std::chrono::steady_clock::now();
+    parallel_for(threads(), [&](Index i) {
+      const auto thread = static_cast<std::size_t>(i);
+      operations[thread] = HWY_DYNAMIC_DISPATCH(MultiplyAdds)(10'000'000, &sums[thread]);
+    });
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    const double all = std::accumulate(operations.begin(), operations.end(), 0.0);
+    best = std::max(best, 1e-9 * all / time.count());
+  }
+  return best;
+}
+
+}  // namespace attune::bench
+#endif  // HWY_ONCE

@@ -1,0 +1,93 @@
+#include "train_step/workload.hpp"
+
+#include <attune/tensor/arrange.hpp>
+
+namespace attune::bench {
+namespace {
+
+Tensor random_words(Index steps, const Sizes& sizes, Random& random) {
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(steps * sizes.B));
+  for (auto& id : ids) id = static_cast<std::int32_t>(random.below(sizes.V));
+  return Tensor::of(Shape{steps, sizes.B}, std::span<const std::int32_t>(ids));
+}
+
+/// (steps, B). One sentence has all steps, so that a batch is as long as the sizes say.
+Tensor random_mask(Index steps, const Sizes& sizes, Lengths lengths, Random& random) {
+  std::vector<Index> words(static_cast<std::size_t>(sizes.B), steps);
+  if (lengths == Lengths::varied) {
+    for (Index& n : std::span(words).subspan(1)) n = steps - random.below(steps - steps / 2 + 1);
+  }
+  return mask_of(words);
+}
+
+}  // namespace
+
+const std::map<std::string, Sizes>& configurations() {
+  static const std::map<std::string, Sizes> all = {
+      {"toy", {.E = 64, .H = 128, .A = 128, .V = 32, .S = 30, .T = 10, .B = 64, .L = 1}},
+      {"small", {.E = 256, .H = 256, .A = 256, .V = 32, .S = 30, .T = 10, .B = 64, .L = 1}},
+      {"medium", {.E = 256, .H = 512, .A = 512, .V = 10000, .S = 20, .T = 20, .B = 64, .L = 2}},
+      {"large", {.E = 512, .H = 1000, .A = 1000, .V = 30000, .S = 30, .T = 30, .B = 80, .L = 2}},
+      // As many operations as medium, and next to no work in them.
+      {"overhead", {.E = 8, .H = 8, .A = 8, .V = 16, .S = 4, .T = 20, .B = 1, .L = 2}},
+  };
+  return all;
+}
+
+text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random) {
+  return {.source = random_words(sizes.S, sizes, random),
+          .source_mask = random_mask(sizes.S, sizes, lengths, random),
+          .previous = random_words(sizes.T, sizes, random),
+          .next = random_words(sizes.T, sizes, random),
+          .target_mask = random_mask(sizes.T, sizes, lengths, random)};
+}
+
+models::BahdanauOptions bahdanau_options(const Sizes& sizes) {
+  return {.source_vocabulary = sizes.V,
+          .target_vocabulary = sizes.V,
+          .embedding = sizes.E,
+          .hidden = sizes.H,
+          .attention = sizes.A,
+          .readout = sizes.E,
+          .encoder_cell = nn::Cell::gru,
+          .decoder_cell = nn::Cell::gru,
+          .start = models::Start::bridge,
+          .readout_kind = models::ReadoutKind::maxout,
+          .readout_state = models::ReadoutState::current};
+}
+
+models::LuongOptions luong_options(const Sizes& sizes) {
+  return {.source_vocabulary = sizes.V,
+          .target_vocabulary = sizes.V,
+          .embedding = sizes.E,
+          .hidden = sizes.H,
+          .layers = sizes.L,
+          .cell = nn::Cell::lstm,
+          .score = {.kind = nn::ScoreKind::general},
+          .input_feeding = models::InputFeeding::yes};
+}
+
+double bahdanau_flops(const Sizes& sizes) {
+  const auto [E, H, A, V, S, T, B, L] = sizes;
+  const Index encoder = 2 * 3 * H * (E + H);  // two directions, three gates
+  const Index keys = 2 * H * A, bridge = H * H;
+  const Index decoder = 3 * H * (E + H + 2 * H);     // on word, state, context
+  const Index attention = H * A + S * (A + 2 * H);   // query; scores and the sum of S places
+  const Index output = (3 * H + E) * 2 * E + E * V;  // readout, logits
+  return 2.0 * static_cast<double>(B * (S * (encoder + keys) + bridge) +
+                                   T * B * (decoder + attention + output));
+}
+
+double luong_flops(const Sizes& sizes) {
+  const auto [E, H, A, V, S, T, B, L] = sizes;
+  const Index upper = (L - 1) * 2 * H;  // inputs of the layers above the lowest
+  const Index encoder = 4 * H * (E + H + upper);
+  const Index keys = H * H;
+  const Index decoder = 4 * H * (E + H + H + upper);  // on word, fed vector, state
+  const Index attention = S * 2 * H;                  // scores and the sum of S places
+  const Index output = 2 * H * H + H * V;             // attentional vector, logits
+  return 2.0 *
+         static_cast<double>(B * S * (encoder + keys) + T * B * (decoder + attention + output));
+}
+
+}  // namespace attune::bench

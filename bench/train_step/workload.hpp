@@ -1,0 +1,35 @@
+// What is timed: two models at fixed sizes, and batches of random words.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/luong.hpp>
+#include <attune/tensor/random.hpp>
+
+namespace attune::bench {
+
+/// Embedding, hidden, attention and vocabulary sizes; source and target steps, sentences; layers of
+/// the Luong model, whose attention is of size H.
+struct Sizes {
+  Index E = 1, H = 1, A = 1, V = 5, S = 1, T = 1, B = 1, L = 1;
+};
+
+const std::map<std::string, Sizes>& configurations();
+
+/// Sentences all as long as the sizes say, or from half of that on.
+enum class Lengths { full, varied };
+
+text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random);
+
+models::BahdanauOptions bahdanau_options(const Sizes& sizes);
+models::LuongOptions luong_options(const Sizes& sizes);
+
+/// Floating-point operations of a forward pass over a batch of full length: matrix products and
+/// attention sums, a multiplication and an addition for each of their terms, and nothing else.
+double bahdanau_flops(const Sizes& sizes);
+double luong_flops(const Sizes& sizes);
+
+}  // namespace attune::bench

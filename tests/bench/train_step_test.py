@@ -1,0 +1,68 @@
+"""The benchmark of whole training steps prints what bench/compare.py reads, counts operations as it says, and
+computes what PyTorch computes, where /usr/bin/python3 has that.
+
+Run with the program and the source directory.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+COMMON = ["peer", "threads", "bench", "model", "config", "lengths", "params"]
+TIMES = ["ms_median", "ms_min", "steps", "probe_gflops", "cpus_used", "cpus_others", "peak_rss_mib"]
+LOSS = COMMON + ["tok_per_s", "gflop", "gflops"] + TIMES
+GREEDY = COMMON + ["batch", "sent_per_s"] + TIMES
+# 10⁹ operations of a toy training step; a forward pass has a third of them.
+GFLOP = {"bahdanau": 3.078, "luong": 2.121}
+PYTHON = "/usr/bin/python3"
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], text=True, capture_output=True)
+
+
+def check(holds, what):
+    if not holds:
+        raise SystemExit(f"train_step: {what}")
+
+
+def check_lines(program, model):
+    done = run(program, "--model", model, "--config", "toy", "--threads", 1, "--steps", 1, "--warmup", 0)
+    check(done.returncode == 0, done.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    check([line["bench"] for line in lines] == ["train", "fwd", "greedy", "greedy"], done.stdout)
+    for line, keys in zip(lines, [LOSS, LOSS, GREEDY, GREEDY]):
+        check(list(line) == keys, f"keys {list(line)}")
+        check(line["ms_median"] >= line["ms_min"] > 0, line)
+    check([lines[0]["gflop"], lines[1]["gflop"]] == [GFLOP[model], round(GFLOP[model] / 3, 3)], lines[:2])
+    check([lines[2]["batch"], lines[3]["batch"]] == [1, 64], lines[2:])
+
+
+def check_against_pytorch(program, peers, model):
+    with tempfile.TemporaryDirectory() as directory:
+        npz, tensors = f"{directory}/peer.npz", f"{directory}/peer.safetensors"
+        for command in (
+            [PYTHON, peers / "torch_seq2seq.py", "--model", model, "--lengths", "varied", "--threads=1", "--dump", npz],
+            [PYTHON, peers / "npz_to_safetensors.py", npz, tensors],
+            [program, "--check", tensors],
+        ):
+            done = run(*command)
+            check(done.returncode == 0, f"{command}: {done.stdout}{done.stderr}")
+
+
+def main():
+    program, source = map(pathlib.Path, sys.argv[1:])
+    pytorch = run(PYTHON, "-c", "import torch").returncode == 0
+    for model in ("bahdanau", "luong"):
+        check_lines(program, model)
+        if pytorch:
+            check_against_pytorch(program, source / "bench/peers", model)
+    for option, value in (("--config", "huge"), ("--modes", "train,sleep"), ("--steps", "0"), ("--check", "none")):
+        done = run(program, option, value)
+        check(done.returncode == 1 and done.stderr.count("\n") == 1, f"{option} {value}: {done.stderr}")
+    print("train_step: as PyTorch computes it" if pytorch else "train_step: PyTorch is not there to compare with")
+
+
+if __name__ == "__main__":
+    main()

@@ -85,6 +85,11 @@ std::vector<nn::ScoreOptions> scores() {
   return all;
 }
 
+bool compares_directly(nn::ScoreKind kind) {
+  return kind == nn::ScoreKind::dot || kind == nn::ScoreKind::scaled_dot ||
+         kind == nn::ScoreKind::cosine;
+}
+
 constexpr nn::Window kWindows[] = {nn::Window::global, nn::Window::local_monotonic,
                                    nn::Window::local_predictive};
 constexpr Attend kAttend[] = {Attend::before, Attend::between, Attend::after};
@@ -100,6 +105,7 @@ void for_every_attention(F f) {
           for (const nn::Cell cell : kCells) {
             Seq2SeqOptions o = tiny();
             o.score = score;
+            o.hidden = compares_directly(score.kind) ? 4 : 2;  // 2 in each direction of the encoder
             o.attention.window = window;
             o.attend = attend;
             o.input_feeding = feeding;
@@ -155,8 +161,8 @@ TEST_CASE("Seq2Seq: gradients of stacks agree with differences") {
           o.residual = residual;
           o.reading = reading;
           o.norm = norm;
-          o.encoder_layers = 2;
-          o.decoder_layers = 3;
+          o.hidden = 3;
+          o.encoder_layers = o.decoder_layers = 2;
           o.start = Start::last;
           check_at_both_scales(o);
         }

@@ -98,10 +98,7 @@ bool check_model(const Safetensors& file, const models::Seq2SeqOptions& options)
 bool check(const std::filesystem::path& path) {
   const Safetensors file = load_safetensors(path);
   if (!file.metadata.contains("model")) fail("check", "the file does not say of which model it is");
-  const Sizes sizes = sizes_of(file);
-  return file.metadata.at("model") == "bahdanau"
-             ? check_model(file, seq2seq_options(bahdanau_options(sizes)))
-             : check_model(file, seq2seq_options(luong_options(sizes)));
+  return check_model(file, options_of(file.metadata.at("model"), sizes_of(file)));
 }
 
 }  // namespace attune::bench

@@ -62,8 +62,7 @@ void print(Json line, const Times& times) {
 }
 
 /// Translates for a fixed number of words, whatever they are.
-template <class Model>
-void greedy(const Model& model, const text::Batch& batch, Index words) {
+void greedy(const models::Seq2Seq& model, const text::Batch& batch, Index words) {
   const NoGrad no_grad;
   auto state = model.start(batch.source, batch.source_mask);
   std::vector<std::int32_t> begin(static_cast<std::size_t>(batch.sentences()), 1);
@@ -75,14 +74,15 @@ void greedy(const Model& model, const text::Batch& batch, Index words) {
   }
 }
 
-/// One model of one size. `flops` are those of a forward pass.
-template <class Model>
+/// One model of one size.
 class Bench {
  public:
-  template <class Options>
-  Bench(const Run& run, const Sizes& sizes, const Options& options, double flops)
-      : run_(run), sizes_(sizes), model_(params_, options), adam_(params_), flops_(flops) {
-    for (int i = 0; i < 4; ++i) batches_.push_back(random_batch(sizes, run.lengths, random_));
+  explicit Bench(const Run& run)
+      : run_(run),
+        sizes_(configurations().at(run.config)),
+        model_(params_, options_of(run.model, sizes_)),
+        adam_(params_) {
+    for (int i = 0; i < 4; ++i) batches_.push_back(random_batch(sizes_, run.lengths, random_));
   }
 
   void run() {
@@ -114,7 +114,7 @@ class Bench {
     const Times times =
         timed(run_.steps, run_.warmup, [&](int i) { training ? train(i) : forward(i); });
     // Backward is twice forward: a product for each of the two operands' gradients.
-    const double gflop = 1e-9 * flops_ * (training ? 3 : 1);
+    const double gflop = 1e-9 * forward_flops(run_.model, sizes_) * (training ? 3 : 1);
     Json line = head(mode);
     line["tok_per_s"] = std::lround(words_per_batch() / times.median());
     line["gflop"] = rounded(gflop, 3);
@@ -155,21 +155,13 @@ class Bench {
   Sizes sizes_;
   Random random_{1};
   nn::Parameters params_;
-  Model model_;
+  models::Seq2Seq model_;
   nn::Adam adam_;
-  double flops_;
   std::vector<text::Batch> batches_;
 };
 
 }  // namespace
 
-void measure(const Run& run) {
-  const Sizes& sizes = configurations().at(run.config);
-  if (run.model == "bahdanau") {
-    Bench<models::Bahdanau>(run, sizes, bahdanau_options(sizes), bahdanau_flops(sizes)).run();
-  } else {
-    Bench<models::Luong>(run, sizes, luong_options(sizes), luong_flops(sizes)).run();
-  }
-}
+void measure(const Run& run) { Bench(run).run(); }
 
 }  // namespace attune::bench

@@ -1,5 +1,6 @@
 #include "train_step/workload.hpp"
 
+#include <attune/models/presets.hpp>
 #include <attune/tensor/arrange.hpp>
 
 namespace attune::bench {
@@ -42,30 +43,22 @@ text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random) {
           .target_mask = random_mask(sizes.T, sizes, lengths, random)};
 }
 
-models::BahdanauOptions bahdanau_options(const Sizes& sizes) {
-  return {.source_vocabulary = sizes.V,
-          .target_vocabulary = sizes.V,
-          .embedding = sizes.E,
-          .hidden = sizes.H,
-          .attention = sizes.A,
-          .readout = sizes.E,
-          .encoder_cell = nn::Cell::gru,
-          .decoder_cell = nn::Cell::gru,
-          .start = models::Start::bridge,
-          .readout_kind = models::ReadoutKind::maxout,
-          .readout_state = models::ReadoutState::current};
+models::Seq2SeqOptions options_of(const std::string& model, const Sizes& sizes) {
+  models::Seq2SeqOptions o = models::preset(model).options;
+  o.source_vocabulary = o.target_vocabulary = sizes.V;
+  o.embedding = sizes.E;
+  o.hidden = sizes.H;
+  o.score.attention = sizes.A;
+  if (model == "luong") {
+    o.encoder_layers = o.decoder_layers = sizes.L;
+    o.readout = sizes.H;
+  } else {
+    o.readout = sizes.E;
+  }
+  return o;
 }
 
-models::LuongOptions luong_options(const Sizes& sizes) {
-  return {.source_vocabulary = sizes.V,
-          .target_vocabulary = sizes.V,
-          .embedding = sizes.E,
-          .hidden = sizes.H,
-          .layers = sizes.L,
-          .cell = nn::Cell::lstm,
-          .score = {.kind = nn::ScoreKind::general},
-          .input_feeding = models::InputFeeding::yes};
-}
+namespace {
 
 double bahdanau_flops(const Sizes& sizes) {
   const auto [E, H, A, V, S, T, B, L] = sizes;
@@ -88,6 +81,12 @@ double luong_flops(const Sizes& sizes) {
   const Index output = 2 * H * H + H * V;             // attentional vector, logits
   return 2.0 *
          static_cast<double>(B * S * (encoder + keys) + T * B * (decoder + attention + output));
+}
+
+}  // namespace
+
+double forward_flops(const std::string& model, const Sizes& sizes) {
+  return model == "luong" ? luong_flops(sizes) : bahdanau_flops(sizes);
 }
 
 }  // namespace attune::bench

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/bahdanau.hpp>
-#include <attune/models/luong.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::bench {
@@ -24,12 +23,11 @@ enum class Lengths { full, varied };
 
 text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random);
 
-models::BahdanauOptions bahdanau_options(const Sizes& sizes);
-models::LuongOptions luong_options(const Sizes& sizes);
+/// "bahdanau" or "luong", at these sizes.
+models::Seq2SeqOptions options_of(const std::string& model, const Sizes& sizes);
 
 /// Floating-point operations of a forward pass over a batch of full length: matrix products and
 /// attention sums, a multiplication and an addition for each of their terms, and nothing else.
-double bahdanau_flops(const Sizes& sizes);
-double luong_flops(const Sizes& sizes);
+double forward_flops(const std::string& model, const Sizes& sizes);
 
 }  // namespace attune::bench

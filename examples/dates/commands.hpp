@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <attune/models/report/alignment.hpp>
+
 namespace attune::dates {
 
 /// When to draw attention in the terminal.
@@ -30,6 +32,19 @@ struct EvaluateOptions {
 
 /// Exact match, accuracy by character, attention on gold spans, and the ten worst mistakes.
 int evaluate_file(const EvaluateOptions& options);
+
+enum class AlignFormat { pharaoh, tsv, json, npy, terminal, svg, html, scores };
+
+struct AlignOptions {
+  std::filesystem::path model;
+  std::string file;
+  AlignFormat format = AlignFormat::pharaoh;
+  report::AlignedWord rule = report::AlignedWord::current;
+  std::filesystem::path out;  // empty: standard output
+};
+
+/// What the model attends to, and how probable each character is, while it writes given targets.
+int align(const AlignOptions& options);
 
 struct ReportOptions {
   std::filesystem::path model;

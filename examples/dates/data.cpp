@@ -59,8 +59,7 @@ Data::Data(const DataOptions& options) : options_(options) {
   if (!options.valid_file.empty()) {
     validation_ = read_tsv(options.valid_file);
   } else if (generator_) {
-    for (Example& e : generator_->validation())
-      validation_.push_back({std::move(e.source), std::move(e.target), {}});
+    validation_ = generator_->validation();
   } else {
     validation_ = hold_out(train_, options.held_out, options.seed);
     if (validation_.empty()) {
@@ -71,7 +70,7 @@ Data::Data(const DataOptions& options) : options_(options) {
   }
 }
 
-Example Data::example(std::int64_t number) {
+Row Data::row(std::int64_t number) {
   if (generator_) {
     Random random(options_.seed, static_cast<std::uint64_t>(number));
     return generator_->sample([&](std::uint64_t n) {
@@ -83,8 +82,7 @@ Example Data::example(std::int64_t number) {
     epoch_ = number / size;
     permutation_ = shuffled(train_.size(), Random(options_.seed, fmt::format("epoch {}", epoch_)));
   }
-  const Row& row = train_[permutation_[static_cast<std::size_t>(number % size)]];
-  return {row.source, row.target};
+  return train_[permutation_[static_cast<std::size_t>(number % size)]];
 }
 
 void Data::load_chunk(const Model& model, long chunk, Index batch_size) {
@@ -93,8 +91,8 @@ void Data::load_chunk(const Model& model, long chunk, Index batch_size) {
   chunk_.clear();
   const std::int64_t first = chunk * chunk_steps * batch_size;
   for (std::int64_t i = 0; i < chunk_steps * batch_size; ++i) {
-    const Example e = example(first + i);
-    chunk_.push_back(model.encode(e.source, e.target));
+    const Row example = row(first + i);
+    chunk_.push_back(model.encode(example.source, example.target));
   }
   std::ranges::stable_sort(chunk_, {}, [](const text::Pair& p) { return p.source.size(); });
   chunk_order_ = shuffled(chunk_steps, Random(options_.seed, fmt::format("chunk {}", chunk)));

@@ -37,7 +37,7 @@ class Data {
   std::string description() const;
 
  private:
-  Example example(std::int64_t number);
+  Row row(std::int64_t number);
   void load_chunk(const Model& model, long chunk, Index batch_size);
 
   DataOptions options_;

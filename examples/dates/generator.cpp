@@ -11,7 +11,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unicode/casemap.h>
 #include <unicode/dtfmtsym.h>
+#include <unicode/edits.h>
+#include <unicode/fpositer.h>
 #include <unicode/locid.h>
 #include <unicode/numsys.h>
 #include <unicode/smpdtfmt.h>
@@ -79,12 +82,71 @@ std::string iso8601(int day) {
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
 }
 
-icu::UnicodeString without_commas(const icu::UnicodeString& text) {
+/// A date as it is written, and its fields' spans: in UTF-16 code units.
+struct Writing {
+  icu::UnicodeString text;
+  std::vector<Span> fields;
+};
+
+/// Replaces the text, and moves the fields to where `place` says that each code unit went.
+template <typename Place>
+Writing moved(const Writing& from, icu::UnicodeString text, Place place) {
+  Writing to{std::move(text), from.fields};
+  for (Span& field : to.fields) field.begin = place(field.begin), field.end = place(field.end);
+  return to;
+}
+
+Writing without_commas(const Writing& writing) {
   icu::UnicodeString kept;
-  for (int32_t i = 0; i < text.length(); ++i) {
-    if (kCommas.find(text[i]) == kCommas.npos) kept.append(text[i]);
+  std::vector<int> places;
+  for (int32_t i = 0; i < writing.text.length(); ++i) {
+    places.push_back(kept.length());
+    if (kCommas.find(writing.text[i]) == kCommas.npos) kept.append(writing.text[i]);
   }
-  return kept;
+  places.push_back(kept.length());
+  return moved(writing, kept, [&](int i) { return places[static_cast<std::size_t>(i)]; });
+}
+
+Writing in_letters(const Writing& writing, Letters letters, const icu::Locale& locale) {
+  if (letters == Letters::kAsWritten) return writing;
+  const icu::UnicodeString& from = writing.text;
+  const int32_t capacity = 3 * from.length();  // no character becomes more than three
+  icu::UnicodeString to;
+  icu::Edits edits;
+  UErrorCode status = U_ZERO_ERROR;
+  const auto change = letters == Letters::kUpper ? icu::CaseMap::toUpper : icu::CaseMap::toLower;
+  to.releaseBuffer(change(locale.getBaseName(), /*options=*/0, from.getBuffer(), from.length(),
+                          to.getBuffer(capacity), capacity, &edits, status));
+  icu::Edits::Iterator changes = edits.getFineIterator();
+  const Writing changed =
+      moved(writing, to, [&](int i) { return changes.destinationIndexFromSourceIndex(i, status); });
+  check(status, "letters");
+  return changed;
+}
+
+/// 'y', 'm' or 'd' of a field of ICU's, or 0 for another.
+char field_name(int32_t field) {
+  switch (field) {
+    case UDAT_YEAR_FIELD:
+      return 'y';
+    case UDAT_MONTH_FIELD:
+    case UDAT_STANDALONE_MONTH_FIELD:
+      return 'm';
+    case UDAT_DATE_FIELD:
+      return 'd';
+    default:
+      return 0;
+  }
+}
+
+/// As a row of an example file has it: UTF-8, and spans in code points.
+Row to_row(const Writing& writing, std::string target) {
+  Row row{utf8(writing.text), std::move(target), writing.fields};
+  for (Span& span : row.spans) {
+    span.begin = writing.text.countChar32(0, span.begin);
+    span.end = writing.text.countChar32(0, span.end);
+  }
+  return row;
 }
 
 /// Writes days as one locale does. Several threads may use it.
@@ -98,9 +160,9 @@ class DateWriter {
   /// False if ICU falls back to its root, where January is "M01".
   bool has_month_names() const;
 
-  icu::UnicodeString write(int day, std::size_t digits, std::size_t pattern) const;
+  Writing write(int day, std::size_t digits, std::size_t pattern) const;
 
-  icu::UnicodeString vary(icu::UnicodeString text, Variant variant) const;
+  Writing vary(const Writing& writing, Variant variant) const;
 
  private:
   icu::Locale locale_;
@@ -156,19 +218,27 @@ bool DateWriter::has_month_names() const {
   return count > 0 && months[0] != icu::UnicodeString(u"M01");
 }
 
-icu::UnicodeString DateWriter::write(int day, std::size_t digits, std::size_t pattern) const {
+Writing DateWriter::write(int day, std::size_t digits, std::size_t pattern) const {
   constexpr UDate kMillisecondsPerDay = 86'400'000;
-  icu::UnicodeString text;
-  const std::lock_guard lock(mutex_);
-  formats_[digits]->applyPattern(patterns_[pattern]);
-  formats_[digits]->format(day * kMillisecondsPerDay, text);
-  return text;
+  Writing writing;
+  icu::FieldPositionIterator fields;
+  UErrorCode status = U_ZERO_ERROR;
+  {
+    const std::lock_guard lock(mutex_);
+    formats_[digits]->applyPattern(patterns_[pattern]);
+    formats_[digits]->format(day * kMillisecondsPerDay, writing.text, &fields, status);
+  }
+  check(status, "a date");
+  for (icu::FieldPosition field; fields.next(field);) {
+    if (const char name = field_name(field.getField()))
+      writing.fields.push_back({name, field.getBeginIndex(), field.getEndIndex()});
+  }
+  return writing;
 }
 
-icu::UnicodeString DateWriter::vary(icu::UnicodeString text, Variant variant) const {
-  if (variant.letters == Letters::kUpper) text.toUpper(locale_);
-  if (variant.letters == Letters::kLower) text.toLower(locale_);
-  return variant.commas ? text : without_commas(text);
+Writing DateWriter::vary(const Writing& writing, Variant variant) const {
+  const Writing lettered = in_letters(writing, variant.letters, locale_);
+  return variant.commas ? lettered : without_commas(lettered);
 }
 
 /// Random numbers for what the seed decides: a counter, hashed by the finaliser of SplitMix64
@@ -235,8 +305,8 @@ template <typename Use>
 void probe(const DateWriter& writer, std::size_t digits, Use use) {
   for (int day : probe_days()) {
     for (std::size_t pattern = 0; pattern < kPatternCount; ++pattern) {
-      const icu::UnicodeString text = writer.write(day, digits, pattern);
-      for (Variant variant : kVariants) use(writer.vary(text, variant));
+      const Writing writing = writer.write(day, digits, pattern);
+      for (Variant variant : kVariants) use(writer.vary(writing, variant).text);
     }
   }
 }
@@ -280,7 +350,7 @@ struct Generator::State {
   explicit State(const GeneratorOptions& options);
 
   const DateWriter& writer(std::size_t locale) const;
-  Example example(int day, const Below& below) const;
+  Row row(int day, const Below& below) const;
 
   std::uint64_t seed;
   std::vector<std::string> locales;
@@ -318,26 +388,26 @@ const DateWriter& Generator::State::writer(std::size_t locale) const {
   return *writers[locale];
 }
 
-Example Generator::State::example(int day, const Below& below) const {
+Row Generator::State::row(int day, const Below& below) const {
   const DateWriter& hand = writer(draw(below, locales.size()));
   const std::size_t digits = hand.digit_sets() == 1 ? 0 : draw(below, hand.digit_sets());
   const std::size_t pattern = draw(below, kPatternCount);
   const Variant variant = kVariants[draw(below, kVariants.size())];
-  return {utf8(hand.vary(hand.write(day, digits, pattern), variant)), iso8601(day)};
+  return to_row(hand.vary(hand.write(day, digits, pattern), variant), iso8601(day));
 }
 
 Generator::Generator(const GeneratorOptions& options)
     : state_(std::make_shared<const State>(options)) {}
 
-Example Generator::sample(const Below& below) const {
-  return state_->example(state_->training[draw(below, state_->training.size())], below);
+Row Generator::sample(const Below& below) const {
+  return state_->row(state_->training[draw(below, state_->training.size())], below);
 }
 
-std::vector<Example> Generator::validation() const {
+std::vector<Row> Generator::validation() const {
   const Below below = SeededStream(state_->seed, kValidationSources);
-  std::vector<Example> examples;
-  for (int day : state_->held_out) examples.push_back(state_->example(day, below));
-  return examples;
+  std::vector<Row> rows;
+  for (int day : state_->held_out) rows.push_back(state_->row(day, below));
+  return rows;
 }
 
 std::vector<std::string> Generator::alphabet() const {

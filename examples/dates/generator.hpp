@@ -7,13 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace attune::dates {
+#include "tsv.hpp"
 
-/// A date as people write it, and the same date in ISO 8601.
-struct Example {
-  std::string source;  ///< UTF-8, "Wednesday June 27 2001"
-  std::string target;  ///< "2001-06-27"
-};
+namespace attune::dates {
 
 /// A source of random numbers: `below(n)` is uniform on the integers 0 .. n - 1.
 using Below = std::function<std::uint64_t(std::uint64_t n)>;
@@ -24,7 +20,8 @@ struct GeneratorOptions {
   std::uint64_t seed = 1;  ///< chooses those dates, and how validation() writes them
 };
 
-/// Makes up dates as ICU's locales write them.
+/// Makes up dates as ICU's locales write them: rows such as "Wednesday June 27 2001", "2001-06-27"
+/// and the spans y:18-22 m:10-14 d:15-17.
 ///
 /// The dates are the 36525 days from 1970-01-01 to 2069-12-31, so that a year of two digits has one
 /// meaning. An example is made from five choices, each uniform:
@@ -52,11 +49,11 @@ class Generator {
 
   /// One random example whose date is not held out. Asks `below` for each choice in turn; throws
   /// std::out_of_range if an answer is not below n.
-  Example sample(const Below& below) const;
+  Row sample(const Below& below) const;
 
   /// One example for each held-out date, in the order of dates; the same at every call. Which dates
   /// these are depends on `held_out` and `seed` and not on the locales.
-  std::vector<Example> validation() const;
+  std::vector<Row> validation() const;
 
   /// The code points that sources can contain, each as a UTF-8 string, in ascending order.
   std::vector<std::string> alphabet() const;

@@ -85,6 +85,10 @@ Model Model::load(const std::filesystem::path& path) {
     const auto target = text::vocabulary_from_json(entry(file.metadata, "target_vocabulary"));
     Model model(options, source, target, std::make_unique<nn::Parameters>(file));
     model.metadata_ = file.metadata;
+    for (const auto& [name, tensor] : file.tensors) {
+      if (!model.parameters_->contains(name) && !name.starts_with("adam."))
+        fail("checkpoint", fmt::format("'{}' is no part of the model of its options", name));
+    }
     return model;
   });
 }

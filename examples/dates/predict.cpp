@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <attune/models/report/heatmap.hpp>
@@ -15,16 +14,12 @@
 
 #include "commands.hpp"
 #include "model.hpp"
+#include "progress.hpp"
 
 namespace attune::dates {
 namespace {
 
 constexpr std::size_t longest_source = 10000;
-
-int terminal_width() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
-}
 
 /// Warns of each character that the model has not seen, once in a program's run.
 void warn_of_unknown(const Model& model, std::span<const std::string> points) {

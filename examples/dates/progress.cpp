@@ -55,6 +55,11 @@ void Progress::show(long done, const std::string& text, bool line) {
   std::fflush(stdout);
 }
 
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
+}
+
 std::string duration(double seconds) {
   const long s = static_cast<long>(seconds + 0.5);
   if (s < 60) return fmt::format("{} s", s);

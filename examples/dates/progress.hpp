@@ -27,6 +27,9 @@ class Progress {
   std::chrono::steady_clock::time_point start_, shown_;
 };
 
+/// Columns of the terminal behind standard output; 80 where there is none.
+int terminal_width();
+
 /// "1 min 05 s"
 std::string duration(double seconds);
 

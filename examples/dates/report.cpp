@@ -81,25 +81,39 @@ std::vector<Row> examples(const Model& model, const ReportOptions& options) {
   return {data.validation().begin(), data.validation().end()};
 }
 
-void add_heatmaps(report::Page& page, const Model& model, const std::vector<Row>& rows) {
+void add_heatmaps(report::Page& page, const Model& model, std::span<const Row> rows,
+                  std::span<const models::Hypothesis> written) {
   page.heading("Where the model looks");
-  page.paragraph(
+  const nn::ScoreOptions& score = model.options().network.score;
+  page.paragraph(fmt::format(
       "Each row is a character that was written, each column one that was read; the stronger a "
-      "cell, the more of the "
-      "attention went there. Year, month and day are found wherever they stand.");
-  for (const Row& row : rows) {
-    const text::Sentence source = model.encode_source(row.source);
-    const models::Hypothesis h = model.predict(std::span(&source, 1), 1).front();
-    const std::string written = model.decode(h.words);
-    const report::Heatmap map = model.heatmap(text::code_points(row.source), h);
+      "cell, the more of the attention went there{}.",
+      score.kind == nn::ScoreKind::multi_head
+          ? fmt::format(", on the mean of {} heads", score.heads)
+          : ""));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    const std::string date = model.decode(written[i].words);
+    const report::Heatmap map = model.heatmap(text::code_points(row.source), written[i]);
     if (map.rows.empty()) continue;
     // Isolates (U+2068, U+2069) keep a right-to-left source from moving the date's parts.
-    const std::string wrong =
-        written == row.target ? "" : fmt::format(" (expected {})", row.target);
+    const std::string wrong = date == row.target ? "" : fmt::format(" (expected {})", row.target);
     page.figure(report::svg(map),
                 fmt::format("\u2068{}\u2069 → \u2068{}\u2069, probability {:.4f}{}", row.source,
-                            written, std::exp(h.log_probability), wrong));
+                            date, std::exp(written[i].log_probability), wrong));
   }
+}
+
+/// What there is to see of a model without attention.
+void add_examples(report::Page& page, const Model& model, std::span<const Row> rows,
+                  std::span<const models::Hypothesis> written) {
+  page.heading("What the model writes");
+  std::vector<std::vector<std::string>> lines;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    lines.push_back({rows[i].source, model.decode(written[i].words), rows[i].target,
+                     fmt::format("{:.4f}", std::exp(written[i].log_probability))});
+  }
+  page.table({"source", "written", "expected", "probability"}, lines);
 }
 
 void add_card(report::Page& page, const Model& model) {
@@ -119,15 +133,33 @@ void add_card(report::Page& page, const Model& model) {
   page.table({"name", "shape", "elements"}, rows);
 }
 
+std::string introduction(const models::Seq2SeqOptions& network) {
+  const char* order = network.reading == models::Reading::forward    ? "from left to right"
+                      : network.reading == models::Reading::backward ? "from right to left"
+                                                                     : "in both directions";
+  return fmt::format(
+      "An encoder reads every character of a date as people write it, {}; a decoder writes the ISO "
+      "date, one character after another, {}.",
+      order,
+      models::attends(network) ? "and for each looks where it needs to"
+                               : "from nothing but the encoder's last state");
+}
+
 std::string make_page(const Model& model, const ReportOptions& options) {
-  report::Page page("Human dates, normalised with attention");
-  page.paragraph(
-      "A bidirectional encoder annotates every character of a date as people write it; a decoder "
-      "writes the ISO "
-      "date, one character after another, and for each looks where it needs to.");
+  const models::Seq2SeqOptions& network = model.options().network;
+  const bool attends = models::attends(network);
+  report::Page page(attends ? "Human dates, normalised with attention"
+                            : "Human dates, normalised without attention");
+  page.paragraph(introduction(network));
   add_summary(page, model);
-  add_heatmaps(page, model,
-               sample(examples(model, options), static_cast<std::size_t>(options.examples)));
+  const std::vector<Row> rows =
+      sample(examples(model, options), static_cast<std::size_t>(options.examples));
+  std::vector<models::Hypothesis> written;
+  for (const Row& row : rows) {
+    const text::Sentence source = model.encode_source(row.source);
+    written.push_back(model.predict(std::span(&source, 1), 1).front());
+  }
+  (attends ? add_heatmaps : add_examples)(page, model, rows, written);
   add_learning_curves(page, options.model.parent_path() / "log.jsonl");
   add_card(page, model);
   return page.html();

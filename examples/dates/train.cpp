@@ -313,17 +313,18 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   });
 }
 
-void check_same(const TrainOptions& stored, const TrainOptions& given) {
+void check_same(const TrainOptions& stored, const TrainOptions& given, const char* operation) {
+  const auto check = [&](const std::string& name, const std::string& before,
+                         const std::string& after) {
+    if (before == after) return;
+    fail(operation, fmt::format("{} was trained with {} = '{}', not '{}'",
+                                (given.out / "last.safetensors").string(), name, before, after));
+  };
+  check("model", stored.model.name, given.model.name);
   auto before = to_map(stored), after = to_map(given);
   before.merge(to_map(stored.model)), after.merge(to_map(given.model));
   for (const char* free : {"steps", "validate_every"}) after[free] = before[free];
-  for (const auto& [name, value] : before) {
-    if (after[name] != value) {
-      fail("--resume",
-           fmt::format("{} was trained with {} = '{}', not '{}'",
-                       (given.out / "last.safetensors").string(), name, value, after[name]));
-    }
-  }
+  for (const auto& [name, value] : before) check(name, value, after[name]);
 }
 
 int train(const TrainOptions& options) { return Run(options).go(); }

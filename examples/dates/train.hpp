@@ -24,8 +24,10 @@ void set_from(const std::map<std::string, std::string>& metadata, TrainOptions& 
 /// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);
 
-/// Throws an Error that names the first option which a resumed run may not change.
-void check_same(const TrainOptions& stored, const TrainOptions& given);
+/// Throws an Error that names the first option which a resumed run may not change: the model's name
+/// before all that depends on it. `operation` is what the error begins with.
+void check_same(const TrainOptions& stored, const TrainOptions& given,
+                const char* operation = "--resume");
 
 /// Trains until `steps`, or until interrupted. Returns the exit status: 0, or 130 after Ctrl-C.
 int train(const TrainOptions& options);

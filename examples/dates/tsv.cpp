@@ -101,7 +101,7 @@ Row LineReader::read(std::string_view line) const {
   if (length > kLongestSource) {
     fail(fmt::format("the source has {} code points, expected at most {}", length, kLongestSource));
   }
-  return {std::string(source), std::string(target), read_spans(spans, length)};
+  return {std::string(source), std::string(target), read_spans(spans, length), number_};
 }
 
 std::vector<Span> LineReader::read_spans(std::string_view text, int source_length) const {

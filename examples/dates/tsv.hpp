@@ -15,6 +15,7 @@ struct Span {
 struct Row {
   std::string source, target;  ///< UTF-8, neither is empty
   std::vector<Span> spans;     ///< empty where the line has none
+  std::size_t line = 0;        ///< of the file, from 1
 };
 
 /// Reads a file of lines

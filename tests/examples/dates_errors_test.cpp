@@ -1,6 +1,10 @@
 // What the dates program says when it cannot do what was asked: status 1 and one line.
 #include <optional>
 
+#include <fmt/ranges.h>
+
+#include <attune/models/presets.hpp>
+
 #include "program.hpp"
 
 namespace attune::dates::test {
@@ -8,15 +12,17 @@ namespace {
 
 TEST_CASE("dates: --help of the program and of every command names every option") {
   CHECK(contains(output_of({"--help"}), "Example: "));
-  for (const char* command : {"train", "predict", "evaluate", "report"})
+  for (const char* command : {"train", "predict", "evaluate", "compare", "align", "report"})
     CHECK(contains(output_of({"--help"}), fmt::format("\n  {} ", command)));
   const std::vector<std::pair<std::string, Arguments>> commands = {
       {"train",
-       {"--out",     "--resume",       "--steps",          "--batch",         "--rate",
-        "--clip",    "--seed",         "--validate-every", "--locales",       "--held-out",
-        "--train",   "--valid",        "--embedding",      "--hidden",        "--attention",
-        "--readout", "--encoder-cell", "--decoder-cell",   "--readout-kind",  "--readout-state",
-        "--start",   "--dropout",      "--threads",        "gru_reset_before"}},
+       {"--out", "--resume", "--steps", "--batch", "--rate", "--clip", "--seed", "--validate-every",
+        "--locales", "--held-out", "--train", "--valid", "--model", "--threads"}},
+      {"compare",
+       {"--out", "--variants", "--markdown", "--steps", "--batch", "--rate", "--clip", "--seed",
+        "--validate-every", "--locales", "--held-out", "--train", "--valid", "--embedding",
+        "--hidden", "--half-width", "--dropout", "--threads", "luong-local-p"}},
+      {"align", {"file", "--model", "--format", "--rule", "--out", "--threads", "html", "current"}},
       {"predict", {"--model", "--beam", "--json", "--attention", "--threads", "always", "dates"}},
       {"evaluate", {"--model", "--beam", "--json", "--threads", "file"}},
       {"report", {"--model", "--out", "--file", "--examples", "--threads"}}};
@@ -31,8 +37,51 @@ TEST_CASE("dates: --help of the program and of every command names every option"
   }
 }
 
+/// One space for any run of white space.
+std::string flowed(const std::string& text) {
+  std::istringstream stream(text);
+  std::string result;
+  for (std::string word; stream >> word;) result += word + " ";
+  return result;
+}
+
+TEST_CASE("dates train --help: every option of the general model with its choices, in groups") {
+  const std::string help = flowed(output_of({"train", "--help"}));
+  for (const models::OptionField& field : models::seq2seq_fields()) {
+    const std::string usage =
+        fmt::format(" --{} {}=", field.name, field.choices.empty() ? "NUMBER" : "NAME");
+    CHECK_MESSAGE(contains(help, usage), usage);
+    CHECK(contains(help, flowed(field.help + (field.choices.empty() ? "" : ":"))));
+    CHECK(contains(help, flowed(fmt::format("{}", fmt::join(field.choices, ", ")))));
+  }
+  for (const models::Preset& preset : models::presets())
+    CHECK(contains(help, fmt::format(" - {}: {} ", preset.name, preset.what)));
+  std::size_t at = 0;
+  for (const char* group :
+       {" Training: --steps ", " Data: --locales ", " Model: --model ", " Sizes: --embedding ",
+        " Wiring: --encoder-cell ", " Attention: --score ",
+        " Output and regularisation: --readout-kind "}) {
+    CAPTURE(group);
+    CHECK(help.find(group) != help.npos);
+    CHECK(help.find(group) > at);
+    at = help.find(group);
+  }
+}
+
+TEST_CASE("dates train --help: its defaults are those of --model, and no line is too long") {
+  CHECK(contains(output_of({"train", "--help"}), "--score NAME=additive "));
+  const std::string help = output_of({"train", "--help", "--model", "luong"});
+  CHECK(contains(help, "--score NAME=general "));
+  CHECK(contains(help, "--hidden NUMBER=64 "));
+  for (const char* command : {"train", "predict", "evaluate", "compare", "align", "report"}) {
+    for (const std::string& line : lines_of(output_of({command, "--help"})))
+      CHECK_MESSAGE(line.size() <= 100, line);
+  }
+}
+
 TEST_CASE("dates: a missing, unknown or second command is an error") {
-  CHECK(contains(error_of({}), "no command: train, predict, evaluate or report was expected"));
+  CHECK(contains(error_of({}),
+                 "no command: train, predict, evaluate, compare, align or report was expected"));
   CHECK(contains(error_of({"evaluate"}), "file is required"));
   CHECK(contains(error_of({"evaluate", "a.tsv", "b.tsv"}), "b.tsv"));
 }
@@ -95,10 +144,13 @@ TEST_CASE(
 TEST_CASE("dates: an unknown name is refused with the option and the names there are") {
   const Directory directory;
   const std::vector<std::pair<std::string, std::string>> options = {
-      {"--encoder-cell", "gru, gru_reset_before, lstm"},
-      {"--decoder-cell", "gru, gru_reset_before, lstm"},
-      {"--start", "bridge, zero"},
-      {"--readout-kind", "maxout, tanh"},
+      {"--encoder-cell", "gru, gru-reset-before, lstm"},
+      {"--decoder-cell", "gru, gru-reset-before, lstm"},
+      {"--start", "zero, last, mean, bridge"},
+      {"--readout-kind", "tanh, maxout, attentional"},
+      {"--model", "bahdanau, luong, conditional, encoder-decoder, sutskever"},
+      {"--score", "additive, dot, scaled-dot, general, concat, location, cosine, multi-head"},
+      {"--window", "global, local-m, local-p"},
       {"--readout-state", "current, previous"}};
   for (const auto& [option, names] : options) {
     CAPTURE(option);
@@ -113,7 +165,7 @@ TEST_CASE("dates: an unknown name is refused with the option and the names there
 }
 
 TEST_CASE("dates: an unknown option is named") {
-  for (const char* command : {"train", "predict", "evaluate", "report"})
+  for (const char* command : {"train", "predict", "evaluate", "compare", "align", "report"})
     CHECK(contains(error_of({command, "--colour", "x"}), "--colour"));
 }
 
@@ -269,9 +321,13 @@ TEST_CASE("dates: a checkpoint whose options do not fit its tensors is refused b
       {"embedding", "17"},
       {"attention", "15"},
       {"readout", "99999999999999999999"},
-      {"encoder_cell", "lstm"},
-      {"decoder_cell", "transformer"},
-      {"readout_kind", "tanh"},
+      {"encoder-cell", "lstm"},
+      {"decoder-cell", "transformer"},
+      {"readout-kind", "tanh"},
+      {"score", "general"},
+      {"window", "local-p"},
+      {"attend", "never"},
+      {"encoder-layers", "2"},
       {"start", "anywhere"},
       {"dropout", "2"},
       {"format", "attune dates 0"},
@@ -286,10 +342,30 @@ TEST_CASE("dates: a checkpoint whose options do not fit its tensors is refused b
     CHECK(contains(error_of({"predict", "--model", file, "3 May 1979"}), file));
   }
   for (const std::string name :
-       {"format", "hidden", "encoder_cell", "source_vocabulary", "dropout"}) {
+       {"format", "hidden", "encoder-cell", "model", "score", "source_vocabulary", "dropout"}) {
     CAPTURE(name);
     save_changed(file, name, std::nullopt);
     CHECK(contains(error_of({"report", "--model", file}), file));
+  }
+}
+
+TEST_CASE(
+    "dates: a checkpoint with a tensor too few, too many or of another shape is refused by both "
+    "names") {
+  const Directory directory;
+  const std::string file = directory / "changed.safetensors";
+  const std::vector<std::tuple<std::string, std::string, std::string>> changes = {
+      {"encoder-layers", "2", "encoder.layer2.forward."},
+      {"window", "local-p", "attention.W_p"},
+      {"input-feeding", "yes", "decoder.W_feed"},
+      {"attend", "never", "' is no part of the model of its options"},
+      {"hidden", "33", " (16, 99) "}};
+  for (const auto& [name, value, tensor] : changes) {
+    CAPTURE(name);
+    save_changed(file, name, value);
+    const std::string line = error_of({"predict", "--model", file, "3 May 1979"});
+    CHECK_MESSAGE(line.starts_with("dates: " + file + ": "), line);
+    CHECK_MESSAGE(contains(line, tensor), line);
   }
 }
 

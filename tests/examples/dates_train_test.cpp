@@ -147,9 +147,11 @@ TEST_CASE("dates train: --resume with another value of an option is refused and 
   const std::vector<std::tuple<std::string, std::string, std::string>> changes = {
       {"--hidden", "17", "hidden = '16'"},
       {"--seed", "2", "seed = '1'"},
-      {"--decoder-cell", "lstm", "decoder_cell = 'gru'"},
+      {"--decoder-cell", "lstm", "decoder-cell = 'gru'"},
       {"--batch", "8", "batch = '16'"},
       {"--locales", "de", "locales = 'en'"},
+      {"--model", "luong", "model = 'bahdanau'"},
+      {"--score", "dot", "score = 'additive'"},
       {"--dropout", "0.5", "dropout = '0'"}};
   for (const auto& [option, value, stored] : changes) {
     CAPTURE(option);
@@ -254,8 +256,8 @@ TEST_CASE("dates train: best.safetensors is the last of the checkpoints with the
 
 TEST_CASE("dates train: every cell, readout and start trains, and its model predicts") {
   for (const Arguments& kind : {Arguments{"--encoder-cell", "lstm", "--decoder-cell", "lstm"},
-                                {"--encoder-cell", "gru_reset_before"},
-                                {"--decoder-cell", "gru_reset_before", "--start", "zero"},
+                                {"--encoder-cell", "gru-reset-before"},
+                                {"--decoder-cell", "gru-reset-before", "--start", "zero"},
                                 {"--encoder-cell", "lstm", "--decoder-cell", "gru"},
                                 {"--readout-kind", "tanh"},
                                 {"--readout-state", "previous"},
@@ -268,9 +270,7 @@ TEST_CASE("dates train: every cell, readout and start trains, and its model pred
                    Arguments{"--steps", "80", "--validate-every", "20", "--rate", "0.01"} + kind));
     const auto log = log_of(directory.path());
     CHECK(log.back().at("loss").get<double>() < 0.9 * log.at(1).at("loss").get<double>());
-    std::string name = kind[0].substr(2);
-    std::ranges::replace(name, '-', '_');
-    const std::string model = directory / "best.safetensors";
+    const std::string name = kind[0].substr(2), model = directory / "best.safetensors";
     CHECK(load_safetensors(model).metadata.at(name) == kind[1]);
     CHECK(lines_of(output_of({"predict", "--model", model, "3 May 1979"})).size() == 1);
   }

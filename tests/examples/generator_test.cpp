@@ -71,7 +71,7 @@ StringSet every_source(const Generator& generator, std::uint64_t day) {
   StringSet sources;
   do {
     std::size_t asked = 0;
-    const Example example = generator.sample([&](std::uint64_t n) {
+    const Row example = generator.sample([&](std::uint64_t n) {
       if (n == kDays) return day;
       if (asked == answers.size()) answers.push_back({0, n});
       return answers[asked++].value;
@@ -111,9 +111,9 @@ bool any_contains(const StringSet& texts, const std::string& part) {
   return std::any_of(texts.begin(), texts.end(), [&](auto& text) { return contains(text, part); });
 }
 
-Strings targets(const std::vector<Example>& examples) {
+Strings targets(const std::vector<Row>& examples) {
   Strings result;
-  for (const Example& example : examples) result.push_back(example.target);
+  for (const Row& example : examples) result.push_back(example.target);
   return result;
 }
 
@@ -183,8 +183,7 @@ TEST_CASE("Generator: the days run from 1970-01-01 to 2069-12-31, each once and 
       for (int d = 1; d <= month_length(year, month); ++d, ++day) {
         char expected[32];
         std::snprintf(expected, sizeof expected, "%04d-%02d-%02d", year, month, d);
-        const Example example =
-            generator.sample([&](std::uint64_t n) { return n == kDays ? day : 0; });
+        const Row example = generator.sample([&](std::uint64_t n) { return n == kDays ? day : 0; });
         REQUIRE(example.target == expected);
       }
     }
@@ -320,11 +319,89 @@ TEST_CASE("Generator: Greek upper case drops the accents") {
   CHECK(sources.contains("27 ΙΟΥΝΙΟΥ 2001"));
 }
 
+/// The code points that a field's span covers; empty without such a span.
+icu::UnicodeString field_text(const Row& row, char field) {
+  const icu::UnicodeString source = icu::UnicodeString::fromUTF8(row.source);
+  for (const Span& span : row.spans) {
+    if (span.field != field) continue;
+    const int32_t begin = source.moveIndex32(0, span.begin), end = source.moveIndex32(0, span.end);
+    return {source, begin, end - begin};
+  }
+  return {};
+}
+
+std::string field_utf8(const Row& row, char field) {
+  std::string text;
+  return field_text(row, field).toUTF8String(text);
+}
+
+/// In any script's digits, or -1 where there is anything else.
+int number_of(const icu::UnicodeString& text) {
+  int number = text.isEmpty() ? -1 : 0;
+  for (int32_t i = 0; i < text.length() && number >= 0; i = text.moveIndex32(i, 1)) {
+    const int digit = u_charDigitValue(text.char32At(i));
+    number = digit < 0 ? -1 : 10 * number + digit;
+  }
+  return number;
+}
+
+TEST_CASE(
+    "Generator: an English date's spans cover its year, month and day, whatever the letters") {
+  const Strings months = {"january", "february", "march",     "april",   "may",      "june",
+                          "july",    "august",   "september", "october", "november", "december"};
+  const Generator generator({.held_out = 0});
+  const Below below = random_numbers(3);
+  for (int i = 0; i < 2000; ++i) {
+    const Row row = generator.sample(below);
+    CAPTURE(row.source);
+    const int year = std::stoi(row.target.substr(0, 4)), month = std::stoi(row.target.substr(5, 2)),
+              day = std::stoi(row.target.substr(8, 2));
+    REQUIRE(row.spans.size() == 3);
+    const std::string y = field_utf8(row, 'y'), m = lower(field_utf8(row, 'm'));
+    CHECK(std::stoi(y) == (y.size() == 2 ? year % 100 : year));
+    CHECK(std::stoi(field_utf8(row, 'd')) == day);
+    const std::string& name = months[static_cast<std::size_t>(month - 1)];
+    CHECK((std::isdigit(m[0]) ? std::stoi(m) == month : m == name || m == name.substr(0, 3)));
+  }
+}
+
+TEST_CASE("Generator: in every locale the spans lie in the source, apart, on the date's numbers") {
+  int numbers = 0;
+  for (const std::string& locale : parse_locales("all")) {
+    const Generator generator({.locales = {locale}, .held_out = 0});
+    const Below below = random_numbers(21);
+    for (int i = 0; i < 60; ++i) {
+      const Row row = generator.sample(below);
+      CAPTURE(locale);
+      CAPTURE(row.source);
+      REQUIRE(row.spans.size() == 3);
+      const int length = icu::UnicodeString::fromUTF8(row.source).countChar32();
+      std::vector<Span> spans = row.spans;
+      std::ranges::sort(spans, {}, &Span::begin);
+      int end = 0;
+      for (const Span& span : spans) {
+        CHECK(span.begin >= end);
+        CHECK(span.end > span.begin);
+        end = span.end;
+      }
+      CHECK(end <= length);
+      const int year = number_of(field_text(row, 'y')), day = number_of(field_text(row, 'd'));
+      const int expected = std::stoi(row.target.substr(0, 4));
+      CHECK((year == expected || year == expected % 100));
+      CHECK(day == std::stoi(row.target.substr(8, 2)));
+      const int month = number_of(field_text(row, 'm'));
+      if (month >= 0) CHECK(month == std::stoi(row.target.substr(5, 2)));
+      numbers += month >= 0;
+    }
+  }
+  CHECK(numbers > 1000);
+}
+
 TEST_CASE("Generator: the same answers give the same example") {
   const Generator one({.locales = {"en", "ar", "ja"}}), other({.locales = {"en", "ar", "ja"}});
   const Below first = random_numbers(7), second = random_numbers(7);
   for (int i = 0; i < 500; ++i) {
-    const Example a = one.sample(first), b = other.sample(second);
+    const Row a = one.sample(first), b = other.sample(second);
     CHECK(a.source == b.source);
     CHECK(a.target == b.target);
   }
@@ -367,7 +444,7 @@ TEST_CASE("Generator: random samples keep clear of the held-out dates") {
 
 TEST_CASE("Generator: validation has each held-out date once, in order, the same at every call") {
   const Generator generator({.locales = {"en", "fr", "bn"}, .held_out = 300, .seed = 5});
-  const std::vector<Example> first = generator.validation(), second = generator.validation();
+  const std::vector<Row> first = generator.validation(), second = generator.validation();
   REQUIRE(first.size() == 300);
   REQUIRE(second.size() == 300);
   for (std::size_t i = 0; i < first.size(); ++i) {
@@ -379,7 +456,7 @@ TEST_CASE("Generator: validation has each held-out date once, in order, the same
 
 TEST_CASE("Generator: what validation writes is one of the locale's ways to write that date") {
   const Generator validating({.held_out = 50}), writing({.held_out = 0});
-  for (const Example& example : validating.validation()) {
+  for (const Row& example : validating.validation()) {
     const int year = std::stoi(example.target.substr(0, 4));
     const int month = std::stoi(example.target.substr(5, 2));
     const int day = std::stoi(example.target.substr(8, 2));
@@ -403,7 +480,7 @@ TEST_CASE("Generator: another seed holds out other dates") {
 
 TEST_CASE("Generator: the held-out dates are spread over the century") {
   std::array<int, 10> decades{};
-  for (const Example& example : Generator({.held_out = 5000, .seed = 9}).validation()) {
+  for (const Row& example : Generator({.held_out = 5000, .seed = 9}).validation()) {
     ++decades[(std::stoi(example.target.substr(0, 4)) - 1970) / 10];
   }
   for (int count : decades) {  // 500 on average, with a standard deviation of 20
@@ -559,7 +636,7 @@ TEST_CASE("Generator: in all locales the sources fit a line of an example file")
   const Generator generator({.locales = parse_locales("all")});
   const Below below = random_numbers(19);
   for (int i = 0; i < 20000; ++i) {
-    const Example example = generator.sample(below);
+    const Row example = generator.sample(below);
     CAPTURE(example.source);
     REQUIRE_FALSE(example.source.empty());
     REQUIRE(example.source.find_first_of("\t\r\n") == example.source.npos);

@@ -28,8 +28,8 @@ double weighted_difference(const Tensor& w, const Tensor& a, const Tensor& b) {
   return total;
 }
 
-/// What rounding alone makes of numeric_gradient: f is computed as if its result and its variables were off
-/// by some units in their last place, at random.
+/// What rounding alone makes of numeric_gradient: f is computed as if its result and its variables
+/// were off by some units in their last place, at random.
 double rounding_error(const Tensor& w, const Tensor& y, std::span<const NamedVariable> variables,
                       const Gradients& gradients, double h) {
   constexpr double units = 16 * std::numeric_limits<double>::epsilon() / 2;
@@ -50,8 +50,8 @@ std::string element_name(const Shape& shape, Index flat) {
   return to_string(Shape(at));
 }
 
-/// A central difference, and what of it may come from a kink or a jump: how far the values at h and 2h are
-/// from those of any polynomial of the third degree.
+/// A central difference, and what of it may come from a kink or a jump: how far the values at h and
+/// 2h are from those of any polynomial of the third degree.
 struct Difference {
   double value, roughness;
 };

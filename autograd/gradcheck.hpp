@@ -21,8 +21,8 @@ struct GradcheckOptions {
 /// True when all gradients agree; otherwise the message says where they do not.
 struct GradcheckResult {
   std::string message;
-  /// Seen from the values alone, there may be a kink or a jump within 2h: another point or a smaller step
-  /// says more.
+  /// Seen from the values alone, there may be a kink or a jump within 2h: another point or a
+  /// smaller step says more.
   bool rough = false;
   explicit operator bool() const { return message.empty(); }
 };
@@ -38,9 +38,10 @@ struct NamedVariable {
 /// errors) with the five-point central difference
 ///     (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h
 /// for every element of every variable. Analytic a and numeric n agree when
-/// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable), plus what rounding makes of
-/// the difference: some 1e-15 / h, times |w ⊙ f| and |x ⊙ gradient| of all variables. Elements must be f64 and points at least 2h off kinks.
-/// Variables are changed in place and put back.
+/// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable), plus what rounding
+/// makes of the difference: some 1e-15 / h, times |w ⊙ f| and |x ⊙ gradient| of all variables.
+/// Elements must be f64 and points at least 2h off kinks. Variables are changed in place and put
+/// back.
 GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
                           const GradcheckOptions& options = {});
 

@@ -1,4 +1,5 @@
-// Any score, window and wiring: a model put together from options, and what it thinks of given pairs.
+// Any score, window and wiring: a model put together from options, and what it thinks of given
+// pairs.
 #include <iostream>
 
 #include <attune/attune.hpp>

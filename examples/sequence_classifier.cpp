@@ -1,5 +1,5 @@
-// Real-valued sequences of different lengths: which of them rise and which fall, under noise? With a
-// bidirectional LSTM, masks, dropout, Adam, and the weights saved and read back.
+// Real-valued sequences of different lengths: which of them rise and which fall, under noise? With
+// a bidirectional LSTM, masks, dropout, Adam, and the weights saved and read back.
 #include <filesystem>
 #include <functional>
 #include <iostream>

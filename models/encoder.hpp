@@ -15,8 +15,8 @@ namespace attune::models {
 /// A source that was read.
 struct Encoded {
   Var h;  // (S, B, D): annotations
-  /// Of each layer, the lowest first, after all words were read: that of the backward direction, which
-  /// ends on the first word, where there is one.
+  /// Of each layer, the lowest first, after all words were read: that of the backward direction,
+  /// which ends on the first word, where there is one.
   std::vector<nn::RecurrentState> last;  // (B, hidden)
 };
 

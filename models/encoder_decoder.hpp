@@ -27,7 +27,8 @@ Seq2SeqOptions seq2seq_options(const EncoderDecoderOptions& options);
 
 /// Everything the decoder knows of the source is the encoder's last state v.
 ///
-/// first_state: "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le, 2014).
+/// first_state: "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le,
+/// 2014).
 ///
 /// | paper (section 2)                         | here                | parameter            |
 /// |-------------------------------------------|---------------------|----------------------|

@@ -1,5 +1,5 @@
-// "Effective approaches to attention-based neural machine translation" (Luong, Pham and Manning, 2015;
-// arXiv 1508.04025).
+// "Effective approaches to attention-based neural machine translation" (Luong, Pham and Manning,
+// 2015; arXiv 1508.04025).
 #pragma once
 
 #include <attune/models/seq2seq.hpp>
@@ -21,8 +21,8 @@ struct LuongOptions {
 /// The same in terms of the general model, to be changed further.
 Seq2SeqOptions seq2seq_options(const LuongOptions& options);
 
-/// A stacked encoder that reads from the left, a stacked decoder that starts from its last states, and
-/// attention with the decoder's new state.
+/// A stacked encoder that reads from the left, a stacked decoder that starts from its last states,
+/// and attention with the decoder's new state.
 ///
 /// | paper                                    | here       | parameter              | shape   |
 /// |------------------------------------------|------------|------------------------|---------|

@@ -8,8 +8,8 @@
 
 namespace attune::models {
 
-/// The first layer, of state s (..., H), previous word y (..., E) and context c (..., C), which may be
-/// undefined:
+/// The first layer, of state s (..., H), previous word y (..., E) and context c (..., C), which may
+/// be undefined:
 ///     tanh:         t = tanh(s U_o + y V_o + c C_o + b_o)
 ///     maxout:       t = max over pairs of the same, 2R wide  (Bahdanau et al., 2014, A.2.2)
 ///     attentional:  t = tanh([c; s] W_c)                     (Luong et al., 2015, equation 5)

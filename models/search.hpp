@@ -42,8 +42,8 @@ struct Hypothesis {
   double log_probability = 0;                  // their sum
   double score = 0;                            // what it was ranked by
   bool complete = false;                       // it ended with </s>, not at max_length
-  /// (steps, S) f32: attention at each word, and at </s>. Of several heads the mean; undefined where
-  /// the model has no attention.
+  /// (steps, S) f32: attention at each word, and at </s>. Of several heads the mean; undefined
+  /// where the model has no attention.
   Tensor weights;
 };
 

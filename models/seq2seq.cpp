@@ -208,8 +208,8 @@ Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
   return selected;
 }
 
-/// Whatever does not wait for the step before is done for all steps at once: embeddings, the cell's share
-/// of them, readouts. The loop is left with attention and the cells.
+/// Whatever does not wait for the step before is done for all steps at once: embeddings, the cell's
+/// share of them, readouts. The loop is left with attention and the cells.
 Seq2Seq::Unrolled Seq2Seq::unroll(const text::Batch& batch) const {
   State state = start(batch.source, batch.source_mask);
   const Var y = dropout_(target_(batch.previous));  // (T, B, E)

@@ -19,8 +19,8 @@ std::string hyphenated(std::string text) {
   return text;
 }
 
-/// The option that `member` (a pointer to a member, or a function to a reference) names is a number in
-/// [low, high].
+/// The option that `member` (a pointer to a member, or a function to a reference) names is a number
+/// in [low, high].
 template <class Member>
 OptionField number(std::string name, std::string help, Member member, double low, double high) {
   using T = std::remove_cvref_t<std::invoke_result_t<Member, Options&>>;

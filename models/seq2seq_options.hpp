@@ -14,8 +14,8 @@
 
 namespace attune::models {
 
-/// In which direction the encoder reads. `backward` is the reversed source of Sutskever et al. (2014);
-/// `bidirectional` is Bahdanau et al. (2014), equation 7: annotations [→h_j; ←h_j].
+/// In which direction the encoder reads. `backward` is the reversed source of Sutskever et al.
+/// (2014); `bidirectional` is Bahdanau et al. (2014), equation 7: annotations [→h_j; ←h_j].
 enum class Reading { forward, backward, bidirectional };
 
 /// Where a layer of the decoder starts.
@@ -28,15 +28,29 @@ enum class Start {
 
 /// When the decoder attends, and with what.
 enum class Attend {
-  before,   // with s_{i-1}; the cell then reads the context: Bahdanau et al. (2014)
-  between,  // with s'_i, between two cells of which the second reads the context: the conditional
+  /// With s_{i-1}; the cell then reads the context: Bahdanau et al. (2014).
+  before,
+  /// With s'_i, between two cells of which the second reads the context: the conditional GRU of
+  /// Nematus (Sennrich et al., 2017).
+  between,
+  /// With the new state h_t; no cell reads the context: Luong et al. (2015).
+  after,
+  /// Not at all: the context of every step is the encoder's last state: Cho et al. (2014).
+  last_state,
+  /// Not at all, and no context: Sutskever et al. (2014).
+  never,
+};
+the cell then reads the context : Bahdanau et al.(2014)between
+    ,       // with s'_i, between two cells of which the second reads the context: the conditional
             // GRU of Nematus (Sennrich et al., 2017)
-  after,    // with the new state h_t; no cell reads the context: Luong et al. (2015)
-  last_state,  // not at all: the context of every step is the encoder's last state: Cho et al. (2014)
-  never,       // not at all, and no context: Sutskever et al. (2014)
+    after,  // with the new state h_t; no cell reads the context: Luong et al. (2015)
+    last_state
+    ,       // not at all: the context of every step is the encoder's last state: Cho et al. (2014)
+    never,  // not at all, and no context: Sutskever et al. (2014)
 };
 
-/// Whether the decoder reads the first readout of the word before: Luong et al. (2015), section 3.3.
+/// Whether the decoder reads the first readout of the word before: Luong et al. (2015), section
+/// 3.3.
 enum class InputFeeding { no, yes };
 
 /// The first layer before the softmax, of the state s, the previous word y and the context c.
@@ -46,7 +60,8 @@ enum class ReadoutKind {
   attentional,  // tanh([c; s] W_c): Luong et al. (2015), equation 5
 };
 
-/// Which decoder state the readout sees: s_i, or s_{i-1} as in the appendix of Bahdanau et al. (2014).
+/// Which decoder state the readout sees: s_i, or s_{i-1} as in the appendix of Bahdanau et al.
+/// (2014).
 enum class ReadoutState { current, previous };
 
 /// Which of the three tables of word vectors are one (Press and Wolf, 2017).
@@ -82,15 +97,15 @@ struct Seq2SeqOptions {
   double label_smoothing = 0;  // ε, in training
 };
 
-/// H of each direction of the encoder. Where it is not given, it is the decoder's; half of it, where the
-/// score compares annotations of two directions directly with the decoder's state.
+/// H of each direction of the encoder. Where it is not given, it is the decoder's; half of it,
+/// where the score compares annotations of two directions directly with the decoder's state.
 Index encoder_hidden(const Seq2SeqOptions& options);
 
 /// Whether there is attention at all.
 bool attends(const Seq2SeqOptions& options);
 
-/// Throws on sizes below 1, rates out of range, vocabularies that have nothing beside the four special
-/// tokens, and choices that do not go together.
+/// Throws on sizes below 1, rates out of range, vocabularies that have nothing beside the four
+/// special tokens, and choices that do not go together.
 void check(const Seq2SeqOptions& options);
 
 /// An option as text: what command lines, configuration files and checkpoints need to know.

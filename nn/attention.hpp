@@ -15,8 +15,8 @@ struct Memory {
   Tensor lengths;  // (B), of mask's dtype: words of each sentence
 };
 
-/// Columns of a batch by number, with repetition: (S, B, ...) -> (S, rows, ...). For search; nothing
-/// is recorded.
+/// Columns of a batch by number, with repetition: (S, B, ...) -> (S, rows, ...). For search;
+/// nothing is recorded.
 Memory select(const Memory& memory, const Tensor& rows);
 
 /// What was read, and where.
@@ -27,9 +27,10 @@ struct Attended {
 
 /// Which places a step may look at (Luong et al., 2015, section 3.2). With D = `half_width`:
 ///  * global: all of them;
-///  * local_monotonic (local-m): p_t - D .. p_t + D, where p_t = t, and the last place for t beyond it;
+///  * local_monotonic (local-m): p_t - D .. p_t + D, where p_t = t, and the last place for t beyond
+///    it;
 ///  * local_predictive (local-p): those within D of p_t = S · σ(v_p · tanh(h_t W_p)), S being the
-///    sentence's length (equation 9); weights are multiplied by exp(-(s - p_t)² / 2σ²) with σ = D / 2
+///    sentence's length (equation 9); weights are multiplied by exp(-(s - p_t)² / 2σ²), σ = D / 2
 ///    (equation 10), and not normalised again.
 /// Places count from 0. A window costs O(D), whatever the length of the source.
 enum class Window { global, local_monotonic, local_predictive };
@@ -54,7 +55,8 @@ class Attention {
   requires std::is_base_of_v<Score, AnyScore>
   explicit Attention(AnyScore score) : score_(std::make_shared<const AnyScore>(std::move(score))) {}
 
-  /// With a window. The score is made first, in the same scope or another; `query` is the size of h_t.
+  /// With a window. The score is made first, in the same scope or another; `query` is the size of
+  /// h_t.
   template <class AnyScore>
   requires std::is_base_of_v<Score, AnyScore> Attention(const Scope& scope, AnyScore score,
                                                         Index query,

@@ -22,8 +22,9 @@ class Parameters {
   /// change those of the others; f32 and f64 parameters start from the same numbers.
   explicit Parameters(std::uint64_t seed = 1, DType dtype = DType::f32);
 
-  /// With the values of a file in the place of initial ones. A layer that adds a parameter which the file
-  /// does not have, or has with another shape or dtype, throws before anything of that size is made.
+  /// With the values of a file in the place of initial ones. A layer that adds a parameter which
+  /// the file does not have, or has with another shape or dtype, throws before anything of that
+  /// size is made.
   explicit Parameters(Safetensors weights, DType dtype = DType::f32);
 
   Parameters(const Parameters&) = delete;

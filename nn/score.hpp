@@ -18,8 +18,8 @@ struct Query {
 /// Whether a score looks at the coverage (Tu et al., 2016). One that does not ignores it.
 enum class Coverage { none, summed };
 
-/// What a score keeps of a memory, computed once per sentence. A window gathers some places: then S is
-/// the window's size, and `positions` says which places they are.
+/// What a score keeps of a memory, computed once per sentence. A window gathers some places: then S
+/// is the window's size, and `positions` says which places they are.
 struct Keys {
   Var values;             // (S, B, A), undefined where a score does not look at the memory
   Tensor mask;            // (S, B)
@@ -69,8 +69,8 @@ class ScaledDotScore : public DotScore {
   Var operator()(const Query& query, const Keys& keys) const override;
 };
 
-/// e_ts = h_t W_a · h_s   (Luong et al., 2015, equation 8, "general"). W_a is applied to the memory,
-/// once per sentence.
+/// e_ts = h_t W_a · h_s   (Luong et al., 2015, equation 8, "general"). W_a is applied to the
+/// memory, once per sentence.
 class GeneralScore : public Score {
  public:
   GeneralScore(const Scope& scope, Index query, Index memory);
@@ -83,8 +83,8 @@ class GeneralScore : public Score {
   Var W_a_;  // (Q, D)
 };
 
-/// What concat does to the memory. `identity` is what Luong et al. (2015, section 5.3, footnote) ran:
-/// the part of W_a that belongs to h_s is the identity, so A is D.
+/// What concat does to the memory. `identity` is what Luong et al. (2015, section 5.3, footnote)
+/// ran: the part of W_a that belongs to h_s is the identity, so A is D.
 enum class ConcatForm { full, identity };
 
 struct ConcatScoreOptions {
@@ -92,8 +92,9 @@ struct ConcatScoreOptions {
   Coverage coverage = Coverage::none;
 };
 
-/// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, equation 8, "concat"). This is the additive
-/// score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s; coverage as there.
+/// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, equation 8, "concat"). This is the
+/// additive score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s; coverage as
+/// there.
 class ConcatScore : public Score {
  public:
   /// Throws when `identity` is asked for and the attention's size is not the memory's.
@@ -111,9 +112,9 @@ class ConcatScore : public Score {
   Var w_c_;  // (A), undefined without coverage
 };
 
-/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the place alone counts, not what
-/// stands there. W_a has a column for each of `longest` places; a shorter source uses the first of
-/// them, and a longer one is an error.
+/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the place alone counts, not
+/// what stands there. W_a has a column for each of `longest` places; a shorter source uses the
+/// first of them, and a longer one is an error.
 class LocationScore : public Score {
  public:
   LocationScore(const Scope& scope, Index query, Index longest);
@@ -125,8 +126,8 @@ class LocationScore : public Score {
   Var W_a_;  // (Q, longest)
 };
 
-/// e_ts = β_t cos(h_t, h_s), with the sharpness β_t = softplus(h_t W_β + b_β)  (Graves et al., 2014,
-/// equations 5-6: content-based addressing): Q must be D.
+/// e_ts = β_t cos(h_t, h_s), with the sharpness β_t = softplus(h_t W_β + b_β)  (Graves et al.,
+/// 2014, equations 5-6: content-based addressing): Q must be D.
 class CosineScore : public Score {
  public:
   CosineScore(const Scope& scope, Index query);
@@ -138,9 +139,9 @@ class CosineScore : public Score {
   Linear beta_;  // (Q, 1)
 };
 
-/// e_kts = (h_t W_q)_k · (h_s W_k)_k / √(A / K) in each of K heads, which read (h_s W_v)_k  (Vaswani et
-/// al., 2017, section 3.2.2). The context is the heads' side by side; the paper's W_O is left to
-/// the layer that takes the context.
+/// e_kts = (h_t W_q)_k · (h_s W_k)_k / √(A / K) in each of K heads, which read (h_s W_v)_k
+/// (Vaswani et al., 2017, section 3.2.2). The context is the heads' side by side; the paper's W_O
+/// is left to the layer that takes the context.
 class MultiHeadScore : public Score {
  public:
   /// Throws unless `heads` divides both the attention's size and the memory's.

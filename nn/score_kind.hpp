@@ -23,9 +23,9 @@ struct ScoreOptions {
   Coverage coverage = Coverage::none;
 };
 
-/// The score of that kind for a query of `query` and annotations of `memory` elements. dot, scaled_dot
-/// and cosine compare the two directly: throws when their sizes differ. With coverage, additive and
-/// concat have it in the tanh; the others come as a CoveredScore.
+/// The score of that kind for a query of `query` and annotations of `memory` elements. dot,
+/// scaled_dot and cosine compare the two directly: throws when their sizes differ. With coverage,
+/// additive and concat have it in the tanh; the others come as a CoveredScore.
 std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
                                         const ScoreOptions& options);
 

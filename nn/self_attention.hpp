@@ -19,11 +19,11 @@ struct SelfAttended {
   Var weights;  // (B, heads, T, T): row t is where place t looks, exactly 0 on padding
 };
 
-/// Multi-head scaled dot-product self-attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2), for
-/// head k with A = D / K elements:
-///     α_k = softmax((x W_q)_k (x W_k)_kᵀ / √A),   y = [α_1 (x W_v)_1; ...; α_K (x W_v)_K] W_o + b_o
-/// A layer like a recurrent one: the same shapes in and out, the same masks. There is nothing in it of
-/// the order of the places; add positions to x where order matters.
+/// Multi-head scaled dot-product self-attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2),
+/// for head k with A = D / K elements:
+///     α_k = softmax((x W_q)_k (x W_k)_kᵀ / √A),  y = [α_1 (x W_v)_1; ...; α_K (x W_v)_K] W_o + b_o
+/// A layer like a recurrent one: the same shapes in and out, the same masks. There is nothing in it
+/// of the order of the places; add positions to x where order matters.
 class SelfAttention {
  public:
   /// Throws unless `heads` divides `size`.

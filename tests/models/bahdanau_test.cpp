@@ -103,7 +103,8 @@ void check_golden(const Golden& golden, ReadoutKind kind) {
 
   const Bahdanau::State start = model.start(batch.source, batch.source_mask);
   CHECK(difference(start.s.value(), golden["s_0"]) < 1e-10);
-  CHECK(masked_difference(start.source->memory.h.value(), golden["memory"], batch.source_mask) < 1e-10);
+  CHECK(masked_difference(start.source->memory.h.value(), golden["memory"], batch.source_mask) <
+        1e-10);
   const auto [logits, weights] = model.force(batch);
   CHECK(masked_difference(logits.value(), golden["logits"], batch.target_mask) < 1e-10);
   REQUIRE(weights.shape() == Shape{5, 6, 3});
@@ -178,7 +179,8 @@ std::vector<BahdanauOptions> some_variants() {
 }
 
 /// Gradients of the logits and weights of a ragged batch, with parameters `scale` times their
-/// initial values. The step is small, and the seed such that no maxout has its kink within two steps.
+/// initial values. The step is small, and the seed such that no maxout has its kink within two
+/// steps.
 GradcheckResult check_gradients(const BahdanauOptions& options, double scale) {
   nn::Parameters params(6, DType::f64);
   const Bahdanau model(params, options);
@@ -446,7 +448,7 @@ TEST_CASE("Bahdanau: the decoder starts from zero, or from the bridge") {
   const Bahdanau::State state = bridged.start(batch.source, batch.source_mask);
   const Tensor h = slice(state.source->memory.h.value()[0], 1, 2, 4);
   CHECK(difference(state.s.value(), tanh(matmul(h, with_bridge["bridge.W"].value()) +
-                                              with_bridge["bridge.b"].value())) < 1e-14);
+                                         with_bridge["bridge.b"].value())) < 1e-14);
 }
 
 TEST_CASE("Bahdanau: sizes below 1 and a rate out of range are errors") {

@@ -142,8 +142,8 @@ TEST_CASE("Luong: options that do not fit are named") {
                        Error);
   o = tiny();
   o.layers = 0;
-  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "b", o), "Seq2Seq: encoder_layers = 0 is less than 1",
-                       Error);
+  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "b", o),
+                       "Seq2Seq: encoder_layers = 0 is less than 1", Error);
 }
 
 }  // namespace

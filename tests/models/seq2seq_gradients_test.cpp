@@ -1,4 +1,5 @@
-// Gradients of the general model: every score with every window, wiring and cell, and then every other option.
+// Gradients of the general model: every score with every window, wiring and cell, and then every
+// other option.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -34,7 +35,8 @@ std::string description(const Seq2SeqOptions& o) {
   return text;
 }
 
-/// Of logits and weights of a ragged batch, with parameters of this seed, `scale` times their initial values.
+/// Of logits and weights of a ragged batch, with parameters of this seed, `scale` times their
+/// initial values.
 GradcheckResult check_at(std::uint64_t seed, const Seq2SeqOptions& options, double scale) {
   nn::Parameters params(seed, DType::f64);
   const Seq2Seq model(params, options);
@@ -55,7 +57,8 @@ GradcheckResult check_at(std::uint64_t seed, const Seq2SeqOptions& options, doub
   return gradcheck(params, run, {.step = scale == 1 ? 2e-4 : 2e-5, .allow_zero = true});
 }
 
-/// At the first of some points that has no kink near: maxout, sparsemax and the edges of a window have them.
+/// At the first of some points that has no kink near: maxout, sparsemax and the edges of a window
+/// have them.
 GradcheckResult check_gradients(const Seq2SeqOptions& options, double scale) {
   GradcheckResult result;
   for (std::uint64_t seed = 11; seed < 31; ++seed) {
@@ -94,8 +97,8 @@ constexpr nn::Window kWindows[] = {nn::Window::global, nn::Window::local_monoton
                                    nn::Window::local_predictive};
 constexpr Attend kAttend[] = {Attend::before, Attend::between, Attend::after};
 
-// Nothing is left out: an encoder in two directions is made half as wide where a score without weights of its
-// own compares its annotations with the decoder's state (encoder_hidden()).
+// Nothing is left out: an encoder in two directions is made half as wide where a score without
+// weights of its own compares its annotations with the decoder's state (encoder_hidden()).
 template <class F>
 void for_every_attention(F f) {
   for (const nn::ScoreOptions& score : scores()) {

@@ -83,19 +83,28 @@ void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
   products_.push_back(std::move(product));
 }
 
+/// sum += aᵀ·b
+void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
+  if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
+    // Nothing to clear, nothing to read.
+    sum_ = matmul(a, b, {.a = true});
+  } else {
+    attune::add_product(a, b, accumulator(), column);
+  }
+}
+
 /// One product over the stacked rows of several.
 void GradientSlot::multiply_out(std::span<const Product> products) {
   std::vector<Tensor> a, b;
   for (const Product& product : products) {
     const ContextGuard guard(product.context);
-    if (products.size() == 1)
-      return attune::add_product(product.a, product.b, accumulator(), product.column);
+    if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
     visit_floating("add_product", product.a,
                    [&](auto zero) { product.a.data<decltype(zero)>(); });  // checks
     a.push_back(product.a);
     b.push_back(product.b);
   }
-  attune::add_product(concat(a, 0), concat(b, 0), accumulator(), products.front().column);
+  multiply_out(concat(a, 0), concat(b, 0), products.front().column);
 }
 
 void GradientSlot::multiply_out() {

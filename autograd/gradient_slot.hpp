@@ -42,6 +42,7 @@ class GradientSlot {
     detail::PullbackContext context;  // whose captures a and b are
   };
   void multiply_out();
+  void multiply_out(const Tensor& a, const Tensor& b, Index column);
   void multiply_out(std::span<const Product> products);
 
   Tensor sum_;

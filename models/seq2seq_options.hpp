@@ -40,14 +40,6 @@ enum class Attend {
   /// Not at all, and no context: Sutskever et al. (2014).
   never,
 };
-the cell then reads the context : Bahdanau et al.(2014)between
-    ,       // with s'_i, between two cells of which the second reads the context: the conditional
-            // GRU of Nematus (Sennrich et al., 2017)
-    after,  // with the new state h_t; no cell reads the context: Luong et al. (2015)
-    last_state
-    ,       // not at all: the context of every step is the encoder's last state: Cho et al. (2014)
-    never,  // not at all, and no context: Sutskever et al. (2014)
-};
 
 /// Whether the decoder reads the first readout of the word before: Luong et al. (2015), section
 /// 3.3.

@@ -16,9 +16,19 @@ namespace {
 /// Copies `runs` runs of `bytes` bytes between two places with different strides (in bytes).
 void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to_stride, Index runs,
                Index bytes) {
-  for (Index run = 0; run < runs; ++run) {
-    std::memcpy(to + run * to_stride, from + run * from_stride, static_cast<std::size_t>(bytes));
+  constexpr Index tile = 128 * 1024;  // bytes that one thread copies
+  if (runs == 1) {
+    return parallel_ranges(bytes, tile, [&](Index begin, Index end) {
+      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+    });
   }
+  parallel_ranges(runs, std::max<Index>(1, tile / std::max<Index>(1, bytes)),
+                  [&](Index begin, Index end) {
+                    for (Index run = begin; run < end; ++run) {
+                      std::memcpy(to + run * to_stride, from + run * from_stride,
+                                  static_cast<std::size_t>(bytes));
+                    }
+                  });
 }
 
 const std::byte* bytes_of(const Tensor& x) {
@@ -125,7 +135,7 @@ Tensor stack(std::span<const Tensor> rows) {
                                 to_string(row.shape())));
     }
     const Index bytes = run_bytes(row, 0);
-    std::memcpy(to, bytes_of(row), static_cast<std::size_t>(bytes));
+    copy_runs(bytes_of(row), 0, to, 0, 1, bytes);
     to += bytes;
   }
   return y;

@@ -88,8 +88,8 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
         T *dk_data = dk.mutable_data<T>(), *dq = out.dq.mutable_data<T>(),
           *dv = dv_of_tile.mutable_data<T>();
         parallel_ranges(b_count, tile_batch, [&](Index begin, Index end) {
-          for (Index b = begin; b < end; ++b) {
-            for (Index s = 0; s < s_count; ++s) {
+          for (Index s = 0; s < s_count; ++s) {  // neighbouring rows follow each other in memory
+            for (Index b = begin; b < end; ++b) {
               const Index at = s * b_count + b;
               if (de_data[at] == 0) continue;  // padding
               simd::run(simd::AdditiveScoreBackwardRow<T>{q_data + b * a, k_data + at * a, v_data,
@@ -165,8 +165,8 @@ Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
     const T *alpha = weights.data<T>(), *h = memory.data<T>();
     T* to = c.mutable_data<T>();
     parallel_ranges(n.b, tile_batch, [&](Index begin, Index end) {
-      for (Index b = begin; b < end; ++b) {
-        for (Index s = 0; s < n.s; ++s) {
+      for (Index s = 0; s < n.s; ++s) {
+        for (Index b = begin; b < end; ++b) {
           for (Index head = 0; head < n.heads; ++head) {
             const T a = alpha[n.weight(head, s * n.b + b)];
             if (a == 0) continue;

@@ -103,7 +103,10 @@ BufferPointer::BufferPointer(std::size_t bytes) {
   buffer_->bytes = bytes;
 }
 
-void BufferPointer::free() noexcept { cache_free(buffer_, sizeof(Buffer) + buffer_->bytes); }
+void BufferPointer::free() noexcept {
+  delete buffer_->attachment.load(std::memory_order_acquire);
+  cache_free(buffer_, sizeof(Buffer) + buffer_->bytes);
+}
 
 }  // namespace detail
 

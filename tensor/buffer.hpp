@@ -36,12 +36,18 @@ inline std::uint64_t tick() {
   return modification_clock.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+/// What was computed from a buffer's contents and is kept with it.
+struct Attachment {
+  virtual ~Attachment() = default;
+};
+
 /// The header of a block; the elements follow it, 64-byte aligned.
 struct alignas(64) Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint64_t created_at = tick();
   std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
   std::size_t bytes = 0;
+  std::atomic<Attachment*> attachment{nullptr};  // owned
 
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }
 };

@@ -125,8 +125,9 @@ class Product {
   void multiply(const T* panels) const {
     for_tiles(c_.rows, c_.cols, depth_, width_, most_cols, [&](const Tile& tile) {
       for_blocks([&](Index k, Index depth) {
-        multiply_block(tile, k, depth, from(a_, tile.row, k),
-                       panels + tile.column * depth_ + k * width_, depth_ * width_);
+        const T* first = panels + tile.column * depth_ + k * width_;
+        const T* next = k + depth < depth_ ? first + depth * width_ : nullptr;
+        multiply_block(tile, k, depth, from(a_, tile.row, k), first, depth_ * width_, next);
       });
     });
   }
@@ -138,10 +139,10 @@ class Product {
   }
 
   void multiply_block(const Tile& tile, Index k, Index depth, const simd::Strided<T>& a,
-                      const T* panels, Index panel_stride) const {
+                      const T* panels, Index panel_stride, const T* next = nullptr) const {
     simd::run(simd::PanelProduct<T>{tile.rows, depth, tile.columns, a, panels, panel_stride,
                                     c_.data + tile.row * c_.stride + tile.column, c_.stride,
-                                    into_ == Into::add || k > 0});
+                                    into_ == Into::add || k > 0, next});
   }
 
   simd::Strided<T> a_;

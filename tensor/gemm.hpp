@@ -15,6 +15,7 @@ struct MatrixView {
   bool transposed = false;
 
   MatrixView transpose() const { return {data, cols, rows, stride, !transposed}; }
+  bool operator==(const MatrixView&) const = default;
 };
 
 /// What a product does with the contents of C.

@@ -5,6 +5,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/packed.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
@@ -18,6 +19,24 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
   const Index cols = x.dim(-1), rows = x.shape().product(0, x.rank() - 1);
   const MatrixView<const T> view{x.data<T>(), rows, cols, cols};
   return transposed ? view.transpose() : view;
+}
+
+/// Rows of A from which on packing B again for every product does not show, and columns of B below
+/// which there is nothing to pack.
+constexpr Index many_rows = 256, few_columns = 16;
+
+/// c = a·b, for a matrix b that may be used again: a weight, at the steps of a decoder.
+template <class T>
+void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixView<const T>& b,
+              const MatrixView<T>& c) {
+  // One row reads B as it is just as fast, unless it is transposed.
+  const bool packs =
+      !a.transposed && a.rows < many_rows && (a.rows > 1 || b.transposed) && b.cols >= few_columns;
+  if (packs) {
+    const PackedMatrix<T> packed = detail::kept_packed(owner, b, detail::Uses::one);
+    if (packed.defined()) return gemm<T>(a, packed, c);
+  }
+  gemm<T>(a, b, c);
 }
 
 [[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,
@@ -39,8 +58,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
     const Shape shape = transpose.a ? Shape{a.dim(1), n} : a.shape().with(-1, n);
     Tensor c = Tensor::uninitialized(shape, a.dtype());
     const Index rows = shape.product(0, shape.rank() - 1);
-    gemm<T>(matrix<T>(a, transpose.a), matrix<T>(b, transpose.b),
-            {c.mutable_data<T>(), rows, n, n});
+    multiply<T>(matrix<T>(a, transpose.a), b, matrix<T>(b, transpose.b),
+                {c.mutable_data<T>(), rows, n, n});
     return c;
   });
 }

@@ -1,5 +1,5 @@
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/gemm.hpp>
+#include <attune/tensor/packed.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
@@ -7,9 +7,14 @@
 namespace attune {
 namespace {
 
-/// Rows of the batch that one thread takes through all steps: about half a batch, so that two
-/// threads are busy, but not so few that the products become matrix-vector products.
-Index tile_rows(Index batch) { return std::clamp<Index>(((batch + 1) / 2 + 3) / 4 * 4, 8, 32); }
+/// Rows of the batch that one thread takes through all steps: an even share of them, for an even
+/// number of threads, but not so few that the products become matrix-vector products.
+Index tile_rows(Index batch) {
+  constexpr Index most_rows = 40;
+  const Index pairs = (batch + 2 * most_rows - 1) / (2 * most_rows);
+  const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
+  return std::max<Index>(8, (share + 3) / 4 * 4);
+}
 
 /// Extents of a recurrence, the order of its steps, and where the previous state of a step stands.
 struct Walk {
@@ -34,17 +39,33 @@ struct Rows {
   MatrixView<T> of(T* slab, Index cols, Index stride) const {
     return {slab + begin * stride, count(), cols, stride};
   }
+
+  /// Without those at both ends whose mask at step t is 0: the product need not be made for them.
+  template <class T>
+  Rows used(const T* mask, Index t, Index batch) const {
+    Rows used = *this;
+    if (!mask) return used;
+    while (used.count() > 0 && mask[t * batch + used.begin] == 0) ++used.begin;
+    while (used.count() > 0 && mask[t * batch + used.end - 1] == 0) --used.end;
+    return used;
+  }
+  /// The same rows, counted from the first of a tile.
+  Rows within(const Rows& tile) const { return {begin - tile.begin, end - tile.begin}; }
 };
 
-/// Rows of all steps together from which on a packed matrix pays.
-constexpr Index enough_rows = 9;
+/// Steps from which on a packed matrix pays at once, and rows of a single step from which on it
+/// pays when further calls follow, as in a decoder.
+constexpr Index enough_steps = 3, enough_rows = 2;
 
 /// W_h, some of its columns or a transpose, as all steps use it.
 template <class T>
 class StepMatrix {
  public:
-  StepMatrix(const MatrixView<const T>& w, const Walk& walk) : w_(w) {
-    if (walk.steps * walk.batch >= enough_rows) packed_ = PackedMatrix<T>(w);
+  StepMatrix(const Tensor& w_h, const MatrixView<const T>& w, const Walk& walk) : w_(w) {
+    const bool many = walk.steps >= enough_steps;
+    if (w.cols > 0 && (many || walk.batch >= enough_rows || w.transposed)) {
+      packed_ = detail::kept_packed(w_h, w, many ? detail::Uses::many : detail::Uses::one);
+    }
   }
 
   void multiply(const MatrixView<const T>& a, const MatrixView<T>& c,
@@ -130,7 +151,8 @@ void lstm_forward_tile(const LstmInput& in, const StepMatrix<T>& w_h, const Walk
     const Index t = walk.step(i);
     const T* h_prev = walk.previous(h0.data<T>(), h, i);
     const T* c_prev = walk.previous(c0.data<T>(), c, i);
-    w_h.multiply(rows.of(h_prev, n, n), {hw, rows.count(), 4 * n, 4 * n});
+    const Rows used = rows.used(mask, t, b);
+    w_h.multiply(used.of(h_prev, n, n), used.within(rows).of(hw, 4 * n, 4 * n));
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (mask && mask[at] == 0) {
@@ -161,7 +183,7 @@ LstmForward lstm_forward(const LstmInput& in) {
                     Tensor::uninitialized(in.xw.shape(), in.xw.dtype())};
     T *h = out.h.mutable_data<T>(), *c = out.c.mutable_data<T>(),
       *gates = out.gates.mutable_data<T>();
-    const StepMatrix<T> w_h(blocks_of<T>(in.w_h, 0, 4), walk);
+    const StepMatrix<T> w_h(in.w_h, blocks_of<T>(in.w_h, 0, 4), walk);
     for_tiles(walk.batch,
               [&](Rows rows) { lstm_forward_tile(in, w_h, walk, h0, c0, h, c, gates, rows); });
     return out;
@@ -200,8 +222,9 @@ void lstm_backward_tile(const Walk& walk, const LstmBackwardData<T>& data, Rows 
       std::fill_n(data.dh0 + row * n, n, T(0));  // a masked row carries its gradient over instead
     }
     // dh_{t-1} += dgates · W_hᵀ
-    data.w_h.multiply(rows.of(static_cast<const T*>(data.dxw + t * b * 4 * n), 4 * n, 4 * n),
-                      rows.of(data.dh0, n, n), Into::add);
+    const Rows used = rows.used(data.mask, t, b);
+    data.w_h.multiply(used.of(static_cast<const T*>(data.dxw + t * b * 4 * n), 4 * n, 4 * n),
+                      used.of(data.dh0, n, n), Into::add);
   }
 }
 
@@ -222,7 +245,7 @@ LstmBackward lstm_backward(const LstmInput& in, const LstmForward& forward, cons
     LstmBackward out{Tensor::uninitialized(in.xw.shape(), in.xw.dtype()),
                      zeros(state, in.xw.dtype()),
                      dc_last.defined() ? dc_last.clone() : zeros(state, in.xw.dtype())};
-    const LstmBackwardData<T> data{{blocks_of<T>(in.w_h, 0, 4).transpose(), walk},
+    const LstmBackwardData<T> data{{in.w_h, blocks_of<T>(in.w_h, 0, 4).transpose(), walk},
                                    c0.data<T>(),
                                    data_or_null<T>(in.mask),
                                    forward.c.data<T>(),
@@ -266,7 +289,8 @@ void gru_forward_tile(const Walk& walk, const GruForwardData<T>& data, Rows rows
   for (Index i = 0; i < walk.steps; ++i) {
     const Index t = walk.step(i);
     const T* h_prev = walk.previous<T>(data.h0, data.h, i);
-    data.w_h.multiply(rows.of(h_prev, n, n), {hw, rows.count(), 3 * n, 3 * n});
+    const Rows used = rows.used(data.mask, t, b);
+    data.w_h.multiply(used.of(h_prev, n, n), used.within(rows).of(hw, 3 * n, 3 * n));
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (carry_over(data.mask, at, h_prev + row * n, data.h, data.gates, 4, n)) continue;
@@ -286,7 +310,8 @@ void gru_reset_before_forward_tile(const Walk& walk, const GruForwardData<T>& da
   for (Index i = 0; i < walk.steps; ++i) {
     const Index t = walk.step(i);
     const T* h_prev = walk.previous<T>(data.h0, data.h, i);
-    data.w_h.multiply(rows.of(h_prev, n, n), {hw, rows.count(), 2 * n, 2 * n});
+    const Rows used = rows.used(data.mask, t, b);
+    data.w_h.multiply(used.of(h_prev, n, n), used.within(rows).of(hw, 2 * n, 2 * n));
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (data.mask && data.mask[at] == 0) {
@@ -297,8 +322,8 @@ void gru_reset_before_forward_tile(const Walk& walk, const GruForwardData<T>& da
                                      h_prev + row * n, data.gates + at * 3 * n, data.rh + at * n},
                 static_cast<std::size_t>(n));
     }
-    data.w_n.multiply(rows.of(static_cast<const T*>(data.rh + t * b * n), n, n),
-                      {hn, rows.count(), n, n});
+    data.w_n.multiply(used.of(static_cast<const T*>(data.rh + t * b * n), n, n),
+                      used.within(rows).of(hn, n, n));
     for (Index row = rows.begin; row < rows.end; ++row) {
       const Index at = t * b + row;
       if (carry_over(data.mask, at, h_prev + row * n, data.h, data.gates, 3, n)) continue;
@@ -325,8 +350,8 @@ GruForward gru_forward(const GruInput& in) {
                    Tensor::uninitialized(states.with(2, (after ? 4 : 3) * walk.hidden), dtype),
                    after ? Tensor() : Tensor::uninitialized(states, dtype)};
     const Index blocks = state_blocks(in.form);
-    const GruForwardData<T> data{{blocks_of<T>(in.w_h, 0, blocks), walk},
-                                 {blocks_of<T>(in.w_h, blocks, 3), walk},
+    const GruForwardData<T> data{{in.w_h, blocks_of<T>(in.w_h, 0, blocks), walk},
+                                 {in.w_h, blocks_of<T>(in.w_h, blocks, 3), walk},
                                  in.xw.data<T>(),
                                  b_hn.data<T>(),
                                  h0.data<T>(),
@@ -375,8 +400,9 @@ void gru_backward_tile(const Walk& walk, const GruBackwardData<T>& data, Rows ro
           static_cast<std::size_t>(n));
     }
     // dh_{t-1} += dhw · W_hᵀ
-    data.w_h.multiply(rows.of(static_cast<const T*>(data.dhw + t * b * 3 * n), 3 * n, 3 * n),
-                      rows.of(data.dh0, n, n), Into::add);
+    const Rows used = rows.used(data.mask, t, b);
+    data.w_h.multiply(used.of(static_cast<const T*>(data.dhw + t * b * 3 * n), 3 * n, 3 * n),
+                      used.of(data.dh0, n, n), Into::add);
   }
 }
 
@@ -407,7 +433,8 @@ void gru_reset_before_backward_tile(const Walk& walk, const GruBackwardData<T>& 
     }
     // d(r ⊙ h) = dn · W_nᵀ
     const T* dxw_t = data.dxw + t * b * 3 * n;
-    data.w_n.multiply(rows.of(dxw_t + 2 * n, n, 3 * n), {drh, rows.count(), n, n});
+    const Rows used = rows.used(data.mask, t, b);
+    data.w_n.multiply(used.of(dxw_t + 2 * n, n, 3 * n), used.within(rows).of(drh, n, n));
     for (Index row = rows.begin; row < rows.end; ++row) {
       if (masked(row)) continue;
       const Index at = t * b + row;
@@ -417,7 +444,7 @@ void gru_reset_before_backward_tile(const Walk& walk, const GruBackwardData<T>& 
                 size);
     }
     // dh_{t-1} += [dr dz] · W_rzᵀ
-    data.w_h.multiply(rows.of(dxw_t, 2 * n, 3 * n), rows.of(data.dh0, n, n), Into::add);
+    data.w_h.multiply(used.of(dxw_t, 2 * n, 3 * n), used.of(data.dh0, n, n), Into::add);
   }
 }
 
@@ -439,8 +466,8 @@ GruBackward gru_backward(const GruInput& in, const GruForward& forward, const Te
                     after ? Tensor::uninitialized(in.xw.shape(), dtype) : Tensor(),
                     zeros(state, dtype)};
     const Index blocks = state_blocks(in.form);
-    const GruBackwardData<T> data{{blocks_of<T>(in.w_h, 0, blocks).transpose(), walk},
-                                  {blocks_of<T>(in.w_h, blocks, 3).transpose(), walk},
+    const GruBackwardData<T> data{{in.w_h, blocks_of<T>(in.w_h, 0, blocks).transpose(), walk},
+                                  {in.w_h, blocks_of<T>(in.w_h, blocks, 3).transpose(), walk},
                                   h0.data<T>(),
                                   data_or_null<T>(in.mask),
                                   forward.h.data<T>(),

@@ -39,16 +39,19 @@ void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
         });
     return;
   }
-  constexpr Index columns = 256;  // a block of accumulators that stays in cache
+  constexpr Index widest = 1024;  // accumulators that stay in cache, and long pieces of wide rows
   constexpr Index rows = 64;      // added up in T, before their sum joins that in double
+  const Index columns = inner < 8 * widest ? widest / 4 : widest;
   const Index blocks = (inner + columns - 1) / columns;
   parallel_for(outer * blocks, [&](Index tile) {
     const Index o = tile / blocks, begin = tile % blocks * columns;
     const Index width = std::min(columns, inner - begin);
     T* to = y + o * inner + begin;
-    std::array<double, columns> total{};
+    std::array<double, widest> total;
+    std::fill_n(total.begin(), width, 0.0);
     for (Index first = 0; first < n; first += rows) {
-      std::array<T, columns> part{};
+      std::array<T, widest> part;
+      std::fill_n(part.begin(), width, T(0));
       for (Index i = first; i < std::min(n, first + rows); ++i) {
         const T* from = x + (o * n + i) * inner + begin;
         for (Index j = 0; j < width; ++j) part[static_cast<std::size_t>(j)] += from[j];

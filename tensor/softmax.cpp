@@ -1,11 +1,13 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/simd/math.hpp>
 #include <attune/tensor/softmax.hpp>
 
@@ -120,30 +122,30 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
 
 namespace {
 
-/// log Σ_i e^{x[i · step]}
+/// log Σ_i e^{x_i}
 template <class T>
-T log_sum_exp(const T* x, Index n, Index step) {
-  constexpr Index block = 512;
-  std::array<T, block> e;
-  T largest = -std::numeric_limits<T>::infinity();
-  for (Index i = 0; i < n; ++i) largest = std::max(largest, x[i * step]);
-  if (std::isinf(largest)) {  // unless NaN, which max passes over, stands beside it
-    for (Index i = 0; i < n; ++i) {
-      if (std::isnan(x[i * step])) return x[i * step];
-    }
-    return largest;
+T log_sum_exp(const T* x, Index n) {
+  constexpr Index block = 512;  // added up in T, before their sum joins that in double
+  const T largest = simd::largest(x, static_cast<std::size_t>(n));
+  if (std::isinf(largest)) {  // unless NaN, which may have been passed over, stands beside it
+    const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
+    return nan == x + n ? largest : *nan;
   }
   double total = 0;
   for (Index begin = 0; begin < n; begin += block) {
-    const Index count = std::min(block, n - begin);
-    for (Index i = 0; i < count; ++i)
-      e[static_cast<std::size_t>(i)] = x[(begin + i) * step] - largest;
-    simd::exp(e.data(), e.data(), static_cast<std::size_t>(count));
-    T part = 0;
-    for (Index i = 0; i < count; ++i) part += e[static_cast<std::size_t>(i)];
-    total += part;
+    total +=
+        simd::sum_exp(x + begin, largest, static_cast<std::size_t>(std::min(block, n - begin)));
   }
   return largest + static_cast<T>(std::log(total));
+}
+
+/// The same of elements `step` apart.
+template <class T>
+T log_sum_exp(const T* x, Index n, Index step) {
+  if (step == 1) return log_sum_exp(x, n);
+  std::vector<T> column(static_cast<std::size_t>(n));
+  for (Index i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = x[i * step];
+  return log_sum_exp(column.data(), n);
 }
 
 }  // namespace
@@ -244,7 +246,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
       for (Index row = begin; row < end; ++row) {
         const bool used = !weight || weight[row] != 0;
         const T *from = x + row * v, of_target = from[target[row]];
-        norm[row] = used ? log_sum_exp(from, v, 1) : T(0);
+        norm[row] = used ? log_sum_exp(from, v) : T(0);
         loss[row] = used ? norm[row] - of_target : T(0);
         if (used && smoothing > 0) {
           const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
@@ -279,11 +281,13 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const
           std::fill_n(to, v, T(0));
           continue;
         }
-        for (Index i = 0; i < v; ++i) to[i] = x[row * v + i] - norm[row];
-        simd::exp(to, to, static_cast<std::size_t>(v));
-        to[target[row]] -= kept;
         const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
-        for (Index i = 0; i < v; ++i) to[i] = (to[i] - even) * by;
+        simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to},
+                  static_cast<std::size_t>(v));
+        const Index at = target[row];
+        T p = x[row * v + at] - norm[row];
+        simd::exp(&p, &p, 1);
+        to[at] = (p - kept - even) * by;
       }
     });
     return result;

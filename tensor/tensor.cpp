@@ -5,10 +5,13 @@
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/tensor.hpp>
+#include <attune/tensor/threads.hpp>
 
 namespace attune {
 
 namespace detail {
+
+Buffer& buffer_of(const Tensor& x) { return *x.buffer_.operator->(); }
 
 void fail_modified(const Shape& shape) {
   fail(fmt::format("backward of {}", pullback_context.operation),
@@ -24,6 +27,9 @@ void fail_dtype(DType actual, DType wanted, const Shape& shape) {
 }  // namespace detail
 
 namespace {
+
+/// Elements that one thread fills or copies.
+constexpr Index copy_tile = 32 * 1024;
 
 /// Calls f with a zero of the element type, i32 included.
 template <class F>
@@ -177,7 +183,10 @@ void fill(Tensor& x, double value) {
   require_defined("fill", x);
   visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    std::fill_n(x.mutable_data<T>(), x.size(), static_cast<T>(value));
+    T* to = x.mutable_data<T>();
+    parallel_ranges(x.size(), copy_tile, [&](Index begin, Index end) {
+      std::fill_n(to + begin, end - begin, static_cast<T>(value));
+    });
   });
 }
 
@@ -189,7 +198,11 @@ void copy(const Tensor& from, Tensor& to) {
   }
   visit(from.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    std::copy_n(from.data<T>(), from.size(), to.mutable_data<T>());
+    const T* source = from.data<T>();
+    T* target = to.mutable_data<T>();
+    parallel_ranges(from.size(), copy_tile, [&](Index begin, Index end) {
+      std::copy_n(source + begin, end - begin, target + begin);
+    });
   });
 }
 

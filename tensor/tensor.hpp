@@ -12,6 +12,8 @@
 
 namespace attune {
 
+class Tensor;
+
 namespace detail {
 
 /// What the thread's running pullback belongs to: set while backward runs it, so that reading a
@@ -22,6 +24,7 @@ struct PullbackContext {
 };
 inline thread_local constinit PullbackContext pullback_context;
 
+Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
 [[noreturn]] void fail_dtype(DType actual, DType wanted, const Shape& shape);
 
@@ -94,6 +97,8 @@ class Tensor {
   }
 
  private:
+  friend detail::Buffer& detail::buffer_of(const Tensor& x);
+
   detail::BufferPointer buffer_;
   std::size_t offset_ = 0;  // bytes from the buffer's first element
   Index size_ = 0;

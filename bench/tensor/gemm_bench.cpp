@@ -1,8 +1,13 @@
 // Matrix products at the shapes of recurrent networks.
 
+#ifdef ATTUNE_OPENBLAS
+#include <cblas.h>
+#endif
+
 #include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/random.hpp>
+#include <attune/tensor/threads.hpp>
 
 #include "support/counters.hpp"
 
@@ -11,7 +16,16 @@ namespace {
 
 Tensor random(const Shape& shape) { return randn(shape, 1, DType::f32); }
 
-/// One step: 64 sentences through W (K, N), or through Wᵀ as in backward.
+void step_sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"M", "K", "N", "transposed"})
+      ->ArgsProduct({{64}, {128, 256, 512, 1024}, {512, 1024, 2048, 4096}, {0, 1}})
+      ->ArgsProduct({{64}, {64, 192}, {64}, {0, 1}})
+      ->ArgsProduct({{1280}, {256}, {1536, 10000}, {0, 1}})
+      ->UseRealTime();
+}
+
+/// One step: 64 sentences through W (K, N), or through Wᵀ as in backward. W stays as it is, so that
+/// it is packed once.
 void step_product(benchmark::State& state) {
   const Index m = state.range(0), k = state.range(1), n = state.range(2);
   const Transpose transpose{.b = state.range(3) != 0};
@@ -19,12 +33,29 @@ void step_product(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(matmul(a, b, transpose));
   bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
 }
-BENCHMARK(step_product)
-    ->ArgNames({"M", "K", "N", "transposed"})
-    ->ArgsProduct({{64}, {128, 256, 512, 1024}, {512, 1024, 2048, 4096}, {0, 1}})
-    ->ArgsProduct({{64}, {64, 192}, {64}, {0, 1}})
-    ->ArgsProduct({{1280}, {256}, {1536, 10000}, {0, 1}})
-    ->UseRealTime();
+BENCHMARK(step_product)->Apply(step_sizes);
+
+#ifdef ATTUNE_OPENBLAS
+/// The same with OpenBLAS, whose own threads are as many as ours.
+void openblas_product(benchmark::State& state) {
+  openblas_set_num_threads(threads());
+  const Index m = state.range(0), k = state.range(1), n = state.range(2);
+  const bool transposed = state.range(3) != 0;
+  const Tensor a = random({m, k}), b = random(transposed ? Shape{n, k} : Shape{k, n});
+  Tensor c = zeros({m, n});
+  const float *from_a = a.data<float>(), *from_b = b.data<float>();
+  float* to = c.mutable_data<float>();
+  const auto size = [](Index x) { return static_cast<blasint>(x); };
+  for (auto _ : state) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, size(m),
+                size(n), size(k), 1, from_a, size(k), from_b, size(transposed ? k : n), 0, to,
+                size(n));
+    benchmark::ClobberMemory();
+  }
+  bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
+}
+BENCHMARK(openblas_product)->Apply(step_sizes);
+#endif
 
 /// A tile of a recurrence: 32 sentences through a weight that was packed once.
 void packed_product(benchmark::State& state) {

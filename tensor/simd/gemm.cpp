@@ -34,11 +34,27 @@ HWY_INLINE void Unroll(F f) {
   (std::make_integer_sequence<Index, n>());
 }
 
+/// What is read next, so that it comes into the second-level cache meanwhile: `step` elements for
+/// each step of k.
+template <class T>
+struct Ahead {
+  const T* data;
+  Index step;
+};
+
+template <class T>
+HWY_INLINE void Fetch(const T* data, Index n) {
+  constexpr Index kLine = 64 / sizeof(T);
+  for (Index i = 0; i < n; i += kLine) __builtin_prefetch(data + i, /*write=*/0, /*locality=*/2);
+}
+
 /// C = or += A·B for kRows rows and one panel of B: an element of A times two registers of B, into
 /// two registers for each row of C.
 template <class T, Index kRows>
 void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
-            bool add) {
+            bool add, Ahead<T> ahead) {
+  // Steps of k between two looks ahead: within a step they would cost the sums their registers.
+  constexpr Index kTogether = 16;
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const Index lanes = Lanes<T>();
@@ -51,15 +67,18 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
   // registers than there are.
   const T* rows[(kRows + 2) / 3];
   Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] = a + 3 * i * a_row; });
-  for (Index k = 0; k < depth; ++k) {
-    const V b_left = hn::Load(d, b), b_right = hn::Load(d, b + lanes);
-    Unroll<kRows>([&](auto i) HWY_ATTR {
-      const V x = hn::Set(d, rows[i / 3][i % 3 * a_row]);
-      left[i] = hn::MulAdd(x, b_left, left[i]);
-      right[i] = hn::MulAdd(x, b_right, right[i]);
-    });
-    Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] += a_column; });
-    b += 2 * lanes;
+  for (Index begin = 0; begin < depth; begin += kTogether) {
+    Fetch(ahead.data + begin * ahead.step, kTogether * ahead.step);
+    for (Index k = std::min(kTogether, depth - begin); k > 0; --k) {
+      const V b_left = hn::Load(d, b), b_right = hn::Load(d, b + lanes);
+      Unroll<kRows>([&](auto i) HWY_ATTR {
+        const V x = hn::Set(d, rows[i / 3][i % 3 * a_row]);
+        left[i] = hn::MulAdd(x, b_left, left[i]);
+        right[i] = hn::MulAdd(x, b_right, right[i]);
+      });
+      Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] += a_column; });
+      b += 2 * lanes;
+    }
   }
   Unroll<kRows>([&](auto i) HWY_ATTR {
     hn::StoreU(left[i], d, c + i * stride_c);
@@ -68,7 +87,7 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
 }
 
 template <class T>
-using KernelFunction = void (*)(Index, const T*, Index, Index, const T*, T*, Index, bool);
+using KernelFunction = void (*)(Index, const T*, Index, Index, const T*, T*, Index, bool, Ahead<T>);
 
 /// The kernels for 1, 2, ... rows.
 template <class T, std::size_t... i>
@@ -92,16 +111,19 @@ HWY_INLINE void Run(const PanelProduct<T>& p) {
   const T* panel = p.panels;
   for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
     const Index columns = std::min(width, p.columns - column);
+    const T* next = column + width < p.columns ? panel + p.panel_stride : p.next;
+    const Index step = next ? (width + parts - 1) / parts : 0;
     for (Index i = 0; i < parts; ++i) {
+      const Ahead<T> ahead{next ? next + i * p.depth * step : panel, step};
       const Index begin = p.rows * i / parts, rows = p.rows * (i + 1) / parts - begin;
       const KernelFunction<T> kernel = kKernels[static_cast<std::size_t>(rows - 1)];
       const T* a = p.a.data + begin * p.a.row;
       T* c = p.c + begin * p.stride_c + column;
       if (columns == width) {
-        kernel(p.depth, a, p.a.row, p.a.column, panel, c, p.stride_c, p.add);
+        kernel(p.depth, a, p.a.row, p.a.column, panel, c, p.stride_c, p.add, ahead);
       } else {
         if (p.add) CopyRows(c, p.stride_c, edge, width, rows, columns);
-        kernel(p.depth, a, p.a.row, p.a.column, panel, edge, width, p.add);
+        kernel(p.depth, a, p.a.row, p.a.column, panel, edge, width, p.add, ahead);
         CopyRows(edge, width, c, p.stride_c, rows, columns);
       }
     }

@@ -41,6 +41,7 @@ struct PanelProduct {
   T* c;
   Index stride_c;
   bool add;
+  const T* next = nullptr;  // the panel that is read after these, if any: it is fetched meanwhile
 };
 template <class T>
 void run(const PanelProduct<T>& product);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include <attune/tensor/simd/kernels.hpp>
 
 #undef HWY_TARGET_INCLUDE
@@ -189,6 +192,38 @@ HWY_INLINE T Dot(const T* x, const T* y, std::size_t n) {
 }
 
 template <class T>
+HWY_INLINE T Largest(const T* x, std::size_t n) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto none = hn::Set(d, -std::numeric_limits<T>::infinity());
+  auto even = none, odd = none;
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    even = hn::Max(even, hn::LoadU(d, x + i));
+    odd = hn::Max(odd, hn::LoadU(d, x + i + lanes));
+  }
+  T result = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even, odd)));
+  for (; i < n; ++i) result = std::max(result, x[i]);
+  return result;
+}
+
+template <class T>
+HWY_INLINE T SumExp(const T* x, T shift, std::size_t n) {
+  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+    return hn::Add(sum, Exp(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift))));
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto p = Exp(d, hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, row.norm)));
+    const auto dx = hn::Mul(hn::Sub(p, hn::Set(d, row.even)), hn::Set(d, row.scale));
+    hn::StoreU(dx, d, row.dx + at);
+  });
+}
+
+template <class T>
 HWY_INLINE void AddScaled(T a, const T* x, T* y, std::size_t n) {
   ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
     hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + at), hn::LoadU(d, y + at)), d, y + at);
@@ -237,6 +272,7 @@ ATTUNE_ROW_KERNEL(GruUpdateRow)
 ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
 ATTUNE_ROW_KERNEL(GruResetBackwardRow)
 ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
+ATTUNE_ROW_KERNEL(SoftmaxGradientRow)
 ATTUNE_ROW_KERNEL(AdamRow)
 #undef ATTUNE_ROW_KERNEL
 
@@ -248,6 +284,10 @@ double AdditiveScoreF64(const double* q, const double* k, const double* v, std::
 }
 float DotF32(const float* x, const float* y, std::size_t n) { return Dot(x, y, n); }
 double DotF64(const double* x, const double* y, std::size_t n) { return Dot(x, y, n); }
+float LargestF32(const float* x, std::size_t n) { return Largest(x, n); }
+double LargestF64(const double* x, std::size_t n) { return Largest(x, n); }
+float SumExpF32(const float* x, float shift, std::size_t n) { return SumExp(x, shift, n); }
+double SumExpF64(const double* x, double shift, std::size_t n) { return SumExp(x, shift, n); }
 void AddScaledF32(float a, const float* x, float* y, std::size_t n) { AddScaled(a, x, y, n); }
 void AddScaledF64(double a, const double* x, double* y, std::size_t n) { AddScaled(a, x, y, n); }
 
@@ -277,6 +317,7 @@ ATTUNE_ROW_KERNEL(GruUpdateRow)
 ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
 ATTUNE_ROW_KERNEL(GruResetBackwardRow)
 ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
+ATTUNE_ROW_KERNEL(SoftmaxGradientRow)
 ATTUNE_ROW_KERNEL(AdamRow)
 #undef ATTUNE_ROW_KERNEL
 
@@ -284,6 +325,10 @@ HWY_EXPORT(AdditiveScoreF32);
 HWY_EXPORT(AdditiveScoreF64);
 HWY_EXPORT(DotF32);
 HWY_EXPORT(DotF64);
+HWY_EXPORT(LargestF32);
+HWY_EXPORT(LargestF64);
+HWY_EXPORT(SumExpF32);
+HWY_EXPORT(SumExpF64);
 HWY_EXPORT(AddScaledF32);
 HWY_EXPORT(AddScaledF64);
 
@@ -302,6 +347,22 @@ float dot(const float* x, const float* y, std::size_t n) {
 template <>
 double dot(const double* x, const double* y, std::size_t n) {
   return HWY_DYNAMIC_DISPATCH(DotF64)(x, y, n);
+}
+template <>
+float largest(const float* x, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(LargestF32)(x, n);
+}
+template <>
+double largest(const double* x, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(LargestF64)(x, n);
+}
+template <>
+float sum_exp(const float* x, float shift, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(SumExpF32)(x, shift, n);
+}
+template <>
+double sum_exp(const double* x, double shift, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(SumExpF64)(x, shift, n);
 }
 template <>
 void add_scaled(float a, const float* x, float* y, std::size_t n) {

@@ -116,6 +116,23 @@ T dot(const T* x, const T* y, std::size_t n);
 template <class T>
 void add_scaled(T a, const T* x, T* y, std::size_t n);
 
+/// The largest of x, -∞ of none. Where some are NaN, it may be NaN or not the largest.
+template <class T>
+T largest(const T* x, std::size_t n);
+/// Σ_i e^{x_i - shift}
+template <class T>
+T sum_exp(const T* x, T shift, std::size_t n);
+
+/// One row of the gradient of a softmax cross-entropy:  dx = scale (e^{x - norm} - even)
+template <class T>
+struct SoftmaxGradientRow {
+  const T* x;
+  T norm, even, scale;
+  T* dx;
+};
+template <class T>
+void run(const SoftmaxGradientRow<T>& row, std::size_t n);
+
 /// Adam (Kingma and Ba, 2015, algorithm 1) with the gradient scaled first:
 ///     g = scale · gradient,  m = β₁ m + (1 - β₁) g,  v = β₂ v + (1 - β₂) g²,
 ///     w -= decay · w + rate · m / (√v · root + ε)

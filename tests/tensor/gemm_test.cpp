@@ -1,12 +1,16 @@
 // Products of matrices in memory, under every instruction set this CPU has. What is expected is
 // what the header says an element is: one chain of multiply-adds in ascending k, to the bit.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
 
+#ifdef ATTUNE_OPENBLAS
+#include <cblas.h>
+#endif
 #include <doctest/doctest.h>
 
 #include <attune/tensor/gemm.hpp>
@@ -146,6 +150,53 @@ TEST_CASE("gemm: a column in contiguous memory is the same chains") {
     for (Index i = 0; i < 37; ++i) CHECK(column[static_cast<std::size_t>(i)] == c(i, 0));
   }
 }
+
+#ifdef ATTUNE_OPENBLAS
+CBLAS_TRANSPOSE layout(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
+blasint size(Index n) { return static_cast<blasint>(n); }
+
+/// C = A·B + beta C
+void blas(const Stored<float>& a, const Stored<float>& b, float beta, Stored<float>& c) {
+  cblas_sgemm(CblasRowMajor, layout(a.transposed), layout(b.transposed), size(c.rows), size(c.cols),
+              size(a.cols), 1, a.read().data, size(a.stride), b.read().data, size(b.stride), beta,
+              c.data(), size(c.stride));
+}
+void blas(const Stored<double>& a, const Stored<double>& b, double beta, Stored<double>& c) {
+  cblas_dgemm(CblasRowMajor, layout(a.transposed), layout(b.transposed), size(c.rows), size(c.cols),
+              size(a.cols), 1, a.read().data, size(a.stride), b.read().data, size(b.stride), beta,
+              c.data(), size(c.stride));
+}
+
+/// The largest difference between our product and that of OpenBLAS, relative to the latter's
+/// largest element.
+template <class T>
+double difference_from_blas(const Sizes& s, int transposes, Into into) {
+  const Stored<T> a(s.m, s.k, 1, transposes & 1), b(s.k, s.n, 2, transposes & 2);
+  Stored<T> ours(s.m, s.n, 3), theirs = ours;
+  gemm<T>(a.read(), b.read(), ours.view(), into);
+  blas(a, b, into == Into::add ? T(1) : T(0), theirs);
+  double difference = 0, largest = 0;
+  for (Index i = 0; i < s.m; ++i) {
+    for (Index j = 0; j < s.n; ++j) {
+      difference = std::max<double>(difference, std::abs(ours(i, j) - theirs(i, j)));
+      largest = std::max<double>(largest, std::abs(theirs(i, j)));
+    }
+  }
+  return difference / largest;
+}
+
+TEST_CASE("gemm: OpenBLAS agrees") {
+  openblas_set_num_threads(1);
+  for (const Sizes& s : {Sizes{1, 90, 40}, Sizes{64, 128, 96}, Sizes{70, 1300, 33}}) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      for (Into into : {Into::overwrite, Into::add}) {
+        CHECK(difference_from_blas<float>(s, transposes, into) <= 1e-5);
+        CHECK(difference_from_blas<double>(s, transposes, into) <= 1e-12);
+      }
+    }
+  }
+}
+#endif
 
 TEST_CASE("gemm: one and two threads give the same bits") {
   const int before = threads();

@@ -1,4 +1,7 @@
+#include <atomic>
 #include <limits>
+#include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -52,6 +55,57 @@ TEST_CASE("matmul: sizes around the borders of a tile") {
   }
   check_product({600, 3, 600}, {}, DType::f64);
   check_product({300, 33, 260}, {.a = true, .b = true}, DType::f32);
+}
+
+TEST_CASE(
+    "matmul: a weight used again and again gives the bits of a fresh copy, also once modified") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const bool transposed : {false, true}) {
+      Tensor w = randn(transposed ? Shape{45, 70} : Shape{70, 45}, 1, dtype);
+      for (int i = 0; i < 9; ++i) {
+        if (i % 3 == 2) scale_in_place(w, -0.3);
+        for (const Index m : {1, 5, 64}) {
+          const Tensor a = randn({m, 70}, 2, dtype);
+          const Transpose t{.b = transposed};
+          CHECK(identical(matmul(a, w, t), matmul(a, w.clone(), t)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("matmul: parts of a weight, and its transpose, are not taken for each other") {
+  const Tensor w = randn({80, 40}, 1), a = randn({8, 40}, 2);
+  for (int i = 0; i < 3; ++i) {
+    for (Index begin = 0; begin <= 40; begin += 4) {
+      const Tensor part = w.slice(begin, begin + 40);
+      CHECK(identical(matmul(a, part), matmul(a, part.clone())));
+      CHECK(identical(matmul(a, part, {.b = true}), matmul(a, part.clone(), {.b = true})));
+    }
+  }
+}
+
+TEST_CASE("matmul: what is kept of a weight is freed with it") {
+  const std::size_t before = buffer_statistics().in_use;
+  {
+    const Tensor w = randn({80, 40}, 1), a = randn({8, 80}, 2);
+    for (int i = 0; i < 3; ++i) matmul(a, w);
+    CHECK(buffer_statistics().in_use >= before + 2 * 80 * 40 * sizeof(double));
+  }
+  CHECK(buffer_statistics().in_use == before);
+}
+
+TEST_CASE("matmul: several threads may use one weight") {
+  const Tensor w = randn({90, 60}, 1), a = randn({7, 90}, 2), expected = matmul(a, w.clone());
+  std::vector<std::thread> users;
+  std::atomic<bool> same{true};
+  for (int i = 0; i < 4; ++i) {
+    users.emplace_back([&] {
+      for (int use = 0; use < 50; ++use) same = same & identical(matmul(a, w), expected);
+    });
+  }
+  for (std::thread& user : users) user.join();
+  CHECK(same);
 }
 
 TEST_CASE("matmul: the leading axes of a are folded into rows") {

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <attune/tensor/packed.hpp>
+
+namespace attune::detail {
+namespace {
+
+/// Elements below which packing a matrix each time it is used costs less than looking for its form.
+constexpr Index few_elements = 1024;
+/// Forms of one buffer: of a weight's two parts and of their transposes, and some to spare.
+constexpr std::size_t most_forms = 8;
+
+/// The packed forms of one buffer's contents.
+template <class T>
+class PackedForms final : public Attachment {
+ public:
+  /// `modified_at` says of which contents.
+  PackedMatrix<T> get(const MatrixView<const T>& b, std::uint64_t modified_at, Uses uses) {
+    {
+      std::lock_guard lock(mutex_);
+      Form* form = find(b);
+      if (!form && forms_.size() == most_forms) return {};
+      if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
+      if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
+      // What paid for the contents before will pay again.
+      const bool pays =
+          uses == Uses::many || form->modified_at == modified_at || form->packed.defined();
+      form->modified_at = modified_at;
+      form->packed = {};  // its memory serves the next one
+      if (!pays) return {};
+    }
+    PackedMatrix<T> packed(b);
+    std::lock_guard lock(mutex_);
+    Form* form = find(b);
+    if (form->modified_at == modified_at) form->packed = packed;
+    return packed;
+  }
+
+ private:
+  struct Form {
+    MatrixView<const T> of;
+    std::uint64_t modified_at;
+    PackedMatrix<T> packed;
+  };
+
+  Form* find(const MatrixView<const T>& b) {
+    const auto form = std::ranges::find_if(forms_, [&](const Form& f) { return f.of == b; });
+    return form == forms_.end() ? nullptr : &*form;
+  }
+
+  std::mutex mutex_;
+  std::vector<Form> forms_;
+};
+
+/// Those of a buffer, made when they are first asked for.
+template <class T>
+PackedForms<T>& forms_of(Buffer& buffer) {
+  Attachment* forms = buffer.attachment.load(std::memory_order_acquire);
+  if (!forms) {
+    auto made = std::make_unique<PackedForms<T>>();
+    if (buffer.attachment.compare_exchange_strong(forms, made.get(), std::memory_order_acq_rel)) {
+      forms = made.release();
+    }
+  }
+  return static_cast<PackedForms<T>&>(*forms);
+}
+
+}  // namespace
+
+template <class T>
+PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses) {
+  if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
+  Buffer& buffer = buffer_of(owner);
+  const std::uint64_t modified_at = buffer.modified_at.load(std::memory_order_relaxed);
+  return forms_of<T>(buffer).get(b, modified_at, uses);
+}
+template PackedMatrix<float> kept_packed(const Tensor&, const MatrixView<const float>&, Uses);
+template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const double>&, Uses);
+
+}  // namespace attune::detail

@@ -11,7 +11,7 @@
 
 #include "commands.hpp"
 #include "model.hpp"
-#include "progress.hpp"
+#include "support/progress.hpp"
 #include "tsv.hpp"
 
 namespace attune::dates {

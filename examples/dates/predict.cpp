@@ -14,7 +14,7 @@
 
 #include "commands.hpp"
 #include "model.hpp"
-#include "progress.hpp"
+#include "support/progress.hpp"
 
 namespace attune::dates {
 namespace {

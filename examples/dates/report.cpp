@@ -13,7 +13,7 @@
 
 #include "commands.hpp"
 #include "metrics.hpp"
-#include "progress.hpp"
+#include "support/progress.hpp"
 #include "train.hpp"
 
 namespace attune::dates {

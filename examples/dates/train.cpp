@@ -18,7 +18,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "metrics.hpp"
-#include "progress.hpp"
+#include "support/progress.hpp"
 
 namespace attune::dates {
 namespace {

@@ -1,4 +1,4 @@
-#include "progress.hpp"
+#include "support/progress.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,13 +8,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-namespace attune::dates {
+namespace attune {
 
 using Clock = std::chrono::steady_clock;
 
-Progress::Progress(long done, long total)
+Progress::Progress(long done, long total, std::string unit)
     : first_(done),
       total_(total),
+      unit_(std::move(unit)),
       terminal_(isatty(STDOUT_FILENO)),
       start_(Clock::now()),
       shown_() {}
@@ -43,9 +44,9 @@ void Progress::show(long done, const std::string& text, bool line) {
   const long here = std::max(1L, done - first_);
   const double left = seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
   const std::string status =
-      fmt::format("{:3.0f} %  step {}/{}  {}  {} left",
-                  100.0 * static_cast<double>(done) / static_cast<double>(total_), done, total_,
-                  text, duration(left));
+      fmt::format("{:3.0f} %  {} {}/{}  {}  {} left",
+                  100.0 * static_cast<double>(done) / static_cast<double>(total_), unit_, done,
+                  total_, text, duration(left));
   if (terminal_) {
     fmt::print("\r\x1b[K{}{}", line ? status : fitted(status), line ? "\n" : "");
     open_ = !line;
@@ -74,4 +75,4 @@ double resident_mib() {
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
-}  // namespace attune::dates
+}  // namespace attune

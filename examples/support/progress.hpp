@@ -5,12 +5,12 @@
 #include <chrono>
 #include <string>
 
-namespace attune::dates {
+namespace attune {
 
 class Progress {
  public:
-  /// `done` steps of `total` were made before.
-  Progress(long done, long total);
+  /// `done` steps (or what `unit` says) of `total` were made before.
+  Progress(long done, long total, std::string unit = "step");
   /// Ends the line that is being rewritten.
   ~Progress();
 
@@ -22,6 +22,7 @@ class Progress {
   double seconds() const;
 
   long first_, total_;
+  std::string unit_;
   bool terminal_;
   bool open_ = false;
   std::chrono::steady_clock::time_point start_, shown_;
@@ -36,4 +37,4 @@ std::string duration(double seconds);
 /// Resident memory of this process, in MiB.
 double resident_mib();
 
-}  // namespace attune::dates
+}  // namespace attune

@@ -1,0 +1,135 @@
+// long_sentences: what attention is for. Models with and without it are trained on one task, and
+// tested on sentences of 5 to 60 words (Cho et al., 2014, "On the properties of neural machine
+// translation"; Bahdanau et al., 2014, figure 2; Luong et al., 2015, figure 7).
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/tensor/check.hpp>
+
+#include "experiment.hpp"
+
+namespace attune::long_sentences {
+namespace {
+
+/// What there is to say that is no option of the experiment itself.
+struct CommandLine {
+  Options options;
+  std::string setting = "both";
+  bool quick = false;
+};
+
+/// Accepts whole numbers from low to high.
+CLI::Validator in_range(long low, long high) {
+  const auto check = [=](const std::string& text) {
+    long value = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, value);
+    if (error == std::errc() && end == last && value >= low && value <= high) return std::string();
+    return fmt::format("'{}' is not a whole number from {} to {}", text, low, high);
+  };
+  return CLI::Validator(check, fmt::format("{} to {}", low, high));
+}
+
+std::vector<std::string> names_of_variants() {
+  std::vector<std::string> names;
+  for (const Variant& one : variants()) names.push_back(one.name);
+  return names;
+}
+
+void add_options(CLI::App& app, CommandLine& line) {
+  Options& o = line.options;
+  app.set_version_flag("--version", ATTUNE_VERSION, "print the version");
+  app.option_defaults()->always_capture_default();
+  app.footer("Everything takes about 16 minutes of processor time, and --quick one.");
+  app.add_option(
+      "--out", o.out,
+      "directory for results.jsonl, report.html and charts; runs that it has already are "
+      "not made again");
+  app.add_option("--setting", line.setting,
+                 "a: trained on lengths up to 20; b: up to 60; both. All are tested up to 60")
+      ->check(CLI::IsMember({"a", "b", "both"}));
+  app.add_option(
+         "--variants", o.variants,
+         fmt::format("models, with commas between: {}", fmt::join(names_of_variants(), ", ")))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("all");
+  app.add_option("--seeds", o.seeds, "seeds from 1 on, of everything that is drawn")
+      ->check(in_range(1, 1000));
+  app.add_option("--steps", o.budget.steps, "batches to train on")->check(in_range(1, 1000000000));
+  app.add_option("--hidden", o.budget.hidden, "units of a layer; a multiple of 8")
+      ->check(in_range(8, 4096));
+  app.add_option("--jobs", o.jobs, "runs at once")->check(in_range(1, 1024));
+  app.add_option("--threads", o.threads, "threads of a run")->check(in_range(1, 1024));
+  app.add_flag("--quick", line.quick,
+               "a look: setting b, one seed of encoder-decoder, bahdanau, luong-general and "
+               "luong-local-m, where nothing else is said");
+}
+
+/// What was not given.
+void fill_in(const CLI::App& app, CommandLine& line) {
+  Options& o = line.options;
+  if (line.quick) {
+    if (app.count("--setting") == 0) line.setting = "b";
+    if (app.count("--seeds") == 0) o.seeds = 1;
+    if (o.variants.empty()) {
+      o.variants = {"encoder-decoder", "bahdanau", "luong-general", "luong-local-m"};
+    }
+  }
+  o.settings = line.setting == "both" ? std::vector<std::string>{"a", "b"}
+                                      : std::vector<std::string>{line.setting};
+  if (o.variants.empty()) o.variants = names_of_variants();
+  for (const std::string& name : o.variants) {
+    variant(name);
+    if (std::ranges::count(o.variants, name) > 1) {
+      fail("--variants", fmt::format("'{}' is given twice", name));
+    }
+  }
+  if (o.budget.hidden % 8 != 0) {
+    fail("--hidden", fmt::format("{} is not a multiple of 8", o.budget.hidden));
+  }
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app("Accuracy by sentence length, of models with and without attention.",
+               "long_sentences");
+  CommandLine line;
+  line.options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  add_options(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("attune {}\n", ATTUNE_VERSION);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "long_sentences: {}\n", error.what());
+    return 1;
+  }
+  fill_in(app, line);
+  experiment(line.options);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    fail("standard output", "it cannot be written");
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace attune::long_sentences
+
+int main(int argc, char** argv) {
+  try {
+    return attune::long_sentences::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "long_sentences: {}\n", error.what());
+    return 1;
+  }
+}

@@ -257,6 +257,13 @@ std::span<const OptionField> seq2seq_fields() {
   return fields;
 }
 
+void set(Options& options, const std::string& name, const std::string& value) {
+  for (const OptionField& field : seq2seq_fields()) {
+    if (field.name == name) return field.set(options, value);
+  }
+  fail("options", fmt::format("there is no '{}'", name));
+}
+
 std::map<std::string, std::string> to_map(const Options& options) {
   std::map<std::string, std::string> map;
   for (const OptionField& field : seq2seq_fields()) map[field.name] = field.get(options);

@@ -113,6 +113,9 @@ struct OptionField {
 /// All but the vocabularies, in the order of the struct.
 std::span<const OptionField> seq2seq_fields();
 
+/// Sets one of them by name. Throws when there is none of that name, and as its `set` does.
+void set(Seq2SeqOptions& options, const std::string& name, const std::string& value);
+
 /// "hidden" -> "256" and so on: all fields.
 std::map<std::string, std::string> to_map(const Seq2SeqOptions& options);
 

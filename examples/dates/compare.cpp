@@ -48,12 +48,6 @@ const Variant& variant(const std::string& name) {
   fail("--variants", fmt::format("'{}' is not one of {}", name, fmt::join(variant_names(), ", ")));
 }
 
-void set(models::Seq2SeqOptions& network, std::string_view name, const std::string& value) {
-  for (const models::OptionField& field : models::seq2seq_fields()) {
-    if (field.name == name) field.set(network, value);
-  }
-}
-
 TrainOptions train_options(const Variant& variant, const CompareOptions& options) {
   TrainOptions o = options.train;
   o.out /= variant.name;
@@ -63,7 +57,7 @@ TrainOptions train_options(const Variant& variant, const CompareOptions& options
   network.hidden = network.score.attention = network.readout = options.hidden;
   network.attention.half_width = options.half_width;
   network.dropout = options.dropout;
-  for (const auto& [name, value] : variant.changes) set(network, name, value);
+  for (const auto& [name, value] : variant.changes) models::set(network, name, value);
   return o;
 }
 

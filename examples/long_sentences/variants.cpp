@@ -8,16 +8,6 @@
 #include <attune/tensor/check.hpp>
 
 namespace attune::long_sentences {
-namespace {
-
-void change(models::Seq2SeqOptions& options, const std::string& name, const std::string& value) {
-  for (const models::OptionField& field : models::seq2seq_fields()) {
-    if (field.name == name) return field.set(options, value);
-  }
-  fail("variant", fmt::format("there is no option '{}'", name));
-}
-
-}  // namespace
 
 std::span<const Variant> variants() {
   static const std::vector<Variant> all = {
@@ -55,7 +45,7 @@ models::Seq2SeqOptions options_of(const Variant& variant, Index hidden, Index lo
   o.embedding = o.score.attention = std::max<Index>(1, hidden / 2);
   o.encoder_layers = o.decoder_layers = 1;
   o.score.longest = longest;
-  for (const auto& [name, value] : variant.changes) change(o, name, value);
+  for (const auto& [name, value] : variant.changes) models::set(o, name, value);
   return o;
 }
 

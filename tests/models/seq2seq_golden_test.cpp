@@ -43,9 +43,7 @@ Seq2SeqOptions options_of(const std::string& changes) {
   std::istringstream words(changes);
   for (std::string word; words >> word;) {
     const auto equals = word.find('=');
-    for (const OptionField& field : seq2seq_fields()) {
-      if (field.name == word.substr(0, equals)) field.set(o, word.substr(equals + 1));
-    }
+    set(o, word.substr(0, equals), word.substr(equals + 1));
   }
   if (o.tied != Tied::none) o.readout = o.embedding;
   if (o.tied == Tied::all) o.source_vocabulary = o.target_vocabulary;

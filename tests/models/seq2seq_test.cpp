@@ -47,10 +47,7 @@ std::vector<Named> models() {
     Named model{base, sized(preset(base).options)};
     for (const std::string change : changes) {
       const auto equals = change.find('=');
-      for (const OptionField& field : seq2seq_fields()) {
-        if (field.name == change.substr(0, equals))
-          field.set(model.options, change.substr(equals + 1));
-      }
+      set(model.options, change.substr(0, equals), change.substr(equals + 1));
       model.name += " " + change;
     }
     all.push_back(model);
@@ -392,15 +389,12 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
       CHECK_THROWS_AS(field.set(o, bad), Error);
   }
   Seq2SeqOptions o;
-  const auto set = [&](const std::string& name, const std::string& text) {
-    for (const OptionField& field : seq2seq_fields())
-      if (field.name == name) field.set(o, text);
-  };
-  CHECK_THROWS_WITH_AS(set("hidden", "0"), "hidden: '0' is not a whole number from 1 to 65536",
+  CHECK_THROWS_WITH_AS(set(o, "hidden", "0"), "hidden: '0' is not a whole number from 1 to 65536",
                        Error);
-  CHECK_THROWS_WITH_AS(set("window", "local"),
+  CHECK_THROWS_WITH_AS(set(o, "window", "local"),
                        "window: 'local' is not one of global, local-m, local-p", Error);
-  set("score", "scaled_dot");
+  CHECK_THROWS_WITH_AS(set(o, "colour", "red"), "options: there is no 'colour'", Error);
+  set(o, "score", "scaled_dot");
   CHECK(o.score.kind == nn::ScoreKind::scaled_dot);
   auto map = to_map(o);
   map.erase("norm");

@@ -148,7 +148,9 @@ def measure_row(row, options, train_step, programs, progress):
     """Pairs (or, without a peer, runs of ours) during which the machine's speed stayed the same."""
 
     def probe():
-        return run([train_step, "--probe", "--threads", row[3]])[0]["probe_gflops"]
+        """The best of three, since the first product after another program often is a slow one."""
+        command = [train_step, "--probe", "--threads", row[3]]
+        return max(run(command)[0]["probe_gflops"] for _ in range(3))
 
     pairs, attempt = [], 0
     speed = probe()
@@ -166,6 +168,8 @@ def measure_row(row, options, train_step, programs, progress):
         if max(probes) <= min(probes) * (1 + options.tolerance / 100) and others <= options.others:
             pairs.append({**results, "probes": probes})
             progress.left -= 1
+        else:
+            say(f"  dropped: the machine made {min(probes):.0f} to {max(probes):.0f} GFLOP/s, others used {others:.2f} CPUs")
     progress.left -= options.pairs - len(pairs)
     return pairs
 

@@ -14,6 +14,7 @@
 
 #include "commands.hpp"
 #include "compare.hpp"
+#include "support/command_line.hpp"
 #include "train.hpp"
 
 namespace attune::dates {
@@ -30,21 +31,6 @@ struct CommandLine {
   std::string model = "dates-model/best.safetensors";
   int threads = 0;
 };
-
-/// Accepts numbers from low to high, whole ones where these are; NaN is none of them.
-template <class T>
-CLI::Validator in_range(T low, T high) {
-  const std::string range = fmt::format("{} to {}", low, high);
-  const auto check = [=](const std::string& text) {
-    T value{};
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, value);
-    if (error == std::errc() && end == last && value >= low && value <= high) return std::string();
-    return fmt::format("'{}' is not a {} from {}", text,
-                       std::is_integral_v<T> ? "whole number" : "number", range);
-  };
-  return CLI::Validator(check, "");  // ranges would crowd --help; errors have them
-}
 
 /// Any 64-bit number. CLI11 itself would take -1 for 2^64 - 1.
 void add_seed(CLI::App& app, std::uint64_t& seed) {

@@ -2,7 +2,6 @@
 // tested on sentences of 5 to 60 words (Cho et al., 2014, "On the properties of neural machine
 // translation"; Bahdanau et al., 2014, figure 2; Luong et al., 2015, figure 7).
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <thread>
 
@@ -13,6 +12,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "experiment.hpp"
+#include "support/command_line.hpp"
 
 namespace attune::long_sentences {
 namespace {
@@ -23,18 +23,6 @@ struct CommandLine {
   std::string setting = "both";
   bool quick = false;
 };
-
-/// Accepts whole numbers from low to high.
-CLI::Validator in_range(long low, long high) {
-  const auto check = [=](const std::string& text) {
-    long value = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, value);
-    if (error == std::errc() && end == last && value >= low && value <= high) return std::string();
-    return fmt::format("'{}' is not a whole number from {} to {}", text, low, high);
-  };
-  return CLI::Validator(check, fmt::format("{} to {}", low, high));
-}
 
 std::vector<std::string> names_of_variants() {
   std::vector<std::string> names;
@@ -62,7 +50,8 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->default_str("all");
   app.add_option("--seeds", o.seeds, "seeds from 1 on, of everything that is drawn")
       ->check(in_range(1, 1000));
-  app.add_option("--steps", o.budget.steps, "batches to train on")->check(in_range(1, 1000000000));
+  app.add_option("--steps", o.budget.steps, "batches to train on")
+      ->check(in_range(1L, 1000000000L));
   app.add_option("--hidden", o.budget.hidden, "units of a layer; a multiple of 8")
       ->check(in_range(8, 4096));
   app.add_option("--jobs", o.jobs, "runs at once")->check(in_range(1, 1024));

@@ -30,6 +30,11 @@ nn::Embedding source_table(const nn::Scope& scope, const Seq2SeqOptions& o,
   return nn::Embedding(scope / "source", o.source_vocabulary, o.embedding);
 }
 
+/// The coverage loss is a part of the loss in training alone.
+bool penalises_coverage(const Seq2SeqOptions& o) {
+  return o.coverage_loss > 0 && nn::Training::random() != nullptr;
+}
+
 /// The mean annotation of each sentence: h (S, B, D) -> (B, D)
 Var mean_of(const Var& h, const Tensor& mask) { return weighted_sum(mask / sum(mask, {0}), h); }
 
@@ -170,7 +175,7 @@ Seq2Seq::Advance Seq2Seq::advance(const Var& y, const Var& yw, const State& stat
     const Var t = readout_.first(y, next.s, next.context);
     next.state.fed = source.readout_mask.defined() ? t * source.readout_mask : readout_.dropped(t);
   }
-  if (options_.score.coverage == nn::Coverage::summed || options_.coverage_loss > 0) {
+  if (options_.score.coverage == nn::Coverage::summed || penalises_coverage(options_)) {
     next.state.coverage = nn::add_coverage(state.coverage, next.weights);
   }
   return next;
@@ -225,7 +230,7 @@ Seq2Seq::Unrolled Seq2Seq::unroll(const text::Batch& batch) const {
       if (next.context.defined()) contexts.push_back(next.context);
     }
     if (next.weights.defined()) unrolled.weights.push_back(next.weights);
-    if (options_.coverage_loss > 0) {
+    if (penalises_coverage(options_)) {
       unrolled.coverage_losses.push_back(nn::coverage_loss(next.weights, state.coverage));
     }
     state = std::move(next.state);
@@ -248,7 +253,7 @@ Var Seq2Seq::loss(const text::Batch& batch) const {
   const bool training = nn::Training::random() != nullptr;
   Var loss = cross_entropy(logits(unrolled.readouts), batch.next, batch.target_mask,
                            {.smoothing = training ? options_.label_smoothing : 0});
-  if (training && options_.coverage_loss > 0) {
+  if (penalises_coverage(options_)) {
     const Tensor share =
         batch.target_mask * (options_.coverage_loss / sum(batch.target_mask).item());
     loss = loss + sum(stack(unrolled.coverage_losses) * share);

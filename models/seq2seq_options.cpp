@@ -181,13 +181,6 @@ std::vector<OptionField> output_fields() {
              &Options::label_smoothing, 0, 0.99)};
 }
 
-/// Scores that compare the two without weights of their own.
-bool compares_directly(const Options& o) {
-  using nn::ScoreKind;
-  const ScoreKind kind = o.score.kind;
-  return kind == ScoreKind::dot || kind == ScoreKind::scaled_dot || kind == ScoreKind::cosine;
-}
-
 void require_at_least(const char* name, Index value, Index least) {
   if (value < least) fail("Seq2Seq", fmt::format("{} = {} is less than {}", name, value, least));
 }
@@ -214,7 +207,7 @@ bool attends(const Options& o) {
 Index encoder_hidden(const Options& o) {
   if (o.encoder_hidden > 0) return o.encoder_hidden;
   const bool two = o.reading == Reading::bidirectional;
-  return attends(o) && compares_directly(o) && two ? o.hidden / 2 : o.hidden;
+  return attends(o) && nn::compares_directly(o.score.kind) && two ? o.hidden / 2 : o.hidden;
 }
 
 void check(const Options& o) {

@@ -58,11 +58,13 @@ ScoreKind score_kind_of(std::string_view name) {
   fail("score", fmt::format("'{}' is not one of {}", name, all));
 }
 
+bool compares_directly(ScoreKind kind) {
+  return kind == ScoreKind::dot || kind == ScoreKind::scaled_dot || kind == ScoreKind::cosine;
+}
+
 std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
                                         const ScoreOptions& o) {
-  const bool direct =
-      o.kind == ScoreKind::dot || o.kind == ScoreKind::scaled_dot || o.kind == ScoreKind::cosine;
-  if (direct && query != memory) {
+  if (compares_directly(o.kind) && query != memory) {
     fail("score",
          fmt::format(
              "{} compares a state of {} with annotations of {}: general, or another score with "

@@ -14,6 +14,9 @@ enum class ScoreKind { additive, dot, scaled_dot, general, concat, location, cos
 const char* name_of(ScoreKind kind);
 ScoreKind score_kind_of(std::string_view name);
 
+/// Whether it compares state and annotations without weights of its own: their sizes must agree.
+bool compares_directly(ScoreKind kind);
+
 struct ScoreOptions {
   ScoreKind kind = ScoreKind::additive;
   Index attention = 256;                 // A of additive, concat and multi_head

@@ -66,14 +66,15 @@ int train_variant(TrainOptions options, const std::string& heading) {
   const std::filesystem::path last = options.out / "last.safetensors";
   options.resume = std::filesystem::exists(last);
   if (options.resume) {
-    const Safetensors file = load_safetensors(last);
-    const TrainOptions stored = stored_options(last);
+    const auto metadata = load_safetensors(last).metadata;
+    TrainOptions stored;
+    reading(last, [&] { set_from(metadata, stored); });
     check_same(stored, options, "--out");
     if (stored.steps != options.steps) {
       fail("--out", fmt::format("{} was trained for {} steps, not {}", last.string(), stored.steps,
                                 options.steps));
     }
-    const auto done = reading(last, [&] { return number_in(file.metadata, "step"); });
+    const auto done = reading(last, [&] { return number_in(metadata, "step"); });
     if (done >= static_cast<double>(options.steps)) return 0;
   }
   fmt::print("{}\n", heading);

@@ -88,11 +88,6 @@ std::vector<nn::ScoreOptions> scores() {
   return all;
 }
 
-bool compares_directly(nn::ScoreKind kind) {
-  return kind == nn::ScoreKind::dot || kind == nn::ScoreKind::scaled_dot ||
-         kind == nn::ScoreKind::cosine;
-}
-
 constexpr nn::Window kWindows[] = {nn::Window::global, nn::Window::local_monotonic,
                                    nn::Window::local_predictive};
 constexpr Attend kAttend[] = {Attend::before, Attend::between, Attend::after};
@@ -108,7 +103,8 @@ void for_every_attention(F f) {
           for (const nn::Cell cell : kCells) {
             Seq2SeqOptions o = tiny();
             o.score = score;
-            o.hidden = compares_directly(score.kind) ? 4 : 2;  // 2 in each direction of the encoder
+            o.hidden =
+                nn::compares_directly(score.kind) ? 4 : 2;  // 2 in each direction of the encoder
             o.attention.window = window;
             o.attend = attend;
             o.input_feeding = feeding;

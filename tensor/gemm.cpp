@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <type_traits>
 
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/gemm.hpp>
+#include <attune/tensor/precision.hpp>
+#include <attune/tensor/simd/bf16.hpp>
 #include <attune/tensor/simd/gemm.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -79,13 +82,62 @@ simd::Strided<T> gathered(const simd::Strided<T>& a, Index rows, Index depth, T*
   return {to, 1, rows};
 }
 
+/// How the elements of a product of two T are made: as T, or as pairs of bf16 (simd/bf16.hpp).
+template <class T>
+class Arithmetic {
+ public:
+  explicit Arithmetic(bool bf16) : bf16_(bf16) {}
+  /// That of products from now on.
+  static Arithmetic current() {
+    return Arithmetic(std::is_same_v<T, float> && precision() == Precision::bf16);
+  }
+
+  bool bf16() const { return bf16_; }
+  /// Elements of a packed column, or of a row of A, for `depth` of k.
+  Index steps(Index depth) const { return bf16_ ? simd::pairs(depth) : depth; }
+  Index block() const { return bf16_ ? 2 * depth_block : depth_block; }
+
+  void pack(const simd::Strided<T>& b, Index depth, Index columns, T* panels) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (bf16_) {
+        Tensor storage;
+        float* to = scratch<float>(storage, steps(depth) * columns);
+        const simd::Strided<float> pairs =
+            simd::to_pairs({b.data, b.column, b.row}, columns, depth, to);
+        return simd::pack_panels({pairs.data, pairs.column, pairs.row}, steps(depth), columns,
+                                 panels);
+      }
+    }
+    simd::pack_panels(b, depth, columns, panels);
+  }
+
+  /// Whether the kernel reads A from a copy.
+  bool copies(const simd::Strided<T>& a) const { return bf16_ || collides(a); }
+  simd::Strided<T> copy(const simd::Strided<T>& a, Index rows, Index depth, T* to) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (bf16_) return simd::to_pairs(a, rows, depth, to);
+    }
+    return gathered(a, rows, depth, to);
+  }
+
+  void run(const simd::PanelProduct<T>& product) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (bf16_) return simd::run_pairs(product);
+    }
+    simd::run(product);
+  }
+
+ private:
+  bool bf16_;
+};
+
 /// What the tiles of a product share.
 template <class T>
 class Product {
  public:
   Product(const MatrixView<const T>& a, Index b_rows, Index b_cols, const MatrixView<T>& c,
-          Into into)
-      : a_(strided(a)), depth_(a.cols), c_(c), into_(into) {
+          Into into, Arithmetic<T> arithmetic)
+      : a_(strided(a)), depth_(a.cols), c_(c), into_(into), arithmetic_(arithmetic) {
     if (a.cols != b_rows || a.rows != c.rows || b_cols != c.cols || c.transposed) {
       fail("gemm", fmt::format("({}, {}) x ({}, {}) -> ({}, {})", a.rows, a.cols, b_rows, b_cols,
                                c.rows, c.cols));
@@ -108,47 +160,55 @@ class Product {
   /// B packed tile by tile.
   void multiply(const simd::Strided<T>& b) const {
     for_tiles(c_.rows, c_.cols, depth_, width_, most_cols, [&](const Tile& tile) {
-      const Index longest = std::min(depth_, depth_block);
-      Tensor storage_b, storage_a;
-      T* panels = scratch<T>(storage_b, longest * rounded_up(tile.columns, width_));
-      T* rows = collides(a_) ? scratch<T>(storage_a, longest * tile.rows) : nullptr;
-      for_blocks([&](Index k, Index depth) {
-        simd::pack_panels(from(b, k, tile.column), depth, tile.columns, panels);
-        const simd::Strided<T> a = from(a_, tile.row, k);
-        multiply_block(tile, k, depth, rows ? gathered(a, tile.rows, depth, rows) : a, panels,
-                       depth * width_);
+      Tensor storage;
+      T* panels = scratch<T>(storage, longest_steps() * rounded_up(tile.columns, width_));
+      for_blocks(tile, [&](Index k, Index depth, const simd::Strided<T>& a) {
+        arithmetic_.pack(from(b, k, tile.column), depth, tile.columns, panels);
+        multiply_block(tile, k, depth, a, panels, arithmetic_.steps(depth) * width_);
       });
     });
   }
 
   /// All of B in panels.
   void multiply(const T* panels) const {
+    const Index panel = arithmetic_.steps(depth_) * width_;
     for_tiles(c_.rows, c_.cols, depth_, width_, most_cols, [&](const Tile& tile) {
-      for_blocks([&](Index k, Index depth) {
-        const T* first = panels + tile.column * depth_ + k * width_;
-        const T* next = k + depth < depth_ ? first + depth * width_ : nullptr;
-        multiply_block(tile, k, depth, from(a_, tile.row, k), first, depth_ * width_, next);
+      const T* first = panels + tile.column / width_ * panel;
+      for_blocks(tile, [&](Index k, Index depth, const simd::Strided<T>& a) {
+        const T* block = first + arithmetic_.steps(k) * width_;
+        const T* next = k + depth < depth_ ? block + arithmetic_.steps(depth) * width_ : nullptr;
+        multiply_block(tile, k, depth, a, block, panel, next);
       });
     });
   }
 
  private:
+  Index longest_steps() const { return arithmetic_.steps(std::min(depth_, arithmetic_.block())); }
+
+  /// body(k, depth, a) for blocks of k, with the tile's part of A.
   template <class Body>
-  void for_blocks(Body body) const {
-    for (Index k = 0; k < depth_; k += depth_block) body(k, std::min(depth_block, depth_ - k));
+  void for_blocks(const Tile& tile, Body body) const {
+    Tensor storage;
+    T* copy = arithmetic_.copies(a_) ? scratch<T>(storage, longest_steps() * tile.rows) : nullptr;
+    for (Index k = 0; k < depth_; k += arithmetic_.block()) {
+      const Index depth = std::min(arithmetic_.block(), depth_ - k);
+      const simd::Strided<T> a = from(a_, tile.row, k);
+      body(k, depth, copy ? arithmetic_.copy(a, tile.rows, depth, copy) : a);
+    }
   }
 
   void multiply_block(const Tile& tile, Index k, Index depth, const simd::Strided<T>& a,
                       const T* panels, Index panel_stride, const T* next = nullptr) const {
-    simd::run(simd::PanelProduct<T>{tile.rows, depth, tile.columns, a, panels, panel_stride,
-                                    c_.data + tile.row * c_.stride + tile.column, c_.stride,
-                                    into_ == Into::add || k > 0, next});
+    arithmetic_.run({tile.rows, arithmetic_.steps(depth), tile.columns, a, panels, panel_stride,
+                     c_.data + tile.row * c_.stride + tile.column, c_.stride,
+                     into_ == Into::add || k > 0, next});
   }
 
   simd::Strided<T> a_;
   Index depth_;
   MatrixView<T> c_;
   Into into_;
+  Arithmetic<T> arithmetic_;
   Index width_ = simd::panel_width<T>();
 };
 
@@ -156,13 +216,16 @@ class Product {
 
 template <class T>
 void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into into) {
-  const Product<T> product(a, b.rows, b.cols, c, into);
+  const auto arithmetic = Arithmetic<T>::current();
+  const Product<T> product(a, b.rows, b.cols, c, into, arithmetic);
   if (product.empty()) return;
   if (c.cols == 1 && c.rows > 1 && c.stride == 1) {
     // A column is a row of the transposed product.
     return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into);
   }
-  if (a.rows <= few_rows && !b.transposed) return product.multiply_rows(b.data, b.stride);
+  if (a.rows <= few_rows && !b.transposed && !arithmetic.bf16()) {
+    return product.multiply_rows(b.data, b.stride);
+  }
   product.multiply(strided(b));
 }
 template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into);
@@ -170,11 +233,13 @@ template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixVie
 
 template <class T>
 PackedMatrix<T>::PackedMatrix(MatrixView<const T> b) : rows_(b.rows), cols_(b.cols) {
-  const Index width = simd::panel_width<T>();
-  storage_ = Tensor::uninitialized({rows_ * rounded_up(cols_, width)}, dtype_of<T>);
+  const auto arithmetic = Arithmetic<T>::current();
+  bf16_ = arithmetic.bf16();
+  const Index width = simd::panel_width<T>(), steps = arithmetic.steps(rows_);
+  storage_ = Tensor::uninitialized({steps * rounded_up(cols_, width)}, dtype_of<T>);
   T* panels = storage_.template mutable_data<T>();
   parallel_ranges(cols_, 4 * width, [&](Index begin, Index end) {
-    simd::pack_panels(from(strided(b), 0, begin), rows_, end - begin, panels + begin * rows_);
+    arithmetic.pack(from(strided(b), 0, begin), rows_, end - begin, panels + begin * steps);
   });
   panels_ = panels;
 }
@@ -183,7 +248,7 @@ template class PackedMatrix<double>;
 
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c, Into into) {
-  const Product<T> product(a, b.rows(), b.cols(), c, into);
+  const Product<T> product(a, b.rows(), b.cols(), c, into, Arithmetic<T>(b.bf16()));
   if (!product.empty()) product.multiply(b.panels());
 }
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);

@@ -23,7 +23,8 @@ enum class Into { overwrite, add };
 
 /// C = A·B or C += A·B, where A (M, K), B (K, N), C (M, N) and C is not transposed. An element of C
 /// is one chain of multiply-adds in ascending k: it depends neither on the other rows and columns
-/// nor on the number of threads, only on whether the CPU has fused multiply-adds.
+/// nor on the number of threads, only on the precision (precision.hpp) and on whether the CPU has
+/// fused multiply-adds.
 template <class T>
 void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
           Into into = Into::overwrite);
@@ -39,11 +40,14 @@ class PackedMatrix {
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
   const T* panels() const { return panels_; }
+  /// Whether it was packed as bf16, and its products are made so.
+  bool bf16() const { return bf16_; }
 
  private:
   Index rows_ = 0, cols_ = 0;
   Tensor storage_;
   const T* panels_ = nullptr;
+  bool bf16_ = false;
 };
 
 /// The same product, to the bit, as with the matrix that was packed.

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include <attune/tensor/packed.hpp>
+#include <attune/tensor/precision.hpp>
 
 namespace attune::detail {
 namespace {
@@ -12,6 +14,12 @@ namespace {
 constexpr Index few_elements = 1024;
 /// Forms of one buffer: of a weight's two parts and of their transposes, and some to spare.
 constexpr std::size_t most_forms = 8;
+
+/// Whether matrices are packed as bf16 now.
+template <class T>
+bool as_bf16() {
+  return std::is_same_v<T, float> && precision() == Precision::bf16;
+}
 
 /// The packed forms of one buffer's contents.
 template <class T>
@@ -24,6 +32,7 @@ class PackedForms final : public Attachment {
       Form* form = find(b);
       if (!form && forms_.size() == most_forms) return {};
       if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
+      if (form->packed.bf16() != as_bf16<T>()) form->packed = {};
       if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
       // What paid for the contents before will pay again.
       const bool pays =

@@ -6,6 +6,7 @@
 
 #include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -15,6 +16,13 @@ namespace attune {
 namespace {
 
 Tensor random(const Shape& shape) { return randn(shape, 1, DType::f32); }
+
+/// f32 where the CPU has no bf16: then the benchmark ends with an error.
+Precision or_skip(benchmark::State& state, Precision precision) {
+  if (precision == Precision::f32 || bf16_available()) return precision;
+  state.SkipWithError("this CPU has no bf16 products");
+  return Precision::f32;
+}
 
 void step_sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"M", "K", "N", "transposed"})
@@ -26,14 +34,16 @@ void step_sizes(benchmark::internal::Benchmark* bench) {
 
 /// One step: 64 sentences through W (K, N), or through Wᵀ as in backward. W stays as it is, so that
 /// it is packed once.
-void step_product(benchmark::State& state) {
+void step_product(benchmark::State& state, Precision precision) {
+  const InPrecision in(or_skip(state, precision));
   const Index m = state.range(0), k = state.range(1), n = state.range(2);
   const Transpose transpose{.b = state.range(3) != 0};
   const Tensor a = random({m, k}), b = random(transpose.b ? Shape{n, k} : Shape{k, n});
   for (auto _ : state) benchmark::DoNotOptimize(matmul(a, b, transpose));
   bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
 }
-BENCHMARK(step_product)->Apply(step_sizes);
+BENCHMARK_CAPTURE(step_product, f32, Precision::f32)->Apply(step_sizes);
+BENCHMARK_CAPTURE(step_product, bf16, Precision::bf16)->Apply(step_sizes);
 
 #ifdef ATTUNE_OPENBLAS
 /// The same with OpenBLAS, whose own threads are as many as ours.
@@ -57,8 +67,17 @@ void openblas_product(benchmark::State& state) {
 BENCHMARK(openblas_product)->Apply(step_sizes);
 #endif
 
+void packed_product_sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"K", "N"})
+      ->Args({128, 512})
+      ->Args({512, 2048})
+      ->Args({1024, 3072})
+      ->UseRealTime();
+}
+
 /// A tile of a recurrence: 32 sentences through a weight that was packed once.
-void packed_product(benchmark::State& state) {
+void packed_product(benchmark::State& state, Precision precision) {
+  const InPrecision in(or_skip(state, precision));
   const Index m = 32, k = state.range(0), n = state.range(1);
   const Tensor a = random({m, k}), b = random({k, n});
   Tensor c = zeros({m, n});
@@ -71,12 +90,8 @@ void packed_product(benchmark::State& state) {
   }
   bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
 }
-BENCHMARK(packed_product)
-    ->ArgNames({"K", "N"})
-    ->Args({128, 512})
-    ->Args({512, 2048})
-    ->Args({1024, 3072})
-    ->UseRealTime();
+BENCHMARK_CAPTURE(packed_product, f32, Precision::f32)->Apply(packed_product_sizes);
+BENCHMARK_CAPTURE(packed_product, bf16, Precision::bf16)->Apply(packed_product_sizes);
 
 /// One sentence: a product of a row, which reads the weight once.
 void row_product(benchmark::State& state) {
@@ -92,8 +107,15 @@ BENCHMARK(row_product)
     ->ArgsProduct({{512}, {512, 2048}, {0, 1}})
     ->UseRealTime();
 
+void weight_gradient_sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"rows", "K", "N"})
+      ->ArgsProduct({{64, 1280}, {256, 512}, {1024, 2048}})
+      ->UseRealTime();
+}
+
 /// dW += xᵀ·dy over the rows of one step (64) or of all steps (1280).
-void weight_gradient(benchmark::State& state) {
+void weight_gradient(benchmark::State& state, Precision precision) {
+  const InPrecision in(or_skip(state, precision));
   const Index rows = state.range(0), k = state.range(1), n = state.range(2);
   const Tensor x = random({rows, k}), dy = random({rows, n});
   Tensor dw = zeros({k, n});
@@ -103,10 +125,8 @@ void weight_gradient(benchmark::State& state) {
   }
   bench::set_flops(state, 2.0 * static_cast<double>(rows * k * n));
 }
-BENCHMARK(weight_gradient)
-    ->ArgNames({"rows", "K", "N"})
-    ->ArgsProduct({{64, 1280}, {256, 512}, {1024, 2048}})
-    ->UseRealTime();
+BENCHMARK_CAPTURE(weight_gradient, f32, Precision::f32)->Apply(weight_gradient_sizes);
+BENCHMARK_CAPTURE(weight_gradient, bf16, Precision::bf16)->Apply(weight_gradient_sizes);
 
 }  // namespace
 }  // namespace attune

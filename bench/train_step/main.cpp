@@ -13,7 +13,7 @@ namespace {
 
 struct CommandLine {
   Run run;
-  std::string lengths = "full";
+  std::string lengths = "full", precision = "f32";
   std::string check;
   bool probe = false, peak = false;
   int threads = 0;
@@ -30,6 +30,8 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember(mode_names));
   app.add_option("--lengths", line.lengths, "sentences all of full length, or from half of it on")
       ->check(CLI::IsMember({"full", "varied"}));
+  app.add_option("--precision", line.precision, "of the matrix products")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--steps", line.run.steps, "timed repetitions; the median is reported")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--warmup", line.run.warmup, "repetitions before")->check(CLI::Range(0, 1000000));
@@ -53,6 +55,7 @@ int run(CommandLine& line) {
     return 0;
   }
   line.run.lengths = line.lengths == "full" ? Lengths::full : Lengths::varied;
+  line.run.precision = line.precision == "f32" ? Precision::f32 : Precision::bf16;
   measure(line.run);
   return 0;
 }

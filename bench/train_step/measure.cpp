@@ -148,6 +148,7 @@ class Bench {
             {"model", run_.model},
             {"config", run_.config},
             {"lengths", run_.lengths == Lengths::full ? "full" : "varied"},
+            {"precision", run_.precision == Precision::f32 ? "f32" : "bf16"},
             {"params", params_.count()}};
   }
 
@@ -162,6 +163,9 @@ class Bench {
 
 }  // namespace
 
-void measure(const Run& run) { Bench(run).run(); }
+void measure(const Run& run) {
+  const InPrecision in(run.precision);
+  Bench(run).run();
+}
 
 }  // namespace attune::bench

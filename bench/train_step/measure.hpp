@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <attune/tensor/precision.hpp>
+
 #include "train_step/workload.hpp"
 
 namespace attune::bench {
@@ -13,6 +15,7 @@ struct Run {
   std::string model = "bahdanau", config = "toy";
   std::vector<std::string> modes = {"train", "fwd", "greedy"};
   Lengths lengths = Lengths::full;
+  Precision precision = Precision::f32;
   int steps = 10, warmup = 3;
 };
 

@@ -155,6 +155,10 @@ void add_training(CLI::App& app, TrainOptions& o) {
       ->check(in_range(1e-9, 10.0));
   app.add_option("--clip", o.clip, "largest global norm of the gradients")
       ->check(in_range(1e-9, 1e9));
+  app.add_option("--precision", o.precision,
+                 "of the matrix products of training: f32, or bf16 where the CPU has it (weights "
+                 "stay f32)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--validate-every", o.validate_every,
                  "steps between validations, each of which saves a checkpoint")
       ->check(in_range(1, 1000000000));

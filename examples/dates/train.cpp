@@ -18,6 +18,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "metrics.hpp"
+#include "support/precision.hpp"
 #include "support/progress.hpp"
 
 namespace attune::dates {
@@ -45,6 +46,8 @@ const Field fields[] = {
      [](TrainOptions& o, const std::string& s) { o.rate = std::stod(s); }},
     {"clip", [](const TrainOptions& o) { return text_of(o.clip); },
      [](TrainOptions& o, const std::string& s) { o.clip = std::stod(s); }},
+    {"precision", [](const TrainOptions& o) { return o.precision; },
+     [](TrainOptions& o, const std::string& s) { o.precision = s; }},
     {"locales", [](const TrainOptions& o) { return o.data.locales; },
      [](TrainOptions& o, const std::string& s) { o.data.locales = s; }},
     {"train", [](const TrainOptions& o) { return o.data.train_file; },
@@ -162,6 +165,7 @@ class Run {
     const text::Batch batch = data_.batch(model_, step_, options_.batch);
     Random dropout(options_.data.seed, fmt::format("dropout {}", step_));
     const nn::Training training(dropout);
+    const InPrecision products(precision_);
     const Var loss = model_.network().loss(batch);
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, options_.clip);
@@ -277,6 +281,7 @@ class Run {
   Data data_;
   Model model_;
   nn::Adam adam_;
+  Precision precision_ = precision_or_f32(options_.precision);
   std::optional<report::LogWriter> log_;
   long step_ = 0;
   Evaluation last_, best_{.exact_match = -1};

@@ -13,6 +13,7 @@ struct TrainOptions {
   Index batch = 64;
   double rate = 2e-3;
   double clip = 1;
+  std::string precision = "f32";  // or bf16
   DataOptions data;
   ModelOptions model = model_options("bahdanau");
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <attune/tensor/simd/gemm.hpp>
+#include <attune/tensor/simd/panels.hpp>
 
 // Arrays of registers need registers of a size known to the compiler.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -34,20 +35,6 @@ HWY_INLINE void Unroll(F f) {
   (std::make_integer_sequence<Index, n>());
 }
 
-/// What is read next, so that it comes into the second-level cache meanwhile: `step` elements for
-/// each step of k.
-template <class T>
-struct Ahead {
-  const T* data;
-  Index step;
-};
-
-template <class T>
-HWY_INLINE void Fetch(const T* data, Index n) {
-  constexpr Index kLine = 64 / sizeof(T);
-  for (Index i = 0; i < n; i += kLine) __builtin_prefetch(data + i, /*write=*/0, /*locality=*/2);
-}
-
 /// C = or += A·B for kRows rows and one panel of B: an element of A times two registers of B, into
 /// two registers for each row of C.
 template <class T, Index kRows>
@@ -68,7 +55,7 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
   const T* rows[(kRows + 2) / 3];
   Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] = a + 3 * i * a_row; });
   for (Index begin = 0; begin < depth; begin += kTogether) {
-    Fetch(ahead.data + begin * ahead.step, kTogether * ahead.step);
+    fetch(ahead.data + begin * ahead.step, kTogether * ahead.step);
     for (Index k = std::min(kTogether, depth - begin); k > 0; --k) {
       const V b_left = hn::Load(d, b), b_right = hn::Load(d, b + lanes);
       Unroll<kRows>([&](auto i) HWY_ATTR {
@@ -86,48 +73,16 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
   });
 }
 
-template <class T>
-using KernelFunction = void (*)(Index, const T*, Index, Index, const T*, T*, Index, bool, Ahead<T>);
-
 /// The kernels for 1, 2, ... rows.
 template <class T, std::size_t... i>
-constexpr std::array<KernelFunction<T>, sizeof...(i)> Kernels(std::index_sequence<i...>) {
+constexpr std::array<PanelKernel<T>, sizeof...(i)> Kernels(std::index_sequence<i...>) {
   return {Kernel<T, static_cast<Index>(i) + 1>...};
 }
 
 template <class T>
-HWY_INLINE void CopyRows(const T* from, Index from_stride, T* to, Index to_stride, Index rows,
-                         Index columns) {
-  for (Index i = 0; i < rows; ++i) std::copy_n(from + i * from_stride, columns, to + i * to_stride);
-}
-
-template <class T>
-HWY_INLINE void Run(const PanelProduct<T>& p) {
+void Run(const PanelProduct<T>& product) {
   static constexpr auto kKernels = Kernels<T>(std::make_index_sequence<kMaxRows>());
-  const Index width = 2 * Lanes<T>();
-  // Nearly equal parts of the rows: each then has enough sums that do not wait for each other.
-  const Index parts = (p.rows + kMaxRows - 1) / kMaxRows;
-  HWY_ALIGN T edge[kMaxRows * 2 * hn::MaxLanes(hn::ScalableTag<T>())];
-  const T* panel = p.panels;
-  for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
-    const Index columns = std::min(width, p.columns - column);
-    const T* next = column + width < p.columns ? panel + p.panel_stride : p.next;
-    const Index step = next ? (width + parts - 1) / parts : 0;
-    for (Index i = 0; i < parts; ++i) {
-      const Ahead<T> ahead{next ? next + i * p.depth * step : panel, step};
-      const Index begin = p.rows * i / parts, rows = p.rows * (i + 1) / parts - begin;
-      const KernelFunction<T> kernel = kKernels[static_cast<std::size_t>(rows - 1)];
-      const T* a = p.a.data + begin * p.a.row;
-      T* c = p.c + begin * p.stride_c + column;
-      if (columns == width) {
-        kernel(p.depth, a, p.a.row, p.a.column, panel, c, p.stride_c, p.add, ahead);
-      } else {
-        if (p.add) CopyRows(c, p.stride_c, edge, width, rows, columns);
-        kernel(p.depth, a, p.a.row, p.a.column, panel, edge, width, p.add, ahead);
-        CopyRows(edge, width, c, p.stride_c, rows, columns);
-      }
-    }
-  }
+  run_panels<T>(product, kKernels, 2 * Lanes<T>());
 }
 
 #if HWY_TARGET != HWY_SCALAR

@@ -1,0 +1,31 @@
+// How exact the products of f32 matrices are.
+#pragma once
+
+namespace attune {
+
+/// f32, or bf16: factors rounded to bfloat16 (8 bits of significand), their products added in f32,
+/// at twice the speed or more. Tensors and all that is not a matrix product stay f32; products of
+/// f64 are not touched.
+enum class Precision { f32, bf16 };
+
+/// Whether this CPU multiplies bf16 (AVX512-BF16).
+bool bf16_available();
+
+/// Of all products from now on, in all threads. Not while one is being made. Throws for bf16 where
+/// it is not available.
+void set_precision(Precision precision);
+Precision precision();
+
+/// A precision for as long as the object lives, and then the one before.
+class InPrecision {
+ public:
+  explicit InPrecision(Precision wanted) : before_(precision()) { set_precision(wanted); }
+  ~InPrecision() { set_precision(before_); }
+  InPrecision(const InPrecision&) = delete;
+  InPrecision& operator=(const InPrecision&) = delete;
+
+ private:
+  Precision before_;
+};
+
+}  // namespace attune

@@ -1,0 +1,139 @@
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include <hwy/base.h>
+
+#include <attune/tensor/simd/bf16.hpp>
+#include <attune/tensor/simd/panels.hpp>
+
+#if HWY_ARCH_X86_64
+
+#include <immintrin.h>
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512bf16")
+namespace attune::simd {
+namespace {
+
+constexpr Index lanes = 16;
+
+// As vectors of the compiler, whose warnings some intrinsics set off.
+using Halves = std::uint16_t __attribute__((vector_size(32)));
+using Pairs = std::uint32_t __attribute__((vector_size(64)));
+
+Pairs rounded(__m512 x) {
+  return __builtin_convertvector(reinterpret_cast<Halves>(_mm512_cvtneps_pbh(x)), Pairs);
+}
+
+__mmask16 first(Index n) { return static_cast<__mmask16>(n >= lanes ? 0xFFFF : (1 << n) - 1); }
+
+/// The pairs (x_j, y_j); without y, (x_j, 0).
+void pair_rows(const float* x, const float* y, Index n, float* to) {
+  for (Index j = 0; j < n; j += lanes) {
+    const __mmask16 mask = first(n - j);
+    Pairs pair = rounded(_mm512_maskz_loadu_ps(mask, x + j));
+    if (y) pair |= rounded(_mm512_maskz_loadu_ps(mask, y + j)) << 16;
+    _mm512_mask_storeu_ps(to + j, mask, reinterpret_cast<__m512>(pair));
+  }
+}
+
+/// The pairs (x_0, x_1), (x_2, x_3), ...
+void pair_within(const float* x, Index n, float* to) {
+  for (Index j = 0; j < n; j += lanes) {
+    const auto pair =
+        reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(first(n - j), x + j)));
+    const auto mask = static_cast<__mmask8>(first(pairs(n - j)));
+    _mm256_mask_storeu_ps(to + j / 2, mask, _mm256_castsi256_ps(pair));
+  }
+}
+
+__m512bh as_pairs(__m512 x) { return reinterpret_cast<__m512bh>(x); }
+
+template <int rows>
+void kernel(Index depth, const float* a, Index a_row, Index a_column, const float* b, float* c,
+            Index stride_c, bool add, Ahead<float> ahead) {
+  constexpr Index together = 16;  // steps between two looks ahead
+  __m512 left[rows], right[rows];
+#pragma GCC unroll 14
+  for (int i = 0; i < rows; ++i) {
+    left[i] = add ? _mm512_loadu_ps(c + i * stride_c) : _mm512_setzero_ps();
+    right[i] = add ? _mm512_loadu_ps(c + i * stride_c + lanes) : _mm512_setzero_ps();
+  }
+  // Three rows to a pointer, as addresses need registers too.
+  constexpr int pointers = (rows + 2) / 3;
+  const float* row[pointers];
+#pragma GCC unroll 5
+  for (int i = 0; i < pointers; ++i) row[i] = a + 3 * i * a_row;
+  for (Index begin = 0; begin < depth; begin += together) {
+    fetch(ahead.data + begin * ahead.step, together * ahead.step);
+    for (Index k = std::min(together, depth - begin); k > 0; --k) {
+      const __m512bh b_left = as_pairs(_mm512_load_ps(b)),
+                     b_right = as_pairs(_mm512_load_ps(b + lanes));
+#pragma GCC unroll 14
+      for (int i = 0; i < rows; ++i) {
+        const __m512bh x = as_pairs(_mm512_set1_ps(row[i / 3][i % 3 * a_row]));
+        left[i] = _mm512_dpbf16_ps(left[i], x, b_left);
+        right[i] = _mm512_dpbf16_ps(right[i], x, b_right);
+      }
+#pragma GCC unroll 5
+      for (int i = 0; i < pointers; ++i) row[i] += a_column;
+      b += 2 * lanes;
+    }
+  }
+#pragma GCC unroll 14
+  for (int i = 0; i < rows; ++i) {
+    _mm512_storeu_ps(c + i * stride_c, left[i]);
+    _mm512_storeu_ps(c + i * stride_c + lanes, right[i]);
+  }
+}
+
+template <int... i>
+constexpr std::array<PanelKernel<float>, sizeof...(i)> kernels(std::integer_sequence<int, i...>) {
+  return {kernel<i + 1>...};
+}
+
+}  // namespace
+
+Strided<float> to_pairs(const Strided<float>& x, Index rows, Index depth, float* to) {
+  const Index steps = pairs(depth);
+  if (x.column == 1) {
+    for (Index i = 0; i < rows; ++i) pair_within(x.data + i * x.row, depth, to + i * steps);
+    return {to, steps, 1};
+  }
+  for (Index k = 0; k < steps; ++k) {
+    const float* low = x.data + 2 * k * x.column;
+    pair_rows(low, 2 * k + 1 < depth ? low + x.column : nullptr, rows, to + k * rows);
+  }
+  return {to, 1, rows};
+}
+
+void run_pairs(const PanelProduct<float>& product) {
+  static constexpr auto all = kernels(std::make_integer_sequence<int, 14>());
+  run_panels<float>(product, all, 2 * lanes);
+}
+
+}  // namespace attune::simd
+HWY_POP_ATTRIBUTES
+
+namespace attune::simd {
+
+bool has_bf16() {
+  // The panels are those of f32, of the instruction set that was chosen for it.
+  static const bool cpu = __builtin_cpu_supports("avx512bf16") &&
+                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  return cpu && panel_width<float>() == 2 * lanes;
+}
+
+}  // namespace attune::simd
+
+#else
+
+namespace attune::simd {
+
+bool has_bf16() { return false; }
+Strided<float> to_pairs(const Strided<float>& x, Index, Index, float*) { return x; }
+void run_pairs(const PanelProduct<float>&) {}
+
+}  // namespace attune::simd
+
+#endif

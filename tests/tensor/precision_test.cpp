@@ -1,0 +1,141 @@
+// Products in bf16. What is expected is the definition: factors rounded to bf16, sums in f32.
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/gemm.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/precision.hpp>
+#include <attune/tensor/random.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "support/naive.hpp"
+#include "support/targets.hpp"
+
+namespace attune {
+namespace {
+
+/// Rounded to 8 bits of significand, ties to even.
+float bf16(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+}
+
+/// Whole numbers from -8 to 8: bf16 has them and f32 their sums of products, so nothing is rounded.
+Tensor whole_numbers(const Shape& shape, std::uint64_t seed) {
+  return map(randn(shape, seed, DType::f32) * 3.0, [](auto x) {
+    using T = decltype(x);
+    return std::clamp(std::round(x), T(-8), T(8));
+  });
+}
+
+struct Sizes {
+  Index m, k, n;
+};
+/// Odd K, edges of panels and of blocks of k, several tiles; 1 row, 1 column.
+constexpr Sizes kSizes[] = {{1, 1, 1},     {3, 2, 5},      {1, 513, 70},   {17, 33, 1},
+                            {40, 511, 33}, {513, 100, 32}, {29, 1031, 290}};
+
+}  // namespace
+
+TEST_CASE("bf16: whole numbers are multiplied exactly, at all sizes, transposed, packed or added") {
+  if (!bf16_available()) return;
+  for (const auto& [m, k, n] : kSizes) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      const Transpose transpose{.a = (transposes & 1) != 0, .b = (transposes & 2) != 0};
+      const Tensor a = whole_numbers(transpose.a ? Shape{k, m} : Shape{m, k}, 1),
+                   b = whole_numbers(transpose.b ? Shape{n, k} : Shape{k, n}, 2);
+      const Tensor expected = matmul(a, b, transpose);
+      const MatrixView<const float> x{a.data<float>(), a.dim(0), a.dim(1), a.dim(1)},
+          y{b.data<float>(), b.dim(0), b.dim(1), b.dim(1)};
+      const InPrecision in(Precision::bf16);
+      CHECK(identical(matmul(a, b, transpose), expected));
+      Tensor twice = zeros({m, n}, DType::f32);
+      const PackedMatrix<float> packed(transpose.b ? y.transpose() : y);
+      for (int i = 0; i < 2; ++i) {
+        gemm<float>(transpose.a ? x.transpose() : x, packed, {twice.mutable_data<float>(), m, n, n},
+                    Into::add);
+      }
+      CHECK(identical(twice, expected * 2.0));
+    }
+  }
+}
+
+TEST_CASE("bf16: factors are rounded to nearest even, sums are of f32") {
+  if (!bf16_available()) return;
+  const InPrecision in(Precision::bf16);
+  const Tensor a = randn({9, 301}, 1, DType::f32), b = randn({301, 37}, 2, DType::f32);
+  const auto round = [](auto x) { return static_cast<decltype(x)>(bf16(static_cast<float>(x))); };
+  const Tensor c = matmul(a, b), x = map(a, round), y = map(b, round);
+  const auto at = [](const Tensor& of, Index i, Index j) {
+    return static_cast<double>(of.data<float>()[i * of.dim(1) + j]);
+  };
+  for (Index i = 0; i < 9; ++i) {
+    for (Index j = 0; j < 37; ++j) {
+      double sum = 0, size = 0;
+      for (Index k = 0; k < 301; ++k) {
+        const double product = at(x, i, k) * at(y, k, j);
+        sum += product;
+        size += std::abs(product);
+      }
+      CHECK(std::abs(at(c, i, j) - sum) <= 1e-6 * size);
+    }
+  }
+}
+
+TEST_CASE("bf16: a row alone and in a batch, with one thread and two, give the same bits") {
+  if (!bf16_available()) return;
+  const InPrecision in(Precision::bf16);
+  const Tensor a = randn({150, 530}, 1, DType::f32), b = randn({530, 600}, 2, DType::f32);
+  const int before = threads();
+  set_threads(1);
+  const Tensor one = matmul(a, b);
+  set_threads(2);
+  CHECK(identical(matmul(a, b), one));
+  set_threads(before);
+  for (Index i : {0, 77, 149}) CHECK(identical(matmul(a.slice(i, i + 1), b), one.slice(i, i + 1)));
+}
+
+TEST_CASE("bf16: changing the precision changes the next product of a weight that was packed") {
+  if (!bf16_available()) return;
+  const Tensor a = randn({8, 64}, 1, DType::f32), w = randn({64, 48}, 2, DType::f32);
+  const Tensor exact = matmul(a, w);
+  for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), exact));  // by then it is packed
+  {
+    const InPrecision in(Precision::bf16);
+    const Tensor rounded = matmul(a, w);
+    CHECK(!identical(rounded, exact));
+    for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), rounded));
+  }
+  CHECK(identical(matmul(a, w), exact));
+}
+
+TEST_CASE("bf16: NaN and infinity go where they are used, and f64 is left alone") {
+  if (!bf16_available()) return;
+  Tensor a = whole_numbers({20, 5}, 1);
+  const Tensor b = whole_numbers({5, 40}, 2);
+  const Tensor a64 = a.to(DType::f64) * 0.1, b64 = b.to(DType::f64), precise = matmul(a64, b64);
+  a.mutable_data<float>()[3 * 5 + 4] = std::numeric_limits<float>::quiet_NaN();
+  const InPrecision in(Precision::bf16);
+  const Tensor c = matmul(a, b);
+  for (Index i = 0; i < 20; ++i) CHECK(std::isnan(c.data<float>()[i * 40 + 39]) == (i == 3));
+  CHECK(identical(matmul(a64, b64), precise));
+}
+
+TEST_CASE("bf16: where it is not available, asking for it is an error") {
+  int without = 0;
+  test::for_each_target([&] {
+    if (bf16_available()) return;
+    ++without;
+    CHECK_THROWS_WITH_AS(set_precision(Precision::bf16),
+                         "set_precision: this CPU has no bf16 products (AVX512-BF16)", Error);
+  });
+  CHECK(without > 0);
+  CHECK(precision() == Precision::f32);
+}
+
+}  // namespace attune

@@ -36,7 +36,7 @@ struct Tile {
 /// body(tile) for tiles of C that depend on the shape alone. Columns are cut first: tiles of the
 /// same columns each pack the same of B.
 template <class Body>
-void for_tiles(Index m, Index n, Index k, Index width, Index columns_at_most, Body body) {
+void for_tiles_of(Index m, Index n, Index k, Index width, Index columns_at_most, Body body) {
   const Index wanted = std::clamp<Index>(m * n * k / least_work, 1, enough_tiles);
   const Index across = std::max(parts(n, columns_at_most), std::min(wanted, parts(n, width)));
   const Index down = std::max(parts(m, most_rows), std::min(parts(wanted, across), m / least_rows));
@@ -82,6 +82,27 @@ simd::Strided<T> gathered(const simd::Strided<T>& a, Index rows, Index depth, T*
   return {to, 1, rows};
 }
 
+/// Elements of A that one thread turns into pairs.
+constexpr Index conversion_work = 64 * 1024;
+
+/// simd::to_pairs, spread over the threads.
+simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index depth, float* to) {
+  const Index steps = simd::pairs(depth);
+  if (x.column == 1) {
+    parallel_ranges(rows, std::max<Index>(1, conversion_work / std::max<Index>(1, depth)),
+                    [&](Index begin, Index end) {
+                      simd::to_pairs(from(x, begin, 0), end - begin, depth, to + begin * steps);
+                    });
+    return {to, steps, 1};
+  }
+  parallel_ranges(steps, std::max<Index>(1, conversion_work / std::max<Index>(1, rows)),
+                  [&](Index begin, Index end) {
+                    simd::to_pairs(from(x, 0, 2 * begin), rows,
+                                   std::min(2 * end, depth) - 2 * begin, to + begin * rows);
+                  });
+  return {to, 1, rows};
+}
+
 /// How the elements of a product of two T are made: as T, or as pairs of bf16 (simd/bf16.hpp).
 template <class T>
 class Arithmetic {
@@ -93,31 +114,24 @@ class Arithmetic {
   }
 
   bool bf16() const { return bf16_; }
-  /// Elements of a packed column, or of a row of A, for `depth` of k.
+  /// Elements of a column of B, or of a row of A, for `depth` of k.
   Index steps(Index depth) const { return bf16_ ? simd::pairs(depth) : depth; }
-  Index block() const { return bf16_ ? 2 * depth_block : depth_block; }
 
-  void pack(const simd::Strided<T>& b, Index depth, Index columns, T* panels) const {
+  /// A as the kernel reads it, perhaps in new memory.
+  simd::Strided<T> prepare(const simd::Strided<T>& a, Index rows, Index depth,
+                           Tensor& storage) const {
     if constexpr (std::is_same_v<T, float>) {
       if (bf16_) {
-        Tensor storage;
-        float* to = scratch<float>(storage, steps(depth) * columns);
-        const simd::Strided<float> pairs =
-            simd::to_pairs({b.data, b.column, b.row}, columns, depth, to);
-        return simd::pack_panels({pairs.data, pairs.column, pairs.row}, steps(depth), columns,
-                                 panels);
+        return paired(a, rows, depth, scratch<T>(storage, rows * steps(depth)));
       }
     }
-    simd::pack_panels(b, depth, columns, panels);
+    return a;
   }
 
-  /// Whether the kernel reads A from a copy.
-  bool copies(const simd::Strided<T>& a) const { return bf16_ || collides(a); }
-  simd::Strided<T> copy(const simd::Strided<T>& a, Index rows, Index depth, T* to) const {
-    if constexpr (std::is_same_v<T, float>) {
-      if (bf16_) return simd::to_pairs(a, rows, depth, to);
-    }
-    return gathered(a, rows, depth, to);
+  void pack(const simd::Strided<T>& b, Index depth, Index columns, T* panels) const {
+    Tensor storage;
+    const simd::Strided<T> x = prepare({b.data, b.column, b.row}, columns, depth, storage);
+    simd::pack_panels({x.data, x.column, x.row}, steps(depth), columns, panels);
   }
 
   void run(const simd::PanelProduct<T>& product) const {
@@ -143,13 +157,14 @@ class Product {
                                c.rows, c.cols));
     }
     if (depth_ == 0 && into == Into::overwrite) clear(c);
+    if (!empty()) a_ = arithmetic.prepare(a_, a.rows, depth_, storage_);
   }
 
   bool empty() const { return c_.rows == 0 || c_.cols == 0 || depth_ == 0; }
 
   /// B (K, N) as it is, its rows `stride` apart, for few rows of A.
   void multiply_rows(const T* b, Index stride) const {
-    for_tiles(c_.rows, c_.cols, depth_, width_, most_cols_of_rows, [&](const Tile& tile) {
+    for_tiles(most_cols_of_rows, [&](const Tile& tile) {
       T* c = c_.data + tile.column;
       if (into_ == Into::overwrite) clear(MatrixView<T>{c, c_.rows, tile.columns, c_.stride});
       simd::run(simd::RowProduct<T>{c_.rows, depth_, tile.columns, a_, b + tile.column, stride, c,
@@ -159,56 +174,61 @@ class Product {
 
   /// B packed tile by tile.
   void multiply(const simd::Strided<T>& b) const {
-    for_tiles(c_.rows, c_.cols, depth_, width_, most_cols, [&](const Tile& tile) {
-      Tensor storage;
-      T* panels = scratch<T>(storage, longest_steps() * rounded_up(tile.columns, width_));
-      for_blocks(tile, [&](Index k, Index depth, const simd::Strided<T>& a) {
+    for_tiles(most_cols, [&](const Tile& tile) {
+      const Index longest = std::min(steps_, depth_block);
+      Tensor storage_b, storage_a;
+      T* panels = scratch<T>(storage_b, longest * rounded_up(tile.columns, width_));
+      T* rows = collides(a_) ? scratch<T>(storage_a, longest * tile.rows) : nullptr;
+      for_blocks([&](Index step, Index steps) {
+        const Index k = arithmetic_.bf16() ? 2 * step : step;
+        const Index depth = arithmetic_.bf16() ? std::min(2 * steps, depth_ - k) : steps;
         arithmetic_.pack(from(b, k, tile.column), depth, tile.columns, panels);
-        multiply_block(tile, k, depth, a, panels, arithmetic_.steps(depth) * width_);
+        const simd::Strided<T> a = from(a_, tile.row, step);
+        multiply_block(tile, step, steps, rows ? gathered(a, tile.rows, steps, rows) : a, panels,
+                       steps * width_);
       });
     });
   }
 
   /// All of B in panels.
   void multiply(const T* panels) const {
-    const Index panel = arithmetic_.steps(depth_) * width_;
-    for_tiles(c_.rows, c_.cols, depth_, width_, most_cols, [&](const Tile& tile) {
-      const T* first = panels + tile.column / width_ * panel;
-      for_blocks(tile, [&](Index k, Index depth, const simd::Strided<T>& a) {
-        const T* block = first + arithmetic_.steps(k) * width_;
-        const T* next = k + depth < depth_ ? block + arithmetic_.steps(depth) * width_ : nullptr;
-        multiply_block(tile, k, depth, a, block, panel, next);
+    for_tiles(most_cols, [&](const Tile& tile) {
+      for_blocks([&](Index step, Index steps) {
+        const T* first = panels + tile.column * steps_ + step * width_;
+        const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
+        multiply_block(tile, step, steps, from(a_, tile.row, step), first, steps_ * width_, next);
       });
     });
   }
 
  private:
-  Index longest_steps() const { return arithmetic_.steps(std::min(depth_, arithmetic_.block())); }
-
-  /// body(k, depth, a) for blocks of k, with the tile's part of A.
   template <class Body>
-  void for_blocks(const Tile& tile, Body body) const {
-    Tensor storage;
-    T* copy = arithmetic_.copies(a_) ? scratch<T>(storage, longest_steps() * tile.rows) : nullptr;
-    for (Index k = 0; k < depth_; k += arithmetic_.block()) {
-      const Index depth = std::min(arithmetic_.block(), depth_ - k);
-      const simd::Strided<T> a = from(a_, tile.row, k);
-      body(k, depth, copy ? arithmetic_.copy(a, tile.rows, depth, copy) : a);
+  void for_tiles(Index columns_at_most, Body body) const {
+    for_tiles_of(c_.rows, c_.cols, depth_, width_, columns_at_most, body);
+  }
+
+  /// body(step, steps) for blocks of the steps in which k is walked.
+  template <class Body>
+  void for_blocks(Body body) const {
+    for (Index step = 0; step < steps_; step += depth_block) {
+      body(step, std::min(depth_block, steps_ - step));
     }
   }
 
-  void multiply_block(const Tile& tile, Index k, Index depth, const simd::Strided<T>& a,
+  void multiply_block(const Tile& tile, Index step, Index steps, const simd::Strided<T>& a,
                       const T* panels, Index panel_stride, const T* next = nullptr) const {
-    arithmetic_.run({tile.rows, arithmetic_.steps(depth), tile.columns, a, panels, panel_stride,
+    arithmetic_.run({tile.rows, steps, tile.columns, a, panels, panel_stride,
                      c_.data + tile.row * c_.stride + tile.column, c_.stride,
-                     into_ == Into::add || k > 0, next});
+                     into_ == Into::add || step > 0, next});
   }
 
+  Tensor storage_;  // of A, where it is not read as it is
   simd::Strided<T> a_;
   Index depth_;
   MatrixView<T> c_;
   Into into_;
   Arithmetic<T> arithmetic_;
+  Index steps_ = arithmetic_.steps(depth_);
   Index width_ = simd::panel_width<T>();
 };
 

@@ -25,25 +25,34 @@ Pairs rounded(__m512 x) {
   return __builtin_convertvector(reinterpret_cast<Halves>(_mm512_cvtneps_pbh(x)), Pairs);
 }
 
-__mmask16 first(Index n) { return static_cast<__mmask16>(n >= lanes ? 0xFFFF : (1 << n) - 1); }
+/// The first n lanes, for n < 16.
+__mmask16 first(Index n) { return static_cast<__mmask16>((1 << n) - 1); }
 
 /// The pairs (x_j, y_j); without y, (x_j, 0).
 void pair_rows(const float* x, const float* y, Index n, float* to) {
-  for (Index j = 0; j < n; j += lanes) {
-    const __mmask16 mask = first(n - j);
+  const auto pair = [&](Index j, __mmask16 mask) {
     Pairs pair = rounded(_mm512_maskz_loadu_ps(mask, x + j));
     if (y) pair |= rounded(_mm512_maskz_loadu_ps(mask, y + j)) << 16;
     _mm512_mask_storeu_ps(to + j, mask, reinterpret_cast<__m512>(pair));
-  }
+  };
+  Index j = 0;
+  for (; j + lanes <= n; j += lanes) pair(j, 0xFFFF);
+  if (j < n) pair(j, first(n - j));
 }
 
 /// The pairs (x_0, x_1), (x_2, x_3), ...
 void pair_within(const float* x, Index n, float* to) {
-  for (Index j = 0; j < n; j += lanes) {
-    const auto pair =
-        reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(first(n - j), x + j)));
-    const auto mask = static_cast<__mmask8>(first(pairs(n - j)));
-    _mm256_mask_storeu_ps(to + j / 2, mask, _mm256_castsi256_ps(pair));
+  Index j = 0;
+  for (; j + 2 * lanes <= n; j += 2 * lanes) {
+    const __m512 low = _mm512_loadu_ps(x + j), high = _mm512_loadu_ps(x + j + lanes);
+    _mm512_storeu_ps(to + j / 2, reinterpret_cast<__m512>(_mm512_cvtne2ps_pbh(high, low)));
+  }
+  for (; j < n; j += lanes) {
+    const Index rest = std::min(lanes, n - j);
+    const __mmask16 mask = rest == lanes ? 0xFFFF : first(rest);
+    const __m256bh pair = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, x + j));
+    _mm256_mask_storeu_ps(to + j / 2, static_cast<__mmask8>(first(pairs(rest))),
+                          reinterpret_cast<__m256>(pair));
   }
 }
 
@@ -94,17 +103,16 @@ constexpr std::array<PanelKernel<float>, sizeof...(i)> kernels(std::integer_sequ
 
 }  // namespace
 
-Strided<float> to_pairs(const Strided<float>& x, Index rows, Index depth, float* to) {
+void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to) {
   const Index steps = pairs(depth);
   if (x.column == 1) {
     for (Index i = 0; i < rows; ++i) pair_within(x.data + i * x.row, depth, to + i * steps);
-    return {to, steps, 1};
+    return;
   }
   for (Index k = 0; k < steps; ++k) {
     const float* low = x.data + 2 * k * x.column;
     pair_rows(low, 2 * k + 1 < depth ? low + x.column : nullptr, rows, to + k * rows);
   }
-  return {to, 1, rows};
 }
 
 void run_pairs(const PanelProduct<float>& product) {
@@ -131,7 +139,7 @@ bool has_bf16() {
 namespace attune::simd {
 
 bool has_bf16() { return false; }
-Strided<float> to_pairs(const Strided<float>& x, Index, Index, float*) { return x; }
+void to_pairs(const Strided<float>&, Index, Index, float*) {}
 void run_pairs(const PanelProduct<float>&) {}
 
 }  // namespace attune::simd

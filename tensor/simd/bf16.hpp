@@ -16,9 +16,9 @@ bool has_bf16();
 /// Steps of k that are made of `depth`.
 constexpr Index pairs(Index depth) { return (depth + 1) / 2; }
 
-/// The pairs of x (rows, depth), rounded to nearest even, into rows x pairs(depth) elements; returns
-/// the matrix they are. One of the strides of x is 1, and of the result the same.
-Strided<float> to_pairs(const Strided<float>& x, Index rows, Index depth, float* to);
+/// The pairs of x (rows, depth), rounded to nearest even, into rows x pairs(depth) elements: row
+/// after row when the columns of x follow one another, else column after column.
+void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to);
 
 /// C = A·B, or C += A·B, where A is pairs, the panels hold pairs, and `depth` counts pairs.
 void run_pairs(const PanelProduct<float>& product);

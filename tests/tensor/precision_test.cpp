@@ -126,6 +126,23 @@ TEST_CASE("bf16: NaN and infinity go where they are used, and f64 is left alone"
   CHECK(identical(matmul(a64, b64), precise));
 }
 
+TEST_CASE("bf16: without rows, columns or depth there is nothing to do") {
+  if (!bf16_available()) return;
+  const InPrecision in(Precision::bf16);
+  for (const auto& [m, k, n] : {Sizes{0, 3, 4}, Sizes{3, 0, 4}, Sizes{3, 4, 0}}) {
+    const Tensor a = zeros({m, k}), b = zeros({k, n}), bt = zeros({n, k});
+    CHECK(identical(matmul(a, b), zeros({m, n})));
+    CHECK(identical(matmul(a, bt, {.b = true}), zeros({m, n})));
+    Tensor c = zeros({m, n});
+    for (const Tensor& x : {b, bt}) {
+      const MatrixView<const float> view{x.data<float>(), x.dim(0), x.dim(1), x.dim(1)};
+      const PackedMatrix<float> packed(x.dim(0) == k ? view : view.transpose());
+      gemm<float>({a.data<float>(), m, k, k}, packed, {c.mutable_data<float>(), m, n, n});
+      CHECK(identical(c, zeros({m, n})));
+    }
+  }
+}
+
 TEST_CASE("bf16: where it is not available, asking for it is an error") {
   int without = 0;
   test::for_each_target([&] {

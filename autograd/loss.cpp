@@ -1,9 +1,13 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/record.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/softmax.hpp>
 
@@ -33,6 +37,125 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
                                       smoothing)
             .reshape(shape);
       });
+}
+
+namespace {
+
+/// Bytes of logits that exist at a time: few enough to stay in a shared cache, and enough rows for
+/// the sums that are read and written for every block.
+constexpr Index block_bytes = Index{16} << 20;
+
+/// Places of the elements that are not 0 (i32); undefined when all are.
+Tensor places_of_used(const Tensor& mask) {
+  if (!mask.defined()) return {};
+  const std::vector<double> weights = mask.to_vector<double>();
+  std::vector<std::int32_t> places;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] != 0) places.push_back(static_cast<std::int32_t>(i));
+  }
+  if (places.size() == weights.size()) return {};
+  return Tensor::of(Shape{static_cast<Index>(places.size())},
+                    std::span<const std::int32_t>(places));
+}
+
+/// Gradients of a loss by x (N, R), W and b.
+struct AffineGradients {
+  Tensor x, W, b;
+};
+
+/// The sum over all rows of x (N, R), block by block, and the gradients where they are wanted.
+class AffineCrossEntropy {
+ public:
+  AffineCrossEntropy(const Affine& affine, double scale, double smoothing)
+      : W_(affine.W.value()), transposed_(affine.transposed), scale_(scale), smoothing_(smoothing) {
+    if (affine.b.defined()) b_ = affine.b.value();
+  }
+
+  double run(const Tensor& x, const Tensor& targets, const Tensor& mask, AffineGradients* d) const {
+    const Index n = x.dim(0), v = W_.dim(transposed_ ? 0 : 1);
+    const Index size = x.dtype() == DType::f32 ? 4 : 8;
+    const Index block = std::max<Index>(64, block_bytes / (v * size) / 64 * 64);
+    if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W_.shape(), x.dtype()), {}};
+    if (d && b_.defined()) d->b = zeros(b_.shape(), x.dtype());
+    double total = 0;
+    for (Index begin = 0; begin < n; begin += block) {
+      const Index end = std::min(n, begin + block);
+      const auto rows = [&](const Tensor& of) { return of.defined() ? of.slice(begin, end) : of; };
+      const Tensor dx = d ? d->x.slice(begin, end) : Tensor();
+      total += run_block(x.slice(begin, end), targets.slice(begin, end), rows(mask), dx, d);
+    }
+    return total;
+  }
+
+ private:
+  double run_block(const Tensor& x, const Tensor& targets, const Tensor& mask, Tensor dx,
+                   AffineGradients* d) const {
+    Tensor logits = matmul(x, W_, {.b = transposed_});
+    if (b_.defined()) add_in_place(logits, b_);
+    const CrossEntropy result = cross_entropy_forward(logits, targets, mask, smoothing_);
+    if (d) {
+      const Tensor dlogits = cross_entropy_backward(std::move(logits), targets, mask,
+                                                    result.log_sum_exp, scale_, smoothing_);
+      copy(matmul(dlogits, W_, {.b = !transposed_}), dx);  // dx = dlogits·Wᵀ
+      transposed_ ? add_product(dlogits, x, d->W) : add_product(x, dlogits, d->W);
+      if (b_.defined()) add_in_place(d->b, sum(dlogits, {0}));
+    }
+    return sum(result.loss).item();
+  }
+
+  Tensor W_, b_;
+  bool transposed_;
+  double scale_, smoothing_;
+};
+
+void check_affine(const Var& x, const Affine& affine, const Tensor& targets, const Tensor& mask) {
+  ShapeCheck check("affine_cross_entropy");
+  check("x", x.shape(), "... R")("W", affine.W.shape(), affine.transposed ? "V R" : "R V");
+  if (affine.b.defined()) check("b", affine.b.shape(), "V");
+  if (x.shape().without(-1) != targets.shape() ||
+      (mask.defined() && mask.shape() != targets.shape())) {
+    fail("affine_cross_entropy", fmt::format("x {}, targets {}, mask {}", to_string(x.shape()),
+                                             to_string(targets.shape()), to_string(mask.shape())));
+  }
+  check_targets(targets, check['V']);
+}
+
+}  // namespace
+
+Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
+                         const Tensor& mask, const CrossEntropyOptions& options) {
+  check_affine(x, affine, targets, mask);
+  const Tensor all = x.value().reshape({-1, x.dim(-1)}), places = places_of_used(mask);
+  const auto used = [&](const Tensor& of) { return places.defined() ? gather(of, places) : of; };
+  const auto flat = [&](const Tensor& of) { return of.defined() ? used(of.reshape({-1})) : of; };
+  const Tensor weights = flat(mask);
+  const double count = weights.defined() ? sum(weights).item() : static_cast<double>(all.dim(0));
+  const bool mean = options.reduction == Reduction::mean;
+  if (mean && count == 0) fail("cross_entropy", "there is no position with mask 1");
+  const double scale = mean ? 1 / count : 1;
+  const bool wanted =
+      detail::recording_enabled &&
+      (x.requires_gradient() || affine.W.requires_gradient() || affine.b.requires_gradient());
+  AffineGradients d;
+  const AffineCrossEntropy loss(affine, scale, options.smoothing);
+  const double total = loss.run(used(all), flat(targets), weights, wanted ? &d : nullptr);
+  if (d.x.defined() && places.defined()) {
+    Tensor dx = zeros(all.shape(), x.dtype());
+    scatter_add(dx, places, d.x);
+    d.x = std::move(dx);
+  }
+  if (d.x.defined()) d.x = d.x.reshape(x.shape());
+  return record("affine_cross_entropy", scalar(scale * total, x.dtype()))
+      .joint({x, affine.W, affine.b},
+             [d = std::move(d)](std::span<const Tensor> dy,
+                                std::span<GradientSlot* const> slots) mutable {
+               const double by = dy[0].item();
+               Tensor* gradients[] = {&d.x, &d.W, &d.b};
+               for (std::size_t i = 0; i < 3; ++i) {
+                 if (slots[i])
+                   slots[i]->add(by == 1 ? std::move(*gradients[i]) : *gradients[i] * by);
+               }
+             });
 }
 
 }  // namespace attune

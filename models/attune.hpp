@@ -16,6 +16,7 @@
 #include <attune/models/metrics/accuracy.hpp>
 #include <attune/models/metrics/alignment_error_rate.hpp>
 #include <attune/models/metrics/symmetrise.hpp>
+#include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/models/readout.hpp>
 #include <attune/models/report/alignment.hpp>
@@ -31,6 +32,7 @@
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/attention.hpp>
+#include <attune/nn/average.hpp>
 #include <attune/nn/bidirectional.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
@@ -52,6 +54,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/softmax.hpp>

@@ -84,9 +84,10 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o)
   }
   if (o.input_feeding == InputFeeding::yes) W_feed_ = add_input("W_feed", o.readout);
   if (o.tied == Tied::none) {
-    output_.emplace(scope / "output", o.readout, o.target_vocabulary);
+    output_ = nn::Linear(scope / "output", o.readout, o.target_vocabulary).affine();
   } else {
-    output_bias_ = (scope / "output").add("b", {o.target_vocabulary}, nn::init::zeros());
+    const Var b = (scope / "output").add("b", {o.target_vocabulary}, nn::init::zeros());
+    output_ = {.W = target_.table(), .b = b, .transposed = true};
   }
 }
 
@@ -190,8 +191,7 @@ Seq2Seq::Step Seq2Seq::step(const Tensor& previous, const State& state) const {
 }
 
 Var Seq2Seq::logits(const Var& readout) const {
-  if (output_) return (*output_)(readout);
-  return matmul(readout, target_.table(), {.b = true}) + output_bias_;
+  return matmul(readout, output_.W, {.b = output_.transposed}) + output_.b;
 }
 
 Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
@@ -251,8 +251,8 @@ Seq2Seq::Forced Seq2Seq::force(const text::Batch& batch) const {
 Var Seq2Seq::loss(const text::Batch& batch) const {
   const Unrolled unrolled = unroll(batch);
   const bool training = nn::Training::random() != nullptr;
-  Var loss = cross_entropy(logits(unrolled.readouts), batch.next, batch.target_mask,
-                           {.smoothing = training ? options_.label_smoothing : 0});
+  Var loss = affine_cross_entropy(unrolled.readouts, output_, batch.next, batch.target_mask,
+                                  {.smoothing = training ? options_.label_smoothing : 0});
   if (penalises_coverage(options_)) {
     const Tensor share =
         batch.target_mask * (options_.coverage_loss / sum(batch.target_mask).item());

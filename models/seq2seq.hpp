@@ -103,9 +103,7 @@ class Seq2Seq {
   Var W_c_;                              // (C, gates · H)
   Var W_feed_;                           // (R, gates · H)
   Readout readout_;
-  std::optional<nn::Linear>
-      output_;       // undefined where the table of the target's words takes its place
-  Var output_bias_;  // (V), and then this is its bias
+  Affine output_;  // to logits, by weights of its own or by the table of the target's words
   nn::Dropout dropout_;
 };
 

@@ -1,9 +1,6 @@
-#include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <attune/models/seq2seq_options.hpp>
 #include <attune/tensor/check.hpp>
@@ -13,50 +10,17 @@ namespace {
 
 using Options = Seq2SeqOptions;
 
-/// Names with one kind of hyphen.
-std::string hyphenated(std::string text) {
-  std::ranges::replace(text, '_', '-');
-  return text;
-}
+using Field = OptionField<Options>;
 
-/// The option that `member` (a pointer to a member, or a function to a reference) names is a number
-/// in [low, high].
 template <class Member>
-OptionField number(std::string name, std::string help, Member member, double low, double high) {
-  using T = std::remove_cvref_t<std::invoke_result_t<Member, Options&>>;
-  const auto set = [=](Options& o, const std::string& text) {
-    T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const auto real = static_cast<double>(value);
-    if (error != std::errc() || end != text.data() + text.size() ||
-        !(real >= low && real <= high)) {
-      fail(name, fmt::format("'{}' is not a {} from {} to {}", text,
-                             std::is_integral_v<T> ? "whole number" : "number", low, high));
-    }
-    std::invoke(member, o) = value;
-  };
-  const auto get = [=](Options o) { return fmt::format("{}", std::invoke(member, o)); };
-  return {name, std::move(help), {}, get, set};
+Field number(std::string name, std::string help, Member member, double low, double high) {
+  return number_field<Options>(std::move(name), std::move(help), member, low, high);
 }
 
-/// The option is one of some named values.
 template <class T, class Member>
-OptionField choice(std::string name, std::string help, Member member,
-                   std::vector<std::pair<T, std::string>> names) {
-  std::vector<std::string> choices;
-  for (auto& [value, text] : names) choices.push_back(text = hyphenated(text));
-  const auto set = [=](Options& o, const std::string& text) {
-    for (const auto& [value, own] : names) {
-      if (hyphenated(text) == own) return void(std::invoke(member, o) = value);
-    }
-    fail(name, fmt::format("'{}' is not one of {}", text, fmt::join(choices, ", ")));
-  };
-  const auto get = [=](Options o) {
-    const auto at =
-        std::ranges::find(names, std::invoke(member, o), [](auto& n) { return n.first; });
-    return at == names.end() ? std::string("?") : at->second;
-  };
-  return {name, std::move(help), choices, get, set};
+Field choice(std::string name, std::string help, Member member,
+             std::vector<std::pair<T, std::string>> names) {
+  return choice_field<Options, T>(std::move(name), std::move(help), member, std::move(names));
 }
 
 constexpr double largest = 1 << 16, deepest = 64;
@@ -75,7 +39,7 @@ std::vector<std::pair<nn::ScoreKind, std::string>> scores() {
   return names;
 }
 
-std::vector<OptionField> size_fields() {
+std::vector<Field> size_fields() {
   return {
       number("embedding", "size E of a word's vector", &Options::embedding, 1, largest),
       number("hidden", "size H of the decoder's states", &Options::hidden, 1, largest),
@@ -87,7 +51,7 @@ std::vector<OptionField> size_fields() {
       number("decoder-layers", "layers of the decoder", &Options::decoder_layers, 1, deepest)};
 }
 
-std::vector<OptionField> wiring_fields() {
+std::vector<Field> wiring_fields() {
   return {
       choice<nn::Cell>("encoder-cell", "cell of the encoder", &Options::encoder_cell, cells),
       choice<nn::Cell>("decoder-cell", "cell of the decoder", &Options::decoder_cell, cells),
@@ -120,7 +84,7 @@ std::vector<OptionField> wiring_fields() {
                            {{InputFeeding::no, "no"}, {InputFeeding::yes, "yes"}})};
 }
 
-std::vector<OptionField> attention_fields() {
+std::vector<Field> attention_fields() {
   using nn::Window, nn::Normalizer, nn::ConcatForm, nn::Coverage;
   return {
       choice<nn::ScoreKind>(
@@ -156,7 +120,7 @@ std::vector<OptionField> attention_fields() {
                          {{Normalizer::softmax, "softmax"}, {Normalizer::sparsemax, "sparsemax"}})};
 }
 
-std::vector<OptionField> output_fields() {
+std::vector<Field> output_fields() {
   return {
       choice<ReadoutKind>("readout-kind", "first layer before the softmax", &Options::readout_kind,
                           {{ReadoutKind::tanh, "tanh"},
@@ -239,9 +203,9 @@ void check(const Options& o) {
   check_tied(o);
 }
 
-std::span<const OptionField> seq2seq_fields() {
-  static const std::vector<OptionField> fields = [] {
-    std::vector<OptionField> all;
+std::span<const OptionField<Options>> seq2seq_fields() {
+  static const std::vector<Field> fields = [] {
+    std::vector<Field> all;
     for (const auto& some : {size_fields(), wiring_fields(), attention_fields(), output_fields()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
@@ -251,25 +215,16 @@ std::span<const OptionField> seq2seq_fields() {
 }
 
 void set(Options& options, const std::string& name, const std::string& value) {
-  for (const OptionField& field : seq2seq_fields()) {
-    if (field.name == name) return field.set(options, value);
-  }
-  fail("options", fmt::format("there is no '{}'", name));
+  set_field(seq2seq_fields(), options, name, value);
 }
 
 std::map<std::string, std::string> to_map(const Options& options) {
-  std::map<std::string, std::string> map;
-  for (const OptionField& field : seq2seq_fields()) map[field.name] = field.get(options);
-  return map;
+  return fields_to_map(seq2seq_fields(), options);
 }
 
 Options seq2seq_options_from(const std::map<std::string, std::string>& map) {
   Options options;
-  for (const OptionField& field : seq2seq_fields()) {
-    const auto at = map.find(field.name);
-    if (at == map.end()) fail("options", fmt::format("there is no '{}'", field.name));
-    field.set(options, at->second);
-  }
+  set_fields_from(seq2seq_fields(), options, map);
   return options;
 }
 

@@ -1,12 +1,12 @@
 // What a sequence-to-sequence model is made of: every choice, under its name.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <attune/models/option_field.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/recurrent.hpp>
@@ -100,18 +100,8 @@ bool attends(const Seq2SeqOptions& options);
 /// special tokens, and choices that do not go together.
 void check(const Seq2SeqOptions& options);
 
-/// An option as text: what command lines, configuration files and checkpoints need to know.
-struct OptionField {
-  std::string name, help;
-  std::vector<std::string> choices;  // empty: a number
-  std::function<std::string(const Seq2SeqOptions&)> get;
-  /// Throws when the text is not one of the choices, or not a number in range. In choices, _ is as
-  /// good as -.
-  std::function<void(Seq2SeqOptions&, const std::string&)> set;
-};
-
 /// All but the vocabularies, in the order of the struct.
-std::span<const OptionField> seq2seq_fields();
+std::span<const OptionField<Seq2SeqOptions>> seq2seq_fields();
 
 /// Sets one of them by name. Throws when there is none of that name, and as its `set` does.
 void set(Seq2SeqOptions& options, const std::string& name, const std::string& value);

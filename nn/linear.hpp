@@ -1,6 +1,7 @@
 // The affine layer.
 #pragma once
 
+#include <attune/autograd/loss.hpp>
 #include <attune/nn/parameters.hpp>
 
 namespace attune::nn {
@@ -18,6 +19,9 @@ class Linear {
 
   /// (..., in) -> (..., out)
   Var operator()(const Var& x) const;
+
+  /// What it computes, for losses that are fused with it.
+  Affine affine() const { return {W_, b_}; }
 
  private:
   Var W_;  // (in, out)

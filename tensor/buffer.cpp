@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t smallest_block = 64;
+/// From here on a request may take a block of up to the next power of two and a half: size classes
+/// up to `octave` later.
+constexpr std::size_t large_block = std::size_t{1} << 20, octave = 5;
 
 struct SizeClass {
   std::size_t index, bytes;
@@ -33,6 +36,7 @@ SizeClass size_class(std::size_t bytes) {
 
 struct FreeBlock {
   FreeBlock* next;
+  std::size_t bytes;
 };
 
 /// Never destroyed: tensors with static storage may be freed after it would have been.
@@ -60,26 +64,31 @@ void* allocate_from_system(std::size_t bytes) {
 
 namespace detail {
 
-void* cache_allocate(std::size_t bytes) {
+Block cache_allocate(std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4) fail("tensor", "the size overflows");
   const SizeClass wanted = size_class(bytes);
   Cache& c = cache();
   {
     std::lock_guard lock(c.mutex);
-    c.in_use += wanted.bytes;
-    if (FreeBlock* block = c.free[wanted.index]) {
-      c.free[wanted.index] = block->next;
-      c.cached -= wanted.bytes;
+    const std::size_t last = wanted.index + (wanted.bytes >= large_block ? octave : 0);
+    for (std::size_t index = wanted.index; index <= last; ++index) {
+      FreeBlock* block = c.free[index];
+      if (!block) continue;
+      c.free[index] = block->next;
+      const SizeClass own = index == wanted.index ? wanted : size_class(block->bytes);
+      c.cached -= own.bytes;
+      c.in_use += own.bytes;
       c.peak = std::max(c.peak, c.in_use);
-      return block;
+      return {block, index == wanted.index ? bytes : block->bytes};
     }
+    c.in_use += wanted.bytes;
     ++c.allocations;
   }
   try {
     void* block = allocate_from_system(wanted.bytes);
     std::lock_guard lock(c.mutex);
     c.peak = std::max(c.peak, c.in_use);
-    return block;
+    return {block, bytes};
   } catch (...) {
     std::lock_guard lock(c.mutex);
     c.in_use -= wanted.bytes;
@@ -87,25 +96,26 @@ void* cache_allocate(std::size_t bytes) {
   }
 }
 
-void cache_free(void* block, std::size_t bytes) noexcept {
-  const SizeClass own = size_class(bytes);
+void cache_free(const Block& block) noexcept {
+  const SizeClass own = size_class(block.bytes);
   Cache& c = cache();
   std::lock_guard lock(c.mutex);
   c.in_use -= own.bytes;
   c.cached += own.bytes;
-  c.free[own.index] = new (block) FreeBlock{c.free[own.index]};
+  c.free[own.index] = new (block.memory) FreeBlock{c.free[own.index], block.bytes};
 }
 
 BufferPointer::BufferPointer(std::size_t bytes) {
   const std::size_t total = sizeof(Buffer) + bytes;
   if (total < bytes) fail("tensor", "the size overflows");
-  buffer_ = new (cache_allocate(total)) Buffer;
-  buffer_->bytes = bytes;
+  const Block block = cache_allocate(total);
+  buffer_ = new (block.memory) Buffer;
+  buffer_->block_bytes = block.bytes;
 }
 
 void BufferPointer::free() noexcept {
   delete buffer_->attachment.load(std::memory_order_acquire);
-  cache_free(buffer_, sizeof(Buffer) + buffer_->bytes);
+  cache_free({buffer_, buffer_->block_bytes});
 }
 
 }  // namespace detail

@@ -23,11 +23,17 @@ void release_cached_buffers();
 
 namespace detail {
 
-/// 64-byte aligned memory from the cache; a freed block is kept and handed out again to a request
-/// of the same size class (four classes to a power of two, in whole cache lines). Any thread may
-/// call either.
-void* cache_allocate(std::size_t bytes);
-void cache_free(void* block, std::size_t bytes) noexcept;
+/// 64-byte aligned memory, of the size class of `bytes`.
+struct Block {
+  void* memory;
+  std::size_t bytes;
+};
+
+/// A block of at least `bytes` from the cache: a freed one is kept and handed out again to a request
+/// of the same size class (four classes to a power of two, in whole cache lines), and a large one
+/// to requests of half its size too, as memory that lies idle counts. Any thread may call either.
+Block cache_allocate(std::size_t bytes);
+void cache_free(const Block& block) noexcept;
 
 /// Ticks once for every buffer made and every write access, so that "was this buffer changed since
 /// it was recorded?" is a comparison.
@@ -46,7 +52,7 @@ struct alignas(64) Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint64_t created_at = tick();
   std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
-  std::size_t bytes = 0;
+  std::size_t block_bytes = 0;
   std::atomic<Attachment*> attachment{nullptr};  // owned
 
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }

@@ -190,15 +190,22 @@ Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
 
 void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);
-  if (a.shape() != b.shape()) {
+  if (a.rank() < b.rank() ||
+      !std::equal(b.shape().begin(), b.shape().end(), a.shape().end() - b.rank())) {
     fail("add_in_place", fmt::format("{} += {}", to_string(a.shape()), to_string(b.shape())));
   }
+  if (a.size() == 0) return;
   visit_floating("add_in_place", a, [&](auto zero) {
     using T = decltype(zero);
     const T* from = b.data<T>();
     T* to = a.mutable_data<T>();
+    const Index n = b.size();
     parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) to[i] += from[i];
+      while (begin < end) {  // up to where b begins again
+        const Index at = begin % n, count = std::min(end - begin, n - at);
+        for (Index i = 0; i < count; ++i) to[begin + i] += from[at + i];
+        begin += count;
+      }
     });
   });
 }

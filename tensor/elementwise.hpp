@@ -80,7 +80,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape);
 /// does not matter, NaN included. All have one dtype.
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
 
-/// a += b and a *= s, without a new tensor; shapes and dtypes must agree.
+/// a += b and a *= s, without a new tensor; b has the shape of a's last axes, and its dtype.
 void add_in_place(Tensor& a, const Tensor& b);
 void scale_in_place(Tensor& a, double s);
 

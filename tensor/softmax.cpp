@@ -221,15 +221,19 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
     check("mask", mask.shape(), "N");
     require_same_dtype("cross_entropy", logits, mask);
   }
-  const auto* target = targets.data<std::int32_t>();
-  for (Index n = 0; n < check['N']; ++n) {
-    if (target[n] >= 0 && target[n] < check['V']) continue;
-    fail("cross_entropy",
-         fmt::format("target {} at {} is not in 0 to {}", target[n], n, check['V'] - 1));
-  }
+  check_targets(targets, check['V']);
 }
 
 }  // namespace
+
+void check_targets(const Tensor& targets, Index vocabulary) {
+  const auto* target = targets.data<std::int32_t>();
+  for (Index n = 0; n < targets.size(); ++n) {
+    if (target[n] >= 0 && target[n] < vocabulary) continue;
+    fail("cross_entropy",
+         fmt::format("target {} at {} is not in 0 to {}", target[n], n, vocabulary - 1));
+  }
+}
 
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
                                    double smoothing) {
@@ -259,7 +263,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
   });
 }
 
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
                               const Tensor& log_sum_exp, double scale, double smoothing) {
   check_cross_entropy(logits, targets, mask, smoothing);
   ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("log_sum_exp", log_sum_exp.shape(),
@@ -267,7 +271,8 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const
   return visit_floating("cross_entropy", logits, [&](auto zero) {
     using T = decltype(zero);
     const Index n = logits.dim(0), v = logits.dim(1);
-    Tensor result = Tensor::uninitialized(logits.shape(), logits.dtype());
+    Tensor result =
+        logits.unique() ? logits : Tensor::uninitialized(logits.shape(), logits.dtype());
     const T *x = logits.data<T>(), *weight = mask.defined() ? mask.data<T>() : nullptr;
     const T* norm = log_sum_exp.data<T>();
     const auto* target = targets.data<std::int32_t>();
@@ -282,11 +287,11 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const
           continue;
         }
         const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
-        simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to},
-                  static_cast<std::size_t>(v));
         const Index at = target[row];
         T p = x[row * v + at] - norm[row];
         simd::exp(&p, &p, 1);
+        simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to},
+                  static_cast<std::size_t>(v));
         to[at] = (p - kept - even) * by;
       }
     });

@@ -29,13 +29,17 @@ struct CrossEntropy {
   Tensor log_sum_exp;  // (N)
 };
 
+/// Throws an Error that names the first target (i32, of any shape) which is not in [0, vocabulary).
+void check_targets(const Tensor& targets, Index vocabulary);
+
 /// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0. Throws unless
 /// 0 <= smoothing < 1.
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
                                    const Tensor& mask = {}, double smoothing = 0);
 
-/// dlogits = scale · mask ⊙ (softmax(logits) - (1 - ε) onehot(targets) - ε/V)
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+/// dlogits = scale · mask ⊙ (softmax(logits) - (1 - ε) onehot(targets) - ε/V), in the memory of the
+/// logits when nobody else holds it.
+Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
                               const Tensor& log_sum_exp, double scale, double smoothing = 0);
 
 }  // namespace attune

@@ -121,7 +121,7 @@ void add_model(CLI::App& app, ModelOptions& o) {
   const auto set_preset = [&o, &app](const std::string& name) {
     if (name == o.name) return;
     o = model_options(name);
-    for (const models::OptionField& field : models::seq2seq_fields())  // as --help shows them
+    for (const auto& field : models::seq2seq_fields())  // as --help shows them
       app.get_option("--" + field.name)->default_str(field.get(o.network));
   };
   app.add_option_function<std::string>(
@@ -132,7 +132,7 @@ void add_model(CLI::App& app, ModelOptions& o) {
       ->type_name("NAME")
       ->group("Model");
   std::string group;
-  for (const models::OptionField& field : models::seq2seq_fields()) {
+  for (const auto& field : models::seq2seq_fields()) {
     if (const std::string next = group_at(field.name); !next.empty()) group = next;
     const auto set = [&o, &field](const std::string& text) { field.set(o.network, text); };
     const std::string choices =

@@ -1,7 +1,5 @@
 #include "model.hpp"
 
-#include <charconv>
-
 #include <fmt/format.h>
 
 #include <attune/models/presets.hpp>
@@ -19,23 +17,6 @@ models::Seq2SeqOptions network_options(models::Seq2SeqOptions o, Index source, I
   o.source_vocabulary = source;
   o.target_vocabulary = target;
   return o;
-}
-
-const std::string& entry(const std::map<std::string, std::string>& map, const char* name) {
-  const auto at = map.find(name);
-  if (at == map.end()) fail("checkpoint", fmt::format("its metadata has no '{}'", name));
-  return at->second;
-}
-
-template <class T>
-T number(const std::map<std::string, std::string>& map, const char* name) {
-  const std::string& text = entry(map, name);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    fail("checkpoint", fmt::format("'{}' is '{}', not a number", name, text));
-  }
-  return value;
 }
 
 }  // namespace
@@ -75,11 +56,7 @@ Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabul
 Model Model::load(const std::filesystem::path& path) {
   const Safetensors file = load_safetensors(path);
   return reading(path, [&] {
-    const auto kind = file.metadata.find("format");
-    if (kind == file.metadata.end() || kind->second != format) {
-      fail("checkpoint",
-           fmt::format("not one of this program ('{}' was expected as its format)", format));
-    }
+    require_format(file, format);
     const ModelOptions options = model_options_from(file.metadata);
     const auto source = text::vocabulary_from_json(entry(file.metadata, "source_vocabulary"));
     const auto target = text::vocabulary_from_json(entry(file.metadata, "target_vocabulary"));
@@ -91,10 +68,6 @@ Model Model::load(const std::filesystem::path& path) {
     }
     return model;
   });
-}
-
-double number_in(const std::map<std::string, std::string>& metadata, const char* name) {
-  return number<double>(metadata, name);
 }
 
 void Model::save(Safetensors& file) const {

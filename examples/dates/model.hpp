@@ -12,8 +12,9 @@
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/safetensors.hpp>
+
+#include "support/checkpoint.hpp"
 
 namespace attune::dates {
 
@@ -77,19 +78,5 @@ class Model {
   std::unique_ptr<models::Seq2Seq> network_;
   std::map<std::string, std::string> metadata_;
 };
-
-/// Runs `read`, which takes something from a checkpoint; whatever it throws becomes an Error that
-/// begins with the checkpoint's path.
-template <class F>
-auto reading(const std::filesystem::path& checkpoint, F read) {
-  try {
-    return read();
-  } catch (const std::exception& error) {
-    throw Error(checkpoint.string() + ": " + error.what());
-  }
-}
-
-/// An entry of a checkpoint's metadata as a number. Throws when it is missing or not one.
-double number_in(const std::map<std::string, std::string>& metadata, const char* name);
 
 }  // namespace attune::dates

@@ -1,25 +1,22 @@
 #include "train.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <csignal>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/models/report/log.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "metrics.hpp"
 #include "support/precision.hpp"
 #include "support/progress.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::dates {
 namespace {
@@ -66,18 +63,6 @@ std::map<std::string, std::string> to_map(const TrainOptions& options) {
   return map;
 }
 
-volatile std::sig_atomic_t interrupted = 0;
-
-/// Ctrl-C and SIGTERM end the training after the step that is running; a second one at once.
-void catch_signals() {
-  const auto handler = [](int signal) {
-    interrupted = 1;
-    std::signal(signal, SIG_DFL);
-  };
-  std::signal(SIGINT, handler);
-  std::signal(SIGTERM, handler);
-}
-
 /// Constant for the first half, then down to a fiftieth along a line.
 double rate_at(long step, const TrainOptions& o) {
   const double progress = static_cast<double>(step) / static_cast<double>(o.steps);
@@ -95,11 +80,10 @@ class Run {
         adam_(model_.parameters(), {.rate = options.rate}) {}
 
   int go() {
-    prepare_directory();
     catch_signals();
     const bool resumed = options_.resume && resume();
-    if (!resumed) keep_previous_run();
-    log_.emplace((options_.out / "log.jsonl").string(), resumed);
+    if (!resumed) files_.keep_previous();
+    log_.emplace(files_.log().string(), resumed);
     fmt::print("{}\n{} parameters, {} thread{}\n", data_.description(), model_.parameters().count(),
                threads(), threads() == 1 ? "" : "s");
     if (resumed) {
@@ -112,33 +96,13 @@ class Run {
     fmt::print("{} after {} steps, {}: ", stopped ? "stopped" : "finished", step_,
                duration(seconds()));
     fmt::print("exact match {:.2f} % on {} examples\n{}\n", 100 * best_.exact_match,
-               data_.validation().size(), best_path().string());
+               data_.validation().size(), files_.best().string());
     return stopped ? 130 : 0;
   }
 
  private:
-  std::filesystem::path best_path() const { return options_.out / "best.safetensors"; }
-  std::filesystem::path last_path() const { return options_.out / "last.safetensors"; }
   double seconds() const {
     return seconds_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
-  }
-
-  void prepare_directory() const {
-    std::error_code error;
-    std::filesystem::create_directories(options_.out, error);
-    if (error)
-      fail("--out", fmt::format("{} cannot be made: {}", options_.out.string(), error.message()));
-  }
-
-  /// A run that is not resumed leaves the files of an earlier one beside its own.
-  void keep_previous_run() const {
-    for (const auto& path : {best_path(), last_path(), options_.out / "log.jsonl"}) {
-      if (!std::filesystem::exists(path)) continue;
-      std::filesystem::path kept = path;
-      kept.replace_extension(".previous" + path.extension().string());
-      std::filesystem::rename(path, kept);
-      fmt::print("{} is kept as {}\n", path.string(), kept.filename().string());
-    }
   }
 
   /// False when it was interrupted. Whatever ends it, the last step is validated and saved.
@@ -149,7 +113,7 @@ class Run {
     while (step_ < options_.steps && !stop) {
       train_step();
       progress.show(step_, status(), false);
-      stop = interrupted != 0;
+      stop = interrupted();
       if (step_ % options_.validate_every == 0 || step_ == options_.steps || stop) {
         validate();
         progress.show(step_, status(), true);
@@ -236,19 +200,19 @@ class Run {
     if (std::pair(last_.exact_match, last_.character_accuracy) >=
         std::pair(best_.exact_match, best_.character_accuracy)) {
       best_ = {{}, last_.exact_match, last_.character_accuracy, {}};
-      save_safetensors(best_path(), file);
+      save_safetensors(files_.best(), file);
     }
     file.metadata["best_exact_match"] = text_of(best_.exact_match);
     file.metadata["best_character_accuracy"] = text_of(best_.character_accuracy);
     adam_.save(file);
-    save_safetensors(last_path(), file);
+    save_safetensors(files_.last(), file);
   }
 
   /// False when there is nothing to resume.
   bool resume() {
-    if (!std::filesystem::exists(last_path())) return false;
-    const Safetensors file = load_safetensors(last_path());
-    reading(last_path(), [&] {
+    if (!std::filesystem::exists(files_.last())) return false;
+    const Safetensors file = load_safetensors(files_.last());
+    reading(files_.last(), [&] {
       model_.load_weights(file);
       adam_.load(file);
       step_ = static_cast<long>(number_in(file.metadata, "step"));
@@ -259,29 +223,16 @@ class Run {
       best_.character_accuracy = number_in(file.metadata, "best_character_accuracy");
     });
     rate_step_ = step_;
-    cut_log();
+    files_.cut_log(step_);
     return true;
   }
 
-  /// What was logged after the checkpoint will be logged again.
-  void cut_log() const {
-    const std::filesystem::path path = options_.out / "log.jsonl";
-    if (!std::filesystem::exists(path)) return;
-    std::string kept;
-    const std::string all = read_file(path);
-    for (std::size_t begin = 0, end; (end = all.find('\n', begin)) != all.npos; begin = end + 1) {
-      const std::string line = all.substr(begin, end + 1 - begin);
-      const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_object() && json.value("step", 0L) <= step_) kept += line;
-    }
-    write_file(path, kept);
-  }
-
   const TrainOptions& options_;
+  RunDirectory files_{options_.out};
   Data data_;
   Model model_;
   nn::Adam adam_;
-  Precision precision_ = precision_or_f32(options_.precision);
+  Precision precision_ = available(options_.precision == "bf16" ? Precision::bf16 : Precision::f32);
   std::optional<report::LogWriter> log_;
   long step_ = 0;
   Evaluation last_, best_{.exact_match = -1};

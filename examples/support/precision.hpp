@@ -1,18 +1,15 @@
 // The precision that a program was asked for.
 #pragma once
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include <attune/tensor/precision.hpp>
 
 namespace attune {
 
-/// By name; f32, and a line that says so, where the CPU has no bf16.
-inline Precision precision_or_f32(std::string_view name) {
-  if (name != "bf16") return Precision::f32;
-  if (bf16_available()) return Precision::bf16;
+/// The one asked for; or f32, and a line that says so, where the CPU has no bf16.
+inline Precision available(Precision asked_for) {
+  if (asked_for != Precision::bf16 || bf16_available()) return asked_for;
   fmt::print(stderr, "this CPU has no bf16 products (AVX512-BF16): f32 it is\n");
   return Precision::f32;
 }

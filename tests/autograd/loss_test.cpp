@@ -144,4 +144,96 @@ TEST_CASE("cross_entropy: the sum over no position is 0, and so is its gradient"
   CHECK(identical(backward(total)[logits], zeros({3, 2, 5}, DType::f64)));
 }
 
+namespace {
+
+/// Of x, W and b; without b when there are two.
+Function affine_loss(bool transposed, const Tensor& m, const CrossEntropyOptions& options) {
+  return [=](const std::vector<Var>& v) {
+    return affine_cross_entropy(v[0], {v[1], v.size() > 2 ? v[2] : Var(), transposed}, targets, m,
+                                options);
+  };
+}
+
+/// The same, from logits that all exist.
+Function composed_loss(bool transposed, const Tensor& m, const CrossEntropyOptions& options,
+                       const Tensor& of = targets) {
+  return [=](const std::vector<Var>& v) {
+    const Var xW = matmul(v[0], v[1], {.b = transposed});
+    return cross_entropy(v.size() > 2 ? xW + v[2] : xW, of, m, options);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("affine_cross_entropy: gradients are central differences, and those of the composition") {
+  const Tensor x = randn({3, 2, 4}, 1), W = randn({4, 5}, 2), Wt = randn({5, 4}, 3),
+               b = randn({5}, 4);
+  for (const CrossEntropyOptions& options : variants) {
+    for (const Tensor& m : {Tensor(), mask}) {
+      for (bool transposed : {false, true}) {
+        for (double size : {1.0, 10.0}) {
+          for (std::vector<Tensor> inputs : {std::vector{x, (transposed ? Wt : W) * size, b},
+                                             {x, (transposed ? Wt : W) * size}}) {
+            CHECK(gradcheck(affine_loss(transposed, m, options), inputs));
+            CHECK(function_difference(affine_loss(transposed, m, options),
+                                      composed_loss(transposed, m, options), inputs) <= 1e-12);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("affine_cross_entropy: several blocks of rows are no different from one") {
+  const Index rows = 150, vocabulary = 30011;  // 36 MB of logits
+  std::vector<std::int32_t> ids;
+  std::vector<double> used;
+  for (Index i = 0; i < rows; ++i) {
+    ids.push_back(static_cast<std::int32_t>(i * 7919 % vocabulary));
+    used.push_back(i % 5 != 0);
+  }
+  const Tensor of = Tensor::of(Shape{rows}, std::span<const std::int32_t>(ids)),
+               m = Tensor::of(Shape{rows}, std::span<const double>(used));
+  const auto blocks = [&](const std::vector<Var>& v) {
+    return affine_cross_entropy(v[0], {v[1], v[2]}, of, m, {.smoothing = 0.1});
+  };
+  CHECK(function_difference(
+            blocks, composed_loss(false, m, {.smoothing = 0.1}, of),
+            {randn({rows, 3}, 1), randn({3, vocabulary}, 2), randn({vocabulary}, 3)}) <= 1e-12);
+}
+
+TEST_CASE("affine_cross_entropy: rows with mask 0 do not matter, whatever they hold") {
+  Tensor x = randn({3, 2, 4});
+  std::fill_n(x.mutable_data<double>() + 3 * 4, 4, std::numeric_limits<double>::quiet_NaN());
+  const Var W = variable(randn({4, 5}, 2)), v = variable(x);
+  const Var loss = affine_cross_entropy(v, {W, {}}, targets, mask);
+  CHECK(std::isfinite(loss.item()));
+  const Gradients gradients = backward(loss);
+  CHECK(identical(gradients[v][1][1], zeros({4}, DType::f64)));
+  for (double d : gradients[W].to_vector<double>()) CHECK(std::isfinite(d));
+  const Tensor none = zeros({3, 2}, DType::f64);
+  const Var sum = affine_cross_entropy(v, {W, {}}, targets, none, {.reduction = Reduction::sum});
+  CHECK(sum.item() == 0);
+  CHECK(identical(backward(sum)[W], zeros({4, 5}, DType::f64)));
+}
+
+TEST_CASE("affine_cross_entropy: errors name what is wrong") {
+  const Var x = variable(randn({3, 2, 4})), W = variable(randn({4, 5}));
+  CHECK(error_of([&] {
+          affine_cross_entropy(x, {W, {}, true}, targets);
+        }) == "affine_cross_entropy: W (V, R) is (4, 5), but R = 4 in x");
+  CHECK(error_of([&] {
+          affine_cross_entropy(x, {W, randn({6})}, targets);
+        }) == "affine_cross_entropy: b (V) is (6), but V = 5 in W");
+  CHECK(error_of([&] {
+          affine_cross_entropy(x, {W, {}}, ints({3}, {0, 0, 0}));
+        }) == "affine_cross_entropy: x (3, 2, 4), targets (3), mask ()");
+  CHECK(error_of([&] {
+          affine_cross_entropy(x, {W, {}}, ints({3, 2}, {0, 0, 0, 0, 0, 5}), mask);
+        }) == "cross_entropy: target 5 at 5 is not in 0 to 4");
+  CHECK(error_of([&] {
+          affine_cross_entropy(x, {W, {}}, targets, zeros({3, 2}, DType::f64));
+        }) == "cross_entropy: there is no position with mask 1");
+}
+
 }  // namespace attune

@@ -47,7 +47,7 @@ std::string flowed(const std::string& text) {
 
 TEST_CASE("dates train --help: every option of the general model with its choices, in groups") {
   const std::string help = flowed(output_of({"train", "--help"}));
-  for (const models::OptionField& field : models::seq2seq_fields()) {
+  for (const auto& field : models::seq2seq_fields()) {
     const std::string usage =
         fmt::format(" --{} {}=", field.name, field.choices.empty() ? "NUMBER" : "NAME");
     CHECK_MESSAGE(contains(help, usage), usage);

@@ -372,7 +372,7 @@ TEST_CASE("Seq2SeqOptions: as text and back") {
 }
 
 TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does not take") {
-  for (const OptionField& field : seq2seq_fields()) {
+  for (const auto& field : seq2seq_fields()) {
     INFO(field.name);
     CHECK_FALSE(field.help.empty());
     Seq2SeqOptions o = plain();

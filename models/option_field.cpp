@@ -1,0 +1,50 @@
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/option_field.hpp>
+
+namespace attune::models::detail {
+namespace {
+
+template <class T>
+void parse_number(const std::string& name, const std::string& text, double low, double high,
+                  T& to) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto real = static_cast<double>(value);
+  if (error != std::errc() || end != text.data() + text.size() || !(real >= low && real <= high)) {
+    fail(name, fmt::format("'{}' is not a {} from {} to {}", text,
+                           std::is_integral_v<T> ? "whole number" : "number", low, high));
+  }
+  to = value;
+}
+
+}  // namespace
+
+std::string hyphenated(std::string text) {
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+void parse(const std::string& name, const std::string& text, double low, double high, double& to) {
+  parse_number(name, text, low, high, to);
+}
+void parse(const std::string& name, const std::string& text, double low, double high,
+           std::int64_t& to) {
+  parse_number(name, text, low, high, to);
+}
+void parse(const std::string& name, const std::string& text, double low, double high,
+           std::uint64_t& to) {
+  parse_number(name, text, low, high, to);
+}
+
+std::string text_of(double value) { return fmt::format("{}", value); }
+
+void fail_choice(const std::string& name, const std::string& text,
+                 std::span<const std::string> choices) {
+  fail(name, fmt::format("'{}' is not one of {}", text, fmt::join(choices, ", ")));
+}
+
+}  // namespace attune::models::detail

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <attune/models/forced.hpp>
+#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/softmax.hpp>
 
 namespace attune::models::detail {

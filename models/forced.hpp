@@ -4,7 +4,7 @@
 #include <concepts>
 
 #include <attune/autograd/var.hpp>
-#include <attune/models/search.hpp>
+#include <attune/models/hypothesis.hpp>
 #include <attune/models/text/batches.hpp>
 
 namespace attune::models {

@@ -1,241 +1,113 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
-
-#include <fmt/format.h>
 
 #include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/simd/kernels.hpp>
 
 namespace attune::models::detail {
 namespace {
 
-/// The history of a running hypothesis: a node for each word, shared by its continuations.
-struct History {
-  std::shared_ptr<History> before;
-  std::int32_t word = 0;
-  double log_probability = 0;  // of this word
-  std::vector<float> weights;  // (S), empty without attention
-
-  /// In a loop: a history of many words, freed by recursion, would not fit on the stack.
-  ~History() {
-    while (before && before.use_count() == 1) before = std::shared_ptr(std::move(before->before));
-  }
-};
-
-/// A hypothesis that goes on.
-struct Running {
-  std::size_t sentence;
-  std::shared_ptr<History> last;
-  double log_probability = 0;
-  Index length = 0;
-};
-
-/// A word that may follow a running hypothesis.
-struct Candidate {
-  Index row;
-  std::int32_t word;
-  double total;  // log-probability of the whole
-};
-
-/// Higher totals first; among equals the earlier row, then the smaller word.
-bool better(const Candidate& a, const Candidate& b) {
-  if (a.total != b.total) return a.total > b.total;
-  return std::pair(a.row, a.word) < std::pair(b.row, b.word);
-}
-
-/// x (S, columns) -> (S)
-std::vector<float> column(const Tensor& x, Index index) {
-  std::vector<float> values(static_cast<std::size_t>(x.dim(0)));
-  visit_floating("search", x, [&](auto zero) {
-    const auto* from = x.data<decltype(zero)>() + index;
-    for (float& value : values) {
-      value = static_cast<float>(*from);
-      from += x.dim(1);
-    }
-  });
-  return values;
-}
+constexpr Index block = 128;  // words that are passed over at once
+constexpr double least_coverage = 1e-10;
 
 const SearchOptions& checked(const SearchOptions& o) {
   const auto require = [](bool holds, const char* what) {
     if (!holds) fail("search", what);
   };
   require(o.beam >= 1, "the beam is less than 1");
-  require(o.max_length >= 1, "max_length is less than 1");
   require(o.best >= 1 && o.best <= o.beam, "best is not in 1 to beam");
   require(std::isfinite(o.length_penalty), "the length penalty is not finite");
+  require(std::isfinite(o.coverage_penalty) && o.coverage_penalty >= 0,
+          "the coverage penalty is not finite and at least 0");
   return o;
+}
+
+/// Σ_i log(min(Σ_j p_ij, 1)) of weights (steps, S)
+double log_coverage(const Tensor& weights) {
+  double total = 0;
+  for (double covered : sum(weights, {0}).to_vector<double>())
+    total += std::log(std::clamp(covered, least_coverage, 1.0));
+  return total;
 }
 
 }  // namespace
 
-struct Beam::Implementation {
-  SearchOptions options;
-  Index source_steps = 0;
-  std::vector<Index> source_lengths;
-  std::vector<Running> running;  // one for each row of the model's next step
-  std::vector<std::vector<Hypothesis>> finished;
-  Tensor rows;
-  bool rows_moved = false;
+Beam::Beam(const Tensor& source_mask, const SearchOptions& options)
+    : Decoding("search", source_mask, options.max_length), options_(checked(options)) {}
 
-  Implementation(const Tensor& mask, const SearchOptions& o) : options(checked(o)) {
-    ShapeCheck check("search");
-    check("mask", mask.shape(), "S B");
-    const std::vector<double> m = mask.to_vector<double>();
-    const auto batch = static_cast<std::size_t>(check['B']);
-    source_steps = check['S'];
-    source_lengths.assign(batch, 0);
-    for (std::size_t i = 0; i < m.size(); ++i) source_lengths[i % batch] += m[i] != 0;
-    finished.resize(batch);
-    for (std::size_t sentence = 0; sentence < batch; ++sentence) {
-      if (source_lengths[sentence] == 0)
-        fail("search", fmt::format("source {} has no words", sentence));
-      running.push_back({sentence, nullptr});
-    }
-  }
-
-  double score(double log_probability, Index length) const {
-    return log_probability / std::pow(static_cast<double>(length), options.length_penalty);
-  }
-
-  /// The best `count` continuations of rows [begin, end), best first.
-  std::vector<Candidate> best_candidates(const Tensor& log_probabilities, Index begin, Index end,
-                                         Index count) const {
-    const Index v = log_probabilities.dim(1);
-    return visit_floating("search", log_probabilities, [&](auto zero) {
-      const auto* scores = log_probabilities.data<decltype(zero)>();
-      std::vector<Candidate> best;  // sorted; short
-      for (Index row = begin; row < end; ++row) {
-        const double before = running[static_cast<std::size_t>(row)].log_probability;
-        for (Index word = 0; word < v; ++word) {
-          const double score = scores[row * v + word];
-          if (std::isnan(score)) fail("search", "the model's scores are not numbers");
-          if (score == -std::numeric_limits<double>::infinity()) continue;  // impossible
-          const Candidate candidate{row, static_cast<std::int32_t>(word), before + score};
-          if (static_cast<Index>(best.size()) == count && !better(candidate, best.back())) continue;
-          best.insert(std::ranges::upper_bound(best, candidate, better), candidate);
-          if (static_cast<Index>(best.size()) > count) best.pop_back();
+/// The best continuations of a sentence's rows, as many as there are places left, best first. Among
+/// equals the earlier row comes first, then the smaller word.
+std::vector<Decoding::Candidate> Beam::choose(const Scores& s) {
+  const std::size_t sentence = running_[static_cast<std::size_t>(s.begin)].sentence;
+  const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
+  return visit_floating("search", s.logits, [&](auto zero) {
+    using T = decltype(zero);
+    const Index v = s.logits.dim(1);
+    std::vector<Candidate> best;  // sorted; short
+    const auto enters = [&](double total) {
+      return best.size() < count ? total > -std::numeric_limits<double>::infinity()
+                                 : total > best.back().total;
+    };
+    for (Index row = s.begin; row < s.end; ++row) {
+      const double before = running_[static_cast<std::size_t>(row)].log_probability;
+      const T* logits = s.logits.data<T>() + row * v;
+      const T norm = s.log_sum_exp.data<T>()[row];
+      const auto total = [&](T logit) { return before + static_cast<double>(logit - norm); };
+      for (Index from = 0; from < v; from += block) {
+        const Index to = std::min(v, from + block);
+        if (!enters(total(simd::largest(logits + from, static_cast<std::size_t>(to - from)))))
+          continue;
+        for (Index word = from; word < to; ++word) {
+          const Candidate candidate{row, static_cast<std::int32_t>(word), total(logits[word])};
+          if (!enters(candidate.total)) continue;
+          best.insert(std::ranges::upper_bound(best, candidate.total, std::ranges::greater(),
+                                               &Candidate::total),
+                      candidate);
+          if (best.size() > count) best.pop_back();
         }
       }
-      return best;
-    });
-  }
-
-  Running extend(const Candidate& candidate, const Tensor& weights) const {
-    const Running& from = running[static_cast<std::size_t>(candidate.row)];
-    auto history = std::make_shared<History>();
-    history->before = from.last;
-    history->word = candidate.word;
-    history->log_probability = candidate.total - from.log_probability;
-    if (weights.defined()) history->weights = column(weights, candidate.row);
-    return {from.sentence, std::move(history), candidate.total, from.length + 1};
-  }
-
-  void finish(const Running& end, bool complete) {
-    Hypothesis h;
-    h.complete = complete;
-    h.log_probability = end.log_probability;
-    h.score = score(end.log_probability, end.length);
-    const Index s = source_lengths[end.sentence];
-    std::vector<const History*> steps;
-    for (const History* at = end.last.get(); at; at = at->before.get()) steps.push_back(at);
-    std::ranges::reverse(steps);
-    std::vector<float> weights;
-    for (const History* step : steps) {
-      h.words.push_back(step->word);
-      h.word_log_probabilities.push_back(step->log_probability);
-      if (step->weights.empty()) continue;
-      weights.insert(weights.end(), step->weights.begin(), step->weights.begin() + s);
     }
-    if (complete) h.words.pop_back();
-    if (!weights.empty()) {
-      h.weights =
-          Tensor::of(Shape{static_cast<Index>(steps.size()), s}, std::span<const float>(weights));
-    }
-    finished[end.sentence].push_back(std::move(h));
-  }
-
-  /// One sentence's rows [begin, end): what ends is finished, what goes on is added to `next`.
-  void advance_sentence(const Tensor& log_probabilities, const Tensor& weights, Index begin,
-                        Index end, std::vector<Running>& next, std::vector<std::int32_t>& parents) {
-    const std::size_t sentence = running[static_cast<std::size_t>(begin)].sentence;
-    const Index wanted = options.beam - static_cast<Index>(finished[sentence].size());
-    const auto best = best_candidates(log_probabilities, begin, end, wanted);
-    if (best.empty()) fail("search", "the model leaves no word possible");
-    std::vector<bool> cut_off(static_cast<std::size_t>(end - begin));  // each row once
-    for (const Candidate& candidate : best) {
-      const Running extended = extend(candidate, weights);
-      if (candidate.word == text::Vocabulary::end) {
-        finish(extended, /*complete=*/true);
-      } else if (extended.length <= options.max_length) {
-        next.push_back(extended);
-        parents.push_back(static_cast<std::int32_t>(candidate.row));
-      } else if (const auto row = static_cast<std::size_t>(candidate.row - begin); !cut_off[row]) {
-        cut_off[row] = true;
-        finish(running[static_cast<std::size_t>(candidate.row)], /*complete=*/false);
-      }
-    }
-  }
-};
-
-Beam::Beam(const Tensor& source_mask, const SearchOptions& options)
-    : implementation_(std::make_unique<Implementation>(source_mask, options)) {}
-Beam::~Beam() = default;
-
-bool Beam::done() const { return implementation_->running.empty(); }
-
-Tensor Beam::words() const {
-  std::vector<std::int32_t> words;
-  for (const Running& r : implementation_->running)
-    words.push_back(r.last ? r.last->word : text::Vocabulary::begin);
-  return Tensor::of(Shape{static_cast<Index>(words.size())}, std::span<const std::int32_t>(words));
+    return best;
+  });
 }
 
-const Tensor* Beam::rows() const {
-  return implementation_->rows_moved ? &implementation_->rows : nullptr;
+/// log P / lp
+double Beam::normalized(double log_probability, Index length) const {
+  const auto n = static_cast<double>(length);
+  const bool shifted = options_.length_normalization == LengthNormalization::shifted;
+  return log_probability / std::pow(shifted ? (5 + n) / 6 : n, options_.length_penalty);
 }
 
-void Beam::advance(const Tensor& log_probabilities, const Tensor& weights_of_heads) {
-  Implementation& self = *implementation_;
-  const auto count = static_cast<Index>(self.running.size());
-  const Tensor weights =
-      weights_of_heads.rank() == 3 ? mean(weights_of_heads, {0}) : weights_of_heads;
-  ShapeCheck check("search");
-  check("log_probabilities", log_probabilities.shape(), "R V");
-  if (check['R'] != count) {
-    fail("search", fmt::format("{} hypotheses gave log-probabilities {}", count,
-                               to_string(log_probabilities.shape())));
-  }
-  if (weights.defined()) check("weights", weights.shape(), "S R");
-  if (weights.defined() && check['S'] != self.source_steps) {
-    fail("search",
-         fmt::format("{} places gave weights {}", self.source_steps, to_string(weights.shape())));
-  }
-  std::vector<Running> next;
-  std::vector<std::int32_t> parents;
-  for (Index begin = 0, end; begin < count; begin = end) {
-    const std::size_t sentence = self.running[static_cast<std::size_t>(begin)].sentence;
-    end = begin + 1;
-    while (end < count && self.running[static_cast<std::size_t>(end)].sentence == sentence) ++end;
-    self.advance_sentence(log_probabilities, weights, begin, end, next, parents);
-  }
-  std::vector<std::int32_t> unmoved(static_cast<std::size_t>(count));
-  std::iota(unmoved.begin(), unmoved.end(), 0);
-  self.rows_moved = parents != unmoved;
-  self.rows =
-      Tensor::of(Shape{static_cast<Index>(parents.size())}, std::span<const std::int32_t>(parents));
-  self.running = std::move(next);
+double Beam::score(const Hypothesis& h) const {
+  const double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
+  if (options_.coverage_penalty == 0) return score;
+  if (!h.weights.defined())
+    fail("search", "there is a coverage penalty, but the model has no attention");
+  return score + options_.coverage_penalty * log_coverage(h.weights);
+}
+
+bool Beam::settled(std::size_t sentence, std::span<const Running> running) const {
+  std::vector<double> scores;  // of complete hypotheses
+  for (const Hypothesis& h : finished_[sentence])
+    if (h.complete) scores.push_back(h.score);
+  if (std::ssize(scores) < options_.best) return false;
+  std::ranges::sort(scores, std::ranges::greater());
+  const double last = scores[static_cast<std::size_t>(options_.best) - 1];
+  return std::ranges::all_of(running, [&](const Running& r) {
+    return last >= std::max(normalized(r.log_probability, r.length + 1),
+                            normalized(r.log_probability, options_.max_length + 1));
+  });
 }
 
 std::vector<std::vector<Hypothesis>> Beam::results() const {
-  std::vector<std::vector<Hypothesis>> results = implementation_->finished;
+  std::vector<std::vector<Hypothesis>> results = finished_;
   for (auto& hypotheses : results) {
     std::ranges::stable_sort(hypotheses, std::ranges::greater(),
                              [](const Hypothesis& h) { return std::pair(h.complete, h.score); });
-    hypotheses.resize(
-        std::min(hypotheses.size(), static_cast<std::size_t>(implementation_->options.best)));
+    hypotheses.resize(std::min(hypotheses.size(), static_cast<std::size_t>(options_.best)));
   }
   return results;
 }

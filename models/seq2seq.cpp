@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
@@ -132,6 +134,9 @@ Seq2Seq::State Seq2Seq::start(const Tensor& source, const Tensor& mask) const {
   }
   fixed->layer_masks = decoder_.draw_masks(batch, mask.dtype());
   fixed->readout_mask = readout_.draw_mask(batch, mask.dtype());
+  std::vector<std::int32_t> columns(static_cast<std::size_t>(batch));
+  std::iota(columns.begin(), columns.end(), 0);
+  fixed->columns = Tensor::of(Shape{batch}, std::span<const std::int32_t>(columns));
   State state{.source = fixed, .layers = first_states(encoded, mask), .s = {}};
   state.s = state.layers.back().h;
   if (W_feed_.defined()) state.fed = zeros({batch, options_.readout}, mask.dtype());
@@ -194,18 +199,36 @@ Var Seq2Seq::logits(const Var& readout) const {
   return matmul(readout, output_.W, {.b = output_.transposed}) + output_.b;
 }
 
-Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
-  const auto of = [&](const Tensor& x) { return x.defined() ? gather(x, rows) : x; };
-  const auto of_var = [&](const Var& x) { return Var(of(x.value())); };
-  const Source& from = *state.source;
+namespace {
+
+Tensor rows_of(const Tensor& x, const Tensor& rows) { return x.defined() ? gather(x, rows) : x; }
+Var rows_of(const Var& x, const Tensor& rows) { return rows_of(x.value(), rows); }
+
+}  // namespace
+
+/// A beam puts its hypotheses in another order at every step, and what they read is large: it moves
+/// only when another number of them reads a sentence.
+std::shared_ptr<const Seq2Seq::Source> Seq2Seq::select(const std::shared_ptr<const Source>& from,
+                                                       const Tensor& rows) const {
+  const Tensor columns = gather(from->columns, rows);
+  if (columns.to_vector<std::int32_t>() == from->columns.to_vector<std::int32_t>()) return from;
   auto source = std::make_shared<Source>();
-  if (attention_) source->memory = nn::select(from.memory, rows);
-  source->context = of_var(from.context);
-  source->share = of_var(from.share);
-  for (const Tensor& mask : from.layer_masks) source->layer_masks.push_back(of(mask));
-  source->readout_mask = of(from.readout_mask);
-  State selected{.source = source, .layers = {}, .s = of_var(state.s), .fed = of_var(state.fed)};
-  for (const auto& [h, c] : state.layers) selected.layers.push_back({of_var(h), of_var(c)});
+  if (attention_) source->memory = nn::select(from->memory, rows);
+  source->context = rows_of(from->context, rows);
+  source->share = rows_of(from->share, rows);
+  for (const Tensor& mask : from->layer_masks) source->layer_masks.push_back(rows_of(mask, rows));
+  source->readout_mask = rows_of(from->readout_mask, rows);
+  source->columns = columns;
+  return source;
+}
+
+Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
+  State selected{.source = select(state.source, rows),
+                 .layers = {},
+                 .s = rows_of(state.s, rows),
+                 .fed = rows_of(state.fed, rows)};
+  for (const auto& [h, c] : state.layers)
+    selected.layers.push_back({rows_of(h, rows), rows_of(c, rows)});
   if (state.coverage.defined()) {
     selected.coverage = gather_columns(state.coverage.value(), rows);
   }

@@ -36,6 +36,7 @@ class Seq2Seq {
     Var share;                        // (B, gates · H): context W_c
     std::vector<Tensor> layer_masks;  // dropout per sequence: between layers, (B, H) each
     Tensor readout_mask;              // and on a readout that is fed, (B, R)
+    Tensor columns;                   // (B) i32: where each sentence stood in start()'s batch
   };
 
   /// What a decoder carries from word to word; a value, so that a search may keep several.
@@ -74,6 +75,7 @@ class Seq2Seq {
   Var logits(const Var& readout) const;
 
   /// The state with columns of the batch by number (i32), with repetition. Nothing is recorded.
+  /// Columns that change places within a sentence only go on with the same Source.
   State select(const State& state, const Tensor& rows) const;
 
   Forced force(const text::Batch& batch) const;
@@ -87,6 +89,8 @@ class Seq2Seq {
  private:
   struct Advance;
   struct Unrolled;
+  std::shared_ptr<const Source> select(const std::shared_ptr<const Source>& from,
+                                       const Tensor& rows) const;
   std::vector<nn::RecurrentState> first_states(const Encoded& encoded, const Tensor& mask) const;
   Var input(const Var& yw, const Var& context, const State& state) const;
   Advance advance(const Var& y, const Var& yw, const State& state) const;

@@ -268,11 +268,16 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids) {
   const Index bytes = run_bytes(x, 2);
   const std::byte* from = bytes_of(x);
   std::byte* to = mutable_bytes_of(y);
-  for (Index s = 0; s < x.dim(0); ++s) {
-    for (Index i = 0; i < ids.size(); ++i, to += bytes) {
-      std::memcpy(to, from + (s * x.dim(1) + id[i]) * bytes, static_cast<std::size_t>(bytes));
+  constexpr Index tile = 128 * 1024;  // bytes that one thread copies
+  const Index steps = std::max<Index>(1, tile / std::max<Index>(1, ids.size() * bytes));
+  parallel_ranges(x.dim(0), steps, [&](Index begin, Index end) {
+    for (Index s = begin; s < end; ++s) {
+      for (Index i = 0; i < ids.size(); ++i) {
+        std::memcpy(to + (s * ids.size() + i) * bytes, from + (s * x.dim(1) + id[i]) * bytes,
+                    static_cast<std::size_t>(bytes));
+      }
     }
-  }
+  });
   return y;
 }
 

@@ -21,9 +21,10 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
   return transposed ? view.transpose() : view;
 }
 
-/// Rows of A from which on packing B again for every product does not show, and columns of B below
-/// which there is nothing to pack.
-constexpr Index many_rows = 256, few_columns = 16;
+/// Rows of A from which on packing B again for every product does not show (with 320, a beam of 5
+/// over 64 sentences, it took 6 % of a search), and columns of B below which there is nothing to
+/// pack.
+constexpr Index many_rows = 512, few_columns = 16;
 
 /// c = a·b, for a matrix b that may be used again: a weight, at the steps of a decoder.
 template <class T>

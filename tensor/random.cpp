@@ -1,5 +1,7 @@
 #include <cmath>
 #include <numbers>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -109,6 +111,14 @@ Random Random::from(const State& state) {
   Random result(state[0], state[1]);
   result.position_ = state[2];
   return result;
+}
+
+std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
+  std::vector<std::uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = n; i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<Index>(i)))]);
+  return order;
 }
 
 Tensor randn(const Shape& shape, std::uint64_t seed, DType dtype) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string_view>
+#include <vector>
 
 #include <attune/tensor/tensor.hpp>
 
@@ -38,6 +39,9 @@ class Random {
   std::array<std::uint32_t, 4> block_{};
   bool block_valid_ = false;
 };
+
+/// A random order of 0 .. n-1 (Fisher and Yates).
+std::vector<std::uint32_t> shuffled(std::size_t n, Random random);
 
 /// Elements from the standard normal distribution; for tests and experiments.
 Tensor randn(const Shape& shape, std::uint64_t seed = 1, DType dtype = DType::f64);

@@ -1,7 +1,6 @@
 #include "data.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -14,16 +13,6 @@ namespace attune::dates {
 namespace {
 
 constexpr long chunk_steps = 16;
-
-/// A random order of 0 .. n-1 (Fisher and Yates).
-std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
-  std::vector<std::uint32_t> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  for (std::size_t i = n; i > 1; --i) {
-    std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<Index>(i)))]);
-  }
-  return order;
-}
 
 /// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation.
 std::vector<Row> hold_out(std::vector<Row>& rows, int wanted, std::uint64_t seed) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 #include <unicode/utf8.h>
 
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/file.hpp>
 
 namespace attune::dates {
@@ -19,18 +19,6 @@ namespace {
 
 constexpr int kLongestSource = 10'000;  // code points
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-/// Where `text` stops being UTF-8: the first byte of the first bad sequence.
-std::optional<std::size_t> find_bad_byte(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t begin = i;
-    UChar32 c;
-    U8_NEXT(bytes, i, text.size(), c);
-    if (c < 0) return begin;
-  }
-  return std::nullopt;
-}
 
 /// `text` must be UTF-8.
 int count_code_points(std::string_view text) {
@@ -84,7 +72,7 @@ class LineReader {
 };
 
 void LineReader::check_utf8(std::string_view line) const {
-  if (const std::optional<std::size_t> bad = find_bad_byte(line)) {
+  if (const std::optional<std::size_t> bad = text::find_bad_byte(line)) {
     fail(fmt::format("byte {} of the line (0x{:02X}) is not UTF-8, expected text in UTF-8",
                      *bad + 1, static_cast<unsigned char>(line[*bad])));
   }

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
 
 namespace attune::text {
 namespace {
@@ -24,6 +26,40 @@ SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
   }
   return {Tensor::of(Shape{longest, batch}, std::span<const std::int32_t>(ids)),
           Tensor::of(Shape{longest, batch}, std::span<const float>(mask)).to(mask_dtype)};
+}
+
+Index next_words(const Pair& pair) { return static_cast<Index>(pair.target.size()) + 1; }
+
+void check_options(std::span<const Pair> pairs, const BatchOptions& options) {
+  if (options.sentences < 1 || options.tokens < 0 || options.pool < 1) {
+    fail("epoch_batches", fmt::format("sentences {}, tokens {}, pool {}: expected positive ones",
+                                      options.sentences, options.tokens, options.pool));
+  }
+  for (std::size_t i = 0; i < pairs.size() && options.tokens > 0; ++i) {
+    if (next_words(pairs[i]) > options.tokens) {
+      fail("epoch_batches",
+           fmt::format("pair {} has {} target words with </s>, expected at most {}", i,
+                       next_words(pairs[i]), options.tokens));
+    }
+  }
+}
+
+/// Whether so many pairs fit into a batch when `longest` is the one with the longest target.
+bool fit(std::size_t count, const Pair& longest, const BatchOptions& options) {
+  const auto pairs = static_cast<Index>(count);
+  return options.tokens > 0 ? pairs * next_words(longest) <= options.tokens
+                            : pairs <= options.sentences;
+}
+
+/// Cuts batches, as large as they can be, from a pool that is sorted by length.
+void cut(std::span<const std::uint32_t> pool, std::span<const Pair> pairs,
+         const BatchOptions& options, std::vector<std::vector<std::uint32_t>>& batches) {
+  for (std::size_t begin = 0, end; begin < pool.size(); begin = end) {
+    end = begin + 1;
+    while (end < pool.size() && fit(end + 1 - begin, pairs[pool[end]], options)) ++end;
+    const auto batch = pool.subspan(begin, end - begin);
+    batches.emplace_back(batch.begin(), batch.end());
+  }
 }
 
 }  // namespace
@@ -48,6 +84,35 @@ Batch make_batch(std::span<const Pair> pairs, DType mask_dtype) {
   const auto [source, source_mask] = make_source_batch(sources, mask_dtype);
   const auto [next_ids, target_mask] = pad(next, mask_dtype);
   return {source, source_mask, pad(previous, mask_dtype).source, next_ids, target_mask};
+}
+
+std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pairs,
+                                                      const BatchOptions& options,
+                                                      std::uint64_t seed, Index epoch) {
+  check_options(pairs, options);
+  const std::string name = fmt::format("epoch {}", epoch);
+  std::vector<std::uint32_t> order = shuffled(pairs.size(), Random(seed, name));
+  std::vector<std::vector<std::uint32_t>> batches;
+  const auto pool_size = static_cast<std::size_t>(options.pool);
+  for (std::size_t begin = 0; begin < order.size(); begin += pool_size) {
+    const std::span pool =
+        std::span(order).subspan(begin, std::min(pool_size, order.size() - begin));
+    std::ranges::stable_sort(pool, {}, [&](std::uint32_t i) {
+      return std::tuple(pairs[i].target.size(), pairs[i].source.size());
+    });
+    cut(pool, pairs, options, batches);
+  }
+  std::vector<std::vector<std::uint32_t>> result;
+  for (const std::uint32_t i : shuffled(batches.size(), Random(seed, name + " batches")))
+    result.push_back(std::move(batches[i]));
+  return result;
+}
+
+Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen,
+                 DType mask_dtype) {
+  std::vector<Pair> batch;
+  for (const std::uint32_t i : chosen) batch.push_back(pairs[i]);
+  return make_batch(batch, mask_dtype);
 }
 
 }  // namespace attune::text

@@ -34,4 +34,26 @@ struct SourceBatch {
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype = DType::f32);
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
 
+/// How pairs become batches.
+struct BatchOptions {
+  Index sentences = 80;  ///< of a batch
+  /// Instead, when positive: the most target words of a batch, with </s> and padding.
+  Index tokens = 0;
+  /// So many pairs, taken at random, are sorted by length before batches are cut from them: the
+  /// more, the less padding, and the less random the batches. The last of a pool may be smaller.
+  Index pool = 10'000;
+};
+
+/// The batches of an epoch, as numbers of pairs: each pair once, in batches of similar length (of
+/// the target, then of the source), in a random order. It depends on its arguments alone, so that a
+/// run can go on from any batch of any epoch. Throws for options that are not positive, and for a
+/// target of more than `tokens` words.
+std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pairs,
+                                                      const BatchOptions& options,
+                                                      std::uint64_t seed, Index epoch);
+
+/// Those pairs as a batch.
+Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen,
+                 DType mask_dtype = DType::f32);
+
 }  // namespace attune::text

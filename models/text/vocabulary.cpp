@@ -1,13 +1,27 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::text {
+namespace {
+
+constexpr std::array<std::string_view, 4> special = {"<pad>", "<s>", "</s>", "<unk>"};
+
+bool is_special(std::string_view token) {
+  return std::ranges::find(special, token) != special.end();
+}
+
+}  // namespace
 
 Vocabulary::Vocabulary(std::span<const std::string> tokens)
-    : tokens_{"<pad>", "<s>", "</s>", "<unk>"} {
+    : tokens_(special.begin(), special.end()) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (!ids_.emplace(tokens_[i], static_cast<std::int32_t>(i)).second) {
@@ -49,6 +63,50 @@ Vocabulary vocabulary_from_json(std::string_view json) {
   } catch (const nlohmann::json::exception&) {
     fail("vocabulary", "a JSON array of tokens was expected");
   }
+}
+
+void count_tokens(TokenCounts& counts, std::span<const std::string> tokens) {
+  for (const std::string& token : tokens) ++counts[token];
+}
+
+Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options) {
+  const auto specials = static_cast<std::int64_t>(special.size());
+  if (options.maximum_size != 0 && options.maximum_size <= specials) {
+    fail("vocabulary", fmt::format("a size of at most {} has no room beside the {} special tokens",
+                                   options.maximum_size, specials));
+  }
+  std::vector<std::pair<std::int64_t, std::string>> ranked;
+  for (const auto& [token, count] : counts) {
+    if (count >= options.minimum_count && !is_special(token)) ranked.emplace_back(-count, token);
+  }
+  std::ranges::sort(ranked);  // the order of UTF-8's bytes is that of the code points
+  std::vector<std::string> tokens;
+  for (auto& [_, token] : ranked) tokens.push_back(std::move(token));
+  if (options.maximum_size != 0) {
+    const auto room = static_cast<std::size_t>(options.maximum_size - specials);
+    tokens.resize(std::min(tokens.size(), room));
+  }
+  return Vocabulary(tokens);
+}
+
+Vocabulary read_vocabulary(const std::filesystem::path& path) {
+  LineReader reader(path);
+  std::unordered_map<std::string, std::int64_t> lines;
+  std::vector<std::string> tokens;
+  while (auto token = reader.next()) {
+    if (token->empty()) reader.fail("an empty line, expected a token");
+    const auto [first, is_new] = lines.emplace(*token, reader.number());
+    if (!is_new) {
+      reader.fail(fmt::format("'{}' stands in line {} already, expected each token once", *token,
+                              first->second));
+    }
+    if (!is_special(*token)) {
+      tokens.push_back(std::move(*token));
+    } else if (!tokens.empty()) {
+      reader.fail(fmt::format("'{}' after other tokens, expected it at the top", *token));
+    }
+  }
+  return Vocabulary(tokens);
 }
 
 }  // namespace attune::text

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,5 +39,22 @@ class Vocabulary {
 /// As a JSON array of tokens, for a checkpoint's metadata, and back. Throws on anything else.
 std::string to_json(const Vocabulary& vocabulary);
 Vocabulary vocabulary_from_json(std::string_view json);
+
+/// How often tokens occur.
+using TokenCounts = std::unordered_map<std::string, std::int64_t>;
+void count_tokens(TokenCounts& counts, std::span<const std::string> tokens);
+
+struct VocabularyOptions {
+  std::int64_t minimum_count = 1;  ///< rarer tokens are left out
+  std::int64_t maximum_size = 0;   ///< with the four special tokens; 0: any
+};
+
+/// The most frequent tokens first, of equally frequent ones the first by code points. Those that
+/// are spelt like special tokens are left out. Throws for a maximum without room for a token.
+Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options = {});
+
+/// From a file with a token on each line. Special tokens may stand at its top, in any order. Throws
+/// an Error "FILE:LINE: what is wrong" for an empty line and for a token that occurs twice.
+Vocabulary read_vocabulary(const std::filesystem::path& path);
 
 }  // namespace attune::text

@@ -4,6 +4,8 @@
 
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/forced.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 

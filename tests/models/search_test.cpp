@@ -1,112 +1,24 @@
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <numeric>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <attune/models/bahdanau.hpp>
 #include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "nn/tools.hpp"
+#include "models/decoders.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
 
 using namespace attune;
-using models::Hypothesis;
+using models::LengthNormalization;
 using models::SearchOptions;
 using text::Sentence;
-using Words = std::vector<std::int32_t>;
-using Probabilities = std::vector<double>;
-
-constexpr Index kVocabulary = 6;  // <pad>, <s>, </s>, <unk>, 4, 5
-constexpr std::int32_t kEnd = text::Vocabulary::end;
-
-/// A decoder that is a table: the probabilities of the next word are a function of the source's
-/// first word and of the words written so far.
-class TableDecoder {
- public:
-  using Table = std::function<Probabilities(std::int32_t source, const Words& words)>;
-  struct State {
-    std::vector<Words> read;  // of each row: the source's first word, <s>, words
-    Tensor mask;              // (S, rows)
-  };
-  struct Step {
-    Var readout, weights;
-    State state;
-  };
-
-  explicit TableDecoder(Table table) : table_(std::move(table)) {}
-
-  State start(const Tensor& source, const Tensor& mask) const {
-    State state{.read = {}, .mask = mask};
-    for (std::int32_t word : source[0].to_vector<std::int32_t>()) state.read.push_back({word});
-    return state;
-  }
-
-  Step step(const Tensor& previous, const State& state) const {
-    State next = state;
-    const auto rows = static_cast<Index>(state.read.size());
-    REQUIRE(previous.shape() == Shape{rows});
-    rows_of_steps.push_back(rows);
-    std::vector<double> readout, weights(static_cast<std::size_t>(state.mask.size()));
-    for (Index r = 0; r < rows; ++r) {
-      Words& read = next.read[static_cast<std::size_t>(r)];
-      read.push_back(previous.data<std::int32_t>()[r]);
-      CHECK(read[1] == text::Vocabulary::begin);
-      for (double p : table_(read[0], Words(read.begin() + 2, read.end()))) {
-        readout.push_back(std::log(p));
-      }
-      for (Index s = 0; s < state.mask.dim(0); ++s) {
-        weights[static_cast<std::size_t>(s * rows + r)] =
-            state.mask[s][r].item() == 0 ? 0 : weight(s, source_length(state.mask, r), read.back());
-      }
-    }
-    return {Tensor::of(Shape{rows, kVocabulary}, std::span<const double>(readout)),
-            Tensor::of(state.mask.shape(), std::span<const double>(weights)), next};
-  }
-
-  /// The readout is the logits, and those are log-probabilities.
-  Var logits(const Var& readout) const { return readout; }
-
-  State select(const State& state, const Tensor& rows) const {
-    State selected{.read = {}, .mask = gather_columns(state.mask, rows)};
-    for (std::int32_t row : rows.to_vector<std::int32_t>()) {
-      selected.read.push_back(state.read[static_cast<std::size_t>(row)]);
-    }
-    return selected;
-  }
-
-  /// The attention to place s of `length` after a word: another distribution after each word.
-  static double weight(Index s, Index length, std::int32_t after) {
-    double total = 0;
-    for (Index i = 0; i < length; ++i) total += static_cast<double>(1 + i * after);
-    return static_cast<double>(1 + s * after) / total;
-  }
-
-  mutable std::vector<Index> rows_of_steps;
-
- private:
-  static Index source_length(const Tensor& mask, Index row) {
-    Index length = 0;
-    for (Index s = 0; s < mask.dim(0); ++s) length += mask[s][row].item() == 1;
-    return length;
-  }
-
-  Table table_;
-};
+using namespace test;
 
 static_assert(models::Decoder<TableDecoder>);
 static_assert(models::Decoder<models::Bahdanau>);
-
-/// The given probabilities of </s>, 4 and 5; what is left is shared by the other three.
-Probabilities next(double end, double four, double five) {
-  const double rest = std::max(1e-30, 1 - end - four - five) / 3;
-  return {rest, rest, end, rest, four, five};
-}
 
 /// The best hypotheses for sources whose first words are these, of one to three words.
 std::vector<std::vector<Hypothesis>> search(const TableDecoder& decoder, const Words& first_words,
@@ -127,14 +39,33 @@ Hypothesis best(const TableDecoder& decoder, const SearchOptions& options) {
   return found[0][0];
 }
 
-bool near(double a, double b) { return std::abs(a - b) < 1e-12; }
+/// The table's decoder with other weights.
+class OtherWeights {
+ public:
+  using State = TableDecoder::State;
+  using Step = TableDecoder::Step;
+  using Change = std::function<Var(const Var& weights)>;
 
-/// The same words, and probabilities and weights to the bit.
-bool same(const Hypothesis& a, const Hypothesis& b) {
-  return a.words == b.words && a.word_log_probabilities == b.word_log_probabilities &&
-         a.log_probability == b.log_probability && a.score == b.score && a.complete == b.complete &&
-         test::identical(a.weights, b.weights);
-}
+  explicit OtherWeights(Change change) : change_(std::move(change)) {}
+  State start(const Tensor& source, const Tensor& mask) const { return table_.start(source, mask); }
+  Step step(const Tensor& previous, const State& state) const {
+    Step step = table_.step(previous, state);
+    step.weights = change_(step.weights);
+    return step;
+  }
+  Var logits(const Var& readout) const { return readout; }
+  State select(const State& state, const Tensor& rows) const { return table_.select(state, rows); }
+
+  /// For sources of 3 and 1 words.
+  std::vector<std::vector<Hypothesis>> search() const {
+    const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
+    return models::search(*this, source, mask, {.beam = 4, .best = 4});
+  }
+
+ private:
+  TableDecoder table_{random_table(4, 3)};
+  Change change_;
+};
 
 // ---- What is found
 
@@ -165,62 +96,160 @@ TEST_CASE("search: what a beam of 2 drops, a beam of 3 finds") {
   CHECK(near(best(decoder, {.beam = 3}).log_probability, std::log(0.257) + std::log(0.98)));
 }
 
-/// Random probabilities for every source and beginning; from `longest` words on, the end.
-TableDecoder::Table random_table(std::size_t longest, std::uint64_t seed = 1) {
-  return [=](std::int32_t source, const Words& words) {
-    if (words.size() >= longest) return Probabilities{1e-30, 1e-30, 1, 1e-30, 1e-30, 1e-30};
-    std::string name = std::to_string(source);
-    for (std::int32_t word : words) name += fmt::format(",{}", word);
-    Random random(seed, name);
-    Probabilities p;
-    for (Index i = 0; i < kVocabulary; ++i) p.push_back(std::exp(random.normal()));
-    const double total = std::accumulate(p.begin(), p.end(), 0.0);
-    for (double& x : p) x /= total;
-    return p;
-  };
-}
-
 struct Enumerated {
   Words words;
   double log_probability, score;
 };
 
-/// Every complete sentence of up to `longest` words.
-void enumerate(const TableDecoder::Table& table, std::size_t longest, double length_penalty,
-               const Words& words, double log_probability, std::vector<Enumerated>& all) {
+/// Wu et al. (2016), equation 14, for what the table decoder writes of a source of 3 words.
+double score_of(const Words& words, double log_probability, const SearchOptions& o) {
+  const double length = static_cast<double>(words.size()) + 1;
+  const bool shifted = o.length_normalization == LengthNormalization::shifted;
+  double log_coverage = 0;
+  for (Index i = 0; i < 3; ++i) {
+    double covered = TableDecoder::weight(i, 3, text::Vocabulary::begin);
+    for (std::int32_t word : words) covered += TableDecoder::weight(i, 3, word);
+    log_coverage += std::log(std::min(covered, 1.0));
+  }
+  return log_probability / std::pow(shifted ? (5 + length) / 6 : length, o.length_penalty) +
+         o.coverage_penalty * log_coverage;
+}
+
+/// Every complete sentence of up to `max_length` words.
+void enumerate(const TableDecoder::Table& table, const SearchOptions& options, const Words& words,
+               double log_probability, std::vector<Enumerated>& all) {
   const Probabilities p = table(4, words);
   const double total = log_probability + std::log(p[kEnd]);
-  const double length = static_cast<double>(words.size()) + 1;
-  all.push_back({words, total, total / std::pow(length, length_penalty)});
-  if (words.size() == longest) return;
+  all.push_back({words, total, score_of(words, total, options)});
+  if (std::ssize(words) == options.max_length) return;
   for (std::int32_t word = 0; word < kVocabulary; ++word) {
     if (word == kEnd) continue;
     Words longer = words;
     longer.push_back(word);
-    enumerate(table, longest, length_penalty, longer,
-              log_probability + std::log(p[static_cast<std::size_t>(word)]), all);
+    enumerate(table, options, longer, log_probability + std::log(p[static_cast<std::size_t>(word)]),
+              all);
   }
 }
 
+/// Every form of scores.
+std::vector<SearchOptions> scorings() {
+  std::vector<SearchOptions> all;
+  for (const auto form : {LengthNormalization::length, LengthNormalization::shifted}) {
+    for (const double alpha : {-0.5, 0.0, 0.7, 2.0}) {
+      for (const double beta : {0.0, 0.2, 3.0}) {
+        all.push_back(
+            {.length_penalty = alpha, .length_normalization = form, .coverage_penalty = beta});
+      }
+    }
+  }
+  return all;
+}
+
+/// The hypotheses for a source of 3 words, 4 first.
+std::vector<Hypothesis> search_one(const TableDecoder& decoder, const SearchOptions& options) {
+  return search(decoder, {4, 4, 4}, options)[2];
+}
+
 TEST_CASE("search: a beam that drops nothing finds what trying all sentences finds") {
-  const std::size_t longest = 3;
-  for (const double length_penalty : {0.0, 0.7, 2.0}) {
-    const auto table = random_table(longest);
+  const auto table = random_table(3);
+  for (SearchOptions options : scorings()) {
+    options.beam = 1000;
+    options.max_length = 3;
+    options.best = 20;
     std::vector<Enumerated> all;
-    enumerate(table, longest, length_penalty, {}, 0, all);
+    enumerate(table, options, {}, 0, all);
     REQUIRE(all.size() == 1 + 5 + 25 + 125);
     std::ranges::sort(all, std::ranges::greater(), &Enumerated::score);
-    const auto found =
-        search(TableDecoder(table), {4},
-               {.beam = 1000, .max_length = 3, .length_penalty = length_penalty, .best = 20})[0];
+    const auto found = search_one(TableDecoder(table), options);
     REQUIRE(found.size() == 20);
     for (std::size_t i = 0; i < found.size(); ++i) {
       CHECK(found[i].words == all[i].words);
       CHECK(found[i].complete);
       CHECK(near(found[i].log_probability, all[i].log_probability));
-      CHECK(near(found[i].score, all[i].score));
+      // Weights are f32.
+      CHECK(std::abs(found[i].score - all[i].score) <
+            (options.coverage_penalty > 0 ? 1e-5 : 1e-12));
     }
   }
+}
+
+TEST_CASE("search: ending early never changes what is found") {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const auto table = random_table(6, seed);
+    for (SearchOptions options : scorings()) {
+      options.beam = options.best = 5;  // all of them must be finished
+      options.max_length = 8;
+      const auto all = search_one(TableDecoder(table), options);
+      for (Index best = 1; best < 5; ++best) {
+        options.best = best;
+        const auto found = search_one(TableDecoder(table), options);
+        REQUIRE(std::ssize(found) == best);
+        for (std::size_t i = 0; i < found.size(); ++i) CHECK(same(found[i], all[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("search: a sentence ends when nothing that goes on can still win") {
+  // "" has 0.5, "4" and "5" go on with 0.3 and 0.19.
+  const TableDecoder decoder([](std::int32_t, const Words&) { return next(0.5, 0.3, 0.19); });
+  const auto steps = [&](const SearchOptions& options) {
+    decoder.rows_of_steps.clear();
+    best(decoder, options);
+    return decoder.rows_of_steps.size();
+  };
+  CHECK(steps({.beam = 3}) == 1);
+  CHECK(steps({.beam = 3, .best = 2}) == 2);
+  // Of one word "4" could come to log(0.3) / 2 > log(0.5).
+  CHECK(steps({.beam = 3, .max_length = 1, .length_penalty = 1}) == 2);
+  // To log(0.3) / 2^0.3 = -0.98 < log(0.5) only; of a hundred words to log(0.3) / 101^0.3 = -0.30.
+  CHECK(steps({.beam = 3, .max_length = 1, .length_penalty = 0.3}) == 1);
+  CHECK(steps({.beam = 3, .max_length = 100, .length_penalty = 0.3}) == 2);
+  // log(0.3) / (7 / 6)
+  CHECK(steps({.beam = 3,
+               .max_length = 1,
+               .length_penalty = 1,
+               .length_normalization = LengthNormalization::shifted}) == 1);
+}
+
+TEST_CASE("search: a source word without any weight costs no more than 10^-10 would") {
+  const OtherWeights decoder([](const Var& w) { return w * 0; });
+  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}}, DType::f64);
+  const Hypothesis h = models::search(decoder, source, mask, {.coverage_penalty = 0.5})[0][0];
+  CHECK(near(h.score, h.log_probability + 0.5 * 3 * std::log(1e-10)));
+}
+
+TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller word among equals") {
+  constexpr Index v = 1000;
+  Tensor logits = randn({3, v}, 7);
+  double* x = logits.mutable_data<double>();
+  for (Index row = 0; row < 3; ++row) {
+    x[row * v + kEnd] = -100;
+    for (Index word : {900, 128, 127, 256}) x[row * v + word] = 5;  // equals, in several blocks
+    x[row * v + 999] = 6;
+  }
+  models::detail::Beam beam(ones({2, 3}), {.beam = 7});
+  beam.advance(logits, {});
+  const Words words = beam.words().to_vector<std::int32_t>();
+  REQUIRE(words.size() == 21);
+  for (Index row = 0; row < 3; ++row) {
+    Words expected(v);
+    std::iota(expected.begin(), expected.end(), 0);
+    std::ranges::stable_sort(expected, std::ranges::greater(),
+                             [&](std::int32_t word) { return x[row * v + word]; });
+    CHECK(Words(words.begin() + 7 * row, words.begin() + 7 * (row + 1)) ==
+          Words(expected.begin(), expected.begin() + 7));
+  }
+}
+
+TEST_CASE("search: words of probability 0 are not written") {
+  const TableDecoder decoder([](std::int32_t, const Words& words) {
+    return words.empty() ? Probabilities{0, 0, 0.25, 0, 0.75, 0} : Probabilities{0, 0, 1, 0, 0, 0};
+  });
+  const auto found = search(decoder, {4}, {.beam = 5, .best = 5})[0];
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].words == Words{4});
+  CHECK(found[1].words.empty());
 }
 
 TEST_CASE("search: the length penalty prefers longer sentences") {
@@ -338,34 +367,6 @@ TEST_CASE("search: weights are those of the hypothesis's own words, over its own
   }
 }
 
-/// The table's decoder with other weights.
-class OtherWeights {
- public:
-  using State = TableDecoder::State;
-  using Step = TableDecoder::Step;
-  using Change = std::function<Var(const Var& weights)>;
-
-  explicit OtherWeights(Change change) : change_(std::move(change)) {}
-  State start(const Tensor& source, const Tensor& mask) const { return table_.start(source, mask); }
-  Step step(const Tensor& previous, const State& state) const {
-    Step step = table_.step(previous, state);
-    step.weights = change_(step.weights);
-    return step;
-  }
-  Var logits(const Var& readout) const { return readout; }
-  State select(const State& state, const Tensor& rows) const { return table_.select(state, rows); }
-
-  /// For sources of 3 and 1 words.
-  std::vector<std::vector<Hypothesis>> search() const {
-    const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
-    return models::search(*this, source, mask, {.beam = 4, .best = 4});
-  }
-
- private:
-  TableDecoder table_{random_table(4, 3)};
-  Change change_;
-};
-
 TEST_CASE("search: of several heads a hypothesis has the mean of their weights") {
   const auto expected = OtherWeights([](const Var& w) { return w; }).search();
   const auto found = OtherWeights([](const Var& w) {
@@ -393,11 +394,11 @@ TEST_CASE("search: a model without attention has hypotheses without weights") {
 
 TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
   constexpr Index kLongest = 1'000'000;
-  const Tensor log_probabilities = Tensor::of({1, 4}, {-9., -9., -9., -.1});
+  const Tensor logits = Tensor::of({1, 4}, {-9., -9., -9., -.1});
   std::vector<Hypothesis> found;
   {
     models::detail::Beam beam(ones({1, 1}), {.max_length = kLongest});
-    while (!beam.done()) beam.advance(log_probabilities, {});
+    while (!beam.done()) beam.advance(logits, {});
     found = beam.results()[0];
   }
   CHECK(found[0].words == Words(kLongest, 3));
@@ -438,6 +439,13 @@ TEST_CASE("search: a finished sentence takes no more part in the steps") {
   CHECK(decoder.rows_of_steps == std::vector<Index>{3, 2, 2, 1, 1});
 }
 
+TEST_CASE("search: greedy search moves no state while no sentence ends") {
+  const TableDecoder decoder = endless();
+  search(decoder, {4, 5, 3}, {.max_length = 6});
+  CHECK(decoder.rows_of_steps == std::vector<Index>(7, 3));
+  CHECK(decoder.selects == 0);
+}
+
 TEST_CASE("search: a finished hypothesis keeps its place in the beam") {
   const TableDecoder decoder([](std::int32_t, const Words&) { return next(0.5, 0.3, 0.19); });
   const auto found = search(decoder, {4}, {.beam = 3, .best = 3})[0];
@@ -448,19 +456,6 @@ TEST_CASE("search: a finished hypothesis keeps its place in the beam") {
   CHECK(found[1].words == Words{4});
   CHECK(found[2].words == Words{5});
 }
-
-/// A Bahdanau model whose choices are clear: its initial values are scaled.
-struct Translator {
-  nn::Parameters params{3};
-  models::Bahdanau model{params,
-                         {.source_vocabulary = 11,
-                          .target_vocabulary = 9,
-                          .embedding = 5,
-                          .hidden = 6,
-                          .attention = 7,
-                          .readout = 4}};
-  Translator() { test::scale_parameters(params, 3); }
-};
 
 TEST_CASE("search: a batch of sentences is translated like each of them alone") {
   const Translator t;
@@ -505,10 +500,10 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
 TEST_CASE("search: what a model gives for other rows or places is named") {
   models::detail::Beam beam(ones({3, 2}), {});
   const Tensor scores = zeros({2, 6});
-  CHECK_THROWS_WITH_AS(beam.advance(zeros({5, 6}), {}),
-                       "search: 2 hypotheses gave log-probabilities (5, 6)", Error);
+  CHECK_THROWS_WITH_AS(beam.advance(zeros({5, 6}), {}), "search: 2 hypotheses gave logits (5, 6)",
+                       Error);
   CHECK_THROWS_WITH_AS(beam.advance(scores, zeros({3, 4})),
-                       "search: weights (S, R) is (3, 4), but R = 2 in log_probabilities", Error);
+                       "search: weights (S, R) is (3, 4), but R = 2 in logits", Error);
   CHECK_THROWS_WITH_AS(beam.advance(scores, zeros({4, 2})), "search: 3 places gave weights (4, 2)",
                        Error);
 }
@@ -522,6 +517,27 @@ TEST_CASE("search: options out of range are errors") {
   CHECK_THROWS_WITH_AS(run({.length_penalty = std::numeric_limits<double>::infinity()}),
                        "search: the length penalty is not finite", Error);
   CHECK_THROWS_AS(run({.length_penalty = std::numeric_limits<double>::quiet_NaN()}), Error);
+  CHECK_THROWS_WITH_AS(run({.coverage_penalty = -0.1}),
+                       "search: the coverage penalty is not finite and at least 0", Error);
+}
+
+TEST_CASE("search: scores from which nothing can be chosen are errors") {
+  models::detail::Beam beam(ones({1, 2}), {});
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (double bad : {inf, nan}) {
+    CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 2}, {0., 0., bad, 0.}), {}),
+                         "search: the model's scores are not numbers", Error);
+  }
+  CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 2}, {0., 0., -inf, -inf}), {}),
+                       "search: the model leaves no word possible", Error);
+}
+
+TEST_CASE("search: a penalty on coverage without attention is an error") {
+  const OtherWeights decoder([](const Var&) { return Var(); });
+  const auto [source, mask] = text::make_source_batch({{Sentence{4}}}, DType::f64);
+  CHECK_THROWS_WITH_AS(models::search(decoder, source, mask, {.coverage_penalty = 1}),
+                       "search: there is a coverage penalty, but the model has no attention",
+                       Error);
 }
 
 }  // namespace

@@ -153,6 +153,28 @@ void check_same_hypothesis(const Hypothesis& a, const Hypothesis& b) {
   CHECK(a.weights.defined() == b.weights.defined());
 }
 
+TEST_CASE("Seq2Seq: select copies what is read only where a sentence has more or fewer columns") {
+  for (const auto& [name, options] : models()) {
+    INFO(name);
+    nn::Parameters params(4, DType::f64);
+    const Seq2Seq model(params, options);
+    const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
+    const Seq2Seq::State start = model.start(batch.source, batch.source_mask);
+    const auto select = [&](const Seq2Seq::State& state, const std::vector<std::int32_t>& rows) {
+      return model.select(state,
+                          Tensor::of(Shape{std::ssize(rows)}, std::span<const std::int32_t>(rows)));
+    };
+    const Seq2Seq::State beams = select(start, {0, 0, 1, 1, 2, 2});
+    CHECK(beams.source != start.source);
+    CHECK(select(beams, {1, 0, 2, 2, 5, 4}).source == beams.source);
+    const Seq2Seq::State fewer = select(beams, {1, 1, 5, 4});  // the second sentence is finished
+    CHECK(fewer.source != beams.source);
+    if (!attends(options)) continue;
+    CHECK(fewer.source->memory.h.dim(1) == 4);
+    CHECK(select(fewer, {1, 0, 2, 2}).source == fewer.source);
+  }
+}
+
 TEST_CASE("Seq2Seq: a trained model writes the same for a sentence alone and in a padded batch") {
   const auto sources = test::random_sentences({3, 6, 2, 1, 4}, 8, 7, 4);
   for (const auto& [name, options] : models()) {

@@ -167,4 +167,14 @@ TEST_CASE("randn: it draws in row-major order, and f32 rounds the numbers of f64
   CHECK(identical(randn({3, 2, 5}, 7, DType::f32), expected.tensor(DType::f32)));
 }
 
+TEST_CASE("shuffled: each number once, in every order about as often") {
+  std::vector<int> seen(6, 0);
+  for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+    const auto order = shuffled(3, Random(seed));
+    REQUIRE(order[0] + order[1] + order[2] == 3);
+    ++seen[order[0] * 2 + (order[1] > order[2])];
+  }
+  for (const int count : seen) CHECK(count == doctest::Approx(1000).epsilon(0.1));
+}
+
 }  // namespace attune

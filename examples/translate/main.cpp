@@ -1,0 +1,194 @@
+// Translation: from two text files to a translator.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/presets.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "commands.hpp"
+#include "support/command_line.hpp"
+#include "train.hpp"
+
+namespace attune::translate {
+namespace {
+
+struct CommandLine {
+  TrainOptions train;
+  TranslateOptions translate;
+  EvaluateOptions evaluate;
+  int threads = 0;
+};
+
+/// Errors of our own become those of the command line.
+template <class F>
+auto setting(F set) {
+  return [set](const std::string& text) {
+    try {
+      set(text);
+    } catch (const Error& error) {
+      throw CLI::ValidationError(std::string("--") + error.what());
+    }
+  };
+}
+
+/// All of a struct of options, by their fields.
+template <class Options>
+void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
+                Options& options) {
+  for (const auto& field : fields) {
+    const auto set = [&options, &field](const std::string& text) { field.set(options, text); };
+    const std::string choices =
+        field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
+    app.add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
+        ->default_str(field.get(options))
+        ->run_callback_for_default(false)
+        ->type_name(field.type);
+  }
+}
+
+void add_preset(CLI::App& app, TrainOptions& o) {
+  std::string names;
+  for (const models::Preset& preset : models::presets())
+    names += fmt::format("\n- {}: {}", preset.name, preset.what);
+  const auto set = [&o](const std::string& name) {
+    if (name == o.preset) return;
+    o.network = preset_network(name);
+    o.preset = name;
+  };
+  app.add_option_function<std::string>(
+         "--model", setting(set),
+         "published model to start from; it decides the defaults of what follows" + names)
+      ->default_str(o.preset)
+      ->run_callback_for_default(false)
+      ->type_name("NAME");
+}
+
+void add_train(CLI::App& app, TrainOptions& o) {
+  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
+  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  app.set_config("--config", "", "file with options, NAME = VALUE on each line");
+  app.option_defaults()->group("Training");
+  add_fields(app, train_fields(), o);
+  app.option_defaults()->group("Model");
+  add_preset(app, o);
+  add_fields(app, models::seq2seq_fields(), o.network);
+}
+
+void add_search(CLI::App& app, models::SearchOptions& o) {
+  app.add_option("--beam", o.beam, "hypotheses that are followed at a time")
+      ->check(in_range(1, 1000));
+  app.add_option("--length-penalty", o.length_penalty,
+                 "α: log-probabilities are divided by length^α")
+      ->check(in_range(0.0, 10.0));
+  app.add_option("--coverage-penalty", o.coverage_penalty,
+                 "β, against source words that are left out")
+      ->check(in_range(0.0, 10.0));
+  app.add_option("--max-length", o.max_length, "most tokens of a translation")
+      ->check(in_range(1, 100000));
+}
+
+void add_translate(CLI::App& app, TranslateOptions& o) {
+  app.add_option("file", o.file, "text to translate (default: standard input)");
+  app.add_option("--model", o.model, "checkpoint");
+  add_search(app, o.search);
+  app.add_option("--best", o.search.best, "translations of each line")->check(in_range(1, 1000));
+  app.add_option("--batch", o.batch, "sentences translated at a time")->check(in_range(1, 4096));
+  app.add_flag("--scores", o.scores, "the score and a tab before each translation");
+}
+
+void add_evaluate(CLI::App& app, EvaluateOptions& o) {
+  app.add_option("source", o.source, "text to translate")->required();
+  app.add_option("target", o.target, "its translation")->required();
+  app.add_option("--model", o.model, "checkpoint");
+  add_search(app, o.search);
+  app.add_option_function<std::string>(
+         "--bleu",
+         [&o](const std::string& name) {
+           o.bleu.tokens =
+               name == "none" ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a;
+         },
+         "words as of sacreBLEU's 13a, or all between blanks")
+      ->check(CLI::IsMember({"13a", "none"}))
+      ->default_str("13a");
+  app.add_option("--out", o.out, "file for the translations");
+  app.add_flag("--json", o.json, "the numbers as JSON");
+}
+
+/// Options that were not given come from the checkpoint when a run is resumed.
+void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
+           std::unique_ptr<CLI::App>& app) {
+  app = std::make_unique<CLI::App>("Trains translators with attention, and translates with them.",
+                                   "translate");
+  app->require_subcommand(1);
+  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
+  app->option_defaults()->always_capture_default();
+  CLI::App* train = app->add_subcommand("train", "train a model on two text files");
+  CLI::App* translate = app->add_subcommand("translate", "translate lines");
+  CLI::App* evaluate = app->add_subcommand("evaluate", "BLEU, chrF and perplexity of a model");
+  for (CLI::App* sub : {train, translate, evaluate}) {
+    sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
+        ->check(in_range(1, 1024))
+        ->default_str("");
+  }
+  add_train(*train, line.train);
+  add_translate(*translate, line.translate);
+  add_evaluate(*evaluate, line.evaluate);
+  app->parse(argc, argv);
+  command = app->get_subcommands().front();
+}
+
+void require_files(const TrainOptions& o) {
+  for (const auto& [name, value] : {std::pair{"--source", o.source},
+                                    {"--target", o.target},
+                                    {"--valid-source", o.valid_source},
+                                    {"--valid-target", o.valid_target}}) {
+    if (value.empty()) fail(name, "a file is expected");
+  }
+}
+
+int run(int argc, char** argv) {
+  CommandLine line;
+  line.train.network = preset_network(line.train.preset);
+  CLI::App* command = nullptr;
+  std::unique_ptr<CLI::App> app;
+  try {
+    parse(argc, argv, line, command, app);
+    const std::filesystem::path last = line.train.out / "last.safetensors";
+    if (line.train.resume && std::filesystem::exists(last)) {
+      const TrainOptions stored = stored_options(last);
+      line = {};
+      line.train = stored;
+      parse(argc, argv, line, command, app);
+      check_same(stored, line.train);
+    }
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app->help());
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("attune {}\n", ATTUNE_VERSION);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "translate: {}\n", error.what());
+    return 1;
+  }
+  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
+  const std::string name = command->get_name();
+  if (name == "translate") return translate(line.translate);
+  if (name == "evaluate") return evaluate_files(line.evaluate);
+  require_files(line.train);
+  return train(line.train);
+}
+
+}  // namespace
+}  // namespace attune::translate
+
+int main(int argc, char** argv) {
+  try {
+    return attune::translate::run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "translate: {}\n", error.what());
+    return 1;
+  }
+}

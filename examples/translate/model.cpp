@@ -1,0 +1,62 @@
+#include "model.hpp"
+
+#include <fmt/format.h>
+
+#include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "support/checkpoint.hpp"
+
+namespace attune::translate {
+namespace {
+
+constexpr const char* format = "attune translate 1";
+
+text::Codec codec_from(const Metadata& metadata, const std::string& side) {
+  return {text::tokenizer_from_json(entry(metadata, side + "_tokenizer")),
+          text::vocabulary_from_json(entry(metadata, side + "_vocabulary"))};
+}
+
+void save_codec(const text::Codec& codec, const std::string& side, Metadata& metadata) {
+  metadata[side + "_tokenizer"] = to_json(codec.tokenizer);
+  metadata[side + "_vocabulary"] = to_json(codec.vocabulary);
+}
+
+}  // namespace
+
+Codecs codecs_from(const Metadata& metadata) {
+  return {codec_from(metadata, "source"), codec_from(metadata, "target")};
+}
+
+Model::Model(const models::Seq2SeqOptions& options, Codecs codecs, std::uint64_t seed)
+    : Model(options, std::move(codecs), std::make_unique<nn::Parameters>(seed)) {}
+
+Model::Model(const models::Seq2SeqOptions& options, Codecs codecs,
+             std::unique_ptr<nn::Parameters> parameters)
+    : options_(options), codecs_(std::move(codecs)), parameters_(std::move(parameters)) {
+  options_.source_vocabulary = codecs_.source.vocabulary.size();
+  options_.target_vocabulary = codecs_.target.vocabulary.size();
+  network_ = std::make_unique<models::Seq2Seq>(*parameters_, options_);
+}
+
+Model Model::load(const std::filesystem::path& path) {
+  Safetensors file = load_safetensors(path);
+  return reading(path, [&] {
+    require_format(file, format);
+    const Metadata metadata = file.metadata;
+    Model model(models::seq2seq_options_from(metadata), codecs_from(metadata),
+                std::make_unique<nn::Parameters>(std::move(file)));
+    model.metadata_ = metadata;
+    return model;
+  });
+}
+
+void Model::save(Safetensors& file) const {
+  nn::save_parameters(*parameters_, file);
+  file.metadata["format"] = format;
+  file.metadata.merge(models::to_map(options_));
+  save_codec(codecs_.source, "source", file.metadata);
+  save_codec(codecs_.target, "target", file.metadata);
+}
+
+}  // namespace attune::translate

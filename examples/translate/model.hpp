@@ -1,0 +1,56 @@
+// A translation model: options, what text becomes tokens and numbers, and weights, in one file.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <attune/models/seq2seq.hpp>
+#include <attune/models/text/codec.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+namespace attune::translate {
+
+using Metadata = std::map<std::string, std::string>;
+
+/// What one side reads and what the other writes.
+struct Codecs {
+  text::Codec source, target;
+};
+
+class Model {
+ public:
+  /// With initial weights; the vocabularies' sizes in the options follow from the codecs.
+  Model(const models::Seq2SeqOptions& options, Codecs codecs, std::uint64_t seed);
+
+  /// Reads a checkpoint written by `save`. Throws an Error that begins with the path.
+  static Model load(const std::filesystem::path& path);
+
+  /// Adds weights, options, tokenizers and vocabularies to a file.
+  void save(Safetensors& file) const;
+
+  const models::Seq2Seq& network() const { return *network_; }
+  nn::Parameters& parameters() { return *parameters_; }
+  const nn::Parameters& parameters() const { return *parameters_; }
+  const text::Codec& source() const { return codecs_.source; }
+  const text::Codec& target() const { return codecs_.target; }
+  /// All metadata of the checkpoint it was loaded from.
+  const Metadata& metadata() const { return metadata_; }
+
+ private:
+  Model(const models::Seq2SeqOptions& options, Codecs codecs,
+        std::unique_ptr<nn::Parameters> parameters);
+
+  models::Seq2SeqOptions options_;
+  Codecs codecs_;
+  std::unique_ptr<nn::Parameters> parameters_;
+  std::unique_ptr<models::Seq2Seq> network_;
+  Metadata metadata_;
+};
+
+/// The tokenizers and vocabularies of a checkpoint.
+Codecs codecs_from(const Metadata& metadata);
+
+}  // namespace attune::translate

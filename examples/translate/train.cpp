@@ -1,0 +1,300 @@
+#include "train.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/models/report/log.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/average.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/nn/schedule.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "evaluation.hpp"
+#include "support/checkpoint.hpp"
+#include "support/precision.hpp"
+#include "support/progress.hpp"
+#include "support/run_directory.hpp"
+
+namespace attune::translate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+nn::Schedule schedule_of(const TrainOptions& o) {
+  const nn::Schedule constant = nn::ConstantRate{o.rate};
+  if (o.schedule == RateSchedule::inverse_sqrt) {
+    return nn::InverseSquareRoot{.rate = o.rate, .warm_up = std::max<Index>(1, o.warm_up)};
+  }
+  if (o.warm_up == 0) return constant;
+  return nn::WarmUp<nn::Schedule>{.steps = o.warm_up, .next = constant};
+}
+
+/// Words of the target and the time they took, since it was last asked.
+class Speed {
+ public:
+  void add(double words) { words_ += words; }
+  void restart() { words_ = 0, since_ = Clock::now(); }
+  double words_per_second() const {
+    return words_ / std::max(1e-9, std::chrono::duration<double>(Clock::now() - since_).count());
+  }
+
+ private:
+  double words_ = 0;
+  Clock::time_point since_ = Clock::now();
+};
+
+/// A training run: the model, the optimiser, and how far it has come.
+class Run {
+ public:
+  Run(const TrainOptions& options, Codecs codecs)
+      : options_(options),
+        pairs_(training_pairs(options, codecs)),
+        valid_(validation_text(options.valid_source, options.valid_target, codecs)),
+        model_(options.network, std::move(codecs), options.seed),
+        adam_(model_.parameters(), {.rate = options.rate,
+                                    .weight_decay = options.weight_decay,
+                                    .decays = nn::matrices_only}),
+        plateau_({.rate = options.rate,
+                  .patience = std::max<Index>(0, options.halve - 1),
+                  .higher_is_better = true}) {
+    if (options.average > 0) average_.emplace(model_.parameters(), options.average);
+    start_epoch();
+  }
+
+  int go() {
+    catch_signals();
+    const bool resumed = options_.resume && resume();
+    if (!resumed) files_.keep_previous();
+    log_.emplace(files_.log().string(), resumed);
+    describe();
+    if (resumed) fmt::print("resuming at step {}, epoch {}\n", step_, epoch_ + 1);
+    started_ = Clock::now();
+    speed_.restart();
+    const std::string reason = loop();
+    fmt::print("{} after {} steps, {}: {} {:.2f} at step {}\n{}\n", reason, step_,
+               duration(seconds()), options_.metric == Metric::bleu ? "BLEU" : "loss",
+               options_.metric == Metric::bleu ? best_ : -best_, best_step_,
+               files_.best().string());
+    return interrupted() ? 130 : 0;
+  }
+
+ private:
+  void describe() const {
+    fmt::print(
+        "{} sentence pairs, {} to validate on\nvocabularies of {} and {}, {} parameters, "
+        "{} thread{}\n",
+        pairs_.size(), valid_.pairs.size(), model_.source().vocabulary.size(),
+        model_.target().vocabulary.size(), model_.parameters().count(), threads(),
+        threads() == 1 ? "" : "s");
+  }
+
+  double seconds() const {
+    return seconds_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
+  }
+
+  void start_epoch() {
+    batches_ =
+        text::epoch_batches(pairs_, {.sentences = options_.batch, .tokens = options_.batch_tokens},
+                            options_.seed, epoch_);
+  }
+
+  /// Why it ended. Whatever ends it, the last step is validated and saved.
+  std::string loop() {
+    const long total = options_.epochs * std::ssize(batches_);
+    Progress progress(step_, std::max(total, step_));
+    std::optional<std::string> reason = finished();
+    while (!reason) {
+      train_step();
+      reason = finished();
+      progress.show(step_, status(), false);
+      if (reason || step_ % options_.validate_every == 0) {
+        validate();
+        progress.show(step_, status(), true);
+        save();
+        if (!reason) reason = finished();
+        speed_.restart();
+      } else if (step_ % 50 == 0) {
+        write_log({});
+      }
+    }
+    return *reason;
+  }
+
+  std::optional<std::string> finished() const {
+    if (interrupted()) return "stopped";
+    if (epoch_ >= options_.epochs) return "finished";
+    if (options_.minutes > 0 && seconds() >= 60 * options_.minutes) return "out of time";
+    if (waited_ >= options_.patience) return "no longer better";
+    return std::nullopt;
+  }
+
+  double rate() const { return schedule_(step_) * plateau_.rate() / options_.rate; }
+
+  void train_step() {
+    const text::Batch batch =
+        text::make_batch(pairs_, batches_[static_cast<std::size_t>(position_)]);
+    Random dropout(options_.seed, fmt::format("dropout {}", step_));
+    const nn::Training training(dropout);
+    const InPrecision products(precision_);
+    const Var loss = model_.network().loss(batch);
+    Gradients gradients = backward(loss);
+    nn::clip_by_global_norm(gradients, options_.clip);
+    adam_.set_rate(rate());
+    adam_.step(gradients);
+    if (average_) average_->update();
+    const double words = sum(batch.target_mask).item();
+    speed_.add(words);
+    loss_sum_ += loss.item() * words, loss_words_ += words;
+    advance();
+  }
+
+  void advance() {
+    ++step_;
+    if (++position_ < std::ssize(batches_)) return;
+    position_ = 0;
+    ++epoch_;
+    if (epoch_ < options_.epochs) start_epoch();
+  }
+
+  /// Validates, and keeps the weights when they are the best so far.
+  void validate() {
+    shown_speed_ = speed_.words_per_second();
+    std::optional<nn::AverageInPlace> averaged;
+    if (average_) averaged.emplace(*average_);
+    last_ = evaluate(model_, valid_, {.beam = options_.beam, .max_length = options_.longest},
+                     {.tokens = options_.bleu});
+    const double metric = options_.metric == Metric::bleu ? last_.bleu : -last_.loss;
+    if (metric >= best_) {
+      best_ = metric, best_step_ = step_, waited_ = 0;
+      save_safetensors(files_.best(), checkpoint());
+    } else {
+      ++waited_;
+    }
+    if (options_.halve > 0) plateau_.observe(metric);
+    write_log({{"valid_loss", last_.loss},
+               {"valid_perplexity", last_.perplexity()},
+               {"bleu", last_.bleu}});
+  }
+
+  double mean_train_loss() const { return loss_words_ > 0 ? loss_sum_ / loss_words_ : shown_loss_; }
+
+  std::string status() {
+    return fmt::format("epoch {:2}  {:6.0f} words/s  loss {:6.3f}  valid ppl {:8.2f}  BLEU {:5.2f}",
+                       epoch_ + 1, shown_speed_ > 0 ? shown_speed_ : speed_.words_per_second(),
+                       mean_train_loss(), last_.perplexity(), last_.bleu);
+  }
+
+  void write_log(report::LogFields more) {
+    if (more.empty()) shown_speed_ = speed_.words_per_second();
+    shown_loss_ = mean_train_loss();
+    report::LogFields line{{"step", std::int64_t{step_}}, {"epoch", std::int64_t{epoch_}}};
+    line.push_back({"loss", shown_loss_});
+    line.push_back({"rate", rate()});
+    line.push_back({"words_per_s", std::round(shown_speed_)});
+    line.push_back({"seconds", std::round(10 * seconds()) / 10});
+    line.push_back({"rss_mib", std::round(10 * resident_mib()) / 10});
+    line.insert(line.end(), more.begin(), more.end());
+    log_->write(line);
+    loss_sum_ = 0, loss_words_ = 0;
+    speed_.restart();
+  }
+
+  Safetensors checkpoint() const {
+    Safetensors file;
+    model_.save(file);
+    file.metadata.merge(models::fields_to_map(train_fields(), options_));
+    file.metadata["preset"] = options_.preset;
+    file.metadata["step"] = std::to_string(step_);
+    file.metadata["seconds"] = fmt::format("{}", seconds());
+    file.metadata["valid_loss"] = fmt::format("{}", last_.loss);
+    file.metadata["valid_bleu"] = fmt::format("{}", last_.bleu);
+    file.metadata["attune_version"] = ATTUNE_VERSION;
+    return file;
+  }
+
+  /// Everything that resuming needs.
+  void save() const {
+    Safetensors file = checkpoint();
+    file.metadata["epoch"] = std::to_string(epoch_);
+    file.metadata["position"] = std::to_string(position_);
+    file.metadata["best"] = fmt::format("{}", best_);
+    file.metadata["best_step"] = std::to_string(best_step_);
+    file.metadata["waited"] = std::to_string(waited_);
+    plateau_.save(file.metadata);
+    adam_.save(file);
+    if (average_) average_->save(file);
+    save_safetensors(files_.last(), file);
+  }
+
+  /// False when there is nothing to resume.
+  bool resume() {
+    if (!std::filesystem::exists(files_.last())) return false;
+    const Safetensors file = load_safetensors(files_.last());
+    reading(files_.last(), [&] {
+      nn::load_parameters(file, model_.parameters());
+      adam_.load(file);
+      if (average_) average_->load(file);
+      plateau_.load(file.metadata);
+      const auto number = [&](const char* name) { return number_in(file.metadata, name); };
+      step_ = static_cast<long>(number("step"));
+      epoch_ = static_cast<Index>(number("epoch"));
+      position_ = static_cast<Index>(number("position"));
+      seconds_before_ = number("seconds");
+      last_ = {number("valid_loss"), number("valid_bleu")};
+      best_ = number("best"), best_step_ = static_cast<long>(number("best_step"));
+      waited_ = static_cast<Index>(number("waited"));
+    });
+    start_epoch();
+    if (position_ < 0 || position_ >= std::ssize(batches_)) {
+      fail(files_.last().string(), "its position is beyond the text: has that changed?");
+    }
+    files_.cut_log(step_);
+    return true;
+  }
+
+  const TrainOptions& options_;
+  RunDirectory files_{options_.out};
+  std::vector<text::Pair> pairs_;
+  Validation valid_;
+  Model model_;
+  nn::Adam adam_;
+  std::optional<nn::MovingAverage> average_;
+  nn::HalveOnPlateau plateau_;
+  nn::Schedule schedule_ = schedule_of(options_);
+  Precision precision_ = available(options_.precision);
+  std::optional<report::LogWriter> log_;
+
+  long step_ = 0, best_step_ = 0;
+  Index epoch_ = 0, position_ = 0, waited_ = 0;
+  std::vector<std::vector<std::uint32_t>> batches_;
+  Evaluation last_;
+  double best_ = -std::numeric_limits<double>::infinity();
+  double loss_sum_ = 0, loss_words_ = 0, shown_loss_ = 0;
+  double seconds_before_ = 0, shown_speed_ = 0;
+  Clock::time_point started_ = Clock::now();
+  Speed speed_;
+};
+
+/// A resumed run has its own tokenizers and vocabularies.
+Codecs codecs_of(const TrainOptions& options) {
+  const auto last = options.out / "last.safetensors";
+  if (!options.resume || !std::filesystem::exists(last)) return learn_codecs(options);
+  const Safetensors file = load_safetensors(last);
+  return reading(last, [&] { return codecs_from(file.metadata); });
+}
+
+}  // namespace
+
+int train(const TrainOptions& options) { return Run(options, codecs_of(options)).go(); }
+
+}  // namespace attune::translate

@@ -1,0 +1,78 @@
+// `translate train`
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/option_field.hpp>
+#include <attune/models/seq2seq_options.hpp>
+#include <attune/tensor/precision.hpp>
+
+namespace attune::translate {
+
+/// What a line is cut into.
+enum class Tokens { words, characters, bpe, unigram };
+
+/// Whether both sides are cut by one model, learnt on both, and have one vocabulary.
+enum class Joint { no, yes };
+
+/// By what the best weights are chosen.
+enum class Metric { bleu, loss };
+
+/// How the learning rate goes on after the warm-up.
+enum class RateSchedule { constant, inverse_sqrt };
+
+struct TrainOptions {
+  std::filesystem::path out = "translate-model";
+  bool resume = false;
+  std::string preset = "conditional";
+  models::Seq2SeqOptions network;
+
+  std::string source, target, valid_source, valid_target;
+  Tokens tokens = Tokens::bpe;
+  Index pieces = 8000;
+  Joint joint = Joint::no;
+  Index minimum_count = 1;
+  Index maximum_vocabulary = 0;
+  Index longest = 100;
+
+  Index batch = 64;
+  Index batch_tokens = 0;
+  Index epochs = 30;
+  double minutes = 0;
+  double rate = 1e-3;
+  RateSchedule schedule = RateSchedule::constant;
+  Index warm_up = 0;
+  double weight_decay = 0;
+  double clip = 1;
+  double average = 0;
+  std::uint64_t seed = 1;
+  Precision precision = Precision::f32;
+
+  Index validate_every = 500;
+  Metric metric = Metric::bleu;
+  Index beam = 1;
+  metrics::BleuTokens bleu = metrics::BleuTokens::mteval_13a;
+  Index patience = 10;
+  Index halve = 0;
+};
+
+/// Everything but `out`, `resume`, `preset` and the network: names, help and checks.
+std::span<const models::OptionField<TrainOptions>> train_fields();
+
+/// What of a network the preset decides, in sizes that suit a small corpus. Throws on another name.
+models::Seq2SeqOptions preset_network(const std::string& preset);
+
+/// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
+TrainOptions stored_options(const std::filesystem::path& checkpoint);
+
+/// Throws an Error that names the first option which a resumed run may not change.
+void check_same(const TrainOptions& stored, const TrainOptions& given);
+
+/// Trains until one of the limits is reached, or until interrupted. Returns the exit status: 0, or
+/// 130 after Ctrl-C.
+int train(const TrainOptions& options);
+
+}  // namespace attune::translate

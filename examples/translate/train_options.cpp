@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <attune/models/presets.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "support/checkpoint.hpp"
+#include "train.hpp"
+
+namespace attune::translate {
+namespace {
+
+using Field = models::OptionField<TrainOptions>;
+using Options = TrainOptions;
+
+Field number(const char* name, const char* help, auto member, double low, double high) {
+  return models::number_field<Options>(name, help, member, low, high);
+}
+Field text(const char* name, const char* help, auto member) {
+  return models::text_field<Options>(name, help, member);
+}
+template <class T>
+Field choice(const char* name, const char* help, auto member,
+             std::vector<std::pair<T, std::string>> names) {
+  return models::choice_field<Options, T>(name, help, member, std::move(names));
+}
+
+constexpr double many = 1e9;
+
+std::vector<Field> data_fields() {
+  return {
+      text("source", "text to translate from, a sentence on each line", &Options::source),
+      text("target", "the same sentences in the other language", &Options::target),
+      text("valid-source", "sentences to choose the best weights by", &Options::valid_source),
+      text("valid-target", "their translations", &Options::valid_target),
+      choice<Tokens>("tokens",
+                     "what lines are cut into: words between blanks, characters, or subwords "
+                     "learnt from the text",
+                     &Options::tokens,
+                     {{Tokens::words, "words"},
+                      {Tokens::characters, "characters"},
+                      {Tokens::bpe, "bpe"},
+                      {Tokens::unigram, "unigram"}}),
+      number("pieces", "subwords to learn, of each side or of both", &Options::pieces, 10, many),
+      choice<Joint>("joint", "whether both sides have the same subwords and one vocabulary",
+                    &Options::joint, {{Joint::no, "no"}, {Joint::yes, "yes"}}),
+      number("min-count", "tokens that are rarer become <unk>", &Options::minimum_count, 1, many),
+      number("vocabulary", "largest vocabulary of a side; 0: any", &Options::maximum_vocabulary, 0,
+             many),
+      number("max-tokens", "tokens of a side beyond which a pair is not trained on",
+             &Options::longest, 1, many)};
+}
+
+std::vector<Field> training_fields() {
+  return {
+      number("batch", "sentences in a batch", &Options::batch, 1, many),
+      number("batch-tokens",
+             "instead: target words in a batch, padding included; 0: count sentences",
+             &Options::batch_tokens, 0, many),
+      number("epochs", "most times to go through the text", &Options::epochs, 1, many),
+      number("minutes", "most minutes to train; 0: any", &Options::minutes, 0, many),
+      number("rate", "learning rate of Adam", &Options::rate, 1e-9, 10),
+      choice<RateSchedule>(
+          "schedule", "rate after the warm-up", &Options::schedule,
+          {{RateSchedule::constant, "constant"}, {RateSchedule::inverse_sqrt, "inverse-sqrt"}}),
+      number("warm-up", "updates in which the rate rises", &Options::warm_up, 0, many),
+      number("halve", "validations without a new best after which the rate is halved; 0: never",
+             &Options::halve, 0, many),
+      number("weight-decay", "decoupled, of matrices", &Options::weight_decay, 0, 10),
+      number("clip", "largest global norm of the gradients", &Options::clip, 1e-9, many),
+      number("average",
+             "decay of a moving average of the weights, which is then what is validated and "
+             "kept; 0: none",
+             &Options::average, 0, 0.999999),
+      choice<Precision>("precision",
+                        "of the matrix products of training: bf16 where the CPU has it (weights "
+                        "stay f32)",
+                        &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+      number("seed", "of initial values, the order of sentences and dropout", &Options::seed, 0,
+             1e18)};
+}
+
+std::vector<Field> validation_fields() {
+  return {number("validate-every", "updates between validations, each of which saves a checkpoint",
+                 &Options::validate_every, 1, many),
+          choice<Metric>("metric", "by which the best weights are chosen", &Options::metric,
+                         {{Metric::bleu, "bleu"}, {Metric::loss, "loss"}}),
+          choice<metrics::BleuTokens>(
+              "bleu",
+              "what BLEU counts: words as of sacreBLEU's 13a, for text as "
+              "people write it, or all between blanks",
+              &Options::bleu,
+              {{metrics::BleuTokens::mteval_13a, "13a"}, {metrics::BleuTokens::none, "none"}}),
+          number("beam", "hypotheses of the search for validation", &Options::beam, 1, 1000),
+          number("patience", "validations without a new best after which training ends",
+                 &Options::patience, 1, many)};
+}
+
+}  // namespace
+
+std::span<const Field> train_fields() {
+  static const std::vector<Field> fields = [] {
+    std::vector<Field> all;
+    for (const auto& some : {data_fields(), training_fields(), validation_fields()}) {
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }();
+  return fields;
+}
+
+models::Seq2SeqOptions preset_network(const std::string& preset) {
+  models::Seq2SeqOptions o = models::preset(preset).options;
+  o.embedding = 256;
+  o.hidden = o.score.attention = o.readout = 256;
+  o.dropout = 0.2;
+  o.label_smoothing = 0.1;
+  return o;
+}
+
+TrainOptions stored_options(const std::filesystem::path& checkpoint) {
+  const Safetensors file = load_safetensors(checkpoint);
+  return reading(checkpoint, [&] {
+    TrainOptions options;
+    options.preset = entry(file.metadata, "preset");
+    options.network = models::seq2seq_options_from(file.metadata);
+    models::set_fields_from(train_fields(), options, file.metadata);
+    return options;
+  });
+}
+
+void check_same(const TrainOptions& stored, const TrainOptions& given) {
+  const auto check = [&](const std::string& name, const std::string& before,
+                         const std::string& after) {
+    if (before == after) return;
+    fail("--resume", fmt::format("{} was trained with {} = '{}', not '{}'",
+                                 (given.out / "last.safetensors").string(), name, before, after));
+  };
+  check("model", stored.preset, given.preset);
+  auto before = models::fields_to_map(train_fields(), stored),
+       after = models::fields_to_map(train_fields(), given);
+  before.merge(models::to_map(stored.network)), after.merge(models::to_map(given.network));
+  for (const char* free : {"epochs", "minutes", "patience"}) after[free] = before[free];
+  for (const auto& [name, value] : before) check(name, value, after[name]);
+}
+
+}  // namespace attune::translate

@@ -1,0 +1,114 @@
+// Writing a batch of sentences word by word, with anything that has `start` and `step`: what search
+// and sampling have in common.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <attune/autograd/var.hpp>
+#include <attune/models/hypothesis.hpp>
+
+namespace attune::models {
+
+/// What a search needs of a model; see Seq2Seq for what the calls mean. State is a value. The
+/// weights are (S, B), (heads, S, B), or undefined in a model without attention.
+template <class M>
+concept Decoder = requires(const M& model, const Tensor& ids, const Tensor& mask) {
+  {model.start(ids, mask)};
+  { model.step(ids, model.start(ids, mask)).readout } -> std::convertible_to<Var>;
+  { model.step(ids, model.start(ids, mask)).weights } -> std::convertible_to<Var>;
+  {
+    model.step(ids, model.start(ids, mask)).state
+    } -> std::convertible_to<decltype(model.start(ids, mask))>;
+  { model.logits(Var()) } -> std::convertible_to<Var>;
+  {
+    model.select(model.start(ids, mask), ids)
+    } -> std::convertible_to<decltype(model.start(ids, mask))>;
+};
+
+namespace detail {
+
+/// The bookkeeping of a batch: which hypotheses go on, and which are finished. A sentence that is
+/// finished takes no more part in the steps. Who derives from it chooses the words.
+class Decoding {
+ public:
+  virtual ~Decoding() = default;
+
+  bool done() const { return running_.empty(); }
+  /// The words written last, one for each running hypothesis (i32).
+  Tensor words() const;
+  /// Rows of the model's state from which each running hypothesis goes on (i32); null when they are
+  /// the rows as they are.
+  const Tensor* rows() const { return rows_moved_ ? &rows_ : nullptr; }
+  /// logits (rows, V) and weights (S, rows), (heads, S, rows) or undefined of the step.
+  void advance(const Tensor& logits, const Tensor& weights_of_heads);
+
+ protected:
+  struct History;
+
+  /// A hypothesis that goes on.
+  struct Running {
+    std::size_t sentence;
+    std::shared_ptr<History> last;  // null before the first word
+    double log_probability = 0;
+    Index length = 0;
+  };
+
+  /// A word that may follow a running hypothesis.
+  struct Candidate {
+    Index row;
+    std::int32_t word;
+    double total;  // log-probability of the whole
+  };
+
+  /// What the model says of the rows of one sentence.
+  struct Scores {
+    const Tensor& logits;       // (rows, V), of all sentences
+    const Tensor& log_sum_exp;  // (rows)
+    Index begin, end;           // the sentence's rows
+  };
+
+  Decoding(const char* operation, const Tensor& source_mask, Index max_length);
+  Decoding(const Decoding&) = delete;
+  Decoding& operator=(const Decoding&) = delete;
+
+  /// The words that come next, for one sentence; sentences are asked for side by side.
+  virtual std::vector<Candidate> choose(const Scores& scores) = 0;
+  /// What a finished hypothesis is ranked by.
+  virtual double score(const Hypothesis& finished) const { return finished.log_probability; }
+  /// Nothing that goes on, `running`, can change the sentence's result any more.
+  virtual bool settled(std::size_t, std::span<const Running>) const { return false; }
+
+  const char* operation_;
+  std::vector<Running> running_;  // one for each row of the model's next step
+  std::vector<std::vector<Hypothesis>> finished_;
+
+ private:
+  void check_step(const Tensor& logits, const Tensor& weights) const;
+  std::vector<std::vector<Candidate>> candidates(const Tensor& logits);
+  Running extend(const Candidate& candidate, const Tensor& weights) const;
+  void finish(const Running& end, bool complete);
+
+  Index max_length_, source_steps_;
+  std::vector<Index> source_lengths_;
+  Tensor rows_;
+  bool rows_moved_ = false;
+};
+
+/// Runs a model until all sentences of a batch are finished.
+template <Decoder M>
+void decode(const M& model, const Tensor& source, const Tensor& mask, Decoding& decoding) {
+  const NoGrad no_grad;
+  auto state = model.start(source, mask);
+  while (!decoding.done()) {
+    if (const Tensor* rows = decoding.rows()) state = model.select(state, *rows);
+    auto step = model.step(decoding.words(), state);
+    decoding.advance(Var(model.logits(step.readout)).value(), Var(step.weights).value());
+    state = std::move(step.state);
+  }
+}
+
+}  // namespace detail
+}  // namespace attune::models

@@ -1,0 +1,79 @@
+// BLEU, as sacreBLEU computes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::metrics {
+
+/// What a sentence may be translated as. An empty one stands for none, so that some sentences can
+/// have fewer than others.
+using References = std::vector<std::string>;
+
+enum class BleuTokens {
+  mteval_13a,  ///< for text as people write it
+  none,        ///< for text with blanks between its tokens
+};
+
+struct BleuOptions {
+  BleuTokens tokens = BleuTokens::mteval_13a;
+  bool lower_case = false;
+  /// The k-th order without a match counts as 1 / 2^k matches (Chen and Cherry, 2014, method 3; in
+  /// sacreBLEU "exp"). Otherwise the score is then 0.
+  bool smooth = true;
+  /// Leaves out the orders that the hypothesis is too short for. Meant for single sentences.
+  bool effective_order = false;
+};
+
+/// All that BLEU needs to know of a sentence; of a corpus it is the sum.
+struct BleuStatistics {
+  std::int64_t length = 0;            ///< tokens of the hypothesis
+  std::int64_t reference_length = 0;  ///< of the reference closest in length, else the shorter
+  std::array<std::int64_t, 4> matches{}, ngrams{};  ///< of 1 to 4 tokens
+
+  BleuStatistics& operator+=(const BleuStatistics& other);
+  bool operator==(const BleuStatistics&) const = default;
+};
+
+/// From 0 to 100.
+struct BleuScore {
+  double bleu = 0;
+  std::array<double, 4> precisions{};  ///< of 1 to 4 tokens, in percent, smoothed
+  double brevity_penalty = 0;          ///< 0 .. 1
+};
+
+/// Of a sentence. An n-gram matches at most as often as in the reference that has it most often.
+/// Throws when there is no reference.
+BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std::string> references,
+                               const BleuOptions& options = {});
+
+/// Of each sentence of a corpus. Throws when there are not as many references as hypotheses.
+std::vector<BleuStatistics> bleu_statistics(std::span<const std::string> hypotheses,
+                                            std::span<const References> references,
+                                            const BleuOptions& options = {});
+
+/// BLEU (Papineni et al., 2002): with p_n the share of n-grams of the hypotheses that match, c
+/// their length and r that of the references,
+///
+///     BLEU = min(1, exp(1 - r / c)) · exp(1/4 Σ_n log p_n)
+///
+/// over the sums of the statistics. Without any match it is 0. Equal to sacreBLEU's (Post, 2018).
+BleuScore bleu(std::span<const BleuStatistics> sentences, const BleuOptions& options = {});
+
+BleuScore corpus_bleu(std::span<const std::string> hypotheses,
+                      std::span<const References> references, const BleuOptions& options = {});
+
+/// Of one sentence: with effective order, whatever the options say.
+BleuScore sentence_bleu(std::string_view hypothesis, std::span<const std::string> references,
+                        BleuOptions options = {});
+
+/// The tokens of a line as of NIST's mteval-v13a: &quot; &amp; &lt; &gt; are read as what they
+/// stand for, and ASCII's symbols are tokens of their own, but for apostrophes, full stops and
+/// commas between digits, and hyphens that follow no digit.
+std::vector<std::string> tokenize_13a(std::string_view line);
+
+}  // namespace attune::metrics

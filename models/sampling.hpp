@@ -1,0 +1,54 @@
+// Sentences drawn from what a model thinks of them.
+#pragma once
+
+#include <attune/models/decoding.hpp>
+#include <attune/tensor/random.hpp>
+
+namespace attune::models {
+
+/// Each word is drawn from p_v ∝ exp(x_v / temperature), x being the logits, with what is cut off
+/// left out: only the `top_k` likeliest words are drawn (Fan et al., 2018), and of them as many of
+/// the likeliest as together have the probability `top_p` (nucleus sampling, Holtzman et al.,
+/// 2020). Of words with equal probabilities the smaller one counts as likelier.
+struct SamplingOptions {
+  double temperature = 1;  // below 1 the likely words become likelier
+  Index top_k = 0;         // 0: all words
+  double top_p = 1;
+  Index max_length = 100;  // most words; one more step may then write </s>
+  std::uint64_t seed = 1;
+};
+
+namespace detail {
+
+class Sampler : public Decoding {
+ public:
+  Sampler(const Tensor& source_mask, const SamplingOptions& options,
+          std::span<const Index> numbers);
+
+  std::vector<Hypothesis> results() const;
+
+ private:
+  std::vector<Candidate> choose(const Scores& scores) override;
+
+  SamplingOptions options_;
+  std::vector<Random> random_;  // one for each sentence
+};
+
+}  // namespace detail
+
+/// One sentence drawn for each of a batch: source (S, B) i32 and mask (S, B). Log-probabilities are
+/// the model's own, at temperature 1 and with nothing cut off; they are the scores, too.
+///
+/// What is drawn depends on the seed and on the sentence's number, not on the batch: `numbers` has
+/// them, and without any they are 0 to B - 1. Throws on a source without words and on scores that
+/// are NaN.
+template <Decoder M>
+std::vector<Hypothesis> sample(const M& model, const Tensor& source, const Tensor& mask,
+                               const SamplingOptions& options = {},
+                               std::span<const Index> numbers = {}) {
+  detail::Sampler sampler(mask, options, numbers);
+  detail::decode(model, source, mask, sampler);
+  return sampler.results();
+}
+
+}  // namespace attune::models

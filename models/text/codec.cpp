@@ -1,0 +1,33 @@
+#include <attune/models/text/codec.hpp>
+
+namespace attune::text {
+
+Sentence Codec::encode(std::span<const std::string> tokens) const {
+  Sentence sentence = vocabulary.encode(tokens);
+  for (std::int32_t& id : sentence) {
+    if (id < Vocabulary::unknown) id = Vocabulary::unknown;
+  }
+  return sentence;
+}
+
+std::string Codec::decode(std::span<const std::int32_t> sentence) const {
+  std::vector<std::string> tokens;
+  for (const std::int32_t id : sentence) {
+    if (id == Vocabulary::end) break;
+    if (id != Vocabulary::begin && id != Vocabulary::pad) tokens.push_back(vocabulary.token(id));
+  }
+  return tokenizer.decode(tokens);
+}
+
+EncodedCorpus encode_corpus(ParallelReader reader, const Codec& source, const Codec& target,
+                            const CorpusOptions& options) {
+  EncodedCorpus corpus{.pairs = {}, .report = {.longest = options.longest}};
+  while (const auto lines = reader.next()) {
+    Pair pair{source.encode(lines->source), target.encode(lines->target)};
+    if (corpus.report.count(pair.source.size(), pair.target.size()))
+      corpus.pairs.push_back(std::move(pair));
+  }
+  return corpus;
+}
+
+}  // namespace attune::text

@@ -1,0 +1,120 @@
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include <attune/models/text/corpus.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::text {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+/// How many lines a file has in all.
+std::int64_t count_lines(LineReader& reader) {
+  while (reader.next()) {
+  }
+  return reader.number();
+}
+
+}  // namespace
+
+LineReader::LineReader(const std::filesystem::path& path)
+    : file_(std::make_unique<std::ifstream>(path)), stream_(file_.get()), name_(path.string()) {
+  if (!*stream_) throw Error(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
+}
+
+LineReader::LineReader(std::istream& stream, std::string name)
+    : stream_(&stream), name_(std::move(name)) {}
+
+std::optional<std::string> LineReader::next() {
+  std::string line;
+  errno = 0;
+  if (!std::getline(*stream_, line)) {
+    if (!stream_->bad()) return std::nullopt;
+    throw Error(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno ? errno : EIO)));
+  }
+  ++number_;
+  // Checked before anything is cut off, so that the byte's number is right.
+  if (const auto bad = find_bad_byte(line)) {
+    fail(fmt::format("byte {} of the line (0x{:02X}) is not UTF-8, expected text in UTF-8",
+                     *bad + 1, static_cast<unsigned char>(line[*bad])));
+  }
+  if (const std::size_t nul = line.find('\0'); nul != line.npos)
+    fail(fmt::format("byte {} of the line is NUL, expected text", nul + 1));
+  if (line.ends_with('\r')) line.pop_back();
+  if (number_ == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
+  return line;
+}
+
+void LineReader::fail(std::string_view message) const {
+  throw Error(fmt::format("{}:{}: {}", name_, number_, message));
+}
+
+std::vector<std::string> read_lines(LineReader reader) {
+  std::vector<std::string> lines;
+  while (auto line = reader.next()) lines.push_back(std::move(*line));
+  return lines;
+}
+
+ParallelReader::ParallelReader(const std::filesystem::path& source,
+                               const std::filesystem::path& target)
+    : source_(source), target_(target) {}
+
+ParallelReader::ParallelReader(const std::filesystem::path& tsv) : source_(tsv) {}
+
+std::optional<TextPair> ParallelReader::next() {
+  if (!target_) return next_of_tsv();
+  auto source = source_.next(), target = target_->next();
+  if (source && target) return TextPair{std::move(*source), std::move(*target)};
+  if (!source && !target) return std::nullopt;
+  const std::int64_t sources = count_lines(source_), targets = count_lines(*target_);
+  throw Error(fmt::format("{}: {} lines, but {} has {}: expected as many of each", source_.name(),
+                          sources, target_->name(), targets));
+}
+
+std::optional<TextPair> ParallelReader::next_of_tsv() {
+  const auto line = source_.next();
+  if (!line) return std::nullopt;
+  if (line->empty()) return TextPair{};
+  const std::size_t tab = line->find('\t');
+  if (tab == line->npos) source_.fail("one column, expected source TAB target");
+  if (line->find('\t', tab + 1) != line->npos)
+    source_.fail("more than two columns, expected source TAB target");
+  return TextPair{line->substr(0, tab), line->substr(tab + 1)};
+}
+
+bool CorpusReport::count(std::size_t source, std::size_t target) {
+  const auto limit = static_cast<std::size_t>(longest);
+  const bool is_empty = source == 0 || target == 0;
+  const bool is_too_long = !is_empty && longest > 0 && (source > limit || target > limit);
+  ++read;
+  empty += is_empty;
+  too_long += is_too_long;
+  return !is_empty && !is_too_long;
+}
+
+std::string to_string(const CorpusReport& report) {
+  std::string text = fmt::format("{} pairs", report.read);
+  if (report.kept() == report.read) return text;
+  text += fmt::format(", {} left out:", report.read - report.kept());
+  if (report.empty > 0) text += fmt::format(" {} with an empty side", report.empty);
+  if (report.empty > 0 && report.too_long > 0) text += ",";
+  if (report.too_long > 0)
+    text += fmt::format(" {} longer than {} tokens", report.too_long, report.longest);
+  return text;
+}
+
+TextCorpus read_corpus(ParallelReader reader, const CorpusOptions& options) {
+  TextCorpus corpus{.pairs = {}, .report = {.longest = options.longest}};
+  while (auto pair = reader.next()) {
+    if (corpus.report.count(words(pair->source).size(), words(pair->target).size()))
+      corpus.pairs.push_back(std::move(*pair));
+  }
+  return corpus;
+}
+
+}  // namespace attune::text

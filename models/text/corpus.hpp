@@ -1,0 +1,98 @@
+// Text files, read line by line: a corpus may be larger than memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <istream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::text {
+
+/// The lines of a text in UTF-8, which end in LF or CRLF, the last one also with the file. A
+/// byte-order mark at the start is skipped.
+class LineReader {
+ public:
+  /// Throws when the file cannot be opened.
+  explicit LineReader(const std::filesystem::path& path);
+  /// Reads a stream that outlives the reader; errors call it `name`.
+  LineReader(std::istream& stream, std::string name);
+
+  /// The next line, or nothing at the end. Throws an Error "FILE:LINE: what is wrong" for bytes
+  /// that are not UTF-8 and for a NUL, and one with the reason when reading fails.
+  std::optional<std::string> next();
+
+  const std::string& name() const { return name_; }
+  /// Of the line read last, from 1.
+  std::int64_t number() const { return number_; }
+  /// Throws an Error about that line.
+  [[noreturn]] void fail(std::string_view message) const;
+
+ private:
+  std::unique_ptr<std::istream> file_;
+  std::istream* stream_;
+  std::string name_;
+  std::int64_t number_ = 0;
+};
+
+/// All lines, empty ones too.
+std::vector<std::string> read_lines(LineReader reader);
+
+/// A source and its translation, as lines.
+struct TextPair {
+  std::string source, target;
+};
+
+/// The pairs of a parallel corpus, empty ones too.
+class ParallelReader {
+ public:
+  /// Line n of one file belongs to line n of the other.
+  ParallelReader(const std::filesystem::path& source, const std::filesystem::path& target);
+  /// Lines of source TAB target; an empty line is an empty pair.
+  explicit ParallelReader(const std::filesystem::path& tsv);
+
+  /// The next pair, or nothing at the end. Throws as LineReader does, for a file that ends before
+  /// the other (with the lines of both), and for a line of a TSV that has not two columns: with
+  /// more, nothing says which ones are meant.
+  std::optional<TextPair> next();
+
+ private:
+  std::optional<TextPair> next_of_tsv();
+
+  LineReader source_;
+  std::optional<LineReader> target_;  // nothing: source_ has both
+};
+
+/// What to leave out of a corpus, beside pairs with an empty side.
+struct CorpusOptions {
+  std::int64_t longest = 0;  ///< the most tokens of a side; 0: any number
+};
+
+/// What became of the pairs of a corpus.
+struct CorpusReport {
+  std::int64_t read = 0;
+  std::int64_t empty = 0;     ///< left out: a side without tokens
+  std::int64_t too_long = 0;  ///< left out: a side of more than `longest` tokens
+  std::int64_t longest = 0;   ///< of the options
+
+  std::int64_t kept() const { return read - empty - too_long; }
+  /// Counts a pair of such lengths and tells whether it is kept.
+  bool count(std::size_t source, std::size_t target);
+  bool operator==(const CorpusReport&) const = default;
+};
+
+/// "29000 pairs, 3 left out: 1 with an empty side, 2 longer than 100 tokens"
+std::string to_string(const CorpusReport& report);
+
+/// A corpus in memory. Its tokens, for `longest`, are the words between blanks.
+struct TextCorpus {
+  std::vector<TextPair> pairs;
+  CorpusReport report;
+};
+
+TextCorpus read_corpus(ParallelReader reader, const CorpusOptions& options = {});
+
+}  // namespace attune::text

@@ -1,0 +1,41 @@
+// Lines as tokens, and back.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <attune/models/text/sentencepiece.hpp>
+
+namespace attune::text {
+
+/// The words between blanks.
+struct Words {};
+/// Code points, blanks too.
+struct Characters {};
+
+/// How a line becomes tokens. decode(encode(line)) is the line: exactly with Characters, with
+/// Words but for its blanks, and with a SentencePiece as it says.
+class Tokenizer {
+ public:
+  Tokenizer(Words = {}) : kind_(Words{}) {}
+  Tokenizer(Characters) : kind_(Characters{}) {}
+  Tokenizer(SentencePiece model) : kind_(std::move(model)) {}
+
+  std::vector<std::string> encode(std::string_view line) const;
+  std::string decode(std::span<const std::string> tokens) const;
+
+ private:
+  friend std::string to_json(const Tokenizer& tokenizer);
+  std::variant<Words, Characters, SentencePiece> kind_;
+};
+
+/// For a checkpoint's metadata, with all of a model of sentencepiece in it, and back. Throws on
+/// anything else.
+std::string to_json(const Tokenizer& tokenizer);
+Tokenizer tokenizer_from_json(std::string_view json);
+
+}  // namespace attune::text

@@ -1,0 +1,70 @@
+// Many sentences of any lengths: sorted, cut into batches, and handed back in their order.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <variant>
+
+#include <attune/models/sampling.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/text/batches.hpp>
+
+namespace attune::models {
+
+struct TranslateOptions {
+  std::variant<SearchOptions, SamplingOptions> how = SearchOptions{};
+  Index sentences = 64;      // most in a batch
+  Index words = 8192;        // most in a batch, padding included; a longer sentence stands alone
+  Index look_ahead = 6400;   // sentences that are read, sorted and held at a time; streams only
+  DType dtype = DType::f32;  // of the model's parameters
+};
+
+/// The hypotheses of one sentence, best first; one where it is sampled.
+using Translation = std::vector<Hypothesis>;
+
+namespace detail {
+
+/// Translates a batch; `numbers` are those of its sentences.
+using TranslateBatch = std::function<std::vector<Translation>(const text::SourceBatch& batch,
+                                                              std::span<const Index> numbers)>;
+std::vector<Translation> translate(std::span<const text::Sentence> sources, Index first_number,
+                                   const TranslateOptions& options, const TranslateBatch& batch);
+void translate_stream(const std::function<std::optional<text::Sentence>()>& read,
+                      const std::function<void(Translation)>& write,
+                      const TranslateOptions& options, const TranslateBatch& batch);
+
+template <Decoder M>
+TranslateBatch translate_batch(const M& model, const TranslateOptions& options) {
+  return [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
+    if (const auto* how = std::get_if<SearchOptions>(&options.how))
+      return search(model, batch.source, batch.mask, *how);
+    std::vector<Translation> translations;
+    for (Hypothesis& h :
+         sample(model, batch.source, batch.mask, std::get<SamplingOptions>(options.how), numbers))
+      translations.push_back({std::move(h)});
+    return translations;
+  };
+}
+
+}  // namespace detail
+
+/// The translations of sentences, in their order. A sentence without words has one hypothesis,
+/// which is complete, without words, and has log-probability 0. The results are the same however
+/// sentences are batched, but for rounding. Throws as `search` and `sample` do, and on limits below
+/// 1.
+template <Decoder M>
+std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
+                                   const TranslateOptions& options = {}) {
+  return detail::translate(sources, 0, options, detail::translate_batch(model, options));
+}
+
+/// The same for sentences that are read one by one, until there is none: never more than
+/// `look_ahead` of them are held. Translations are written in the order of the sentences.
+template <Decoder M>
+void translate_stream(const M& model, const std::function<std::optional<text::Sentence>()>& read,
+                      const std::function<void(Translation)>& write,
+                      const TranslateOptions& options = {}) {
+  detail::translate_stream(read, write, options, detail::translate_batch(model, options));
+}
+
+}  // namespace attune::models

@@ -1,0 +1,151 @@
+// Decoders whose choices are known.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/decoding.hpp>
+#include <attune/models/text/vocabulary.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/random.hpp>
+
+#include "nn/tools.hpp"
+
+namespace attune::test {
+
+using models::Hypothesis;
+using Words = std::vector<std::int32_t>;
+using Probabilities = std::vector<double>;
+
+inline constexpr Index kVocabulary = 6;  // <pad>, <s>, </s>, <unk>, 4, 5
+inline constexpr std::int32_t kEnd = text::Vocabulary::end;
+
+/// A decoder that is a table: the probabilities of the next word are a function of the source's
+/// first word and of the words written so far.
+class TableDecoder {
+ public:
+  using Table = std::function<Probabilities(std::int32_t source, const Words& words)>;
+  struct State {
+    std::vector<Words> read;  // of each row: the source's first word, <s>, words
+    Tensor mask;              // (S, rows)
+  };
+  struct Step {
+    Var readout, weights;
+    State state;
+  };
+
+  explicit TableDecoder(Table table) : table_(std::move(table)) {}
+
+  State start(const Tensor& source, const Tensor& mask) const {
+    starts.push_back(source.shape());
+    State state{.read = {}, .mask = mask};
+    for (std::int32_t word : source[0].to_vector<std::int32_t>()) state.read.push_back({word});
+    return state;
+  }
+
+  Step step(const Tensor& previous, const State& state) const {
+    State next = state;
+    const auto rows = static_cast<Index>(state.read.size());
+    REQUIRE(previous.shape() == Shape{rows});
+    rows_of_steps.push_back(rows);
+    std::vector<double> readout, weights(static_cast<std::size_t>(state.mask.size()));
+    for (Index r = 0; r < rows; ++r) {
+      Words& read = next.read[static_cast<std::size_t>(r)];
+      read.push_back(previous.data<std::int32_t>()[r]);
+      CHECK(read[1] == text::Vocabulary::begin);
+      for (double p : table_(read[0], Words(read.begin() + 2, read.end()))) {
+        readout.push_back(std::log(p));
+      }
+      for (Index s = 0; s < state.mask.dim(0); ++s) {
+        weights[static_cast<std::size_t>(s * rows + r)] =
+            state.mask[s][r].item() == 0 ? 0 : weight(s, source_length(state.mask, r), read.back());
+      }
+    }
+    return {Tensor::of(Shape{rows, kVocabulary}, std::span<const double>(readout)),
+            Tensor::of(state.mask.shape(), std::span<const double>(weights)), next};
+  }
+
+  /// The readout is the logits, and those are log-probabilities.
+  Var logits(const Var& readout) const { return readout; }
+
+  State select(const State& state, const Tensor& rows) const {
+    ++selects;
+    State selected{.read = {}, .mask = gather_columns(state.mask, rows)};
+    for (std::int32_t row : rows.to_vector<std::int32_t>()) {
+      selected.read.push_back(state.read[static_cast<std::size_t>(row)]);
+    }
+    return selected;
+  }
+
+  /// The attention to place s of `length` after a word: another distribution after each word.
+  static double weight(Index s, Index length, std::int32_t after) {
+    double total = 0;
+    for (Index i = 0; i < length; ++i) total += static_cast<double>(1 + i * after);
+    return static_cast<double>(1 + s * after) / total;
+  }
+
+  mutable std::vector<Shape> starts;  // (S, B) of each batch
+  mutable std::vector<Index> rows_of_steps;
+  mutable Index selects = 0;
+
+ private:
+  static Index source_length(const Tensor& mask, Index row) {
+    Index length = 0;
+    for (Index s = 0; s < mask.dim(0); ++s) length += mask[s][row].item() == 1;
+    return length;
+  }
+
+  Table table_;
+};
+
+/// The given probabilities of </s>, 4 and 5; what is left is shared by the other three.
+inline Probabilities next(double end, double four, double five) {
+  const double rest = std::max(1e-30, 1 - end - four - five) / 3;
+  return {rest, rest, end, rest, four, five};
+}
+
+/// Random probabilities for every source and beginning; from `longest` words on, the end.
+inline TableDecoder::Table random_table(std::size_t longest, std::uint64_t seed = 1) {
+  return [=](std::int32_t source, const Words& words) {
+    if (words.size() >= longest) return Probabilities{1e-30, 1e-30, 1, 1e-30, 1e-30, 1e-30};
+    std::string name = std::to_string(source);
+    for (std::int32_t word : words) name += fmt::format(",{}", word);
+    Random random(seed, name);
+    Probabilities p;
+    for (Index i = 0; i < kVocabulary; ++i) p.push_back(std::exp(random.normal()));
+    const double total = std::accumulate(p.begin(), p.end(), 0.0);
+    for (double& x : p) x /= total;
+    return p;
+  };
+}
+
+inline bool near(double a, double b) { return std::abs(a - b) < 1e-12; }
+
+/// The same words, and probabilities and weights to the bit.
+inline bool same(const Hypothesis& a, const Hypothesis& b) {
+  return a.words == b.words && a.word_log_probabilities == b.word_log_probabilities &&
+         a.log_probability == b.log_probability && a.score == b.score && a.complete == b.complete &&
+         test::identical(a.weights, b.weights);
+}
+
+/// A Bahdanau model whose choices are clear: its initial values are scaled.
+struct Translator {
+  nn::Parameters params;
+  models::Bahdanau model{params,
+                         {.source_vocabulary = 11,
+                          .target_vocabulary = 9,
+                          .embedding = 5,
+                          .hidden = 6,
+                          .attention = 7,
+                          .readout = 4}};
+  explicit Translator(DType dtype = DType::f32) : params(3, dtype) {
+    test::scale_parameters(params, 3);
+  }
+};
+
+}  // namespace attune::test

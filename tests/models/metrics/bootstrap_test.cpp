@@ -1,0 +1,141 @@
+#include <doctest/doctest.h>
+
+#include <attune/models/metrics/bleu_by_length.hpp>
+#include <attune/models/metrics/bootstrap.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace {
+
+using namespace attune::metrics;
+using attune::Error;
+using doctest::Approx;
+using Statistics = std::vector<BleuStatistics>;
+
+/// A sentence of 8 words, of whose n-grams all or none match.
+BleuStatistics right() { return {8, 8, {8, 7, 6, 5}, {8, 7, 6, 5}}; }
+BleuStatistics wrong() { return {8, 8, {0, 0, 0, 0}, {8, 7, 6, 5}}; }
+
+TEST_CASE("bleu_interval: sentences that are alike leave no doubt") {
+  const auto [low, high] = bleu_interval(Statistics(5, right()));
+  CHECK(low == Approx(100));
+  CHECK(high == Approx(100));
+}
+
+TEST_CASE(
+    "bleu_interval: of one right and one wrong sentence, a quarter of the samples is all right") {
+  // Two draws: all right 1/4, half right 1/2, all wrong 1/4. All shares of matches are equal, so
+  // BLEU is 100, 50 and 0.
+  const Statistics sentences = {right(), wrong()};
+  const auto wide = bleu_interval(sentences, {.confidence = 0.6});  // a fifth on each side
+  CHECK(wide.low == 0);
+  CHECK(wide.high == Approx(100));
+  const auto narrow = bleu_interval(sentences, {.confidence = 0.4});  // three tenths
+  CHECK(narrow.low == Approx(50));
+  CHECK(narrow.high == Approx(50));
+}
+
+TEST_CASE("bleu_interval: is that of the normal distribution for many sentences") {
+  // 400 sentences, half of them right: the share is 50 ± 1.96 · 50 / √400 = 50 ± 4.9.
+  Statistics sentences(200, right());
+  sentences.resize(400, wrong());
+  const auto [low, high] = bleu_interval(sentences, {.samples = 2000});
+  CHECK(low == Approx(45.1).epsilon(0.02));
+  CHECK(high == Approx(54.9).epsilon(0.02));
+}
+
+TEST_CASE("bleu_interval: a seed gives the same interval again, and another seed another") {
+  Statistics sentences(20, right());
+  sentences.resize(33, wrong());
+  sentences.push_back({11, 9, {7, 5, 3, 1}, {11, 10, 9, 8}});
+  const auto once = bleu_interval(sentences, {.seed = 3}),
+             again = bleu_interval(sentences, {.seed = 3}),
+             other = bleu_interval(sentences, {.seed = 4});
+  CHECK(once.low == again.low);
+  CHECK(once.high == again.high);
+  CHECK((once.low != other.low || once.high != other.high));
+}
+
+TEST_CASE("paired_bootstrap: one sentence better of two is in doubt in a quarter of the samples") {
+  // The second system's sentences are right and wrong, those of the first are both right: only
+  // (right, right), a quarter of the draws, shows no difference.
+  const auto result = paired_bootstrap(Statistics{right(), right()}, Statistics{right(), wrong()},
+                                       {.samples = 4000});
+  CHECK(result.difference == Approx(50));
+  CHECK(result.p_value == Approx(0.25).epsilon(0.08));  // 3 standard deviations
+  CHECK(result.interval.low == 0);
+  CHECK(result.interval.high == Approx(100));
+}
+
+TEST_CASE("paired_bootstrap: which system is the first changes the sign alone") {
+  Statistics a(30, right()), b(30, right());
+  for (std::size_t i = 0; i < 9; ++i) a[i] = wrong();
+  for (std::size_t i = 5; i < 19; ++i) b[i] = wrong();
+  const auto ab = paired_bootstrap(a, b), ba = paired_bootstrap(b, a);
+  CHECK(ab.difference == Approx(100 * 5.0 / 30));
+  CHECK(ba.difference == -ab.difference);
+  CHECK(ba.p_value == ab.p_value);
+  CHECK(ba.interval.low == -ab.interval.high);
+}
+
+TEST_CASE("paired_bootstrap: always better is as small a p as the samples can show") {
+  const auto result = paired_bootstrap(Statistics(7, right()), Statistics(7, wrong()));
+  CHECK(result.p_value == 1.0 / 1001);
+}
+
+TEST_CASE("paired_bootstrap: a system held against itself has p = 1") {
+  Statistics sentences(5, right());
+  sentences.resize(9, wrong());
+  const auto result = paired_bootstrap(sentences, sentences);
+  CHECK(result.difference == 0);
+  CHECK(result.p_value == 1);
+}
+
+TEST_CASE("bootstrap: no sentences, as many of each, options in range") {
+  const Statistics one = {right()}, two = {right(), wrong()};
+  CHECK_THROWS_WITH_AS(bleu_interval({}), "bootstrap: there is no sentence", Error);
+  CHECK_THROWS_WITH_AS(paired_bootstrap(one, two),
+                       "bootstrap: 1 sentences of the first system, but 2 of the second", Error);
+  CHECK_THROWS_WITH_AS(bleu_interval(one, {.samples = 0}),
+                       "bootstrap: 0 samples, confidence 0.95: expected a positive number, and one "
+                       "between 0 and 1",
+                       Error);
+  CHECK_THROWS_AS(bleu_interval(one, {.confidence = 1}), Error);
+}
+
+TEST_CASE("bleu_by_length: a limit belongs to the bucket below it") {
+  const Statistics sentences = {right(), wrong(), right(), wrong(), right()};
+  const std::vector<std::int64_t> lengths = {10, 11, 0, 20, 21}, limits = {10, 20, 30};
+  const auto buckets = bleu_by_length(sentences, lengths, limits);
+  REQUIRE(buckets.size() == 4);
+  CHECK(buckets[0].shortest == 0);
+  CHECK(buckets[0].longest == 10);
+  CHECK(buckets[0].sentences == 2);
+  CHECK(buckets[0].score.bleu == Approx(100));
+  CHECK(buckets[1].shortest == 11);
+  CHECK(buckets[1].longest == 20);
+  CHECK(buckets[1].sentences == 2);
+  CHECK(buckets[1].score.bleu == 0);
+  CHECK(buckets[2].sentences == 1);
+  CHECK(buckets[3].shortest == 31);
+  CHECK_FALSE(buckets[3].longest.has_value());
+  CHECK(buckets[3].sentences == 0);
+  CHECK(buckets[3].score.bleu == 0);
+}
+
+TEST_CASE("bleu_by_length: without limits there is one bucket, the corpus") {
+  const Statistics sentences = {right(), wrong()};
+  const auto buckets = bleu_by_length(sentences, std::vector<std::int64_t>{3, 4}, {});
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].score.bleu == bleu(sentences).bleu);
+}
+
+TEST_CASE("bleu_by_length: as many lengths as sentences, ascending limits") {
+  const Statistics one = {right()};
+  const std::vector<std::int64_t> length = {3}, limits = {10, 10};
+  CHECK_THROWS_WITH_AS(bleu_by_length(one, {}, {}), "bleu_by_length: 1 sentences, but 0 lengths",
+                       Error);
+  CHECK_THROWS_WITH_AS(bleu_by_length(one, length, limits),
+                       "bleu_by_length: the limits 10, 10 do not ascend", Error);
+}
+
+}  // namespace

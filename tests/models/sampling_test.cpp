@@ -1,0 +1,167 @@
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <attune/models/sampling.hpp>
+#include <attune/models/search.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "models/decoders.hpp"
+#include "support/models_batches.hpp"
+
+namespace {
+
+using namespace attune;
+using models::SamplingOptions;
+using text::Sentence;
+using namespace test;
+
+/// One sentence for each of `count` equal sources.
+std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count,
+                               const SamplingOptions& options) {
+  const std::vector<Sentence> sources(static_cast<std::size_t>(count), Sentence{4, 3});
+  const auto [source, mask] = text::make_source_batch(sources, DType::f64);
+  return models::sample(decoder, source, mask, options);
+}
+
+const Probabilities kFirst = {0.02, 0.03, 0.25, 0.1, 0.2, 0.4};
+
+/// Draws 20000 first words of probabilities kFirst, and holds their frequencies against `expected`:
+/// χ² = Σ_v (n_v - n p_v)² / n p_v, which with 5 degrees of freedom exceeds 20.5 once in a thousand
+/// times.
+void check_frequencies(const SamplingOptions& options, const Probabilities& expected) {
+  const TableDecoder decoder([](std::int32_t, const Words& words) {
+    return words.empty() ? kFirst : Probabilities{0, 0, 1, 0, 0, 0};
+  });
+  constexpr Index n = 20000;
+  Probabilities counts(kFirst.size());
+  for (const Hypothesis& h : sample(decoder, n, options))
+    ++counts[static_cast<std::size_t>(h.words.empty() ? kEnd : h.words[0])];
+  double chi_square = 0;
+  for (std::size_t v = 0; v < counts.size(); ++v) {
+    const double mean = static_cast<double>(n) * expected[v];
+    if (mean == 0) {
+      CHECK(counts[v] == 0);
+    } else {
+      chi_square += (counts[v] - mean) * (counts[v] - mean) / mean;
+    }
+  }
+  CHECK(chi_square < 20.5);
+}
+
+/// Scaled to sum to 1.
+Probabilities normalized(Probabilities p) {
+  const double total = std::accumulate(p.begin(), p.end(), 0.0);
+  for (double& x : p) x /= total;
+  return p;
+}
+
+TEST_CASE("sample: words are as frequent as they are likely") { check_frequencies({}, kFirst); }
+
+TEST_CASE("sample: the temperature is a power of the probabilities") {
+  for (const double temperature : {0.5, 3.0}) {
+    Probabilities expected = kFirst;
+    for (double& p : expected) p = std::pow(p, 1 / temperature);
+    check_frequencies({.temperature = temperature}, normalized(expected));
+  }
+}
+
+TEST_CASE("sample: top_k leaves the k likeliest words") {
+  check_frequencies({.top_k = 3}, normalized({0, 0, 0.25, 0, 0.2, 0.4}));
+  check_frequencies({.top_k = 6}, kFirst);
+  check_frequencies({.top_k = 100}, kFirst);
+}
+
+TEST_CASE("sample: top_p leaves the fewest words that have that probability") {
+  check_frequencies({.top_p = 0.64}, normalized({0, 0, 0.25, 0, 0, 0.4}));
+  check_frequencies({.top_p = 0.66}, normalized({0, 0, 0.25, 0, 0.2, 0.4}));
+  check_frequencies({.top_k = 2, .top_p = 0.9}, normalized({0, 0, 0.25, 0, 0, 0.4}));
+  check_frequencies({.top_p = 1e-9}, {0, 0, 0, 0, 0, 1});
+}
+
+TEST_CASE("sample: what is cut off is decided at the temperature") {
+  // Squared: 0.0004, 0.0009, 0.0625, 0.01, 0.04, 0.16; in all 0.2738, of which 0.81 are 0.2218.
+  check_frequencies({.temperature = 0.5, .top_p = 0.81}, normalized({0, 0, 0.0625, 0, 0, 0.16}));
+}
+
+TEST_CASE("sample: log-probabilities are the model's own, whatever was cut off") {
+  const auto table = random_table(5, 2);
+  const TableDecoder decoder(table);
+  for (const Hypothesis& h : sample(decoder, 50, {.temperature = 0.7, .top_k = 4})) {
+    REQUIRE(h.complete);
+    REQUIRE(h.word_log_probabilities.size() == h.words.size() + 1);
+    CHECK(h.weights.shape() == Shape{std::ssize(h.words) + 1, 2});
+    Words before;
+    double total = 0;
+    for (std::size_t i = 0; i <= h.words.size(); ++i) {
+      const std::int32_t word = i < h.words.size() ? h.words[i] : kEnd;
+      total += std::log(table(4, before)[static_cast<std::size_t>(word)]);
+      before.push_back(word);
+    }
+    CHECK(near(h.log_probability, total));
+    CHECK(h.score == h.log_probability);
+  }
+}
+
+TEST_CASE("sample: a sentence that does not end is cut off at max_length") {
+  const TableDecoder decoder([](std::int32_t, const Words&) { return next(0, 0.5, 0.4); });
+  for (const Hypothesis& h : sample(decoder, 5, {.max_length = 4})) {
+    CHECK_FALSE(h.complete);
+    CHECK(h.words.size() == 4);
+  }
+}
+
+TEST_CASE("sample: the likeliest word alone is greedy search") {
+  const Translator t;
+  const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5, 1, 4}, 11, 6));
+  const auto expected = models::search(t.model, source, mask, {.max_length = 7});
+  for (const SamplingOptions& options :
+       {SamplingOptions{.top_k = 1, .max_length = 7}, {.temperature = 1e-300, .max_length = 7}}) {
+    const auto found = models::sample(t.model, source, mask, options);
+    for (std::size_t b = 0; b < 4; ++b) CHECK(same(found[b], expected[b][0]));
+  }
+}
+
+TEST_CASE("sample: what is drawn depends on the sentence's number, not on the batch") {
+  const Translator t;
+  const auto sources = test::random_sentences({2, 5, 1, 4, 3, 5}, 11, 6);
+  const auto [source, mask] = text::make_source_batch(sources);
+  const SamplingOptions options{.temperature = 2, .max_length = 7, .seed = 5};
+  const auto together = models::sample(t.model, source, mask, options);
+  for (Index b = 0; b < std::ssize(sources); ++b) {
+    const auto i = static_cast<std::size_t>(b);
+    const auto [one, one_mask] = text::make_source_batch({{sources[i]}});
+    const auto alone = models::sample(t.model, one, one_mask, options, {{b}})[0];
+    CHECK(alone.words == together[i].words);
+    CHECK(std::abs(alone.log_probability - together[i].log_probability) < 1e-5);
+  }
+}
+
+TEST_CASE("sample: a seed gives the same sentences again, another seed others") {
+  const TableDecoder decoder(random_table(6));
+  const auto words = [&](std::uint64_t seed) {
+    std::vector<Words> all;
+    for (const Hypothesis& h : sample(decoder, 10, {.seed = seed})) all.push_back(h.words);
+    return all;
+  };
+  CHECK(words(1) == words(1));
+  CHECK(words(1) != words(2));
+  CHECK(words(1)[0] != words(1)[1]);  // equal sources, other numbers
+}
+
+TEST_CASE("sample: options out of range are errors") {
+  const TableDecoder decoder(random_table(2));
+  const auto run = [&](const SamplingOptions& options) { sample(decoder, 2, options); };
+  CHECK_THROWS_WITH_AS(run({.temperature = 0}), "sample: the temperature is not finite and above 0",
+                       Error);
+  CHECK_THROWS_AS(run({.temperature = std::nan("")}), Error);
+  CHECK_THROWS_WITH_AS(run({.top_k = -1}), "sample: top_k is less than 0", Error);
+  CHECK_THROWS_WITH_AS(run({.top_p = 0}), "sample: top_p is not above 0 and at most 1", Error);
+  CHECK_THROWS_AS(run({.top_p = 1.1}), Error);
+  CHECK_THROWS_WITH_AS(run({.max_length = 0}), "sample: max_length is less than 1", Error);
+  const auto [source, mask] = text::make_source_batch({{Sentence{4}, {5}}}, DType::f64);
+  CHECK_THROWS_WITH_AS(models::sample(decoder, source, mask, {}, {{1, 2, 3}}),
+                       "sample: 3 numbers for 2 sentences", Error);
+}
+
+}  // namespace

@@ -1,0 +1,169 @@
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include <attune/models/text/corpus.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+
+#include "support/scratch_directory.hpp"
+
+namespace {
+
+using namespace attune;
+using namespace attune::text;
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::string& contents) {
+  std::istringstream stream(contents);
+  return read_lines(LineReader(stream, "input"));
+}
+
+TEST_CASE("LineReader: LF and CRLF end lines, the last one also ends with the text") {
+  CHECK(lines_of("a b\nc\n") == Lines{"a b", "c"});
+  CHECK(lines_of("a b\r\nc") == Lines{"a b", "c"});
+  CHECK(lines_of("a\rb\n") == Lines{"a\rb"});
+  CHECK(lines_of("").empty());
+}
+
+TEST_CASE("LineReader: empty lines are lines") {
+  CHECK(lines_of("\na\n\n\r\nb\n\n") == Lines{"", "a", "", "", "b", ""});
+}
+
+TEST_CASE("LineReader: other ends of lines in Unicode stay in the text") {
+  CHECK(lines_of("a\u2028b\u0085c\fd\n") == Lines{"a\u2028b\u0085c\fd"});
+}
+
+TEST_CASE("LineReader: a byte-order mark is skipped at the start alone") {
+  CHECK(lines_of("\uFEFFa\n\uFEFFb\n") == Lines{"a", "\uFEFFb"});
+}
+
+TEST_CASE("LineReader: counts lines from 1") {
+  std::istringstream stream("a\nb\n");
+  LineReader reader(stream, "input");
+  reader.next();
+  reader.next();
+  CHECK(reader.number() == 2);
+  CHECK_FALSE(reader.next());
+  CHECK(reader.number() == 2);
+}
+
+TEST_CASE("LineReader: bytes that are not UTF-8 are an error with their place") {
+  CHECK_THROWS_WITH_AS(lines_of("a\nüb\xFF\n"),
+                       "input:2: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8",
+                       Error);
+  CHECK_THROWS_WITH_AS(lines_of("\xFF\xFE\x61"),
+                       "input:1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8",
+                       Error);
+}
+
+TEST_CASE("LineReader: NUL is an error") {
+  CHECK_THROWS_WITH_AS(lines_of(std::string("a\nb\0c\n", 6)),
+                       "input:2: byte 2 of the line is NUL, expected text", Error);
+}
+
+TEST_CASE("LineReader: a file that is not there, or a directory, is an error") {
+  const ScratchDirectory directory;
+  const std::string missing = directory / "missing";
+  CHECK_THROWS_WITH_AS(LineReader(std::filesystem::path(missing)),
+                       (missing + ": cannot be read: No such file or directory").c_str(), Error);
+  CHECK_THROWS_WITH_AS(read_lines(LineReader(directory.path())),
+                       (directory.path().string() + ": cannot be read: Is a directory").c_str(),
+                       Error);
+}
+
+/// Two files of a parallel corpus, or one.
+struct Files {
+  ScratchDirectory directory;
+  std::filesystem::path source = directory / "a.de", target = directory / "a.en",
+                        tsv = directory / "a.tsv";
+  Files(const std::string& de, const std::string& en) {
+    write_file(source, de);
+    write_file(target, en);
+  }
+  explicit Files(const std::string& both) { write_file(tsv, both); }
+};
+
+TEST_CASE("ParallelReader: line n of one file belongs to line n of the other") {
+  const Files files("\uFEFFeins\r\n\r\nzwei\tdrei", "one\nempty\ntwo\n");
+  ParallelReader reader(files.source, files.target);
+  const auto first = reader.next(), second = reader.next(), third = reader.next();
+  REQUIRE((first && second && third));
+  CHECK(first->source == "eins");
+  CHECK(first->target == "one");
+  CHECK(second->source.empty());
+  CHECK(second->target == "empty");
+  CHECK(third->source == "zwei\tdrei");
+  CHECK(third->target == "two");
+  CHECK_FALSE(reader.next());
+  CHECK_FALSE(reader.next());
+}
+
+TEST_CASE("ParallelReader: a file that ends before the other is an error with both numbers") {
+  const Files files("a\nb\nc\n", "x\n");
+  const std::string de = files.source, en = files.target;
+  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(files.source, files.target)),
+                       (de + ": 3 lines, but " + en + " has 1: expected as many of each").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(files.target, files.source)),
+                       (en + ": 1 lines, but " + de + " has 3: expected as many of each").c_str(),
+                       Error);
+}
+
+TEST_CASE("ParallelReader: an error names the file and the line that is wrong") {
+  const Files files("a\nb\n", "x\ny\xC3\n");
+  const std::string message =
+      files.target.string() + ":2: byte 2 of the line (0xC3) is not UTF-8, expected text in UTF-8";
+  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(files.source, files.target)), message.c_str(),
+                       Error);
+}
+
+TEST_CASE("ParallelReader: a TSV has the source, a tab and the target") {
+  const Files files("\uFEFFHallo !\tHi !\r\n\n\tnothing\nx\t\nSchluss\tEnd");
+  ParallelReader reader(files.tsv);
+  Lines seen;
+  while (const auto pair = reader.next()) seen.push_back(pair->source + "|" + pair->target);
+  CHECK(seen == Lines{"Hallo !|Hi !", "|", "|nothing", "x|", "Schluss|End"});
+}
+
+TEST_CASE("ParallelReader: a line of a TSV with one column or three is an error") {
+  const Files one("a\tb\nc d\n"), three("a\tb\tc\n");
+  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(one.tsv)),
+                       (one.tsv.string() + ":2: one column, expected source TAB target").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(
+      read_corpus(ParallelReader(three.tsv)),
+      (three.tsv.string() + ":1: more than two columns, expected source TAB target").c_str(),
+      Error);
+}
+
+TEST_CASE("read_corpus: what is left out is counted") {
+  const Files files("a\tb\n\n \t\u3000\nc\t\nd e f\tg\nh\ti j k\nl m\tn o\n");
+  const TextCorpus corpus = read_corpus(ParallelReader(files.tsv), {.longest = 2});
+  REQUIRE(corpus.pairs.size() == 2);
+  CHECK(corpus.pairs[1].source == "l m");
+  CHECK(corpus.report == CorpusReport{.read = 7, .empty = 3, .too_long = 2, .longest = 2});
+  CHECK(corpus.report.kept() == 2);
+  CHECK(to_string(corpus.report) ==
+        "7 pairs, 5 left out: 3 with an empty side, 2 longer than 2 tokens");
+}
+
+TEST_CASE("read_corpus: without a limit nothing is too long") {
+  std::string line;
+  for (int i = 0; i < 100'000; ++i) line += "word ";
+  const Files files(line + "\nb\n", "a\n" + line);
+  const TextCorpus corpus = read_corpus(ParallelReader(files.source, files.target));
+  CHECK(corpus.pairs.size() == 2);
+  CHECK(corpus.pairs[0].source == line);
+  CHECK(to_string(corpus.report) == "2 pairs");
+  const auto limited = read_corpus(ParallelReader(files.source, files.target), {.longest = 99'999});
+  CHECK(to_string(limited.report) == "2 pairs, 2 left out: 2 longer than 99999 tokens");
+}
+
+TEST_CASE("CorpusReport: says only what happened") {
+  CHECK(to_string(CorpusReport{.read = 5, .empty = 1}) ==
+        "5 pairs, 1 left out: 1 with an empty side");
+  CHECK(to_string(CorpusReport{}) == "0 pairs");
+}
+
+}  // namespace

@@ -43,7 +43,7 @@ namespace {
 
 /// Bytes of logits that exist at a time: few enough to stay in a shared cache, and enough rows for
 /// the sums that are read and written for every block.
-constexpr Index block_bytes = Index{16} << 20;
+constexpr Index block_bytes = Index{8} << 20;
 
 /// Places of the elements that are not 0 (i32); undefined when all are.
 Tensor places_of_used(const Tensor& mask) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sets attune's training steps, forward passes and greedy decoding beside another program's.
+"""Sets attune's training steps, forward passes and greedy decoding, or parts of them, beside another program's.
 
 The two alternate, ours and the peer's, so that both meet the same state of the machine. Before, between and after
 them a matrix product tells how fast the machine is just then; a pair whose products differ too much, or during
@@ -7,7 +7,9 @@ which other programs used CPUs, is measured again. Times are medians over the pa
 median of the pairs' ratios, with the smallest and the largest. The limit is that of fused multiply-adds on
 registers, and the shares of it count matrix products and attention sums alone.
 
-Without PyTorch, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is refused.
+With --parts it is parts of models instead: against PyTorch, and the LSTM also against oneDNN, where
+build/bench/dnnl_lstm was built.
+Without a peer, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is refused.
 The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best kernels.
 """
 import argparse
@@ -15,14 +17,18 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Timed steps in a run: some seconds for most sizes.
 STEPS = {"toy": 60, "small": 20, "medium": 6, "large": 3, "overhead": 300}
+PARTS = {"lstm_fwd_bwd": 25, "additive_attention_fwd_bwd": 600, "cross_entropy_fwd_bwd": 150, "adam_20m": 80,
+         "clip_norm_20m": 200}
 
 # What the peer's process has loaded.
 LOOK = """
@@ -36,19 +42,20 @@ print(json.dumps({"torch": torch.__version__, "jemalloc": "libjemalloc" in maps,
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 
-    def names(flag, default, allowed):
+    def names(flag, default, allowed, **more):
         def several(text):
             for name in text.split(","):
                 if name not in allowed:
                     raise argparse.ArgumentTypeError(f"'{name}' is not one of {', '.join(allowed)}")
             return text.split(",")
 
-        parser.add_argument(flag, type=several, default=several(default), metavar="NAME,...",
-                            help=f"of {', '.join(allowed)} (default: {default})")
+        parser.add_argument(flag, type=several, default=default and several(default), metavar="NAME,...",
+                            help=f"of {', '.join(allowed)}" + (f" (default: {default})" if default else ""), **more)
 
     names("--models", "bahdanau", ["bahdanau", "luong"])
     names("--configs", "toy,small,medium", list(STEPS))
     names("--modes", "train", ["train", "fwd", "greedy"])
+    names("--parts", None, list(PARTS), nargs="?", const=list(PARTS))
 
     def counts(text):
         if any(not count.isdecimal() or int(count) < 1 for count in text.split(",")):
@@ -72,7 +79,7 @@ def parse():
                         help="how much other programs may use meanwhile (default: 0.25)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
     parser.add_argument("--peer", type=pathlib.Path, default=ROOT / "bench/peers", metavar="DIR",
-                        help="with tuned.sh and *seq2seq.py (default: bench/peers)")
+                        help="with tuned.sh, and *seq2seq.py or *parts.py (default: bench/peers)")
     parser.add_argument("--python", default="/usr/bin/python3", help="that has torch (default: /usr/bin/python3)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured there")
     return parser.parse_args()
@@ -95,30 +102,39 @@ def run(command, environment=None):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-class Program:
-    """One of the two that are compared."""
-
-    def __init__(self, command, environment=None):
-        self.command, self.environment = command, environment
-
-    def measure(self, row, options):
-        """Results of a row by what tells them apart: the batch size of greedy decoding."""
-        model, config, mode, threads = row
-        arguments = ["--model", model, "--config", config, "--modes", mode, "--threads", threads,
-                     "--lengths", options.lengths, "--warmup", options.warmup,
-                     "--steps", options.steps or STEPS[config]]
-        return {line.get("batch"): line for line in run(self.command + arguments, self.environment)}
+class Program(NamedTuple):
+    """One of those that are compared."""
+    command: list
+    environment: dict = None
 
 
-def find_peer(options):
-    """The tuned peer, or None where there is no PyTorch."""
-    scripts = sorted(options.peer.glob("*seq2seq.py"))
+class Row(NamedTuple):
+    labels: dict  # its first columns
+    threads: int
+    programs: dict  # "ours" and, if there is one, "peer"
+    arguments: list
+
+    def __str__(self):
+        return f"{' '.join(self.labels.values())}, threads {self.threads}"
+
+    def measure(self, name, options):
+        """A program's results by what tells them apart: the batch size of greedy decoding."""
+        program = self.programs[name]
+        arguments = [*self.arguments, "--threads", self.threads, "--warmup", options.warmup]
+        return {line.get("batch"): line for line in run(program.command + arguments, program.environment)}
+
+
+def find_tuned(options, scripts):
+    """Runs a peer as fast as it can be: a function from a command to a Program; and PyTorch's program of that name, or
+    None where there is no PyTorch."""
+    scripts = sorted(options.peer.glob(scripts))
     tuned = options.peer / "tuned.sh"
     if not scripts or not tuned.exists():
-        fail(f"{options.peer} does not have a tuned.sh and a *seq2seq.py")
-    if subprocess.run([options.python, "-c", "import torch"], capture_output=True).returncode != 0:
-        say(f"{options.python} has no PyTorch (apt-get install python3-torch): ours is measured alone")
-        return None
+        fail(f"{options.peer} does not have a tuned.sh and a program to run with it")
+    imported = [options.python, "-c", "import torch"]
+    if not shutil.which(options.python) or subprocess.run(imported, capture_output=True).returncode != 0:
+        say(f"{options.python} has no PyTorch (apt-get install python3-torch): it is not measured")
+        return lambda command: Program(command), None
     say("looking how the peer is set up")
     look = run([tuned, options.python, "-c", LOOK])[0]
     if not look["jemalloc"] or not look["openmp"] or look["pthread"]:
@@ -128,7 +144,31 @@ def find_peer(options):
     environment = dict(os.environ)
     if look["kernels"]:  # which are then not looked for again
         environment["OPENBLAS_CORETYPE"] = look["kernels"]
-    return Program([tuned, options.python, scripts[0]], environment)
+    under = lambda command: Program([tuned, *command], environment)
+    return under, under([options.python, scripts[0]])
+
+
+def rows_of_models(options):
+    ours = Program([options.build / "bench/train_step"])
+    _, pytorch = find_tuned(options, "*seq2seq.py")
+    for model, config, mode, threads in itertools.product(options.models, options.configs, options.modes,
+                                                          options.threads):
+        yield Row({"model": model, "config": config, "mode": mode}, threads,
+                  {"ours": ours} | ({"peer": pytorch} if pytorch else {}),
+                  ["--model", model, "--config", config, "--modes", mode, "--lengths", options.lengths,
+                   "--steps", options.steps or STEPS[config]])
+
+
+def rows_of_parts(options):
+    ours = Program([options.build / "bench/parts"])
+    onednn = options.build / "bench/dnnl_lstm"
+    tuned, pytorch = find_tuned(options, "*parts.py")
+    for part, threads in itertools.product(options.parts, options.threads):
+        peers = {"oneDNN": tuned([onednn])} if part == "lstm_fwd_bwd" and onednn.exists() else {}
+        peers |= {"PyTorch": pytorch} if pytorch else {}
+        for name, peer in peers.items() or [("-", None)]:
+            yield Row({"part": part, "peer": name}, threads, {"ours": ours} | ({"peer": peer} if peer else {}),
+                      ["--only", part, "--steps", options.steps or PARTS[part]])
 
 
 class Progress:
@@ -136,20 +176,19 @@ class Progress:
         self.left, self.done, self.start = pairs, 0, time.monotonic()
 
     def say(self, row, what):
-        model, config, mode, threads = row
         rest = ""
         if self.done:
             minutes = (time.monotonic() - self.start) / self.done * self.left / 60
             rest = f"; about {minutes:.0f} min left" if minutes >= 1 else "; less than a minute left"
-        say(f"{model} {config} {mode}, threads {threads}: {what}{rest}")
+        say(f"{row}: {what}{rest}")
 
 
-def measure_row(row, options, train_step, programs, progress):
+def measure_row(row, options, train_step, progress):
     """Pairs (or, without a peer, runs of ours) during which the machine's speed stayed the same."""
 
     def probe():
         """The best of three, since the first product after another program often is a slow one."""
-        command = [train_step, "--probe", "--threads", row[3]]
+        command = [train_step, "--probe", "--threads", row.threads]
         return max(run(command)[0]["probe_gflops"] for _ in range(3))
 
     pairs, attempt = [], 0
@@ -159,8 +198,8 @@ def measure_row(row, options, train_step, programs, progress):
         progress.say(row, f"pair {len(pairs) + 1} of {options.pairs}"
                      + (f", attempt {attempt}" if attempt > len(pairs) + 1 else ""))
         probes, results = [speed], {}
-        for name, program in programs.items():
-            results[name] = program.measure(row, options)
+        for name in row.programs:
+            results[name] = row.measure(name, options)
             speed = probe()
             probes.append(speed)
         progress.done += 1
@@ -176,8 +215,9 @@ def measure_row(row, options, train_step, programs, progress):
 
 def summary(row, pairs, batch, limit):
     """A row of the table, from the pairs that were steady."""
-    model, config, mode, threads = row
-    result = {"model": model, "config": config, "mode": mode + (f" of {batch}" if batch else ""), "threads": threads}
+    result = row.labels | {"threads": row.threads}
+    if batch:
+        result["mode"] += f" of {batch}"
 
     def median(key, of):
         values = [pair[of][batch][key] for pair in pairs if of in pair and key in pair[of][batch]]
@@ -203,15 +243,15 @@ def table(summaries, options):
     def faster(ratios):
         return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else "-"
 
-    header = ["model", "config", "mode", "threads", "ours ms", "peer ms", "times faster", "ours of limit",
-              "peer of limit", "pairs"]
-    rows = [[s["model"], s["config"], s["mode"], str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
+    labels = list(summaries[0])[:list(summaries[0]).index("threads")]
+    header = [*labels, "threads", "ours ms", "peer ms", "times faster", "ours of limit", "peer of limit", "pairs"]
+    rows = [[*(s[label] for label in labels), str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
              faster(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
              f"{s['pairs']} of {options.pairs}"] for s in summaries]
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     lines = []
     for row in [header, *rows]:
-        cells = [cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
+        cells = [cell.ljust(w) if i < len(labels) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
@@ -219,30 +259,30 @@ def table(summaries, options):
 def main():
     options = parse()
     train_step = options.build / "bench/train_step"
-    if not train_step.exists():
-        fail(f"{train_step} does not exist: meson setup build && ninja -C build bench/train_step")
+    for program in [train_step] + ([options.build / "bench/parts"] if options.parts else []):
+        if not program.exists():
+            fail(f"{program} does not exist: meson setup build && ninja -C build bench/{program.name}")
     variables = {k: v for k, v in os.environ.items() if k.startswith(("OPENBLAS_", "ATTUNE_", "OMP_"))}
     if variables:
         say("set for both: " + " ".join(f"{k}={v}" for k, v in variables.items()))
-    peer = find_peer(options)
-    programs = {"ours": Program([train_step])} | ({"peer": peer} if peer else {})
+    rows = list(rows_of_parts(options) if options.parts else rows_of_models(options))
     limits = {n: run([train_step, "--peak", "--threads", n])[0]["peak_gflops"] for n in options.threads}
     for n, limit in limits.items():
         say(f"limit of fused multiply-adds, threads {n}: {limit:.0f} GFLOP/s")
 
-    rows = list(itertools.product(options.models, options.configs, options.modes, options.threads))
     progress = Progress(len(rows) * options.pairs)
     summaries, results = [], []
     try:
         for row in rows:
-            pairs = measure_row(row, options, train_step, programs, progress)
+            pairs = measure_row(row, options, train_step, progress)
             for batch in pairs[0]["ours"] if pairs else [None]:
-                summaries.append(summary(row, pairs, batch, limits[row[3]]))
+                summaries.append(summary(row, pairs, batch, limits[row.threads]))
             flat = [{k: v if k == "probes" else list(v.values()) for k, v in pair.items()} for pair in pairs]
-            results.append(dict(zip(("model", "config", "mode", "threads"), row), pairs=flat))
+            results.append(row.labels | {"threads": row.threads, "pairs": flat})
     except KeyboardInterrupt:
         say("interrupted: what was measured until then")
-    print(table(summaries, options))
+    if summaries:
+        print(table(summaries, options))
     if any(s["pairs"] < options.pairs for s in summaries):
         say("the other pairs were dropped: meanwhile the machine's speed changed by more than "
             f"{options.tolerance:g} %, or other programs used more than {options.others:g} CPUs")

@@ -4,6 +4,7 @@
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/simd/math.hpp>
 
 namespace attune {
@@ -215,7 +216,7 @@ void scale_in_place(Tensor& a, double s) {
     using T = decltype(zero);
     T* to = a.mutable_data<T>();
     parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) to[i] *= static_cast<T>(s);
+      simd::scale(static_cast<T>(s), to + begin, static_cast<std::size_t>(end - begin));
     });
   });
 }

@@ -25,6 +25,8 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
 /// over 64 sentences, it took 6 % of a search), and columns of B below which there is nothing to
 /// pack.
 constexpr Index many_rows = 512, few_columns = 16;
+/// Elements of B up to which a packed copy of all of it stays in the last-level cache.
+constexpr Index most_elements = 2 * 1024 * 1024;
 
 /// c = a·b, for a matrix b that may be used again: a weight, at the steps of a decoder.
 template <class T>
@@ -37,7 +39,10 @@ void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixVie
     const PackedMatrix<T> packed = detail::kept_packed(owner, b, detail::Uses::one);
     if (packed.defined()) return gemm<T>(a, packed, c);
   }
-  gemm<T>(a, b, c);
+  // Tiles of many rows that stand below each other would each pack the same columns.
+  const bool packs_once = !a.transposed && a.rows >= many_rows && b.cols >= few_columns &&
+                          b.rows * b.cols <= most_elements;
+  packs_once ? gemm<T>(a, PackedMatrix<T>(b), c) : gemm<T>(a, b, c);
 }
 
 [[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,

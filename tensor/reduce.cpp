@@ -7,6 +7,7 @@
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
 namespace {
@@ -251,11 +252,8 @@ double sum_of_squares(const Tensor& x) {
     const auto* from = x.data<decltype(zero)>();
     std::vector<double> parts(static_cast<std::size_t>(x.size() / detail::elementwise_tile + 1));
     parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      const double total = sum_in_lanes(end - begin, [&](Index k) {
-        const double v = from[begin + k];
-        return v * v;
-      });
-      parts[static_cast<std::size_t>(begin / detail::elementwise_tile)] = total;
+      parts[static_cast<std::size_t>(begin / detail::elementwise_tile)] =
+          simd::sum_of_squares(from + begin, static_cast<std::size_t>(end - begin));
     });
     double total = 0;
     for (double part : parts) total += part;

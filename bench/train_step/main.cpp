@@ -1,11 +1,9 @@
 // Times whole training steps, forward passes and greedy decoding of the two models.
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include <attune/tensor/threads.hpp>
 
+#include "support/machine.hpp"
+#include "support/program.hpp"
 #include "train_step/check.hpp"
-#include "train_step/machine.hpp"
 #include "train_step/measure.hpp"
 
 namespace attune::bench {
@@ -25,6 +23,11 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.option_defaults()->always_capture_default();
   app.add_option("--model", line.run.model)->check(CLI::IsMember(model_names));
   app.add_option("--config", line.run.config, "sizes")->check(CLI::IsMember(configurations()));
+  for (const auto& [letter, size] : letters_of_sizes) {
+    app.add_option(std::string("-") + letter, line.run.sizes[letter], "a size of its own")
+        ->check(CLI::Range(1, 1000000))
+        ->default_str("");
+  }
   app.add_option("--modes", line.run.modes, "what to time; train has backward, clipping and Adam")
       ->delimiter(',')
       ->check(CLI::IsMember(mode_names));
@@ -32,9 +35,7 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"full", "varied"}));
   app.add_option("--precision", line.precision, "of the matrix products")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--steps", line.run.steps, "timed repetitions; the median is reported")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--warmup", line.run.warmup, "repetitions before")->check(CLI::Range(0, 1000000));
+  add_repetitions(app, line.run.steps, line.run.warmup);
   app.add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
       ->check(CLI::Range(1, 1024))
       ->default_str("");
@@ -68,14 +69,5 @@ int main(int argc, char** argv) {
                "train_step");
   attune::bench::CommandLine line;
   attune::bench::add_options(app, line);
-  try {
-    app.parse(argc, argv);
-    return attune::bench::run(line);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "train_step: {}\n", error.what());
-    return 1;
-  }
+  return attune::bench::run_program(app, argc, argv, [&] { return attune::bench::run(line); });
 }

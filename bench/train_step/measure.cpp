@@ -1,12 +1,8 @@
 #include "train_step/measure.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <functional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/adam.hpp>
@@ -14,52 +10,10 @@
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "train_step/machine.hpp"
+#include "support/timed.hpp"
 
 namespace attune::bench {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-double rounded(double x, int digits) {
-  const double scale = std::pow(10.0, digits);
-  return std::round(x * scale) / scale;
-}
-
-struct Times {
-  std::vector<double> seconds;  // ascending
-  double cpus_used, cpus_others;
-  double median() const { return seconds[seconds.size() / 2]; }
-};
-
-/// Seconds of `steps` calls of f(i), after `warmup` calls that are not timed.
-Times timed(int steps, int warmup, const std::function<void(int)>& f) {
-  using Clock = std::chrono::steady_clock;
-  for (int i = 0; i < warmup; ++i) f(i);
-  Times times;
-  const CpuUse use;
-  for (int i = 0; i < steps; ++i) {
-    const auto start = Clock::now();
-    f(i);
-    times.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  times.cpus_used = use.own();
-  times.cpus_others = use.others();
-  std::ranges::sort(times.seconds);
-  return times;
-}
-
-void print(Json line, const Times& times) {
-  line.update({{"ms_median", rounded(1e3 * times.median(), 3)},
-               {"ms_min", rounded(1e3 * times.seconds.front(), 3)},
-               {"steps", times.seconds.size()},
-               {"probe_gflops", rounded(probe_gflops(), 1)},
-               {"cpus_used", rounded(times.cpus_used, 2)},
-               {"cpus_others", rounded(times.cpus_others, 2)},
-               {"peak_rss_mib", peak_rss_mib()}});
-  fmt::print("{}\n", line.dump());
-  std::fflush(stdout);
-}
 
 /// Translates for a fixed number of words, whatever they are.
 void greedy(const models::Seq2Seq& model, const text::Batch& batch, Index words) {
@@ -74,12 +28,30 @@ void greedy(const models::Seq2Seq& model, const text::Batch& batch, Index words)
   }
 }
 
+Sizes sizes_of(const Run& run) {
+  Sizes sizes = configurations().at(run.config);
+  for (const auto& [letter, size] : letters_of_sizes) {
+    const auto own = run.sizes.find(letter);
+    if (own != run.sizes.end() && own->second > 0) sizes.*size = own->second;
+  }
+  return sizes;
+}
+
+/// "medium", or "medium, B 16".
+std::string name_of_sizes(const Run& run) {
+  std::string name = run.config;
+  for (const auto& [letter, size] : run.sizes) {
+    if (size > 0) name += fmt::format(", {} {}", letter, size);
+  }
+  return name;
+}
+
 /// One model of one size.
 class Bench {
  public:
   explicit Bench(const Run& run)
       : run_(run),
-        sizes_(configurations().at(run.config)),
+        sizes_(sizes_of(run)),
         model_(params_, options_of(run.model, sizes_)),
         adam_(params_) {
     for (int i = 0; i < 4; ++i) batches_.push_back(random_batch(sizes_, run.lengths, random_));
@@ -146,7 +118,7 @@ class Bench {
             {"threads", threads()},
             {"bench", mode},
             {"model", run_.model},
-            {"config", run_.config},
+            {"config", name_of_sizes(run_)},
             {"lengths", run_.lengths == Lengths::full ? "full" : "varied"},
             {"precision", run_.precision == Precision::f32 ? "f32" : "bf16"},
             {"params", params_.count()}};

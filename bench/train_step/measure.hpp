@@ -13,6 +13,8 @@ namespace attune::bench {
 
 struct Run {
   std::string model = "bahdanau", config = "toy";
+  /// By letter, in the place of the configuration's; 0 is none.
+  std::map<std::string, Index> sizes;
   std::vector<std::string> modes = {"train", "fwd", "greedy"};
   Lengths lengths = Lengths::full;
   Precision precision = Precision::f32;

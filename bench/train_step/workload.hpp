@@ -1,8 +1,10 @@
 // What is timed: two models at fixed sizes, and batches of random words.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <attune/models/seq2seq.hpp>
@@ -15,6 +17,16 @@ namespace attune::bench {
 struct Sizes {
   Index E = 1, H = 1, A = 1, V = 5, S = 1, T = 1, B = 1, L = 1;
 };
+
+inline constexpr std::array<std::pair<const char*, Index Sizes::*>, 8> letters_of_sizes = {
+    {{"E", &Sizes::E},
+     {"H", &Sizes::H},
+     {"A", &Sizes::A},
+     {"V", &Sizes::V},
+     {"S", &Sizes::S},
+     {"T", &Sizes::T},
+     {"B", &Sizes::B},
+     {"L", &Sizes::L}}};
 
 const std::map<std::string, Sizes>& configurations();
 

@@ -112,9 +112,15 @@ void run(const AdditiveScoreBackwardRow<T>& row, std::size_t n);
 /// x · y
 template <class T>
 T dot(const T* x, const T* y, std::size_t n);
+/// Σ x², in double
+template <class T>
+double sum_of_squares(const T* x, std::size_t n);
 /// y += a x
 template <class T>
 void add_scaled(T a, const T* x, T* y, std::size_t n);
+/// x *= a
+template <class T>
+void scale(T a, T* x, std::size_t n);
 
 /// The largest of x, -∞ of none. Where some are NaN, it may be NaN or not the largest.
 template <class T>

@@ -39,6 +39,14 @@ def check_lines(program, model):
     check([lines[2]["batch"], lines[3]["batch"]] == [1, 64], lines[2:])
 
 
+def check_sizes(program):
+    """Half of the sentences are half of the operations."""
+    done = run(program, "--config", "toy", "-B", 32, "--modes", "fwd", "--threads", 1, "--steps", 1, "--warmup", 0)
+    check(done.returncode == 0, done.stderr)
+    line = json.loads(done.stdout)
+    check(line["config"] == "toy, B 32" and line["gflop"] == round(GFLOP["bahdanau"] / 6, 3), line)
+
+
 def check_against_pytorch(program, peers, model):
     with tempfile.TemporaryDirectory() as directory:
         npz, tensors = f"{directory}/peer.npz", f"{directory}/peer.safetensors"
@@ -58,7 +66,8 @@ def main():
         check_lines(program, model)
         if pytorch:
             check_against_pytorch(program, source / "bench/peers", model)
-    for option, value in (("--config", "huge"), ("--modes", "train,sleep"), ("--steps", "0"), ("--check", "none")):
+    check_sizes(program)
+    for option, value in (("-H", "0"), ("--config", "huge"), ("--modes", "train,sleep"), ("--steps", "0"), ("--check", "none")):
         done = run(program, option, value)
         check(done.returncode == 1 and done.stderr.count("\n") == 1, f"{option} {value}: {done.stderr}")
     print("train_step: as PyTorch computes it" if pytorch else "train_step: PyTorch is not there to compare with")

@@ -153,6 +153,14 @@ TEST_CASE("Elementwise: in place, a sum and a product change the tensor itself")
         "add_in_place: dtypes differ: f64 (2) and f32 (2)");
 }
 
+TEST_CASE("Elementwise: in place, every element is scaled once, however the tensor is cut") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Tensor a = full({40'037}, 3, dtype);
+    scale_in_place(a, 0.5);
+    CHECK(identical(a, full({40'037}, 1.5, dtype)));
+  }
+}
+
 TEST_CASE("map: a function of one's own, in either precision") {
   const auto cube = [](auto v) { return v * v * v; };
   CHECK(identical(map(reals({3}, {1, 2, -3}), cube), reals({3}, {1, 8, -27})));

@@ -106,6 +106,14 @@ TEST_CASE("argmax: of nothing it is an error") {
 TEST_CASE("sum_of_squares: it is accumulated in double, over all tiles") {
   CHECK(sum_of_squares(reals({2, 2}, {1, -2, 3, 0.5})) == 14.25);
   CHECK(sum_of_squares(zeros({0})) == 0);
+  for (const DType dtype : {DType::f32, DType::f64}) {  // 1 + 4 + 9 + ... = n (n + 1) (2n + 1) / 6
+    Tensor n = zeros({37}, dtype);
+    for (Index i = 0; i < 37; ++i) {
+      Tensor at = n.slice(i, i + 1);
+      fill(at, static_cast<double>(i + 1));
+    }
+    CHECK(sum_of_squares(n) == 37 * 38 * 75 / 6);
+  }
   const Tensor x = full({50'003}, 0.1);
   CHECK(sum_of_squares(x) == doctest::Approx(50'003 * double(0.1f) * double(0.1f)).epsilon(1e-12));
   CHECK(sum_of_squares(full({3}, 1e30)) == doctest::Approx(3e60).epsilon(1e-6));

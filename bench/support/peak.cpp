@@ -1,7 +1,7 @@
-#include "train_step/machine.hpp"
+#include "support/machine.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "train_step/peak.cpp"
+#define HWY_TARGET_INCLUDE "support/peak.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which compiles this file once for every instruction set.
 #include <hwy/highway.h>

@@ -1,4 +1,4 @@
-#include "train_step/machine.hpp"
+#include "support/machine.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,167 @@
+#include "parts/parts.hpp"
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <attune/autograd/attention.hpp>
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/loss.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/nn/lstm.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "support/mixed.hpp"
+#include "support/timed.hpp"
+
+namespace attune::bench {
+namespace {
+
+using Results = std::vector<Tensor>;
+
+struct Part {
+  std::map<std::string, Index> sizes;
+  std::function<Results()> step;
+  double gflop = 0;  // of matrix products
+};
+
+Tensor mixed(const Shape& shape, std::uint32_t seed, float scale = 1) {
+  Tensor x = Tensor::uninitialized(shape, DType::f32);
+  fill_mixed(x.mutable_data<float>(), static_cast<std::uint32_t>(x.size()), seed, scale);
+  return x;
+}
+
+/// y, and the gradients of these variables.
+Results differentiate(const Var& y, const Tensor& dy, std::initializer_list<Var> variables) {
+  const Gradients gradients = backward(y, dy);
+  Results results = {y.value()};
+  for (const Var& x : variables) results.push_back(gradients[x]);
+  return results;
+}
+
+/// What training does to a weight between two steps, as far as copies kept of it are concerned:
+/// they are made again.
+void modify(const Var& w) { Tensor(w.value()).mutable_data<float>(); }
+
+/// With the gradients of the input, both weights, the bias and the initial state.
+Part lstm() {
+  constexpr Index T = 20, B = 64, H = 512;
+  nn::Parameters parameters(Safetensors{.tensors = {{"W_x", mixed({H, 4 * H}, 1, 0.04f)},
+                                                    {"W_h", mixed({H, 4 * H}, 2, 0.04f)},
+                                                    {"b", mixed({4 * H}, 3, 0.1f)}},
+                                        .metadata = {}});
+  const nn::Lstm layer(parameters, H, H);
+  const Var W_x = parameters["W_x"], W_h = parameters["W_h"], b = parameters["b"];
+  const Var x = variable(mixed({T, B, H}, 4)), h0 = variable(mixed({B, H}, 5)),
+            c0 = variable(mixed({B, H}, 6));
+  const Tensor dh = mixed({T, B, H}, 7);
+  return {.sizes = {{"T", T}, {"B", B}, {"H", H}},
+          .step =
+              [=] {
+                modify(W_x), modify(W_h);
+                const Var h = layer(x, {.initial = {h0, c0}}).h;
+                return differentiate(h, dh, {x, W_x, W_h, b, h0, c0});
+              },
+          .gflop = 3 * 2e-9 * T * B * 4 * H * 2 * H};
+}
+
+/// Of one step of a decoder, with the gradients of query, keys, values and v.
+Part additive_attention() {
+  constexpr Index S = 30, B = 64, A = 512, D = 1024;
+  const Var q = variable(mixed({B, A}, 1)), keys = variable(mixed({S, B, A}, 2)),
+            values = variable(mixed({S, B, D}, 3)), v = variable(mixed({A}, 4));
+  const Tensor mask = ones({S, B}), dc = mixed({B, D}, 5);
+  return {.sizes = {{"S", S}, {"B", B}, {"A", A}, {"values", D}}, .step = [=] {
+            const Var weights = softmax(additive_scores(q, keys, v), 0, mask);
+            return differentiate(weighted_sum(weights, values), dc, {q, keys, values, v});
+          }};
+}
+
+Part mean_cross_entropy() {
+  constexpr Index rows = 1280, classes = 10'000;
+  const Var logits = variable(mixed({rows, classes}, 1, 4));
+  std::vector<std::int32_t> targets(rows);
+  for (Index i = 0; i < rows; ++i) {
+    targets[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i * 7919 % classes);
+  }
+  const Tensor target = Tensor::of(Shape{rows}, std::span<const std::int32_t>(targets));
+  return {.sizes = {{"rows", rows}, {"classes", classes}}, .step = [=] {
+            return differentiate(cross_entropy(logits, target), scalar(1), {logits});
+          }};
+}
+
+/// 20 million parameters, and gradients of them.
+struct Large {
+  nn::Parameters parameters;
+  Gradients gradients;
+
+  Large() {
+    Var total = scalar(0);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      const Var w = parameters.add(std::to_string(i), {2000, 1000}, nn::init::zeros());
+      total = total + sum(w * mixed(w.shape(), i));
+    }
+    gradients = backward(total);
+  }
+};
+
+Part adam() {
+  auto large = std::make_shared<Large>();
+  auto adam = std::make_shared<nn::Adam>(large->parameters);
+  return {.sizes = {}, .step = [=] {
+            adam->step(large->gradients);
+            return Results{large->parameters["0"].value()};
+          }};
+}
+
+/// To a little less than the norm is, so that the gradients are always scaled.
+Part clip() {
+  auto large = std::make_shared<Large>();
+  return {.sizes = {}, .step = [=, norm = nn::global_norm(large->gradients)]() mutable {
+            const double before = nn::clip_by_global_norm(large->gradients, norm *= 0.999);
+            return Results{scalar(before), large->gradients.all()[0]};
+          }};
+}
+
+const std::map<std::string, Part (*)()>& parts() {
+  static const std::map<std::string, Part (*)()> all = {
+      {"lstm_fwd_bwd", lstm},
+      {"additive_attention_fwd_bwd", additive_attention},
+      {"cross_entropy_fwd_bwd", mean_cross_entropy},
+      {"adam_20m", adam},
+      {"clip_norm_20m", clip},
+  };
+  return all;
+}
+
+void measure(const std::string& name, const Part& part, const PartsRun& run) {
+  Json line = {{"peer", "attune"}, {"threads", threads()}, {"bench", name}};
+  for (const auto& [letter, size] : part.sizes) line[letter] = size;
+  for (const Tensor& x : part.step()) {
+    line["norms"].push_back(std::sqrt(sum_of_squares(x)));  // whatever a peer's layout is
+  }
+  const Times times = timed(run.steps, run.warmup, [&](int) { part.step(); });
+  if (part.gflop > 0) {
+    line["gflop"] = rounded(part.gflop, 3);
+    line["gflops"] = rounded(part.gflop / times.median(), 1);
+  }
+  print(std::move(line), times);
+}
+
+}  // namespace
+
+std::vector<std::string> part_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : parts()) names.push_back(name);
+  return names;
+}
+
+void measure_parts(const PartsRun& run) {
+  for (const std::string& name : run.only) measure(name, parts().at(name)(), run);
+}
+
+}  // namespace attune::bench

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""PyTorch's side of the comparison of parts: what build/bench/parts times, on the CPU, one JSON line for each part.
+Run it through tuned.sh. Where a part can be written in several ways, all are tried and the fastest is reported.
+"""
+import argparse
+import json
+import math
+import os
+import resource
+import statistics
+import time
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--only", metavar="NAME,...", help="which parts (default: all)")
+parser.add_argument("--steps", type=int, default=20, help="timed repetitions; the median is reported")
+parser.add_argument("--warmup", type=int, default=3, help="repetitions before")
+parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+options = parser.parse_args()
+# Read by OpenMP and OpenBLAS when they are loaded.
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
+import numpy
+import torch
+from torch import nn
+
+PARTS = {}  # name -> a function that gives sizes and {variant: step}; a step gives what it computed
+
+
+def part(function):
+    PARTS[function.__name__] = function
+
+
+def mixed(shape, seed, scale=1.0):
+    """The elements of bench/support/mixed.hpp."""
+    h = numpy.arange(math.prod(shape), dtype=numpy.uint32)
+    h = (h + numpy.uint32(seed * 1000003)) * numpy.uint32(0x9E3779B1)
+    h = (h ^ h >> 15) * numpy.uint32(0x85EBCA77)
+    h ^= h >> 13
+    x = ((h >> 8) / numpy.float32(8388608) - 1).astype("float32") * numpy.float32(scale)
+    return torch.from_numpy(x).view(shape)
+
+
+def leaf(x):
+    return x.contiguous().requires_grad_()
+
+
+def differentiate(f, dy, leaves):
+    """A step that gives y = f() and the leaves' gradients."""
+
+    def step():
+        for x in leaves:
+            x.grad = None
+        y = f()
+        y.backward(dy)
+        return [y] + [x.grad for x in leaves]
+
+    return step
+
+
+@part
+def lstm_fwd_bwd():
+    """nn.LSTM has two biases, whose gradients are the same; one stays zero."""
+    T, B, H = 20, 64, 512
+    layer = nn.LSTM(H, H)
+    with torch.no_grad():
+        layer.weight_ih_l0.copy_(mixed((H, 4 * H), 1, 0.04).t())
+        layer.weight_hh_l0.copy_(mixed((H, 4 * H), 2, 0.04).t())
+        layer.bias_ih_l0.copy_(mixed((4 * H,), 3, 0.1))
+        layer.bias_hh_l0.zero_()
+    x, h0, c0 = leaf(mixed((T, B, H), 4)), leaf(mixed((1, B, H), 5)), leaf(mixed((1, B, H), 6))
+    weights = [layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0]
+    step = differentiate(lambda: layer(x, (h0, c0))[0], mixed((T, B, H), 7), [x, *weights, h0, c0])
+    return dict(B=B, H=H, T=T), {"nn.LSTM": step}, 3 * 2e-9 * T * B * 4 * H * 2 * H
+
+
+@part
+def additive_attention_fwd_bwd():
+    S, B, A, D = 30, 64, 512, 1024
+    q, v = leaf(mixed((B, A), 1)), leaf(mixed((A,), 4))
+    keys, values = (leaf(mixed((S, B, n), seed).transpose(0, 1)) for n, seed in ((A, 2), (D, 3)))
+    padding = torch.zeros(B, S)
+
+    def attend(products):
+        scores = (keys + q.unsqueeze(1)).tanh().matmul(v)
+        weights = (scores + padding).softmax(1)
+        return weights.unsqueeze(1).bmm(values).squeeze(1) if products else (weights.unsqueeze(2) * values).sum(1)
+
+    steps = {
+        name: differentiate(lambda products=products: attend(products), mixed((B, D), 5), [q, keys, values, v])
+        for name, products in (("products", True), ("sums", False))
+    }
+    return dict(A=A, B=B, S=S, values=D), steps, 0
+
+
+@part
+def cross_entropy_fwd_bwd():
+    rows, classes = 1280, 10000
+    logits, targets = leaf(mixed((rows, classes), 1, 4)), torch.arange(rows) * 7919 % classes
+    step = differentiate(lambda: nn.functional.cross_entropy(logits, targets), None, [logits])
+    return dict(classes=classes, rows=rows), {"functional": step}, 0
+
+
+def parameters():
+    """20 million, with gradients."""
+    result = [nn.Parameter(torch.zeros(2000, 1000)) for _ in range(10)]
+    for i, w in enumerate(result):
+        w.grad = mixed(w.shape, i)
+    return result
+
+
+@part
+def adam_20m():
+    def step_with(foreach):
+        ws = parameters()
+        adam = torch.optim.Adam(ws, foreach=foreach)
+
+        def step():
+            adam.step()
+            return ws[:1]
+
+        return step
+
+    return {}, {"foreach": step_with(True), "single": step_with(False)}, 0
+
+
+@part
+def clip_norm_20m():
+    """To a little less than the norm is, so that the gradients are always scaled."""
+    ws = parameters()
+    norm = math.sqrt(sum(float(w.grad.double().square().sum()) for w in ws))
+
+    def step():
+        nonlocal norm
+        norm *= 0.999
+        return [nn.utils.clip_grad_norm_(ws, norm), ws[0].grad]
+
+    return {}, {"clip_grad_norm_": step}, 0
+
+
+def cpu_seconds():
+    """Of this process, and of the whole machine."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    user, nice, system, _, _, irq, softirq, steal = map(int, open("/proc/stat").readline().split()[1:9])
+    return usage.ru_utime + usage.ru_stime, (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def timed(step, steps, warmup):
+    """Seconds of each call, and the CPUs that this process and the others used meanwhile."""
+    for _ in range(warmup):
+        step()
+    seconds, (own, machine), begin = [], cpu_seconds(), time.perf_counter()
+    for _ in range(steps):
+        start = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - start)
+    wall = time.perf_counter() - begin
+    own, machine = (now - before for now, before in zip(cpu_seconds(), (own, machine)))
+    return seconds, {"cpus_used": round(own / wall, 2), "cpus_others": round(max(0.0, machine - own) / wall, 2)}
+
+
+def measure(name):
+    sizes, variants, gflop = PARTS[name]()
+    norms = [float(x.double().norm()) for x in next(iter(variants.values()))()]
+    variant = min(variants, key=lambda v: min(timed(variants[v], 5, 2)[0]))
+    seconds, cpus = timed(variants[variant], options.steps, options.warmup)
+    median = statistics.median(seconds)
+    line = {"peer": "pytorch-" + torch.__version__, "threads": options.threads, "bench": name, "variant": variant}
+    line |= sizes | {"norms": norms}
+    if gflop:
+        line |= {"gflop": round(gflop, 3), "gflops": round(gflop / median, 1)}
+    line |= {"ms_median": round(1e3 * median, 3), "ms_min": round(1e3 * min(seconds), 3), "steps": options.steps}
+    print(json.dumps(line | cpus), flush=True)
+
+
+def main():
+    torch.set_num_threads(options.threads)
+    torch.set_flush_denormal(True)
+    names = options.only.split(",") if options.only else list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"'{unknown[0]}' is not one of {', '.join(PARTS)}")
+    for name in names:
+        measure(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""How the time of a training step grows with batch (B), sentences (T words on both sides), width (H, and A with it),
+vocabulary (V) and threads: each by itself, the others as the configuration says.
+
+Prints a table and draws a plot. The exponent is that of the growth from the row above: with 1, twice the size takes
+twice the time; with -1, twice the threads take half. All sizes are gone through in turn, several times, and the
+fastest median of each is taken: what disturbs a run only makes it slower.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CPUS = len(os.sched_getaffinity(0))
+# What grows -> sizes, the options of train_step that it sets, and the unit of which the table says the cost.
+GROWTHS = {
+    "B": ([16, 32, 64, 128], ["-B"], "sentence"),
+    "T": ([5, 10, 20, 40], ["-T", "-S"], "word"),
+    "H": ([128, 256, 512, 1024], ["-H", "-A"], "unit"),
+    "V": ([2500, 5000, 10000, 20000], ["-V"], "1000 words"),
+    "threads": ([n for n in range(1, CPUS + 1) if n & (n - 1) == 0 or n == CPUS], ["--threads"], None),
+}
+LIGHT = ["#0b55c4", "#c64520", "#02a577", "#7a2a7c", "#2e3036"]
+DARK = ["#76a6f5", "#ee7330", "#16ca75", "#dd86b8", "#d6f0f4"]
+
+
+def parse():
+    def counts(text):
+        if any(not count.isdecimal() or int(count) < 1 for count in text.split(",")):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a list of whole numbers from 1 on")
+        return sorted({int(count) for count in text.split(",")})
+
+    def count(text):
+        if not text.isdecimal() or int(text) < 1:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 on")
+        return int(text)
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=["bahdanau", "luong"], default="bahdanau")
+    parser.add_argument("--config", default="medium", help="what does not grow (default: medium)")
+    for name, (sizes, _, _) in GROWTHS.items():
+        default = ",".join(map(str, sizes))
+        parser.add_argument(f"--{name}", type=counts, default=sizes, metavar="N,...", help=f"(default: {default})")
+    parser.add_argument("--rounds", type=count, default=3, help="through all sizes (default: 3)")
+    parser.add_argument("--steps", type=count, default=4, help="timed in each run (default: 4)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
+    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="the plot (default: scaling.svg in DIR)")
+    return parser.parse_args()
+
+
+def measure(options, name, size):
+    """The line of a run of train_step."""
+    sizes = [word for option in GROWTHS[name][1] for word in (option, size)]
+    command = [options.build / "bench/train_step", "--model", options.model, "--config", options.config, "--modes",
+               "train", "--warmup", 1, "--steps", options.steps, *([] if name == "threads" else ["--threads", CPUS]),
+               *sizes]
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
+    if done.returncode != 0:
+        raise SystemExit("scaling: " + (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1])
+    return json.loads(done.stdout)
+
+
+def measure_all(options):
+    """Name -> [(size, milliseconds, GFLOP/s), ...]"""
+    runs = [(name, size) for name in GROWTHS for size in getattr(options, name)]
+    best = {}
+    for number in range(options.rounds):
+        for name, size in runs:
+            print(f"round {number + 1} of {options.rounds}: {name} {size}", file=sys.stderr, flush=True)
+            line = measure(options, name, size)
+            key = name, size
+            if key not in best or line["ms_median"] < best[key]["ms_median"]:
+                best[key] = line
+    return {name: [(size, best[name, size]["ms_median"], best[name, size]["gflops"])
+                   for size in getattr(options, name)] for name in GROWTHS}
+
+
+def table(results):
+    def number(x):
+        return f"{x:.3g}" if x < 100 else f"{x:.0f}"
+
+    rows = [["grows", "size", "ms", "GFLOP/s", "cost of one", "", "exponent"]]
+    for name, points in results.items():
+        unit = GROWTHS[name][2]
+        for i, (size, ms, gflops) in enumerate(points):
+            if unit is None:
+                cost = [number(ms * size), "CPU ms"]
+            else:
+                cost = [number(1000 * ms / size if unit == "1000 words" else ms / size), f"ms per {unit}"]
+            exponent = "-"
+            if i:
+                before = points[i - 1]
+                exponent = f"{math.log(ms / before[1]) / math.log(size / before[0]):.2f}"
+            rows.append([name if i == 0 else "", str(size), number(ms), number(gflops), *cost, exponent])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    left = (0, 5)
+    return "\n".join("  ".join(cell.ljust(w) if i in left else cell.rjust(w)
+                               for i, (cell, w) in enumerate(zip(row, widths))).rstrip() for row in rows)
+
+
+def svg(results, title):
+    """Times by sizes, both in multiples of the smallest, on logarithmic axes."""
+    lines = {name: [(math.log2(size / points[0][0]), math.log2(ms / points[0][1])) for size, ms, _ in points]
+             for name, points in results.items()}
+    points = [point for line in lines.values() for point in line]
+    right = max(1, math.ceil(max(x for x, _ in points)))
+    bottom = math.floor(min(y for _, y in points))
+    top = max(bottom + 1, math.ceil(max(y for _, y in points)))
+    width, height, left, above = 460, 320, 50, 80
+    at = lambda x, y: f"{left + x / right * width:.1f} {above + (top - y) / (top - bottom) * height:.1f}"
+    factor = lambda power: f"{2**power}" if power >= 0 else f"1/{2**-power}"
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" width="600" height="450" '
+        'viewBox="0 0 600 450" font-family="sans-serif" font-size="13">',
+        "<style>:root{background:#fff}text{fill:#1c2430}g text{fill:currentColor}.grid{stroke:#e3e7ec}"
+        ".linear{stroke:#98a3b3}"
+        + "".join(f".line{i}{{color:{colour}}}" for i, colour in enumerate(LIGHT))
+        + "@media (prefers-color-scheme:dark){:root{background:#171c23}text{fill:#e4e9f0}.grid{stroke:#2b333e}"
+        + "".join(f".line{i}{{color:{colour}}}" for i, colour in enumerate(DARK)) + "}</style>",
+        f'<text x="{left}" y="24" font-size="15" font-weight="600">{title}</text>',
+        f'<text x="{left}" y="60">time, in multiples of that of the smallest size</text>',
+        f'<text x="{left + width / 2}" y="{above + height + 40}" text-anchor="middle">size, in multiples of the '
+        "smallest; the dashed line is exponent 1</text>",
+    ]
+    for power in range(bottom, top + 1):
+        _, y = at(0, power).split()
+        out.append(f'<path class="grid" d="M{at(0, power)}H{left + width}"/>'
+                   f'<text x="{left - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{factor(power)}</text>')
+    for power in range(right + 1):
+        x, y = at(power, bottom).split()
+        out.append(f'<text x="{x}" y="{float(y) + 20:.1f}" text-anchor="middle">{factor(power)}</text>')
+    end = min(right, top)
+    out.append(f'<path class="linear" stroke-dasharray="4 4" d="M{at(0, 0)}L{at(end, end)}"/>')
+    labels = []  # from top to bottom, none on another
+    for i, (name, line) in sorted(enumerate(lines.items()), key=lambda entry: -entry[1][1][-1][1]):
+        x, y = map(float, at(*line[-1]).split())
+        y = max([y + 4] + [other_y + 15 for other_x, other_y in labels if other_x == x])
+        labels.append((x, y))
+        dots = "".join('<circle cx="{}" cy="{}" r="3" fill="currentColor"/>'.format(*at(*p).split()) for p in line)
+        out.append(f'<g class="line{i}"><path fill="none" stroke="currentColor" stroke-width="2" '
+                   f'd="M{"L".join(at(*p) for p in line)}"/>{dots}'
+                   f'<text x="{x + 9:.1f}" y="{y:.1f}">{name}</text></g>')
+    return "\n".join(out + ["</svg>\n"])
+
+
+def main():
+    options = parse()
+    if not (options.build / "bench/train_step").exists():
+        raise SystemExit(f"scaling: {options.build}/bench/train_step does not exist: ninja -C build bench/train_step")
+    results = measure_all(options)
+    print(table(results))
+    path = options.svg or options.build / "scaling.svg"
+    path.write_text(svg(results, f"Training step, {options.model} {options.config}"))
+    print(f"plot: {path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

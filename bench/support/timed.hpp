@@ -1,0 +1,27 @@
+// Timing, and the JSON lines of the programs that bench/compare.py reads.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace attune::bench {
+
+using Json = nlohmann::ordered_json;
+
+double rounded(double x, int digits);
+
+struct Times {
+  std::vector<double> seconds;  // ascending
+  double cpus_used, cpus_others;
+  double median() const { return seconds[seconds.size() / 2]; }
+};
+
+/// Seconds of `steps` calls of f(i), after `warmup` calls that are not timed.
+Times timed(int steps, int warmup, const std::function<void(int)>& f);
+
+/// Prints the line with its times, and the machine's state after them.
+void print(Json line, const Times& times);
+
+}  // namespace attune::bench

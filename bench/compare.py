@@ -7,7 +7,7 @@ which other programs used CPUs, is measured again. Times are medians over the pa
 median of the pairs' ratios, with the smallest and the largest. The limit is that of fused multiply-adds on
 registers, and the shares of it count matrix products and attention sums alone.
 
-With --parts it is parts of models instead: against PyTorch, and the LSTM also against oneDNN, where
+--precisions are ours: the peer always multiplies f32. With --parts it is parts of models instead: against PyTorch, and the LSTM also against oneDNN, where
 build/bench/dnnl_lstm was built.
 Without a peer, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is refused.
 The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best kernels.
@@ -55,6 +55,7 @@ def parse():
     names("--models", "bahdanau", ["bahdanau", "luong"])
     names("--configs", "toy,small,medium", list(STEPS))
     names("--modes", "train", ["train", "fwd", "greedy"])
+    names("--precisions", "f32", ["f32", "bf16"])
     names("--parts", None, list(PARTS), nargs="?", const=list(PARTS))
 
     def counts(text):
@@ -149,11 +150,12 @@ def find_tuned(options, scripts):
 
 
 def rows_of_models(options):
-    ours = Program([options.build / "bench/train_step"])
     _, pytorch = find_tuned(options, "*seq2seq.py")
-    for model, config, mode, threads in itertools.product(options.models, options.configs, options.modes,
-                                                          options.threads):
-        yield Row({"model": model, "config": config, "mode": mode}, threads,
+    for model, config, mode, precision, threads in itertools.product(
+            options.models, options.configs, options.modes, options.precisions, options.threads):
+        ours = Program([options.build / "bench/train_step", "--precision", precision])
+        label = mode if precision == "f32" else f"{mode} {precision}"
+        yield Row({"model": model, "config": config, "mode": label}, threads,
                   {"ours": ours} | ({"peer": pytorch} if pytorch else {}),
                   ["--model", model, "--config", config, "--modes", mode, "--lengths", options.lengths,
                    "--steps", options.steps or STEPS[config]])
@@ -227,6 +229,7 @@ def summary(row, pairs, batch, limit):
         result[f"{of} ms"] = median("ms_median", of)
         gflops = median("gflops", of)
         result[f"{of} of limit"] = gflops and gflops / limit
+        result[f"{of} MiB"] = median("peak_rss_mib", of)
     result["ratios"] = [pair["peer"][batch]["ms_median"] / pair["ours"][batch]["ms_median"]
                         for pair in pairs if "peer" in pair]
     result["pairs"] = len(pairs)
@@ -244,9 +247,11 @@ def table(summaries, options):
         return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else "-"
 
     labels = list(summaries[0])[:list(summaries[0]).index("threads")]
-    header = [*labels, "threads", "ours ms", "peer ms", "times faster", "ours of limit", "peer of limit", "pairs"]
+    header = [*labels, "threads", "ours ms", "peer ms", "times faster", "ours of limit", "peer of limit",
+              "ours MiB", "peer MiB", "pairs"]
     rows = [[*(s[label] for label in labels), str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
              faster(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
+             number(s["ours MiB"]), number(s["peer MiB"]),
              f"{s['pairs']} of {options.pairs}"] for s in summaries]
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     lines = []

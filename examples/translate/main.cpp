@@ -8,6 +8,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
+#include "config_file.hpp"
 #include "support/command_line.hpp"
 #include "train.hpp"
 
@@ -44,6 +45,7 @@ void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fie
     app.add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
         ->default_str(field.get(options))
         ->run_callback_for_default(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
         ->type_name(field.type);
   }
 }
@@ -62,13 +64,16 @@ void add_preset(CLI::App& app, TrainOptions& o) {
          "published model to start from; it decides the defaults of what follows" + names)
       ->default_str(o.preset)
       ->run_callback_for_default(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->type_name("NAME");
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
-  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
+  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
-  app.set_config("--config", "", "file with options, NAME = VALUE on each line");
+  app.add_option("--config", o.config,
+                 "file with options, NAME = VALUE on each line; those of the command line win");
   app.option_defaults()->group("Training");
   add_fields(app, train_fields(), o);
   app.option_defaults()->group("Model");
@@ -116,8 +121,19 @@ void add_evaluate(CLI::App& app, EvaluateOptions& o) {
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
 
-/// Options that were not given come from the checkpoint when a run is resumed.
-void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
+/// The arguments of a command line, in CLI11's order (reversed), those of a file first.
+std::vector<std::string> with_file(int argc, char** argv, const std::string& config) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!config.empty()) {
+    const std::vector<std::string> more = arguments_of_file(config);
+    arguments.insert(arguments.begin() + 1, more.begin(), more.end());
+  }
+  std::ranges::reverse(arguments);
+  return arguments;
+}
+
+/// Options that were not given come from a file, or from the checkpoint when a run is resumed.
+void parse(int argc, char** argv, const std::string& config, CommandLine& line, CLI::App*& command,
            std::unique_ptr<CLI::App>& app) {
   app = std::make_unique<CLI::App>("Trains translators with attention, and translates with them.",
                                    "translate");
@@ -135,7 +151,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   add_train(*train, line.train);
   add_translate(*translate, line.translate);
   add_evaluate(*evaluate, line.evaluate);
-  app->parse(argc, argv);
+  app->parse(with_file(argc, argv, config));
   command = app->get_subcommands().front();
 }
 
@@ -148,19 +164,29 @@ void require_files(const TrainOptions& o) {
   }
 }
 
-int run(int argc, char** argv) {
+CommandLine new_command_line() {
   CommandLine line;
   line.train.network = preset_network(line.train.preset);
+  return line;
+}
+
+int run(int argc, char** argv) {
+  CommandLine line = new_command_line();
   CLI::App* command = nullptr;
   std::unique_ptr<CLI::App> app;
   try {
-    parse(argc, argv, line, command, app);
+    parse(argc, argv, {}, line, command, app);
+    if (const std::string config = line.train.config; !config.empty()) {
+      line = new_command_line();
+      parse(argc, argv, config, line, command, app);
+    }
     const std::filesystem::path last = line.train.out / "last.safetensors";
     if (line.train.resume && std::filesystem::exists(last)) {
       const TrainOptions stored = stored_options(last);
+      const std::string config = line.train.config;
       line = {};
       line.train = stored;
-      parse(argc, argv, line, command, app);
+      parse(argc, argv, config, line, command, app);
       check_same(stored, line.train);
     }
   } catch (const CLI::CallForHelp&) {

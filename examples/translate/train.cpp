@@ -108,7 +108,8 @@ class Run {
                             options_.seed, epoch_);
   }
 
-  /// Why it ended. Whatever ends it, the last step is validated and saved.
+  /// Why it ended. The last step is saved whatever ends it, and validated unless a run that goes on
+  /// would not validate it, either.
   std::string loop() {
     const long total = options_.epochs * std::ssize(batches_);
     Progress progress(step_, std::max(total, step_));
@@ -117,12 +118,14 @@ class Run {
       train_step();
       reason = finished();
       progress.show(step_, status(), false);
-      if (reason || step_ % options_.validate_every == 0) {
+      if (step_ % options_.validate_every == 0 || (reason && !interrupted())) {
         validate();
         progress.show(step_, status(), true);
         save();
         if (!reason) reason = finished();
         speed_.restart();
+      } else if (reason) {
+        save();
       } else if (step_ % 50 == 0) {
         write_log({});
       }

@@ -27,6 +27,7 @@ enum class RateSchedule { constant, inverse_sqrt };
 struct TrainOptions {
   std::filesystem::path out = "translate-model";
   bool resume = false;
+  std::string config;  // a file that more of them came from
   std::string preset = "conditional";
   models::Seq2SeqOptions network;
 

@@ -1,0 +1,245 @@
+// The translate program, run as a user runs it, on a language that is English in capitals and from
+// right to left.
+#include <random>
+
+#include <fmt/format.h>
+
+#include <attune/models/text/sentencepiece.hpp>
+#include <attune/tensor/precision.hpp>
+
+#include "tools.hpp"
+
+namespace attune::translate::test {
+namespace {
+
+using namespace attune::test;
+
+const std::vector<std::pair<std::string, std::string>> lexicon = {
+    {"one", "EINS"},  {"two", "ZWEI"},  {"three", "DREI"},   {"four", "VIER"},
+    {"five", "FÜNF"}, {"six", "SECHS"}, {"seven", "SIEBEN"}, {"eight", "ACHT"}};
+
+/// Sentences and their translations.
+struct Text {
+  std::string source, target;
+};
+Text sentences(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  Text text;
+  for (int i = 0; i < count; ++i) {
+    std::string source, target;
+    for (unsigned n = 1 + random() % 4; n > 0; --n) {
+      const auto& [from, to] = lexicon[random() % lexicon.size()];
+      source += (source.empty() ? "" : " ") + from;
+      target = to + (target.empty() ? "" : " ") + target;
+    }
+    text.source += source + "\n", text.target += target + "\n";
+  }
+  return text;
+}
+
+/// A directory with a corpus.
+struct Corpus : Directory {
+  Corpus() {
+    const Text train = sentences(400, 1), valid = sentences(30, 2);
+    write(*this / "train.en", train.source), write(*this / "train.xx", train.target);
+    write(*this / "valid.en", valid.source), write(*this / "valid.xx", valid.target);
+  }
+  Arguments train(const std::string& out, const Arguments& more) const {
+    return Arguments{"train",
+                     "--out",
+                     *this / out,
+                     "--source",
+                     *this / "train.en",
+                     "--target",
+                     *this / "train.xx",
+                     "--valid-source",
+                     *this / "valid.en",
+                     "--valid-target",
+                     *this / "valid.xx"} +
+           more;
+  }
+};
+
+ProcessResult run(const Arguments& arguments, ProcessOptions options = {}) {
+  return run_program(ATTUNE_TRANSLATE, arguments, std::move(options));
+}
+
+std::string output_of(const Arguments& arguments, ProcessOptions options = {}) {
+  const ProcessResult result = run(arguments, std::move(options));
+  INFO(result.err);
+  REQUIRE(result.status == 0);
+  return result.out;
+}
+
+std::string error_of(const Arguments& arguments, ProcessOptions options = {}) {
+  return error_line("translate", run(arguments, std::move(options)));
+}
+
+const Arguments tiny = {"--tokens",    "words", "--embedding", "16",  "--hidden",  "32",
+                        "--attention", "16",    "--readout",   "16",  "--dropout", "0",
+                        "--batch",     "16",    "--bleu",      "none"};
+/// Eight epochs of 25 updates with everything that has a state.
+const Arguments with_state =
+    tiny + Arguments{"--epochs",   "8",  "--validate-every", "20", "--average", "0.9",
+                     "--halve",    "1",  "--warm-up",        "10", "--dropout", "0.1",
+                     "--patience", "100"};
+
+/// A model that knows the language, trained when a test first asks for it.
+struct Trained : Corpus {
+  Trained() {
+    output_of(train(
+        "model", tiny + Arguments{"--rate", "0.01", "--epochs", "20", "--validate-every", "100"}));
+  }
+  static const Trained& get() {
+    static const Trained trained;
+    return trained;
+  }
+  std::string model() const { return *this / "model/best.safetensors"; }
+};
+
+}  // namespace
+
+TEST_CASE("translate: it learns a language, and translates line by line") {
+  const Trained& trained = Trained::get();
+  CHECK(output_of({"translate", "--model", trained.model()},
+                  {.input = "one two\n\nthree four five\nseven\n"}) ==
+        "ZWEI EINS\n\nFÜNF VIER DREI\nSIEBEN\n");
+  const Json json = Json::parse(
+      output_of({"evaluate", "--model", trained.model(), "--json", "--bleu", "none",
+                 trained / "valid.en", trained / "valid.xx", "--out", trained / "written"}));
+  CHECK(json.at("bleu") >= 90);
+  CHECK(json.at("chrf") >= 90);
+  CHECK(json.at("perplexity") < 2);
+  CHECK(json.at("sentences") == 30);
+  CHECK(json.contains("seconds"));
+  CHECK(std::ranges::count(read(trained / "written"), '\n') == 30);
+}
+
+TEST_CASE("translate: what is written does not depend on the batch") {
+  const Trained& trained = Trained::get();
+  const std::string source = sentences(50, 3).source + "\none\n\n";
+  const auto with_batch = [&](const char* batch) {
+    return output_of({"translate", "--model", trained.model(), "--batch", batch, "--beam", "3"},
+                     {.input = source});
+  };
+  CHECK(with_batch("1") == with_batch("7"));
+  CHECK(with_batch("1") == with_batch("64"));
+}
+
+TEST_CASE("translate: the best few, with scores that fall") {
+  const std::string out = output_of(
+      {"translate", "--model", Trained::get().model(), "--best", "3", "--beam", "4", "--scores"},
+      {.input = "one two three\nfour\n"});
+  const std::vector<std::string> lines = lines_of(out);
+  REQUIRE(lines.size() == 7);  // three, none, three
+  CHECK(lines[3].empty());
+  CHECK(contains(lines[0], "\tDREI ZWEI EINS"));
+  CHECK(std::stod(lines[0]) >= std::stod(lines[1]));
+  CHECK(std::stod(lines[1]) >= std::stod(lines[2]));
+}
+
+TEST_CASE("translate train: killed and resumed, the weights are those of an uninterrupted run") {
+  const Corpus corpus;
+  output_of(corpus.train("whole", with_state));
+  const std::string last = corpus / "killed/last.safetensors";
+  const auto saved = [&] { return std::filesystem::exists(last); };
+  const ProcessResult killed =
+      run(corpus.train("killed", with_state), {.signal_when = saved, .signal = SIGKILL});
+  REQUIRE(killed.signal == SIGKILL);
+  REQUIRE(step_of(last) < 200);
+  output_of(
+      {"train", "--out", corpus / "killed", "--resume"});  // all options are in the checkpoint
+  check_same_tensors(corpus / "whole/last.safetensors", last);
+  check_same_tensors(corpus / "whole/best.safetensors", corpus / "killed/best.safetensors");
+}
+
+TEST_CASE("translate train: Ctrl-C saves without a validation of its own, and can be resumed") {
+  const Corpus corpus;
+  output_of(corpus.train("whole", with_state));
+  const std::string last = corpus / "stopped/last.safetensors";
+  const auto saved = [&] { return std::filesystem::exists(last); };
+  CHECK(run(corpus.train("stopped", with_state), {.signal_when = saved, .signal = SIGINT}).status ==
+        130);
+  REQUIRE(step_of(last) < 200);
+  output_of({"train", "--out", corpus / "stopped", "--resume"});
+  check_same_tensors(corpus / "whole/last.safetensors", last);
+}
+
+TEST_CASE("translate train: one thread and two give bit-identical weights") {
+  const Corpus corpus;
+  const Arguments wide = tiny + Arguments{"--hidden", "64", "--batch", "64", "--epochs", "3"};
+  output_of(corpus.train("one", wide + Arguments{"--threads", "1"}));
+  output_of(corpus.train("two", wide + Arguments{"--threads", "2"}));
+  check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
+}
+
+TEST_CASE("translate train: subwords of both sides, kept in the checkpoint") {
+  if (!text::has_sentencepiece()) return;
+  const Corpus corpus;
+  for (const char* tokens : {"bpe", "unigram"}) {
+    output_of(corpus.train(
+        tokens, tiny + Arguments{"--tokens", tokens, "--pieces", "60", "--joint", "yes", "--epochs",
+                                 "2", "--tied", "all", "--model", "conditional"}));
+    const std::string model = corpus / (std::string(tokens) + "/best.safetensors");
+    CHECK(lines_of(output_of({"translate", "--model", model}, {.input = "one two\n"})).size() == 1);
+  }
+}
+
+TEST_CASE("translate train: options from a file, and flags before them") {
+  const Corpus corpus;
+  write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\n");
+  output_of(corpus.train(
+      "out", Arguments{"--config", corpus / "recipe.ini", "--rate", "0.004", "--tokens", "words"}));
+  const auto metadata = load_safetensors(corpus / "out/last.safetensors").metadata;
+  CHECK(metadata.at("hidden") == "24");
+  CHECK(metadata.at("rate") == "0.004");
+  CHECK(metadata.at("epochs") == "1");
+  write(corpus / "wrong.ini", "hiden = 24\n");
+  CHECK(error_of(corpus.train("o", {"--config", corpus / "wrong.ini"})) ==
+        fmt::format("translate: {}:1: there is no option 'hiden'", corpus / "wrong.ini"));
+}
+
+TEST_CASE("translate train: bf16 products train as well, or a line says that there are none") {
+  const Corpus corpus;
+  const ProcessResult result =
+      run(corpus.train("out", tiny + Arguments{"--rate", "0.01", "--epochs", "15", "--precision",
+                                               "bf16", "--validate-every", "100"}));
+  REQUIRE(result.status == 0);
+  CHECK(result.err.empty() == bf16_available());
+  CHECK(std::stod(load_safetensors(corpus / "out/best.safetensors").metadata.at("valid_bleu")) >
+        60);
+}
+
+TEST_CASE("translate: what is wrong is said in one line") {
+  const Corpus corpus;
+  const std::string model = Trained::get().model();
+  CHECK(error_of({"train"}) == "translate: --source: a file is expected");
+  CHECK(contains(error_of(corpus.train("o", {"--source", corpus / "none"})), corpus / "none"));
+  write(corpus / "short.xx", "EINS\n");
+  CHECK(contains(error_of(corpus.train("o", {"--target", corpus / "short.xx"})), "short.xx"));
+  write(corpus / "empty", "");
+  CHECK(contains(
+      error_of(corpus.train("o", {"--source", corpus / "empty", "--target", corpus / "empty"})),
+      "there is no"));
+  CHECK(contains(error_of(corpus.train("o", {"--rate", "-1"})), "--rate"));
+  write(corpus / "not", "a model");
+  CHECK(contains(error_of({"translate", "--model", corpus / "not"}, {.input = "one\n"}),
+                 corpus / "not"));
+  CHECK(contains(error_of({"translate", "--model", model}, {.input = "one\n\xff\n"}),
+                 "standard input:2"));
+  CHECK(contains(error_of({"translate", "--model", model}, {.input = std::string("a\0b\n", 4)}),
+                 "standard input:1"));
+  output_of(corpus.train("out", tiny + Arguments{"--epochs", "1"}));
+  CHECK(contains(error_of({"train", "--out", corpus / "out", "--resume", "--hidden", "64"}),
+                 "was trained with hidden = '32', not '64'"));
+}
+
+TEST_CASE("translate: long lines, emoji and unknown words are translated somehow") {
+  std::string line;
+  for (int i = 0; i < 3000; ++i) line += "one ";
+  const std::string out = output_of({"translate", "--model", Trained::get().model(), "--beam", "2"},
+                                    {.input = line + "\n😀 😀\n"});
+  CHECK(lines_of(out).size() == 2);
+}
+
+}  // namespace attune::translate::test

@@ -7,7 +7,7 @@ Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
     : size_(o.readout),
       kind_(o.readout_kind),
       dropout_kind_(o.dropout_kind),
-      dropout_(o.dropout, o.dropout_kind) {
+      dropout_(dropout_rate(o, o.readout_dropout), o.dropout_kind) {
   if (kind_ == ReadoutKind::attentional) {
     W_c_ = scope.add("W_c", {context + o.hidden, size_}, nn::init::glorot());
   } else {

@@ -63,7 +63,8 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o)
       encoder_(scope / "encoder", o),
       decoder_(scope / "decoder", o.embedding, o.hidden, decoder_stack(o), decoder_cell(o)),
       readout_(scope / "readout", o, context_size()),
-      dropout_(o.dropout, o.dropout_kind) {
+      embedding_dropout_(dropout_rate(o, o.embedding_dropout), o.dropout_kind),
+      annotation_dropout_(dropout_rate(o, o.annotation_dropout), o.dropout_kind) {
   if (o.start == Start::bridge || o.start == Start::mean) {
     const Index from = o.start == Start::mean ? encoder_.size() : encoder_hidden(o);
     bridge_.emplace(scope / "bridge", from, o.decoder_layers * o.hidden);
@@ -124,10 +125,10 @@ std::vector<nn::RecurrentState> Seq2Seq::first_states(const Encoded& encoded,
 }
 
 Seq2Seq::State Seq2Seq::start(const Tensor& source, const Tensor& mask) const {
-  const Encoded encoded = encoder_(dropout_(source_(source)), mask);
+  const Encoded encoded = encoder_(embedding_dropout_(source_(source)), mask);
   const Index batch = source.dim(1);
   auto fixed = std::make_shared<Source>();
-  if (attention_) fixed->memory = attention_->remember(dropout_(encoded.h), mask);
+  if (attention_) fixed->memory = attention_->remember(annotation_dropout_(encoded.h), mask);
   if (options_.attend == Attend::last_state) {
     fixed->context = encoded.last.back().h;
     fixed->share = matmul(fixed->context, W_c_);
@@ -188,7 +189,7 @@ Seq2Seq::Advance Seq2Seq::advance(const Var& y, const Var& yw, const State& stat
 }
 
 Seq2Seq::Step Seq2Seq::step(const Tensor& previous, const State& state) const {
-  const Var y = dropout_(target_(previous));
+  const Var y = embedding_dropout_(target_(previous));
   Advance next = advance(y, decoder_.input(y), state);
   const Var first = W_feed_.defined() ? next.state.fed
                                       : readout_.dropped(readout_.first(y, next.s, next.context));
@@ -240,8 +241,8 @@ Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
 /// share of them, readouts. The loop is left with attention and the cells.
 Seq2Seq::Unrolled Seq2Seq::unroll(const text::Batch& batch) const {
   State state = start(batch.source, batch.source_mask);
-  const Var y = dropout_(target_(batch.previous));  // (T, B, E)
-  const Var yw = decoder_.input(y);                 // (T, B, gates · H)
+  const Var y = embedding_dropout_(target_(batch.previous));  // (T, B, E)
+  const Var yw = decoder_.input(y);                           // (T, B, gates · H)
   Unrolled unrolled;
   std::vector<Var> states, contexts, fed;
   for (Index i = 0; i < y.dim(0); ++i) {

@@ -108,7 +108,7 @@ class Seq2Seq {
   Var W_feed_;                           // (R, gates · H)
   Readout readout_;
   Affine output_;  // to logits, by weights of its own or by the table of the target's words
-  nn::Dropout dropout_;
+  nn::Dropout embedding_dropout_, annotation_dropout_;
 };
 
 }  // namespace attune::models

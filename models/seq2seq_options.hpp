@@ -84,7 +84,8 @@ struct Seq2SeqOptions {
   Index readout = 256;       // R
   Index readout_layers = 1;  // those above the first are tanh(t W + b)
   Tied tied = Tied::none;
-  double dropout = 0;  // on embeddings, between layers, on annotations and readouts
+  double dropout = 0;  // between layers, and where the following are -1
+  double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;
   nn::DropoutKind dropout_kind = nn::DropoutKind::elementwise;
   double label_smoothing = 0;  // ε, in training
 };
@@ -92,6 +93,11 @@ struct Seq2SeqOptions {
 /// H of each direction of the encoder. Where it is not given, it is the decoder's; half of it,
 /// where the score compares annotations of two directions directly with the decoder's state.
 Index encoder_hidden(const Seq2SeqOptions& options);
+
+/// The rate of one of the three that may be -1.
+inline double dropout_rate(const Seq2SeqOptions& options, double rate) {
+  return rate < 0 ? options.dropout : rate;
+}
 
 /// Whether there is attention at all.
 bool attends(const Seq2SeqOptions& options);

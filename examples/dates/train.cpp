@@ -228,10 +228,10 @@ class Run {
   }
 
   const TrainOptions& options_;
-  RunDirectory files_{options_.out};
   Data data_;
   Model model_;
   nn::Adam adam_;
+  RunDirectory files_{options_.out};  // made when everything else is sound
   Precision precision_ = available(options_.precision == "bf16" ? Precision::bf16 : Precision::f32);
   std::optional<report::LogWriter> log_;
   long step_ = 0;

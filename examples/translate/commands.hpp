@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/search.hpp>
@@ -31,5 +33,31 @@ struct EvaluateOptions {
 };
 
 int evaluate_files(const EvaluateOptions& options);
+
+/// How alignments are written: as links, as pictures in the terminal, or as a page of pictures.
+enum class AlignFormat { pharaoh, terminal, html };
+
+struct AlignOptions {
+  std::filesystem::path model = "translate-model/best.safetensors";
+  std::string source;
+  std::string target;  // empty: what the model writes itself
+  models::SearchOptions search = {.beam = 5, .length_penalty = 1};
+  AlignFormat format = AlignFormat::terminal;
+  std::string out;  // empty: standard output
+};
+
+/// Where the model looks for each token of given translations, or of its own.
+int align(const AlignOptions& options);
+
+struct AverageOptions {
+  std::vector<std::filesystem::path> models;
+  std::filesystem::path out = "average.safetensors";
+};
+
+/// Writes a model whose weights are the means of those of several checkpoints of one run.
+int average(const AverageOptions& options);
+
+/// Prints what is in a checkpoint: options, vocabularies, and the shapes of its parameters.
+int inspect(const std::filesystem::path& model);
 
 }  // namespace attune::translate

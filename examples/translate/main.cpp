@@ -19,6 +19,9 @@ struct CommandLine {
   TrainOptions train;
   TranslateOptions translate;
   EvaluateOptions evaluate;
+  AlignOptions align;
+  AverageOptions average;
+  std::filesystem::path inspect = "translate-model/best.safetensors";
   int threads = 0;
 };
 
@@ -121,6 +124,26 @@ void add_evaluate(CLI::App& app, EvaluateOptions& o) {
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
 
+void add_align(CLI::App& app, AlignOptions& o) {
+  app.add_option("source", o.source, "text")->required();
+  app.add_option("target", o.target, "its translation (default: what the model makes of it)");
+  app.add_option("--model", o.model, "checkpoint");
+  add_search(app, o.search);
+  const std::map<std::string, AlignFormat> formats = {{"pharaoh", AlignFormat::pharaoh},
+                                                      {"terminal", AlignFormat::terminal},
+                                                      {"html", AlignFormat::html}};
+  app.add_option("--format", o.format, "links as 0-0 1-2, or pictures: pharaoh, terminal, html")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->type_name("NAME")
+      ->default_str("terminal");
+  app.add_option("--out", o.out, "file to write (default: standard output)");
+}
+
+void add_average(CLI::App& app, AverageOptions& o) {
+  app.add_option("checkpoints", o.models, "of one run")->required();
+  app.add_option("--out", o.out, "file to write");
+}
+
 /// The arguments of a command line, in CLI11's order (reversed), those of a file first.
 std::vector<std::string> with_file(int argc, char** argv, const std::string& config) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -143,7 +166,11 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   CLI::App* train = app->add_subcommand("train", "train a model on two text files");
   CLI::App* translate = app->add_subcommand("translate", "translate lines");
   CLI::App* evaluate = app->add_subcommand("evaluate", "BLEU, chrF and perplexity of a model");
-  for (CLI::App* sub : {train, translate, evaluate}) {
+  CLI::App* align = app->add_subcommand("align", "where the model looks for each word it writes");
+  CLI::App* average =
+      app->add_subcommand("average", "a model with the mean weights of several checkpoints");
+  CLI::App* inspect = app->add_subcommand("inspect", "what is in a checkpoint");
+  for (CLI::App* sub : {train, translate, evaluate, align, average, inspect}) {
     sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
         ->check(in_range(1, 1024))
         ->default_str("");
@@ -151,6 +178,9 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_train(*train, line.train);
   add_translate(*translate, line.translate);
   add_evaluate(*evaluate, line.evaluate);
+  add_align(*align, line.align);
+  add_average(*average, line.average);
+  inspect->add_option("checkpoint", line.inspect, "to look into");
   app->parse(with_file(argc, argv, config));
   command = app->get_subcommands().front();
 }
@@ -203,6 +233,9 @@ int run(int argc, char** argv) {
   const std::string name = command->get_name();
   if (name == "translate") return translate(line.translate);
   if (name == "evaluate") return evaluate_files(line.evaluate);
+  if (name == "align") return align(line.align);
+  if (name == "average") return average(line.average);
+  if (name == "inspect") return inspect(line.inspect);
   require_files(line.train);
   return train(line.train);
 }

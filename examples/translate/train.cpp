@@ -266,13 +266,13 @@ class Run {
   }
 
   const TrainOptions& options_;
-  RunDirectory files_{options_.out};
   std::vector<text::Pair> pairs_;
   Validation valid_;
   Model model_;
   nn::Adam adam_;
   std::optional<nn::MovingAverage> average_;
   nn::HalveOnPlateau plateau_;
+  RunDirectory files_{options_.out};  // made when everything else is sound
   nn::Schedule schedule_ = schedule_of(options_);
   Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;

@@ -138,6 +138,47 @@ TEST_CASE("translate: the best few, with scores that fall") {
   CHECK(std::stod(lines[1]) >= std::stod(lines[2]));
 }
 
+TEST_CASE("translate align: each word is linked to the one that it translates") {
+  const Trained& trained = Trained::get();
+  write(trained / "a.en", "one two three\n\nfour\n"),
+      write(trained / "a.xx", "DREI ZWEI EINS\n\nVIER\n");
+  const Arguments align = {"align", "--model", trained.model(), trained / "a.en"};
+  CHECK(output_of(align + Arguments{trained / "a.xx", "--format", "pharaoh"}) ==
+        output_of(align + Arguments{"--format", "pharaoh"}));  // it writes the same by itself
+  CHECK(lines_of(output_of(align + Arguments{"--format", "pharaoh"})).size() == 3);
+  CHECK(contains(output_of(align), "DREI"));
+  CHECK(output_of(align + Arguments{"--format", "html", "--out", trained / "a.html"}).empty());
+  CHECK(contains(read(trained / "a.html"), "<svg"));
+  write(trained / "b.xx", "DREI\n");
+  CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "1 lines, but"));
+}
+
+TEST_CASE("translate average: the mean of a checkpoint with itself is the checkpoint") {
+  const Trained& trained = Trained::get();
+  output_of({"average", trained.model(), trained.model(), "--out", trained / "mean.safetensors"});
+  check_same_tensors(trained.model(), trained / "mean.safetensors");
+  const Safetensors best = load_safetensors(trained.model()),
+                    last = load_safetensors(trained / "model/last.safetensors");
+  output_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
+             trained / "mean.safetensors"});
+  const Safetensors mean = load_safetensors(trained / "mean.safetensors");
+  const auto first = [](const Safetensors& file) {
+    return double{file.find("output.W")->to_vector<float>()[0]};
+  };
+  CHECK(first(mean) == doctest::Approx((first(best) + first(last)) / 2).epsilon(1e-6));
+  const Corpus corpus;
+  output_of(corpus.train("other", tiny + Arguments{"--hidden", "24", "--epochs", "1"}));
+  CHECK(contains(error_of({"average", trained.model(), corpus / "other/best.safetensors"}),
+                 "its hidden is not that of the first checkpoint"));
+}
+
+TEST_CASE("translate inspect: options, vocabularies and parameters") {
+  const std::string out = output_of({"inspect", Trained::get().model()});
+  CHECK(contains(out, "hidden              32\n"));
+  CHECK(contains(out, "source vocabulary   12\n"));
+  CHECK(contains(out, "output.b"));
+}
+
 TEST_CASE("translate train: killed and resumed, the weights are those of an uninterrupted run") {
   const Corpus corpus;
   output_of(corpus.train("whole", with_state));
@@ -229,6 +270,7 @@ TEST_CASE("translate: what is wrong is said in one line") {
                  "standard input:2"));
   CHECK(contains(error_of({"translate", "--model", model}, {.input = std::string("a\0b\n", 4)}),
                  "standard input:1"));
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
   output_of(corpus.train("out", tiny + Arguments{"--epochs", "1"}));
   CHECK(contains(error_of({"train", "--out", corpus / "out", "--resume", "--hidden", "64"}),
                  "was trained with hidden = '32', not '64'"));

@@ -238,6 +238,18 @@ TEST_CASE("Seq2Seq: every published model learns a few sentences by heart") {
   }
 }
 
+TEST_CASE("Seq2Seq: in steady state training asks the system for no memory") {
+  nn::Parameters params(5);
+  const Seq2Seq model(params, sized(preset("conditional").options));
+  nn::Adam adam(params);
+  const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8), DType::f32);
+  const auto step = [&] { adam.step(backward(model.loss(batch))); };
+  for (int i = 0; i < 3; ++i) step();
+  const std::size_t before = buffer_statistics().allocations;
+  for (int i = 0; i < 5; ++i) step();
+  CHECK(buffer_statistics().allocations == before);
+}
+
 // ---- Options
 
 Seq2SeqOptions plain() { return sized(preset("bahdanau").options); }
@@ -259,6 +271,25 @@ TEST_CASE("Seq2Seq: outside of training the loss is the mean cross-entropy alone
   const Seq2Seq model(same, o);
   CHECK(model.loss(batch).item() == expected);
   CHECK(loss_in_training(model, batch) != expected);
+}
+
+TEST_CASE("Seq2Seq: embeddings, annotations and readouts have their own rates of dropout, or one") {
+  const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
+  const auto drops = [&](auto change) {
+    Seq2SeqOptions o = plain();
+    change(o);
+    nn::Parameters params(4, DType::f64);
+    const Seq2Seq model(params, o);
+    return loss_in_training(model, batch) != model.loss(batch).item();
+  };
+  CHECK(drops([](auto& o) { o.dropout = 0.5; }));
+  CHECK(drops([](auto& o) { o.embedding_dropout = 0.5; }));
+  CHECK(drops([](auto& o) { o.annotation_dropout = 0.5; }));
+  CHECK(drops([](auto& o) { o.readout_dropout = 0.5; }));
+  CHECK_FALSE(drops([](auto& o) {
+    o.dropout = 0.5;  // and nothing left for it: there is one layer
+    o.embedding_dropout = o.annotation_dropout = o.readout_dropout = 0;
+  }));
 }
 
 TEST_CASE("Seq2Seq: label smoothing and coverage add what their papers say") {
@@ -403,11 +434,11 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
       CHECK(field.get(o) == choice);
     }
     if (field.choices.empty()) {
-      const bool rate = field.name == "dropout" || field.name == "label-smoothing";
+      const bool rate = field.name.ends_with("dropout") || field.name == "label-smoothing";
       field.set(o, rate ? "0.5" : "1");
       CHECK(field.get(o) == (rate ? "0.5" : "1"));
     }
-    for (const std::string bad : {"", "foo", "-1", "nan", "1x"})
+    for (const std::string bad : {"", "foo", "-2", "nan", "1x"})
       CHECK_THROWS_AS(field.set(o, bad), Error);
   }
   Seq2SeqOptions o;

@@ -52,6 +52,33 @@ TEST_CASE("Buffer: a freed block is handed out again") {
   CHECK(address(Tensor::uninitialized({2990})) == first);  // the same size class
 }
 
+TEST_CASE(
+    "Buffer: a large freed block serves requests down to half its size, a small one does not") {
+  release_cached_buffers();
+  for (const auto& [size, serves] : {std::pair<Index, bool>{1 << 20, true}, {1 << 12, false}}) {
+    std::size_t first;
+    {
+      const Tensor x = Tensor::uninitialized({size});
+      first = address(x);
+    }
+    {
+      const Tensor smaller = Tensor::uninitialized({size * 5 / 8});
+      CHECK((address(smaller) == first) == serves);
+      const Tensor other = Tensor::uninitialized({size});
+      CHECK((address(other) == first) == !serves);
+    }
+    const std::size_t in_use = buffer_statistics().in_use;
+    { const Tensor again = Tensor::uninitialized({size}); }
+    CHECK(buffer_statistics().in_use == in_use);
+    release_cached_buffers();
+  }
+  const std::size_t before = buffer_statistics().allocations;
+  { const Tensor x = Tensor::uninitialized({1 << 20}); }
+  { const Tensor tiny = Tensor::uninitialized({1 << 18}); }  // a quarter: a block of its own
+  CHECK(buffer_statistics().allocations == before + 2);
+  release_cached_buffers();
+}
+
 TEST_CASE("Buffer: in steady state the system is not asked for memory") {
   const auto step = [] {
     const Tensor a = randn({37, 41}, 1, DType::f32), b = randn({41, 29}, 2, DType::f32);

@@ -24,14 +24,14 @@ class BackwardWalk {
     detail::Node& node = *target.node.get();
     detail::NodeGradients*& gradients = gradients_of(node);
     if (!gradients) {
-      gradients = new detail::NodeGradients;
+      gradients = new detail::NodeGradients(node.output_count);
       for (std::uint32_t i = 0; i < node.output_count; ++i) {
-        gradients->slots[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
+        (*gradients)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       }
       reached_.push_back(target.node);
       std::ranges::push_heap(reached_, {}, id_of);
     }
-    return gradients->slots[target.output];
+    return (*gradients)[target.output];
   }
 
   Gradients run() {
@@ -63,7 +63,7 @@ class BackwardWalk {
     const std::unique_ptr<detail::NodeGradients> arrived(
         std::exchange(gradients_of(node), nullptr));
     std::array<Tensor, detail::max_outputs> dy;
-    for (std::uint32_t i = 0; i < node.output_count; ++i) dy[i] = arrived->slots[i].finish();
+    for (std::uint32_t i = 0; i < node.output_count; ++i) dy[i] = (*arrived)[i].finish();
     if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback had anything to add
     if (node.is_leaf) {
       gradients.ids_.push_back(node.id);

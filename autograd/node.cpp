@@ -28,8 +28,8 @@ NodePointer::NodePointer(const NodePointer& other) : node_(other.node_) {
   if (node_) node_->references.fetch_add(1, std::memory_order_relaxed);
 }
 
-NodePointer::~NodePointer() {
-  if (!node_ || node_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void NodePointer::drop() {
+  if (node_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   node_->next_waiting = std::exchange(waiting, node_);
   if (freeing) return;
   freeing = true;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -40,7 +41,9 @@ class NodePointer {
     std::swap(node_, other.node_);
     return *this;
   }
-  ~NodePointer();
+  ~NodePointer() {
+    if (node_) drop();
+  }
 
   Node* get() const { return node_; }
   Node* operator->() const { return node_; }
@@ -48,6 +51,8 @@ class NodePointer {
   explicit operator bool() const { return node_ != nullptr; }
 
  private:
+  void drop();
+
   Node* node_ = nullptr;
 };
 
@@ -80,9 +85,19 @@ struct EdgeOf final : Edge {
   Pullback pullback;
 };
 
-/// Gradients on their way to a node's outputs, during backward.
-struct NodeGradients : Pooled {
-  std::array<GradientSlot, max_outputs> slots;
+/// Gradients on their way to a node's outputs, during backward. Most nodes have one.
+class NodeGradients : public Pooled {
+ public:
+  explicit NodeGradients(std::uint32_t outputs) {
+    if (outputs > 1) others_ = std::make_unique<GradientSlot[]>(outputs - 1);
+  }
+  GradientSlot& operator[](std::uint32_t output) {
+    return output == 0 ? first_ : others_[output - 1];
+  }
+
+ private:
+  GradientSlot first_;
+  std::unique_ptr<GradientSlot[]> others_;
 };
 
 /// An operation that was recorded, or a variable.

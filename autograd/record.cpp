@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <memory>
+
 #include <fmt/format.h>
 
 #include <attune/autograd/record.hpp>
@@ -7,7 +10,6 @@ namespace attune {
 namespace {
 
 detail::NodePointer make_node(const char* operation, bool is_leaf, std::span<const Tensor> values) {
-  if (values.size() > detail::max_outputs) fail(operation, "an operation has at most 4 results");
   detail::NodePointer node(new detail::Node(operation, is_leaf));
   for (const Tensor& value : values)
     node->outputs[node->output_count++] = {value.shape(), value.dtype()};
@@ -16,9 +18,15 @@ detail::NodePointer make_node(const char* operation, bool is_leaf, std::span<con
 
 }  // namespace
 
+Recording::Recording(const char* operation, std::initializer_list<Tensor> values)
+    : operation_(operation), count_(values.size()) {
+  if (count_ > values_.size()) fail(operation, "an operation has at most 4 results");
+  std::ranges::copy(values, values_.begin());
+}
+
 void Recording::add(detail::Edge* edge) {
   std::unique_ptr<detail::Edge> owned(edge);
-  if (!node_) node_ = make_node(operation_, false, values_);
+  if (!node_) node_ = make_node(operation_, false, std::span(values_).first(count_));
   // Pullbacks run in the order they were declared.
   detail::Edge** last = &node_->edges;
   while (*last) last = &(*last)->next;

@@ -1,9 +1,9 @@
 // Declaring a differentiable operation: its value, and a pullback for each input.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <initializer_list>
-#include <vector>
 
 #include <attune/autograd/var.hpp>
 
@@ -22,8 +22,8 @@ namespace attune {
 /// needs no gradient is dropped at once.
 class Recording {
  public:
-  Recording(const char* operation, std::initializer_list<Tensor> values)
-      : operation_(operation), values_(values) {}
+  /// Throws when there are more than four results.
+  Recording(const char* operation, std::initializer_list<Tensor> values);
 
   /// A pullback dy -> dx: from the gradient of the (only) result to that of the input x.
   template <class Pullback>
@@ -64,13 +64,14 @@ class Recording {
   }
 
   operator Var() const { return output(0); }  // NOLINT: `return record(...).wrt(...)`
-  Var output(std::uint32_t i) const { return Var(values_.at(i), node_, i); }
+  Var output(std::uint32_t i) const { return Var(values_[i], node_, i); }
 
  private:
   void add(detail::Edge* edge);
 
   const char* operation_;
-  std::vector<Tensor> values_;
+  std::array<Tensor, detail::max_outputs> values_;
+  std::size_t count_;
   detail::NodePointer node_;
 };
 

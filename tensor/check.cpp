@@ -40,7 +40,35 @@ std::string written(std::string_view letters) {
 
 }  // namespace
 
+/// The common case, in one pass: whether every axis is a letter, perhaps with a factor, or a number,
+/// and fits. Letters seen for the first time, without a factor, are bound.
+bool ShapeCheck::fits(const char* name, const Shape& shape, std::string_view letters) {
+  if (letters.starts_with("...")) return false;
+  std::size_t at = 0;
+  for (Index extent : shape) {
+    while (at < letters.size() && letters[at] == ' ') ++at;
+    Index factor = 0;
+    const std::size_t begin = at;
+    for (; at < letters.size() && letters[at] >= '0' && letters[at] <= '9'; ++at) {
+      factor = 10 * factor + (letters[at] - '0');
+    }
+    const bool bare = at == begin;
+    if (at == letters.size() || letters[at] == ' ') {
+      if (bare || factor != extent) return false;
+      continue;
+    }
+    const char letter = letters[at++];
+    const Binding* binding = find(letter);
+    if (binding ? extent != (bare ? 1 : factor) * binding->extent : !bare) return false;
+    if (!binding && bound_ < static_cast<int>(bindings_.size())) {
+      bindings_[static_cast<std::size_t>(bound_++)] = {letter, extent, name};
+    }
+  }
+  return letters.find_first_not_of(' ', at) == letters.npos;
+}
+
 ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::string_view letters) {
+  if (fits(name, shape, letters)) return *this;
   std::string_view rest = letters;
   int axis = 0;
   const int expected = count_tokens(letters);

@@ -41,6 +41,7 @@ class ShapeCheck {
     const char* found_in;
   };
   const Binding* find(char letter) const;
+  bool fits(const char* name, const Shape& shape, std::string_view letters);
   [[noreturn]] void mismatch(const char* name, const Shape& shape, std::string_view letters,
                              const std::string& why) const;
   std::string match(const char* name, std::string_view token, Index extent);

@@ -31,18 +31,6 @@ void add_summary(report::Page& page, const Model& model) {
                     {"Trained for", duration(number_in(model.metadata(), "seconds"))}});
 }
 
-/// One curve of the log, where it has the field.
-report::Series curve(const std::vector<std::map<std::string, double>>& log, const char* field,
-                     const char* name, double scale = 1) {
-  report::Series series{name, {}, {}};
-  for (const auto& line : log) {
-    if (!line.contains("step") || !line.contains(field)) continue;
-    series.x.push_back(line.at("step"));
-    series.y.push_back(scale * line.at(field));
-  }
-  return series;
-}
-
 void add_learning_curves(report::Page& page, const std::filesystem::path& log_path) {
   if (!std::filesystem::exists(log_path)) return;
   const auto log = report::read_log(log_path.string());
@@ -50,16 +38,16 @@ void add_learning_curves(report::Page& page, const std::filesystem::path& log_pa
   page.figure(report::svg(report::Chart{.title = "Training loss",
                                         .x_label = "step",
                                         .y_label = "cross-entropy per character",
-                                        .series = {curve(log, "loss", "loss")},
+                                        .series = {report::curve(log, "loss", "loss")},
                                         .log_y = true}),
               "Mean cross-entropy per character of the training batches.");
-  page.figure(
-      report::svg(report::Chart{.title = "Accuracy on held-out dates",
-                                .x_label = "step",
-                                .y_label = "percent",
-                                .series = {curve(log, "exact_match", "exact match", 100),
-                                           curve(log, "character_accuracy", "characters", 100)}}),
-      "Share of validation dates that are written exactly, and of characters that agree.");
+  page.figure(report::svg(report::Chart{
+                  .title = "Accuracy on held-out dates",
+                  .x_label = "step",
+                  .y_label = "percent",
+                  .series = {report::curve(log, "exact_match", "exact match", 100),
+                             report::curve(log, "character_accuracy", "characters", 100)}}),
+              "Share of validation dates that are written exactly, and of characters that agree.");
 }
 
 /// Examples of different lengths, evenly from short to long.

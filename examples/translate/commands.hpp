@@ -6,20 +6,25 @@
 #include <vector>
 
 #include <attune/models/metrics/bleu.hpp>
+#include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 
 namespace attune::translate {
 
 struct TranslateOptions {
-  std::filesystem::path model = "translate-model/best.safetensors";
+  /// With several, they write together; their vocabularies must be the same.
+  std::vector<std::filesystem::path> models = {"translate-model/best.safetensors"};
   std::string file;  // empty: standard input
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
   Index batch = 64;
-  bool scores = false;  // before each line
+  bool scores = false;           // before each line
+  bool replace_unknown = false;  // by the source's token that was looked at
+  bool sample = false;           // instead of searching
+  models::SamplingOptions sampling;
 };
 
 /// A line of the input becomes a line of the output, in order; an empty one stays empty. With
-/// search.best > 1 there are so many lines for each, a line without any between. Returns the exit
+/// search.best > 1 there are so many lines for each, and an empty line between. Returns the exit
 /// status.
 int translate(const TranslateOptions& options);
 
@@ -48,6 +53,19 @@ struct AlignOptions {
 
 /// Where the model looks for each token of given translations, or of its own.
 int align(const AlignOptions& options);
+
+struct ReportOptions {
+  std::filesystem::path model = "translate-model/best.safetensors";
+  std::string source, target;  // empty: what it was validated on
+  models::SearchOptions search = {.beam = 5, .length_penalty = 1, .best = 5};
+  metrics::BleuOptions bleu;
+  Index examples = 12;
+  std::string out;  // empty: report.html beside the model
+};
+
+/// An HTML page about the model: learning curves, BLEU by length, attention, the best few
+/// translations.
+int report(const ReportOptions& options);
 
 struct AverageOptions {
   std::vector<std::filesystem::path> models;

@@ -21,6 +21,7 @@ struct CommandLine {
   EvaluateOptions evaluate;
   AlignOptions align;
   AverageOptions average;
+  ReportOptions report;
   std::filesystem::path inspect = "translate-model/best.safetensors";
   int threads = 0;
 };
@@ -99,11 +100,32 @@ void add_search(CLI::App& app, models::SearchOptions& o) {
 
 void add_translate(CLI::App& app, TranslateOptions& o) {
   app.add_option("file", o.file, "text to translate (default: standard input)");
-  app.add_option("--model", o.model, "checkpoint");
+  app.add_option("--model", o.models, "checkpoint; given several times, they write together")
+      ->allow_extra_args(false)
+      ->default_str("translate-model/best.safetensors");
   add_search(app, o.search);
   app.add_option("--best", o.search.best, "translations of each line")->check(in_range(1, 1000));
   app.add_option("--batch", o.batch, "sentences translated at a time")->check(in_range(1, 4096));
   app.add_flag("--scores", o.scores, "the score and a tab before each translation");
+  app.add_flag("--replace-unknown", o.replace_unknown,
+               "the source's token that was looked at instead of <unk>");
+  app.add_flag("--sample", o.sample, "draw words from their probabilities instead of searching");
+  app.add_option("--temperature", o.sampling.temperature, "below 1 likely words become likelier")
+      ->check(in_range(1e-3, 1e3));
+  app.add_option("--top-k", o.sampling.top_k, "draw from so many words only; 0: from all")
+      ->check(in_range(0, 1 << 30));
+  app.add_option("--seed", o.sampling.seed, "of what is drawn");
+}
+
+void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
+  app.add_option_function<std::string>(
+         "--bleu",
+         [&o](const std::string& name) {
+           o.tokens = name == "none" ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a;
+         },
+         "words as of sacreBLEU's 13a, or all between blanks")
+      ->check(CLI::IsMember({"13a", "none"}))
+      ->default_str("13a");
 }
 
 void add_evaluate(CLI::App& app, EvaluateOptions& o) {
@@ -111,15 +133,7 @@ void add_evaluate(CLI::App& app, EvaluateOptions& o) {
   app.add_option("target", o.target, "its translation")->required();
   app.add_option("--model", o.model, "checkpoint");
   add_search(app, o.search);
-  app.add_option_function<std::string>(
-         "--bleu",
-         [&o](const std::string& name) {
-           o.bleu.tokens =
-               name == "none" ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a;
-         },
-         "words as of sacreBLEU's 13a, or all between blanks")
-      ->check(CLI::IsMember({"13a", "none"}))
-      ->default_str("13a");
+  add_bleu(app, o.bleu);
   app.add_option("--out", o.out, "file for the translations");
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
@@ -137,6 +151,16 @@ void add_align(CLI::App& app, AlignOptions& o) {
       ->type_name("NAME")
       ->default_str("terminal");
   app.add_option("--out", o.out, "file to write (default: standard output)");
+}
+
+void add_report(CLI::App& app, ReportOptions& o) {
+  app.add_option("source", o.source, "text to translate (default: what it was validated on)");
+  app.add_option("target", o.target, "its translation");
+  app.add_option("--model", o.model, "checkpoint, with log.jsonl beside it");
+  add_search(app, o.search);
+  add_bleu(app, o.bleu);
+  app.add_option("--examples", o.examples, "sentences to show")->check(in_range(0, 1000));
+  app.add_option("--out", o.out, "file to write (default: report.html beside the model)");
 }
 
 void add_average(CLI::App& app, AverageOptions& o) {
@@ -167,10 +191,12 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   CLI::App* translate = app->add_subcommand("translate", "translate lines");
   CLI::App* evaluate = app->add_subcommand("evaluate", "BLEU, chrF and perplexity of a model");
   CLI::App* align = app->add_subcommand("align", "where the model looks for each word it writes");
+  CLI::App* report = app->add_subcommand(
+      "report", "an HTML page: learning curves, BLEU by length, attention, translations");
   CLI::App* average =
       app->add_subcommand("average", "a model with the mean weights of several checkpoints");
   CLI::App* inspect = app->add_subcommand("inspect", "what is in a checkpoint");
-  for (CLI::App* sub : {train, translate, evaluate, align, average, inspect}) {
+  for (CLI::App* sub : {train, translate, evaluate, align, report, average, inspect}) {
     sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
         ->check(in_range(1, 1024))
         ->default_str("");
@@ -179,6 +205,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_translate(*translate, line.translate);
   add_evaluate(*evaluate, line.evaluate);
   add_align(*align, line.align);
+  add_report(*report, line.report);
   add_average(*average, line.average);
   inspect->add_option("checkpoint", line.inspect, "to look into");
   app->parse(with_file(argc, argv, config));
@@ -234,6 +261,7 @@ int run(int argc, char** argv) {
   if (name == "translate") return translate(line.translate);
   if (name == "evaluate") return evaluate_files(line.evaluate);
   if (name == "align") return align(line.align);
+  if (name == "report") return report(line.report);
   if (name == "average") return average(line.average);
   if (name == "inspect") return inspect(line.inspect);
   require_files(line.train);

@@ -1,36 +1,103 @@
+#include <deque>
 #include <iostream>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include <attune/models/ensemble.hpp>
+#include <attune/models/replace_unknown.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/translate.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
+#include "support/checkpoint.hpp"
 
 namespace attune::translate {
+namespace {
+
+/// Reads lines and writes their translations.
+class Stream {
+ public:
+  Stream(const TranslateOptions& options, const Codecs& codecs)
+      : options_(options),
+        codecs_(codecs),
+        reader_(options.file.empty() ? text::LineReader(std::cin, "standard input")
+                                     : text::LineReader(std::filesystem::path(options.file))) {}
+
+  template <models::Decoder M>
+  void run(const M& model) {
+    models::TranslateOptions how{.sentences = options_.batch, .look_ahead = 20 * options_.batch};
+    if (options_.sample) {
+      how.how = options_.sampling;
+    } else {
+      how.how = options_.search;
+    }
+    models::translate_stream(
+        model, [this] { return read(); },
+        [this](const models::Translation& translation) { write(translation); }, how);
+  }
+
+ private:
+  std::optional<text::Sentence> read() {
+    const auto line = reader_.next();
+    if (!line) return std::nullopt;
+    const std::vector<std::string> tokens = codecs_.source.tokenizer.encode(*line);
+    if (options_.replace_unknown) waiting_.push_back(tokens);
+    return codecs_.source.encode(tokens);
+  }
+
+  void write(const models::Translation& translation) {
+    if (options_.search.best > 1 && !std::exchange(first_, false)) fmt::print("\n");
+    for (const models::Hypothesis& hypothesis : translation) {
+      if (options_.scores) fmt::print("{:.4f}\t", hypothesis.score);
+      fmt::print("{}\n", line_of(hypothesis));
+    }
+    if (options_.replace_unknown) waiting_.pop_front();
+    if (std::fflush(stdout) != 0) fail("standard output", "it cannot be written");
+  }
+
+  std::string line_of(const models::Hypothesis& hypothesis) const {
+    if (!options_.replace_unknown) return codecs_.target.decode(hypothesis.words);
+    return codecs_.target.tokenizer.decode(
+        models::replace_unknown(hypothesis, waiting_.front(), codecs_.target.vocabulary));
+  }
+
+  const TranslateOptions& options_;
+  const Codecs& codecs_;
+  text::LineReader reader_;
+  std::deque<std::vector<std::string>> waiting_;  // tokens of the lines not yet written
+  bool first_ = true;
+};
+
+/// Throws unless the models write the same tokens.
+void check_alike(const Metadata& first, const std::filesystem::path& path, const Metadata& other) {
+  for (const char* name :
+       {"source_tokenizer", "source_vocabulary", "target_tokenizer", "target_vocabulary"}) {
+    if (entry(first, name) != entry(other, name)) {
+      fail(path.string(), fmt::format("its {} is not that of the first model", name));
+    }
+  }
+}
+
+}  // namespace
 
 int translate(const TranslateOptions& o) {
-  const Model model = Model::load(o.model);
-  text::LineReader reader = o.file.empty() ? text::LineReader(std::cin, "standard input")
-                                           : text::LineReader(std::filesystem::path(o.file));
-  const auto read = [&]() -> std::optional<text::Sentence> {
-    const auto line = reader.next();
-    return line ? std::optional(model.source().encode(*line)) : std::nullopt;
-  };
-  bool first = true;
-  const auto write = [&](const models::Translation& translation) {
-    if (o.search.best > 1 && !std::exchange(first, false)) fmt::print("\n");
-    for (const models::Hypothesis& hypothesis : translation) {
-      if (o.scores) fmt::print("{:.4f}\t", hypothesis.score);
-      fmt::print("{}\n", model.target().decode(hypothesis.words));
-    }
-    if (std::fflush(stdout) != 0) fail("standard output", "it cannot be written");
-  };
-  models::translate_stream(model.network(), read, write,
-                           {.how = o.search, .sentences = o.batch, .look_ahead = 20 * o.batch});
+  std::vector<Model> models;
+  for (const auto& path : o.models) {
+    models.push_back(Model::load(path));
+    check_alike(models.front().metadata(), path, models.back().metadata());
+  }
+  const Codecs codecs = codecs_from(models.front().metadata());
+  Stream stream(o, codecs);
+  if (models.size() == 1) {
+    stream.run(models.front().network());
+  } else {
+    std::vector<const models::Seq2Seq*> networks;
+    for (const Model& model : models) networks.push_back(&model.network());
+    stream.run(models::Ensemble<models::Seq2Seq>(networks));
+  }
   return 0;
 }
 

@@ -138,6 +138,46 @@ TEST_CASE("translate: the best few, with scores that fall") {
   CHECK(std::stod(lines[1]) >= std::stod(lines[2]));
 }
 
+TEST_CASE("translate: a model together with itself writes what it writes alone") {
+  const std::string model = Trained::get().model();
+  const std::string source = sentences(20, 4).source;
+  CHECK(output_of({"translate", "--model", model, "--model", model}, {.input = source}) ==
+        output_of({"translate", "--model", model}, {.input = source}));
+  const Corpus corpus;
+  write(corpus / "train.en", "nine ten\n"), write(corpus / "train.xx", "ZEHN NEUN\n");
+  output_of(corpus.train("other", tiny + Arguments{"--epochs", "1"}));
+  CHECK(contains(
+      error_of({"translate", "--model", model, "--model", corpus / "other/best.safetensors"},
+               {.input = source}),
+      "its source_vocabulary is not that of the first model"));
+}
+
+TEST_CASE("translate: what is drawn depends on the seed and the line, not on the batch") {
+  const auto drawn = [](const char* seed, const char* batch) {
+    return output_of({"translate", "--model", Trained::get().model(), "--sample", "--temperature",
+                      "2", "--top-k", "8", "--seed", seed, "--batch", batch},
+                     {.input = sentences(30, 5).source});
+  };
+  CHECK(drawn("1", "1") == drawn("1", "64"));
+  CHECK(drawn("1", "64") != drawn("2", "64"));
+}
+
+TEST_CASE("translate: an unknown word is replaced by the one that was looked at") {
+  const Corpus corpus;
+  Text train = sentences(400, 1);
+  // Words seen once are <unk> on both sides, at the same place.
+  for (int i = 0; i < 60; ++i) {
+    train.source += fmt::format("name{} one\n", i), train.target += fmt::format("EINS name{}\n", i);
+  }
+  write(corpus / "train.en", train.source), write(corpus / "train.xx", train.target);
+  output_of(corpus.train("model", tiny + Arguments{"--rate", "0.01", "--epochs", "30",
+                                                   "--min-count", "2", "--validate-every", "200"}));
+  const Arguments translate = {"translate", "--model", corpus / "model/best.safetensors"};
+  CHECK(output_of(translate, {.input = "maria one\n"}) == "EINS <unk>\n");
+  CHECK(output_of(translate + Arguments{"--replace-unknown"}, {.input = "maria one\n\n"}) ==
+        "EINS maria\n\n");
+}
+
 TEST_CASE("translate align: each word is linked to the one that it translates") {
   const Trained& trained = Trained::get();
   write(trained / "a.en", "one two three\n\nfour\n"),
@@ -151,6 +191,24 @@ TEST_CASE("translate align: each word is linked to the one that it translates") 
   CHECK(contains(read(trained / "a.html"), "<svg"));
   write(trained / "b.xx", "DREI\n");
   CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "1 lines, but"));
+}
+
+TEST_CASE("translate report: curves, BLEU by length, pictures and translations in one page") {
+  const Trained& trained = Trained::get();
+  const std::string page = trained / "page.html";
+  CHECK(output_of({"report", "--model", trained.model(), "--examples", "3", "--bleu", "none",
+                   "--out", page}) == page + "\n");
+  const std::string html = read(page);
+  for (const char* part : {"Learning curves", "BLEU by length", "Where the model looks",
+                           "reference", "encoder-layers", "</html>"}) {
+    CHECK_MESSAGE(contains(html, part), part);
+  }
+  const auto figures = [&](std::string_view what) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = html.find(what, at)) != html.npos; ++at) ++count;
+    return count;
+  };
+  CHECK(figures("<svg") == 2 + 3);
 }
 
 TEST_CASE("translate average: the mean of a checkpoint with itself is the checkpoint") {

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <attune/models/metrics/bleu_by_length.hpp>
+#include <attune/models/metrics/bootstrap.hpp>
+#include <attune/models/report/chart.hpp>
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/report/log.hpp>
+#include <attune/models/report/page.hpp>
+#include <attune/models/text/corpus.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/models/translate.hpp>
+#include <attune/tensor/file.hpp>
+
+#include "commands.hpp"
+#include "model.hpp"
+#include "support/checkpoint.hpp"
+#include "support/progress.hpp"
+#include "train.hpp"
+
+namespace attune::translate {
+namespace {
+
+/// A text with what the model makes of it.
+struct Translated {
+  std::vector<std::string> sources, references;
+  std::vector<models::Translation> translations;
+  std::vector<metrics::BleuStatistics> statistics;
+};
+
+Translated translate_text(const Model& model, const ReportOptions& o) {
+  const bool given = !o.source.empty() && !o.target.empty();
+  text::ParallelReader reader(given ? o.source : entry(model.metadata(), "valid-source"),
+                              given ? o.target : entry(model.metadata(), "valid-target"));
+  Translated text;
+  std::vector<text::Sentence> sentences;
+  while (const auto pair = reader.next()) {
+    text.sources.push_back(pair->source), text.references.push_back(pair->target);
+    sentences.push_back(model.source().encode(pair->source));
+  }
+  text.translations = models::translate(model.network(), sentences, {.how = o.search});
+  for (std::size_t i = 0; i < text.sources.size(); ++i) {
+    const std::string written = model.target().decode(text.translations[i].front().words);
+    text.statistics.push_back(
+        metrics::bleu_statistics(written, std::span(&text.references[i], 1), o.bleu));
+  }
+  return text;
+}
+
+void add_summary(report::Page& page, const Model& model, const Translated& text,
+                 const ReportOptions& o) {
+  const metrics::Interval interval = metrics::bleu_interval(text.statistics, {}, o.bleu);
+  page.definitions(
+      {{"BLEU", fmt::format("{:.2f}", metrics::bleu(text.statistics, o.bleu).bleu)},
+       {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
+       {"Sentences", std::to_string(text.sources.size())},
+       {"Parameters", std::to_string(model.parameters().count())},
+       {"Trained for", duration(number_in(model.metadata(), "seconds"))}});
+}
+
+void add_lengths(report::Page& page, const Translated& text, const ReportOptions& o) {
+  std::vector<std::int64_t> lengths;
+  for (const std::string& line : text.sources) lengths.push_back(std::ssize(text::words(line)));
+  constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& bucket : metrics::bleu_by_length(text.statistics, lengths, limits, o.bleu)) {
+    if (bucket.sentences == 0) continue;
+    rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
+                                   : fmt::format("from {}", bucket.shortest),
+                    std::to_string(bucket.sentences), fmt::format("{:.2f}", bucket.score.bleu)});
+  }
+  page.heading("BLEU by length").table({"words of the source", "sentences", "BLEU"}, rows);
+}
+
+void add_curves(report::Page& page, const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return;
+  const auto log = report::read_log(path.string());
+  page.heading("Learning curves");
+  page.figure(report::svg(report::Chart{.title = "Loss",
+                                        .x_label = "update",
+                                        .y_label = "per target token",
+                                        .series = {report::curve(log, "loss", "training"),
+                                                   report::curve(log, "valid_loss", "validation")},
+                                        .log_y = false}),
+              "The training loss is with dropout and label smoothing, that of the validation text "
+              "without.");
+  page.figure(report::svg(report::Chart{.title = "BLEU of the validation text",
+                                        .x_label = "update",
+                                        .y_label = "BLEU",
+                                        .series = {report::curve(log, "bleu", "")}}),
+              "");
+}
+
+/// Sentences of different lengths, evenly from short to long.
+std::vector<std::size_t> chosen(const Translated& text, std::size_t count) {
+  std::vector<std::size_t> order(text.sources.size()), some;
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return text.sources[i].size(); });
+  const std::size_t n = std::min(count, order.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    some.push_back(order[n == 1 ? 0 : i * (order.size() - 1) / (n - 1)]);
+  }
+  return some;
+}
+
+void add_heatmap(report::Page& page, const Model& model, const std::string& source,
+                 const models::Hypothesis& written) {
+  report::Heatmap map{
+      .rows = {}, .columns = model.source().tokenizer.encode(source), .weights = {}, .caption = ""};
+  for (std::int32_t word : written.words) {
+    map.rows.push_back(model.target().vocabulary.token(word));
+  }
+  if (!written.weights.defined() || map.rows.empty() || map.columns.empty()) return;
+  map.weights = written.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
+  page.figure(report::svg(map), source + " → " + model.target().decode(written.words));
+}
+
+void add_examples(report::Page& page, const Model& model, const Translated& text,
+                  std::size_t count) {
+  const std::vector<std::size_t> some = chosen(text, count);
+  page.heading("Where the model looks");
+  for (std::size_t i : some) {
+    add_heatmap(page, model, text.sources[i], text.translations[i].front());
+  }
+  page.heading("Translations, the best first");
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i : some) {
+    rows.push_back({text.sources[i], text.references[i], "reference"});
+    for (const models::Hypothesis& hypothesis : text.translations[i]) {
+      rows.push_back(
+          {"", model.target().decode(hypothesis.words), fmt::format("{:.3f}", hypothesis.score)});
+    }
+  }
+  page.table({"source", "translation", "score"}, rows);
+}
+
+void add_card(report::Page& page, const Model& model) {
+  page.heading("The model");
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : model.metadata()) {
+    if (!name.ends_with("_vocabulary") && !name.ends_with("_tokenizer")) {
+      rows.push_back({name, value});
+    }
+  }
+  page.table({"option", "value"}, rows);
+}
+
+}  // namespace
+
+int report(const ReportOptions& o) {
+  const Model model = Model::load(o.model);
+  const Translated text = translate_text(model, o);
+  report::Page page("A translator");
+  add_summary(page, model, text, o);
+  add_lengths(page, text, o);
+  add_curves(page, o.model.parent_path() / "log.jsonl");
+  add_examples(page, model, text, static_cast<std::size_t>(o.examples));
+  add_card(page, model);
+  const std::filesystem::path out =
+      o.out.empty() ? o.model.parent_path() / "report.html" : std::filesystem::path(o.out);
+  write_file(out, page.html());
+  fmt::print("{}\n", out.string());
+  return 0;
+}
+
+}  // namespace attune::translate

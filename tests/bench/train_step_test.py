@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-COMMON = ["peer", "threads", "bench", "model", "config", "lengths", "params"]
+COMMON = ["peer", "threads", "bench", "model", "config", "lengths", "precision", "params"]
 TIMES = ["ms_median", "ms_min", "steps", "probe_gflops", "cpus_used", "cpus_others", "peak_rss_mib"]
 LOSS = COMMON + ["tok_per_s", "gflop", "gflops"] + TIMES
 GREEDY = COMMON + ["batch", "sent_per_s"] + TIMES
@@ -47,6 +47,15 @@ def check_sizes(program):
     check(line["config"] == "toy, B 32" and line["gflop"] == round(GFLOP["bahdanau"] / 6, 3), line)
 
 
+def check_precision(program):
+    """bf16 where the CPU has it, and otherwise one line."""
+    done = run(program, "--precision", "bf16", "--modes", "fwd", "--threads", 1, "--steps", 1, "--warmup", 0)
+    if done.returncode == 0:
+        check(json.loads(done.stdout)["precision"] == "bf16", done.stdout)
+    else:
+        check(done.stderr == "train_step: set_precision: this CPU has no bf16 products (AVX512-BF16)\n", done.stderr)
+
+
 def check_against_pytorch(program, peers, model):
     with tempfile.TemporaryDirectory() as directory:
         npz, tensors = f"{directory}/peer.npz", f"{directory}/peer.safetensors"
@@ -67,6 +76,7 @@ def main():
         if pytorch:
             check_against_pytorch(program, source / "bench/peers", model)
     check_sizes(program)
+    check_precision(program)
     for option, value in (("-H", "0"), ("--config", "huge"), ("--modes", "train,sleep"), ("--steps", "0"), ("--check", "none")):
         done = run(program, option, value)
         check(done.returncode == 1 and done.stderr.count("\n") == 1, f"{option} {value}: {done.stderr}")

@@ -43,7 +43,7 @@ namespace {
 
 /// Bytes of logits that exist at a time: few enough to stay in a shared cache, and enough rows for
 /// the sums that are read and written for every block.
-constexpr Index block_bytes = Index{8} << 20;
+constexpr Index block_bytes = Index{8} << 20, least_rows = 256;
 
 /// Places of the elements that are not 0 (i32); undefined when all are.
 Tensor places_of_used(const Tensor& mask) {
@@ -74,7 +74,7 @@ class AffineCrossEntropy {
   double run(const Tensor& x, const Tensor& targets, const Tensor& mask, AffineGradients* d) const {
     const Index n = x.dim(0), v = W_.dim(transposed_ ? 0 : 1);
     const Index size = x.dtype() == DType::f32 ? 4 : 8;
-    const Index block = std::max<Index>(64, block_bytes / (v * size) / 64 * 64);
+    const Index block = std::max(least_rows, block_bytes / (v * size) / 64 * 64);
     if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W_.shape(), x.dtype()), {}};
     if (d && b_.defined()) d->b = zeros(b_.shape(), x.dtype());
     double total = 0;

@@ -13,23 +13,38 @@
 
 namespace attune {
 
+namespace {
+
+/// There must be a target, and a mask if any, for each place of x (..., n).
+void check_places(const char* operation, const char* name, const Var& x, const Tensor& targets,
+                  const Tensor& mask) {
+  if (x.shape().without(-1) != targets.shape() ||
+      (mask.defined() && mask.shape() != targets.shape())) {
+    fail(operation, fmt::format("{} {}, targets {}, mask {}", name, to_string(x.shape()),
+                                to_string(targets.shape()), to_string(mask.shape())));
+  }
+}
+
+/// What the sum over so many rows is multiplied with.
+double scale_of(Reduction reduction, const Tensor& mask, Index rows) {
+  if (reduction == Reduction::sum) return 1;
+  const double count = mask.defined() ? sum(mask).item() : static_cast<double>(rows);
+  if (count == 0) fail("cross_entropy", "there is no position with mask 1");
+  return 1 / count;
+}
+
+}  // namespace
+
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
                   const CrossEntropyOptions& options) {
   ShapeCheck("cross_entropy")("logits", logits.shape(), "... V");
-  if (logits.shape().without(-1) != targets.shape() ||
-      (mask.defined() && mask.shape() != targets.shape())) {
-    fail("cross_entropy", fmt::format("logits {}, targets {}, mask {}", to_string(logits.shape()),
-                                      to_string(targets.shape()), to_string(mask.shape())));
-  }
+  check_places("cross_entropy", "logits", logits, targets, mask);
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
   const Tensor flat_targets = targets.reshape({-1}),
                flat_mask = mask.defined() ? mask.reshape({-1}) : mask;
   const CrossEntropy result =
       cross_entropy_forward(rows, flat_targets, flat_mask, options.smoothing);
-  const double count = mask.defined() ? sum(flat_mask).item() : static_cast<double>(rows.dim(0));
-  const bool mean = options.reduction == Reduction::mean;
-  if (mean && count == 0) fail("cross_entropy", "there is no position with mask 1");
-  const double scale = mean ? 1 / count : 1;
+  const double scale = scale_of(options.reduction, flat_mask, rows.dim(0));
   return record("cross_entropy", sum(result.loss) * scale)
       .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp,
                     smoothing = options.smoothing](const Tensor& dy) {
@@ -112,11 +127,7 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
   ShapeCheck check("affine_cross_entropy");
   check("x", x.shape(), "... R")("W", affine.W.shape(), affine.transposed ? "V R" : "R V");
   if (affine.b.defined()) check("b", affine.b.shape(), "V");
-  if (x.shape().without(-1) != targets.shape() ||
-      (mask.defined() && mask.shape() != targets.shape())) {
-    fail("affine_cross_entropy", fmt::format("x {}, targets {}, mask {}", to_string(x.shape()),
-                                             to_string(targets.shape()), to_string(mask.shape())));
-  }
+  check_places("affine_cross_entropy", "x", x, targets, mask);
   check_targets(targets, check['V']);
 }
 
@@ -129,10 +140,7 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   const auto used = [&](const Tensor& of) { return places.defined() ? gather(of, places) : of; };
   const auto flat = [&](const Tensor& of) { return of.defined() ? used(of.reshape({-1})) : of; };
   const Tensor weights = flat(mask);
-  const double count = weights.defined() ? sum(weights).item() : static_cast<double>(all.dim(0));
-  const bool mean = options.reduction == Reduction::mean;
-  if (mean && count == 0) fail("cross_entropy", "there is no position with mask 1");
-  const double scale = mean ? 1 / count : 1;
+  const double scale = scale_of(options.reduction, weights, all.dim(0));
   const bool wanted =
       detail::recording_enabled &&
       (x.requires_gradient() || affine.W.requires_gradient() || affine.b.requires_gradient());

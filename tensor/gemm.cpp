@@ -108,10 +108,6 @@ template <class T>
 class Arithmetic {
  public:
   explicit Arithmetic(bool bf16) : bf16_(bf16) {}
-  /// That of products from now on.
-  static Arithmetic current() {
-    return Arithmetic(std::is_same_v<T, float> && precision() == Precision::bf16);
-  }
 
   bool bf16() const { return bf16_; }
   /// Elements of a column of B, or of a row of A, for `depth` of k.
@@ -145,17 +141,21 @@ class Arithmetic {
   bool bf16_;
 };
 
+template <class T>
+void check_shapes(const MatrixView<const T>& a, Index b_rows, Index b_cols,
+                  const MatrixView<T>& c) {
+  if (a.cols != b_rows || a.rows != c.rows || b_cols != c.cols || c.transposed) {
+    fail("gemm", fmt::format("({}, {}) x ({}, {}) -> ({}, {})", a.rows, a.cols, b_rows, b_cols,
+                             c.rows, c.cols));
+  }
+}
+
 /// What the tiles of a product share.
 template <class T>
 class Product {
  public:
-  Product(const MatrixView<const T>& a, Index b_rows, Index b_cols, const MatrixView<T>& c,
-          Into into, Arithmetic<T> arithmetic)
+  Product(const MatrixView<const T>& a, const MatrixView<T>& c, Into into, Arithmetic<T> arithmetic)
       : a_(strided(a)), depth_(a.cols), c_(c), into_(into), arithmetic_(arithmetic) {
-    if (a.cols != b_rows || a.rows != c.rows || b_cols != c.cols || c.transposed) {
-      fail("gemm", fmt::format("({}, {}) x ({}, {}) -> ({}, {})", a.rows, a.cols, b_rows, b_cols,
-                               c.rows, c.cols));
-    }
     if (depth_ == 0 && into == Into::overwrite) clear(c);
     if (!empty()) a_ = arithmetic.prepare(a_, a.rows, depth_, storage_);
   }
@@ -236,13 +236,14 @@ class Product {
 
 template <class T>
 void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into into) {
-  const auto arithmetic = Arithmetic<T>::current();
-  const Product<T> product(a, b.rows, b.cols, c, into, arithmetic);
-  if (product.empty()) return;
+  check_shapes(a, b.rows, b.cols, c);
   if (c.cols == 1 && c.rows > 1 && c.stride == 1) {
     // A column is a row of the transposed product.
     return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into);
   }
+  const Arithmetic<T> arithmetic(in_bf16<T>());
+  const Product<T> product(a, c, into, arithmetic);
+  if (product.empty()) return;
   if (a.rows <= few_rows && !b.transposed && !arithmetic.bf16()) {
     return product.multiply_rows(b.data, b.stride);
   }
@@ -253,8 +254,8 @@ template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixVie
 
 template <class T>
 PackedMatrix<T>::PackedMatrix(MatrixView<const T> b) : rows_(b.rows), cols_(b.cols) {
-  const auto arithmetic = Arithmetic<T>::current();
-  bf16_ = arithmetic.bf16();
+  bf16_ = in_bf16<T>();
+  const Arithmetic<T> arithmetic(bf16_);
   const Index width = simd::panel_width<T>(), steps = arithmetic.steps(rows_);
   storage_ = Tensor::uninitialized({steps * rounded_up(cols_, width)}, dtype_of<T>);
   T* panels = storage_.template mutable_data<T>();
@@ -268,7 +269,8 @@ template class PackedMatrix<double>;
 
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c, Into into) {
-  const Product<T> product(a, b.rows(), b.cols(), c, into, Arithmetic<T>(b.bf16()));
+  check_shapes(a, b.rows(), b.cols(), c);
+  const Product<T> product(a, c, into, Arithmetic<T>(b.bf16()));
   if (!product.empty()) product.multiply(b.panels());
 }
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);

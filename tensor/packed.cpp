@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
-#include <type_traits>
 #include <vector>
 
 #include <attune/tensor/packed.hpp>
@@ -15,12 +14,6 @@ constexpr Index few_elements = 1024;
 /// Forms of one buffer: of a weight's two parts and of their transposes, and some to spare.
 constexpr std::size_t most_forms = 8;
 
-/// Whether matrices are packed as bf16 now.
-template <class T>
-bool as_bf16() {
-  return std::is_same_v<T, float> && precision() == Precision::bf16;
-}
-
 /// The packed forms of one buffer's contents.
 template <class T>
 class PackedForms final : public Attachment {
@@ -32,7 +25,7 @@ class PackedForms final : public Attachment {
       Form* form = find(b);
       if (!form && forms_.size() == most_forms) return {};
       if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
-      if (form->packed.bf16() != as_bf16<T>()) form->packed = {};
+      if (form->packed.bf16() != in_bf16<T>()) form->packed = {};
       if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
       // What paid for the contents before will pay again.
       const bool pays =

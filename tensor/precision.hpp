@@ -1,6 +1,8 @@
 // How exact the products of f32 matrices are.
 #pragma once
 
+#include <type_traits>
+
 namespace attune {
 
 /// f32, or bf16: factors rounded to bfloat16 (8 bits of significand), their products added in f32,
@@ -15,6 +17,12 @@ bool bf16_available();
 /// it is not available.
 void set_precision(Precision precision);
 Precision precision();
+
+/// Whether products of two T are made in bf16 now.
+template <class T>
+bool in_bf16() {
+  return std::is_same_v<T, float> && precision() == Precision::bf16;
+}
 
 /// A precision for as long as the object lives, and then the one before.
 class InPrecision {

@@ -15,6 +15,7 @@
 #include "commands.hpp"
 #include "compare.hpp"
 #include "support/command_line.hpp"
+#include "support/output.hpp"
 #include "train.hpp"
 
 namespace attune::dates {
@@ -67,18 +68,6 @@ void add_choice(CLI::App& app, const std::string& option, T& value,
       ->default_str(current)
       ->run_callback_for_default(false)
       ->type_name("NAME");
-}
-
-/// Runs `set` on what was given for an option; what it throws is an error of the command line.
-template <class Set>
-auto setting(Set set) {
-  return [=](const std::string& text) {
-    try {
-      set(text);
-    } catch (const Error& error) {
-      throw CLI::ValidationError(fmt::format("--{}", error.what()));
-    }
-  };
 }
 
 /// Breaks lines at spaces.
@@ -134,14 +123,7 @@ void add_model(CLI::App& app, ModelOptions& o) {
   std::string group;
   for (const auto& field : models::seq2seq_fields()) {
     if (const std::string next = group_at(field.name); !next.empty()) group = next;
-    const auto set = [&o, &field](const std::string& text) { field.set(o.network, text); };
-    const std::string choices =
-        field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
-    app.add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
-        ->default_str(field.get(o.network))
-        ->run_callback_for_default(false)
-        ->type_name(field.choices.empty() ? "NUMBER" : "NAME")
-        ->group(group);
+    add_field(app, field, o.network)->group(group);
   }
 }
 
@@ -320,12 +302,6 @@ std::string no_command(const CLI::App& app) {
   const std::vector<std::string> rest = app.remaining();
   return rest.empty() ? fmt::format("no command: {}", expected)
                       : fmt::format("'{}' is not a command: {}", rest.front(), expected);
-}
-
-/// What was printed must have been written: a full disk is an error like any other.
-void flush_output() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    fail("standard output", "it cannot be written");
 }
 
 int run(int argc, char** argv) {

@@ -13,6 +13,7 @@
 
 #include "experiment.hpp"
 #include "support/command_line.hpp"
+#include "support/output.hpp"
 
 namespace attune::long_sentences {
 namespace {
@@ -105,9 +106,7 @@ int run_program(int argc, char** argv) {
   }
   fill_in(app, line);
   experiment(line.options);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    fail("standard output", "it cannot be written");
-  }
+  flush_output();
   return 0;
 }
 

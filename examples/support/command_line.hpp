@@ -7,6 +7,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/option_field.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune {
 
@@ -23,6 +27,31 @@ CLI::Validator in_range(T low, T high) {
                        std::is_integral_v<T> ? "whole number" : "number", range);
   };
   return CLI::Validator(check, "");  // ranges would crowd --help; errors have them
+}
+
+/// Errors of our own become those of the command line.
+template <class F>
+auto setting(F set) {
+  return [set](const std::string& text) {
+    try {
+      set(text);
+    } catch (const Error& error) {
+      throw CLI::ValidationError(std::string("--") + error.what());
+    }
+  };
+}
+
+/// An option of a struct of them.
+template <class Options>
+CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
+  const auto set = [&options, &field](const std::string& text) { field.set(options, text); };
+  const std::string choices =
+      field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
+  return app
+      .add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
+      ->default_str(field.get(options))
+      ->run_callback_for_default(false)
+      ->type_name(field.type);
 }
 
 }  // namespace attune

@@ -14,6 +14,7 @@
 
 #include "commands.hpp"
 #include "model.hpp"
+#include "support/output.hpp"
 #include "support/progress.hpp"
 
 namespace attune::translate {
@@ -23,20 +24,6 @@ namespace {
 struct Tokens {
   std::vector<std::string> source, target;
 };
-
-report::Heatmap heatmap(const Tokens& tokens, const models::Hypothesis& written) {
-  const auto rows = static_cast<Index>(tokens.target.size());
-  return {.rows = tokens.target,
-          .columns = tokens.source,
-          .weights = written.weights.slice(0, rows).to_vector<double>(),
-          .caption = ""};
-}
-
-std::vector<std::string> target_tokens(const Model& model, const models::Hypothesis& written) {
-  std::vector<std::string> tokens;
-  for (std::int32_t word : written.words) tokens.push_back(model.target().vocabulary.token(word));
-  return tokens;
-}
 
 /// What the model writes, or what is given, with attention; nothing for a pair with an empty side.
 std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const text::Pair> pairs,
@@ -64,11 +51,14 @@ std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const t
 std::string form(const AlignOptions& o, const Tokens& tokens, const models::Hypothesis& written) {
   const bool whole = !tokens.source.empty() && !tokens.target.empty();
   if (o.format == AlignFormat::pharaoh) {
-    return (whole ? report::pharaoh(report::argmax_links(heatmap(tokens, written))) : "") + "\n";
+    return (whole ? report::pharaoh(
+                        report::argmax_links(heatmap(tokens.source, tokens.target, written)))
+                  : "") +
+           "\n";
   }
   if (!whole) return "\n";
   const bool terminal = o.out.empty() && isatty(STDOUT_FILENO);
-  return report::terminal(heatmap(tokens, written),
+  return report::terminal(heatmap(tokens.source, tokens.target, written),
                           {.colour = terminal, .width = terminal_width()}) +
          "\n";
 }
@@ -96,19 +86,19 @@ int align(const AlignOptions& o) {
   report::Page page("Where the model looks");
   for (std::size_t i = 0; i < written.size(); ++i) {
     const Tokens tokens{model.source().tokenizer.encode(source[i]),
-                        o.target.empty() ? target_tokens(model, written[i])
+                        o.target.empty() ? tokens_of(model, written[i])
                                          : model.target().tokenizer.encode(target[i])};
     if (o.format != AlignFormat::html) {
       output += form(o, tokens, written[i]);
     } else if (!tokens.source.empty() && !tokens.target.empty()) {
-      page.figure(report::svg(heatmap(tokens, written[i])),
+      page.figure(report::svg(heatmap(tokens.source, tokens.target, written[i])),
                   source[i] + " → " + model.target().decode(written[i].words));
     }
   }
   if (o.format == AlignFormat::html) output = page.html();
   if (o.out.empty()) {
     fmt::print("{}", output);
-    if (std::fflush(stdout) != 0) fail("standard output", "it cannot be written");
+    flush_output();
   } else {
     write_file(o.out, output);
   }

@@ -1,39 +1,23 @@
 #include <fmt/format.h>
 
 #include <attune/models/seq2seq_options.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
-#include "support/checkpoint.hpp"
 
 namespace attune::translate {
-namespace {
-
-/// What models must have in common for their weights to mean the same.
-void check_alike(const Metadata& first, const std::filesystem::path& path, const Metadata& other) {
-  const auto check = [&](const std::string& name) {
-    if (entry(first, name) == entry(other, name)) return;
-    fail(path.string(), fmt::format("its {} is not that of the first checkpoint", name));
-  };
-  for (const auto& field : models::seq2seq_fields()) check(field.name);
-  for (const char* side : {"source", "target"}) {
-    check(std::string(side) + "_tokenizer");
-    check(std::string(side) + "_vocabulary");
-  }
-}
-
-}  // namespace
-
 int average(const AverageOptions& o) {
   Model mean = Model::load(o.models.front());
+  // What models must have in common for their weights to mean the same.
+  std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
+  for (const auto& field : models::seq2seq_fields()) names.push_back(field.name);
   const double share = 1.0 / static_cast<double>(o.models.size());
   std::vector<Tensor> sums;
   for (const auto& [name, w] : mean.parameters()) sums.push_back(zeros(w.shape(), DType::f64));
   for (const std::filesystem::path& path : o.models) {
     const Model model = Model::load(path);
-    check_alike(mean.metadata(), path, model.metadata());
+    check_alike(names, mean.metadata(), path, model.metadata(), "the first checkpoint");
     auto sum = sums.begin();
     for (const auto& [name, w] : model.parameters()) {
       add_in_place(*sum++, w.value().to(DType::f64) * share);

@@ -1,7 +1,6 @@
 // Translation: from two text files to a translator.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
@@ -26,31 +25,12 @@ struct CommandLine {
   int threads = 0;
 };
 
-/// Errors of our own become those of the command line.
-template <class F>
-auto setting(F set) {
-  return [set](const std::string& text) {
-    try {
-      set(text);
-    } catch (const Error& error) {
-      throw CLI::ValidationError(std::string("--") + error.what());
-    }
-  };
-}
-
 /// All of a struct of options, by their fields.
 template <class Options>
 void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
                 Options& options) {
   for (const auto& field : fields) {
-    const auto set = [&options, &field](const std::string& text) { field.set(options, text); };
-    const std::string choices =
-        field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
-    app.add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
-        ->default_str(field.get(options))
-        ->run_callback_for_default(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-        ->type_name(field.type);
+    add_field(app, field, options)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 }
 

@@ -59,4 +59,27 @@ void Model::save(Safetensors& file) const {
   save_codec(codecs_.target, "target", file.metadata);
 }
 
+void check_alike(std::span<const std::string> names, const Metadata& first,
+                 const std::filesystem::path& path, const Metadata& other, const char* first_name) {
+  for (const std::string& name : names) {
+    if (entry(first, name) == entry(other, name)) continue;
+    fail(path.string(), fmt::format("its {} is not that of {}", name, first_name));
+  }
+}
+
+report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
+                        const models::Hypothesis& written) {
+  std::vector<double> weights = written.weights.slice(0, std::ssize(target)).to_vector<double>();
+  return {.rows = std::move(target),
+          .columns = std::move(source),
+          .weights = std::move(weights),
+          .caption = ""};
+}
+
+std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written) {
+  std::vector<std::string> tokens;
+  for (std::int32_t word : written.words) tokens.push_back(model.target().vocabulary.token(word));
+  return tokens;
+}
+
 }  // namespace attune::translate

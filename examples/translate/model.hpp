@@ -4,8 +4,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
+#include <attune/models/hypothesis.hpp>
+#include <attune/models/report/heatmap.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/text/codec.hpp>
 #include <attune/nn/parameters.hpp>
@@ -50,7 +54,21 @@ class Model {
   Metadata metadata_;
 };
 
-/// The tokenizers and vocabularies of a checkpoint.
+/// The tokenizers and vocabularies of a checkpoint, and the entries that they stand in.
 Codecs codecs_from(const Metadata& metadata);
+inline const std::string codec_entries[] = {"source_tokenizer", "source_vocabulary",
+                                            "target_tokenizer", "target_vocabulary"};
+
+/// Throws when one of these entries of the checkpoint at `path` is not that of another, which the
+/// message calls `first_name`.
+void check_alike(std::span<const std::string> names, const Metadata& first,
+                 const std::filesystem::path& path, const Metadata& other, const char* first_name);
+
+/// Where it looked (rows) for each target token among those of the source. A hypothesis has a
+/// further step for </s>, which is left out.
+report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
+                        const models::Hypothesis& written);
+/// The tokens of a hypothesis.
+std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written);
 
 }  // namespace attune::translate

@@ -107,14 +107,11 @@ std::vector<std::size_t> chosen(const Translated& text, std::size_t count) {
 
 void add_heatmap(report::Page& page, const Model& model, const std::string& source,
                  const models::Hypothesis& written) {
-  report::Heatmap map{
-      .rows = {}, .columns = model.source().tokenizer.encode(source), .weights = {}, .caption = ""};
-  for (std::int32_t word : written.words) {
-    map.rows.push_back(model.target().vocabulary.token(word));
-  }
-  if (!written.weights.defined() || map.rows.empty() || map.columns.empty()) return;
-  map.weights = written.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
-  page.figure(report::svg(map), source + " → " + model.target().decode(written.words));
+  const std::vector<std::string> read = model.source().tokenizer.encode(source),
+                                 tokens = tokens_of(model, written);
+  if (!written.weights.defined() || read.empty() || tokens.empty()) return;
+  page.figure(report::svg(heatmap(read, tokens, written)),
+              source + " → " + model.target().decode(written.words));
 }
 
 void add_examples(report::Page& page, const Model& model, const Translated& text,

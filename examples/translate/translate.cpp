@@ -8,11 +8,10 @@
 #include <attune/models/replace_unknown.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/translate.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
-#include "support/checkpoint.hpp"
+#include "support/output.hpp"
 
 namespace attune::translate {
 namespace {
@@ -55,7 +54,7 @@ class Stream {
       fmt::print("{}\n", line_of(hypothesis));
     }
     if (options_.replace_unknown) waiting_.pop_front();
-    if (std::fflush(stdout) != 0) fail("standard output", "it cannot be written");
+    flush_output();
   }
 
   std::string line_of(const models::Hypothesis& hypothesis) const {
@@ -71,23 +70,14 @@ class Stream {
   bool first_ = true;
 };
 
-/// Throws unless the models write the same tokens.
-void check_alike(const Metadata& first, const std::filesystem::path& path, const Metadata& other) {
-  for (const char* name :
-       {"source_tokenizer", "source_vocabulary", "target_tokenizer", "target_vocabulary"}) {
-    if (entry(first, name) != entry(other, name)) {
-      fail(path.string(), fmt::format("its {} is not that of the first model", name));
-    }
-  }
-}
-
 }  // namespace
 
 int translate(const TranslateOptions& o) {
   std::vector<Model> models;
   for (const auto& path : o.models) {
     models.push_back(Model::load(path));
-    check_alike(models.front().metadata(), path, models.back().metadata());
+    check_alike(codec_entries, models.front().metadata(), path, models.back().metadata(),
+                "the first model");
   }
   const Codecs codecs = codecs_from(models.front().metadata());
   Stream stream(o, codecs);

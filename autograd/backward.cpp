@@ -16,20 +16,20 @@ class BackwardWalk {
   BackwardWalk& operator=(const BackwardWalk&) = delete;
 
   ~BackwardWalk() {  // nodes are left over when a pullback has thrown
-    for (const detail::NodePointer& node : reached_)
-      delete std::exchange(gradients_of(*node.get()), nullptr);
+    for (const Reached& reached : reached_)
+      delete std::exchange(gradients_of(*reached.node.get()), nullptr);
   }
 
   GradientSlot& slot(const detail::Target& target) {
     detail::Node& node = *target.node.get();
     detail::NodeGradients*& gradients = gradients_of(node);
     if (!gradients) {
-      gradients = new detail::NodeGradients(node.output_count);
-      for (std::uint32_t i = 0; i < node.output_count; ++i) {
+      gradients = new detail::NodeGradients(node.outputs.size());
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         (*gradients)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       }
-      reached_.push_back(target.node);
-      std::ranges::push_heap(reached_, {}, id_of);
+      reached_.push_back({node.id, target.node});
+      std::ranges::push_heap(reached_, {}, &Reached::id);
     }
     return (*gradients)[target.output];
   }
@@ -37,8 +37,8 @@ class BackwardWalk {
   Gradients run() {
     Gradients gradients;
     while (!reached_.empty()) {
-      std::ranges::pop_heap(reached_, {}, id_of);
-      const detail::NodePointer node = std::move(reached_.back());
+      std::ranges::pop_heap(reached_, {}, &Reached::id);
+      const detail::NodePointer node = std::move(reached_.back().node);
       reached_.pop_back();
       visit(*node.get(), gradients);
     }
@@ -51,7 +51,10 @@ class BackwardWalk {
   }
 
  private:
-  static std::uint64_t id_of(const detail::NodePointer& node) { return node->id; }
+  struct Reached {
+    std::uint64_t id;
+    detail::NodePointer node;
+  };
 
   /// A variable may stand in several walks at once, of other threads or of a pullback that calls
   /// backward itself; an operation belongs to one.
@@ -62,8 +65,8 @@ class BackwardWalk {
   void visit(detail::Node& node, Gradients& gradients) {
     const std::unique_ptr<detail::NodeGradients> arrived(
         std::exchange(gradients_of(node), nullptr));
-    std::array<Tensor, detail::max_outputs> dy;
-    for (std::uint32_t i = 0; i < node.output_count; ++i) dy[i] = (*arrived)[i].finish();
+    detail::PerOutput<Tensor> dy(node.outputs.size());
+    for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = (*arrived)[i].finish();
     if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback had anything to add
     if (node.is_leaf) {
       gradients.ids_.push_back(node.id);
@@ -74,8 +77,7 @@ class BackwardWalk {
       fail("backward", fmt::format("the history of {} was walked before", node.operation));
     node.walked = true;
     detail::pullback_context = {node.operation, node.recorded_at};
-    for (detail::Edge* edge = node.edges; edge; edge = edge->next)
-      run(*edge, std::span(dy).first(node.output_count));
+    for (detail::Edge* edge = node.edges; edge; edge = edge->next) run(*edge, dy);
     node.release_edges();
   }
 
@@ -87,7 +89,7 @@ class BackwardWalk {
     edge.run(dy, std::span(dx).first(targets.size()));
   }
 
-  std::vector<detail::NodePointer> reached_;  // a heap by id
+  std::vector<Reached> reached_;  // a heap by id
   std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
 };
 

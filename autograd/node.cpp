@@ -12,11 +12,12 @@ thread_local constinit bool freeing = false;
 
 }  // namespace
 
-Node::Node(const char* operation, bool is_leaf)
-    : id(next_id.fetch_add(1, std::memory_order_relaxed)),
+Node::Node(const char* operation, bool is_leaf, std::size_t outputs)
+    : id(fetch_add(next_id, std::uint64_t{1})),
       recorded_at(modification_clock.load(std::memory_order_relaxed)),
       operation(operation),
-      is_leaf(is_leaf) {}
+      is_leaf(is_leaf),
+      outputs(outputs) {}
 
 Node::~Node() { release_edges(); }
 
@@ -24,12 +25,8 @@ void Node::release_edges() {
   while (edges) delete std::exchange(edges, edges->next);
 }
 
-NodePointer::NodePointer(const NodePointer& other) : node_(other.node_) {
-  if (node_) node_->references.fetch_add(1, std::memory_order_relaxed);
-}
-
 void NodePointer::drop() {
-  if (node_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!drop_reference(node_->references)) return;
   node_->next_waiting = std::exchange(waiting, node_);
   if (freeing) return;
   freeing = true;

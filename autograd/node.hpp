@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <attune/autograd/gradient_slot.hpp>
 #include <attune/tensor/tensor.hpp>
@@ -85,30 +85,40 @@ struct EdgeOf final : Edge {
   Pullback pullback;
 };
 
-/// Gradients on their way to a node's outputs, during backward. Most nodes have one.
-class NodeGradients : public Pooled {
+/// Something for each output of an operation. Mostly there is one, which stands here itself.
+template <class T>
+class PerOutput {
  public:
-  explicit NodeGradients(std::uint32_t outputs) {
-    if (outputs > 1) others_ = std::make_unique<GradientSlot[]>(outputs - 1);
+  explicit PerOutput(std::size_t count) : count_(count) {
+    if (count > 1) several_.resize(count);
   }
-  GradientSlot& operator[](std::uint32_t output) {
-    return output == 0 ? first_ : others_[output - 1];
-  }
+  std::size_t size() const { return count_; }
+  T* begin() { return count_ > 1 ? several_.data() : &one_; }
+  const T* begin() const { return count_ > 1 ? several_.data() : &one_; }
+  T* end() { return begin() + count_; }
+  const T* end() const { return begin() + count_; }
+  T& operator[](std::size_t output) { return begin()[output]; }
+  const T& operator[](std::size_t output) const { return begin()[output]; }
 
  private:
-  GradientSlot first_;
-  std::unique_ptr<GradientSlot[]> others_;
+  std::size_t count_;
+  T one_;
+  std::vector<T> several_;
+};
+
+/// Gradients on their way to a node's outputs, during backward.
+struct NodeGradients : Pooled, PerOutput<GradientSlot> {
+  using PerOutput::PerOutput;
 };
 
 /// An operation that was recorded, or a variable.
 struct Node : Pooled {
-  Node(const char* operation, bool is_leaf);
+  Node(const char* operation, bool is_leaf, std::size_t outputs);
   ~Node();
   /// Frees the pullbacks and their captures.
   void release_edges();
 
   std::atomic<std::uint32_t> references{1};
-  std::uint32_t output_count = 0;
   std::uint64_t id;           // in the order of creation: inputs come before what uses them
   std::uint64_t recorded_at;  // on the modification clock
   const char* operation;
@@ -119,9 +129,13 @@ struct Node : Pooled {
   Node* next_waiting = nullptr;  // to be freed
   struct Output {
     Shape shape;
-    DType dtype;
+    DType dtype = DType::f32;
   };
-  std::array<Output, max_outputs> outputs;
+  PerOutput<Output> outputs;
 };
+
+inline NodePointer::NodePointer(const NodePointer& other) : node_(other.node_) {
+  if (node_) fetch_add(node_->references, 1u);
+}
 
 }  // namespace attune::detail

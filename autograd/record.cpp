@@ -10,23 +10,23 @@ namespace attune {
 namespace {
 
 detail::NodePointer make_node(const char* operation, bool is_leaf, std::span<const Tensor> values) {
-  detail::NodePointer node(new detail::Node(operation, is_leaf));
-  for (const Tensor& value : values)
-    node->outputs[node->output_count++] = {value.shape(), value.dtype()};
+  detail::NodePointer node(new detail::Node(operation, is_leaf, values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    node->outputs[i] = {values[i].shape(), values[i].dtype()};
   return node;
 }
 
 }  // namespace
 
 Recording::Recording(const char* operation, std::initializer_list<Tensor> values)
-    : operation_(operation), count_(values.size()) {
-  if (count_ > values_.size()) fail(operation, "an operation has at most 4 results");
+    : operation_(operation), values_(values.size()) {
+  if (values.size() > detail::max_outputs) fail(operation, "an operation has at most 4 results");
   std::ranges::copy(values, values_.begin());
 }
 
 void Recording::add(detail::Edge* edge) {
   std::unique_ptr<detail::Edge> owned(edge);
-  if (!node_) node_ = make_node(operation_, false, std::span(values_).first(count_));
+  if (!node_) node_ = make_node(operation_, false, values_);
   // Pullbacks run in the order they were declared.
   detail::Edge** last = &node_->edges;
   while (*last) last = &(*last)->next;

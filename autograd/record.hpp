@@ -22,6 +22,9 @@ namespace attune {
 /// needs no gradient is dropped at once.
 class Recording {
  public:
+  Recording(const char* operation, Tensor value) : operation_(operation), values_(1) {
+    values_[0] = std::move(value);
+  }
   /// Throws when there are more than four results.
   Recording(const char* operation, std::initializer_list<Tensor> values);
 
@@ -70,14 +73,13 @@ class Recording {
   void add(detail::Edge* edge);
 
   const char* operation_;
-  std::array<Tensor, detail::max_outputs> values_;
-  std::size_t count_;
+  detail::PerOutput<Tensor> values_;
   detail::NodePointer node_;
 };
 
 /// Declares an operation with one result. The name is kept as a pointer: give a literal.
 inline Recording record(const char* operation, Tensor value) {
-  return Recording(operation, {std::move(value)});
+  return Recording(operation, std::move(value));
 }
 /// Declares an operation with several results.
 inline Recording record(const char* operation, std::initializer_list<Tensor> values) {

@@ -39,6 +39,17 @@ struct FreeBlock {
   std::size_t bytes;
 };
 
+/// Locked while another thread exists.
+class CacheLock {
+ public:
+  explicit CacheLock(std::mutex& mutex) : lock_(mutex, std::defer_lock) {
+    if (!detail::single_threaded()) lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
 /// Never destroyed: tensors with static storage may be freed after it would have been.
 struct Cache {
   std::mutex mutex;
@@ -69,7 +80,7 @@ Block cache_allocate(std::size_t bytes) {
   const SizeClass wanted = size_class(bytes);
   Cache& c = cache();
   {
-    std::lock_guard lock(c.mutex);
+    const CacheLock lock(c.mutex);
     const std::size_t last = wanted.index + (wanted.bytes >= large_block ? octave : 0);
     for (std::size_t index = wanted.index; index <= last; ++index) {
       FreeBlock* block = c.free[index];
@@ -86,11 +97,11 @@ Block cache_allocate(std::size_t bytes) {
   }
   try {
     void* block = allocate_from_system(wanted.bytes);
-    std::lock_guard lock(c.mutex);
+    const CacheLock lock(c.mutex);
     c.peak = std::max(c.peak, c.in_use);
     return {block, bytes};
   } catch (...) {
-    std::lock_guard lock(c.mutex);
+    const CacheLock lock(c.mutex);
     c.in_use -= wanted.bytes;
     throw;
   }
@@ -99,7 +110,7 @@ Block cache_allocate(std::size_t bytes) {
 void cache_free(const Block& block) noexcept {
   const SizeClass own = size_class(block.bytes);
   Cache& c = cache();
-  std::lock_guard lock(c.mutex);
+  const CacheLock lock(c.mutex);
   c.in_use -= own.bytes;
   c.cached += own.bytes;
   c.free[own.index] = new (block.memory) FreeBlock{c.free[own.index], block.bytes};
@@ -122,13 +133,13 @@ void BufferPointer::free() noexcept {
 
 BufferStatistics buffer_statistics() {
   Cache& c = cache();
-  std::lock_guard lock(c.mutex);
+  const CacheLock lock(c.mutex);
   return {c.in_use, c.peak, c.cached, c.allocations};
 }
 
 void release_cached_buffers() {
   Cache& c = cache();
-  std::lock_guard lock(c.mutex);
+  const CacheLock lock(c.mutex);
   for (FreeBlock*& head : c.free) {
     while (head) std::free(std::exchange(head, head->next));
   }

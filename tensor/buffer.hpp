@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <attune/tensor/counter.hpp>
+
 namespace attune {
 
 /// What the buffers of all tensors take, in bytes.
@@ -38,9 +40,7 @@ void cache_free(const Block& block) noexcept;
 /// Ticks once for every buffer made and every write access, so that "was this buffer changed since
 /// it was recorded?" is a comparison.
 inline std::atomic<std::uint64_t> modification_clock{0};
-inline std::uint64_t tick() {
-  return modification_clock.fetch_add(1, std::memory_order_relaxed) + 1;
-}
+inline std::uint64_t tick() { return fetch_add(modification_clock, std::uint64_t{1}) + 1; }
 
 /// What was computed from a buffer's contents and is kept with it.
 struct Attachment {
@@ -64,7 +64,7 @@ class BufferPointer {
   BufferPointer() = default;
   explicit BufferPointer(std::size_t bytes);
   BufferPointer(const BufferPointer& other) : buffer_(other.buffer_) {
-    if (buffer_) buffer_->references.fetch_add(1, std::memory_order_relaxed);
+    if (buffer_) fetch_add(buffer_->references, 1u);
   }
   BufferPointer(BufferPointer&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
   BufferPointer& operator=(BufferPointer other) noexcept {
@@ -72,7 +72,7 @@ class BufferPointer {
     return *this;
   }
   ~BufferPointer() {
-    if (buffer_ && buffer_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) free();
+    if (buffer_ && drop_reference(buffer_->references)) free();
   }
 
   Buffer* operator->() const { return buffer_; }

@@ -1,0 +1,38 @@
+// Counters that threads share, in plain arithmetic while the process has but one thread: a locked
+// instruction costs as much as ten others, and the smallest models do little else.
+#pragma once
+
+#include <atomic>
+
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
+
+namespace attune::detail {
+
+/// Whether no other thread exists; false where the C library does not tell.
+inline bool single_threaded() {
+#if __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded != 0;
+#else
+  return false;
+#endif
+}
+
+/// Adds to a counter and returns what it was before. `order` is that of the atomic operation.
+template <class T>
+T fetch_add(std::atomic<T>& counter, T amount,
+            std::memory_order order = std::memory_order_relaxed) {
+  if (!single_threaded()) return counter.fetch_add(amount, order);
+  const T before = counter.load(std::memory_order_relaxed);
+  counter.store(before + amount, std::memory_order_relaxed);
+  return before;
+}
+
+/// Takes a reference away and says whether it was the last one.
+template <class T>
+bool drop_reference(std::atomic<T>& references) {
+  return fetch_add(references, T(-1), std::memory_order_acq_rel) == 1;
+}
+
+}  // namespace attune::detail

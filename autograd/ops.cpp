@@ -201,6 +201,14 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
   return product;
 }
 
+Var add_matmul(const Var& y, const Var& a, const Var& b) {
+  Recording sum = record("add_matmul", add_matmul(y.value(), a.value(), b.value()));
+  sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
+  sum.wrt(a, [b = b.value()](const Tensor& dc) { return matmul(dc, b, {.b = true}); });
+  sum.wrt(b, [a = a.value()](const Tensor& dc, GradientSlot& db) { db.add_product(a, dc); });
+  return sum;
+}
+
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
       .wrt(a,  // dA = dC·Bᵀ, and the transpose of it where A came in transposed

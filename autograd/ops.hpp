@@ -54,6 +54,9 @@ Var maxout(const Var& x);
 /// (..., K) x (K, N) -> (..., N): leading axes of a are folded. See `Transpose` in matmul.hpp.
 Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 
+/// y + a·b, for a (..., K), b (K, N) and y (..., N) or (N): a bias, or another share of a sum.
+Var add_matmul(const Var& y, const Var& a, const Var& b);
+
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
 /// must be equal. With transpose.a the matrices of a are (K, M), with transpose.b those of b (N, K).
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});

@@ -26,9 +26,8 @@ Var Readout::first(const Var& y, const Var& s, const Var& c) const {
   if (kind_ == ReadoutKind::attentional) {
     return tanh(matmul(c.defined() ? concat({c, s}, -1) : s, W_c_));
   }
-  Var t = matmul(s, U_o_) + matmul(y, V_o_);
-  if (c.defined()) t = t + matmul(c, C_o_);
-  t = t + b_o_;
+  Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
+  if (c.defined()) t = add_matmul(t, c, C_o_);
   return kind_ == ReadoutKind::maxout ? maxout(t) : tanh(t);
 }
 

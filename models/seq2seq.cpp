@@ -147,9 +147,9 @@ Seq2Seq::State Seq2Seq::start(const Tensor& source, const Tensor& mask) const {
 /// What the lowest layer reads: (B, gates · H)
 Var Seq2Seq::input(const Var& yw, const Var& context, const State& state) const {
   Var x = yw;
-  if (options_.attend == Attend::before) x = x + matmul(context, W_c_);
+  if (options_.attend == Attend::before) x = add_matmul(x, context, W_c_);
   if (options_.attend == Attend::last_state) x = x + state.source->share;
-  if (W_feed_.defined()) x = x + matmul(state.fed, W_feed_);
+  if (W_feed_.defined()) x = add_matmul(x, state.fed, W_feed_);
   return x;
 }
 

@@ -9,7 +9,7 @@ Linear::Linear(const Scope& scope, Index in, Index out, const LinearOptions& opt
 }
 
 Var Linear::operator()(const Var& x) const {
-  return b_.defined() ? matmul(x, W_) + b_ : matmul(x, W_);
+  return b_.defined() ? add_matmul(b_, x, W_) : matmul(x, W_);
 }
 
 }  // namespace attune::nn

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/packed.hpp>
@@ -28,21 +29,21 @@ constexpr Index many_rows = 512, few_columns = 16;
 /// Elements of B up to which a packed copy of all of it stays in the last-level cache.
 constexpr Index most_elements = 2 * 1024 * 1024;
 
-/// c = a·b, for a matrix b that may be used again: a weight, at the steps of a decoder.
+/// c = a·b or c += a·b, for a matrix b that may be used again: a weight, at the steps of a decoder.
 template <class T>
 void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixView<const T>& b,
-              const MatrixView<T>& c) {
+              const MatrixView<T>& c, Into into = Into::overwrite) {
   // One row reads B as it is just as fast, unless it is transposed.
   const bool packs =
       !a.transposed && a.rows < many_rows && (a.rows > 1 || b.transposed) && b.cols >= few_columns;
   if (packs) {
     const PackedMatrix<T> packed = detail::kept_packed(owner, b, detail::Uses::one);
-    if (packed.defined()) return gemm<T>(a, packed, c);
+    if (packed.defined()) return gemm<T>(a, packed, c, into);
   }
   // Tiles of many rows that stand below each other would each pack the same columns.
   const bool packs_once = !a.transposed && a.rows >= many_rows && b.cols >= few_columns &&
                           b.rows * b.cols <= most_elements;
-  packs_once ? gemm<T>(a, PackedMatrix<T>(b), c) : gemm<T>(a, b, c);
+  packs_once ? gemm<T>(a, PackedMatrix<T>(b), c, into) : gemm<T>(a, b, c, into);
 }
 
 [[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,
@@ -66,6 +67,24 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
     const Index rows = shape.product(0, shape.rank() - 1);
     multiply<T>(matrix<T>(a, transpose.a), b, matrix<T>(b, transpose.b),
                 {c.mutable_data<T>(), rows, n, n});
+    return c;
+  });
+}
+
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b) {
+  require_same_dtype("add_matmul", a, b);
+  require_same_dtype("add_matmul", a, y);
+  if (a.rank() < 1 || b.rank() != 2 || a.dim(-1) != b.dim(0)) fail_product("add_matmul", a, b, {});
+  const Shape shape = a.shape().with(-1, b.dim(1));
+  if (y.shape() != shape && y.shape() != Shape{b.dim(1)}) {
+    fail("add_matmul", fmt::format("{} is added to {}", to_string(y.shape()), to_string(shape)));
+  }
+  return visit_floating("add_matmul", a, [&](auto zero) {
+    using T = decltype(zero);
+    Tensor c = y.shape() == shape ? y.clone() : broadcast_to(y, shape);
+    const Index n = b.dim(1);
+    multiply<T>(matrix<T>(a), b, matrix<T>(b),
+                {c.mutable_data<T>(), shape.product(0, shape.rank() - 1), n, n}, Into::add);
     return c;
   });
 }

@@ -14,6 +14,9 @@ struct Transpose {
 /// be (K, M); with transpose.b, b is (N, K).
 Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
 
+/// y + a·b for a (..., K), b (K, N) and y (..., N) or (N), which is added to every row.
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b);
+
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
 /// must be equal. With transpose.a the matrices of a are (K, M), with transpose.b those of b (N, K).
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});

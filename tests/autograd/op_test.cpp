@@ -128,6 +128,10 @@ TEST_CASE("Ops: errors name the operation and both shapes") {
   CHECK(error_of([&] { a + b; }) == "add: shapes (3, 2) and (3, 4) do not broadcast");
   CHECK(error_of([&] { a / b; }) == "divide: shapes (3, 2) and (3, 4) do not broadcast");
   CHECK(error_of([&] { matmul(a, b); }) == "matmul: (3, 2) x (3, 4)");
+  CHECK(error_of([&] { add_matmul(a, a, b); }) == "add_matmul: (3, 2) x (3, 4)");
+  CHECK(error_of([&] {
+          add_matmul(a, b, variable(zeros({4, 5}, DType::f64)));
+        }) == "add_matmul: (3, 2) is added to (3, 5)");
   CHECK(error_of([&] {
           maxout(variable(zeros({2, 3})));
         }) == "maxout: the last axis of (2, 3) does not divide into pairs");

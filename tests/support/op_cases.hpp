@@ -171,6 +171,22 @@ inline void add_powers(Cases& cases) {
       [](double v) { return v * v * std::sqrt(v); });
 }
 
+inline void add_products_with_sums(Cases& cases) {
+  const auto add = [&](const std::string& name, const Shape& y, const Shape& a) {
+    cases.push_back({"products",
+                     "add_matmul " + name,
+                     {randn(y, 23), randn(a, 24), randn({4, 5}, 25)},
+                     [](const Vars& v) { return add_matmul(v[0], v[1], v[2]); },
+                     [](const Tensors& v) {
+                       return naive::zip(v[0], naive::matmul(v[1], v[2]), std::plus<double>());
+                     }});
+  };
+  add("to every row", {5}, {3, 4});
+  add("to rows of rows", {5}, {2, 3, 4});
+  add("to each of its own", {2, 3, 5}, {2, 3, 4});
+  add("to one", {5}, {4});
+}
+
 inline void add_batched_products(Cases& cases) {
   const auto add = [&](const std::string& name, const Shape& a, const Shape& b,
                        Transpose transpose = {}) {
@@ -567,6 +583,7 @@ inline std::vector<OpCase> op_cases() {
   op_cases_detail::add_functions(cases);
   op_cases_detail::add_powers(cases);
   op_cases_detail::add_products(cases);
+  op_cases_detail::add_products_with_sums(cases);
   op_cases_detail::add_batched_products(cases);
   op_cases_detail::add_reductions(cases);
   op_cases_detail::add_axis_reductions(cases);

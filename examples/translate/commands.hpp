@@ -39,6 +39,19 @@ struct EvaluateOptions {
 
 int evaluate_files(const EvaluateOptions& options);
 
+struct CompareOptions {
+  std::vector<std::filesystem::path> models;
+  std::string source, target;
+  models::SearchOptions search = {.beam = 5, .length_penalty = 1};
+  metrics::BleuOptions bleu;
+  std::vector<std::int64_t> lengths = {8, 12, 16, 20};  // of references, at which a column ends
+  bool json = false;
+};
+
+/// Prints a table of models: perplexity, BLEU, what it differs by from the first one's, with the
+/// p-value of paired bootstrap resampling, and BLEU by length.
+int compare(const CompareOptions& options);
+
 /// How alignments are written: as links, as pictures in the terminal, or as a page of pictures.
 enum class AlignFormat { pharaoh, terminal, html };
 

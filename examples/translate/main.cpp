@@ -18,6 +18,7 @@ struct CommandLine {
   TrainOptions train;
   TranslateOptions translate;
   EvaluateOptions evaluate;
+  CompareOptions compare;
   AlignOptions align;
   AverageOptions average;
   ReportOptions report;
@@ -118,6 +119,18 @@ void add_evaluate(CLI::App& app, EvaluateOptions& o) {
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
 
+void add_compare(CLI::App& app, CompareOptions& o) {
+  app.add_option("source", o.source, "text to translate")->required();
+  app.add_option("target", o.target, "its translation")->required();
+  app.add_option("models", o.models, "checkpoints; the first is what others are held against")
+      ->required();
+  add_search(app, o.search);
+  add_bleu(app, o.bleu);
+  app.add_option("--lengths", o.lengths, "words of the translation at which a column of BLEU ends")
+      ->delimiter(',');
+  app.add_flag("--json", o.json, "a line of JSON for each model");
+}
+
 void add_align(CLI::App& app, AlignOptions& o) {
   app.add_option("source", o.source, "text")->required();
   app.add_option("target", o.target, "its translation (default: what the model makes of it)");
@@ -170,13 +183,15 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   CLI::App* train = app->add_subcommand("train", "train a model on two text files");
   CLI::App* translate = app->add_subcommand("translate", "translate lines");
   CLI::App* evaluate = app->add_subcommand("evaluate", "BLEU, chrF and perplexity of a model");
+  CLI::App* compare =
+      app->add_subcommand("compare", "a table of models: perplexity, BLEU, BLEU by length");
   CLI::App* align = app->add_subcommand("align", "where the model looks for each word it writes");
   CLI::App* report = app->add_subcommand(
       "report", "an HTML page: learning curves, BLEU by length, attention, translations");
   CLI::App* average =
       app->add_subcommand("average", "a model with the mean weights of several checkpoints");
   CLI::App* inspect = app->add_subcommand("inspect", "what is in a checkpoint");
-  for (CLI::App* sub : {train, translate, evaluate, align, report, average, inspect}) {
+  for (CLI::App* sub : {train, translate, evaluate, compare, align, report, average, inspect}) {
     sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
         ->check(in_range(1, 1024))
         ->default_str("");
@@ -184,6 +199,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_train(*train, line.train);
   add_translate(*translate, line.translate);
   add_evaluate(*evaluate, line.evaluate);
+  add_compare(*compare, line.compare);
   add_align(*align, line.align);
   add_report(*report, line.report);
   add_average(*average, line.average);
@@ -240,6 +256,7 @@ int run(int argc, char** argv) {
   const std::string name = command->get_name();
   if (name == "translate") return translate(line.translate);
   if (name == "evaluate") return evaluate_files(line.evaluate);
+  if (name == "compare") return compare(line.compare);
   if (name == "align") return align(line.align);
   if (name == "report") return report(line.report);
   if (name == "average") return average(line.average);

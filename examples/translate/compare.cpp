@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/models/metrics/bleu_by_length.hpp>
+#include <attune/models/metrics/bootstrap.hpp>
+#include <attune/models/text/utf8.hpp>
+
+#include "commands.hpp"
+#include "data.hpp"
+#include "evaluation.hpp"
+
+namespace attune::translate {
+namespace {
+
+struct Result {
+  std::string name;
+  Index parameters = 0;
+  double perplexity = 0, bleu = 0;
+  std::vector<metrics::BleuStatistics> statistics;  // of each sentence
+  std::vector<metrics::LengthBucket> by_length;
+};
+
+/// "bahdanau" for bahdanau/best.safetensors, otherwise the file without its extension.
+std::string name_of(const std::filesystem::path& model) {
+  const std::string stem = model.stem().string(), directory = model.parent_path().filename();
+  return stem == "best" && !directory.empty() ? directory : stem;
+}
+
+Result result_of(const std::filesystem::path& path, const CompareOptions& o) {
+  const Model model = Model::load(path);
+  const Validation text = validation_text(o.source, o.target, {model.source(), model.target()});
+  std::vector<text::Sentence> sources;
+  std::vector<metrics::References> references;
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = 0; i < text.pairs.size(); ++i) {
+    sources.push_back(text.pairs[i].source);
+    references.push_back({text.references[i]});
+    lengths.push_back(std::ssize(text::words(text.references[i])));
+  }
+  const auto statistics =
+      metrics::bleu_statistics(translations(model, sources, o.search), references, o.bleu);
+  return {.name = name_of(path),
+          .parameters = model.parameters().count(),
+          .perplexity = std::exp(mean_loss(model.network(), text.pairs)),
+          .bleu = metrics::bleu(statistics, o.bleu).bleu,
+          .statistics = statistics,
+          .by_length = metrics::bleu_by_length(statistics, lengths, o.lengths, o.bleu)};
+}
+
+std::string range_of(const metrics::LengthBucket& bucket) {
+  return bucket.longest ? fmt::format("{}-{}", bucket.shortest, *bucket.longest)
+                        : fmt::format("{}-", bucket.shortest);
+}
+
+void print_header(const Result& first, std::size_t width) {
+  fmt::print("{:{}} {:>11} {:>10} {:>6} {:>7} {:>7} ", "model", width, "parameters", "perplexity",
+             "BLEU", "change", "p");
+  for (const auto& bucket : first.by_length) fmt::print(" {:>6}", range_of(bucket));
+  fmt::print("\n{:{}} {:>51}", "sentences", width, "");
+  for (const auto& bucket : first.by_length) fmt::print(" {:>6}", bucket.sentences);
+  fmt::print("\n");
+}
+
+void print_row(const Result& result, const Result& first, std::size_t width,
+               const CompareOptions& o) {
+  fmt::print("{:{}} {:>11} {:>10.2f} {:>6.2f} ", result.name, width, result.parameters,
+             result.perplexity, result.bleu);
+  if (&result == &first) {
+    fmt::print("{:>7} {:>7} ", "", "");
+  } else {
+    const auto paired = metrics::paired_bootstrap(result.statistics, first.statistics, {}, o.bleu);
+    fmt::print("{:>+7.2f} {:>7.3f} ", paired.difference, paired.p_value);
+  }
+  for (const auto& bucket : result.by_length) fmt::print(" {:>6.2f}", bucket.score.bleu);
+  fmt::print("\n");
+}
+
+void print_json(const Result& result) {
+  nlohmann::ordered_json by_length;
+  for (const auto& bucket : result.by_length) by_length[range_of(bucket)] = bucket.score.bleu;
+  const nlohmann::ordered_json json = {{"model", result.name},
+                                       {"parameters", result.parameters},
+                                       {"perplexity", result.perplexity},
+                                       {"bleu", result.bleu},
+                                       {"by_length", by_length}};
+  fmt::print("{}\n", json.dump());
+}
+
+}  // namespace
+
+int compare(const CompareOptions& o) {
+  std::vector<Result> results;
+  for (const auto& model : o.models) results.push_back(result_of(model, o));
+  std::size_t width = std::string_view("sentences").size();
+  for (const Result& result : results) width = std::max(width, result.name.size());
+  if (!o.json) print_header(results.front(), width);
+  for (const Result& result : results) {
+    o.json ? print_json(result) : print_row(result, results.front(), width, o);
+  }
+  return 0;
+}
+
+}  // namespace attune::translate

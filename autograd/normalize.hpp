@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/autograd/var.hpp>
+#include <attune/tensor/normalize.hpp>
 
 namespace attune {
 
@@ -9,7 +10,12 @@ namespace attune {
 ///     y = g ⊙ (x - μ) / √(σ² + ε) + b,   μ = mean(x),   σ² = mean((x - μ)²)
 /// x (..., N), gain (N), bias (N) -> (..., N). A row is normalised by itself, whatever stands in
 /// the others; one of equal elements gives the bias.
-Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5);
+Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
+
+/// The same of each of G blocks of the last axis by itself, such as the gates of a cell:
+/// x (..., G·N), gain (G·N), bias (G·N) -> (..., G·N).
+Var layer_norm_blocks(const Var& x, const Var& gain, const Var& bias, Index blocks,
+                      double epsilon = layer_norm_epsilon);
 
 /// Sparsemax along an axis (Martins and Astudillo, 2016): the point of the simplex next to x,
 ///     y_i = max(x_i - τ, 0),   where τ makes Σ y = 1,

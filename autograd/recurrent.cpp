@@ -1,10 +1,16 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 namespace {
+
+/// The kernels' sequence (T, B, n) of what may be a single step (B, n) or undefined, and the step of
+/// a sequence of one.
+Tensor as_sequence(const Tensor& x) {
+  return x.defined() && x.rank() == 2 ? x.reshape(x.shape().inserted(0, 1)) : x;
+}
+Tensor as_step(const Tensor& x) { return x.reshape(x.shape().without(0)); }
 
 /// Adds Σ_t h_{t-1}ᵀ d_t to a weight's gradient, where h (T, B, H) are the states and h0 the
 /// initial one (undefined is zero). The states before each step are rows of h, shifted by one:
@@ -27,39 +33,49 @@ void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Dire
 }  // namespace
 
 LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
-  const LstmInput input{xw.value(),         w_h.value(),  options.h0.value(),
-                        options.c0.value(), options.mask, options.direction};
+  const auto& [h0, c0, gain_h, gain_c, bias_c, mask, direction] = options;
+  const bool single = xw.rank() == 2;
+  const LstmInput input{
+      as_sequence(xw.value()), w_h.value(),    h0.value(), c0.value(), gain_h.value(),
+      gain_c.value(),          bias_c.value(), mask,       direction};
   const LstmForward forward = lstm_forward(input);
-  const Tensor c_last = forward.c[last_step(forward.c.dim(0), options.direction)];
-  Recording result = record("lstm", {forward.h, c_last});
-  result.joint({xw, w_h, options.h0, options.c0}, [input, forward](auto dy, auto dx) {
-    const LstmBackward d = lstm_backward(input, forward, dy[0], dy[1]);
-    if (dx[1]) add_state_products(forward.h, input.h0, d.dxw, input.direction, *dx[1]);
-    if (dx[2]) dx[2]->add(d.dh0);
-    if (dx[3]) dx[3]->add(d.dc0);
-    if (dx[0]) dx[0]->add(d.dxw);
-  });
+  const Tensor c_last = forward.c[last_step(forward.c.dim(0), direction)];
+  Recording result = record("lstm", {single ? as_step(forward.h) : forward.h, c_last});
+  result.joint({xw, w_h, h0, c0, gain_h, gain_c, bias_c},
+               [input, forward, single](auto dy, auto dx) {
+                 const LstmBackward d = lstm_backward(input, forward, as_sequence(dy[0]), dy[1]);
+                 if (dx[1]) add_state_products(forward.h, input.h0, d.dhw, input.direction, *dx[1]);
+                 if (dx[2]) dx[2]->add(d.dh0);
+                 if (dx[3]) dx[3]->add(d.dc0);
+                 if (dx[4]) dx[4]->add(d.dgain_h);
+                 if (dx[5]) dx[5]->add(d.dgain_c);
+                 if (dx[6]) dx[6]->add(d.dbias_c);
+                 if (dx[0]) dx[0]->add(single ? as_step(d.dxw) : d.dxw);
+               });
   return {result.output(0), result.output(1)};
 }
 
 Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
-  const GruInput input{xw.value(),   w_h.value(),       options.b_hn.value(), options.h0.value(),
-                       options.mask, options.direction, options.form};
+  const auto& [h0, b_hn, gain_h, mask, direction, form] = options;
+  const bool single = xw.rank() == 2;
+  const GruInput input{as_sequence(xw.value()), w_h.value(), b_hn.value(), h0.value(),
+                       gain_h.value(),          mask,        direction,    form};
   const GruForward forward = gru_forward(input);
-  return record("gru", forward.h)
-      .joint({xw, w_h, options.b_hn, options.h0}, [input, forward](auto dy, auto dx) {
-        const GruBackward d = gru_backward(input, forward, dy[0]);
+  return record("gru", single ? as_step(forward.h) : forward.h)
+      .joint({xw, w_h, b_hn, h0, gain_h}, [input, forward, single](auto dy, auto dx) {
+        const GruBackward d = gru_backward(input, forward, as_sequence(dy[0]));
         const Index n = forward.h.dim(2);
         if (dx[1] && input.form == GruForm::reset_after) {
           add_state_products(forward.h, input.h0, d.dhw, input.direction, *dx[1]);
         } else if (dx[1]) {
-          add_state_products(forward.h, input.h0, slice(d.dxw, 2, 0, 2 * n), input.direction,
+          add_state_products(forward.h, input.h0, slice(d.dhw, 2, 0, 2 * n), input.direction,
                              *dx[1]);
-          dx[1]->add_product(forward.rh, slice(d.dxw, 2, 2 * n, 3 * n), 2 * n);
+          dx[1]->add_product(forward.rh, slice(d.dhw, 2, 2 * n, 3 * n), 2 * n);
         }
-        if (dx[2]) dx[2]->add(sum(slice(d.dhw, 2, 2 * n, 3 * n), {0, 1}));
+        if (dx[2]) dx[2]->add(d.db_hn);
         if (dx[3]) dx[3]->add(d.dh0);
-        if (dx[0]) dx[0]->add(d.dxw);
+        if (dx[4]) dx[4]->add(d.dgain_h);
+        if (dx[0]) dx[0]->add(single ? as_step(d.dxw) : d.dxw);
       });
 }
 

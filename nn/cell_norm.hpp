@@ -1,11 +1,9 @@
 // Layer normalisation inside recurrent cells.
 #pragma once
 
-#include <functional>
 #include <string_view>
 
 #include <attune/autograd/var.hpp>
-#include <attune/nn/recurrent_state.hpp>
 
 namespace attune::nn {
 
@@ -18,17 +16,9 @@ CellNorm cell_norm_of(std::string_view name);
 
 namespace detail {
 
-/// LN(x; gain) of each block of `hidden` elements by itself, such as the gates of a cell:
-/// x (..., G·H), gain (G·H) -> (..., G·H). Without a gain it is x.
-Var normalize_blocks(const Var& x, const Var& gain, Index hidden);
-
-/// One step: xw_t (B, G·H), the state before -> the state after.
-using CellStep = std::function<RecurrentState(const Var& xw, const RecurrentState& state)>;
-
-/// A recurrence of single steps over xw (T, B, G·H) with w_h (H, G·H). Padding carries the state
-/// over. The cell is named in errors.
-RecurrentOutput run_steps(const char* cell, const Var& xw, const Var& w_h,
-                          const RunOptions& options, const CellStep& step);
+/// The input's share of a cell's G gates, x W_x + b: (..., in) -> (..., G·H). With a gain_x (G·H),
+/// LN(x W_x; gain_x) + b of each gate by itself.
+Var input_share(const Var& x, const Var& w_x, const Var& gain_x, const Var& b, Index gates);
 
 }  // namespace detail
 }  // namespace attune::nn

@@ -15,46 +15,25 @@ Gru::Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options)
   gain_h_ = scope.add("gain_h", {gates * hidden}, init::constant(1));
 }
 
-Var Gru::input(const Var& x) const {
-  return detail::normalize_blocks(matmul(x, W_x_), gain_x_, W_h_.dim(0)) + b_;
-}
+Var Gru::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates); }
 
-RecurrentState Gru::normalized_step(const Var& xw, const Var& h) const {
-  const Index n = W_h_.dim(0);
-  const std::vector<Var> x = split(xw, gates, -1);  // r z n
-  const std::vector<Var> hw =
-      split(detail::normalize_blocks(matmul(h, W_h_), gain_h_, n), gates, -1);
-  const Var r = sigmoid(x[0] + hw[0]), z = sigmoid(x[1] + hw[1]);
-  const auto reset_before = [&] {
-    const Var W_n = slice(W_h_, 1, 2 * n, 3 * n), gain_n = slice(gain_h_, 0, 2 * n, 3 * n);
-    return detail::normalize_blocks(matmul(r * h, W_n), gain_n, n);
-  };
-  const Var candidate =
-      tanh(x[2] + (form_ == GruForm::reset_after ? r * (hw[2] + b_hn_) : reset_before()));
-  return {(1 - z) * candidate + z * h, {}};
-}
-
-RecurrentOutput Gru::run(const Var& xw, const RunOptions& options) const {
-  if (gain_h_.defined()) {
-    return detail::run_steps("gru", xw, W_h_, options, [this](const Var& x, const auto& state) {
-      return normalized_step(x, state.h);
-    });
-  }
-  const Var h = gru(xw, W_h_,
-                    {.h0 = options.initial.h,
-                     .b_hn = b_hn_,
-                     .mask = options.mask,
-                     .direction = options.direction,
-                     .form = form_});
-  return {h, {h[last_step(h.dim(0), options.direction)], {}}};
+Var Gru::run(const Var& xw, const RunOptions& options) const {
+  return gru(xw, W_h_,
+             {.h0 = options.initial.h,
+              .b_hn = b_hn_,
+              .gain_h = gain_h_,
+              .mask = options.mask,
+              .direction = options.direction,
+              .form = form_});
 }
 
 RecurrentOutput Gru::operator()(const Var& x, const RunOptions& options) const {
-  return run(input(x), options);
+  const Var h = run(input(x), options);
+  return {h, {h[last_step(h.dim(0), options.direction)], {}}};
 }
 
 RecurrentState Gru::step(const Var& xw, const RecurrentState& state) const {
-  return run(reshape(xw, xw.shape().inserted(0, 1)), {.initial = state}).last;
+  return {run(xw, {.initial = state}), {}};
 }
 
 }  // namespace attune::nn

@@ -42,8 +42,8 @@ class Gru {
   static constexpr Index gates = 3;
 
  private:
-  RecurrentOutput run(const Var& xw, const RunOptions& options) const;
-  RecurrentState normalized_step(const Var& xw, const Var& h) const;
+  /// h for xw (T, B, 3H), or for one step (B, 3H)
+  Var run(const Var& xw, const RunOptions& options) const;
 
   GruForm form_;
   Var W_x_;              // (in, 3H)

@@ -1,4 +1,3 @@
-#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/nn/lstm.hpp>
@@ -28,37 +27,27 @@ Lstm::Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& option
   bias_c_ = scope.add("bias_c", {hidden}, init::zeros());
 }
 
-Var Lstm::input(const Var& x) const {
-  return detail::normalize_blocks(matmul(x, W_x_), gain_x_, W_h_.dim(0)) + b_;
-}
+Var Lstm::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates); }
 
-RecurrentState Lstm::normalized_step(const Var& xw, const RecurrentState& state) const {
-  const Var hw = detail::normalize_blocks(matmul(state.h, W_h_), gain_h_, W_h_.dim(0));
-  const std::vector<Var> a = split(xw + hw, gates, -1);  // i f g o
-  const Var c = sigmoid(a[1]) * state.c + sigmoid(a[0]) * tanh(a[2]);
-  return {sigmoid(a[3]) * tanh(layer_norm(c, gain_c_, bias_c_)), c};
-}
-
-RecurrentOutput Lstm::run(const Var& xw, const RunOptions& options) const {
-  if (gain_h_.defined()) {
-    return detail::run_steps("lstm", xw, W_h_, options, [this](const Var& x, const auto& state) {
-      return normalized_step(x, state);
-    });
-  }
-  const auto [h, c_last] = lstm(xw, W_h_,
-                                {.h0 = options.initial.h,
-                                 .c0 = options.initial.c,
-                                 .mask = options.mask,
-                                 .direction = options.direction});
-  return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
+LstmResult Lstm::run(const Var& xw, const RunOptions& options) const {
+  return lstm(xw, W_h_,
+              {.h0 = options.initial.h,
+               .c0 = options.initial.c,
+               .gain_h = gain_h_,
+               .gain_c = gain_c_,
+               .bias_c = bias_c_,
+               .mask = options.mask,
+               .direction = options.direction});
 }
 
 RecurrentOutput Lstm::operator()(const Var& x, const RunOptions& options) const {
-  return run(input(x), options);
+  const auto [h, c_last] = run(input(x), options);
+  return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
 }
 
 RecurrentState Lstm::step(const Var& xw, const RecurrentState& state) const {
-  return run(reshape(xw, xw.shape().inserted(0, 1)), {.initial = state}).last;
+  const auto [h, c] = run(xw, {.initial = state});
+  return {h, c};
 }
 
 }  // namespace attune::nn

@@ -1,6 +1,7 @@
 // Long short-term memory.
 #pragma once
 
+#include <attune/autograd/recurrent.hpp>
 #include <attune/nn/cell_norm.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent_state.hpp>
@@ -40,8 +41,8 @@ class Lstm {
   static constexpr Index gates = 4;
 
  private:
-  RecurrentOutput run(const Var& xw, const RunOptions& options) const;
-  RecurrentState normalized_step(const Var& xw, const RecurrentState& state) const;
+  /// For xw (T, B, 4H), or for one step (B, 4H)
+  LstmResult run(const Var& xw, const RunOptions& options) const;
 
   Var W_x_;  // (in, 4H)
   Var W_h_;  // (H, 4H)

@@ -28,10 +28,10 @@ struct SizeClass {
 SizeClass size_class(std::size_t bytes) {
   bytes = std::max(bytes, smallest_block);
   const int exponent = std::bit_width(bytes - 1) - 1;  // 2^exponent < bytes <= 2^(exponent + 1)
-  const std::size_t step = std::max(std::size_t{1} << exponent >> 2, smallest_block / 4);
-  const std::size_t rounded = (bytes + step - 1) / step * step;
-  const std::size_t quarter = (rounded - (std::size_t{1} << exponent)) / step;
-  return {static_cast<std::size_t>(exponent) * 5 + quarter, (rounded + 63) / 64 * 64};
+  const int step = std::max(exponent - 2, std::countr_zero(smallest_block) - 2);  // its logarithm
+  const std::size_t rounded = ((bytes - 1) >> step) + 1;                          // in steps
+  const std::size_t quarter = rounded - (std::size_t{1} << exponent >> step);
+  return {static_cast<std::size_t>(exponent) * 5 + quarter, ((rounded << step) + 63) / 64 * 64};
 }
 
 struct FreeBlock {

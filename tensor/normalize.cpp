@@ -1,10 +1,13 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
 namespace {
@@ -12,46 +15,31 @@ namespace {
 /// Rows in one tile of work; each tile has its own sums of dgain and dbias.
 constexpr Index tile_rows = 64;
 
-/// Σ_i f(i) in independent sums, so that the loop vectorises.
-template <class T, class F>
-T sum_of(Index n, F f) {
-  constexpr Index lanes = 16;
-  std::array<T, lanes> sums{};
-  Index i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (Index lane = 0; lane < lanes; ++lane) sums[static_cast<std::size_t>(lane)] += f(i + lane);
-  }
-  T total = 0;
-  for (; i < n; ++i) total += f(i);
-  for (T lane : sums) total += lane;
-  return total;
-}
-
 }  // namespace
 
 LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
-                                    double epsilon) {
+                                    double epsilon, Index blocks) {
   require_same_dtype("layer_norm", x, gain);
   require_same_dtype("layer_norm", x, bias);
   ShapeCheck check("layer_norm");
   check("x", x.shape(), "... N")("gain", gain.shape(), "N")("bias", bias.shape(), "N");
+  const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
+  if (blocks < 1 || n % blocks != 0) {
+    fail("layer_norm", fmt::format("{} is not {} blocks of equal size along its last axis",
+                                   to_string(x.shape()), blocks));
+  }
   return visit_floating("layer_norm", x, [&](auto zero) {
     using T = decltype(zero);
-    const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
     LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype()),
-                            Tensor::uninitialized({rows}, x.dtype()),
-                            Tensor::uninitialized({rows}, x.dtype())};
+                            Tensor::uninitialized({rows, blocks, 2}, x.dtype())};
     const T *from = x.data<T>(), *g = gain.data<T>(), *b = bias.data<T>();
-    T *y = result.y.mutable_data<T>(), *mean = result.mean.mutable_data<T>(),
-      *factor = result.factor.mutable_data<T>();
+    T *y = result.y.mutable_data<T>(), *moments = result.moments.mutable_data<T>();
     parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {
-        const T* v = from + row * n;
-        const T m = sum_of<T>(n, [&](Index i) { return v[i]; }) / static_cast<T>(n);
-        const T squares = sum_of<T>(n, [&](Index i) { return (v[i] - m) * (v[i] - m); });
-        const T f = 1 / std::sqrt(squares / static_cast<T>(n) + static_cast<T>(epsilon));
-        for (Index i = 0; i < n; ++i) y[row * n + i] = g[i] * ((v[i] - m) * f) + b[i];
-        mean[row] = m, factor[row] = f;
+        simd::run(
+            simd::LayerNormRow<T>{static_cast<std::size_t>(blocks), from + row * n, g, b,
+                                  static_cast<T>(epsilon), y + row * n, moments + row * blocks * 2},
+            static_cast<std::size_t>(n / blocks));
       }
     });
     return result;
@@ -62,27 +50,20 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
                                       const LayerNormForward& forward, const Tensor& dy) {
   return visit_floating("layer_norm", x, [&](auto zero) {
     using T = decltype(zero);
-    const Index n = x.dim(-1), rows = x.shape().product(0, x.rank() - 1);
+    const Index n = x.dim(-1), rows = forward.moments.dim(0), blocks = forward.moments.dim(1);
     const Index tiles = (rows + tile_rows - 1) / tile_rows;
     Tensor dx = Tensor::uninitialized(x.shape(), x.dtype());
     Tensor parts = zeros({2, tiles, n}, x.dtype());  // of dgain and of dbias
     const T *from = x.data<T>(), *g = gain.data<T>(), *dy_data = dy.data<T>();
-    const T *mean = forward.mean.data<T>(), *factor = forward.factor.data<T>();
+    const T* moments = forward.moments.data<T>();
     T *dx_data = dx.mutable_data<T>(), *parts_data = parts.mutable_data<T>();
     parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
-      T *dgain = parts_data + begin / tile_rows * n, *dbias = dgain + tiles * n;
+      T* dgain = parts_data + begin / tile_rows * n;
       for (Index row = begin; row < end; ++row) {
-        const T *v = from + row * n, *d = dy_data + row * n;
-        const T m = mean[row], f = factor[row];
-        const auto normal = [&](Index i) { return (v[i] - m) * f; };
-        const T mean_h = sum_of<T>(n, [&](Index i) { return d[i] * g[i]; }) / static_cast<T>(n);
-        const T mean_hx =
-            sum_of<T>(n, [&](Index i) { return d[i] * g[i] * normal(i); }) / static_cast<T>(n);
-        for (Index i = 0; i < n; ++i) {
-          dx_data[row * n + i] = f * (d[i] * g[i] - mean_h - normal(i) * mean_hx);
-          dgain[i] += d[i] * normal(i);
-          dbias[i] += d[i];
-        }
+        simd::run(simd::LayerNormBackwardRow<T>{static_cast<std::size_t>(blocks), from + row * n, g,
+                                                moments + row * blocks * 2, dy_data + row * n,
+                                                dx_data + row * n, dgain, dgain + tiles * n},
+                  static_cast<std::size_t>(n / blocks));
       }
     });
     return LayerNormBackward{dx, sum(parts[0], {0}), sum(parts[1], {0})};

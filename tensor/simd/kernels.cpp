@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -53,7 +54,7 @@ HWY_INLINE void Run(const LstmForwardRow<T>& row, std::size_t n) {
     hn::StoreU(g, d, row.gates + 2 * n + at);
     hn::StoreU(o, d, row.gates + 3 * n + at);
     hn::StoreU(c, d, row.c + at);
-    hn::StoreU(hn::Mul(o, Tanh(d, c)), d, row.h + at);
+    if (row.h) hn::StoreU(hn::Mul(o, Tanh(d, c)), d, row.h + at);
   });
 }
 
@@ -61,16 +62,37 @@ template <class T>
 HWY_INLINE void Run(const LstmBackwardRow<T>& row, std::size_t n) {
   ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
     const auto i = hn::LoadU(d, row.gates + at), f = hn::LoadU(d, row.gates + n + at);
-    const auto g = hn::LoadU(d, row.gates + 2 * n + at), o = hn::LoadU(d, row.gates + 3 * n + at);
-    const auto dh = hn::LoadU(d, row.dh + at);
-    const auto tanh_c = Tanh(d, hn::LoadU(d, row.c + at));
-    const auto dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(d, tanh_c), hn::LoadU(d, row.dc + at));
+    const auto g = hn::LoadU(d, row.gates + 2 * n + at);
+    auto dc = hn::LoadU(d, row.dc + at);
+    if (row.dh) {
+      const auto o = hn::LoadU(d, row.gates + 3 * n + at), dh = hn::LoadU(d, row.dh + at);
+      const auto tanh_c = Tanh(d, hn::LoadU(d, row.c + at));
+      dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(d, tanh_c), dc);
+      hn::StoreU(hn::Mul(hn::Mul(dh, tanh_c), SigmoidSlope(d, o)), d, row.dgates + 3 * n + at);
+    }
     const auto c_prev = hn::LoadU(d, row.c_prev + at);
     hn::StoreU(hn::Mul(hn::Mul(dc, g), SigmoidSlope(d, i)), d, row.dgates + at);
     hn::StoreU(hn::Mul(hn::Mul(dc, c_prev), SigmoidSlope(d, f)), d, row.dgates + n + at);
     hn::StoreU(hn::Mul(hn::Mul(dc, i), TanhSlope(d, g)), d, row.dgates + 2 * n + at);
-    hn::StoreU(hn::Mul(hn::Mul(dh, tanh_c), SigmoidSlope(d, o)), d, row.dgates + 3 * n + at);
     hn::StoreU(hn::Mul(dc, f), d, row.dc + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const LstmOutputRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto h = hn::Mul(hn::LoadU(d, row.o + at), Tanh(d, hn::LoadU(d, row.m + at)));
+    hn::StoreU(h, d, row.h + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const LstmOutputBackwardRow<T>& row, std::size_t n) {
+  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto o = hn::LoadU(d, row.o + at), dh = hn::LoadU(d, row.dh + at);
+    const auto tanh_m = Tanh(d, hn::LoadU(d, row.m + at));
+    hn::StoreU(hn::Mul(hn::Mul(dh, tanh_m), SigmoidSlope(d, o)), d, row.d_o + at);
+    hn::StoreU(hn::Mul(hn::Mul(dh, o), TanhSlope(d, tanh_m)), d, row.dm + at);
   });
 }
 
@@ -185,6 +207,58 @@ HWY_INLINE T Sum(std::size_t n, F f) {
 }
 
 template <class T>
+HWY_INLINE void Run(const LayerNormRow<T>& row, std::size_t n) {
+  for (std::size_t block = 0; block < row.blocks; ++block) {
+    const T *x = row.x + block * n, *gain = row.gain + block * n;
+    const T* bias = row.bias ? row.bias + block * n : nullptr;
+    const T total = Sum<T>(n, [&](auto d, std::size_t at, auto sum)
+                                  HWY_ATTR { return hn::Add(sum, hn::LoadU(d, x + at)); });
+    const T mean = total / static_cast<T>(n);
+    const T squares = Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+      const auto centred = hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean));
+      return hn::MulAdd(centred, centred, sum);
+    });
+    const T factor = 1 / std::sqrt(squares / static_cast<T>(n) + row.epsilon);
+    ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+      const auto centred = hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean));
+      const auto x_hat = hn::Mul(centred, hn::Set(d, factor)), g = hn::LoadU(d, gain + at);
+      const auto y = bias ? hn::MulAdd(g, x_hat, hn::LoadU(d, bias + at)) : hn::Mul(g, x_hat);
+      hn::StoreU(y, d, row.y + block * n + at);
+    });
+    row.moments[2 * block] = mean, row.moments[2 * block + 1] = factor;
+  }
+}
+
+template <class T>
+HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, std::size_t n) {
+  for (std::size_t block = 0; block < row.blocks; ++block) {
+    const T *x = row.x + block * n, *gain = row.gain + block * n, *dy = row.dy + block * n;
+    T *dgain = row.dgain + block * n, *dbias = row.dbias ? row.dbias + block * n : nullptr;
+    const T mean = row.moments[2 * block], factor = row.moments[2 * block + 1];
+    const auto normal = [&](auto d, std::size_t at) HWY_ATTR {
+      return hn::Mul(hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean)), hn::Set(d, factor));
+    };
+    const auto scaled = [&](auto d, std::size_t at) HWY_ATTR {
+      return hn::Mul(hn::LoadU(d, dy + at), hn::LoadU(d, gain + at));
+    };
+    const T total = Sum<T>(
+        n, [&](auto d, std::size_t at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(d, at)); });
+    const T product = Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+      return hn::MulAdd(scaled(d, at), normal(d, at), sum);
+    });
+    const T mean_g = total / static_cast<T>(n), mean_gx = product / static_cast<T>(n);
+    ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+      const auto x_hat = normal(d, at), dy_at = hn::LoadU(d, dy + at);
+      const auto centred = hn::Sub(scaled(d, at), hn::Set(d, mean_g));
+      const auto rest = hn::NegMulAdd(x_hat, hn::Set(d, mean_gx), centred);
+      hn::StoreU(hn::MulAdd(dy_at, x_hat, hn::LoadU(d, dgain + at)), d, dgain + at);
+      if (dbias) hn::StoreU(hn::Add(hn::LoadU(d, dbias + at), dy_at), d, dbias + at);
+      hn::StoreU(hn::Mul(hn::Set(d, factor), rest), d, row.dx + block * n + at);
+    });
+  }
+}
+
+template <class T>
 HWY_INLINE T AdditiveScore(const T* q, const T* k, const T* v, std::size_t n) {
   return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
     const auto t = Tanh(d, hn::Add(hn::LoadU(d, q + at), hn::LoadU(d, k + at)));
@@ -295,12 +369,16 @@ HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
   void Row##F64(const Row<double>& row, std::size_t n) { Run(row, n); }
 ATTUNE_ROW_KERNEL(LstmForwardRow)
 ATTUNE_ROW_KERNEL(LstmBackwardRow)
+ATTUNE_ROW_KERNEL(LstmOutputRow)
+ATTUNE_ROW_KERNEL(LstmOutputBackwardRow)
 ATTUNE_ROW_KERNEL(GruForwardRow)
 ATTUNE_ROW_KERNEL(GruBackwardRow)
 ATTUNE_ROW_KERNEL(GruResetRow)
 ATTUNE_ROW_KERNEL(GruUpdateRow)
 ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
 ATTUNE_ROW_KERNEL(GruResetBackwardRow)
+ATTUNE_ROW_KERNEL(LayerNormRow)
+ATTUNE_ROW_KERNEL(LayerNormBackwardRow)
 ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
 ATTUNE_ROW_KERNEL(SoftmaxGradientRow)
 ATTUNE_ROW_KERNEL(AdamRow)
@@ -344,12 +422,16 @@ namespace attune::simd {
   }
 ATTUNE_ROW_KERNEL(LstmForwardRow)
 ATTUNE_ROW_KERNEL(LstmBackwardRow)
+ATTUNE_ROW_KERNEL(LstmOutputRow)
+ATTUNE_ROW_KERNEL(LstmOutputBackwardRow)
 ATTUNE_ROW_KERNEL(GruForwardRow)
 ATTUNE_ROW_KERNEL(GruBackwardRow)
 ATTUNE_ROW_KERNEL(GruResetRow)
 ATTUNE_ROW_KERNEL(GruUpdateRow)
 ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
 ATTUNE_ROW_KERNEL(GruResetBackwardRow)
+ATTUNE_ROW_KERNEL(LayerNormRow)
+ATTUNE_ROW_KERNEL(LayerNormBackwardRow)
 ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
 ATTUNE_ROW_KERNEL(SoftmaxGradientRow)
 ATTUNE_ROW_KERNEL(AdamRow)

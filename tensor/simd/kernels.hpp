@@ -1,7 +1,7 @@
 // The fused inner loops of the recurrent cells, of attention and of Adam, vectorised, with the
 // instruction set chosen at run time. Each handles one row of n elements; which rows, in which
 // order and in which thread is the caller's business. All pointers are to n elements unless said
-// otherwise, need no alignment, and outputs may not overlap inputs.
+// otherwise, need no alignment, and outputs may not overlap inputs unless said so.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@ namespace attune::simd {
 
 /// One row of an LSTM cell. Blocks of n elements in the order i f g o:
 ///     [i f g o] = [σ σ tanh σ](xw + hw),   c = f ⊙ c_prev + i ⊙ g,   h = o ⊙ tanh(c)
+/// A null h is left to LstmOutputRow.
 template <class T>
 struct LstmForwardRow {
   const T *xw, *hw;  // 4n
@@ -18,13 +19,27 @@ struct LstmForwardRow {
   T *c, *h;
 };
 
-/// Its backward pass: dh and dc are ∂L/∂h and ∂L/∂c; dc becomes ∂L/∂c_prev.
+/// Its backward pass: dh and dc are ∂L/∂h and ∂L/∂c; dc becomes ∂L/∂c_prev. With a null dh, its
+/// share is already in dc, and o's in dgates (LstmOutputBackwardRow).
 template <class T>
 struct LstmBackwardRow {
   const T* gates;  // 4n
   const T *c_prev, *c, *dh;
   T* dc;
   T* dgates;  // 4n, before the activations
+};
+
+/// What an LSTM puts out where c is normalised to m:  h = o ⊙ tanh(m)
+template <class T>
+struct LstmOutputRow {
+  const T *o, *m;
+  T* h;
+};
+template <class T>
+struct LstmOutputBackwardRow {
+  const T *o, *m, *dh;
+  T* d_o;  // before the activation
+  T* dm;   // may be m
 };
 
 /// One row of a GRU cell with the reset gate after the product (cuDNN, PyTorch). Order r z n:
@@ -78,10 +93,37 @@ struct GruResetBackwardRow {
   T* dh_prev;  // += drh ⊙ r
 };
 
+/// Layer normalisation (Ba, Kiros and Hinton, 2016) of each of `blocks` blocks of n elements:
+///     y = gain ⊙ (x - μ) / √(σ² + ε) + bias,   μ = mean(x),   σ² = mean((x - μ)²)
+template <class T>
+struct LayerNormRow {
+  std::size_t blocks;
+  const T *x, *gain;  // blocks · n
+  const T* bias;      // blocks · n; null is zero
+  T epsilon;
+  T* y;        // blocks · n
+  T* moments;  // blocks · 2: μ and 1 / √(σ² + ε)
+};
+
+/// Its backward pass: with x̂ = (x - μ) / √(σ² + ε), g = dy ⊙ gain and means over each block,
+///     dx = (g - mean(g) - x̂ mean(g ⊙ x̂)) / √(σ² + ε),   dgain += dy ⊙ x̂,   dbias += dy
+template <class T>
+struct LayerNormBackwardRow {
+  std::size_t blocks;
+  const T *x, *gain, *moments, *dy;
+  T* dx;     // blocks · n; may be dy
+  T* dgain;  // blocks · n
+  T* dbias;  // blocks · n; null is not asked for
+};
+
 template <class T>
 void run(const LstmForwardRow<T>& row, std::size_t n);
 template <class T>
 void run(const LstmBackwardRow<T>& row, std::size_t n);
+template <class T>
+void run(const LstmOutputRow<T>& row, std::size_t n);
+template <class T>
+void run(const LstmOutputBackwardRow<T>& row, std::size_t n);
 template <class T>
 void run(const GruForwardRow<T>& row, std::size_t n);
 template <class T>
@@ -94,6 +136,10 @@ template <class T>
 void run(const GruUpdateBackwardRow<T>& row, std::size_t n);
 template <class T>
 void run(const GruResetBackwardRow<T>& row, std::size_t n);
+template <class T>
+void run(const LayerNormRow<T>& row, std::size_t n);
+template <class T>
+void run(const LayerNormBackwardRow<T>& row, std::size_t n);
 
 /// v · tanh(q + k)
 template <class T>

@@ -20,23 +20,28 @@ inline Var joined(const std::vector<Var>& results) {
   return concat(flat, 0);
 }
 
-/// Largest difference between the values of f and g, and between their gradients with respect to
-/// each input under one random cotangent; infinite where only one has a gradient.
+/// The value of f, and its gradients with respect to each input under one random cotangent;
+/// undefined where there is none.
+inline std::vector<Tensor> value_and_gradients(const Function& f,
+                                               const std::vector<Tensor>& inputs) {
+  std::vector<Var> vars;
+  for (const Tensor& x : inputs) vars.push_back(variable(x));
+  const Var y = f(vars);
+  const Gradients gradients = backward(y, randn(y.shape(), 77, y.dtype()));
+  std::vector<Tensor> results{y.value()};
+  for (const Var& x : vars) {
+    const Tensor* gradient = gradients.find(x);
+    results.push_back(gradient ? *gradient : Tensor());
+  }
+  return results;
+}
+
+/// Largest difference between the values of f and g, and between their gradients; infinite where
+/// only one has a gradient.
 inline double function_difference(const Function& f, const Function& g,
                                   const std::vector<Tensor>& inputs) {
-  const auto run = [&](const Function& function) {
-    std::vector<Var> vars;
-    for (const Tensor& x : inputs) vars.push_back(variable(x));
-    const Var y = function(vars);
-    const Gradients gradients = backward(y, randn(y.shape(), 77, y.dtype()));
-    std::vector<Tensor> results{y.value()};
-    for (const Var& x : vars) {
-      const Tensor* gradient = gradients.find(x);
-      results.push_back(gradient ? *gradient : Tensor());
-    }
-    return results;
-  };
-  const std::vector<Tensor> of_f = run(f), of_g = run(g);
+  const std::vector<Tensor> of_f = value_and_gradients(f, inputs),
+                            of_g = value_and_gradients(g, inputs);
   double largest = 0;
   for (std::size_t i = 0; i < of_f.size(); ++i) {
     if (!of_f[i].defined() && !of_g[i].defined()) continue;

@@ -18,23 +18,31 @@ constexpr std::array<Index, 3> lengths{5, 2, 4};
 
 Tensor mask() { return mask_of(steps, {5, 2, 4}); }
 
-LstmInput lstm_input(Direction direction, const Tensor& mask = {}) {
+enum class Norm { no, yes };
+
+LstmInput lstm_input(Direction direction, const Tensor& mask = {}, Norm norm = Norm::no) {
   LstmInput in;
   in.xw = randn({steps, batch, 4 * hidden}, 1);
   in.w_h = randn({hidden, 4 * hidden}, 2);
   in.h0 = randn({batch, hidden}, 3);
   in.c0 = randn({batch, hidden}, 4);
+  if (norm == Norm::yes) {
+    in.gain_h = randn({4 * hidden}, 11);
+    in.gain_c = randn({hidden}, 12), in.bias_c = randn({hidden}, 13);
+  }
   in.mask = mask;
   in.direction = direction;
   return in;
 }
 
-GruInput gru_input(Direction direction, GruForm form, const Tensor& mask = {}) {
+GruInput gru_input(Direction direction, GruForm form, const Tensor& mask = {},
+                   Norm norm = Norm::no) {
   GruInput in;
   in.xw = randn({steps, batch, 3 * hidden}, 5);
   in.w_h = randn({hidden, 3 * hidden}, 6);
   if (form == GruForm::reset_after) in.b_hn = randn({hidden}, 7);
   in.h0 = randn({batch, hidden}, 8);
+  if (norm == Norm::yes) in.gain_h = randn({3 * hidden}, 14);
   in.mask = mask;
   in.direction = direction;
   in.form = form;
@@ -55,6 +63,10 @@ Tensor reversed(const Tensor& x) {
 }
 
 constexpr Direction directions[] = {Direction::forward, Direction::backward};
+constexpr std::pair<Direction, Norm> directions_and_norms[] = {{Direction::forward, Norm::no},
+                                                               {Direction::forward, Norm::yes},
+                                                               {Direction::backward, Norm::no},
+                                                               {Direction::backward, Norm::yes}};
 constexpr GruForm forms[] = {GruForm::reset_after, GruForm::reset_before};
 
 double sigma(double x) { return 1 / (1 + std::exp(-x)); }
@@ -129,8 +141,8 @@ TEST_CASE("gru_forward: padding carries the state over, in both directions and f
 }
 
 TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward and backward") {
-  for (Direction direction : directions) {
-    const LstmInput in = lstm_input(direction, mask());
+  for (const auto& [direction, norm] : directions_and_norms) {
+    const LstmInput in = lstm_input(direction, mask(), norm);
     const LstmForward out = lstm_forward(in);
     Tensor dh = randn({steps, batch, hidden}, 9);
     dh = dh * in.mask.reshape({steps, batch, 1});
@@ -148,6 +160,7 @@ TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward 
       const LstmBackward expected_gradients =
           lstm_backward(alone, expected, sentence(dh, b), row(dc_last, b));
       CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
+      CHECK(identical(sentence(gradients.dhw, b), expected_gradients.dhw));
       CHECK(identical(row(gradients.dh0, b), expected_gradients.dh0));
       CHECK(identical(row(gradients.dc0, b), expected_gradients.dc0));
     }
@@ -158,8 +171,8 @@ TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward 
 
 TEST_CASE("gru: a padded batch is its sentences one by one to the bit, forward and backward") {
   for (GruForm form : forms) {
-    for (Direction direction : directions) {
-      const GruInput in = gru_input(direction, form, mask());
+    for (const auto& [direction, norm] : directions_and_norms) {
+      const GruInput in = gru_input(direction, form, mask(), norm);
       const GruForward out = gru_forward(in);
       const Tensor dh = randn({steps, batch, hidden}, 9) * in.mask.reshape({steps, batch, 1});
       const GruBackward gradients = gru_backward(in, out, dh);
@@ -173,6 +186,7 @@ TEST_CASE("gru: a padded batch is its sentences one by one to the bit, forward a
         CHECK(identical(sentence(out.h, b), expected.h));
         const GruBackward expected_gradients = gru_backward(alone, expected, sentence(dh, b));
         CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
+        CHECK(identical(sentence(gradients.dhw, b), expected_gradients.dhw));
         CHECK(identical(row(gradients.dh0, b), expected_gradients.dh0));
       }
     }

@@ -1,0 +1,40 @@
+// Recurrent layers over whole sequences, plain and with layer normalisation, forward and backward
+// with the gradients of all weights, of the input and of the initial states.
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/recurrent.hpp>
+
+#include "support/counters.hpp"
+
+namespace attune {
+namespace {
+
+constexpr Index steps = 20, batch = 64;
+
+void recurrent(benchmark::State& state, nn::Cell cell) {
+  const Index hidden = state.range(0);
+  nn::Parameters params(/*seed=*/1);
+  const nn::CellNorm norm = state.range(1) != 0 ? nn::CellNorm::layer : nn::CellNorm::none;
+  const nn::Recurrent layer(params, hidden, hidden, {.cell = cell, .norm = norm});
+  const Var x = variable(randn({steps, batch, hidden}, 2, DType::f32));
+  nn::RunOptions options{.initial = {.h = variable(randn({batch, hidden}, 3, DType::f32))}};
+  if (cell == nn::Cell::lstm) options.initial.c = variable(randn({batch, hidden}, 4, DType::f32));
+  const Tensor dh = randn({steps, batch, hidden}, 5, DType::f32);
+  for (auto _ : state) benchmark::DoNotOptimize(backward(layer(x, options).h, dh));
+  // Two products with matrices (H, gates · H), of which backward makes two more each.
+  bench::set_flops(state, 12.0 * steps * batch * hidden * hidden * layer.gates());
+}
+
+void with_sizes(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"H", "norm"})
+      ->ArgsProduct({{128, 256, 512}, {0, 1}})
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(recurrent, lstm, nn::Cell::lstm)->Apply(with_sizes);
+BENCHMARK_CAPTURE(recurrent, gru, nn::Cell::gru)->Apply(with_sizes);
+BENCHMARK_CAPTURE(recurrent, gru_reset_before, nn::Cell::gru_reset_before)->Apply(with_sizes);
+
+}  // namespace
+}  // namespace attune

@@ -14,6 +14,7 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/ensemble.hpp>
 #include <attune/models/forced.hpp>
+#include <attune/models/guided_alignment.hpp>
 #include <attune/models/hypothesis.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/metrics/accuracy.hpp>
@@ -40,6 +41,7 @@
 #include <attune/models/text/codec.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/token_words.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/text/vocabulary.hpp>

@@ -6,6 +6,7 @@
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/coverage.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::models {
 namespace {
@@ -272,7 +273,8 @@ Seq2Seq::Forced Seq2Seq::force(const text::Batch& batch) const {
   return {logits(unrolled.readouts), attention_ ? stack(unrolled.weights) : Var()};
 }
 
-Var Seq2Seq::loss(const text::Batch& batch) const {
+Var Seq2Seq::loss(const text::Batch& batch, const Guide& guide) const {
+  if (guide.alignment.defined() && !attention_) fail("loss", "there is no attention to guide");
   const Unrolled unrolled = unroll(batch);
   const bool training = nn::Training::random() != nullptr;
   Var loss = affine_cross_entropy(unrolled.readouts, output_, batch.next, batch.target_mask,
@@ -281,6 +283,9 @@ Var Seq2Seq::loss(const text::Batch& batch) const {
     const Tensor share =
         batch.target_mask * (options_.coverage_loss / sum(batch.target_mask).item());
     loss = loss + sum(stack(unrolled.coverage_losses) * share);
+  }
+  if (guide.alignment.defined()) {
+    loss = loss + guide.weight * guided_alignment_loss(stack(unrolled.weights), guide.alignment);
   }
   return loss;
 }

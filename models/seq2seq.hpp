@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <attune/models/encoder.hpp>
+#include <attune/models/guided_alignment.hpp>
 #include <attune/models/readout.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/nn/embedding.hpp>
@@ -81,8 +82,9 @@ class Seq2Seq {
   Forced force(const text::Batch& batch) const;
 
   /// Mean cross-entropy of the target words, </s> included. In training with label smoothing, and
-  /// plus λ · the mean coverage loss of a word, where these are asked for.
-  Var loss(const text::Batch& batch) const;
+  /// plus λ · the mean coverage loss of a word, where these are asked for. With a guide, plus its
+  /// weight times guided_alignment_loss; throws when there is no attention to guide.
+  Var loss(const text::Batch& batch, const Guide& guide = {}) const;
 
   const Seq2SeqOptions& options() const { return options_; }
 

@@ -15,7 +15,7 @@
 #include "commands.hpp"
 #include "compare.hpp"
 #include "support/command_line.hpp"
-#include "support/output.hpp"
+#include "support/program.hpp"
 #include "train.hpp"
 
 namespace attune::dates {
@@ -332,24 +332,17 @@ int run(int argc, char** argv) {
   line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;
   const std::string name = command->get_name();
-  const int status = name == "train"      ? train(line.train)
-                     : name == "predict"  ? predict(line.predict)
-                     : name == "evaluate" ? evaluate_file(line.evaluate)
-                     : name == "compare"  ? compare(line.compare)
-                     : name == "align"    ? align(line.align)
-                                          : report(line.report);
-  flush_output();
-  return status;
+  return name == "train"      ? train(line.train)
+         : name == "predict"  ? predict(line.predict)
+         : name == "evaluate" ? evaluate_file(line.evaluate)
+         : name == "compare"  ? compare(line.compare)
+         : name == "align"    ? align(line.align)
+                              : report(line.report);
 }
 
 }  // namespace
 }  // namespace attune::dates
 
 int main(int argc, char** argv) {
-  try {
-    return attune::dates::run(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "dates: {}\n", error.what());
-    return 1;
-  }
+  return attune::run_program("dates", [&] { return attune::dates::run(argc, argv); });
 }

@@ -13,7 +13,7 @@
 
 #include "experiment.hpp"
 #include "support/command_line.hpp"
-#include "support/output.hpp"
+#include "support/program.hpp"
 
 namespace attune::long_sentences {
 namespace {
@@ -86,7 +86,7 @@ void fill_in(const CLI::App& app, CommandLine& line) {
   }
 }
 
-int run_program(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   CLI::App app("Accuracy by sentence length, of models with and without attention.",
                "long_sentences");
   CommandLine line;
@@ -106,7 +106,6 @@ int run_program(int argc, char** argv) {
   }
   fill_in(app, line);
   experiment(line.options);
-  flush_output();
   return 0;
 }
 
@@ -114,10 +113,6 @@ int run_program(int argc, char** argv) {
 }  // namespace attune::long_sentences
 
 int main(int argc, char** argv) {
-  try {
-    return attune::long_sentences::run_program(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "long_sentences: {}\n", error.what());
-    return 1;
-  }
+  return attune::run_program("long_sentences",
+                             [&] { return attune::long_sentences::run_command_line(argc, argv); });
 }

@@ -1,6 +1,7 @@
 #include "support/run_directory.hpp"
 
 #include <csignal>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,12 +14,26 @@ namespace {
 
 volatile std::sig_atomic_t signalled = 0;
 
+/// The temporary files from which write_file would have made it.
+void remove_unfinished(const std::filesystem::path& whole) {
+  std::vector<std::filesystem::path> unfinished;
+  std::error_code none;  // what cannot be removed is in nobody's way
+  for (const auto& entry : std::filesystem::directory_iterator(whole.parent_path(), none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(whole.filename().string() + ".") && name.ends_with(".tmp")) {
+      unfinished.push_back(entry.path());
+    }
+  }
+  for (const auto& path : unfinished) std::filesystem::remove(path, none);
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code error;
   std::filesystem::create_directories(path_, error);
   if (error) fail("--out", fmt::format("{} cannot be made: {}", path_.string(), error.message()));
+  for (const auto& whole : {best(), last(), log()}) remove_unfinished(whole);
 }
 
 void RunDirectory::keep_previous() const {

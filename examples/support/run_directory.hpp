@@ -7,7 +7,8 @@ namespace attune {
 
 class RunDirectory {
  public:
-  /// Makes it where it is not there. Throws an Error that begins with "--out".
+  /// Makes it where it is not there, and removes what a killed run has left half-written. Throws an
+  /// Error that begins with "--out".
   explicit RunDirectory(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }

@@ -13,8 +13,8 @@
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
+#include "line_lengths.hpp"
 #include "model.hpp"
-#include "support/output.hpp"
 #include "support/progress.hpp"
 
 namespace attune::translate {
@@ -80,6 +80,7 @@ int align(const AlignOptions& o) {
   std::vector<text::Pair> pairs;
   for (std::size_t i = 0; i < source.size(); ++i) {
     pairs.push_back({model.source().encode(source[i]), model.target().encode(target[i])});
+    check_lengths(pairs.back(), o.source, o.target, std::ssize(pairs));
   }
   const std::vector<models::Hypothesis> written = hypotheses(model, pairs, o);
   std::string output;
@@ -98,7 +99,6 @@ int align(const AlignOptions& o) {
   if (o.format == AlignFormat::html) output = page.html();
   if (o.out.empty()) {
     fmt::print("{}", output);
-    flush_output();
   } else {
     write_file(o.out, output);
   }

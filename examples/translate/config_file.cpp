@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/text/corpus.hpp>
+#include <attune/tensor/check.hpp>
 
 #include "train.hpp"
 
@@ -14,11 +15,35 @@ std::string trimmed(std::string_view text) {
   return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
 }
 
-bool is_option(const std::string& name) {
-  const auto has = [&](const auto& fields) {
-    return std::ranges::any_of(fields, [&](const auto& field) { return field.name == name; });
-  };
-  return name == "model" || name == "out" || has(train_fields()) || has(models::seq2seq_fields());
+/// Sets an option of a struct that nobody uses, for its errors; false when there is none.
+template <class Options>
+bool try_field(std::span<const models::OptionField<Options>> fields, const std::string& name,
+               const std::string& value) {
+  Options options;
+  for (const auto& field : fields) {
+    if (field.name != name) continue;
+    field.set(options, value);
+    return true;
+  }
+  return false;
+}
+
+bool try_option(const std::string& name, const std::string& value) {
+  if (name == "model") preset_network(value);
+  return name == "model" || name == "out" || try_field(train_fields(), name, value) ||
+         try_field(models::seq2seq_fields(), name, value);
+}
+
+/// Errors get the line.
+void check_option(const text::LineReader& reader, const std::string& name,
+                  const std::string& value) {
+  bool is_option = false;
+  try {
+    is_option = try_option(name, value);
+  } catch (const Error& error) {
+    reader.fail(error.what());
+  }
+  if (!is_option) reader.fail(fmt::format("there is no option '{}'", name));
 }
 
 }  // namespace
@@ -31,10 +56,11 @@ std::vector<std::string> arguments_of_file(const std::filesystem::path& path) {
     if (text.empty() || text.starts_with('#')) continue;
     const std::size_t equals = text.find('=');
     if (equals == text.npos) reader.fail("NAME = VALUE was expected");
-    const std::string name = trimmed(std::string_view(text).substr(0, equals));
-    if (!is_option(name)) reader.fail(fmt::format("there is no option '{}'", name));
+    const std::string name = trimmed(std::string_view(text).substr(0, equals)),
+                      value = trimmed(std::string_view(text).substr(equals + 1));
+    check_option(reader, name, value);
     arguments.push_back("--" + name);
-    arguments.push_back(trimmed(std::string_view(text).substr(equals + 1)));
+    arguments.push_back(value);
   }
   return arguments;
 }

@@ -1,9 +1,13 @@
 #include "data.hpp"
 
+#include <concepts>
+
 #include <fmt/format.h>
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
+
+#include "line_lengths.hpp"
 
 namespace attune::translate {
 namespace {
@@ -32,6 +36,7 @@ Codecs learn_codecs(const TrainOptions& o) {
   for (auto& [s, t] : text::read_corpus(text::ParallelReader(o.source, o.target)).pairs) {
     source.push_back(std::move(s)), target.push_back(std::move(t));
   }
+  if (source.empty()) fail(o.source, "there is no sentence to train on");
   if (o.joint == Joint::no) return {learn_codec(source, o), learn_codec(target, o)};
   source.insert(source.end(), target.begin(), target.end());
   const text::Codec both = learn_codec(source, o);
@@ -46,12 +51,32 @@ std::vector<text::Pair> training_pairs(const TrainOptions& o, const Codecs& code
   return std::move(pairs);
 }
 
+std::string fingerprint(std::span<const text::Pair> pairs,
+                        std::span<const metrics::Alignment> links) {
+  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a, of words instead of bytes
+  const auto add = [&](std::integral auto number) {
+    hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001B3;
+  };
+  for (const auto& [source, target] : pairs) {
+    for (const text::Sentence* side : {&source, &target}) {
+      add(side->size());
+      for (const std::int32_t id : *side) add(id);
+    }
+  }
+  for (const metrics::Alignment& alignment : links) {
+    add(alignment.size());
+    for (const auto& [s, t] : alignment) add(s), add(t);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 Validation validation_text(const std::string& source, const std::string& target,
                            const Codecs& codecs) {
   Validation validation;
   text::ParallelReader reader(source, target);
   while (const auto pair = reader.next()) {
     text::Pair encoded{codecs.source.encode(pair->source), codecs.target.encode(pair->target)};
+    check_lengths(encoded, source, target, reader.number());
     if (encoded.source.empty()) continue;
     validation.pairs.push_back(std::move(encoded));
     validation.references.push_back(pair->target);

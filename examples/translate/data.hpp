@@ -1,6 +1,8 @@
 // The text of a training run, as numbers.
 #pragma once
 
+#include <attune/models/metrics/alignment_error_rate.hpp>
+
 #include "model.hpp"
 #include "train.hpp"
 
@@ -11,6 +13,11 @@ Codecs learn_codecs(const TrainOptions& options);
 
 /// The pairs to train on; what was left out is printed.
 std::vector<text::Pair> training_pairs(const TrainOptions& options, const Codecs& codecs);
+
+/// A number that is another one, almost surely, when the pairs or the links between them have
+/// changed.
+std::string fingerprint(std::span<const text::Pair> pairs,
+                        std::span<const metrics::Alignment> links);
 
 /// Sentences to validate on: all that have words.
 struct Validation {

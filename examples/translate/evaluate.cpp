@@ -10,6 +10,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "line_lengths.hpp"
 
 namespace attune::translate {
 namespace {
@@ -26,10 +27,9 @@ Text read_text(const EvaluateOptions& o, const Model& model) {
   while (const auto pair = reader.next()) {
     text.sources.push_back(model.source().encode(pair->source));
     text.references.push_back({pair->target});
-    const text::Sentence target = model.target().encode(pair->target);
-    if (!text.sources.back().empty() && !target.empty()) {
-      text.pairs.push_back({text.sources.back(), target});
-    }
+    const text::Pair encoded{text.sources.back(), model.target().encode(pair->target)};
+    check_lengths(encoded, o.source, o.target, reader.number());
+    if (!encoded.source.empty() && !encoded.target.empty()) text.pairs.push_back(encoded);
   }
   if (text.pairs.empty()) fail(o.source, "there is no sentence to evaluate");
   return text;

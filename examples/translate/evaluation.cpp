@@ -1,5 +1,6 @@
 #include "evaluation.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <attune/models/translate.hpp>
@@ -9,17 +10,42 @@ namespace attune::translate {
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
+namespace {
+
+/// A loss, and over how many words.
+struct Total {
+  double loss = 0, words = 0;
+};
+
+/// Adds the loss of some pairs, in halves where padding would make the batch too large.
+void add_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs,
+              std::span<const std::uint32_t> chosen, Total& total) {
+  constexpr std::size_t most_words = 64 * 256;
+  std::size_t longest = 0;
+  for (const std::uint32_t i : chosen) {
+    longest = std::max({longest, pairs[i].source.size(), pairs[i].target.size()});
+  }
+  if (const std::size_t half = chosen.size() / 2;
+      half > 0 && longest * chosen.size() > most_words) {
+    add_loss(network, pairs, chosen.first(half), total);
+    return add_loss(network, pairs, chosen.subspan(half), total);
+  }
+  const text::Batch batch = text::make_batch(pairs, chosen);
+  const double words = sum(batch.target_mask).item();
+  total.loss += network.loss(batch).item() * words;
+  total.words += words;
+}
+
+}  // namespace
+
 double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs) {
   const NoGrad no_grad;
-  double total = 0, words = 0;
+  Total total;
   for (const auto& chosen :
        text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0)) {
-    const text::Batch batch = text::make_batch(pairs, chosen);
-    const double count = sum(batch.target_mask).item();
-    total += network.loss(batch).item() * count;
-    words += count;
+    add_loss(network, pairs, chosen, total);
   }
-  return total / words;
+  return total.loss / total.words;
 }
 
 std::vector<std::string> translations(const Model& model, std::span<const text::Sentence> sources,

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "config_file.hpp"
 #include "support/command_line.hpp"
+#include "support/program.hpp"
 #include "train.hpp"
 
 namespace attune::translate {
@@ -269,10 +270,5 @@ int run(int argc, char** argv) {
 }  // namespace attune::translate
 
 int main(int argc, char** argv) {
-  try {
-    return attune::translate::run(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "translate: {}\n", error.what());
-    return 1;
-  }
+  return attune::run_program("translate", [&] { return attune::translate::run(argc, argv); });
 }

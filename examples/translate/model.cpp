@@ -10,8 +10,6 @@
 namespace attune::translate {
 namespace {
 
-constexpr const char* format = "attune translate 1";
-
 text::Codec codec_from(const Metadata& metadata, const std::string& side) {
   return {text::tokenizer_from_json(entry(metadata, side + "_tokenizer")),
           text::vocabulary_from_json(entry(metadata, side + "_vocabulary"))};
@@ -42,7 +40,7 @@ Model::Model(const models::Seq2SeqOptions& options, Codecs codecs,
 Model Model::load(const std::filesystem::path& path) {
   Safetensors file = load_safetensors(path);
   return reading(path, [&] {
-    require_format(file, format);
+    require_format(file, checkpoint_format);
     const Metadata metadata = file.metadata;
     Model model(models::seq2seq_options_from(metadata), codecs_from(metadata),
                 std::make_unique<nn::Parameters>(std::move(file)));
@@ -53,7 +51,7 @@ Model Model::load(const std::filesystem::path& path) {
 
 void Model::save(Safetensors& file) const {
   nn::save_parameters(*parameters_, file);
-  file.metadata["format"] = format;
+  file.metadata["format"] = checkpoint_format;
   file.metadata.merge(models::to_map(options_));
   save_codec(codecs_.source, "source", file.metadata);
   save_codec(codecs_.target, "target", file.metadata);

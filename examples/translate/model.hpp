@@ -17,6 +17,9 @@
 
 namespace attune::translate {
 
+/// What a checkpoint of this program says that it is.
+inline constexpr const char* checkpoint_format = "attune translate 1";
+
 using Metadata = std::map<std::string, std::string>;
 
 /// What one side reads and what the other writes.

@@ -15,6 +15,7 @@
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
+#include "line_lengths.hpp"
 #include "model.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
@@ -32,14 +33,17 @@ struct Translated {
 
 Translated translate_text(const Model& model, const ReportOptions& o) {
   const bool given = !o.source.empty() && !o.target.empty();
-  text::ParallelReader reader(given ? o.source : entry(model.metadata(), "valid-source"),
-                              given ? o.target : entry(model.metadata(), "valid-target"));
+  const std::string source = given ? o.source : entry(model.metadata(), "valid-source"),
+                    target = given ? o.target : entry(model.metadata(), "valid-target");
+  text::ParallelReader reader(source, target);
   Translated text;
   std::vector<text::Sentence> sentences;
   while (const auto pair = reader.next()) {
     text.sources.push_back(pair->source), text.references.push_back(pair->target);
     sentences.push_back(model.source().encode(pair->source));
+    check_length(sentences.back(), source, reader.number(), longest_of_pair);
   }
+  if (sentences.empty()) fail(source, "there is no sentence to translate");
   text.translations = models::translate(model.network(), sentences, {.how = o.search});
   for (std::size_t i = 0; i < text.sources.size(); ++i) {
     const std::string written = model.target().decode(text.translations[i].front().words);

@@ -20,6 +20,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "evaluation.hpp"
+#include "guide.hpp"
 #include "support/checkpoint.hpp"
 #include "support/precision.hpp"
 #include "support/progress.hpp"
@@ -59,6 +60,7 @@ class Run {
   Run(const TrainOptions& options, Codecs codecs)
       : options_(options),
         pairs_(training_pairs(options, codecs)),
+        links_(training_links(options, codecs)),
         valid_(validation_text(options.valid_source, options.valid_target, codecs)),
         model_(options.network, std::move(codecs), options.seed),
         adam_(model_.parameters(), {.rate = options.rate,
@@ -144,12 +146,13 @@ class Run {
   double rate() const { return schedule_(step_) * plateau_.rate() / options_.rate; }
 
   void train_step() {
-    const text::Batch batch =
-        text::make_batch(pairs_, batches_[static_cast<std::size_t>(position_)]);
+    const auto& chosen = batches_[static_cast<std::size_t>(position_)];
+    const text::Batch batch = text::make_batch(pairs_, chosen);
+    const models::Guide guide = guide_of(links_, chosen, batch, options_.guided_alignment);
     Random dropout(options_.seed, fmt::format("dropout {}", step_));
     const nn::Training training(dropout);
     const InPrecision products(precision_);
-    const Var loss = model_.network().loss(batch);
+    const Var loss = model_.network().loss(batch, guide);
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, options_.clip);
     adam_.set_rate(rate());
@@ -228,6 +231,7 @@ class Run {
   /// Everything that resuming needs.
   void save() const {
     Safetensors file = checkpoint();
+    file.metadata["text"] = fingerprint(pairs_, links_);
     file.metadata["epoch"] = std::to_string(epoch_);
     file.metadata["position"] = std::to_string(position_);
     file.metadata["best"] = fmt::format("{}", best_);
@@ -256,10 +260,13 @@ class Run {
       last_ = {number("valid_loss"), number("valid_bleu")};
       best_ = number("best"), best_step_ = static_cast<long>(number("best_step"));
       waited_ = static_cast<Index>(number("waited"));
+      if (entry(file.metadata, "text") != fingerprint(pairs_, links_)) {
+        fail(options_.source, "it was trained on another text, or other alignments");
+      }
     });
     start_epoch();
     if (position_ < 0 || position_ >= std::ssize(batches_)) {
-      fail(files_.last().string(), "its position is beyond the text: has that changed?");
+      fail(files_.last().string(), "its position is beyond the text");
     }
     files_.cut_log(step_);
     return true;
@@ -267,6 +274,7 @@ class Run {
 
   const TrainOptions& options_;
   std::vector<text::Pair> pairs_;
+  std::vector<metrics::Alignment> links_;  // of each pair, where attention is guided
   Validation valid_;
   Model model_;
   nn::Adam adam_;

@@ -38,6 +38,7 @@ struct TrainOptions {
   Index minimum_count = 1;
   Index maximum_vocabulary = 0;
   Index longest = 100;
+  std::string alignments;
 
   Index batch = 64;
   Index batch_tokens = 0;
@@ -49,6 +50,7 @@ struct TrainOptions {
   double weight_decay = 0;
   double clip = 1;
   double average = 0;
+  double guided_alignment = 1;
   std::uint64_t seed = 1;
   Precision precision = Precision::f32;
 

@@ -3,6 +3,7 @@
 #include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "model.hpp"
 #include "support/checkpoint.hpp"
 #include "train.hpp"
 
@@ -47,7 +48,11 @@ std::vector<Field> data_fields() {
       number("vocabulary", "largest vocabulary of a side; 0: any", &Options::maximum_vocabulary, 0,
              many),
       number("max-tokens", "tokens of a side beyond which a pair is not trained on",
-             &Options::longest, 1, many)};
+             &Options::longest, 1, many),
+      text(
+          "alignments",
+          "links between words of each pair, as 0-0 1-2, source first, that attention is guided by",
+          &Options::alignments)};
 }
 
 std::vector<Field> training_fields() {
@@ -71,6 +76,9 @@ std::vector<Field> training_fields() {
              "decay of a moving average of the weights, which is then what is validated and "
              "kept; 0: none",
              &Options::average, 0, 0.999999),
+      number("guided-alignment",
+             "where there are --alignments: weight of the loss of attention against them",
+             &Options::guided_alignment, 0, many),
       choice<Precision>("precision",
                         "of the matrix products of training: bf16 where the CPU has it (weights "
                         "stay f32)",
@@ -120,6 +128,7 @@ models::Seq2SeqOptions preset_network(const std::string& preset) {
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   const Safetensors file = load_safetensors(checkpoint);
   return reading(checkpoint, [&] {
+    require_format(file, checkpoint_format);
     TrainOptions options;
     options.preset = entry(file.metadata, "preset");
     options.network = models::seq2seq_options_from(file.metadata);

@@ -10,6 +10,7 @@
 #include <attune/models/translate.hpp>
 
 #include "commands.hpp"
+#include "line_lengths.hpp"
 #include "model.hpp"
 #include "support/output.hpp"
 
@@ -44,7 +45,9 @@ class Stream {
     if (!line) return std::nullopt;
     const std::vector<std::string> tokens = codecs_.source.tokenizer.encode(*line);
     if (options_.replace_unknown) waiting_.push_back(tokens);
-    return codecs_.source.encode(tokens);
+    text::Sentence sentence = codecs_.source.encode(tokens);
+    check_length(sentence, reader_.name(), reader_.number(), longest_source);
+    return sentence;
   }
 
   void write(const models::Translation& translation) {

@@ -59,6 +59,9 @@ class ParallelReader {
   /// more, nothing says which ones are meant.
   std::optional<TextPair> next();
 
+  /// Of the line read last, from 1.
+  std::int64_t number() const { return source_.number(); }
+
  private:
   std::optional<TextPair> next_of_tsv();
 

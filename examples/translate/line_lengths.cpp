@@ -1,0 +1,22 @@
+#include "line_lengths.hpp"
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+
+namespace attune::translate {
+
+void check_length(const text::Sentence& sentence, const std::string& file, std::int64_t line,
+                  Index longest) {
+  if (std::ssize(sentence) <= longest) return;
+  fail(fmt::format("{}:{}", file, line),
+       fmt::format("{} tokens, expected at most {}", sentence.size(), longest));
+}
+
+void check_lengths(const text::Pair& pair, const std::string& source, const std::string& target,
+                   std::int64_t line) {
+  check_length(pair.source, source, line, longest_of_pair);
+  check_length(pair.target, target, line, longest_of_pair);
+}
+
+}  // namespace attune::translate

@@ -1,0 +1,16 @@
+// Which word a token is a piece of.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::text {
+
+/// For each token of a line, as a Tokenizer makes them, the number of its word among those between
+/// blanks, from 0, or -1 for a token without letters, such as a blank alone. Throws when the tokens
+/// are not made of the line's letters: a SentencePiece must leave the text as it is.
+std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens);
+
+}  // namespace attune::text

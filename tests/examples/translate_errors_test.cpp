@@ -1,0 +1,312 @@
+// What the translate program makes of files, disks and lines that are not as it expects them.
+#include "translate_program.hpp"
+
+namespace attune::translate::test {
+namespace {
+
+/// Runs the program behind something that a shell does first.
+ProcessResult run_in_shell(const std::string& first, const Arguments& arguments) {
+  return run_program("sh", Arguments{"-c", first + "\n\"$@\"", "sh", ATTUNE_TRANSLATE} + arguments);
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+
+Arguments with_model(const std::string& command, const Arguments& more) {
+  return Arguments{command, "--model", Trained::get().model()} + more;
+}
+
+/// Names of the files in a directory.
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& [path, _] : contents_of(directory)) {
+    names.push_back(std::filesystem::path(path).filename().string());
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("translate: a text without sentences has no translation, and cannot be learnt from") {
+  const Corpus corpus;
+  const std::string none = corpus / "none", blank = corpus / "blank";
+  write(none, ""), write(blank, "\n\n");
+  const Arguments both = {"--source", blank, "--target", blank};
+  const Arguments valid = {"--valid-source", none, "--valid-target", none};
+  const std::string learn = ": there is no sentence to train on";
+  CHECK(error_of(corpus.train("o", one_epoch + both)) == "translate: " + blank + learn);
+  CHECK(error_of(corpus.train("o", both)) == "translate: " + blank + learn);  // subwords
+  CHECK(error_of(corpus.train("o", {"--source", none, "--target", none})) ==
+        "translate: " + none + learn);
+  CHECK(error_of(corpus.train("o", one_epoch + valid)) ==
+        "translate: " + none + ": there is no sentence to validate on");
+  CHECK(error_of(with_model("evaluate", {none, none})) ==
+        "translate: " + none + ": there is no sentence to evaluate");
+  CHECK(error_of(with_model("report", {none, none, "--out", corpus / "page"})) ==
+        "translate: " + none + ": there is no sentence to translate");
+  CHECK(output_of(with_model("translate", {none})).empty());
+  CHECK(output_of(with_model("translate", {blank})) == "\n\n");
+  CHECK(output_of(with_model("align", {none, none})).empty());
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+}
+
+TEST_CASE("translate: of two files of different lengths both are named, with their lines") {
+  const Corpus corpus;
+  const std::string two = corpus / "two", train = corpus / "train.xx", valid = corpus / "valid.xx";
+  write(two, "one\ntwo\n");
+  const auto uneven = [](const std::string& a, int n, const std::string& b, int m) {
+    return fmt::format("translate: {}: {} lines, but {} has {}: expected as many of each", a, n, b,
+                       m);
+  };
+  CHECK(error_of(corpus.train("o", {"--source", two})) == uneven(two, 2, train, 400));
+  CHECK(error_of(corpus.train("o", {"--target", two})) == uneven(corpus / "train.en", 400, two, 2));
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid-source", two})) ==
+        uneven(two, 2, valid, 30));
+  CHECK(error_of(with_model("evaluate", {two, valid})) == uneven(two, 2, valid, 30));
+  CHECK(error_of(with_model("report", {two, valid})) == uneven(two, 2, valid, 30));
+  CHECK(error_of(with_model("align", {two, valid})) ==
+        fmt::format("translate: {}: 30 lines, but {} has 2", valid, two));
+}
+
+TEST_CASE("translate: bytes that are no text are refused with file, line and byte") {
+  const Corpus corpus;
+  const std::string bad = corpus / "bad", good = corpus / "good";
+  write(good, "one\ntwo\n");
+  for (const auto& [bytes, what] :
+       {std::pair(std::string("one\nta\xE9\n"),
+                  ":2: byte 3 of the line (0xE9) is not UTF-8, expected text in UTF-8"),
+        std::pair(std::string("one\nan\0b\n", 9), ":2: byte 3 of the line is NUL, expected text"),
+        std::pair(std::string("\xFF\xFEo\0\n\0", 6),
+                  ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8")}) {
+    write(bad, bytes);
+    const std::string error = "translate: " + bad + what;
+    CHECK(error_of(with_model("translate", {bad})) == error);
+    CHECK(error_of(with_model("align", {bad})) == error);
+    CHECK(error_of(with_model("align", {good, bad})) == error);
+    CHECK(error_of(with_model("evaluate", {good, bad})) == error);
+    CHECK(error_of(corpus.train("o", {"--source", bad, "--target", good})) == error);
+    CHECK(error_of(corpus.train(
+              "o", one_epoch + Arguments{"--valid-source", good, "--valid-target", bad})) == error);
+    CHECK(error_of(corpus.train("o", {"--config", bad})).starts_with("translate: " + bad + ":"));
+  }
+}
+
+TEST_CASE("translate: a byte-order mark and line ends of Windows change nothing") {
+  const Trained& trained = Trained::get();
+  CHECK(output_of(with_model("translate", {}), {.input = "\xEF\xBB\xBFone two\r\nthree\r\n"}) ==
+        "ZWEI EINS\nDREI\n");
+  const auto windows = [](const std::string& from, const std::string& to) {
+    std::string text = "\xEF\xBB\xBF";
+    for (const std::string& line : lines_of(read(from))) text += line + "\r\n";
+    write(to, text);
+  };
+  const Corpus corpus;
+  output_of(corpus.train("unix", one_epoch));
+  for (const char* name : {"train.en", "train.xx", "valid.en", "valid.xx"}) {
+    windows(trained / name, corpus / name);
+  }
+  output_of(corpus.train("windows", one_epoch));
+  check_same_tensors(corpus / "unix/last.safetensors", corpus / "windows/last.safetensors");
+}
+
+TEST_CASE("translate train: a pair with a side of 50000 words is left out, and counted") {
+  const Corpus corpus;
+  const std::string source = read(corpus / "train.en"), target = read(corpus / "train.xx");
+  write(corpus / "train.en", source + repeated("one ", 50'000) + "\n" + "one\n");
+  write(corpus / "train.xx", target + "EINS\n" + repeated("EINS ", 50'000) + "\n");
+  CHECK(contains(output_of(corpus.train("out", one_epoch)),
+                 "402 pairs, 2 left out: 2 longer than 100 tokens\n"));
+}
+
+TEST_CASE("translate: a line of 100000 words is translated, a longer one is refused") {
+  const std::string words = repeated("one ", 100'000);
+  CHECK(lines_of(output_of(with_model("translate", {"--max-length", "10"}),
+                           {.input = words + "\nseven\n"}))
+            .back() == "SIEBEN");
+  CHECK(error_of(with_model("translate", {}), {.input = "one\n" + words + "one\n"}) ==
+        "translate: standard input:2: 100001 tokens, expected at most 100000");
+}
+
+TEST_CASE("translate: pairs with a side of more than 5000 words are refused where both are read") {
+  const Corpus corpus;
+  const std::string shorter = corpus / "shorter", longer = corpus / "longer";
+  write(shorter, "one\nEINS\n"), write(longer, "one\n" + repeated("EINS ", 5001) + "\n");
+  const std::string error = "translate: " + longer + ":2: 5001 tokens, expected at most 5000";
+  CHECK(error_of(with_model("evaluate", {shorter, longer})) == error);
+  CHECK(error_of(with_model("align", {shorter, longer})) == error);
+  CHECK(error_of(with_model("align", {longer})) == error);
+  CHECK(error_of(with_model("report", {longer, shorter})) == error);
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid-source", shorter,
+                                                         "--valid-target", longer})) == error);
+}
+
+TEST_CASE("translate evaluate: a long sentence has the loss among short ones that it has alone") {
+  const Trained& trained = Trained::get();
+  const auto loss = [&](const std::string& source, const std::string& target) {
+    write(trained / "some.en", source), write(trained / "some.xx", target);
+    return std::log(Json::parse(output_of(with_model("evaluate", {trained / "some.en",
+                                                                  trained / "some.xx", "--json"})))
+                        .at("perplexity")
+                        .get<double>());
+  };
+  constexpr int many = 63, words = 1000;
+  const std::string long_source = repeated("one ", words) + "\n",
+                    long_target = repeated("EINS ", words) + "\n",
+                    source = repeated("two three\n", many), target = repeated("DREI ZWEI\n", many);
+  const double alone = loss(long_source, long_target) * (words + 1),
+               others = loss(source, target) * 3 * many;
+  CHECK(loss(long_source + source, long_target + target) * (words + 1 + 3 * many) ==
+        doctest::Approx(alone + others).epsilon(1e-5));
+}
+
+TEST_CASE("translate: a file that is no checkpoint of this program is named, whoever is given it") {
+  const Corpus corpus;
+  const std::string model = Trained::get().model(), last = corpus / "run/last.safetensors";
+  std::filesystem::create_directory(corpus / "run");
+  const auto refused = [&](const std::string& what) {
+    for (const Arguments& arguments :
+         {Arguments{"translate", "--model", last}, Arguments{"average", model, last},
+          Arguments{"translate", "--model", model, "--model", last}, Arguments{"inspect", last},
+          Arguments{"train", "--resume", "--out", corpus / "run"}}) {
+      CHECK(error_of(arguments) == "translate: " + last + ": " + what);
+    }
+  };
+  write(last, "a text, and a long one");
+  refused("not a readable safetensors file: its header's length is not plausible");
+  write(last, "");
+  refused("not a readable safetensors file: it is shorter than its header");
+  write(last, read(model).substr(0, 1000));
+  refused("not a readable safetensors file: it is shorter than its header");
+  Safetensors file = load_safetensors(model);
+  file.metadata["format"] = "attune dates 1";
+  save_safetensors(last, file);
+  refused("checkpoint: not one of this program ('attune translate 1' was expected as its format)");
+}
+
+TEST_CASE("translate: a tokenizer or vocabulary that is damaged is an error about the checkpoint") {
+  const Corpus corpus;
+  const std::string damaged = corpus / "damaged.safetensors";
+  const auto error_with = [&](const char* entry, const char* value) {
+    Safetensors file = load_safetensors(Trained::get().model());
+    file.metadata[entry] = value;
+    save_safetensors(damaged, file);
+    const std::string error = error_of({"translate", "--model", damaged}, {.input = "one\n"});
+    CHECK(error.starts_with("translate: " + damaged + ": "));
+    return error;
+  };
+  CHECK(contains(error_with("source_vocabulary", "[\"one\"]"), "but"));
+  CHECK(contains(error_with("source_vocabulary", "{"), "a JSON array of tokens was expected"));
+  CHECK(contains(error_with("target_tokenizer", "{\"kind\": \"words"), "tokenizer: words,"));
+  CHECK(contains(error_with("target_tokenizer", R"({"kind": "sentencepiece", "model": "6162"})"),
+                 "sentencepiece"));
+}
+
+TEST_CASE("translate train: a run is resumed from a whole checkpoint, on its own text") {
+  const Corpus corpus;
+  output_of(corpus.train("out", one_epoch));
+  const std::string last = corpus / "out/last.safetensors";
+  const Arguments resume = {"train", "--resume", "--out", corpus / "out", "--epochs", "2"};
+  std::string text = read(corpus / "train.en");
+  const std::string before = text;
+  text.replace(text.find("one"), 3, "two");
+  write(corpus / "train.en", text);
+  CHECK(error_of(resume) == fmt::format("translate: {}: {}: it was trained on another text, or "
+                                        "other alignments",
+                                        last, corpus / "train.en"));
+  write(corpus / "train.en", before);
+  std::filesystem::copy_file(corpus / "out/best.safetensors", last,
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(contains(error_of(resume), last + ": checkpoint: there is no adam.steps"));
+}
+
+TEST_CASE("translate train: what is wrong with a file of options is said with its line") {
+  const Corpus corpus;
+  const std::string file = corpus / "recipe.ini";
+  const auto error_with = [&](const std::string& text) {
+    write(file, text);
+    return error_of(corpus.train("o", one_epoch + Arguments{"--config", file}));
+  };
+  const std::string start = "translate: " + file;
+  CHECK(error_with("epochs = 2\n\n# more\nhiden = 24\n") ==
+        start + ":4: there is no option 'hiden'");
+  CHECK(error_with("epochs 2\n") == start + ":1: NAME = VALUE was expected");
+  CHECK(error_with("= 2\n") == start + ":1: there is no option ''");
+  // Even where the command line has the last word.
+  CHECK(error_with("epochs = 2\nhidden = many\n") ==
+        start + ":2: hidden: 'many' is not a whole number from 1 to 65536");
+  CHECK(error_with("rate = 0.1 # high\n").starts_with(start + ":1: rate: '0.1 # high' is not"));
+  CHECK(error_with("score = best\n").starts_with(start + ":1: score: 'best' is not one of"));
+  CHECK(error_with("model = best\n").starts_with(start + ":1: model: 'best' is not one of"));
+  CHECK(
+      contains(error_of(corpus.train("o", {"--config", corpus / "none"})), "none: cannot be read"));
+}
+
+TEST_CASE("translate train: a directory that cannot be made is named") {
+  const Corpus corpus;
+  CHECK(error_of(corpus.train("train.en", one_epoch)) ==
+        fmt::format("translate: --out: {} cannot be made: Not a directory", corpus / "train.en"));
+}
+
+TEST_CASE("translate train: where a checkpoint cannot be written, those before it stay") {
+  const Corpus corpus;
+  const Arguments more = tiny + Arguments{"--epochs", "2", "--validate-every", "25"};
+  output_of(corpus.train("whole", more));
+  output_of(corpus.train("out", one_epoch + Arguments{"--validate-every", "25"}));
+  const auto before = contents_of(corpus / "out");
+  const Arguments resume = {"train", "--resume", "--out", corpus / "out", "--epochs", "2"};
+  // Blocks of 512 bytes: best.safetensors fits into the first limit, and nothing into the second.
+  for (const auto& [blocks, name] : {std::pair("400", "last"), std::pair("100", "best")}) {
+    CAPTURE(blocks);
+    CHECK(error_line("translate", run_in_shell(std::string("ulimit -f ") + blocks, resume)) ==
+          fmt::format("translate: {}: cannot be written: File too large",
+                      corpus / (std::string("out/") + name + ".safetensors")));
+    CHECK(read(corpus / "out/last.safetensors") == before.at(corpus / "out/last.safetensors"));
+    load_safetensors(corpus / "out/best.safetensors");
+    CHECK(names_in(corpus / "out") ==
+          std::vector<std::string>{"best.safetensors", "last.safetensors", "log.jsonl"});
+  }
+  output_of(resume);
+  check_same_tensors(corpus / "whole/last.safetensors", corpus / "out/last.safetensors");
+}
+
+TEST_CASE("translate train: what a killed run was writing is removed") {
+  const Corpus corpus;
+  output_of(corpus.train("out", one_epoch));
+  write(corpus / "out/last.safetensors.123.0.tmp", "half of"), write(corpus / "out/my.tmp", "own");
+  output_of({"train", "--resume", "--out", corpus / "out"});
+  CHECK(names_in(corpus / "out") ==
+        std::vector<std::string>{"best.safetensors", "last.safetensors", "log.jsonl", "my.tmp"});
+}
+
+TEST_CASE("translate: a full disk under standard output is an error of every command") {
+  const Trained& trained = Trained::get();
+  const std::string model = trained.model(), en = trained / "valid.en", xx = trained / "valid.xx";
+  const std::string full = "exec >/dev/full";
+  for (const Arguments& arguments :
+       {with_model("translate", {en}), with_model("align", {en}), with_model("evaluate", {en, xx}),
+        with_model("report", {en, xx, "--out", trained / "page"}), Arguments{"inspect", model},
+        Arguments{"average", model, "--out", trained / "mean.safetensors"},
+        Arguments{"--version"}}) {
+    CHECK(error_line("translate", run_in_shell(full, arguments)) ==
+          "translate: standard output: it cannot be written");
+  }
+  CHECK(error_of(with_model("align", {en, "--out", "/dev/full"})) ==
+        "translate: /dev/full: cannot be written: No space left on device");
+}
+
+TEST_CASE("translate: a reader of its output that has seen enough ends it") {
+  const ProcessResult result =
+      run_program("sh",
+                  {"-c", "(\"$@\"; echo $? >&2) | head -n 1", "sh", ATTUNE_TRANSLATE, "translate",
+                   "--model", Trained::get().model(), "--batch", "1"},
+                  {.input = repeated("one two\n", 20'000)});
+  CHECK(result.out == "ZWEI EINS\n");
+  CHECK(result.err == fmt::format("{}\n", 128 + SIGPIPE));  // as that of any filter
+}
+
+}  // namespace attune::translate::test

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/models/guided_alignment.hpp>
+#include <attune/models/presets.hpp>
+#include <attune/models/seq2seq.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "nn/tools.hpp"
+#include "support/models_batches.hpp"
+
+namespace attune::models {
+namespace {
+
+using Links = metrics::Alignment;
+using Values = std::vector<double>;
+
+Seq2SeqOptions sized(const char* name) {
+  Seq2SeqOptions o = preset(name).options;
+  o.source_vocabulary = 9;
+  o.target_vocabulary = 8;
+  o.embedding = 3;
+  o.hidden = 4;
+  o.score.attention = 6;
+  o.score.heads = 2;
+  o.readout = 5;
+  return o;
+}
+
+/// Sources of 2, 4 and 1 words, targets of 3, 0 and 1.
+text::Batch ragged_batch() { return text::make_batch(test::ragged_pairs(9, 8, 3), DType::f64); }
+const std::vector<Links> ragged_links = {{{0, 0}, {1, 0}, {1, 2}}, {}, {{0, 0}}};
+
+TEST_CASE("token_links: a link between words is one between all their tokens") {
+  const std::vector<int> source = {0, 0, -1, 1}, target = {-1, 0, 1, 1};
+  Links links = token_links({{0, 1}, {1, 0}}, source, target);
+  std::ranges::sort(links);
+  CHECK(links == Links{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {3, 1}});
+  CHECK(token_links({{0, 1}}, source, {}).empty());
+}
+
+TEST_CASE("alignment_guide: the tokens that a target token is linked to have equal shares") {
+  const Tensor guide = alignment_guide(ragged_links, ragged_batch());
+  REQUIRE(guide.shape() == Shape{4, 4, 3});
+  CHECK(guide.dtype() == DType::f64);
+  Values expected(48, 0);
+  const auto at = [&](int t, int s, int b) -> double& {
+    return expected[static_cast<std::size_t>((t * 4 + s) * 3 + b)];
+  };
+  at(0, 0, 0) = at(0, 1, 0) = 0.5;
+  at(2, 1, 0) = at(0, 0, 2) = 1;
+  CHECK(guide.to_vector<double>() == expected);
+  // A set of links, in any order.
+  CHECK(test::identical(
+      alignment_guide({{{{1, 2}, {1, 0}, {0, 0}, {1, 2}}, {}, {{0, 0}}}}, ragged_batch()), guide));
+}
+
+TEST_CASE("alignment_guide: links to padding and to </s>, and another number of sentences") {
+  const auto guide = [](std::vector<Links> links) { alignment_guide(links, ragged_batch()); };
+  CHECK_THROWS_WITH_AS(guide({{}, {}}), "alignment_guide: 2 alignments, but 3 sentences", Error);
+  CHECK_THROWS_WITH_AS(guide({{{2, 0}}, {}, {}}),
+                       "alignment_guide: sentence 0 has 2 and 3 tokens, but a link (2, 0)", Error);
+  CHECK_THROWS_WITH_AS(guide({{}, {}, {{0, 1}}}),
+                       "alignment_guide: sentence 2 has 1 and 1 tokens, but a link (0, 1)", Error);
+  CHECK_THROWS_AS(guide({{{-1, 0}}, {}, {}}), Error);
+}
+
+TEST_CASE("guided_alignment_loss: the cross-entropy of the mean target token with a link") {
+  const Tensor guide = alignment_guide(ragged_links, ragged_batch());
+  Values w, heads;
+  for (int i = 0; i < 48; ++i) w.push_back(0.02 * (i + 1));
+  for (std::size_t step = 0; step < 48; step += 12) {
+    for (double share : {0.5, 1.5}) {  // of two heads, of which these are the mean
+      for (std::size_t i = step; i < step + 12; ++i) heads.push_back(share * w[i]);
+    }
+  }
+  const auto tensor = [](const Shape& shape, const Values& values) {
+    return Tensor::of(shape, std::span<const double>(values));
+  };
+  const Tensor weights = tensor({4, 4, 3}, w);
+  const auto log_weight = [&](int t, int s, int b) {
+    return std::log(w[static_cast<std::size_t>((t * 4 + s) * 3 + b)]);
+  };
+  const double expected = -(0.5 * log_weight(0, 0, 0) + 0.5 * log_weight(0, 1, 0) +
+                            log_weight(2, 1, 0) + log_weight(0, 0, 2)) /
+                          3;
+  CHECK(guided_alignment_loss(weights, guide).item() == doctest::Approx(expected).epsilon(1e-8));
+  CHECK(guided_alignment_loss(tensor({4, 2, 4, 3}, heads), guide).item() ==
+        doctest::Approx(expected).epsilon(1e-8));
+  CHECK(guided_alignment_loss(zeros({4, 4, 3}, DType::f64), guide).item() ==
+        doctest::Approx(10 * std::log(10)));
+  CHECK(guided_alignment_loss(weights, zeros({4, 4, 3}, DType::f64)).item() == 0);
+  CHECK_THROWS_AS(guided_alignment_loss(weights, zeros({4, 3, 3}, DType::f64)), Error);
+}
+
+TEST_CASE("Seq2Seq: a guide adds its weight times the loss of the attention") {
+  nn::Parameters params(4, DType::f64);
+  const Seq2Seq model(params, sized("bahdanau"));
+  const text::Batch batch = ragged_batch();
+  const Guide guide{alignment_guide(ragged_links, batch), 0.3};
+  const double attention =
+      guided_alignment_loss(model.force(batch).weights, guide.alignment).item();
+  CHECK(model.loss(batch, guide).item() ==
+        doctest::Approx(model.loss(batch).item() + 0.3 * attention).epsilon(1e-12));
+  nn::Parameters others(4, DType::f64);
+  CHECK_THROWS_WITH_AS(Seq2Seq(others, sized("sutskever")).loss(batch, guide),
+                       "loss: there is no attention to guide", Error);
+}
+
+TEST_CASE("Seq2Seq: gradients with a guide agree with differences") {
+  const auto check = [](const char* name, auto change) {
+    CAPTURE(name);
+    Seq2SeqOptions o = sized(name);
+    o.readout_kind = ReadoutKind::tanh;  // which has no kinks
+    change(o);
+    nn::Parameters params(11, DType::f64);
+    const Seq2Seq model(params, o);
+    test::scale_parameters(params, 3);
+    const text::Batch batch = ragged_batch();
+    const Guide guide{alignment_guide(ragged_links, batch), 0.7};
+    const auto loss = [&] { return model.loss(batch, guide); };
+    CHECK(gradcheck(params, loss, {.step = 2e-4, .allow_zero = true}));
+  };
+  for (const char* name : {"bahdanau", "luong", "conditional"}) check(name, [](auto&) {});
+  check("bahdanau", [](auto& o) { o.score.kind = nn::ScoreKind::multi_head; });
+  check("luong", [](auto& o) { o.attention.window = nn::Window::local_monotonic; });
+  check("bahdanau", [](auto& o) {
+    o.coverage_loss = 0.5;
+    o.score.coverage = nn::Coverage::summed;
+  });
+}
+
+/// The mean share of attention on the links, after some updates on sentences that are to be
+/// reversed.
+double attention_on_links(double weight) {
+  nn::Parameters params(1);
+  Seq2SeqOptions o = sized("luong");
+  o.hidden = o.embedding = o.readout = 16;
+  const Seq2Seq model(params, o);
+  nn::Adam adam(params, {.rate = 0.02});
+  const auto batch_of = [](std::uint64_t seed) {
+    std::vector<text::Pair> pairs;
+    for (const text::Sentence& source : test::random_sentences({2, 3, 4, 5, 5, 4, 3, 2}, 8, seed)) {
+      pairs.push_back({source, text::Sentence(source.rbegin(), source.rend())});
+    }
+    return pairs;
+  };
+  const auto guide_of = [&](const std::vector<text::Pair>& pairs, const text::Batch& batch) {
+    std::vector<Links> links;
+    for (const text::Pair& pair : pairs) {
+      const int n = static_cast<int>(pair.source.size());
+      Links& own = links.emplace_back();
+      for (int i = 0; i < n; ++i) own.push_back({i, n - 1 - i});
+    }
+    return alignment_guide(links, batch);
+  };
+  for (std::uint64_t step = 0; step < 60; ++step) {
+    const auto pairs = batch_of(step);
+    const text::Batch batch = text::make_batch(pairs);
+    adam.step(backward(model.loss(batch, {guide_of(pairs, batch), weight})));
+  }
+  const auto pairs = batch_of(1000);
+  const text::Batch batch = text::make_batch(pairs);
+  const Tensor guide = guide_of(pairs, batch);
+  return sum(model.force(batch).weights.value() * guide).item() / sum(guide).item();
+}
+
+TEST_CASE("Seq2Seq: attention that is guided looks where it should sooner") {
+  const double guided = attention_on_links(1), left_alone = attention_on_links(0);
+  CHECK(guided > 0.8);
+  CHECK(guided > left_alone + 0.2);
+}
+
+}  // namespace
+}  // namespace attune::models

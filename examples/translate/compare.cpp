@@ -51,6 +51,7 @@ Result result_of(const std::filesystem::path& path, const CompareOptions& o) {
 }
 
 std::string range_of(const metrics::LengthBucket& bucket) {
+  if (bucket.longest == bucket.shortest) return std::to_string(bucket.shortest);
   return bucket.longest ? fmt::format("{}-{}", bucket.shortest, *bucket.longest)
                         : fmt::format("{}-", bucket.shortest);
 }
@@ -59,7 +60,7 @@ void print_header(const Result& first, std::size_t width) {
   fmt::print("{:{}} {:>11} {:>10} {:>6} {:>7} {:>7} ", "model", width, "parameters", "perplexity",
              "BLEU", "change", "p");
   for (const auto& bucket : first.by_length) fmt::print(" {:>6}", range_of(bucket));
-  fmt::print("\n{:{}} {:>51}", "sentences", width, "");
+  fmt::print("\n{:{}} {:>46}", "sentences", width, "");
   for (const auto& bucket : first.by_length) fmt::print(" {:>6}", bucket.sentences);
   fmt::print("\n");
 }

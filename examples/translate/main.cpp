@@ -128,7 +128,8 @@ void add_compare(CLI::App& app, CompareOptions& o) {
   add_search(app, o.search);
   add_bleu(app, o.bleu);
   app.add_option("--lengths", o.lengths, "words of the translation at which a column of BLEU ends")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--json", o.json, "a line of JSON for each model");
 }
 

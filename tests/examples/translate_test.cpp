@@ -24,6 +24,35 @@ TEST_CASE("translate: it learns a language, and translates line by line") {
   CHECK(std::ranges::count(read(trained / "written"), '\n') == 30);
 }
 
+TEST_CASE("translate: models are held against the first, in a table and as JSON") {
+  const Trained& trained = Trained::get();
+  const Corpus corpus;
+  output_of(corpus.train("short", tiny + Arguments{"--epochs", "1"}));
+  const Arguments compare = {"compare",
+                             "--bleu",
+                             "none",
+                             "--lengths",
+                             "2,3",
+                             trained / "valid.en",
+                             trained / "valid.xx",
+                             trained.model(),
+                             corpus / "short/best.safetensors"};
+  const std::vector<std::string> lines = lines_of(output_of(compare));
+  REQUIRE(lines.size() == 4);
+  for (const std::string& line : lines) CHECK(line.size() == lines[0].size());
+  CHECK(lines[0].ends_with("    0-2      3     4-"));
+  CHECK(lines[3].starts_with("short "));
+  CHECK(contains(lines[3], " -"));        // far worse,
+  CHECK(contains(lines[3], "  0.001 "));  // and surely so
+  const std::vector<std::string> json = lines_of(output_of(compare + Arguments{"--json"}));
+  REQUIRE(json.size() == 2);
+  const Json best = Json::parse(json[0]), other = Json::parse(json[1]);
+  CHECK(best.at("bleu") >= 90);
+  CHECK(best.at("by_length").at("4-") >= 90);
+  CHECK(other.at("bleu") < best.at("bleu"));
+  CHECK(other.at("model") == "short");
+}
+
 TEST_CASE("translate: what is written does not depend on the batch") {
   const Trained& trained = Trained::get();
   const std::string source = sentences(50, 3).source + "\none\n\n";

@@ -32,16 +32,9 @@ std::string name_of(const std::filesystem::path& model) {
 Result result_of(const std::filesystem::path& path, const CompareOptions& o) {
   const Model model = Model::load(path);
   const Validation text = validation_text(o.source, o.target, {model.source(), model.target()});
-  std::vector<text::Sentence> sources;
-  std::vector<metrics::References> references;
   std::vector<std::int64_t> lengths;
-  for (std::size_t i = 0; i < text.pairs.size(); ++i) {
-    sources.push_back(text.pairs[i].source);
-    references.push_back({text.references[i]});
-    lengths.push_back(std::ssize(text::words(text.references[i])));
-  }
-  const auto statistics =
-      metrics::bleu_statistics(translations(model, sources, o.search), references, o.bleu);
+  for (const std::string& line : text.references) lengths.push_back(std::ssize(text::words(line)));
+  const auto statistics = translation_statistics(model, text, o.search, o.bleu);
   return {.name = name_of(path),
           .parameters = model.parameters().count(),
           .perplexity = std::exp(mean_loss(model.network(), text.pairs)),

@@ -58,15 +58,21 @@ std::vector<std::string> translations(const Model& model, std::span<const text::
   return lines;
 }
 
-Evaluation evaluate(const Model& model, const Validation& text, const models::SearchOptions& search,
-                    const metrics::BleuOptions& bleu) {
+std::vector<metrics::BleuStatistics> translation_statistics(const Model& model,
+                                                            const Validation& text,
+                                                            const models::SearchOptions& search,
+                                                            const metrics::BleuOptions& bleu) {
   std::vector<text::Sentence> sources;
   for (const text::Pair& pair : text.pairs) sources.push_back(pair.source);
   std::vector<metrics::References> references;
   for (const std::string& line : text.references) references.push_back({line});
-  const auto lines = translations(model, sources, search);
-  return {mean_loss(model.network(), text.pairs),
-          metrics::corpus_bleu(lines, references, bleu).bleu};
+  return metrics::bleu_statistics(translations(model, sources, search), references, bleu);
+}
+
+Evaluation evaluate(const Model& model, const Validation& text, const models::SearchOptions& search,
+                    const metrics::BleuOptions& bleu) {
+  const auto statistics = translation_statistics(model, text, search, bleu);
+  return {mean_loss(model.network(), text.pairs), metrics::bleu(statistics, bleu).bleu};
 }
 
 }  // namespace attune::translate

@@ -21,6 +21,12 @@ double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pai
 std::vector<std::string> translations(const Model& model, std::span<const text::Sentence> sources,
                                       const models::SearchOptions& search);
 
+/// What BLEU counts in the best translation of each sentence.
+std::vector<metrics::BleuStatistics> translation_statistics(const Model& model,
+                                                            const Validation& text,
+                                                            const models::SearchOptions& search,
+                                                            const metrics::BleuOptions& bleu);
+
 Evaluation evaluate(const Model& model, const Validation& text, const models::SearchOptions& search,
                     const metrics::BleuOptions& bleu);
 

@@ -7,6 +7,7 @@
 #include "model.hpp"
 
 namespace attune::translate {
+
 int average(const AverageOptions& o) {
   Model mean = Model::load(o.models.front());
   // What models must have in common for their weights to mean the same.

@@ -61,6 +61,7 @@ class Run {
       : options_(options),
         pairs_(training_pairs(options, codecs)),
         links_(training_links(options, codecs)),
+        text_(fingerprint(pairs_, links_)),
         valid_(validation_text(options.valid_source, options.valid_target, codecs)),
         model_(options.network, std::move(codecs), options.seed),
         adam_(model_.parameters(), {.rate = options.rate,
@@ -231,7 +232,7 @@ class Run {
   /// Everything that resuming needs.
   void save() const {
     Safetensors file = checkpoint();
-    file.metadata["text"] = fingerprint(pairs_, links_);
+    file.metadata["text"] = text_;
     file.metadata["epoch"] = std::to_string(epoch_);
     file.metadata["position"] = std::to_string(position_);
     file.metadata["best"] = fmt::format("{}", best_);
@@ -260,7 +261,7 @@ class Run {
       last_ = {number("valid_loss"), number("valid_bleu")};
       best_ = number("best"), best_step_ = static_cast<long>(number("best_step"));
       waited_ = static_cast<Index>(number("waited"));
-      if (entry(file.metadata, "text") != fingerprint(pairs_, links_)) {
+      if (entry(file.metadata, "text") != text_) {
         fail(options_.source, "it was trained on another text, or other alignments");
       }
     });
@@ -275,6 +276,7 @@ class Run {
   const TrainOptions& options_;
   std::vector<text::Pair> pairs_;
   std::vector<metrics::Alignment> links_;  // of each pair, where attention is guided
+  std::string text_;                       // the fingerprint of both
   Validation valid_;
   Model model_;
   nn::Adam adam_;

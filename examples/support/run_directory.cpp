@@ -58,6 +58,11 @@ void RunDirectory::cut_log(long step) const {
   write_file(log(), kept);
 }
 
+std::string run_name(const std::filesystem::path& file) {
+  const std::string stem = file.stem().string(), directory = file.parent_path().filename().string();
+  return (stem == "best" || stem == "log") && !directory.empty() ? directory : stem;
+}
+
 void catch_signals() {
   const auto handler = [](int signal) {
     signalled = 1;

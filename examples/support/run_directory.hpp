@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace attune {
 
@@ -24,6 +25,10 @@ class RunDirectory {
  private:
   std::filesystem::path path_;
 };
+
+/// What to call a run in a table or chart: the directory of best.safetensors or log.jsonl,
+/// otherwise the file without its extension.
+std::string run_name(const std::filesystem::path& file);
 
 /// Ctrl-C and SIGTERM are noted from now on; a second one ends the program at once.
 void catch_signals();

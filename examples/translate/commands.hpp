@@ -80,6 +80,17 @@ struct ReportOptions {
 /// translations.
 int report(const ReportOptions& options);
 
+struct CurvesOptions {
+  std::vector<std::filesystem::path> logs;  // log.jsonl of runs, or other JSON lines
+  std::string field = "bleu";
+  std::string against = "minutes";  // or a field
+  std::string title;
+  std::string out = "curves.svg";
+};
+
+/// Draws a field of several logs into one chart.
+int curves(const CurvesOptions& options);
+
 struct AverageOptions {
   std::vector<std::filesystem::path> models;
   std::filesystem::path out = "average.safetensors";

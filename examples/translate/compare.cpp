@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "data.hpp"
 #include "evaluation.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::translate {
 namespace {
@@ -23,19 +24,13 @@ struct Result {
   std::vector<metrics::LengthBucket> by_length;
 };
 
-/// "bahdanau" for bahdanau/best.safetensors, otherwise the file without its extension.
-std::string name_of(const std::filesystem::path& model) {
-  const std::string stem = model.stem().string(), directory = model.parent_path().filename();
-  return stem == "best" && !directory.empty() ? directory : stem;
-}
-
 Result result_of(const std::filesystem::path& path, const CompareOptions& o) {
   const Model model = Model::load(path);
   const Validation text = validation_text(o.source, o.target, {model.source(), model.target()});
   std::vector<std::int64_t> lengths;
   for (const std::string& line : text.references) lengths.push_back(std::ssize(text::words(line)));
   const auto statistics = translation_statistics(model, text, o.search, o.bleu);
-  return {.name = name_of(path),
+  return {.name = run_name(path),
           .parameters = model.parameters().count(),
           .perplexity = std::exp(mean_loss(model.network(), text.pairs)),
           .bleu = metrics::bleu(statistics, o.bleu).bleu,

@@ -23,6 +23,7 @@ struct CommandLine {
   AlignOptions align;
   AverageOptions average;
   ReportOptions report;
+  CurvesOptions curves;
   std::filesystem::path inspect = "translate-model/best.safetensors";
   int threads = 0;
 };
@@ -158,6 +159,14 @@ void add_report(CLI::App& app, ReportOptions& o) {
   app.add_option("--out", o.out, "file to write (default: report.html beside the model)");
 }
 
+void add_curves(CLI::App& app, CurvesOptions& o) {
+  app.add_option("logs", o.logs, "log.jsonl of runs, or other files of JSON lines")->required();
+  app.add_option("--field", o.field, "what is drawn: bleu, valid_perplexity, loss, ...");
+  app.add_option("--against", o.against, "along the bottom: minutes, or a field such as step");
+  app.add_option("--title", o.title, "above the chart");
+  app.add_option("--out", o.out, "SVG file to write");
+}
+
 void add_average(CLI::App& app, AverageOptions& o) {
   app.add_option("checkpoints", o.models, "of one run")->required();
   app.add_option("--out", o.out, "file to write");
@@ -190,10 +199,12 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   CLI::App* align = app->add_subcommand("align", "where the model looks for each word it writes");
   CLI::App* report = app->add_subcommand(
       "report", "an HTML page: learning curves, BLEU by length, attention, translations");
+  CLI::App* curves = app->add_subcommand("curves", "learning curves of several runs, drawn as SVG");
   CLI::App* average =
       app->add_subcommand("average", "a model with the mean weights of several checkpoints");
   CLI::App* inspect = app->add_subcommand("inspect", "what is in a checkpoint");
-  for (CLI::App* sub : {train, translate, evaluate, compare, align, report, average, inspect}) {
+  for (CLI::App* sub :
+       {train, translate, evaluate, compare, align, report, curves, average, inspect}) {
     sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
         ->check(in_range(1, 1024))
         ->default_str("");
@@ -204,6 +215,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_compare(*compare, line.compare);
   add_align(*align, line.align);
   add_report(*report, line.report);
+  add_curves(*curves, line.curves);
   add_average(*average, line.average);
   inspect->add_option("checkpoint", line.inspect, "to look into");
   app->parse(with_file(argc, argv, config));
@@ -261,6 +273,7 @@ int run(int argc, char** argv) {
   if (name == "compare") return compare(line.compare);
   if (name == "align") return align(line.align);
   if (name == "report") return report(line.report);
+  if (name == "curves") return curves(line.curves);
   if (name == "average") return average(line.average);
   if (name == "inspect") return inspect(line.inspect);
   require_files(line.train);

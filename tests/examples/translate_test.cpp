@@ -149,6 +149,25 @@ TEST_CASE("translate report: curves, BLEU by length, pictures and translations i
   CHECK(figures("<svg") == 2 + 3);
 }
 
+TEST_CASE("translate curves: runs and other programs' points in one chart") {
+  const Trained& trained = Trained::get();
+  const Directory directory;
+  const std::string log = trained / "model/log.jsonl", peer = directory / "another program.jsonl",
+                    out = directory / "curves.svg";
+  write(peer, "{\"seconds\": 90, \"bleu\": 31.5}\n{\"seconds\": 240, \"bleu\": 35}\n");
+  CHECK(output_of({"curves", log, peer, "--out", out}) == out + "\n");
+  const std::string svg = read(out);
+  CHECK(svg.starts_with("<svg"));
+  for (const char* part : {">model<", ">another program<", ">minutes<", ">bleu<",
+                           ">another program: (1.5, 31.5)<", ">another program: (4, 35)<"}) {
+    CHECK_MESSAGE(contains(svg, part), part);
+  }
+  output_of({"curves", log, "--field", "loss", "--against", "step", "--out", out});
+  CHECK(contains(read(out), ">step<"));
+  CHECK(error_of({"curves", peer, "--field", "loss"}) ==
+        "translate: " + peer + ": no line has numbers \"loss\" and \"seconds\"");
+}
+
 TEST_CASE("translate average: the mean of a checkpoint with itself is the checkpoint") {
   const Trained& trained = Trained::get();
   output_of({"average", trained.model(), trained.model(), "--out", trained / "mean.safetensors"});

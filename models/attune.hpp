@@ -40,6 +40,7 @@
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/codec.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/pair_store.hpp>
 #include <attune/models/text/sentencepiece.hpp>
 #include <attune/models/text/token_words.hpp>
 #include <attune/models/text/tokenizer.hpp>

@@ -52,6 +52,15 @@ struct CompareOptions {
 /// p-value of paired bootstrap resampling, and BLEU by length.
 int compare(const CompareOptions& options);
 
+struct ScoreOptions {
+  std::filesystem::path model = "translate-model/best.safetensors";
+  std::string source, target;  // empty target: the source is a TSV
+};
+
+/// Prints the natural logarithm of the probability of each translation, </s> included; an empty
+/// line where the source is empty.
+int score(const ScoreOptions& options);
+
 /// How alignments are written: as links, as pictures in the terminal, or as a page of pictures.
 enum class AlignFormat { pharaoh, terminal, html };
 

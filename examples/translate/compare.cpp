@@ -9,7 +9,6 @@
 #include <attune/models/text/utf8.hpp>
 
 #include "commands.hpp"
-#include "data.hpp"
 #include "evaluation.hpp"
 #include "support/run_directory.hpp"
 

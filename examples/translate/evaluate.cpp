@@ -23,7 +23,7 @@ struct Text {
 
 Text read_text(const EvaluateOptions& o, const Model& model) {
   Text text;
-  text::ParallelReader reader(o.source, o.target);
+  text::ParallelReader reader = text::open_pairs(o.source, o.target);
   while (const auto pair = reader.next()) {
     text.sources.push_back(model.source().encode(pair->source));
     text.references.push_back({pair->target});

@@ -4,7 +4,7 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/search.hpp>
 
-#include "data.hpp"
+#include "validation.hpp"
 
 namespace attune::translate {
 

@@ -20,6 +20,7 @@ struct CommandLine {
   TranslateOptions translate;
   EvaluateOptions evaluate;
   CompareOptions compare;
+  ScoreOptions score;
   AlignOptions align;
   AverageOptions average;
   ReportOptions report;
@@ -113,7 +114,7 @@ void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
 
 void add_evaluate(CLI::App& app, EvaluateOptions& o) {
   app.add_option("source", o.source, "text to translate")->required();
-  app.add_option("target", o.target, "its translation")->required();
+  app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
   app.add_option("--model", o.model, "checkpoint");
   add_search(app, o.search);
   add_bleu(app, o.bleu);
@@ -134,6 +135,12 @@ void add_compare(CLI::App& app, CompareOptions& o) {
   app.add_flag("--json", o.json, "a line of JSON for each model");
 }
 
+void add_score(CLI::App& app, ScoreOptions& o) {
+  app.add_option("source", o.source, "text")->required();
+  app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
+  app.add_option("--model", o.model, "checkpoint");
+}
+
 void add_align(CLI::App& app, AlignOptions& o) {
   app.add_option("source", o.source, "text")->required();
   app.add_option("target", o.target, "its translation (default: what the model makes of it)");
@@ -151,7 +158,7 @@ void add_align(CLI::App& app, AlignOptions& o) {
 
 void add_report(CLI::App& app, ReportOptions& o) {
   app.add_option("source", o.source, "text to translate (default: what it was validated on)");
-  app.add_option("target", o.target, "its translation");
+  app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
   app.add_option("--model", o.model, "checkpoint, with log.jsonl beside it");
   add_search(app, o.search);
   add_bleu(app, o.bleu);
@@ -196,6 +203,8 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   CLI::App* evaluate = app->add_subcommand("evaluate", "BLEU, chrF and perplexity of a model");
   CLI::App* compare =
       app->add_subcommand("compare", "a table of models: perplexity, BLEU, BLEU by length");
+  CLI::App* score =
+      app->add_subcommand("score", "the log-probability of each of some given translations");
   CLI::App* align = app->add_subcommand("align", "where the model looks for each word it writes");
   CLI::App* report = app->add_subcommand(
       "report", "an HTML page: learning curves, BLEU by length, attention, translations");
@@ -204,7 +213,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
       app->add_subcommand("average", "a model with the mean weights of several checkpoints");
   CLI::App* inspect = app->add_subcommand("inspect", "what is in a checkpoint");
   for (CLI::App* sub :
-       {train, translate, evaluate, compare, align, report, curves, average, inspect}) {
+       {train, translate, evaluate, compare, score, align, report, curves, average, inspect}) {
     sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
         ->check(in_range(1, 1024))
         ->default_str("");
@@ -213,6 +222,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_translate(*translate, line.translate);
   add_evaluate(*evaluate, line.evaluate);
   add_compare(*compare, line.compare);
+  add_score(*score, line.score);
   add_align(*align, line.align);
   add_report(*report, line.report);
   add_curves(*curves, line.curves);
@@ -223,10 +233,8 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
 }
 
 void require_files(const TrainOptions& o) {
-  for (const auto& [name, value] : {std::pair{"--source", o.source},
-                                    {"--target", o.target},
-                                    {"--valid-source", o.valid_source},
-                                    {"--valid-target", o.valid_target}}) {
+  for (const auto& [name, value] :
+       {std::pair{"--source", o.source}, {"--valid-source", o.valid_source}}) {
     if (value.empty()) fail(name, "a file is expected");
   }
 }
@@ -271,6 +279,7 @@ int run(int argc, char** argv) {
   if (name == "translate") return translate(line.translate);
   if (name == "evaluate") return evaluate_files(line.evaluate);
   if (name == "compare") return compare(line.compare);
+  if (name == "score") return score(line.score);
   if (name == "align") return align(line.align);
   if (name == "report") return report(line.report);
   if (name == "curves") return curves(line.curves);

@@ -32,10 +32,10 @@ struct Translated {
 };
 
 Translated translate_text(const Model& model, const ReportOptions& o) {
-  const bool given = !o.source.empty() && !o.target.empty();
+  const bool given = !o.source.empty();
   const std::string source = given ? o.source : entry(model.metadata(), "valid-source"),
                     target = given ? o.target : entry(model.metadata(), "valid-target");
-  text::ParallelReader reader(source, target);
+  text::ParallelReader reader = text::open_pairs(source, target);
   Translated text;
   std::vector<text::Sentence> sentences;
   while (const auto pair = reader.next()) {

@@ -19,12 +19,13 @@
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>
 
+#include "codecs.hpp"
 #include "evaluation.hpp"
-#include "guide.hpp"
 #include "support/checkpoint.hpp"
 #include "support/precision.hpp"
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
+#include "training_text.hpp"
 
 namespace attune::translate {
 namespace {
@@ -59,9 +60,7 @@ class Run {
  public:
   Run(const TrainOptions& options, Codecs codecs)
       : options_(options),
-        pairs_(training_pairs(options, codecs)),
-        links_(training_links(options, codecs)),
-        text_(fingerprint(pairs_, links_)),
+        text_(options, codecs),
         valid_(validation_text(options.valid_source, options.valid_target, codecs)),
         model_(options.network, std::move(codecs), options.seed),
         adam_(model_.parameters(), {.rate = options.rate,
@@ -96,7 +95,7 @@ class Run {
     fmt::print(
         "{} sentence pairs, {} to validate on\nvocabularies of {} and {}, {} parameters, "
         "{} thread{}\n",
-        pairs_.size(), valid_.pairs.size(), model_.source().vocabulary.size(),
+        text_.size(), valid_.pairs.size(), model_.source().vocabulary.size(),
         model_.target().vocabulary.size(), model_.parameters().count(), threads(),
         threads() == 1 ? "" : "s");
   }
@@ -105,11 +104,7 @@ class Run {
     return seconds_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
   }
 
-  void start_epoch() {
-    batches_ =
-        text::epoch_batches(pairs_, {.sentences = options_.batch, .tokens = options_.batch_tokens},
-                            options_.seed, epoch_);
-  }
+  void start_epoch() { batches_ = text_.batches(epoch_); }
 
   /// Why it ended. The last step is saved whatever ends it, and validated unless a run that goes on
   /// would not validate it, either.
@@ -148,8 +143,8 @@ class Run {
 
   void train_step() {
     const auto& chosen = batches_[static_cast<std::size_t>(position_)];
-    const text::Batch batch = text::make_batch(pairs_, chosen);
-    const models::Guide guide = guide_of(links_, chosen, batch, options_.guided_alignment);
+    const text::Batch batch = text_.batch(chosen);
+    const models::Guide guide = text_.guide(chosen, batch);
     Random dropout(options_.seed, fmt::format("dropout {}", step_));
     const nn::Training training(dropout);
     const InPrecision products(precision_);
@@ -232,7 +227,7 @@ class Run {
   /// Everything that resuming needs.
   void save() const {
     Safetensors file = checkpoint();
-    file.metadata["text"] = text_;
+    file.metadata["text"] = text_.fingerprint();
     file.metadata["epoch"] = std::to_string(epoch_);
     file.metadata["position"] = std::to_string(position_);
     file.metadata["best"] = fmt::format("{}", best_);
@@ -261,7 +256,7 @@ class Run {
       last_ = {number("valid_loss"), number("valid_bleu")};
       best_ = number("best"), best_step_ = static_cast<long>(number("best_step"));
       waited_ = static_cast<Index>(number("waited"));
-      if (entry(file.metadata, "text") != text_) {
+      if (entry(file.metadata, "text") != text_.fingerprint()) {
         fail(options_.source, "it was trained on another text, or other alignments");
       }
     });
@@ -274,9 +269,7 @@ class Run {
   }
 
   const TrainOptions& options_;
-  std::vector<text::Pair> pairs_;
-  std::vector<metrics::Alignment> links_;  // of each pair, where attention is guided
-  std::string text_;                       // the fingerprint of both
+  TrainingText text_;
   Validation valid_;
   Model model_;
   nn::Adam adam_;
@@ -301,7 +294,7 @@ class Run {
 /// A resumed run has its own tokenizers and vocabularies.
 Codecs codecs_of(const TrainOptions& options) {
   const auto last = options.out / "last.safetensors";
-  if (!options.resume || !std::filesystem::exists(last)) return learn_codecs(options);
+  if (!options.resume || !std::filesystem::exists(last)) return make_codecs(options);
   const Safetensors file = load_safetensors(last);
   return reading(last, [&] { return codecs_from(file.metadata); });
 }

@@ -34,6 +34,8 @@ struct TrainOptions {
   std::string source, target, valid_source, valid_target;
   Tokens tokens = Tokens::bpe;
   Index pieces = 8000;
+  Index learn_from = 1'000'000;
+  std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
   Joint joint = Joint::no;
   Index minimum_count = 1;
   Index maximum_vocabulary = 0;

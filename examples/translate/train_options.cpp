@@ -29,9 +29,13 @@ constexpr double many = 1e9;
 
 std::vector<Field> data_fields() {
   return {
-      text("source", "text to translate from, a sentence on each line", &Options::source),
+      text("source",
+           "text to translate from, a sentence on each line; without a target, lines of "
+           "source TAB target",
+           &Options::source),
       text("target", "the same sentences in the other language", &Options::target),
-      text("valid-source", "sentences to choose the best weights by", &Options::valid_source),
+      text("valid-source", "sentences to choose the best weights by, in the same forms",
+           &Options::valid_source),
       text("valid-target", "their translations", &Options::valid_target),
       choice<Tokens>("tokens",
                      "what lines are cut into: words between blanks, characters, or subwords "
@@ -42,6 +46,15 @@ std::vector<Field> data_fields() {
                       {Tokens::bpe, "bpe"},
                       {Tokens::unigram, "unigram"}}),
       number("pieces", "subwords to learn, of each side or of both", &Options::pieces, 10, many),
+      number("learn-from", "most lines to learn subwords from; of more, so many are drawn",
+             &Options::learn_from, 1, many),
+      text("source-pieces", "model of sentencepiece for the source, or for both, instead of tokens",
+           &Options::source_pieces),
+      text("target-pieces", "model of sentencepiece for the target", &Options::target_pieces),
+      text("source-vocabulary",
+           "file with a token on each line: those of the source, or of both, that are not <unk>",
+           &Options::source_vocabulary),
+      text("target-vocabulary", "the same for the target", &Options::target_vocabulary),
       choice<Joint>("joint", "whether both sides have the same subwords and one vocabulary",
                     &Options::joint, {{Joint::no, "no"}, {Joint::yes, "yes"}}),
       number("min-count", "tokens that are rarer become <unk>", &Options::minimum_count, 1, many),

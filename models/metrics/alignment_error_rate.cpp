@@ -197,6 +197,12 @@ Alignment parse_links(std::string_view line, const LinkFormat& format) {
   return parse_line(line, "parse_links", format, "-", nullptr).sure;
 }
 
+Alignment parse_links(std::string_view line, const SentenceLengths& lengths, std::string_view where,
+                      const LinkFormat& format) {
+  check_first(format);
+  return parse_line(line, where, format, "-", &lengths).sure;
+}
+
 std::vector<Alignment> read_alignments(const std::filesystem::path& path,
                                        const LinkFormat& format) {
   return read_links(path, format, std::nullopt);

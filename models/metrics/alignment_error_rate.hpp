@@ -66,6 +66,10 @@ struct LinkFormat {
 /// "0-0 1-2 1-3", each SOURCE-TARGET, separated by spaces or tabs; no links at all is an empty
 /// line. Throws an Error with the link that is none.
 Alignment parse_links(std::string_view line, const LinkFormat& format = {});
+/// A line whose sentences are known: links to words that are not there are errors too. Errors begin
+/// with `where`.
+Alignment parse_links(std::string_view line, const SentenceLengths& lengths, std::string_view where,
+                      const LinkFormat& format = {});
 
 /// A file of such lines, one for each sentence pair. A file for which the sentences are known must
 /// have as many lines, and links to words which are there; otherwise only the form is checked.

@@ -28,9 +28,9 @@ SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
           Tensor::of(Shape{longest, batch}, std::span<const float>(mask)).to(mask_dtype)};
 }
 
-Index next_words(const Pair& pair) { return static_cast<Index>(pair.target.size()) + 1; }
+Index next_words(const PairLengths& pair) { return Index{pair.target} + 1; }
 
-void check_options(std::span<const Pair> pairs, const BatchOptions& options) {
+void check_options(std::span<const PairLengths> pairs, const BatchOptions& options) {
   if (options.sentences < 1 || options.tokens < 0 || options.pool < 1) {
     fail("epoch_batches", fmt::format("sentences {}, tokens {}, pool {}: expected positive ones",
                                       options.sentences, options.tokens, options.pool));
@@ -45,14 +45,14 @@ void check_options(std::span<const Pair> pairs, const BatchOptions& options) {
 }
 
 /// Whether so many pairs fit into a batch when `longest` is the one with the longest target.
-bool fit(std::size_t count, const Pair& longest, const BatchOptions& options) {
+bool fit(std::size_t count, const PairLengths& longest, const BatchOptions& options) {
   const auto pairs = static_cast<Index>(count);
   return options.tokens > 0 ? pairs * next_words(longest) <= options.tokens
                             : pairs <= options.sentences;
 }
 
 /// Cuts batches, as large as they can be, from a pool that is sorted by length.
-void cut(std::span<const std::uint32_t> pool, std::span<const Pair> pairs,
+void cut(std::span<const std::uint32_t> pool, std::span<const PairLengths> pairs,
          const BatchOptions& options, std::vector<std::vector<std::uint32_t>>& batches) {
   for (std::size_t begin = 0, end; begin < pool.size(); begin = end) {
     end = begin + 1;
@@ -86,7 +86,12 @@ Batch make_batch(std::span<const Pair> pairs, DType mask_dtype) {
   return {source, source_mask, pad(previous, mask_dtype).source, next_ids, target_mask};
 }
 
-std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pairs,
+PairLengths lengths_of(const Pair& pair) {
+  return {static_cast<std::uint32_t>(pair.source.size()),
+          static_cast<std::uint32_t>(pair.target.size())};
+}
+
+std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLengths> pairs,
                                                       const BatchOptions& options,
                                                       std::uint64_t seed, Index epoch) {
   check_options(pairs, options);
@@ -97,15 +102,22 @@ std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pair
   for (std::size_t begin = 0; begin < order.size(); begin += pool_size) {
     const std::span pool =
         std::span(order).subspan(begin, std::min(pool_size, order.size() - begin));
-    std::ranges::stable_sort(pool, {}, [&](std::uint32_t i) {
-      return std::tuple(pairs[i].target.size(), pairs[i].source.size());
-    });
+    std::ranges::stable_sort(
+        pool, {}, [&](std::uint32_t i) { return std::tuple(pairs[i].target, pairs[i].source); });
     cut(pool, pairs, options, batches);
   }
   std::vector<std::vector<std::uint32_t>> result;
   for (const std::uint32_t i : shuffled(batches.size(), Random(seed, name + " batches")))
     result.push_back(std::move(batches[i]));
   return result;
+}
+
+std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pairs,
+                                                      const BatchOptions& options,
+                                                      std::uint64_t seed, Index epoch) {
+  std::vector<PairLengths> lengths;
+  for (const Pair& pair : pairs) lengths.push_back(lengths_of(pair));
+  return epoch_batches(lengths, options, seed, epoch);
 }
 
 Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen,

@@ -34,6 +34,12 @@ struct SourceBatch {
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype = DType::f32);
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
 
+/// Words of the two sides of a pair.
+struct PairLengths {
+  std::uint32_t source = 0, target = 0;
+};
+PairLengths lengths_of(const Pair& pair);
+
 /// How pairs become batches.
 struct BatchOptions {
   Index sentences = 80;  ///< of a batch
@@ -48,6 +54,9 @@ struct BatchOptions {
 /// the target, then of the source), in a random order. It depends on its arguments alone, so that a
 /// run can go on from any batch of any epoch. Throws for options that are not positive, and for a
 /// target of more than `tokens` words.
+std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLengths> pairs,
+                                                      const BatchOptions& options,
+                                                      std::uint64_t seed, Index epoch);
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pairs,
                                                       const BatchOptions& options,
                                                       std::uint64_t seed, Index epoch);

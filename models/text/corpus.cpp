@@ -87,6 +87,11 @@ std::optional<TextPair> ParallelReader::next_of_tsv() {
   return TextPair{line->substr(0, tab), line->substr(tab + 1)};
 }
 
+ParallelReader open_pairs(const std::filesystem::path& source,
+                          const std::filesystem::path& target) {
+  return target.empty() ? ParallelReader(source) : ParallelReader(source, target);
+}
+
 bool CorpusReport::count(std::size_t source, std::size_t target) {
   const auto limit = static_cast<std::size_t>(longest);
   const bool is_empty = source == 0 || target == 0;

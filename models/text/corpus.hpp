@@ -69,6 +69,9 @@ class ParallelReader {
   std::optional<LineReader> target_;  // nothing: source_ has both
 };
 
+/// Two files or, when there is no second path, a TSV.
+ParallelReader open_pairs(const std::filesystem::path& source, const std::filesystem::path& target);
+
 /// What to leave out of a corpus, beside pairs with an empty side.
 struct CorpusOptions {
   std::int64_t longest = 0;  ///< the most tokens of a side; 0: any number

@@ -289,7 +289,8 @@ TEST_CASE("translate: a full disk under standard output is an error of every com
   const std::string full = "exec >/dev/full";
   for (const Arguments& arguments :
        {with_model("translate", {en}), with_model("align", {en}), with_model("evaluate", {en, xx}),
-        with_model("report", {en, xx, "--out", trained / "page"}), Arguments{"inspect", model},
+        with_model("score", {en, xx}), with_model("report", {en, xx, "--out", trained / "page"}),
+        Arguments{"inspect", model},
         Arguments{"average", model, "--out", trained / "mean.safetensors"},
         Arguments{"--version"}}) {
     CHECK(error_line("translate", run_in_shell(full, arguments)) ==

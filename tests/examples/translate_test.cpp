@@ -116,6 +116,32 @@ TEST_CASE("translate: an unknown word is replaced by the one that was looked at"
         "EINS maria\n\n");
 }
 
+TEST_CASE("translate score: the scores that a search without length normalisation has") {
+  const Trained& trained = Trained::get();
+  const Directory directory;
+  const std::string source = sentences(200, 5).source;
+  const auto found = lines_of(
+      output_of({"translate", "--model", trained.model(), "--scores", "--length-penalty", "0"},
+                {.input = source}));
+  std::string target, expected;
+  for (const std::string& line : found) {
+    expected += line.substr(0, line.find('\t')) + "\n";
+    target += line.substr(line.find('\t') + 1) + "\n";
+  }
+  write(directory / "s", source + "\none\n"), write(directory / "t", target + "EINS\n\n");
+  const auto scores =
+      lines_of(output_of({"score", "--model", trained.model(), directory / "s", directory / "t"}));
+  REQUIRE(scores.size() == 202);
+  const auto searched = lines_of(expected);
+  for (std::size_t i = 0; i < 200; ++i) {
+    CHECK(std::stod(scores[i]) == doctest::Approx(std::stod(searched[i])).epsilon(1e-3));
+  }
+  CHECK(scores[200].empty());          // there is no source
+  CHECK(std::stod(scores[201]) < -1);  // it should have been translated
+  CHECK(contains(error_of({"score", "--model", trained.model(), directory / "s"}),
+                 ":1: one column, expected source TAB target"));
+}
+
 TEST_CASE("translate align: each word is linked to the one that it translates") {
   const Trained& trained = Trained::get();
   write(trained / "a.en", "one two three\n\nfour\n"),
@@ -239,6 +265,96 @@ TEST_CASE("translate train: subwords of both sides, kept in the checkpoint") {
     const std::string model = corpus / (std::string(tokens) + "/best.safetensors");
     CHECK(lines_of(output_of({"translate", "--model", model}, {.input = "one two\n"})).size() == 1);
   }
+}
+
+TEST_CASE("translate train: a text in one TSV is the text in two files") {
+  const Corpus corpus;
+  const auto join = [&](const std::string& name) {
+    const auto source = lines_of(read(corpus / (name + ".en"))),
+               target = lines_of(read(corpus / (name + ".xx")));
+    std::string tsv;
+    for (std::size_t i = 0; i < source.size(); ++i) tsv += source[i] + "\t" + target[i] + "\n";
+    write(corpus / (name + ".tsv"), tsv);
+    return corpus / (name + ".tsv");
+  };
+  const std::string train = join("train"), valid = join("valid");
+  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+  output_of(corpus.train("two", one_epoch));
+  output_of(
+      Arguments{"train", "--out", corpus / "one", "--source", train, "--valid-source", valid} +
+      one_epoch);
+  check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
+  const std::string model = corpus / "one/best.safetensors";
+  const auto bleu = [&](const Arguments& files) {
+    return Json::parse(output_of(Arguments{"evaluate", "--json", "--model", model} + files))
+        .at("bleu");
+  };
+  CHECK(bleu({valid}) == bleu({corpus / "valid.en", corpus / "valid.xx"}));
+  output_of({"report", "--model", model, "--examples", "1"});
+  CHECK(error_of(Arguments{"train", "--out", corpus / "o", "--source", corpus / "train.en",
+                           "--valid-source", valid}) ==
+        "translate: " + corpus / "train.en:1: one column, expected source TAB target");
+}
+
+TEST_CASE("translate train: vocabularies from files, and words beside them unknown") {
+  const Corpus corpus;
+  write(corpus / "words.en", "one\ntwo\nthree\n");
+  write(corpus / "words.xx", "EINS\nZWEI\n");
+  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+  CHECK(contains(output_of(corpus.train(
+                     "o", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
+                                                "--target-vocabulary", corpus / "words.xx"})),
+                 "vocabularies of 7 and 6,"));
+  CHECK(contains(
+      output_of(corpus.train("j", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
+                                                        "--joint", "yes"})),
+      "vocabularies of 7 and 7,"));
+  CHECK(error_of(corpus.train("e", one_epoch + Arguments{"--target-vocabulary", corpus / "words.xx",
+                                                         "--joint", "yes"})) ==
+        "translate: --joint yes: both sides have what is given for the source, expected nothing "
+        "for the target alone");
+  write(corpus / "words.xx", "EINS\nEINS\n");
+  CHECK(error_of(
+            corpus.train("e", one_epoch + Arguments{"--target-vocabulary", corpus / "words.xx"})) ==
+        "translate: " + corpus /
+                            "words.xx:2: 'EINS' stands in line 1 already, expected each token "
+                            "once");
+  CHECK_FALSE(std::filesystem::exists(corpus / "e"));
+}
+
+TEST_CASE("translate train: models of sentencepiece that are given") {
+  if (!text::has_sentencepiece()) return;
+  const Corpus corpus;
+  const auto save = [&](const std::string& side, Index pieces) {
+    const auto model =
+        text::SentencePiece::train(lines_of(read(corpus / ("train." + side))), {.pieces = pieces});
+    write(corpus / (side + ".model"), model.bytes());
+    return corpus / (side + ".model");
+  };
+  const Arguments one_epoch = {"--epochs", "1", "--embedding", "8", "--hidden", "8"};
+  const Arguments given = {"--source-pieces", save("en", 40), "--target-pieces", save("xx", 50)};
+  output_of(corpus.train("given", one_epoch + given));
+  write(corpus / "en.model", "not a model any more: the checkpoint has it");
+  CHECK(lines_of(output_of({"translate", "--model", corpus / "given/best.safetensors"},
+                           {.input = "one two\n"}))
+            .size() == 1);
+  CHECK(error_of(corpus.train("e", one_epoch + given)) ==
+        "translate: " + corpus / "en.model: a model of sentencepiece was expected");
+  CHECK_FALSE(std::filesystem::exists(corpus / "e"));
+}
+
+TEST_CASE("translate train: subwords are learnt from so many lines, drawn by the seed") {
+  if (!text::has_sentencepiece()) return;
+  const Corpus corpus;
+  const Arguments few = {"--epochs", "1",  "--embedding",  "8", "--hidden", "8",
+                         "--pieces", "60", "--learn-from", "3"};
+  output_of(corpus.train("a", few)), output_of(corpus.train("b", few));
+  output_of(corpus.train("c", few + Arguments{"--seed", "2"}));
+  const auto tokenizer = [&](const std::string& out) {
+    return load_safetensors(corpus / (out + "/last.safetensors")).metadata.at("source_tokenizer");
+  };
+  CHECK(tokenizer("a") == tokenizer("b"));
+  CHECK(tokenizer("a") != tokenizer("c"));
 }
 
 TEST_CASE("translate train: options from a file, and flags before them") {

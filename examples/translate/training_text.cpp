@@ -1,0 +1,121 @@
+#include "training_text.hpp"
+
+#include <fmt/format.h>
+
+#include <attune/models/text/corpus.hpp>
+#include <attune/models/text/token_words.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "training_reader.hpp"
+
+namespace attune::translate {
+namespace {
+
+/// Where temporary files may be: in the directory of the run, or in the one it will be made in.
+std::filesystem::path existing(std::filesystem::path directory) {
+  while (!directory.empty() && !std::filesystem::exists(directory)) {
+    directory = directory.parent_path();
+  }
+  return directory.empty() ? "." : directory;
+}
+
+/// The links of each pair of a corpus, of those too that are not trained on.
+class LinkReader {
+ public:
+  explicit LinkReader(const std::string& path) : lines_(path) {}
+
+  metrics::Alignment next(const text::TextPair& pair) {
+    const auto line = lines_.next();
+    if (!line) {
+      fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
+           "the file ends, but the text has more pairs");
+    }
+    return metrics::parse_links(*line, lengths_of(pair),
+                                fmt::format("{}:{}", lines_.name(), lines_.number()));
+  }
+
+  void end() {
+    const std::int64_t pairs = lines_.number();
+    if (lines_.next()) lines_.fail(fmt::format("a line too many, there are {} pairs", pairs));
+  }
+
+ private:
+  static metrics::SentenceLengths lengths_of(const text::TextPair& pair) {
+    return {static_cast<int>(text::words(pair.source).size()),
+            static_cast<int>(text::words(pair.target).size())};
+  }
+
+  text::LineReader lines_;
+};
+
+}  // namespace
+
+TrainingText::TrainingText(const TrainOptions& o, const Codecs& codecs)
+    : options_(o), pairs_(existing(o.out)), links_(existing(o.out)), link_ends_(existing(o.out)) {
+  if (!o.alignments.empty() && !models::attends(o.network)) {
+    fail("--alignments", "the model has no attention");
+  }
+  std::optional<LinkReader> alignments;
+  if (!o.alignments.empty()) alignments.emplace(o.alignments);
+  text::CorpusReport report{.longest = o.longest};
+  TrainingReader reader(o, "numbering tokens");
+  while (const auto lines = reader.next()) {
+    const auto source = codecs.source.tokenizer.encode(lines->source),
+               target = codecs.target.tokenizer.encode(lines->target);
+    const auto words = alignments ? alignments->next(*lines) : metrics::Alignment();
+    if (!report.count(source.size(), target.size())) continue;
+    add(text::Pair{codecs.source.encode(source), codecs.target.encode(target)});
+    if (!alignments) continue;
+    add(models::token_links(words, text::words_of_tokens(lines->source, source),
+                            text::words_of_tokens(lines->target, target)));
+  }
+  if (alignments) alignments->end();
+  fmt::print("{}\n", to_string(report));
+  if (pairs_.size() == 0) fail(o.source, "there is no sentence to train on");
+}
+
+void TrainingText::add(const text::Pair& pair) {
+  pairs_.add(pair);
+  for (const text::Sentence* side : {&pair.source, &pair.target}) {
+    hash_.add(side->size());
+    for (const std::int32_t id : *side) hash_.add(static_cast<std::uint64_t>(id));
+  }
+}
+
+void TrainingText::add(const metrics::Alignment& links) {
+  links_.append(links);
+  link_ends_.append(links_.size());
+  hash_.add(links.size());
+  for (const auto& [source, target] : links) {
+    hash_.add(static_cast<std::uint64_t>(source)), hash_.add(static_cast<std::uint64_t>(target));
+  }
+}
+
+std::string TrainingText::fingerprint() const { return fmt::format("{:016x}", hash_.value); }
+
+std::vector<std::vector<std::uint32_t>> TrainingText::batches(Index epoch) {
+  return text::epoch_batches(pairs_.lengths(),
+                             {.sentences = options_.batch, .tokens = options_.batch_tokens},
+                             options_.seed, epoch);
+}
+
+text::Batch TrainingText::batch(std::span<const std::uint32_t> chosen) {
+  std::vector<text::Pair> pairs;
+  for (const std::uint32_t i : chosen) pairs.push_back(pairs_[i]);
+  return text::make_batch(pairs);
+}
+
+models::Guide TrainingText::guide(std::span<const std::uint32_t> chosen, const text::Batch& batch) {
+  if (options_.alignments.empty()) return {};
+  const auto ends = link_ends_.values();
+  std::vector<metrics::Alignment> some;
+  for (const std::uint32_t i : chosen) {
+    const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
+    const auto links = links_.values().subspan(begin, ends[i] - begin);
+    some.emplace_back(links.begin(), links.end());
+  }
+  return {models::alignment_guide(some, batch), options_.guided_alignment};
+}
+
+}  // namespace attune::translate

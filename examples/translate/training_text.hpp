@@ -1,0 +1,50 @@
+// The text of a training run, as numbers.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <attune/models/guided_alignment.hpp>
+#include <attune/models/text/pair_store.hpp>
+
+#include "model.hpp"
+#include "train.hpp"
+
+namespace attune::translate {
+
+/// The pairs to train on, and the links between their tokens where attention is guided. Both may be
+/// larger than memory.
+class TrainingText {
+ public:
+  /// Reads the files; what was left out is printed. Throws an Error "FILE:LINE: ..." for links that
+  /// are missing, too many, or between words which are not there, and one when the model has no
+  /// attention to guide.
+  TrainingText(const TrainOptions& options, const Codecs& codecs);
+
+  std::size_t size() const { return pairs_.size(); }
+  /// Another number, almost surely, when pairs or links have changed.
+  std::string fingerprint() const;
+
+  /// Numbers of pairs.
+  std::vector<std::vector<std::uint32_t>> batches(Index epoch);
+  text::Batch batch(std::span<const std::uint32_t> chosen);
+  models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch);
+
+ private:
+  /// FNV-1a, of words instead of bytes.
+  struct Hash {
+    std::uint64_t value = 0xCBF29CE484222325;
+    void add(std::uint64_t word) { value = (value ^ word) * 0x100000001B3; }
+  };
+
+  void add(const text::Pair& pair);
+  void add(const metrics::Alignment& links);
+
+  const TrainOptions& options_;
+  text::PairStore pairs_;
+  DiskArray<metrics::Link> links_;
+  DiskArray<std::uint64_t> link_ends_;
+  Hash hash_;
+};
+
+}  // namespace attune::translate

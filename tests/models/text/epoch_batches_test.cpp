@@ -102,7 +102,7 @@ TEST_CASE("epoch_batches: lengths come in a random order") {
 }
 
 TEST_CASE("epoch_batches: no pairs, no batches; one pair, one batch") {
-  CHECK(epoch_batches({}, {}, 1, 0).empty());
+  CHECK(epoch_batches(std::vector<Pair>(), {}, 1, 0).empty());
   CHECK(epoch_batches(random_pairs(1), {}, 1, 0) == Batches{{0}});
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains one translator without attention and six with one kind each, alike in all else (multi30k.conf), and
-# prints what each is worth on the validation text:
+# Trains one translator without attention and six with one kind each, and prints what each is worth on the
+# validation text. Beside attention they are alike: a bidirectional GRU, a GRU, and multi30k.conf.
 #   examples/translate/recipes/attentions.sh DATA de|fr [EPOCHS [OPTION OF TRAIN ...]]
 # DATA has the dataset's tokenised files (data/task1/tok). Safe to repeat: it goes on where it stopped.
 set -eu
@@ -16,22 +16,23 @@ translate=$recipes/../../../build/examples/translate
 source=$data/val.lc.norm.tok.en target=$data/val.lc.norm.tok.$language
 out=attentions-en-$language
 
-train() {  # NAME OPTION ...
+train() {  # NAME OPTION ...; later ones win
   name=$1
   shift
   echo "== $name"
   "$translate" train --config "$recipes/multi30k.conf" --epochs "$epochs" --out "$out/$name" --resume \
+    --encoder-layers 1 --decoder-layers 1 --encoder-cell gru --decoder-cell gru --reading bidirectional \
     --source "$data/train.lc.norm.tok.en" --target "$data/train.lc.norm.tok.$language" \
     --valid-source "$source" --valid-target "$target" "$@"
 }
 
 train none --model encoder-decoder "$@"
 train additive --model bahdanau "$@"
-train dot --model luong --score dot "$@"
-train general --model luong "$@"
-train general-unfed --model luong --input-feeding no "$@"
-train concat --model luong --score concat "$@"
-train local-p --model luong --window local-p "$@"
+train dot --model luong --start mean --score dot "$@"
+train general --model luong --start mean "$@"
+train general-unfed --model luong --start mean --input-feeding no "$@"
+train concat --model luong --start mean --score concat "$@"
+train local-p --model luong --start mean --window local-p "$@"
 
 set --
 for name in none additive dot general general-unfed concat local-p; do

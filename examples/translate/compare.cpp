@@ -25,9 +25,11 @@ struct Result {
 
 Result result_of(const std::filesystem::path& path, const CompareOptions& o) {
   const Model model = Model::load(path);
-  const Validation text = validation_text(o.source, o.target, {model.source(), model.target()});
+  const ReferenceText text = reference_text(o.source, o.target, model.codecs());
   std::vector<std::int64_t> lengths;
-  for (const std::string& line : text.references) lengths.push_back(std::ssize(text::words(line)));
+  for (const auto& reference : text.references) {
+    lengths.push_back(std::ssize(text::words(reference.front())));
+  }
   const auto statistics = translation_statistics(model, text, o.search, o.bleu);
   return {.name = run_name(path),
           .parameters = model.parameters().count(),

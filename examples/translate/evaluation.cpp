@@ -59,18 +59,14 @@ std::vector<std::string> translations(const Model& model, std::span<const text::
 }
 
 std::vector<metrics::BleuStatistics> translation_statistics(const Model& model,
-                                                            const Validation& text,
+                                                            const ReferenceText& text,
                                                             const models::SearchOptions& search,
                                                             const metrics::BleuOptions& bleu) {
-  std::vector<text::Sentence> sources;
-  for (const text::Pair& pair : text.pairs) sources.push_back(pair.source);
-  std::vector<metrics::References> references;
-  for (const std::string& line : text.references) references.push_back({line});
-  return metrics::bleu_statistics(translations(model, sources, search), references, bleu);
+  return metrics::bleu_statistics(translations(model, text.sources, search), text.references, bleu);
 }
 
-Evaluation evaluate(const Model& model, const Validation& text, const models::SearchOptions& search,
-                    const metrics::BleuOptions& bleu) {
+Evaluation evaluate(const Model& model, const ReferenceText& text,
+                    const models::SearchOptions& search, const metrics::BleuOptions& bleu) {
   const auto statistics = translation_statistics(model, text, search, bleu);
   return {mean_loss(model.network(), text.pairs), metrics::bleu(statistics, bleu).bleu};
 }

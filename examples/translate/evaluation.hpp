@@ -4,7 +4,7 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/search.hpp>
 
-#include "validation.hpp"
+#include "reference_text.hpp"
 
 namespace attune::translate {
 
@@ -23,11 +23,11 @@ std::vector<std::string> translations(const Model& model, std::span<const text::
 
 /// What BLEU counts in the best translation of each sentence.
 std::vector<metrics::BleuStatistics> translation_statistics(const Model& model,
-                                                            const Validation& text,
+                                                            const ReferenceText& text,
                                                             const models::SearchOptions& search,
                                                             const metrics::BleuOptions& bleu);
 
-Evaluation evaluate(const Model& model, const Validation& text, const models::SearchOptions& search,
-                    const metrics::BleuOptions& bleu);
+Evaluation evaluate(const Model& model, const ReferenceText& text,
+                    const models::SearchOptions& search, const metrics::BleuOptions& bleu);
 
 }  // namespace attune::translate

@@ -41,6 +41,7 @@ class Model {
   const models::Seq2Seq& network() const { return *network_; }
   nn::Parameters& parameters() { return *parameters_; }
   const nn::Parameters& parameters() const { return *parameters_; }
+  const Codecs& codecs() const { return codecs_; }
   const text::Codec& source() const { return codecs_.source; }
   const text::Codec& target() const { return codecs_.target; }
   /// All metadata of the checkpoint it was loaded from.

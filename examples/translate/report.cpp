@@ -9,14 +9,13 @@
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/models/report/page.hpp>
-#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/translate.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
-#include "line_lengths.hpp"
 #include "model.hpp"
+#include "reference_text.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "train.hpp"
@@ -25,30 +24,22 @@ namespace attune::translate {
 namespace {
 
 /// A text with what the model makes of it.
-struct Translated {
-  std::vector<std::string> sources, references;
+struct Translated : ReferenceText {
   std::vector<models::Translation> translations;
   std::vector<metrics::BleuStatistics> statistics;
 };
 
 Translated translate_text(const Model& model, const ReportOptions& o) {
   const bool given = !o.source.empty();
-  const std::string source = given ? o.source : entry(model.metadata(), "valid-source"),
-                    target = given ? o.target : entry(model.metadata(), "valid-target");
-  text::ParallelReader reader = text::open_pairs(source, target);
-  Translated text;
-  std::vector<text::Sentence> sentences;
-  while (const auto pair = reader.next()) {
-    text.sources.push_back(pair->source), text.references.push_back(pair->target);
-    sentences.push_back(model.source().encode(pair->source));
-    check_length(sentences.back(), source, reader.number(), longest_of_pair);
-  }
-  if (sentences.empty()) fail(source, "there is no sentence to translate");
-  text.translations = models::translate(model.network(), sentences, {.how = o.search});
+  Translated text{
+      reference_text(given ? o.source : entry(model.metadata(), "valid-source"),
+                     given ? o.target : entry(model.metadata(), "valid-target"), model.codecs()),
+      {},
+      {}};
+  text.translations = models::translate(model.network(), text.sources, {.how = o.search});
   for (std::size_t i = 0; i < text.sources.size(); ++i) {
     const std::string written = model.target().decode(text.translations[i].front().words);
-    text.statistics.push_back(
-        metrics::bleu_statistics(written, std::span(&text.references[i], 1), o.bleu));
+    text.statistics.push_back(metrics::bleu_statistics(written, text.references[i], o.bleu));
   }
   return text;
 }
@@ -66,7 +57,7 @@ void add_summary(report::Page& page, const Model& model, const Translated& text,
 
 void add_lengths(report::Page& page, const Translated& text, const ReportOptions& o) {
   std::vector<std::int64_t> lengths;
-  for (const std::string& line : text.sources) lengths.push_back(std::ssize(text::words(line)));
+  for (const std::string& line : text.lines) lengths.push_back(std::ssize(text::words(line)));
   constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
   std::vector<std::vector<std::string>> rows;
   for (const auto& bucket : metrics::bleu_by_length(text.statistics, lengths, limits, o.bleu)) {
@@ -101,7 +92,7 @@ void add_curves(report::Page& page, const std::filesystem::path& path) {
 std::vector<std::size_t> chosen(const Translated& text, std::size_t count) {
   std::vector<std::size_t> order(text.sources.size()), some;
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return text.sources[i].size(); });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return text.lines[i].size(); });
   const std::size_t n = std::min(count, order.size());
   for (std::size_t i = 0; i < n; ++i) {
     some.push_back(order[n == 1 ? 0 : i * (order.size() - 1) / (n - 1)]);
@@ -123,12 +114,12 @@ void add_examples(report::Page& page, const Model& model, const Translated& text
   const std::vector<std::size_t> some = chosen(text, count);
   page.heading("Where the model looks");
   for (std::size_t i : some) {
-    add_heatmap(page, model, text.sources[i], text.translations[i].front());
+    add_heatmap(page, model, text.lines[i], text.translations[i].front());
   }
   page.heading("Translations, the best first");
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i : some) {
-    rows.push_back({text.sources[i], text.references[i], "reference"});
+    rows.push_back({text.lines[i], text.references[i].front(), "reference"});
     for (const models::Hypothesis& hypothesis : text.translations[i]) {
       rows.push_back(
           {"", model.target().decode(hypothesis.words), fmt::format("{:.3f}", hypothesis.score)});

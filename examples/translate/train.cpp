@@ -61,7 +61,7 @@ class Run {
   Run(const TrainOptions& options, Codecs codecs)
       : options_(options),
         text_(options, codecs),
-        valid_(validation_text(options.valid_source, options.valid_target, codecs)),
+        valid_(reference_text(options.valid_source, options.valid_target, codecs)),
         model_(options.network, std::move(codecs), options.seed),
         adam_(model_.parameters(), {.rate = options.rate,
                                     .weight_decay = options.weight_decay,
@@ -95,7 +95,7 @@ class Run {
     fmt::print(
         "{} sentence pairs, {} to validate on\nvocabularies of {} and {}, {} parameters, "
         "{} thread{}\n",
-        text_.size(), valid_.pairs.size(), model_.source().vocabulary.size(),
+        text_.size(), valid_.sources.size(), model_.source().vocabulary.size(),
         model_.target().vocabulary.size(), model_.parameters().count(), threads(),
         threads() == 1 ? "" : "s");
   }
@@ -270,7 +270,7 @@ class Run {
 
   const TrainOptions& options_;
   TrainingText text_;
-  Validation valid_;
+  ReferenceText valid_;
   Model model_;
   nn::Adam adam_;
   std::optional<nn::MovingAverage> average_;

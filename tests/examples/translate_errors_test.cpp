@@ -44,11 +44,11 @@ TEST_CASE("translate: a text without sentences has no translation, and cannot be
   CHECK(error_of(corpus.train("o", {"--source", none, "--target", none})) ==
         "translate: " + none + learn);
   CHECK(error_of(corpus.train("o", one_epoch + valid)) ==
-        "translate: " + none + ": there is no sentence to validate on");
+        "translate: " + none + ": there is no sentence pair to evaluate");
   CHECK(error_of(with_model("evaluate", {none, none})) ==
-        "translate: " + none + ": there is no sentence to evaluate");
+        "translate: " + none + ": there is no sentence pair to evaluate");
   CHECK(error_of(with_model("report", {none, none, "--out", corpus / "page"})) ==
-        "translate: " + none + ": there is no sentence to translate");
+        "translate: " + none + ": there is no sentence pair to evaluate");
   CHECK(output_of(with_model("translate", {none})).empty());
   CHECK(output_of(with_model("translate", {blank})) == "\n\n");
   CHECK(output_of(with_model("align", {none, none})).empty());

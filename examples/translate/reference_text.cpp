@@ -1,0 +1,26 @@
+#include "reference_text.hpp"
+
+#include <attune/models/text/corpus.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "line_lengths.hpp"
+
+namespace attune::translate {
+
+ReferenceText reference_text(const std::string& source, const std::string& target,
+                             const Codecs& codecs) {
+  ReferenceText text;
+  text::ParallelReader reader = text::open_pairs(source, target);
+  while (const auto lines = reader.next()) {
+    text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
+    check_lengths(pair, source, target, reader.number());
+    text.lines.push_back(lines->source);
+    text.references.push_back({lines->target});
+    text.sources.push_back(pair.source);
+    if (!pair.source.empty() && !pair.target.empty()) text.pairs.push_back(std::move(pair));
+  }
+  if (text.pairs.empty()) fail(source, "there is no sentence pair to evaluate");
+  return text;
+}
+
+}  // namespace attune::translate

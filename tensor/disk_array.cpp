@@ -39,7 +39,7 @@ DiskBytes::~DiskBytes() {
 }
 
 void DiskBytes::append(std::span<const std::byte> bytes) {
-  if (mapping_) fail("DiskBytes", "append after bytes()");
+  if (ended_) fail("DiskBytes", "append after bytes()");
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   if (buffer_.size() > in_memory_) flush();
 }
@@ -58,6 +58,7 @@ void DiskBytes::flush() {
 }
 
 std::span<const std::byte> DiskBytes::bytes() {
+  ended_ = true;
   if (file_ < 0) return buffer_;
   if (!mapping_) {
     flush();

@@ -15,7 +15,8 @@ namespace attune {
 /// object, or with the process, however that ends.
 class DiskBytes {
  public:
-  explicit DiskBytes(std::filesystem::path directory, std::size_t in_memory = std::size_t{1} << 24);
+  static constexpr std::size_t default_in_memory = std::size_t{1} << 24;
+  explicit DiskBytes(std::filesystem::path directory, std::size_t in_memory = default_in_memory);
   DiskBytes(const DiskBytes&) = delete;
   DiskBytes& operator=(const DiskBytes&) = delete;
   ~DiskBytes();
@@ -35,6 +36,7 @@ class DiskBytes {
   int file_ = -1;
   std::size_t written_ = 0;  // to the file
   void* mapping_ = nullptr;
+  bool ended_ = false;
 };
 
 /// The same for values.
@@ -43,7 +45,9 @@ class DiskArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  explicit DiskArray(std::filesystem::path directory) : bytes_(std::move(directory)) {}
+  explicit DiskArray(std::filesystem::path directory,
+                     std::size_t in_memory = DiskBytes::default_in_memory)
+      : bytes_(std::move(directory), in_memory) {}
 
   std::size_t size() const { return bytes_.size() / sizeof(T); }
   void append(std::span<const T> values) { bytes_.append(std::as_bytes(values)); }

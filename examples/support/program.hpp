@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,9 @@ int run_program(const char* name, F run) {
     const int status = run();
     flush_output();
     return status;
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "{}: {}: {}\n", name, error.path1().string(), error.code().message());
+    return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}: {}\n", name, error.what());
     return 1;

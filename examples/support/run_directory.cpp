@@ -1,7 +1,7 @@
 #include "support/run_directory.hpp"
 
+#include <algorithm>
 #include <csignal>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -58,9 +58,18 @@ void RunDirectory::cut_log(long step) const {
   write_file(log(), kept);
 }
 
-std::string run_name(const std::filesystem::path& file) {
-  const std::string stem = file.stem().string(), directory = file.parent_path().filename().string();
-  return (stem == "best" || stem == "log") && !directory.empty() ? directory : stem;
+std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {
+  std::vector<std::string> names, unique;
+  for (const auto& file : files) {
+    const std::string stem = file.stem().string(),
+                      directory = std::filesystem::absolute(file).parent_path().filename().string();
+    names.push_back((stem == "best" || stem == "log") && !directory.empty() ? directory : stem);
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const bool repeated = std::ranges::count(names, names[i]) > 1;
+    unique.push_back(repeated ? files[i].string() : names[i]);
+  }
+  return unique;
 }
 
 void catch_signals() {

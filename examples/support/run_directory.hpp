@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace attune {
 
@@ -26,9 +28,9 @@ class RunDirectory {
   std::filesystem::path path_;
 };
 
-/// What to call a run in a table or chart: the directory of best.safetensors or log.jsonl,
-/// otherwise the file without its extension.
-std::string run_name(const std::filesystem::path& file);
+/// What to call runs in a table or chart: the directory of best.safetensors or log.jsonl, otherwise
+/// the file without its extension; where that is the same for several, their paths.
+std::vector<std::string> run_names(std::span<const std::filesystem::path> files);
 
 /// Ctrl-C and SIGTERM are noted from now on; a second one ends the program at once.
 void catch_signals();

@@ -1,5 +1,11 @@
 #include "codecs.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include <fmt/format.h>
+
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
@@ -43,29 +49,33 @@ Sample draw_lines(const TrainOptions& o) {
 
 text::SentencePiece learn_pieces(const Lines& lines, const TrainOptions& o) {
   const auto model = o.tokens == Tokens::bpe ? text::PieceModel::bpe : text::PieceModel::unigram;
-  return text::SentencePiece::train(lines, {.model = model, .pieces = o.pieces});
+  try {
+    return text::SentencePiece::train(lines, {.model = model, .pieces = o.pieces});
+  } catch (const Error& error) {
+    fail(fmt::format("--pieces {}", o.pieces), error.what());
+  }
 }
 
-/// Both sides' tokenizers; in a joint model they are one.
+/// Both sides' tokenizers; in a joint model they are one. Files that are given are read first.
 struct Tokenizers {
-  text::Tokenizer source, target;
+  std::optional<text::Tokenizer> source, target;
 };
 Tokenizers make_tokenizers(const TrainOptions& o) {
+  Tokenizers made;
+  if (!o.source_pieces.empty()) made.source = text::SentencePiece::load(o.source_pieces);
+  if (!o.target_pieces.empty()) made.target = text::SentencePiece::load(o.target_pieces);
   const bool joint = o.joint == Joint::yes,
              subwords = o.tokens == Tokens::bpe || o.tokens == Tokens::unigram;
-  const bool learn_source = subwords && o.source_pieces.empty(),
-             learn_target = subwords && !joint && o.target_pieces.empty();
-  Sample sample = learn_source || learn_target ? draw_lines(o) : Sample{};
-  if (joint) {
-    sample.source.insert(sample.source.end(), sample.target.begin(), sample.target.end());
-  }
-  const auto make = [&](const std::string& pieces, const Lines& lines) -> text::Tokenizer {
-    if (!pieces.empty()) return text::SentencePiece::load(pieces);
+  Sample sample;
+  if (subwords && !(made.source && (joint || made.target))) sample = draw_lines(o);
+  if (joint) std::ranges::move(sample.target, std::back_inserter(sample.source));
+  const auto make = [&](const Lines& lines) -> text::Tokenizer {
     if (subwords) return learn_pieces(lines, o);
     return o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
   };
-  const text::Tokenizer source = make(o.source_pieces, sample.source);
-  return {source, joint ? source : make(o.target_pieces, sample.target)};
+  if (!made.source) made.source = make(sample.source);
+  if (!made.target) made.target = joint ? *made.source : make(sample.target);
+  return made;
 }
 
 struct Counts {
@@ -76,10 +86,15 @@ Counts count_tokens(const Tokenizers& tokenizers, const TrainOptions& o) {
   Counts counts;
   text::TokenCounts& target = o.joint == Joint::yes ? counts.source : counts.target;
   while (const auto pair = next_with_words(reader)) {
-    text::count_tokens(counts.source, tokenizers.source.encode(pair->source));
-    text::count_tokens(target, tokenizers.target.encode(pair->target));
+    text::count_tokens(counts.source, tokenizers.source->encode(pair->source));
+    text::count_tokens(target, tokenizers.target->encode(pair->target));
   }
   return counts;
+}
+
+text::Vocabulary make_vocabulary(const text::TokenCounts& counts, const TrainOptions& o) {
+  return text::make_vocabulary(
+      counts, {.minimum_count = o.minimum_count, .maximum_size = o.maximum_vocabulary});
 }
 
 }  // namespace
@@ -91,17 +106,15 @@ Codecs make_codecs(const TrainOptions& o) {
          "both sides have what is given for the source, expected nothing for the "
          "target alone");
   }
+  std::optional<text::Vocabulary> source, target;
+  if (!o.source_vocabulary.empty()) source = text::read_vocabulary(o.source_vocabulary);
+  if (!o.target_vocabulary.empty()) target = text::read_vocabulary(o.target_vocabulary);
   const Tokenizers tokenizers = make_tokenizers(o);
-  const bool count = o.source_vocabulary.empty() || (!joint && o.target_vocabulary.empty());
-  const Counts counts = count ? count_tokens(tokenizers, o) : Counts{};
-  const auto vocabulary = [&](const std::string& path, const text::TokenCounts& tokens) {
-    if (!path.empty()) return text::read_vocabulary(path);
-    return text::make_vocabulary(
-        tokens, {.minimum_count = o.minimum_count, .maximum_size = o.maximum_vocabulary});
-  };
-  const text::Codec source{tokenizers.source, vocabulary(o.source_vocabulary, counts.source)};
-  if (joint) return {source, source};
-  return {source, {tokenizers.target, vocabulary(o.target_vocabulary, counts.target)}};
+  const bool known = source && (joint || target);
+  const Counts counts = known ? Counts{} : count_tokens(tokenizers, o);
+  if (!source) source = make_vocabulary(counts.source, o);
+  if (!target) target = joint ? *source : make_vocabulary(counts.target, o);
+  return {{*tokenizers.source, *source}, {*tokenizers.target, *target}};
 }
 
 }  // namespace attune::translate

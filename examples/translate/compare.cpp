@@ -23,7 +23,8 @@ struct Result {
   std::vector<metrics::LengthBucket> by_length;
 };
 
-Result result_of(const std::filesystem::path& path, const CompareOptions& o) {
+Result result_of(const std::filesystem::path& path, const std::string& name,
+                 const CompareOptions& o) {
   const Model model = Model::load(path);
   const ReferenceText text = reference_text(o.source, o.target, model.codecs());
   std::vector<std::int64_t> lengths;
@@ -31,7 +32,7 @@ Result result_of(const std::filesystem::path& path, const CompareOptions& o) {
     lengths.push_back(std::ssize(text::words(reference.front())));
   }
   const auto statistics = translation_statistics(model, text, o.search, o.bleu);
-  return {.name = run_name(path),
+  return {.name = name,
           .parameters = model.parameters().count(),
           .perplexity = std::exp(mean_loss(model.network(), text.pairs)),
           .bleu = metrics::bleu(statistics, o.bleu).bleu,
@@ -83,7 +84,10 @@ void print_json(const Result& result) {
 
 int compare(const CompareOptions& o) {
   std::vector<Result> results;
-  for (const auto& model : o.models) results.push_back(result_of(model, o));
+  const std::vector<std::string> names = run_names(o.models);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    results.push_back(result_of(o.models[i], names[i], o));
+  }
   std::size_t width = std::string_view("sentences").size();
   for (const Result& result : results) width = std::max(width, result.name.size());
   if (!o.json) print_header(results.front(), width);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <attune/models/report/chart.hpp>
@@ -11,12 +14,12 @@
 namespace attune::translate {
 namespace {
 
-report::Series curve_of(const std::filesystem::path& path, const CurvesOptions& o) {
+report::Series curve_of(const std::filesystem::path& path, const std::string& name,
+                        const CurvesOptions& o) {
   const bool minutes = o.against == "minutes";
   const std::string against = minutes ? "seconds" : o.against;
-  report::Series series =
-      report::curve(report::read_log(path.string()), o.field, run_name(path), 1, against);
-  if (series.x.empty()) {
+  report::Series series = report::curve(report::read_log(path.string()), o.field, name, 1, against);
+  if (std::ranges::none_of(series.y, [](double y) { return std::isfinite(y); })) {
     fail(path.string(), fmt::format("no line has numbers \"{}\" and \"{}\"", o.field, against));
   }
   for (double& x : series.x) x /= minutes ? 60 : 1;
@@ -27,7 +30,10 @@ report::Series curve_of(const std::filesystem::path& path, const CurvesOptions& 
 
 int curves(const CurvesOptions& o) {
   report::Chart chart{.title = o.title, .x_label = o.against, .y_label = o.field, .series = {}};
-  for (const std::filesystem::path& log : o.logs) chart.series.push_back(curve_of(log, o));
+  const std::vector<std::string> names = run_names(o.logs);
+  for (std::size_t i = 0; i < o.logs.size(); ++i) {
+    chart.series.push_back(curve_of(o.logs[i], names[i], o));
+  }
   write_file(o.out, report::svg(chart));
   fmt::print("{}\n", o.out);
   return 0;

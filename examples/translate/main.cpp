@@ -61,7 +61,8 @@ void add_train(CLI::App& app, TrainOptions& o) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
   app.add_option("--config", o.config,
-                 "file with options, NAME = VALUE on each line; those of the command line win");
+                 "file with options of Training and Model, NAME = VALUE on each line; those of the "
+                 "command line win");
   app.option_defaults()->group("Training");
   add_fields(app, train_fields(), o);
   app.option_defaults()->group("Model");
@@ -124,7 +125,8 @@ void add_evaluate(CLI::App& app, EvaluateOptions& o) {
 
 void add_compare(CLI::App& app, CompareOptions& o) {
   app.add_option("source", o.source, "text to translate")->required();
-  app.add_option("target", o.target, "its translation")->required();
+  app.add_option("target", o.target, "its translation, or \"\" when the source is a TSV of both")
+      ->required();
   app.add_option("models", o.models, "checkpoints; the first is what others are held against")
       ->required();
   add_search(app, o.search);
@@ -136,8 +138,8 @@ void add_compare(CLI::App& app, CompareOptions& o) {
 }
 
 void add_score(CLI::App& app, ScoreOptions& o) {
-  app.add_option("source", o.source, "text")->required();
-  app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
+  app.add_option("source", o.source, "sentences")->required();
+  app.add_option("target", o.target, "their translations (default: the source is a TSV of both)");
   app.add_option("--model", o.model, "checkpoint");
 }
 
@@ -198,7 +200,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   app->require_subcommand(1);
   app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
   app->option_defaults()->always_capture_default();
-  CLI::App* train = app->add_subcommand("train", "train a model on two text files");
+  CLI::App* train = app->add_subcommand("train", "train a model on two text files, or a TSV");
   CLI::App* translate = app->add_subcommand("translate", "translate lines");
   CLI::App* evaluate = app->add_subcommand("evaluate", "BLEU, chrF and perplexity of a model");
   CLI::App* compare =
@@ -230,13 +232,6 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   inspect->add_option("checkpoint", line.inspect, "to look into");
   app->parse(with_file(argc, argv, config));
   command = app->get_subcommands().front();
-}
-
-void require_files(const TrainOptions& o) {
-  for (const auto& [name, value] :
-       {std::pair{"--source", o.source}, {"--valid-source", o.valid_source}}) {
-    if (value.empty()) fail(name, "a file is expected");
-  }
 }
 
 CommandLine new_command_line() {
@@ -285,7 +280,6 @@ int run(int argc, char** argv) {
   if (name == "curves") return curves(line.curves);
   if (name == "average") return average(line.average);
   if (name == "inspect") return inspect(line.inspect);
-  require_files(line.train);
   return train(line.train);
 }
 

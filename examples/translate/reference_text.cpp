@@ -1,6 +1,9 @@
 #include "reference_text.hpp"
 
+#include <fmt/format.h>
+
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "line_lengths.hpp"
@@ -14,6 +17,10 @@ ReferenceText reference_text(const std::string& source, const std::string& targe
   while (const auto lines = reader.next()) {
     text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
     check_lengths(pair, source, target, reader.number());
+    if (text::words(lines->target).empty()) {
+      fail(fmt::format("{}:{}", target.empty() ? source : target, reader.number()),
+           "no words, expected the translation of a sentence");
+    }
     text.lines.push_back(lines->source);
     text.references.push_back({lines->target});
     text.sources.push_back(pair.source);

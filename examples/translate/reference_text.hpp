@@ -15,7 +15,7 @@ struct ReferenceText {
 };
 
 /// From two files, or without a second one from a TSV. Throws an Error "FILE:LINE: ..." for a line
-/// that is too long, and one when no pair has words.
+/// that is too long and for a reference without words, and one when no pair has words.
 ReferenceText reference_text(const std::string& source, const std::string& target,
                              const Codecs& codecs);
 

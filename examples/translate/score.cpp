@@ -12,16 +12,15 @@
 namespace attune::translate {
 namespace {
 
-/// Pairs that are scored together: as many as have so few target words, padding included.
+/// Pairs that are scored together: as many as have so few words on a side, padding included.
 class Chunk {
  public:
   bool takes(const text::Pair& pair) const {
     constexpr std::size_t most_words = 2048;
-    const std::size_t longest = std::max(longest_, pair.target.size() + 1);
-    return pairs_.empty() || longest * (pairs_.size() + 1) <= most_words;
+    return pairs_.empty() || longest_with(pair) * (pairs_.size() + 1) <= most_words;
   }
   void add(text::Pair pair) {
-    longest_ = std::max(longest_, pair.target.size() + 1);
+    longest_ = longest_with(pair);
     pairs_.push_back(std::move(pair));
   }
   void print(const Model& model) {
@@ -33,6 +32,10 @@ class Chunk {
   }
 
  private:
+  std::size_t longest_with(const text::Pair& pair) const {
+    return std::max({longest_, pair.source.size(), pair.target.size() + 1});
+  }
+
   std::vector<text::Pair> pairs_;
   std::size_t longest_ = 0;
 };

@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/models/guided_alignment.hpp>
 #include <attune/models/report/log.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/average.hpp>
 #include <attune/nn/checkpoint.hpp>
@@ -60,8 +62,8 @@ class Run {
  public:
   Run(const TrainOptions& options, Codecs codecs)
       : options_(options),
-        text_(options, codecs),
         valid_(reference_text(options.valid_source, options.valid_target, codecs)),
+        text_(options, codecs),
         model_(options.network, std::move(codecs), options.seed),
         adam_(model_.parameters(), {.rate = options.rate,
                                     .weight_decay = options.weight_decay,
@@ -269,8 +271,8 @@ class Run {
   }
 
   const TrainOptions& options_;
-  TrainingText text_;
   ReferenceText valid_;
+  TrainingText text_;
   Model model_;
   nn::Adam adam_;
   std::optional<nn::MovingAverage> average_;
@@ -299,8 +301,35 @@ Codecs codecs_of(const TrainOptions& options) {
   return reading(last, [&] { return codecs_from(file.metadata); });
 }
 
+/// What can be told before the text is read, which may take long.
+void check_files(const TrainOptions& o) {
+  for (const auto& [name, path] :
+       {std::pair{"--source", o.source}, {"--valid-source", o.valid_source}}) {
+    if (!path.empty()) continue;
+    const std::string last = (o.out / "last.safetensors").string();
+    fail(name, o.resume ? last + " is not there to resume from, so a file is expected"
+                        : "a file is expected");
+  }
+  std::error_code none;
+  for (const std::string& path : {o.source, o.target}) {
+    if (std::filesystem::is_fifo(path, none)) {
+      fail(path, "it is read more than once, expected a file and not a pipe");
+    }
+  }
+  for (const std::string& path :
+       {o.source, o.target, o.valid_source, o.valid_target, o.alignments}) {
+    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
+  }
+  if (!o.alignments.empty() && !models::attends(o.network)) {
+    fail("--alignments", "the model has no attention");
+  }
+}
+
 }  // namespace
 
-int train(const TrainOptions& options) { return Run(options, codecs_of(options)).go(); }
+int train(const TrainOptions& options) {
+  check_files(options);
+  return Run(options, codecs_of(options)).go();
+}
 
 }  // namespace attune::translate

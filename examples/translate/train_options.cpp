@@ -57,9 +57,10 @@ std::vector<Field> data_fields() {
       text("target-vocabulary", "the same for the target", &Options::target_vocabulary),
       choice<Joint>("joint", "whether both sides have the same subwords and one vocabulary",
                     &Options::joint, {{Joint::no, "no"}, {Joint::yes, "yes"}}),
-      number("min-count", "tokens that are rarer become <unk>", &Options::minimum_count, 1, many),
-      number("vocabulary", "largest vocabulary of a side; 0: any", &Options::maximum_vocabulary, 0,
-             many),
+      number("min-count", "tokens that are rarer become <unk>, where no vocabulary is given",
+             &Options::minimum_count, 1, many),
+      number("vocabulary", "largest vocabulary of a side, where none is given; 0: any",
+             &Options::maximum_vocabulary, 0, many),
       number("max-tokens", "tokens of a side beyond which a pair is not trained on",
              &Options::longest, 1, many),
       text(
@@ -145,7 +146,9 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
     TrainOptions options;
     options.preset = entry(file.metadata, "preset");
     options.network = models::seq2seq_options_from(file.metadata);
-    models::set_fields_from(train_fields(), options, file.metadata);
+    Metadata metadata = file.metadata;  // an older one has fewer options
+    metadata.merge(models::fields_to_map(train_fields(), TrainOptions{}));
+    models::set_fields_from(train_fields(), options, metadata);
     return options;
   });
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <attune/tensor/check.hpp>
+
 namespace attune::translate {
 namespace {
 
@@ -17,7 +19,8 @@ double megabytes(const std::string& path) {
 }  // namespace
 
 TrainingReader::TrainingReader(const TrainOptions& o, const std::string& what)
-    : reader_(text::open_pairs(o.source, o.target)),
+    : source_(o.source),
+      reader_(text::open_pairs(o.source, o.target)),
       tsv_(o.target.empty()),
       total_(megabytes(o.source)),
       progress_(0, static_cast<long>(total_), what + ": MB") {}
@@ -29,6 +32,10 @@ std::optional<text::TextPair> TrainingReader::next() {
   if (tsv_) megabytes_ += static_cast<double>(pair->target.size() + 1) / 1e6;
   if (reader_.number() % 256 == 0) show();
   return pair;
+}
+
+void TrainingReader::fail(std::string_view message) const {
+  attune::fail(fmt::format("{}:{}", source_, reader_.number()), message);
 }
 
 void TrainingReader::show() {

@@ -20,11 +20,14 @@ class TrainingReader {
   TrainingReader(const TrainOptions& options, const std::string& what);
 
   std::optional<text::TextPair> next();
+  /// Throws an Error about the pair that was read last.
+  [[noreturn]] void fail(std::string_view message) const;
 
  private:
   using Clock = std::chrono::steady_clock;
   void show();
 
+  std::string source_;
   text::ParallelReader reader_;
   bool tsv_;
   double megabytes_ = 0, total_;  // of the source, or of both in a TSV

@@ -1,5 +1,7 @@
 #include "training_text.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <attune/models/text/corpus.hpp>
@@ -14,7 +16,8 @@ namespace {
 
 /// Where temporary files may be: in the directory of the run, or in the one it will be made in.
 std::filesystem::path existing(std::filesystem::path directory) {
-  while (!directory.empty() && !std::filesystem::exists(directory)) {
+  std::error_code none;
+  while (!directory.empty() && !std::filesystem::exists(directory, none)) {
     directory = directory.parent_path();
   }
   return directory.empty() ? "." : directory;
@@ -49,13 +52,46 @@ class LinkReader {
   text::LineReader lines_;
 };
 
+/// The links between tokens that follow from those between words.
+metrics::Alignment links_of(const metrics::Alignment& words, const text::TextPair& lines,
+                            std::span<const std::string> source,
+                            std::span<const std::string> target, const TrainingReader& reader) {
+  try {
+    return models::token_links(words, text::words_of_tokens(lines.source, source),
+                               text::words_of_tokens(lines.target, target));
+  } catch (const Error&) {
+    reader.fail("the model of sentencepiece changes letters, so that --alignments cannot follow");
+  }
+}
+
 }  // namespace
+
+void TrainingText::Unknown::count(const text::Sentence& sentence) {
+  all += std::ssize(sentence);
+  unknown += std::ranges::count(sentence, text::Vocabulary::unknown);
+}
+
+void TrainingText::Unknown::report(const char* side, const std::string& vocabulary) const {
+  if (unknown == 0) return;
+  if (unknown == all) {
+    fail(vocabulary.empty() ? "vocabulary" : vocabulary,
+         fmt::format("none of the {}'s tokens is in it", side));
+  }
+  fmt::print("{:.2f} % of the {}'s tokens are unknown\n",
+             100 * static_cast<double>(unknown) / static_cast<double>(all), side);
+}
 
 TrainingText::TrainingText(const TrainOptions& o, const Codecs& codecs)
     : options_(o), pairs_(existing(o.out)), links_(existing(o.out)), link_ends_(existing(o.out)) {
-  if (!o.alignments.empty() && !models::attends(o.network)) {
-    fail("--alignments", "the model has no attention");
-  }
+  const text::CorpusReport report = read(codecs);
+  fmt::print("{}\n", to_string(report));
+  if (pairs_.size() == 0) fail(o.source, "there is no sentence to train on");
+  source_.report("source", o.source_vocabulary);
+  target_.report("target", o.joint == Joint::yes ? o.source_vocabulary : o.target_vocabulary);
+}
+
+text::CorpusReport TrainingText::read(const Codecs& codecs) {
+  const TrainOptions& o = options_;
   std::optional<LinkReader> alignments;
   if (!o.alignments.empty()) alignments.emplace(o.alignments);
   text::CorpusReport report{.longest = o.longest};
@@ -65,18 +101,21 @@ TrainingText::TrainingText(const TrainOptions& o, const Codecs& codecs)
                target = codecs.target.tokenizer.encode(lines->target);
     const auto words = alignments ? alignments->next(*lines) : metrics::Alignment();
     if (!report.count(source.size(), target.size())) continue;
-    add(text::Pair{codecs.source.encode(source), codecs.target.encode(target)});
-    if (!alignments) continue;
-    add(models::token_links(words, text::words_of_tokens(lines->source, source),
-                            text::words_of_tokens(lines->target, target)));
+    text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
+    if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {
+      reader.fail(fmt::format("{} target words with </s>, expected at most --batch-tokens {}", n,
+                              o.batch_tokens));
+    }
+    add(pair);
+    if (alignments) add(links_of(words, *lines, source, target, reader));
   }
   if (alignments) alignments->end();
-  fmt::print("{}\n", to_string(report));
-  if (pairs_.size() == 0) fail(o.source, "there is no sentence to train on");
+  return report;
 }
 
 void TrainingText::add(const text::Pair& pair) {
   pairs_.add(pair);
+  source_.count(pair.source), target_.count(pair.target);
   for (const text::Sentence* side : {&pair.source, &pair.target}) {
     hash_.add(side->size());
     for (const std::int32_t id : *side) hash_.add(static_cast<std::uint64_t>(id));

@@ -17,8 +17,8 @@ namespace attune::translate {
 class TrainingText {
  public:
   /// Reads the files; what was left out is printed. Throws an Error "FILE:LINE: ..." for links that
-  /// are missing, too many, or between words which are not there, and one when the model has no
-  /// attention to guide.
+  /// are missing, too many, or between words which are not there, for a target that no batch can take,
+  /// and one when no token is known.
   TrainingText(const TrainOptions& options, const Codecs& codecs);
 
   std::size_t size() const { return pairs_.size(); }
@@ -37,6 +37,15 @@ class TrainingText {
     void add(std::uint64_t word) { value = (value ^ word) * 0x100000001B3; }
   };
 
+  /// Tokens of a side.
+  struct Unknown {
+    std::int64_t all = 0, unknown = 0;
+    void count(const text::Sentence& sentence);
+    /// Prints the share. Throws when there is nothing else.
+    void report(const char* side, const std::string& vocabulary) const;
+  };
+
+  text::CorpusReport read(const Codecs& codecs);
   void add(const text::Pair& pair);
   void add(const metrics::Alignment& links);
 
@@ -45,6 +54,7 @@ class TrainingText {
   DiskArray<metrics::Link> links_;
   DiskArray<std::uint64_t> link_ends_;
   Hash hash_;
+  Unknown source_, target_;
 };
 
 }  // namespace attune::translate

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -34,6 +35,9 @@ void check_options(std::span<const PairLengths> pairs, const BatchOptions& optio
   if (options.sentences < 1 || options.tokens < 0 || options.pool < 1) {
     fail("epoch_batches", fmt::format("sentences {}, tokens {}, pool {}: expected positive ones",
                                       options.sentences, options.tokens, options.pool));
+  }
+  if (pairs.size() > std::numeric_limits<std::uint32_t>::max()) {
+    fail("epoch_batches", fmt::format("{} pairs, expected at most 2^32 - 1", pairs.size()));
   }
   for (std::size_t i = 0; i < pairs.size() && options.tokens > 0; ++i) {
     if (next_words(pairs[i]) > options.tokens) {

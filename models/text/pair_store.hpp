@@ -14,8 +14,9 @@ namespace attune::text {
 /// files in a directory (tensor/disk_array.hpp): 16 bytes for each pair and 4 for each word.
 class PairStore {
  public:
-  explicit PairStore(const std::filesystem::path& directory)
-      : words_(directory), ends_(directory), lengths_(directory) {}
+  explicit PairStore(const std::filesystem::path& directory,
+                     std::size_t in_memory = DiskBytes::default_in_memory)
+      : words_(directory, in_memory), ends_(directory, in_memory), lengths_(directory, in_memory) {}
 
   void add(const Pair& pair);
   std::size_t size() const { return lengths_.size(); }

@@ -95,6 +95,7 @@ Vocabulary read_vocabulary(const std::filesystem::path& path) {
   std::vector<std::string> tokens;
   while (auto token = reader.next()) {
     if (token->empty()) reader.fail("an empty line, expected a token");
+    if (token->find('\t') != token->npos) reader.fail("a TAB, expected a token alone");
     const auto [first, is_new] = lines.emplace(*token, reader.number());
     if (!is_new) {
       reader.fail(fmt::format("'{}' stands in line {} already, expected each token once", *token,

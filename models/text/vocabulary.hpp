@@ -54,7 +54,7 @@ struct VocabularyOptions {
 Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options = {});
 
 /// From a file with a token on each line. Special tokens may stand at its top, in any order. Throws
-/// an Error "FILE:LINE: what is wrong" for an empty line and for a token that occurs twice.
+/// an Error "FILE:LINE: what is wrong" for an empty line, a TAB, and a token that occurs twice.
 Vocabulary read_vocabulary(const std::filesystem::path& path);
 
 }  // namespace attune::text

@@ -55,6 +55,63 @@ TEST_CASE("translate: a text without sentences has no translation, and cannot be
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
+TEST_CASE("translate: a reference without words is refused before anything is trained") {
+  const Corpus corpus;
+  const std::string source = corpus / "s", target = corpus / "t";
+  write(source, "one\n\ntwo\n"), write(target, "EINS\n\nZWEI\n");
+  const std::string error =
+      "translate: " + target + ":2: no words, expected the translation of a sentence";
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid-source", source, "--valid-target",
+                                                         target})) == error);
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+  for (const char* command : {"evaluate", "report"}) {
+    CHECK(error_of(with_model(command, {source, target})) == error);
+  }
+  CHECK(error_of({"compare", source, target, Trained::get().model()}) == error);
+  write(corpus / "tsv", "one\tEINS\n\n");
+  CHECK(error_of(with_model("evaluate", {corpus / "tsv"})) ==
+        "translate: " + corpus / "tsv" + ":2: no words, expected the translation of a sentence");
+  write(target, "EINS\nNULL\nZWEI\n");  // nothing is translated into something
+  CHECK(
+      Json::parse(output_of(with_model("evaluate", {source, target, "--json"}))).at("sentences") ==
+      3);
+}
+
+TEST_CASE("translate train: what is wrong without reading the text is said before it is read") {
+  const Corpus corpus;
+  const auto [source, none] = std::pair(corpus / "train.en", corpus / "none");
+  write(source, "\xFF\n");  // this would be found otherwise
+  for (const char* option : {"--target", "--valid-source", "--valid-target", "--alignments"}) {
+    CHECK(error_of(corpus.train("o", one_epoch + Arguments{option, none})) ==
+          "translate: " + none + ": cannot be read: No such file or directory");
+  }
+  CHECK(contains(error_of(corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none})),
+                 none + ": cannot be read"));
+  CHECK(contains(error_of(corpus.train("o", {"--target-pieces", none})), none + ": "));
+  CHECK(error_of({"train", "--out", corpus / "o", "--resume"}) ==
+        "translate: --source: " + corpus / "o/last.safetensors" +
+            " is not there to resume from, so a file is expected");
+}
+
+TEST_CASE("translate train: a target that no batch can take, and tokens that are all unknown") {
+  const Corpus corpus;
+  write(corpus / "train.xx", "A\nA B C D E\n"), write(corpus / "train.en", "a\nb\n");
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--batch-tokens", "4"})) ==
+        "translate: " + corpus / "train.en" +
+            ":2: 6 target words with </s>, expected at most --batch-tokens 4");
+  write(corpus / "pieces.vocab", "a\t-1.5\n");
+  CHECK(error_of(corpus.train(
+            "o", one_epoch + Arguments{"--source-vocabulary", corpus / "pieces.vocab"})) ==
+        "translate: " + corpus / "pieces.vocab" + ":1: a TAB, expected a token alone");
+  write(corpus / "other", "x\ny\n");
+  CHECK(
+      error_of(corpus.train("o", one_epoch + Arguments{"--source-vocabulary", corpus / "other"})) ==
+      "translate: " + corpus / "other" + ": none of the source's tokens is in it");
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--min-count", "9"})) ==
+        "translate: vocabulary: none of the source's tokens is in it");
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+}
+
 TEST_CASE("translate: of two files of different lengths both are named, with their lines") {
   const Corpus corpus;
   const std::string two = corpus / "two", train = corpus / "train.xx", valid = corpus / "valid.xx";

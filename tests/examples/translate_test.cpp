@@ -190,6 +190,11 @@ TEST_CASE("translate curves: runs and other programs' points in one chart") {
   }
   output_of({"curves", log, "--field", "loss", "--against", "step", "--out", out});
   CHECK(contains(read(out), ">step<"));
+  write(directory / "log.jsonl", "{\"seconds\": 1, \"bleu\": null}\n");
+  CHECK(error_of({"curves", directory / "log.jsonl"}) ==
+        "translate: " + directory / "log.jsonl" + ": no line has numbers \"bleu\" and \"seconds\"");
+  output_of({"curves", log, log, "--out", out});
+  CHECK(contains(read(out), ">" + log + "<"));
   CHECK(error_of({"curves", peer, "--field", "loss"}) ==
         "translate: " + peer + ": no line has numbers \"loss\" and \"seconds\"");
 }
@@ -298,13 +303,16 @@ TEST_CASE("translate train: a text in one TSV is the text in two files") {
 
 TEST_CASE("translate train: vocabularies from files, and words beside them unknown") {
   const Corpus corpus;
-  write(corpus / "words.en", "one\ntwo\nthree\n");
+  write(corpus / "words.en", "one\ntwo\nEINS\n");
   write(corpus / "words.xx", "EINS\nZWEI\n");
   const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
   CHECK(contains(output_of(corpus.train(
                      "o", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
                                                 "--target-vocabulary", corpus / "words.xx"})),
                  "vocabularies of 7 and 6,"));
+  CHECK(contains(output_of(corpus.train(
+                     "u", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en"})),
+                 " % of the source's tokens are unknown\n"));
   CHECK(contains(
       output_of(corpus.train("j", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
                                                         "--joint", "yes"})),
@@ -334,7 +342,10 @@ TEST_CASE("translate train: models of sentencepiece that are given") {
   const Arguments one_epoch = {"--epochs", "1", "--embedding", "8", "--hidden", "8"};
   const Arguments given = {"--source-pieces", save("en", 40), "--target-pieces", save("xx", 50)};
   output_of(corpus.train("given", one_epoch + given));
+  output_of(corpus.train("whole", one_epoch + given + Arguments{"--epochs", "2"}));
   write(corpus / "en.model", "not a model any more: the checkpoint has it");
+  output_of({"train", "--resume", "--out", corpus / "given", "--epochs", "2"});
+  check_same_tensors(corpus / "given/last.safetensors", corpus / "whole/last.safetensors");
   CHECK(lines_of(output_of({"translate", "--model", corpus / "given/best.safetensors"},
                            {.input = "one two\n"}))
             .size() == 1);

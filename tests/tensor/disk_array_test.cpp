@@ -38,8 +38,8 @@ TEST_CASE("DiskBytes: what was appended, in memory and on disk, and no file is s
 
 TEST_CASE("DiskBytes: nothing at all") {
   DiskBytes bytes("/nowhere", 0);
-  CHECK(bytes.bytes().empty());
   bytes.append({});
+  CHECK(bytes.bytes().empty());
   CHECK(bytes.bytes().empty());
 }
 
@@ -51,20 +51,24 @@ TEST_CASE("DiskBytes: a directory that is not there, and bytes after the end, ar
   CHECK_THROWS_WITH_AS(
       absent.append(all),
       (nowhere + ": a temporary file cannot be written: No such file or directory").c_str(), Error);
-  DiskBytes ended(directory.path(), 10);
-  ended.append(all);
-  CHECK(ended.bytes().size() == 100);
-  CHECK_THROWS_WITH_AS(ended.append(all), "DiskBytes: append after bytes()", Error);
+  for (const std::size_t in_memory : {10, 1000}) {
+    DiskBytes ended(directory.path(), in_memory);
+    ended.append(all);
+    CHECK(ended.bytes().size() == 100);
+    CHECK_THROWS_WITH_AS(ended.append(all), "DiskBytes: append after bytes()", Error);
+  }
 }
 
 TEST_CASE("DiskArray: values") {
-  DiskArray<std::uint64_t> array(".");
   std::vector<std::uint64_t> all(1000);
   std::iota(all.begin(), all.end(), std::uint64_t{1} << 40);
-  array.append(std::span<const std::uint64_t>(all).first(999));
-  array.append(all.back());
-  CHECK(array.size() == 1000);
-  CHECK(std::ranges::equal(array.values(), all));
+  for (const std::size_t in_memory : {0, 100, 1 << 20}) {
+    DiskArray<std::uint64_t> array(".", in_memory);
+    array.append(std::span<const std::uint64_t>(all).first(999));
+    array.append(all.back());
+    CHECK(array.size() == 1000);
+    CHECK(std::ranges::equal(array.values(), all));
+  }
 }
 
 }  // namespace

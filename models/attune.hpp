@@ -70,6 +70,7 @@
 #include <attune/nn/stacked.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/disk_array.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>

@@ -37,7 +37,7 @@ double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-void Progress::show(long done, const std::string& text, bool line) {
+void Progress::show(long done, const std::string& text, bool line, double most_left) {
   const bool due = terminal_ && Clock::now() - shown_ > std::chrono::milliseconds(100);
   if (!line && !due) return;
   shown_ = Clock::now();
@@ -46,7 +46,7 @@ void Progress::show(long done, const std::string& text, bool line) {
   const std::string status =
       fmt::format("{:3.0f} %  {} {}/{}  {}  {} left",
                   100.0 * static_cast<double>(done) / static_cast<double>(total_), unit_, done,
-                  total_, text, duration(left));
+                  total_, text, duration(std::clamp(left, 0.0, std::max(0.0, most_left))));
   if (terminal_) {
     fmt::print("\r\x1b[K{}{}", line ? status : fitted(status), line ? "\n" : "");
     open_ = !line;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <string>
 
 namespace attune {
@@ -15,8 +16,10 @@ class Progress {
   ~Progress();
 
   /// Shows `text` after the share done and before the time left. On a terminal at most ten times a
-  /// second; elsewhere only when `line` asks for a lasting line.
-  void show(long done, const std::string& text, bool line);
+  /// second; elsewhere only when `line` asks for a lasting line. It ends after `most_left` seconds
+  /// at the latest.
+  void show(long done, const std::string& text, bool line,
+            double most_left = std::numeric_limits<double>::infinity());
 
  private:
   double seconds() const;

@@ -117,10 +117,10 @@ class Run {
     while (!reason) {
       train_step();
       reason = finished();
-      progress.show(step_, status(), false);
+      progress.show(step_, status(), false, most_left());
       if (step_ % options_.validate_every == 0 || (reason && !interrupted())) {
         validate();
-        progress.show(step_, status(), true);
+        progress.show(step_, status(), true, most_left());
         save();
         if (!reason) reason = finished();
         speed_.restart();
@@ -193,9 +193,18 @@ class Run {
   double mean_train_loss() const { return loss_words_ > 0 ? loss_sum_ / loss_words_ : shown_loss_; }
 
   std::string status() {
-    return fmt::format("epoch {:2}  {:6.0f} words/s  loss {:6.3f}  valid ppl {:8.2f}  BLEU {:5.2f}",
-                       epoch_ + 1, shown_speed_ > 0 ? shown_speed_ : speed_.words_per_second(),
-                       mean_train_loss(), last_.perplexity(), last_.bleu);
+    const std::string training = fmt::format(
+        "epoch {:2}  {:6.0f} words/s  loss {:6.3f}", std::min(epoch_ + 1, options_.epochs),
+        shown_speed_ > 0 ? shown_speed_ : speed_.words_per_second(), mean_train_loss());
+    if (last_.loss == 0) return training;  // not validated yet
+    return fmt::format("{}  valid ppl {:8.2f}  BLEU {:5.2f}", training, last_.perplexity(),
+                       last_.bleu);
+  }
+
+  /// Seconds until the time is over.
+  double most_left() const {
+    return options_.minutes > 0 ? 60 * options_.minutes - seconds()
+                                : std::numeric_limits<double>::infinity();
   }
 
   void write_log(report::LogFields more) {

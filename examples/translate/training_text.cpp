@@ -60,7 +60,7 @@ metrics::Alignment links_of(const metrics::Alignment& words, const text::TextPai
     return models::token_links(words, text::words_of_tokens(lines.source, source),
                                text::words_of_tokens(lines.target, target));
   } catch (const Error&) {
-    reader.fail("the model of sentencepiece changes letters, so that --alignments cannot follow");
+    reader.fail("the model of sentencepiece changes words, so that --alignments cannot follow");
   }
 }
 

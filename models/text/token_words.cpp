@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
 #include <attune/models/text/token_words.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
@@ -5,17 +9,23 @@
 namespace attune::text {
 namespace {
 
+bool is_blank(const std::string& point) { return point == "\u2581" || words(point).empty(); }
+
 /// Code points but for blanks, and for ▁, which is one to sentencepiece.
 std::vector<std::string> letters(std::string_view text) {
   std::vector<std::string> found = code_points(text);
-  std::erase_if(found,
-                [](const std::string& point) { return point == "\u2581" || words(point).empty(); });
+  std::erase_if(found, is_blank);
   return found;
 }
 
-}  // namespace
+std::vector<std::string> letters(std::span<const std::string> texts) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts) std::ranges::move(letters(text), std::back_inserter(all));
+  return all;
+}
 
-std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens) {
+/// Where tokens are made of the line's letters: those of each word are known.
+std::vector<int> by_letters(std::string_view line, std::span<const std::string> tokens) {
   std::vector<int> word_of_letter;
   int word = 0;
   for (std::string_view text : words(line)) {
@@ -24,14 +34,41 @@ std::vector<int> words_of_tokens(std::string_view line, std::span<const std::str
   std::vector<int> result;
   std::size_t read = 0;
   for (const std::string& token : tokens) {
-    const std::size_t first = read;
-    read += letters(token).size();
-    if (read > word_of_letter.size()) break;
-    result.push_back(read > first ? word_of_letter[first] : -1);
+    const std::size_t count = letters(token).size();
+    result.push_back(count > 0 ? word_of_letter[read] : -1);
+    read += count;
   }
-  if (read != word_of_letter.size())
-    fail("words_of_tokens", "the tokens are not those of the line");
   return result;
+}
+
+/// Where they are other letters: words are what stands between blanks. Nothing when there are not
+/// as many of them as in the line.
+std::optional<std::vector<int>> by_blanks(std::string_view line,
+                                          std::span<const std::string> tokens) {
+  std::vector<int> result;
+  int word = -1;
+  bool blank = true;
+  for (const std::string& token : tokens) {
+    int first = -1;
+    for (const std::string& point : code_points(token)) {
+      if (!is_blank(point)) {
+        word += blank;
+        if (first < 0) first = word;
+      }
+      blank = is_blank(point);
+    }
+    result.push_back(first);
+  }
+  if (word + 1 != std::ssize(words(line))) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
+std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens) {
+  if (letters(line) == letters(tokens)) return by_letters(line, tokens);
+  if (auto found = by_blanks(line, tokens)) return *found;
+  fail("words_of_tokens", "the tokens are not those of the line");
 }
 
 }  // namespace attune::text

@@ -41,10 +41,11 @@ std::vector<int> by_letters(std::string_view line, std::span<const std::string> 
   return result;
 }
 
-/// Where they are other letters: words are what stands between blanks. Nothing when there are not
-/// as many of them as in the line.
+/// Where they are pieces of other letters: words are what stands between blanks. Nothing when there
+/// are not as many of them as in the line, and for tokens that are no pieces, which begin with ▁.
 std::optional<std::vector<int>> by_blanks(std::string_view line,
                                           std::span<const std::string> tokens) {
+  if (tokens.empty() || !tokens.front().starts_with("\u2581")) return std::nullopt;
   std::vector<int> result;
   int word = -1;
   bool blank = true;

@@ -73,7 +73,9 @@ TEST_CASE("words_of_tokens: pieces that are normalised, more or fewer letters th
 TEST_CASE("words_of_tokens: tokens of another line are an error") {
   const char* error = "words_of_tokens: the tokens are not those of the line";
   CHECK_THROWS_WITH_AS(words_of_tokens("ab c", Tokens{"ab"}), error, Error);
-  CHECK_THROWS_WITH_AS(words_of_tokens("ab", Tokens{"ab", "▁c"}), error, Error);
+  CHECK_THROWS_WITH_AS(words_of_tokens("ab", Tokens{"ab", "c"}), error, Error);
+  CHECK_THROWS_WITH_AS(words_of_tokens("ab", Tokens{"ab", "c", ""}), error, Error);
+  CHECK_THROWS_WITH_AS(words_of_tokens("ab", Tokens{"▁ab", "▁c"}), error, Error);
   CHECK_THROWS_WITH_AS(words_of_tokens("ab", Tokens{}), error, Error);
 }
 

@@ -16,7 +16,7 @@ void check_length(const text::Sentence& sentence, const std::string& file, std::
 void check_lengths(const text::Pair& pair, const std::string& source, const std::string& target,
                    std::int64_t line) {
   check_length(pair.source, source, line, longest_of_pair);
-  check_length(pair.target, target.empty() ? source : target, line, longest_of_pair);
+  check_length(pair.target, target, line, longest_of_pair);
 }
 
 }  // namespace attune::translate

@@ -16,9 +16,9 @@ ReferenceText reference_text(const std::string& source, const std::string& targe
   text::ParallelReader reader = text::open_pairs(source, target);
   while (const auto lines = reader.next()) {
     text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
-    check_lengths(pair, source, target, reader.number());
+    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number());
     if (text::words(lines->target).empty()) {
-      fail(fmt::format("{}:{}", target.empty() ? source : target, reader.number()),
+      fail(fmt::format("{}:{}", reader.target_name(), reader.number()),
            "no words, expected the translation of a sentence");
     }
     text.lines.push_back(lines->source);

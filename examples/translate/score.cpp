@@ -48,7 +48,7 @@ int score(const ScoreOptions& o) {
   Chunk chunk;
   while (const auto lines = reader.next()) {
     text::Pair pair{model.source().encode(lines->source), model.target().encode(lines->target)};
-    check_lengths(pair, o.source, o.target, reader.number());
+    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number());
     if (pair.source.empty() || !chunk.takes(pair)) chunk.print(model);
     pair.source.empty() ? fmt::print("\n") : chunk.add(std::move(pair));
   }

@@ -19,8 +19,7 @@ double megabytes(const std::string& path) {
 }  // namespace
 
 TrainingReader::TrainingReader(const TrainOptions& o, const std::string& what)
-    : source_(o.source),
-      reader_(text::open_pairs(o.source, o.target)),
+    : reader_(text::open_pairs(o.source, o.target)),
       tsv_(o.target.empty()),
       total_(megabytes(o.source)),
       progress_(0, static_cast<long>(total_), what + ": MB") {}
@@ -35,7 +34,7 @@ std::optional<text::TextPair> TrainingReader::next() {
 }
 
 void TrainingReader::fail(std::string_view message) const {
-  attune::fail(fmt::format("{}:{}", source_, reader_.number()), message);
+  attune::fail(fmt::format("{}:{}", reader_.source_name(), number()), message);
 }
 
 void TrainingReader::show() {

@@ -20,6 +20,8 @@ class TrainingReader {
   TrainingReader(const TrainOptions& options, const std::string& what);
 
   std::optional<text::TextPair> next();
+  /// Of the line read last, from 1.
+  std::int64_t number() const { return reader_.number(); }
   /// Throws an Error about the pair that was read last.
   [[noreturn]] void fail(std::string_view message) const;
 
@@ -27,7 +29,6 @@ class TrainingReader {
   using Clock = std::chrono::steady_clock;
   void show();
 
-  std::string source_;
   text::ParallelReader reader_;
   bool tsv_;
   double megabytes_ = 0, total_;  // of the source, or of both in a TSV

@@ -28,11 +28,14 @@ class LinkReader {
  public:
   explicit LinkReader(const std::string& path) : lines_(path) {}
 
-  metrics::Alignment next(const text::TextPair& pair) {
+  /// Those of the pair that `reader` has read.
+  metrics::Alignment next(const text::TextPair& pair, TrainingReader& reader) {
     const auto line = lines_.next();
     if (!line) {
+      while (reader.next()) {  // to know how many there are
+      }
       fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
-           "the file ends, but the text has more pairs");
+           fmt::format("the file ends, but there are {} sentences", reader.number()));
     }
     return metrics::parse_links(*line, lengths_of(pair),
                                 fmt::format("{}:{}", lines_.name(), lines_.number()));
@@ -40,7 +43,7 @@ class LinkReader {
 
   void end() {
     const std::int64_t pairs = lines_.number();
-    if (lines_.next()) lines_.fail(fmt::format("a line too many, there are {} pairs", pairs));
+    if (lines_.next()) lines_.fail(fmt::format("a line too many, there are {} sentences", pairs));
   }
 
  private:
@@ -99,7 +102,7 @@ text::CorpusReport TrainingText::read(const Codecs& codecs) {
   while (const auto lines = reader.next()) {
     const auto source = codecs.source.tokenizer.encode(lines->source),
                target = codecs.target.tokenizer.encode(lines->target);
-    const auto words = alignments ? alignments->next(*lines) : metrics::Alignment();
+    const auto words = alignments ? alignments->next(*lines, reader) : metrics::Alignment();
     if (!report.count(source.size(), target.size())) continue;
     text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
     if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {

@@ -61,6 +61,9 @@ class ParallelReader {
 
   /// Of the line read last, from 1.
   std::int64_t number() const { return source_.number(); }
+  /// The files that the sides are in; of a TSV the same.
+  const std::string& source_name() const { return source_.name(); }
+  const std::string& target_name() const { return target_ ? target_->name() : source_.name(); }
 
  private:
   std::optional<TextPair> next_of_tsv();

@@ -118,9 +118,9 @@ TEST_CASE("translate train: what is wrong with alignments is said with file and 
   };
   const auto from_second = all.find('\n');
   const std::string where = "translate: " + file;
-  CHECK(error_with(all + "0-0\n") == where + ":401: a line too many, there are 400 pairs");
+  CHECK(error_with(all + "0-0\n") == where + ":401: a line too many, there are 400 sentences");
   CHECK(error_with(all.substr(from_second + 1)).starts_with(where + ":"));
-  CHECK(error_with("") == where + ":1: the file ends, but the text has more pairs");
+  CHECK(error_with("") == where + ":1: the file ends, but there are 400 sentences");
   CHECK(error_with("0-7" + all.substr(from_second))
             .starts_with(where + ":1: link \"0-7\": target position 7 is beyond the "));
   CHECK(error_with("0-0 9-0" + all.substr(from_second))

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -47,9 +46,32 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-/// Workers that help with one job after another. A ticket, (job number, next tile), is drawn by
-/// compare-and-swap; whoever draws one has a tile of a job that cannot end before that tile is
-/// done, so a worker that comes late or is not running at all keeps nobody waiting.
+/// run(body, tile) for each tile in [0, tiles).
+struct Job {
+  Index tiles;
+  void (*run)(void* body, Index tile);
+  void* body;
+};
+
+/// Workers that help with one job after another.
+///
+/// A tile is drawn by taking one from `undrawn_`; who gets a positive number has drawn one, and only
+/// then reads which job it is of. Why each tile runs once, with the job's own body:
+///
+///   * A job ends, in `run`, when all of its tiles are done. Then all of them were drawn, so
+///     `undrawn_` is 0 or less, and nobody draws anything until the next job stores its number there.
+///   * So `job_` is written only while nobody can draw, and read only by who has drawn a tile that is
+///     not done yet. A worker that comes late, from one of the jobs before, draws a tile of the job
+///     that is there now, or none. One that comes later still, or is not running at all, keeps
+///     nobody waiting.
+///   * What is written to `job_` is seen by who draws: the store to `undrawn_` is a release, the
+///     draw an acquire, and the draws in between, which change what that store wrote, do not break
+///     the chain. What tiles have written is seen by `run`: each adds to `done_` with a release, and
+///     `run` reads the last sum with an acquire. That also orders their reads of `job_` before the
+///     next writing.
+///
+/// Since `job_` is not atomic, ThreadSanitizer sees a mistake in this. tests/tensor/pool.pml is a
+/// model of it, of which Spin visits every interleaving.
 class Pool {
  public:
   explicit Pool(int threads) {
@@ -79,16 +101,13 @@ class Pool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  void run(Index tiles, void (*run)(void*, Index), void* body) {
-    run_.store(run, std::memory_order_relaxed);
-    body_.store(body, std::memory_order_relaxed);
-    tiles_.store(tiles, std::memory_order_relaxed);
+  void run(const Job& job) {
+    job_ = job;
     done_.store(0, std::memory_order_relaxed);
-    const std::uint32_t job = job_.load(std::memory_order_relaxed) + 1;
-    ticket_.store(std::uint64_t{job} << 32, std::memory_order_release);
+    undrawn_.store(job.tiles, std::memory_order_release);
     announce();
-    work(job);
-    for (int i = 0; done_.load(std::memory_order_acquire) < tiles; ++i) {
+    work();
+    for (int i = 0; done_.load(std::memory_order_acquire) < job.tiles; ++i) {
       i < spins ? relax() : std::this_thread::yield();
     }
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -103,54 +122,43 @@ class Pool {
   }
 
   void announce() {
-    job_.fetch_add(1, std::memory_order_release);
-    job_.notify_all();
+    announced_.fetch_add(1, std::memory_order_release);
+    announced_.notify_all();
   }
 
-  /// Draws tiles of the job until there are none, or the job has ended.
-  void work(std::uint32_t job) {
+  /// Draws tiles until there are none.
+  void work() {
     inside_tile = true;
-    std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-    while (ticket >> 32 == job) {
-      const auto run = run_.load(std::memory_order_relaxed);
-      void* const body = body_.load(std::memory_order_relaxed);
-      const auto tile = static_cast<Index>(ticket & 0xffffffff);
-      if (tile >= tiles_.load(std::memory_order_relaxed)) break;
-      if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
-                                         std::memory_order_acquire)) {
-        continue;
-      }
+    for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
       try {
-        run(body, tile);
+        job_.run(job_.body, job_.tiles - left);
       } catch (...) {
         std::lock_guard lock(error_mutex_);
         if (!error_) error_ = std::current_exception();
       }
       done_.fetch_add(1, std::memory_order_release);
-      ticket = ticket_.load(std::memory_order_acquire);
     }
     inside_tile = false;
   }
 
   void serve() {
     for (std::uint32_t seen = 0;;) {
-      for (int i = 0; job_.load(std::memory_order_acquire) == seen; ++i) {
-        i < spins ? relax() : job_.wait(seen, std::memory_order_acquire);
+      std::uint32_t now;
+      for (int i = 0; (now = announced_.load(std::memory_order_acquire)) == seen; ++i) {
+        i < spins ? relax() : announced_.wait(seen, std::memory_order_acquire);
       }
+      seen = now;  // read before stopping_, so that the end is not taken for a job
       if (stopping_.load(std::memory_order_relaxed)) return;
-      seen = job_.load(std::memory_order_acquire);
-      work(seen);
+      work();
     }
   }
 
   std::vector<std::thread> workers_;
-  std::atomic<std::uint32_t> job_{0};
+  std::atomic<std::uint32_t> announced_{0};  // jobs; who finds it unchanged may sleep
   std::atomic<bool> stopping_{false};
-  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<Index> undrawn_{0};  // tiles of the job; below 0 by who came in vain
   alignas(64) std::atomic<Index> done_{0};
-  alignas(64) std::atomic<void (*)(void*, Index)> run_{nullptr};
-  std::atomic<void*> body_{nullptr};
-  std::atomic<Index> tiles_{0};
+  alignas(64) Job job_{};
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
@@ -212,10 +220,7 @@ void run_tiles(Index tiles, void (*run)(void*, Index), void* body) {
     for (Index tile = 0; tile < tiles; ++tile) run(body, tile);
     return;
   }
-  if (tiles > std::numeric_limits<std::uint32_t>::max()) {
-    fail("parallel_for", fmt::format("{} tiles are too many", tiles));
-  }
-  pool().run(tiles, run, body);
+  pool().run({tiles, run, body});
 }
 
 }  // namespace detail

@@ -19,8 +19,7 @@ using Sentences = std::optional<std::span<const SentenceLengths>>;
 
 Alignment sorted(Alignment links) {
   std::ranges::sort(links);
-  const auto repeated = std::ranges::unique(links);
-  links.erase(repeated.begin(), repeated.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
   return links;
 }
 

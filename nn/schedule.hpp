@@ -81,7 +81,7 @@ double warm_up_share(std::int64_t step, std::int64_t steps);
 
 /// Another schedule after a warm-up: next(0) · (step + 1) / steps for the first `steps` steps, and
 /// then `next`, whose step 0 is the last of the warm-up.
-///     WarmUp{.steps = 400, .next = LinearDecay{.rate = 1e-3, .steps = 10000}}
+///     WarmUp<LinearDecay>{.steps = 400, .next = {.rate = 1e-3, .steps = 10000}}
 template <class Next>
 struct WarmUp {
   std::int64_t steps;

@@ -73,7 +73,7 @@ const int registered = [] {
   for (const auto& [name, window] : windows) {
     for (ScoreKind kind : {ScoreKind::dot, ScoreKind::general, ScoreKind::additive}) {
       const std::string suffix = std::string("/") + name_of(kind) + "/" + name;
-      const auto add = [&](const char* what, auto function) {
+      const auto add = [&, window = window](const char* what, auto function) {
         return benchmark::RegisterBenchmark((what + suffix).c_str(), function, kind, window)
             ->ArgName("S")
             ->ArgsProduct({{32, 128, 512, 2048}})

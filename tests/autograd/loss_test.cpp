@@ -131,7 +131,8 @@ TEST_CASE("cross_entropy: errors name what is wrong") {
           cross_entropy(logits, targets, zeros({3, 2}));
         }) == "cross_entropy: dtypes differ: f64 (6, 5) and f32 (6)");
   for (const auto& [smoothing, text] : {std::pair(1.0, "1"), {-0.5, "-0.5"}, {NAN, "nan"}}) {
-    CHECK(error_of([&] { cross_entropy(logits, targets, mask, {.smoothing = smoothing}); }) ==
+    const CrossEntropyOptions options{.smoothing = smoothing};
+    CHECK(error_of([&] { cross_entropy(logits, targets, mask, options); }) ==
           fmt::format("cross_entropy: the smoothing {} is not in [0, 1)", text));
   }
 }

@@ -6,6 +6,7 @@
 #include <attune/models/presets.hpp>
 
 #include "program.hpp"
+#include "support/capture.hpp"
 
 namespace attune::dates::test {
 namespace {
@@ -153,7 +154,7 @@ TEST_CASE("dates: an unknown name is refused with the option and the names there
       {"--window", "global, local-m, local-p"},
       {"--readout-state", "current, previous"}};
   for (const auto& [option, names] : options) {
-    CAPTURE(option);
+    CAPTURE_BINDING(option);
     const std::string line = error_of(train(directory / "out", {option, "foo"}));
     CHECK(contains(line, option));
     CHECK(contains(line, "'foo' is not one of " + names));
@@ -230,7 +231,7 @@ TEST_CASE("dates: a line of a file that is no example is named by file and line"
       {std::string(10'001, '1') + "\t1979-05-03\n", ":1: the source has 10001 code points"},
       {"", ": no examples"}};
   for (const auto& [content, expected] : cases) {
-    CAPTURE(expected);
+    CAPTURE_BINDING(expected);
     write(file, content);
     const std::string message = file + expected;
     CHECK(contains(error_of({"evaluate", "--model", Trained::get().model(), file}), message));
@@ -336,8 +337,8 @@ TEST_CASE("dates: a checkpoint whose options do not fit its tensors is refused b
       {"target_vocabulary", "{}"},
       {"target_vocabulary", R"(["0", "0"])"}};
   for (const auto& [name, value] : changes) {
-    CAPTURE(name);
-    CAPTURE(value);
+    CAPTURE_BINDING(name);
+    CAPTURE_BINDING(value);
     save_changed(file, name, value);
     CHECK(contains(error_of({"predict", "--model", file, "3 May 1979"}), file));
   }
@@ -361,7 +362,7 @@ TEST_CASE(
       {"attend", "never", "' is no part of the model of its options"},
       {"hidden", "33", " (16, 99) "}};
   for (const auto& [name, value, tensor] : changes) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     save_changed(file, name, value);
     const std::string line = error_of({"predict", "--model", file, "3 May 1979"});
     CHECK_MESSAGE(line.starts_with("dates: " + file + ": "), line);
@@ -376,7 +377,7 @@ TEST_CASE("dates: a checkpoint whose training options are damaged is refused by 
       {"exact_match", "all"}, {"seconds", "long"},    {"held_out", "-4"},
       {"locales", "xx"},      {"seed", std::nullopt}, {"steps", "forty"}};
   for (const auto& [name, value] : changes) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     save_changed(file, name, value);
     CHECK(contains(error_of({"report", "--model", file}), file));
     CHECK_FALSE(std::filesystem::exists(directory / "report.html"));

@@ -1,5 +1,6 @@
 // `dates report`, run as a user runs it.
 #include "program.hpp"
+#include "support/capture.hpp"
 
 namespace attune::dates::test {
 namespace {
@@ -55,7 +56,7 @@ TEST_CASE("dates report: learning curves, heat maps and every option of the mode
   const auto metadata = load_safetensors(Trained::get().model()).metadata;
   for (const auto& [name, value] : metadata) {
     if (name.ends_with("_vocabulary")) continue;
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     CHECK(contains(html, name));
     CHECK(contains(html, value));
   }

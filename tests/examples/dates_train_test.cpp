@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "program.hpp"
+#include "support/capture.hpp"
 
 namespace attune::dates::test {
 namespace {
@@ -154,7 +155,7 @@ TEST_CASE("dates train: --resume with another value of an option is refused and 
       {"--score", "dot", "score = 'additive'"},
       {"--dropout", "0.5", "dropout = '0'"}};
   for (const auto& [option, value, stored] : changes) {
-    CAPTURE(option);
+    CAPTURE_BINDING(option);
     const std::string line = error_of(train(directory.path(), {"--resume", option, value}));
     CHECK(contains(line, "--resume"));
     CHECK(contains(line, directory / "last.safetensors"));

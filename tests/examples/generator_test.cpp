@@ -20,6 +20,8 @@
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
 
+#include "support/capture.hpp"
+
 namespace attune::dates {
 namespace {
 
@@ -287,16 +289,17 @@ TEST_CASE("Generator: the commas of other scripts can be absent like the Latin o
   const std::array<std::array<std::string, 2>, 4> cases = {
       {{"ur", "،"}, {"ti", "፣"}, {"ff_Adlm", "⹁"}, {"my", "၊"}}};
   for (const auto& [locale, comma] : cases) {
-    CAPTURE(locale);
+    CAPTURE_BINDING(locale);
     const StringSet sources = every_source(locale, 2001, 6, 27);
     std::string full;  // the only style with the weekday, hence the longest
     for (const std::string& source : sources) {
       if (source.size() > full.size()) full = source;
     }
     REQUIRE(contains(full, comma));
-    CHECK(std::any_of(sources.begin(), sources.end(), [&](const std::string& source) {
-      return source.size() == full.size() && sources.contains(without(source, comma));
-    }));
+    CHECK(
+        std::any_of(sources.begin(), sources.end(), [&, comma = comma](const std::string& source) {
+          return source.size() == full.size() && sources.contains(without(source, comma));
+        }));
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include <attune/tensor/safetensors.hpp>
 
+#include "support/capture.hpp"
 #include "support/process.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -101,7 +102,7 @@ inline void check_same_tensors(const std::string& a, const std::string& b) {
   REQUIRE(first.tensors.size() > 10);
   REQUIRE(first.tensors.size() == second.tensors.size());
   for (const auto& [name, tensor] : first.tensors) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     const Tensor* other = second.find(name);
     REQUIRE(other != nullptr);
     REQUIRE(other->shape() == tensor.shape());

@@ -1,4 +1,5 @@
 // What the translate program makes of files, disks and lines that are not as it expects them.
+#include "support/capture.hpp"
 #include "translate_program.hpp"
 
 namespace attune::translate::test {
@@ -318,7 +319,7 @@ TEST_CASE("translate train: where a checkpoint cannot be written, those before i
   const Arguments resume = {"train", "--resume", "--out", corpus / "out", "--epochs", "2"};
   // Blocks of 512 bytes: best.safetensors fits into the first limit, and nothing into the second.
   for (const auto& [blocks, name] : {std::pair("400", "last"), std::pair("100", "best")}) {
-    CAPTURE(blocks);
+    CAPTURE_BINDING(blocks);
     CHECK(error_line("translate", run_in_shell(std::string("ulimit -f ") + blocks, resume)) ==
           fmt::format("translate: {}: cannot be written: File too large",
                       corpus / (std::string("out/") + name + ".safetensors")));

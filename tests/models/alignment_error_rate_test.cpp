@@ -12,6 +12,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/capture.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace {
@@ -380,8 +381,8 @@ TEST_CASE("alignment_error_rate: published outputs of aligners have their publis
                                          std::pair(".grow-diagonal", grow_diagonal),
                                          std::pair(".grow-diagonal-final", grow_diagonal_final)}) {
       CAPTURE(data.pair);
-      CAPTURE(system);
-      CAPTURE(kind);
+      CAPTURE_BINDING(system);
+      CAPTURE_BINDING(kind);
       const AlignmentScore score = alignment_error_rate(data.output(system, kind), data.gold);
       CHECK(std::abs(100 * score.error_rate() - expected) <= 0.00501);
     }
@@ -413,7 +414,7 @@ TEST_CASE("symmetrise: published symmetrised alignments come out link by link") 
       const Alignments grown = data.output(system, ".grow-diagonal");
       const Alignments final = data.output(system, ".grow-diagonal-final");
       for (std::size_t i = 0; i < forward.size(); ++i) {
-        CAPTURE(pair);
+        CAPTURE_BINDING(pair);
         CAPTURE(system);
         CAPTURE(i);
         SymmetriseOptions options = {.method = Symmetrisation::grow_diag, .grow = Unlinked::both};

@@ -11,6 +11,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/golden.hpp"
 #include "support/models_batches.hpp"
 
@@ -115,7 +116,7 @@ void check_golden(const Golden& golden, ReadoutKind kind) {
   CHECK(std::abs(loss.item() - golden.number("loss")) < 1e-10);
   const Gradients gradients = backward(loss);
   for (const auto& [name, theirs] : kNames) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(difference(gradients[params[name]], golden[std::string("d_") + theirs]) < 1e-10);
   }
 }
@@ -245,7 +246,7 @@ TEST_CASE("Bahdanau: a padded batch gives the loss and gradients of its sentence
     CHECK(std::abs(loss.item() - total / words) < 1e-12);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const auto& [name, w] = params.all()[i];
-      INFO(name);
+      CAPTURE_BINDING(name);
       CHECK(difference(gradients[w], sums[i] / words) < 1e-12);
     }
   }

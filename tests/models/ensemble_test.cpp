@@ -81,7 +81,7 @@ TEST_CASE("Ensemble: of several kinds of models; the weights are the mean of tho
   const Ensemble<models::Seq2Seq> all({&t.model, &luong, &plain});
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5}, 11, 6));
   const Tensor words = Tensor::of({2}, {1, 1});
-  const auto weights = [&](const models::Seq2Seq& model) {
+  const auto weights = [&, source = source, mask = mask](const models::Seq2Seq& model) {
     return Tensor(model.step(words, model.start(source, mask)).weights.value());
   };
   const auto step = all.step(words, all.start(source, mask));

@@ -8,6 +8,7 @@
 #include <attune/models/seq2seq.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/golden.hpp"
 
 namespace attune::models {
@@ -75,7 +76,7 @@ void check_case(const Golden& golden, const std::string& changes) {
   }
   const Gradients gradients = backward(sum(logits * golden["g_logits"]));
   for (const auto& [name, w] : params) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(test::difference(gradients[w], golden["d_" + name]) < 1e-10);
   }
 }

@@ -12,6 +12,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/models_batches.hpp"
 
 namespace attune::models {
@@ -78,7 +79,7 @@ Var total_loss(const Seq2Seq& model, std::span<const text::Pair> pairs) {
 
 TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences one by one") {
   for (const auto& [name, options] : models()) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     nn::Parameters params(4, DType::f64);
     const Seq2Seq model(params, options);
     const std::vector<text::Pair> pairs = test::ragged_pairs(9, 8, 8);
@@ -89,7 +90,7 @@ TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences
     CHECK(std::abs(together.item() - apart.item()) <= 1e-12 * std::abs(apart.item()));
     const Gradients a = backward(together), b = backward(apart);
     for (const auto& [path, w] : params) {
-      INFO(path);
+      CAPTURE_BINDING(path);
       REQUIRE((a.find(w) == nullptr) == (b.find(w) == nullptr));
       if (a.find(w)) CHECK(difference(a[w], b[w]) < 1e-12);
     }
@@ -98,7 +99,7 @@ TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences
 
 TEST_CASE("Seq2Seq: word by word under forced words is force()") {
   for (const auto& [name, options] : models()) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     nn::Parameters params(4, DType::f64);
     const Seq2Seq model(params, options);
     const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
@@ -117,7 +118,7 @@ TEST_CASE("Seq2Seq: word by word under forced words is force()") {
 
 TEST_CASE("Seq2Seq: select takes columns of a state, with repetition") {
   for (const auto& [name, options] : models()) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     nn::Parameters params(4, DType::f64);
     const Seq2Seq model(params, options);
     const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
@@ -155,7 +156,7 @@ void check_same_hypothesis(const Hypothesis& a, const Hypothesis& b) {
 
 TEST_CASE("Seq2Seq: select copies what is read only where a sentence has more or fewer columns") {
   for (const auto& [name, options] : models()) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     nn::Parameters params(4, DType::f64);
     const Seq2Seq model(params, options);
     const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
@@ -178,7 +179,7 @@ TEST_CASE("Seq2Seq: select copies what is read only where a sentence has more or
 TEST_CASE("Seq2Seq: a trained model writes the same for a sentence alone and in a padded batch") {
   const auto sources = test::random_sentences({3, 6, 2, 1, 4}, 8, 7, 4);
   for (const auto& [name, options] : models()) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     nn::Parameters params(4);
     const Seq2Seq model(params, options);
     train_a_little(params, model);
@@ -199,7 +200,7 @@ TEST_CASE("Seq2Seq: a trained model writes the same for a sentence alone and in 
 TEST_CASE("Seq2Seq: what greedy search writes has the same log-probabilities when it is forced") {
   const auto sources = test::random_sentences({3, 6, 2}, 8, 7, 4);
   for (const auto& [name, options] : models()) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     nn::Parameters params(4);
     const Seq2Seq model(params, options);
     train_a_little(params, model);
@@ -415,7 +416,7 @@ TEST_CASE("Seq2Seq: options that do not fit are named") {
 
 TEST_CASE("Seq2SeqOptions: as text and back") {
   for (const auto& [name, options] : models()) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     const auto map = to_map(options);
     CHECK(map == to_map(seq2seq_options_from(map)));
     CHECK(map.size() == seq2seq_fields().size());

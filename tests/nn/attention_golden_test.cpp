@@ -10,6 +10,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/arrange.hpp>
 
+#include "support/capture.hpp"
 #include "support/golden.hpp"
 
 namespace attune::nn {
@@ -95,7 +96,8 @@ TEST_CASE("Attention: every score with every window gives the numbers of a secon
   const Golden golden("attention_family");
   for (const auto& [score, make] : with_coverage()) {
     for (const auto& [name, window] : windows) {
-      INFO(score << " x " << name);
+      CAPTURE_BINDING(score);
+      CAPTURE_BINDING(name);
       check_against_golden(golden.at(score + "/" + name + "/"), make, window);
     }
   }

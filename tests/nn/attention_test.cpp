@@ -7,6 +7,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/golden.hpp"
 
 namespace {
@@ -45,7 +46,7 @@ TEST_CASE("Attention: values and gradients are PyTorch's") {
   const Gradients gradients = backward(test::weighted(context, golden["g_context"]) +
                                        test::weighted(weights, golden["g_weights"]));
   for (const auto& [name, w] : params) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(difference(gradients[w], golden["d_" + name]) < 1e-10);
   }
 }

@@ -4,6 +4,7 @@
 #include <attune/nn/recurrent.hpp>
 
 #include "nn/recurrent_checks.hpp"
+#include "support/capture.hpp"
 
 namespace {
 
@@ -34,7 +35,7 @@ void check_bidirectional_golden(const char* file) {
   check_state(backward_.c, "backward.c_last");
   const Gradients gradients = backward(loss);
   for (const auto& [name, w] : params) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(difference(gradients[w], golden["d_" + name]) < 1e-10);
   }
 }

@@ -14,6 +14,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 
 namespace {
 
@@ -54,7 +55,7 @@ TEST_CASE("checkpoint: weights come back bit for bit") {
     REQUIRE_FALSE(identical(loaded.params["output.W"].value(), saved.params["output.W"].value()));
     nn::load_parameters(load_safetensors(file.path), loaded.params);
     for (const auto& [name, w] : saved.params) {
-      INFO(name);
+      CAPTURE_BINDING(name);
       CHECK(identical(loaded.params[name].value(), w.value()));
     }
     const Tensor x = randn({2, 3, 4}, 3, dtype);
@@ -82,7 +83,7 @@ TEST_CASE("checkpoint: the file is readable by the format's description alone") 
   CHECK(header.size() == 1 + model.params.all().size());
   std::size_t data_size = 0;
   for (const auto& [name, w] : model.params) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     const auto& entry = header.at(name);
     CHECK(entry.at("dtype") == "F32");
     CHECK(entry.at("shape").get<std::vector<Index>>() ==

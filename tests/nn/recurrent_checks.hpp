@@ -11,6 +11,7 @@
 #include <attune/nn/recurrent_state.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/golden.hpp"
 
 namespace attune::test {
@@ -135,7 +136,7 @@ void check_steps(MakeLayer make_layer, bool has_c) {
     if (has_c) CHECK(difference(state.c.value(), last.c.value()) < 1e-14);
     const Gradients stepped = backward(loss);
     for (const auto& [name, w] : params) {
-      INFO(name);
+      CAPTURE_BINDING(name);
       CHECK(difference(stepped[w], whole[w]) < 1e-13);
     }
   }
@@ -168,7 +169,7 @@ void check_golden(const Golden& golden, MakeLayer make_layer, Direction directio
   }
   const Gradients gradients = backward(loss);
   for (const auto& [name, w] : params) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(difference(gradients[w], golden["d_" + name]) < 1e-10);
   }
 }

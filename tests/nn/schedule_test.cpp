@@ -85,16 +85,16 @@ TEST_CASE("StepDecay: Luong's halves every epoch after five of them") {
 }
 
 TEST_CASE("WarmUp: rises to the first rate of the next schedule, whose step 0 is its last") {
-  const nn::WarmUp schedule{.steps = 4, .next = nn::LinearDecay{.rate = 1, .steps = 4}};
+  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 4, .next = {.rate = 1, .steps = 4}};
   const double wanted[] = {0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0};
   for (std::int64_t step = 0; step < 8; ++step) CHECK(schedule(step) == wanted[step]);
 }
 
 TEST_CASE("WarmUp: over a constant rate is the linear warm-up, over one step nothing") {
-  const nn::WarmUp schedule{.steps = 5, .next = nn::ConstantRate{0.3}};
+  const nn::WarmUp<nn::ConstantRate> schedule{.steps = 5, .next = {0.3}};
   const nn::LinearWarmUp linear{.rate = 0.3, .steps = 5};
   const nn::StepDecay decay{.rate = 1, .every = 3};
-  const nn::WarmUp none{.steps = 1, .next = decay};
+  const nn::WarmUp<nn::StepDecay> none{.steps = 1, .next = decay};
   for (std::int64_t step = 0; step < 9; ++step) {
     CHECK(schedule(step) == Approx(linear(step)).epsilon(1e-15));
     CHECK(none(step) == decay(step));
@@ -104,7 +104,7 @@ TEST_CASE("WarmUp: over a constant rate is the linear warm-up, over one step not
 TEST_CASE("Schedule: holds any of them, chosen at run time") {
   nn::Schedule schedule = nn::ConstantRate{0.5};
   CHECK(schedule(3) == 0.5);
-  schedule = nn::WarmUp{.steps = 2, .next = nn::StepDecay{.rate = 1, .every = 2}};
+  schedule = nn::WarmUp<nn::StepDecay>{.steps = 2, .next = {.rate = 1, .every = 2}};
   CHECK(schedule(0) == 0.5);
   const nn::WarmUp<nn::Schedule> over_any{.steps = 2, .next = nn::ConstantRate{4}};
   CHECK(over_any(0) == 2);
@@ -141,7 +141,7 @@ TEST_CASE("Schedules: fields out of range are errors") {
   CHECK_THROWS_AS((nn::StepDecay{.rate = 1, .factor = 0, .every = 1}(0)), Error);
   CHECK_THROWS_AS((nn::StepDecay{.rate = 1, .every = 0}(0)), Error);
   CHECK_THROWS_AS((nn::StepDecay{.rate = 1, .every = 1, .after = -1}(0)), Error);
-  CHECK_THROWS_WITH_AS((nn::WarmUp{.steps = 0, .next = nn::ConstantRate{1}}(0)),
+  CHECK_THROWS_WITH_AS((nn::WarmUp<nn::ConstantRate>{.steps = 0, .next = {1}}(0)),
                        "WarmUp: steps = 0 is not in [1, inf)", Error);
 }
 

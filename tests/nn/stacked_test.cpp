@@ -5,6 +5,7 @@
 #include <attune/nn/stacked.hpp>
 
 #include "nn/recurrent_checks.hpp"
+#include "support/capture.hpp"
 
 namespace {
 
@@ -74,7 +75,7 @@ void check_golden(const char* file) {
   }
   const Gradients gradients = backward(loss);
   for (const auto& [name, w] : params) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(difference(gradients[w], golden["d_" + name]) < 1e-10);
   }
 }
@@ -272,7 +273,7 @@ TEST_CASE("Stacked: steps made one by one give the whole sequence, values and gr
       }
       const Gradients stepped = backward(loss);
       for (const auto& [name, w] : params) {
-        INFO(name);
+        CAPTURE_BINDING(name);
         CHECK(difference(stepped[w], whole[w]) < 1e-12);
       }
     }

@@ -38,9 +38,10 @@ TEST_CASE("Elementwise: every kind of broadcasting is what index arithmetic give
                                            {{3, 0}, {3, 1}},
                                            {{0}, {1}},
                                            {{0, 1}, {1, 4}}};
-  for (const auto& [a, b] : pairs) {
-    CAPTURE(to_string(a));
-    CAPTURE(to_string(b));
+  for (const auto& pair : pairs) {
+    const auto& [a, b] = pair;
+    CAPTURE(to_string(pair.first));
+    CAPTURE(to_string(pair.second));
     for (DType dtype : {DType::f32, DType::f64}) {
       const Tensor x = randn(a, 1, dtype), y = randn(b, 2, dtype);
       const auto f = [](auto p, auto q) { return p + 1000 * q; };
@@ -55,8 +56,9 @@ TEST_CASE("Elementwise: sizes beyond one tile of work, broadcast or not") {
   const std::pair<Shape, Shape> pairs[] = {{{3, 16400}, {3, 16400}}, {{5, 10001}, {10001}},
                                            {{20000, 3}, {20000, 1}}, {{40000}, {1}},
                                            {{170, 1, 11}, {13, 1}},  {{16384}, {16384}}};
-  for (const auto& [a, b] : pairs) {
-    CAPTURE(to_string(a));
+  for (const auto& pair : pairs) {
+    const auto& [a, b] = pair;
+    CAPTURE(to_string(pair.first));
     const Tensor x = randn(a, 1), y = randn(b, 2);
     CHECK(difference(x - y, naive::zip(x, y, [](double p, double q) { return p - q; })) == 0);
   }

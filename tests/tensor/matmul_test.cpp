@@ -101,7 +101,8 @@ TEST_CASE("matmul: several threads may use one weight") {
   std::atomic<bool> same{true};
   for (int i = 0; i < 4; ++i) {
     users.emplace_back([&] {
-      for (int use = 0; use < 50; ++use) same = same & identical(matmul(a, w), expected);
+      for (int use = 0; use < 50; ++use)
+        if (!identical(matmul(a, w), expected)) same = false;
     });
   }
   for (std::thread& user : users) user.join();

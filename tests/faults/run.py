@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Puts one mistake after the other into the library, and checks that the tests notice.
+
+    tests/faults/run.py build [NAME]            all of them, or those whose name has NAME in it
+
+Each mistake of faults.py is a small change of one file. That file is compiled from a copy, the library is linked with
+it, and the tests of its layer and of the layer above run with that library in place of the one they were built with.
+The tree and the build directory stay as they are. A test that never ends has noticed, too.
+"""
+import json, os, pathlib, shlex, subprocess, sys, tempfile, time
+
+from faults import FAULTS
+
+SECONDS = 180  # after which a test does not end
+LAYERS = ["tensor", "autograd", "nn", "models"]
+# Tests that take long and say little about a mistake.
+SLOW = {"models": "-tce=Seq2Seq: gradients of every score*,Bahdanau: gradients of every variant*"}
+STRESS = "-tce=Threads: every tile runs exactly once, however*"
+
+
+def overlay(directory, root, fault):
+    """A copy of the fault's layer, of links to its files and of the changed one. Where the headers are found."""
+    _, name, old, new = fault
+    path = pathlib.Path(name)
+    layer = path.parts[0]
+    text = (root / path).read_text()
+    assert text.count(old) == 1, f"{name} has this {text.count(old)} times, not once: {old}"
+    for file in (root / layer).rglob("*"):
+        if file.is_file():
+            link = directory / "attune" / file.relative_to(root)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file)
+    changed = directory / "attune" / path
+    changed.unlink()
+    changed.write_text(text.replace(old, new))
+    return changed
+
+
+def sources_to_compile(root, changed, name):
+    """The source itself; of a header, those that show what its change does: all of its layer would take minutes."""
+    return [name] if name.endswith(".cpp") else [str(p.relative_to(root)) for p in (root / name).parent.glob("*.cpp")]
+
+
+def library(build, root, directory, fault, commands):
+    """The library with the fault in it."""
+    changed = overlay(directory, root, fault)
+    objects = {}
+    for source in sources_to_compile(root, changed, fault[1]):
+        command = [word for word in shlex.split(commands[source]["command"]) if word != "ccache"]
+        output = command[command.index("-o") + 1]
+        objects[output] = str(directory / output.replace("/", "."))
+        command[command.index("-o") + 1] = objects[output]
+        command[command.index("-MF") + 1] = str(directory / "depends")
+        command[-1] = str(directory / "attune" / source)
+        run([command[0], f"-I{directory}", "-w", *command[1:]], build)
+    link = shlex.split(subprocess.run(["ninja", "-t", "commands", "libattune.so.0.1.0"], cwd=build, check=True,
+                                      capture_output=True, text=True).stdout.splitlines()[-1].split("&&")[-1])
+    words = []
+    for word in link:
+        layer = pathlib.Path(word).stem.removeprefix("lib")
+        if word.endswith(".a") and layer in LAYERS:
+            words += sorted(objects.get(str(o.relative_to(build)), str(o.relative_to(build)))
+                            for o in build.glob(f"{layer}/lib{layer}.a.p/*.o"))
+        else:
+            words.append(word)
+    words = [word for word in words if word != "ccache"]
+    words[words.index("-o") + 1] = str(directory / "libattune.so")
+    run(words, build)
+    return directory / "libattune.so"
+
+
+def run(command, directory):
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
+
+
+def test(build, layer, name, preload):
+    """What the layer's tests say: nothing, where they pass."""
+    left_out = [STRESS] if layer == "tensor" and name != "tensor/threads.cpp" else [SLOW[layer]] if layer in SLOW else []
+    command = [str(build / f"tests/{layer}/{layer}_test"), "--abort-after=1", "--no-colors=true", *left_out]
+    environment = dict(os.environ, **({"LD_PRELOAD": str(preload)} if preload else {}))
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return "a test does not end"
+    if done.returncode == 0:
+        return ""
+    cases = [line.strip() for line in done.stdout.splitlines() if line.startswith("TEST CASE:")]
+    return cases[0].removeprefix("TEST CASE:").strip() if cases else f"status {done.returncode}"
+
+
+def layers_to_test(name):
+    first = LAYERS.index(pathlib.Path(name).parts[0])
+    return LAYERS[first:first + 2] if name != "autograd/loss.cpp" else LAYERS[first:]
+
+
+def main(build, wanted=""):
+    build, root = pathlib.Path(build).resolve(), pathlib.Path(__file__).resolve().parents[2]
+    entries = json.loads((build / "compile_commands.json").read_text())
+    commands = {os.path.relpath(os.path.join(entry["directory"], entry["file"]), root): entry for entry in entries}
+    chosen = [fault for fault in FAULTS if wanted in fault[0]]
+    for layer in sorted({layer for fault in chosen for layer in layers_to_test(fault[1])}, key=LAYERS.index):
+        assert not test(build, layer, "", None), f"the tests of {layer} fail without a fault"
+    missed = 0
+    for number, fault in enumerate(chosen, 1):
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as name:
+            built = library(build, root, pathlib.Path(name), fault, commands)
+            noticed = next(filter(None, (test(build, layer, fault[1], built) for layer in layers_to_test(fault[1]))), "")
+        missed += not noticed
+        print(f"{number:2}/{len(chosen)} {fault[1]:26} {fault[0]}: {noticed or 'NOT NOTICED'}"
+              f" ({time.monotonic() - start:.0f} s)", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} mistakes were noticed")
+    return 1 if missed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -73,6 +73,7 @@
 #include <attune/tensor/disk_array.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/printable.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/softmax.hpp>

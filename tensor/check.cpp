@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
 
 namespace attune {
+
+Error::Error(std::string_view message) : std::runtime_error(printable(message)) {}
 
 void fail(std::string_view operation, std::string_view message) {
   throw Error(fmt::format("{}: {}", operation, message));

@@ -12,7 +12,8 @@ namespace attune {
 /// What every function of the library throws: one line, "operation: what is wrong: the shapes".
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// What the message quotes may come from a file of unknown origin: it is made `printable`.
+  explicit Error(std::string_view message);
 };
 
 /// Throws Error("operation: message").

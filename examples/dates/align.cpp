@@ -8,10 +8,12 @@
 #include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
 #include "support/progress.hpp"
+#include "support/terminal.hpp"
 #include "tsv.hpp"
 
 namespace attune::dates {
@@ -27,7 +29,7 @@ std::string place(const AlignOptions& options, const Row& row) {
 void check_target(const Model& model, const Row& row, const std::string& place) {
   for (const std::string& point : text::code_points(row.target)) {
     if (model.target_vocabulary().id(point) == text::Vocabulary::unknown)
-      fail(place, fmt::format("the model cannot write '{}'", report::escape(point)));
+      fail(place, fmt::format("the model cannot write '{}'", point));
   }
 }
 
@@ -54,8 +56,8 @@ report::Heatmap heatmap(const Model& model, const Row& row, models::Hypothesis f
 
 /// Isolates (U+2068, U+2069) keep a right-to-left source from moving the date's parts.
 std::string caption(const Row& row, const models::Hypothesis& forced) {
-  return fmt::format("\u2068{}\u2069 → \u2068{}\u2069, log-probability {:.4f}", row.source,
-                     row.target, forced.log_probability);
+  return fmt::format("\u2068{}\u2069 → \u2068{}\u2069, log-probability {:.4f}",
+                     printable(row.source), printable(row.target), forced.log_probability);
 }
 
 std::string scores(const Row& row, const models::Hypothesis& forced) {
@@ -119,8 +121,8 @@ int align(const AlignOptions& options) {
   }
   for (const Row& row : rows) check_target(model, row, place(options, row));
   const std::string output = make_output(model, options, rows);
-  if (options.out.empty()) {
-    fmt::print("{}", output);
+  if (options.out.empty()) {  // what is drawn has colours
+    fmt::print("{}", options.format == AlignFormat::terminal ? output : for_output(output));
   } else {
     write_file(options.out, output);
   }

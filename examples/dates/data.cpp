@@ -7,6 +7,7 @@
 
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::dates {
@@ -110,7 +111,8 @@ std::string Data::description() const {
   const std::string validation = !options_.valid_file.empty() ? "examples of " + options_.valid_file
                                  : generator_                 ? "held-out dates"
                                                               : "held-out examples";
-  return fmt::format("{}; validation on {} {}", training, validation_.size(), validation);
+  return printable(
+      fmt::format("{}; validation on {} {}", training, validation_.size(), validation));
 }
 
 }  // namespace attune::dates

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <attune/tensor/printable.hpp>
+
 #include "commands.hpp"
 #include "metrics.hpp"
 
@@ -26,8 +28,9 @@ void print_worst(std::span<const Row> rows, std::span<const Prediction> predicti
                  : "");
   mistakes.resize(std::min(mistakes.size(), most));
   for (std::size_t i : mistakes) {
-    fmt::print("{:11.4f}  {:<10}  {:<10}  {}\n", predictions[i].probability, predictions[i].written,
-               rows[i].target, rows[i].source);
+    fmt::print("{:11.4f}  {:<10}  {:<10}  {}\n", predictions[i].probability,
+               printable(predictions[i].written), printable(rows[i].target),
+               printable(rows[i].source));
   }
 }
 

@@ -24,6 +24,8 @@
 #include <unicode/uloc.h>
 #include <unicode/unistr.h>
 
+#include <attune/tensor/check.hpp>
+
 namespace attune::dates {
 namespace {
 
@@ -444,7 +446,7 @@ std::vector<std::string> parse_locales(std::string_view list) {
     } else if (const std::optional<std::string> locale = known_locale(name)) {
       add(*locale);
     } else {
-      throw std::invalid_argument(fmt::format("--locales: '{}' is not a locale ICU knows", name));
+      fail("--locales", fmt::format("'{}' is not a locale ICU knows", name));
     }
     begin = end + 1;
   }

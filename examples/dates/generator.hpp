@@ -65,8 +65,8 @@ class Generator {
 
 /// The locales in a list such as "en", "en,de-AT,zh_Hant" or "all", in ICU's spelling ("de_AT"),
 /// each once. "all" stands for every locale that has month names, of several that write all dates
-/// alike (en, en_US, en_PH, ...) the first. Throws std::invalid_argument with one line for a name
-/// that is not in ICU's list of locales: ICU itself would fall back to another one without a word.
+/// alike (en, en_US, en_PH, ...) the first. Throws an Error for a name that is not in ICU's list of
+/// locales: ICU itself would fall back to another one without a word.
 std::vector<std::string> parse_locales(std::string_view list);
 
 }  // namespace attune::dates

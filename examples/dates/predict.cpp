@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 #include <attune/models/report/heatmap.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
 #include "support/progress.hpp"
+#include "support/terminal.hpp"
 
 namespace attune::dates {
 namespace {
@@ -29,7 +30,7 @@ void warn_of_unknown(const Model& model, std::span<const std::string> points) {
         !warned.insert(point).second)
       continue;
     fmt::print(stderr, "warning: '{}' was never seen in training and is read as <unk>\n",
-               report::escape(point));
+               printable(point));
   }
 }
 
@@ -96,10 +97,10 @@ class Predictor {
     const double probability = std::exp(h.log_probability);
     const report::Heatmap map = model_.heatmap(std::move(points), h);
     if (options_.json) {
-      fmt::print("{}\n", to_json(map, source, date, probability).dump());
+      fmt::print("{}\n", for_output(to_json(map, source, date, probability).dump()));
       return;
     }
-    fmt::print("{}  {:.4f}\n", date, probability);
+    fmt::print("{}  {:.4f}\n", printable(date), probability);
     if (draw_ && !map.rows.empty()) {
       fmt::print("{}\n", report::terminal(map, {.colour = colour_, .width = terminal_width()}));
     }

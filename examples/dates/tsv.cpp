@@ -5,13 +5,13 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <unicode/utf8.h>
 
 #include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 namespace attune::dates {
@@ -64,7 +64,7 @@ class LineReader {
   std::vector<Span> read_spans(std::string_view text, int source_length) const;
 
   [[noreturn]] void fail(const std::string& message) const {
-    throw std::runtime_error(fmt::format("{}:{}: {}", path_, number_, message));
+    throw Error(fmt::format("{}:{}: {}", path_, number_, message));
   }
 
   const std::string& path_;
@@ -130,8 +130,7 @@ std::vector<Row> read_tsv(const std::string& path) {
     if (!line.empty()) rows.push_back(reader.read(line));
   }
   if (rows.empty()) {
-    throw std::runtime_error(
-        fmt::format("{}: no examples, expected lines of source TAB target", path));
+    throw Error(fmt::format("{}: no examples, expected lines of source TAB target", path));
   }
   return rows;
 }

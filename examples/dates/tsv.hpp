@@ -26,7 +26,7 @@ struct Row {
 /// be empty. Lines end in LF or CRLF, the last one also with the file; empty lines are skipped, and
 /// so is a byte-order mark at the start.
 ///
-/// Throws std::runtime_error with one line, "FILE:LINE: what is wrong, what was expected": text
+/// Throws Error with one line, "FILE:LINE: what is wrong, what was expected": text
 /// that is not UTF-8, a missing or empty column, a malformed span or one beyond its source, a
 /// source of more than 10,000 code points, a file that cannot be read or has no examples.
 std::vector<Row> read_tsv(const std::string& path);

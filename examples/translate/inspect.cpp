@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/seq2seq_options.hpp>
+#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
@@ -15,7 +16,7 @@ void print_fields(const Metadata& metadata, const auto& fields) {
   for (const auto& field : fields) {
     const auto at = metadata.find(field.name);
     if (at != metadata.end() && !at->second.empty()) {
-      fmt::print("{:<20}{}\n", at->first, at->second);
+      fmt::print("{:<20}{}\n", at->first, printable(at->second));
     }
   }
 }
@@ -28,7 +29,7 @@ int inspect(const std::filesystem::path& path) {
   for (const char* name :
        {"attune_version", "preset", "step", "seconds", "valid_loss", "valid_bleu"}) {
     if (const auto at = metadata.find(name); at != metadata.end()) {
-      fmt::print("{:<20}{}\n", name, at->second);
+      fmt::print("{:<20}{}\n", name, printable(at->second));
     }
   }
   fmt::print("\n");

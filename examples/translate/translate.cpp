@@ -13,6 +13,7 @@
 #include "line_lengths.hpp"
 #include "model.hpp"
 #include "support/output.hpp"
+#include "support/terminal.hpp"
 
 namespace attune::translate {
 namespace {
@@ -54,7 +55,7 @@ class Stream {
     if (options_.search.best > 1 && !std::exchange(first_, false)) fmt::print("\n");
     for (const models::Hypothesis& hypothesis : translation) {
       if (options_.scores) fmt::print("{:.4f}\t", hypothesis.score);
-      fmt::print("{}\n", line_of(hypothesis));
+      fmt::print("{}\n", for_output(line_of(hypothesis)));
     }
     if (options_.replace_unknown) waiting_.pop_front();
     flush_output();

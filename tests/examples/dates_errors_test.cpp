@@ -370,6 +370,58 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("dates: nothing that stands in a checkpoint reaches a terminal as a control character") {
+  const std::string hostile = "\x1b]0;\a\n\x7f\u009b\u202e";
+  const Directory directory;
+  const std::string file = directory / "last.safetensors";
+  const Safetensors good = load_safetensors(Trained::get().model());
+  const auto refused = [&](const Safetensors& contents, const Arguments& arguments) {
+    save_safetensors(file, contents);
+    CHECK(contains(error_of(arguments), R"(\x1b]0;\x07\n\x7f\u009b\u202e)"));
+  };
+  const Arguments predict = {"predict", "--model", file, "3 May 1979"},
+                  report = {"report", "--model", file},
+                  resume = train(directory.path(), {"--resume"});
+  for (const auto& [name, arguments] :
+       std::vector<std::pair<std::string, Arguments>>{{"hidden", predict},
+                                                      {"score", predict},
+                                                      {"steps", report},
+                                                      {"steps", resume},
+                                                      {"locales", report},
+                                                      {"train", report},
+                                                      {"seconds", report}}) {
+    CAPTURE(name);
+    Safetensors contents = good;
+    contents.metadata[name] = hostile;
+    refused(contents, arguments);
+  }
+  Safetensors contents = good;
+  contents.metadata["target_vocabulary"] = Json({hostile, hostile}).dump();
+  refused(contents, predict);
+  contents = good;
+  contents.tensors.emplace_back(hostile, zeros({1}));
+  refused(contents, predict);
+}
+
+TEST_CASE("dates: tokens of a vocabulary are printed without their control characters") {
+  const Directory directory;
+  const std::string file = directory / "model.safetensors", rows = directory / "rows.tsv";
+  Safetensors contents = load_safetensors(Trained::get().model());
+  std::string& vocabulary = contents.metadata.at("target_vocabulary");
+  vocabulary.replace(vocabulary.find("\"-\""), 3, "\"\\u001b[31m\"");
+  save_safetensors(file, contents);
+  const Arguments predict = {"predict", "--model", file, "--attention", "always", "3 May \u00a1"};
+  const ProcessResult result = run(predict);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, R"(\x1b[31m)"));
+  CHECK(is_plain(result.out));
+  CHECK(is_plain(run(predict + Arguments{"--json"}).out));
+  write(rows, "3 May 1979\t1979-05-03\n3 May \x1b[31m79\tnever \u009b31m\n");
+  const std::string evaluated = output_of({"evaluate", "--model", file, rows});
+  CHECK(contains(evaluated, R"(never \u009b31m  3 May \x1b[31m79)"));
+  CHECK(is_plain(evaluated));
+}
+
 TEST_CASE("dates: a checkpoint whose training options are damaged is refused by name in a report") {
   const Directory directory;
   const std::string file = directory / "changed.safetensors";

@@ -17,6 +17,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <attune/tensor/printable.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "support/capture.hpp"
@@ -76,6 +77,9 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
 }
 
+/// Lines of text, which do nothing to a terminal.
+inline bool is_plain(std::string_view text) { return printable(text, "\n") == text; }
+
 /// Runs a program, on one thread unless the test says otherwise.
 inline ProcessResult run_program(const std::string& program, const Arguments& arguments,
                                  ProcessOptions options = {}) {
@@ -93,6 +97,7 @@ inline std::string error_line(const std::string& name, const ProcessResult& resu
   CHECK(std::ranges::count(result.err, '\n') == 1);
   CHECK(result.err.ends_with('\n'));
   CHECK(result.err.starts_with(name + ": "));
+  CHECK(is_plain(result.err));
   return result.err.substr(0, result.err.find('\n'));
 }
 

@@ -1,4 +1,6 @@
 // What the translate program makes of files, disks and lines that are not as it expects them.
+#include <fmt/ranges.h>
+
 #include "support/capture.hpp"
 #include "translate_program.hpp"
 
@@ -262,6 +264,42 @@ TEST_CASE("translate: a tokenizer or vocabulary that is damaged is an error abou
   CHECK(contains(error_with("target_tokenizer", "{\"kind\": \"words"), "tokenizer: words,"));
   CHECK(contains(error_with("target_tokenizer", R"({"kind": "sentencepiece", "model": "6162"})"),
                  "sentencepiece"));
+}
+
+TEST_CASE("translate: nothing that stands in a file reaches a terminal as a control character") {
+  const std::string hostile = "\x1b[31m\x7f\u009b", shown = R"(\x1b[31m\x7f\u009b)";
+  const Corpus corpus;
+  const std::string file = corpus / "hostile.safetensors";
+  Safetensors contents = load_safetensors(Trained::get().model());
+  for (const char* name : {"attune_version", "preset", "step", "seconds", "source"})
+    contents.metadata[name] = hostile + "\n";
+  std::string& vocabulary = contents.metadata.at("target_vocabulary");
+  vocabulary.replace(vocabulary.find("EINS"), 4, "\\u001b[31m\\u007f\u009b");
+  save_safetensors(file, contents);
+
+  const std::string inspected = output_of({"inspect", file});
+  CHECK(contains(inspected, "\nstep                " + shown + "\\n\n"));
+  CHECK(is_plain(inspected));
+
+  write(corpus / "one.en", "one\n");
+  const Arguments translate = {"translate", "--model", file, corpus / "one.en"};
+  CHECK(output_of(translate) == hostile + "\n");  // to a file or a pipe: what the model writes
+  const std::string command = fmt::format("{} {}", ATTUNE_TRANSLATE, fmt::join(translate, " "));
+  CHECK(contains(run_program("script", {"-qec", command, "/dev/null"}).out, shown));
+  CHECK(is_plain(output_of({"align", "--model", file, corpus / "one.en"})));
+
+  const auto refused = [&](const std::string& name, const std::string& value) {
+    Safetensors spoilt = contents;
+    spoilt.metadata[name] = value;
+    save_safetensors(file, spoilt);
+    CHECK(contains(error_of(translate), shown));
+  };
+  refused("hidden", hostile), refused("score", hostile);
+  refused("source_vocabulary", Json({hostile, hostile}).dump());
+  write(corpus / "recipe.ini", "epochs = 2\n" + hostile + " = 3\n");
+  CHECK(contains(error_of(corpus.train("o", {"--config", corpus / "recipe.ini"})), shown));
+  write(corpus / "words", hostile + "\n" + hostile + "\n");
+  CHECK(contains(error_of(corpus.train("o", {"--source-vocabulary", corpus / "words"})), shown));
 }
 
 TEST_CASE("translate train: a run is resumed from a whole checkpoint, on its own text") {

@@ -94,8 +94,8 @@ void Adam::save(Safetensors& file) const {
   require_all_parameters();
   for (std::size_t i = 0; i < moments_.size(); ++i) {
     const std::string& name = parameters_.all()[i].name;
-    file.tensors.emplace_back("adam.m." + name, moments_[i].m);
-    file.tensors.emplace_back("adam.v." + name, moments_[i].v);
+    file.add("adam.m." + name, moments_[i].m);
+    file.add("adam.v." + name, moments_[i].v);
   }
   file.metadata["adam.steps"] = std::to_string(steps_);
 }

@@ -52,7 +52,7 @@ void MovingAverage::swap() {
 
 void MovingAverage::save(Safetensors& file) const {
   for (std::size_t i = 0; i < averages_.size(); ++i) {
-    file.tensors.emplace_back("average." + parameters_.all()[i].name, averages_[i]);
+    file.add("average." + parameters_.all()[i].name, averages_[i]);
   }
   file.metadata["average.steps"] = std::to_string(steps_);
 }

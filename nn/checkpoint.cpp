@@ -20,7 +20,7 @@ const Tensor& find_tensor(const Safetensors& file, const std::string& name, cons
 }
 
 void save_parameters(const Parameters& parameters, Safetensors& file) {
-  for (const auto& [name, w] : parameters) file.tensors.emplace_back(name, w.value());
+  for (const auto& [name, w] : parameters) file.add(name, w.value());
 }
 
 void load_parameters(const Safetensors& file, Parameters& parameters) {

@@ -78,7 +78,7 @@ void Sgd::save(Safetensors& file) const {
   require_all_parameters();
   for (std::size_t i = 0; i < velocities_.size(); ++i) {
     if (!velocities_[i].defined()) continue;
-    file.tensors.emplace_back("sgd.v." + parameters_.all()[i].name, velocities_[i]);
+    file.add("sgd.v." + parameters_.all()[i].name, velocities_[i]);
   }
   file.metadata["sgd.steps"] = std::to_string(steps_);
 }

@@ -1,10 +1,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <attune/tensor/check.hpp>
@@ -13,30 +15,15 @@
 namespace attune {
 namespace {
 
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  /// Closes and tells whether that went well: some file systems report a full disk only now.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
+using detail::Descriptor;
 
 [[noreturn]] void fail_with_errno(const std::filesystem::path& path, const char* what) {
   throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
 }
 
-bool write_all(int fd, std::string_view bytes) {
+bool write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    const ssize_t n = ::write(file, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(n));
@@ -46,11 +33,11 @@ bool write_all(int fd, std::string_view bytes) {
 
 bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) return false;
+  if (!file.is_open()) return false;
   for (std::string_view part : parts) {
-    if (!write_all(file.get(), part)) return false;
+    if (!write_all(file.number(), part)) return false;
   }
-  const bool synced = ::fsync(file.get()) == 0 || errno == EINVAL;  // a pipe has no disk
+  const bool synced = ::fsync(file.number()) == 0 || errno == EINVAL;  // a pipe has no disk
   return synced && file.close();
 }
 
@@ -58,10 +45,16 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
 void sync_directory(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() >= 0) ::fsync(directory.get());
+  if (directory.is_open()) ::fsync(directory.number());
 }
 
 }  // namespace
+
+detail::Descriptor::~Descriptor() {
+  if (is_open()) ::close(number_);
+}
+
+bool detail::Descriptor::close() { return ::close(std::exchange(number_, -1)) == 0; }
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   std::error_code none;
@@ -85,17 +78,45 @@ void write_file(const std::filesystem::path& path, std::string_view contents) {
   write_file(path, std::span(&contents, 1));
 }
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_file(const std::filesystem::path& path, std::size_t most) try {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) fail_with_errno(path, "cannot be read");
+  if (!file.is_open()) fail_with_errno(path, "cannot be read");
   std::string contents;
   std::string chunk(std::size_t{1} << 20, '\0');
   for (;;) {
-    const ssize_t n = ::read(file.get(), chunk.data(), chunk.size());
+    const ssize_t n = ::read(file.number(), chunk.data(), chunk.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_with_errno(path, "cannot be read");
     if (n == 0) return contents;
     contents.append(chunk, 0, static_cast<std::size_t>(n));
+    if (contents.size() > most) {
+      fail(path.string(), fmt::format("cannot be read: there are more than {} bytes", most));
+    }
+  }
+} catch (const std::bad_alloc&) {
+  fail(path.string(), "cannot be read: it does not fit into memory");
+}
+
+InputFile::InputFile(std::filesystem::path path)
+    : path_(std::move(path)),
+      // Opening a pipe waits for a writer, unless told not to; a regular file makes no difference.
+      file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+  struct stat status;
+  if (!file_.is_open() || ::fstat(file_.number(), &status) != 0) {
+    fail_with_errno(path_, "cannot be read");
+  }
+  if (!S_ISREG(status.st_mode)) fail(path_.string(), "not a regular file");
+  size_ = static_cast<std::size_t>(status.st_size);
+}
+
+void InputFile::read(std::size_t at, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t n = ::pread(file_.number(), to.data(), to.size(), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_with_errno(path_, "cannot be read");
+    if (n == 0) fail(path_.string(), "cannot be read: it was cut short meanwhile");
+    to = to.subspan(static_cast<std::size_t>(n));
+    at += static_cast<std::size_t>(n);
   }
 }
 

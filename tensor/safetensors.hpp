@@ -3,10 +3,10 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include <attune/tensor/tensor.hpp>
 
@@ -14,9 +14,11 @@ namespace attune {
 
 /// The contents of a safetensors file. Metadata are strings only, by the format.
 struct Safetensors {
-  std::vector<std::pair<std::string, Tensor>> tensors;
+  std::map<std::string, Tensor, std::less<>> tensors;
   std::map<std::string, std::string> metadata;
 
+  /// Throws when there is a tensor of that name.
+  void add(const std::string& name, Tensor tensor);
   /// The tensor of that name, or null.
   const Tensor* find(std::string_view name) const;
 };
@@ -25,7 +27,8 @@ struct Safetensors {
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents);
 
 /// Reads a file of f32, f64 and i32 tensors. Every size is checked against the file before anything
-/// is allocated; overlapping, missing or trailing bytes are errors. Messages begin with the path.
+/// is allocated; overlapping, missing or trailing bytes are errors, and so is anything but a
+/// regular file. Messages begin with the path.
 Safetensors load_safetensors(const std::filesystem::path& path);
 
 }  // namespace attune

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <attune/models/report/heatmap.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/printable.hpp>
@@ -76,12 +77,10 @@ class Predictor {
 
   /// An empty line answers an empty line, so that lines in and lines out stay together.
   void predict_lines(std::istream& lines) const {
-    std::string line;
-    for (long number = 1; std::getline(lines, line); ++number) {
-      if (line.ends_with('\r')) line.pop_back();
-      if (number == 1 && line.starts_with("\ufeff")) line.erase(0, 3);  // a byte-order mark
-      if (!line.empty()) {
-        predict(line, fmt::format("standard input:{}", number));
+    text::LineReader reader(lines, "standard input");
+    while (const auto line = reader.next()) {
+      if (!line->empty()) {
+        predict(*line, fmt::format("{}:{}", reader.name(), reader.number()));
       } else {
         fmt::print("{}\n",
                    options_.json ? R"({"source":"","prediction":null,"probability":null})" : "");

@@ -13,6 +13,7 @@
 
 #include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
 
 namespace attune::report {
 namespace {
@@ -35,19 +36,6 @@ struct ToJson {
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(const std::string& value) const { return quoted(value); }
 };
-
-std::string read_file(const std::string& path) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                       &std::fclose);
-  if (!file) fail(path, "cannot read the log", errno);
-  std::string text;
-  char block[1 << 16];
-  while (const std::size_t n = std::fread(block, 1, sizeof block, file.get())) {
-    text.append(block, n);
-  }
-  if (std::ferror(file.get())) fail(path, "cannot read the log", errno);
-  return text;
-}
 
 Json parse(std::string_view line) { return Json::parse(line, nullptr, /*allow_exceptions=*/false); }
 

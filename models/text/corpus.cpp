@@ -12,6 +12,7 @@ namespace attune::text {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr std::size_t longest_line = std::size_t{1} << 24;  // a device may have no line breaks
 
 /// How many lines a file has in all.
 std::int64_t count_lines(LineReader& reader) {
@@ -30,10 +31,28 @@ LineReader::LineReader(const std::filesystem::path& path)
 LineReader::LineReader(std::istream& stream, std::string name)
     : stream_(&stream), name_(std::move(name)) {}
 
+/// As std::getline does, but not without end.
+bool LineReader::get(std::string& line) {
+  char block[1 << 12];
+  while (!stream_->getline(block, sizeof block)) {
+    const auto n = static_cast<std::size_t>(stream_->gcount());
+    if (n == 0 || stream_->bad()) return !line.empty() && !stream_->bad();
+    stream_->clear();  // the line is longer than the block
+    line.append(block, n);
+    if (line.size() > longest_line) {
+      ++number_;
+      fail(fmt::format("longer than {} bytes, expected lines of text", longest_line));
+    }
+  }
+  const auto n = static_cast<std::size_t>(stream_->gcount());
+  line.append(block, stream_->eof() ? n : n - 1);  // the line break counts
+  return true;
+}
+
 std::optional<std::string> LineReader::next() {
   std::string line;
   errno = 0;
-  if (!std::getline(*stream_, line)) {
+  if (!get(line)) {
     if (!stream_->bad()) return std::nullopt;
     throw Error(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno ? errno : EIO)));
   }

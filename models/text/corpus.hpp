@@ -22,7 +22,8 @@ class LineReader {
   LineReader(std::istream& stream, std::string name);
 
   /// The next line, or nothing at the end. Throws an Error "FILE:LINE: what is wrong" for bytes
-  /// that are not UTF-8 and for a NUL, and one with the reason when reading fails.
+  /// that are not UTF-8, for a NUL and for more than 16 MiB, and one with the reason when reading
+  /// fails.
   std::optional<std::string> next();
 
   const std::string& name() const { return name_; }
@@ -32,6 +33,8 @@ class LineReader {
   [[noreturn]] void fail(std::string_view message) const;
 
  private:
+  bool get(std::string& line);
+
   std::unique_ptr<std::istream> file_;
   std::istream* stream_;
   std::string name_;

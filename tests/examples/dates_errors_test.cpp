@@ -399,7 +399,7 @@ TEST_CASE("dates: nothing that stands in a checkpoint reaches a terminal as a co
   contents.metadata["target_vocabulary"] = Json({hostile, hostile}).dump();
   refused(contents, predict);
   contents = good;
-  contents.tensors.emplace_back(hostile, zeros({1}));
+  contents.add(hostile, zeros({1}));
   refused(contents, predict);
 }
 

@@ -874,7 +874,7 @@ TEST_CASE("log: a path that cannot be opened is named with the reason") {
                          attune::Error);
   }
   CHECK_THROWS_WITH_AS(read_log(path),
-                       "/no/such/directory/train.jsonl: cannot read the log: "
+                       "/no/such/directory/train.jsonl: cannot be read: "
                        "No such file or directory",
                        attune::Error);
   CHECK_THROWS_AS(LogWriter(std::filesystem::temp_directory_path(), false), attune::Error);

@@ -73,6 +73,27 @@ TEST_CASE("read_file: a file longer than one chunk is read whole") {
   CHECK(read_file(scratch / "a") == bytes);
 }
 
+TEST_CASE("read_file: what has no end, or more bytes than are wanted, is an error with its path") {
+  CHECK(error_of([] { read_file("/dev/zero", 1 << 21); }) ==
+        "/dev/zero: cannot be read: there are more than 2097152 bytes");
+  const ScratchDirectory scratch;
+  write_file(scratch / "a", "12345");
+  CHECK(read_file(scratch / "a", 5) == "12345");
+  CHECK_THROWS_AS(read_file(scratch / "a", 4), Error);
+}
+
+TEST_CASE("InputFile: bytes are read from any place, and those beyond the end are an error") {
+  const ScratchDirectory scratch;
+  write_file(scratch / "a", "0123456789");
+  const InputFile file(scratch / "a");
+  CHECK(file.size() == 10);
+  char bytes[4];
+  file.read(6, std::as_writable_bytes(std::span(bytes)));
+  CHECK(std::string_view(bytes, 4) == "6789");
+  CHECK(error_of([&] { file.read(7, std::as_writable_bytes(std::span(bytes))); }) ==
+        (scratch / "a").string() + ": cannot be read: it was cut short meanwhile");
+}
+
 TEST_CASE("write_file: when writing fails the old file stays and no temporary is left") {
   const ScratchDirectory scratch;
   write_file(scratch / "model", "the old contents");

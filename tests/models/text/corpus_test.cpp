@@ -62,6 +62,17 @@ TEST_CASE("LineReader: NUL is an error") {
                        "input:2: byte 2 of the line is NUL, expected text", Error);
 }
 
+TEST_CASE("LineReader: lines of any length are whole, and one without end is an error") {
+  for (std::size_t length = 4090; length < 4100; ++length) {
+    CAPTURE(length);
+    const std::string one(length, 'a'), two(2 * length, 'b');
+    CHECK(lines_of(one + "\n" + two) == Lines{one, two});
+    CHECK(lines_of(two + "\n" + one + "\n") == Lines{two, one});
+  }
+  CHECK_THROWS_WITH_AS(read_lines(LineReader("/dev/zero")),
+                       "/dev/zero:1: longer than 16777216 bytes, expected lines of text", Error);
+}
+
 TEST_CASE("LineReader: a file that is not there, or a directory, is an error") {
   const ScratchDirectory directory;
   const std::string missing = directory / "missing";

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/safetensors_header.hpp>
+
+namespace attune::detail {
+namespace {
+
+using Json = nlohmann::json;
+using Entry = SafetensorsEntry;
+
+constexpr std::string_view metadata_name = "__metadata__";
+
+const char* format_name(DType dtype) {
+  return dtype == DType::f32 ? "F32" : dtype == DType::f64 ? "F64" : "I32";
+}
+
+DType read_dtype(const std::string& name) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i32}) {
+    if (name == format_name(dtype)) return dtype;
+  }
+  throw Malformed(fmt::format("dtype {} is not F32, F64 or I32", name));
+}
+
+/// Size of a shape in bytes, or an exception where it overflows or exceeds `limit`.
+std::size_t checked_bytes(const Shape& shape, DType dtype, std::size_t limit) {
+  std::size_t bytes = size_of(dtype);
+  for (Index extent : shape) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) || bytes > limit) {
+      throw Malformed(fmt::format("{} is larger than the file", to_string(shape)));
+    }
+  }
+  return bytes;
+}
+
+/// A parser's events become entries and metadata; anything else than
+///
+///     {"__metadata__": {NAME: TEXT, ...},
+///      NAME: {"dtype": TEXT, "shape": [NUMBER, ...], "data_offsets": [NUMBER, NUMBER]}, ...}
+///
+/// is refused where it begins, so that nothing is kept of it.
+class HeaderReader {
+ public:
+  explicit HeaderReader(std::size_t available) : available_(available) {}
+
+  SafetensorsHeader header;
+
+  bool start_object(std::size_t) {
+    if (place_ == Place::start) return enter(Place::header);
+    if (place_ != Place::header) unexpected();
+    if (name_ != metadata_name) return enter(Place::entry);
+    if (std::exchange(has_metadata_, true)) twice(name_);
+    return enter(Place::metadata);
+  }
+
+  bool end_object() {
+    if (place_ == Place::header) return enter(Place::end);
+    if (place_ == Place::entry) add_entry();
+    return enter(Place::header);
+  }
+
+  bool key(std::string& key) {
+    (place_ == Place::header ? name_ : field_) = std::move(key);
+    return true;
+  }
+
+  bool string(std::string& text) {
+    if (place_ == Place::metadata) {
+      if (!header.metadata.try_emplace(field_, std::move(text)).second) twice(field_);
+    } else if (place_ == Place::entry && field_ == "dtype") {
+      if (std::exchange(dtype_, read_dtype(text))) twice(field_);
+    } else {
+      unexpected();
+    }
+    return true;
+  }
+
+  bool start_array(std::size_t) {
+    if (place_ != Place::entry || (field_ != "shape" && field_ != "data_offsets")) unexpected();
+    auto& numbers = field_ == "shape" ? shape_ : offsets_;
+    if (numbers) twice(field_);
+    numbers.emplace();
+    return enter(field_ == "shape" ? Place::shape : Place::offsets);
+  }
+
+  bool end_array() { return enter(Place::entry); }
+
+  bool number_unsigned(std::uint64_t value) {
+    if (place_ != Place::shape && place_ != Place::offsets) unexpected();
+    if (value > std::numeric_limits<Index>::max()) unexpected();
+    auto& numbers = place_ == Place::shape ? *shape_ : *offsets_;
+    if (numbers.size() == Shape::max_rank) {
+      throw Malformed(fmt::format("'{}' has more than {} axes", name_, Shape::max_rank));
+    }
+    numbers.push_back(static_cast<Index>(value));
+    return true;
+  }
+
+  bool null() { unexpected(); }
+  bool boolean(bool) { unexpected(); }
+  bool number_integer(std::int64_t) { unexpected(); }
+  bool number_float(double, const std::string&) { unexpected(); }
+  bool binary(std::vector<std::uint8_t>&) { unexpected(); }
+  bool parse_error(std::size_t byte, const std::string&, const Json::exception&) {
+    throw Malformed(fmt::format("its header is not JSON from its byte {} on", byte));
+  }
+
+ private:
+  enum class Place { start, header, metadata, entry, shape, offsets, end };
+
+  bool enter(Place place) {
+    if (place == Place::entry && place_ == Place::header) {
+      dtype_.reset(), shape_.reset(), offsets_.reset();
+    }
+    place_ = place;
+    return true;
+  }
+
+  [[noreturn]] void twice(const std::string& name) const {
+    throw Malformed(fmt::format("'{}' occurs twice", name));
+  }
+
+  [[noreturn]] void unexpected() const {
+    switch (place_) {
+      case Place::header:
+        throw Malformed(fmt::format("'{}' is not described by an object", name_));
+      case Place::metadata:
+        throw Malformed(fmt::format("'{}' of its metadata is not text", field_));
+      case Place::entry:
+        throw Malformed(fmt::format("'{}' of '{}' is not what the format has", field_, name_));
+      case Place::shape:
+        throw Malformed("extents are not whole numbers from 0");
+      case Place::offsets:
+        throw Malformed("offsets are not whole numbers from 0");
+      default:
+        throw Malformed("its header is not a JSON object");
+    }
+  }
+
+  void add_entry() {
+    if (!dtype_ || !shape_ || !offsets_) {
+      throw Malformed(fmt::format("'{}' lacks a dtype, a shape or offsets", name_));
+    }
+    if (offsets_->size() != 2 || offsets_->front() > offsets_->back() ||
+        static_cast<std::size_t>(offsets_->back()) > available_) {
+      throw Malformed(fmt::format("'{}' lies outside the file", name_));
+    }
+    Entry entry{std::move(name_), *dtype_, Shape(*shape_),
+                static_cast<std::size_t>(offsets_->front()),
+                static_cast<std::size_t>(offsets_->back())};
+    if (checked_bytes(entry.shape, entry.dtype, available_) != entry.end - entry.begin) {
+      throw Malformed(fmt::format("'{}' {} does not take {} bytes", entry.name,
+                                  to_string(entry.shape), entry.end - entry.begin));
+    }
+    header.entries.push_back(std::move(entry));
+  }
+
+  std::size_t available_;
+  Place place_ = Place::start;
+  bool has_metadata_ = false;
+  std::string name_, field_;  // the last keys: of the header, and of what is in it
+  std::optional<DType> dtype_;
+  std::optional<std::vector<Index>> shape_, offsets_;
+};
+
+void check_names(std::vector<Entry>& entries) {
+  std::ranges::sort(entries, {}, &Entry::name);
+  const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::name);
+  if (twice != entries.end()) throw Malformed(fmt::format("'{}' occurs twice", twice->name));
+}
+
+/// Entries must follow one another without gap or overlap, up to the end of the file. Sorts them.
+void check_coverage(std::vector<Entry>& entries, std::size_t available) {
+  std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+  std::size_t at = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin != at) {
+      throw Malformed(fmt::format("'{}' leaves a gap or overlaps", entry.name));
+    }
+    at = entry.end;
+  }
+  if (at != available) throw Malformed(fmt::format("{} bytes are left over", available - at));
+}
+
+}  // namespace
+
+SafetensorsHeader parse_header(std::string_view text, std::size_t available) {
+  HeaderReader reader(available);
+  Json::sax_parse(text, &reader);
+  check_names(reader.header.entries);
+  check_coverage(reader.header.entries, available);
+  return std::move(reader.header);
+}
+
+std::string header_text(const Safetensors& contents) try {
+  std::string text = "{";
+  if (!contents.metadata.empty()) {
+    text += fmt::format("\"{}\":{}", metadata_name, Json(contents.metadata).dump());
+  }
+  std::size_t at = 0;
+  for (const auto& [name, tensor] : contents.tensors) {
+    if (name == metadata_name) {
+      fail("save_safetensors", fmt::format("the name '{}' is reserved", name));
+    }
+    const std::size_t end = at + static_cast<std::size_t>(tensor.size()) * size_of(tensor.dtype());
+    text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                        text.size() > 1 ? "," : "", Json(name).dump(), format_name(tensor.dtype()),
+                        fmt::join(tensor.shape(), ","), at, end);
+    at = end;
+  }
+  text += '}';
+  // Spaces, so that the tensors are aligned in the file.
+  text.append((8 - text.size() % 8) % 8, ' ');
+  return text;
+} catch (const Json::exception&) {
+  fail("save_safetensors", "a name or the metadata are not UTF-8");
+}
+
+}  // namespace attune::detail

@@ -8,6 +8,7 @@
 #include <attune/models/seq2seq_options.hpp>
 
 #include "metrics.hpp"
+#include "support/output.hpp"
 
 namespace attune::dates {
 namespace {
@@ -77,9 +78,9 @@ int train_variant(TrainOptions options, const std::string& heading) {
     const auto done = reading(last, [&] { return number_in(metadata, "step"); });
     if (done >= static_cast<double>(options.steps)) return 0;
   }
-  fmt::print("{}\n", heading);
+  say("{}\n", heading);
   const int status = train(options);
-  fmt::print("\n");
+  say("\n");
   return status;
 }
 

@@ -325,9 +325,7 @@ int run(int argc, char** argv) {
     fmt::print("attune {}\n", ATTUNE_VERSION);
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "dates: {}\n",
-               app->get_subcommands().empty() ? no_command(*app) : error.what());
-    return 1;
+    throw Error(app->get_subcommands().empty() ? no_command(*app) : error.what());
   }
   line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;

@@ -15,6 +15,7 @@
 
 #include "commands.hpp"
 #include "model.hpp"
+#include "support/output.hpp"
 #include "support/progress.hpp"
 #include "support/terminal.hpp"
 
@@ -30,8 +31,8 @@ void warn_of_unknown(const Model& model, std::span<const std::string> points) {
     if (model.source_vocabulary().id(point) != text::Vocabulary::unknown ||
         !warned.insert(point).second)
       continue;
-    fmt::print(stderr, "warning: '{}' was never seen in training and is read as <unk>\n",
-               printable(point));
+    complain("warning: '{}' was never seen in training and is read as <unk>
+", printable(point));
   }
 }
 
@@ -85,8 +86,9 @@ class Predictor {
         fmt::print("{}\n",
                    options_.json ? R"({"source":"","prediction":null,"probability":null})" : "");
       }
-      if (std::fflush(stdout) != 0) fail("standard output", "it cannot be written");
+      flush_output();
     }
+    check_input();
   }
 
  private:

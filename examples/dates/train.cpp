@@ -14,6 +14,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "metrics.hpp"
+#include "support/output.hpp"
 #include "support/precision.hpp"
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
@@ -84,19 +85,18 @@ class Run {
     const bool resumed = options_.resume && resume();
     if (!resumed) files_.keep_previous();
     log_.emplace(files_.log().string(), resumed);
-    fmt::print("{}\n{} parameters, {} thread{}\n", data_.description(), model_.parameters().count(),
-               threads(), threads() == 1 ? "" : "s");
+    say("{}\n{} parameters, {} thread{}\n", data_.description(), model_.parameters().count(),
+        threads(), threads() == 1 ? "" : "s");
     if (resumed) {
-      fmt::print("resuming at step {} of {}\n", step_, std::max(step_, options_.steps));
+      say("resuming at step {} of {}\n", step_, std::max(step_, options_.steps));
     } else if (options_.resume) {
-      fmt::print("nothing to resume in {}: starting anew\n", options_.out.string());
+      say("nothing to resume in {}: starting anew\n", options_.out.string());
     }
     started_ = Clock::now();
     const bool stopped = !loop();
-    fmt::print("{} after {} steps, {}: ", stopped ? "stopped" : "finished", step_,
-               duration(seconds()));
-    fmt::print("exact match {:.2f} % on {} examples\n{}\n", 100 * best_.exact_match,
-               data_.validation().size(), files_.best().string());
+    say("{} after {} steps, {}: ", stopped ? "stopped" : "finished", step_, duration(seconds()));
+    say("exact match {:.2f} % on {} examples\n{}\n", 100 * best_.exact_match,
+        data_.validation().size(), files_.best().string());
     return stopped ? 130 : 0;
   }
 

@@ -101,8 +101,7 @@ int run_command_line(int argc, char** argv) {
     fmt::print("attune {}\n", ATTUNE_VERSION);
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "long_sentences: {}\n", error.what());
-    return 1;
+    throw Error(error.what());
   }
   fill_in(app, line);
   experiment(line.options);

@@ -8,6 +8,8 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "support/output.hpp"
+
 namespace attune {
 
 /// Runs `read`, which takes something from a checkpoint; whatever it throws becomes an Error that
@@ -17,7 +19,7 @@ auto reading(const std::filesystem::path& checkpoint, F read) {
   try {
     return read();
   } catch (const std::exception& error) {
-    throw Error(checkpoint.string() + ": " + error.what());
+    throw Error(checkpoint.string() + ": " + message_of(error));
   }
 }
 

@@ -44,7 +44,7 @@ auto setting(F set) {
 /// An option of a struct of them.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
-  const auto set = [&options, &field](const std::string& text) { field.set(options, text); };
+  const auto set = [&options, field](const std::string& text) { field.set(options, text); };
   const std::string choices =
       field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
   return app

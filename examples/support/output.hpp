@@ -1,11 +1,33 @@
-// Standard output.
+// Standard output and standard error.
 #pragma once
 
 #include <cstdio>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
 
 namespace attune {
+
+namespace detail {
+void print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept;
+}
+
+/// Prints how far a run has come. Never throws: nothing is lost with a terminal that was closed.
+/// That standard output could not be written is what flush_output() says in the end.
+template <class... Args>
+void say(fmt::format_string<Args...> format, const Args&... args) noexcept {
+  detail::print(stdout, format, fmt::make_format_args(args...));
+}
+
+/// Prints to standard error. Never throws.
+template <class... Args>
+void complain(fmt::format_string<Args...> format, const Args&... args) noexcept {
+  detail::print(stderr, format, fmt::make_format_args(args...));
+}
 
 /// What was printed must have been written: a full disk is an error like any other.
 inline void flush_output() {
@@ -13,5 +35,17 @@ inline void flush_output() {
     fail("standard output", "it cannot be written");
   }
 }
+
+/// Standard input must have been read to its end.
+inline void check_input() {
+  if (std::ferror(stdin)) fail("standard input", "it cannot be read");
+}
+
+/// Opens standard input, output and error where they are closed, so that no file of the program gets
+/// their numbers. To read or to write them fails as before.
+void open_standard_streams();
+
+/// What an exception says, in one line that a user understands.
+std::string message_of(const std::exception& error);
 
 }  // namespace attune

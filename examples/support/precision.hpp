@@ -1,16 +1,16 @@
 // The precision that a program was asked for.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <attune/tensor/precision.hpp>
+
+#include "support/output.hpp"
 
 namespace attune {
 
 /// The one asked for; or f32, and a line that says so, where the CPU has no bf16.
 inline Precision available(Precision asked_for) {
   if (asked_for != Precision::bf16 || bf16_available()) return asked_for;
-  fmt::print(stderr, "this CPU has no bf16 products (AVX512-BF16): f32 it is\n");
+  complain("this CPU has no bf16 products (AVX512-BF16): f32 it is\n");
   return Precision::f32;
 }
 

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "support/output.hpp"
+
 namespace attune {
 
 using Clock = std::chrono::steady_clock;
@@ -21,7 +23,7 @@ Progress::Progress(long done, long total, std::string unit)
       shown_() {}
 
 Progress::~Progress() {
-  if (open_) fmt::print("\n");
+  if (open_) say("\n");
 }
 
 namespace {
@@ -48,10 +50,10 @@ void Progress::show(long done, const std::string& text, bool line, double most_l
                   100.0 * static_cast<double>(done) / static_cast<double>(total_), unit_, done,
                   total_, text, duration(std::clamp(left, 0.0, std::max(0.0, most_left))));
   if (terminal_) {
-    fmt::print("\r\x1b[K{}{}", line ? status : fitted(status), line ? "\n" : "");
+    say("\r\x1b[K{}{}", line ? status : fitted(status), line ? "\n" : "");
     open_ = !line;
   } else {
-    fmt::print("{}\n", status);
+    say("{}\n", status);
   }
   std::fflush(stdout);
 }

@@ -9,6 +9,8 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/output.hpp"
+
 namespace attune {
 namespace {
 
@@ -42,7 +44,7 @@ void RunDirectory::keep_previous() const {
     std::filesystem::path kept = path;
     kept.replace_extension(".previous" + path.extension().string());
     std::filesystem::rename(path, kept);
-    fmt::print("{} is kept as {}\n", path.string(), kept.filename().string());
+    say("{} is kept as {}\n", path.string(), kept.filename().string());
   }
 }
 

@@ -266,8 +266,7 @@ int run(int argc, char** argv) {
     fmt::print("attune {}\n", ATTUNE_VERSION);
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "translate: {}\n", error.what());
-    return 1;
+    throw Error(error.what());
   }
   line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
   const std::string name = command->get_name();

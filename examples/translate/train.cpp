@@ -24,6 +24,7 @@
 #include "codecs.hpp"
 #include "evaluation.hpp"
 #include "support/checkpoint.hpp"
+#include "support/output.hpp"
 #include "support/precision.hpp"
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
@@ -81,21 +82,19 @@ class Run {
     if (!resumed) files_.keep_previous();
     log_.emplace(files_.log().string(), resumed);
     describe();
-    if (resumed) fmt::print("resuming at step {}, epoch {}\n", step_, epoch_ + 1);
+    if (resumed) say("resuming at step {}, epoch {}\n", step_, epoch_ + 1);
     started_ = Clock::now();
     speed_.restart();
     const std::string reason = loop();
-    fmt::print("{} after {} steps, {}: {} {:.2f} at step {}\n{}\n", reason, step_,
-               duration(seconds()), options_.metric == Metric::bleu ? "BLEU" : "loss",
-               options_.metric == Metric::bleu ? best_ : -best_, best_step_,
-               files_.best().string());
+    say("{} after {} steps, {}: {} {:.2f} at step {}\n{}\n", reason, step_, duration(seconds()),
+        options_.metric == Metric::bleu ? "BLEU" : "loss",
+        options_.metric == Metric::bleu ? best_ : -best_, best_step_, files_.best().string());
     return interrupted() ? 130 : 0;
   }
 
  private:
   void describe() const {
-    fmt::print(
-        "{} sentence pairs, {} to validate on\nvocabularies of {} and {}, {} parameters, "
+    say("{} sentence pairs, {} to validate on\nvocabularies of {} and {}, {} parameters, "
         "{} thread{}\n",
         text_.size(), valid_.sources.size(), model_.source().vocabulary.size(),
         model_.target().vocabulary.size(), model_.parameters().count(), threads(),

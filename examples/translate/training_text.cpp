@@ -9,6 +9,7 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "support/output.hpp"
 #include "training_reader.hpp"
 
 namespace attune::translate {
@@ -80,14 +81,14 @@ void TrainingText::Unknown::report(const char* side, const std::string& vocabula
     fail(vocabulary.empty() ? "vocabulary" : vocabulary,
          fmt::format("none of the {}'s tokens is in it", side));
   }
-  fmt::print("{:.2f} % of the {}'s tokens are unknown\n",
-             100 * static_cast<double>(unknown) / static_cast<double>(all), side);
+  say("{:.2f} % of the {}'s tokens are unknown\n",
+      100 * static_cast<double>(unknown) / static_cast<double>(all), side);
 }
 
 TrainingText::TrainingText(const TrainOptions& o, const Codecs& codecs)
     : options_(o), pairs_(existing(o.out)), links_(existing(o.out)), link_ends_(existing(o.out)) {
   const text::CorpusReport report = read(codecs);
-  fmt::print("{}\n", to_string(report));
+  say("{}\n", to_string(report));
   if (pairs_.size() == 0) fail(o.source, "there is no sentence to train on");
   source_.report("source", o.source_vocabulary);
   target_.report("target", o.joint == Joint::yes ? o.source_vocabulary : o.target_vocabulary);

@@ -38,6 +38,7 @@ class Stream {
     models::translate_stream(
         model, [this] { return read(); },
         [this](const models::Translation& translation) { write(translation); }, how);
+    if (options_.file.empty()) check_input();
   }
 
  private:

@@ -396,6 +396,37 @@ TEST_CASE("translate: a full disk under standard output is an error of every com
         "translate: /dev/full: cannot be written: No space left on device");
 }
 
+TEST_CASE("translate train: standard output that is closed or full gets into no file") {
+  const Corpus corpus;
+  output_of(corpus.train("whole", one_epoch));
+  for (const std::string first : {"exec >&-", "exec >/dev/full"}) {
+    CAPTURE(first);
+    std::filesystem::remove_all(corpus / "out");
+    CHECK(error_line("translate", run_in_shell(first, corpus.train("out", one_epoch))) ==
+          "translate: standard output: it cannot be written");
+    check_same_tensors(corpus / "whole/last.safetensors", corpus / "out/last.safetensors");
+    CHECK(log_of(corpus / "out").size() == log_of(corpus / "whole").size());
+  }
+}
+
+TEST_CASE("translate: an error ends it with 1 where it cannot be said, either") {
+  const Corpus corpus;
+  for (const std::string first : {"exec 2>&-", "exec 2>/dev/full", "exec >&- 2>&- <&-"}) {
+    CAPTURE(first);
+    CHECK(run_in_shell(first, {"inspect", corpus / "none"}).status == 1);
+    CHECK(run_in_shell(first, {"train", "--hidden", "many"}).status == 1);
+  }
+}
+
+TEST_CASE("translate: standard input may be empty, but not closed or a directory") {
+  for (const std::string first : {"exec <&-", "exec </"}) {
+    CAPTURE(first);
+    CHECK(error_line("translate", run_in_shell(first, with_model("translate", {}))) ==
+          "translate: standard input: it cannot be read");
+  }
+  CHECK(run_in_shell("exec </dev/null", with_model("translate", {})).status == 0);
+}
+
 TEST_CASE("translate: a reader of its output that has seen enough ends it") {
   const ProcessResult result =
       run_program("sh",

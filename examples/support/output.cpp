@@ -1,0 +1,40 @@
+#include "support/output.hpp"
+
+#include <filesystem>
+#include <new>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace attune {
+
+void detail::print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept {
+  try {
+    const std::string text = fmt::vformat(format, args);
+    std::fwrite(text.data(), 1, text.size(), file);  // as one write, where the file has no buffer
+  } catch (...) {                                    // no memory: there is nothing left to do
+  }
+}
+
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    // The lowest number that is free is the one it gets.
+    if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) _exit(1);
+  }
+}
+
+std::string message_of(const std::exception& error) {
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    return fmt::format("{}: {}", file->path1().string(), file->code().message());
+  }
+  // A container throws a length_error where no memory could be large enough.
+  if (dynamic_cast<const std::bad_alloc*>(&error) ||
+      dynamic_cast<const std::length_error*>(&error)) {
+    return "there is not enough memory";
+  }
+  return error.what();
+}
+
+}  // namespace attune

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/seq2seq_options.hpp>
+#include <attune/nn/checkpoint.hpp>
 
 #include "metrics.hpp"
 #include "support/output.hpp"
@@ -67,16 +68,15 @@ int train_variant(TrainOptions options, const std::string& heading) {
   const std::filesystem::path last = options.out / "last.safetensors";
   options.resume = std::filesystem::exists(last);
   if (options.resume) {
-    const auto metadata = load_safetensors(last).metadata;
-    TrainOptions stored;
-    reading(last, [&] { set_from(metadata, stored); });
+    const TrainOptions stored = stored_options(last);
     check_same(stored, options, "--out");
     if (stored.steps != options.steps) {
       fail("--out", fmt::format("{} was trained for {} steps, not {}", last.string(), stored.steps,
                                 options.steps));
     }
-    const auto done = reading(last, [&] { return number_in(metadata, "step"); });
-    if (done >= static_cast<double>(options.steps)) return 0;
+    const Index done =
+        reading(last, [&] { return nn::load_count(load_safetensors(last), "step"); });
+    if (done >= options.steps) return 0;
   }
   say("{}\n", heading);
   const int status = train(options);
@@ -92,13 +92,14 @@ const Line header = {"variant",        "exact match", "characters",
 Line measure(const std::string& name, const TrainOptions& options, std::span<const Row> rows) {
   const Model model = Model::load(options.out / "best.safetensors");
   const Evaluation e = evaluate(model, rows, 1, true);
-  const auto last = load_safetensors(options.out / "last.safetensors").metadata;
+  const std::filesystem::path last = options.out / "last.safetensors";
+  const double seconds = reading(last, [&] { return seconds_in(load_safetensors(last).metadata); });
   return {name,
           fmt::format("{:.2f} %", 100 * e.exact_match),
           fmt::format("{:.2f} %", 100 * e.character_accuracy),
           e.gold_attention ? fmt::format("{:.2f}", *e.gold_attention) : "-",
           std::to_string(model.parameters().count()),
-          fmt::format("{:.0f}", number_in(last, "seconds"))};
+          fmt::format("{:.0f}", seconds)};
 }
 
 /// Aligned: names to the left, numbers to the right.
@@ -124,6 +125,21 @@ std::vector<std::string> variant_names() {
   std::vector<std::string> names;
   for (const Variant& one : all_variants()) names.push_back(one.name);
   return names;
+}
+
+std::span<const models::OptionField<CompareOptions>> compare_fields() {
+  using Options = CompareOptions;
+  constexpr double largest = 1 << 16;
+  static const std::vector<models::OptionField<Options>> fields = {
+      models::number_field<Options>("embedding", "size of a character's vector",
+                                    &Options::embedding, 1, largest),
+      models::number_field<Options>("hidden", "size of states, scores and readouts",
+                                    &Options::hidden, 1, largest),
+      models::number_field<Options>("half-width", "half width of a local window",
+                                    &Options::half_width, 1, largest),
+      models::number_field<Options>("dropout", "rate on embeddings, annotations and readouts",
+                                    &Options::dropout, 0, 0.99)};
+  return fields;
 }
 
 int compare(const CompareOptions& options) {

@@ -18,6 +18,9 @@ struct CompareOptions {
   bool markdown = false;
 };
 
+/// Those that all variants have in common.
+std::span<const models::OptionField<CompareOptions>> compare_fields();
+
 /// Trains the variants one after the other with the same options, those that are not finished yet,
 /// and prints a table of their best weights on the validation examples. Returns the exit status;
 /// after an interrupted run at once.

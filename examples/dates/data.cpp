@@ -16,7 +16,7 @@ namespace {
 constexpr long chunk_steps = 16;
 
 /// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation.
-std::vector<Row> hold_out(std::vector<Row>& rows, int wanted, std::uint64_t seed) {
+std::vector<Row> hold_out(std::vector<Row>& rows, Index wanted, std::uint64_t seed) {
   const std::size_t count = std::min(static_cast<std::size_t>(wanted), rows.size() / 10);
   std::vector<Row> held, kept;
   const std::vector<std::uint32_t> order = shuffled(rows.size(), Random(seed, "held-out rows"));
@@ -41,7 +41,7 @@ std::vector<std::string> distinct_code_points(std::span<const Row> rows, std::st
 Data::Data(const DataOptions& options) : options_(options) {
   if (options.train_file.empty()) {
     generator_.emplace(GeneratorOptions{.locales = parse_locales(options.locales),
-                                        .held_out = options.held_out,
+                                        .held_out = static_cast<int>(options.held_out),
                                         .seed = options.seed});
   } else {
     train_ = read_tsv(options.train_file);

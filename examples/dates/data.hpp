@@ -13,7 +13,7 @@ namespace attune::dates {
 struct DataOptions {
   std::string locales = "en";
   std::string train_file, valid_file;  // empty: generated
-  int held_out = 2000;  // dates (generated) or at most so many rows (of a training file)
+  Index held_out = 2000;  // dates (generated) or at most so many rows (of a training file)
   std::uint64_t seed = 1;
 
   bool operator==(const DataOptions&) const = default;

@@ -1,7 +1,6 @@
 // dates: an attention model that turns dates as people write them ("Wednesday June 27 2001",
 // "16.01.75") into ISO dates (2001-06-27, 1975-01-16).
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
@@ -33,43 +32,6 @@ struct CommandLine {
   int threads = 0;
 };
 
-/// Any 64-bit number. CLI11 itself would take -1 for 2^64 - 1.
-void add_seed(CLI::App& app, std::uint64_t& seed) {
-  const auto set = [&seed](const std::string& text) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-    if (error != std::errc() || end != text.data() + text.size()) {
-      throw CLI::ValidationError("--seed",
-                                 fmt::format("'{}' is not a number from 0 to 2^64 - 1", text));
-    }
-  };
-  app.add_option_function<std::string>("--seed", set, "of initial values, examples and dropout")
-      ->default_str(std::to_string(seed))
-      ->run_callback_for_default(false)
-      ->type_name("NUMBER");
-}
-
-/// An option whose value is one of some names.
-template <class T>
-void add_choice(CLI::App& app, const std::string& option, T& value,
-                const std::map<std::string, T>& names, const std::string& description) {
-  std::string all, current;
-  for (const auto& [name, meaning] : names) {
-    all += all.empty() ? name : ", " + name;
-    if (meaning == value) current = name;
-  }
-  const auto set = [=, &value](const std::string& text) {
-    const auto at = names.find(text);
-    if (at == names.end()) {
-      throw CLI::ValidationError(option, fmt::format("'{}' is not one of {}", text, all));
-    }
-    value = at->second;
-  };
-  app.add_option_function<std::string>(option, set, fmt::format("{}: {}", description, all))
-      ->default_str(current)
-      ->run_callback_for_default(false)
-      ->type_name("NAME");
-}
-
 /// Breaks lines at spaces.
 std::string wrapped(const std::string& text, std::size_t width) {
   std::string result;
@@ -95,11 +57,24 @@ struct HelpFormatter : CLI::Formatter {
 
 /// What the options from this field on are about; "" within a group.
 std::string group_at(const std::string& field) {
-  return field == "embedding"      ? "Sizes"
+  return field == "steps"          ? "Training"
+         : field == "locales"      ? "Data"
+         : field == "embedding"    ? "Sizes"
          : field == "encoder-cell" ? "Wiring"
          : field == "score"        ? "Attention"
          : field == "readout-kind" ? "Output and regularisation"
                                    : "";
+}
+
+/// All of a struct of options, by their fields.
+template <class Options>
+void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
+                Options& options) {
+  std::string group;
+  for (const auto& field : fields) {
+    if (const std::string next = group_at(field.name); !next.empty()) group = next;
+    add_field(app, field, options)->group(group);
+  }
 }
 
 /// A published model first, then changes to it: CLI11 sets options in the order they are added in.
@@ -120,45 +95,14 @@ void add_model(CLI::App& app, ModelOptions& o) {
       ->run_callback_for_default(false)
       ->type_name("NAME")
       ->group("Model");
-  std::string group;
-  for (const auto& field : models::seq2seq_fields()) {
-    if (const std::string next = group_at(field.name); !next.empty()) group = next;
-    add_field(app, field, o.network)->group(group);
-  }
-}
-
-/// How long and on what to train.
-void add_training(CLI::App& app, TrainOptions& o) {
-  app.option_defaults()->group("Training");
-  app.add_option("--steps", o.steps, "batches to train on")->check(in_range(1, 1000000000));
-  app.add_option("--batch", o.batch, "examples in a batch")->check(in_range(1, 1 << 16));
-  app.add_option("--rate", o.rate,
-                 "learning rate of Adam: constant for half of the steps, then down to 2 % of it")
-      ->check(in_range(1e-9, 10.0));
-  app.add_option("--clip", o.clip, "largest global norm of the gradients")
-      ->check(in_range(1e-9, 1e9));
-  app.add_option("--precision", o.precision,
-                 "of the matrix products of training: f32, or bf16 where the CPU has it (weights "
-                 "stay f32)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--validate-every", o.validate_every,
-                 "steps between validations, each of which saves a checkpoint")
-      ->check(in_range(1, 1000000000));
-  add_seed(app, o.data.seed);
-  app.option_defaults()->group("Data");
-  app.add_option("--locales", o.data.locales,
-                 "whose dates to generate: en, a list such as en,de,ja, or all");
-  app.add_option("--held-out", o.data.held_out, "dates kept for validation")
-      ->check(in_range(1, 36524));
-  app.add_option("--train", o.data.train_file, "TSV file (source TAB target) to train on instead");
-  app.add_option("--valid", o.data.valid_file, "TSV file to validate on instead");
+  add_fields(app, models::seq2seq_fields(), o.network);
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
   app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl")
       ->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
-  add_training(app, o);
+  add_fields(app, train_fields(), o);
   add_model(app, o.model);
 }
 
@@ -174,39 +118,39 @@ void add_compare(CLI::App& app, CompareOptions& o) {
       ->default_str("all")
       ->type_name("LIST");
   app.add_flag("--markdown", o.markdown, "the table in Markdown");
-  add_training(app, o.train);
-  app.option_defaults()->group("Sizes, of all variants");
-  app.add_option("--embedding", o.embedding, "size of a character's vector")
-      ->check(in_range(1, 1 << 16));
-  app.add_option("--hidden", o.hidden, "size of states, scores and readouts")
-      ->check(in_range(1, 1 << 16));
-  app.add_option("--half-width", o.half_width, "half width of a local window")
-      ->check(in_range(1, 1 << 16));
-  app.add_option("--dropout", o.dropout, "rate on embeddings, annotations and readouts")
-      ->check(in_range(0.0, 0.99));
+  add_fields(app, train_fields(), o.train);
+  add_fields(app, compare_fields(), o);
 }
 
 void add_align(CLI::App& app, CommandLine& line) {
   app.add_option("file", line.align.file, "TSV file: source TAB target, a line each")->required();
   app.add_option("--model", line.model, "checkpoint");
-  add_choice<AlignFormat>(
-      app, "--format", line.align.format,
-      {{"pharaoh", AlignFormat::pharaoh},
-       {"tsv", AlignFormat::tsv},
-       {"json", AlignFormat::json},
-       {"npy", AlignFormat::npy},
-       {"terminal", AlignFormat::terminal},
-       {"svg", AlignFormat::svg},
-       {"html", AlignFormat::html},
-       {"scores", AlignFormat::scores}},
-      "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (an array after the other) for "
-      "weights; terminal, svg or html for drawings; scores for log-probabilities: source TAB "
-      "target "
-      "TAB sum TAB each character's and the end's. One of");
-  add_choice<report::AlignedWord>(
-      app, "--rule", line.align.rule,
-      {{"current", report::AlignedWord::current}, {"previous", report::AlignedWord::previous}},
-      "which character the weights of a step speak of: the one that it writes, or the one before");
+  add_field(app,
+            models::choice_field<AlignOptions, AlignFormat>(
+                "format",
+                "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (an array after the "
+                "other) for weights; terminal, svg or html for drawings; scores for "
+                "log-probabilities: source TAB target TAB sum TAB each character's and the end's. "
+                "One of",
+                &AlignOptions::format,
+                {{AlignFormat::html, "html"},
+                 {AlignFormat::json, "json"},
+                 {AlignFormat::npy, "npy"},
+                 {AlignFormat::pharaoh, "pharaoh"},
+                 {AlignFormat::scores, "scores"},
+                 {AlignFormat::svg, "svg"},
+                 {AlignFormat::terminal, "terminal"},
+                 {AlignFormat::tsv, "tsv"}}),
+            line.align);
+  add_field(
+      app,
+      models::choice_field<AlignOptions, report::AlignedWord>(
+          "rule",
+          "which character the weights of a step speak of: the one that it writes, or the "
+          "one before",
+          &AlignOptions::rule,
+          {{report::AlignedWord::current, "current"}, {report::AlignedWord::previous, "previous"}}),
+      line.align);
   app.add_option("--out", line.align.out, "file to write (default: standard output)");
 }
 
@@ -218,9 +162,12 @@ void add_predict(CLI::App& app, CommandLine& line) {
       ->check(in_range(1, 100));
   app.add_flag("--json", line.predict.json,
                "one JSON object a line: source, prediction, probability, attention");
-  add_choice<Show>(app, "--attention", line.predict.attention,
-                   {{"auto", Show::automatic}, {"always", Show::always}, {"never", Show::never}},
-                   "when to draw the attention (auto: on a terminal)");
+  add_field(app,
+            models::choice_field<PredictOptions, Show>(
+                "attention", "when to draw the attention (auto: on a terminal)",
+                &PredictOptions::attention,
+                {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}}),
+            line.predict);
 }
 
 void add_evaluate(CLI::App& app, CommandLine& line) {

@@ -9,7 +9,6 @@
 namespace attune::dates {
 namespace {
 
-constexpr const char* format = "attune dates 1";
 constexpr Index longest_date = 40;  // characters to write at most
 
 /// For vocabularies of these sizes.
@@ -29,14 +28,14 @@ ModelOptions model_options(std::string_view preset) {
   return o;
 }
 
-std::map<std::string, std::string> to_map(const ModelOptions& o) {
+Metadata to_map(const ModelOptions& o) {
   auto map = models::to_map(o.network);
   map["model"] = o.name;
   return map;
 }
 
-ModelOptions model_options_from(const std::map<std::string, std::string>& map) {
-  return {entry(map, "model"), models::seq2seq_options_from(map)};
+ModelOptions model_options_from(const Metadata& metadata) {
+  return {entry(metadata, "model"), models::seq2seq_options_from(metadata)};
 }
 
 Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
@@ -56,11 +55,13 @@ Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabul
 Model Model::load(const std::filesystem::path& path) {
   const Safetensors file = load_safetensors(path);
   return reading(path, [&] {
-    require_format(file, format);
+    require_format(file, checkpoint_format);
     const ModelOptions options = model_options_from(file.metadata);
-    const auto source = text::vocabulary_from_json(entry(file.metadata, "source_vocabulary"));
-    const auto target = text::vocabulary_from_json(entry(file.metadata, "target_vocabulary"));
-    Model model(options, source, target, std::make_unique<nn::Parameters>(file));
+    const auto vocabulary = [&](const char* name) {
+      return reading(name, [&] { return text::vocabulary_from_json(entry(file.metadata, name)); });
+    };
+    Model model(options, vocabulary("source_vocabulary"), vocabulary("target_vocabulary"),
+                std::make_unique<nn::Parameters>(file));
     model.metadata_ = file.metadata;
     for (const auto& [name, tensor] : file.tensors) {
       if (!model.parameters_->contains(name) && !name.starts_with("adam."))
@@ -73,7 +74,7 @@ Model Model::load(const std::filesystem::path& path) {
 void Model::save(Safetensors& file) const {
   nn::save_parameters(*parameters_, file);
   file.metadata.merge(to_map(options_));
-  file.metadata["format"] = format;
+  file.metadata["format"] = checkpoint_format;
   file.metadata["source_vocabulary"] = text::to_json(source_);
   file.metadata["target_vocabulary"] = text::to_json(target_);
 }

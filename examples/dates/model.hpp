@@ -18,6 +18,9 @@
 
 namespace attune::dates {
 
+/// What a checkpoint of this program says that it is.
+inline constexpr const char* checkpoint_format = "attune dates 1";
+
 /// What the network is made of: a published model by name, and what was changed of it.
 struct ModelOptions {
   std::string name;
@@ -28,9 +31,9 @@ struct ModelOptions {
 ModelOptions model_options(std::string_view preset);
 
 /// As the metadata of a checkpoint: "hidden" -> "64".
-std::map<std::string, std::string> to_map(const ModelOptions& options);
+Metadata to_map(const ModelOptions& options);
 /// Throws when an entry is missing or not understood.
-ModelOptions model_options_from(const std::map<std::string, std::string>& map);
+ModelOptions model_options_from(const Metadata& metadata);
 
 /// Characters in, characters out.
 class Model {
@@ -66,7 +69,7 @@ class Model {
   const text::Vocabulary& source_vocabulary() const { return source_; }
   const text::Vocabulary& target_vocabulary() const { return target_; }
   /// All metadata of the checkpoint it was loaded from.
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const Metadata& metadata() const { return metadata_; }
 
  private:
   Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
@@ -76,7 +79,7 @@ class Model {
   text::Vocabulary source_, target_;
   std::unique_ptr<nn::Parameters> parameters_;
   std::unique_ptr<models::Seq2Seq> network_;
-  std::map<std::string, std::string> metadata_;
+  Metadata metadata_;
 };
 
 }  // namespace attune::dates

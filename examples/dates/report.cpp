@@ -21,14 +21,14 @@ namespace {
 
 /// A stored share, in percent.
 std::string percent(const Model& model, const char* name) {
-  return fmt::format("{:.2f} %", 100 * number_in(model.metadata(), name));
+  return fmt::format("{:.2f} %", 100 * number_in(model.metadata(), name, 0, 1));
 }
 
 void add_summary(report::Page& page, const Model& model) {
   page.definitions({{"Exact match (validation)", percent(model, "exact_match")},
                     {"Character accuracy (validation)", percent(model, "character_accuracy")},
                     {"Parameters", std::to_string(model.parameters().count())},
-                    {"Trained for", duration(number_in(model.metadata(), "seconds"))}});
+                    {"Trained for", duration(seconds_in(model.metadata()))}});
 }
 
 void add_learning_curves(report::Page& page, const std::filesystem::path& log_path) {
@@ -63,9 +63,7 @@ std::vector<Row> sample(std::vector<Row> rows, std::size_t count) {
 std::vector<Row> examples(const Model& model, const ReportOptions& options) {
   if (!options.file.empty()) return read_tsv(options.file);
   // Those it was validated on: generated again, or read again from where they were.
-  TrainOptions trained;
-  set_from(model.metadata(), trained);
-  const Data data(trained.data);
+  const Data data(train_options_from(model.metadata()).data);
   return {data.validation().begin(), data.validation().end()};
 }
 

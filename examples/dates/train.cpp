@@ -26,46 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 std::string text_of(double value) { return fmt::format("{}", value); }
 
-/// The options that a checkpoint keeps beside the model's own.
-struct Field {
-  const char* name;
-  std::string (*get)(const TrainOptions&);
-  void (*set)(TrainOptions&, const std::string&);
-};
-
-const Field fields[] = {
-    {"steps", [](const TrainOptions& o) { return std::to_string(o.steps); },
-     [](TrainOptions& o, const std::string& s) { o.steps = std::stol(s); }},
-    {"validate_every", [](const TrainOptions& o) { return std::to_string(o.validate_every); },
-     [](TrainOptions& o, const std::string& s) { o.validate_every = std::stol(s); }},
-    {"batch", [](const TrainOptions& o) { return std::to_string(o.batch); },
-     [](TrainOptions& o, const std::string& s) { o.batch = std::stol(s); }},
-    {"rate", [](const TrainOptions& o) { return text_of(o.rate); },
-     [](TrainOptions& o, const std::string& s) { o.rate = std::stod(s); }},
-    {"clip", [](const TrainOptions& o) { return text_of(o.clip); },
-     [](TrainOptions& o, const std::string& s) { o.clip = std::stod(s); }},
-    {"precision", [](const TrainOptions& o) { return o.precision; },
-     [](TrainOptions& o, const std::string& s) { o.precision = s; }},
-    {"locales", [](const TrainOptions& o) { return o.data.locales; },
-     [](TrainOptions& o, const std::string& s) { o.data.locales = s; }},
-    {"train", [](const TrainOptions& o) { return o.data.train_file; },
-     [](TrainOptions& o, const std::string& s) { o.data.train_file = s; }},
-    {"valid", [](const TrainOptions& o) { return o.data.valid_file; },
-     [](TrainOptions& o, const std::string& s) { o.data.valid_file = s; }},
-    {"held_out", [](const TrainOptions& o) { return std::to_string(o.data.held_out); },
-     [](TrainOptions& o, const std::string& s) { o.data.held_out = std::stoi(s); }},
-    {"seed", [](const TrainOptions& o) { return std::to_string(o.data.seed); },
-     [](TrainOptions& o, const std::string& s) { o.data.seed = std::stoull(s); }},
-};
-
-std::map<std::string, std::string> to_map(const TrainOptions& options) {
-  std::map<std::string, std::string> map;
-  for (const Field& field : fields) map[field.name] = field.get(options);
-  return map;
-}
-
 /// Constant for the first half, then down to a fiftieth along a line.
-double rate_at(long step, const TrainOptions& o) {
+double rate_at(Index step, const TrainOptions& o) {
   const double progress = static_cast<double>(step) / static_cast<double>(o.steps);
   return o.rate * std::clamp(2 - 2 * progress, 0.02, 1.0);
 }
@@ -73,21 +35,21 @@ double rate_at(long step, const TrainOptions& o) {
 /// A training run: the model, the optimiser, and how far it has come.
 class Run {
  public:
-  explicit Run(const TrainOptions& options)
+  Run(const TrainOptions& options, bool resumes)
       : options_(options),
-        data_(options.data),
+        resumes_(resumes),
+        data_(read_data()),
         model_(options.model, text::Vocabulary(data_.source_alphabet()),
                text::Vocabulary(data_.target_alphabet()), options.data.seed),
         adam_(model_.parameters(), {.rate = options.rate}) {}
 
   int go() {
     catch_signals();
-    const bool resumed = options_.resume && resume();
-    if (!resumed) files_.keep_previous();
-    log_.emplace(files_.log().string(), resumed);
+    resumes_ ? resume() : files_.keep_previous();
+    log_.emplace(files_.log().string(), resumes_);
     say("{}\n{} parameters, {} thread{}\n", data_.description(), model_.parameters().count(),
         threads(), threads() == 1 ? "" : "s");
-    if (resumed) {
+    if (resumes_) {
       say("resuming at step {} of {}\n", step_, std::max(step_, options_.steps));
     } else if (options_.resume) {
       say("nothing to resume in {}: starting anew\n", options_.out.string());
@@ -101,6 +63,12 @@ class Run {
   }
 
  private:
+  /// Errors of what a checkpoint asks for begin with its path.
+  Data read_data() const {
+    const auto read = [&] { return Data(options_.data); };
+    return resumes_ ? reading(options_.out / "last.safetensors", read) : read();
+  }
+
   double seconds() const {
     return seconds_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
   }
@@ -166,7 +134,7 @@ class Run {
 
   void write_log(report::LogFields more) {
     shown_loss_ = mean_loss();
-    report::LogFields line{{"step", std::int64_t{step_}}};
+    report::LogFields line{{"step", step_}};
     if (step_ > 0) line.push_back({"loss", shown_loss_});
     line.push_back({"rate", rate_at(step_, options_)});
     line.push_back(
@@ -183,7 +151,7 @@ class Run {
   Safetensors checkpoint() const {
     Safetensors file;
     model_.save(file);
-    file.metadata.merge(to_map(options_));
+    file.metadata.merge(models::fields_to_map(train_fields(), options_));
     file.metadata["step"] = std::to_string(step_);
     file.metadata["seconds"] = text_of(seconds());
     file.metadata["exact_match"] = text_of(last_.exact_match);
@@ -208,81 +176,55 @@ class Run {
     save_safetensors(files_.last(), file);
   }
 
-  /// False when there is nothing to resume.
-  bool resume() {
-    if (!std::filesystem::exists(files_.last())) return false;
+  void resume() {
     const Safetensors file = load_safetensors(files_.last());
     reading(files_.last(), [&] {
+      for (const auto& [name, own] : {std::pair{"source_vocabulary", &model_.source_vocabulary()},
+                                      {"target_vocabulary", &model_.target_vocabulary()}}) {
+        if (entry(file.metadata, name) == text::to_json(*own)) continue;
+        fail("checkpoint", fmt::format("its {} is not that of the examples", name));
+      }
       model_.load_weights(file);
       adam_.load(file);
-      step_ = static_cast<long>(number_in(file.metadata, "step"));
-      seconds_before_ = number_in(file.metadata, "seconds");
-      last_.exact_match = number_in(file.metadata, "exact_match");
-      last_.character_accuracy = number_in(file.metadata, "character_accuracy");
-      best_.exact_match = number_in(file.metadata, "best_exact_match");
-      best_.character_accuracy = number_in(file.metadata, "best_character_accuracy");
+      step_ = nn::load_count(file, "step");
+      seconds_before_ = seconds_in(file.metadata);
+      const auto share = [&](const char* name) { return number_in(file.metadata, name, 0, 1); };
+      last_.exact_match = share("exact_match");
+      last_.character_accuracy = share("character_accuracy");
+      best_.exact_match = share("best_exact_match");
+      best_.character_accuracy = share("best_character_accuracy");
     });
     rate_step_ = step_;
     files_.cut_log(step_);
-    return true;
   }
 
   const TrainOptions& options_;
+  const bool resumes_;
   Data data_;
   Model model_;
   nn::Adam adam_;
   RunDirectory files_{options_.out};  // made when everything else is sound
-  Precision precision_ = available(options_.precision == "bf16" ? Precision::bf16 : Precision::f32);
+  Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;
-  long step_ = 0;
+  Index step_ = 0;
   Evaluation last_, best_{.exact_match = -1};
   double loss_sum_ = 0, shown_loss_ = 0;
   long loss_count_ = 0;
   double seconds_before_ = 0;
   Clock::time_point started_ = Clock::now();
   double shown_rate_ = 0;
-  long rate_step_ = 0;  // where the rate is measured from
+  Index rate_step_ = 0;  // where the rate is measured from
   Clock::time_point rate_time_ = Clock::now();
 };
 
 }  // namespace
 
-void set_from(const std::map<std::string, std::string>& map, TrainOptions& options) {
-  options.model = model_options_from(map);
-  for (const Field& field : fields) {
-    const auto at = map.find(field.name);
-    if (at == map.end()) fail("checkpoint", fmt::format("its metadata has no '{}'", field.name));
-    try {
-      field.set(options, at->second);
-    } catch (const std::logic_error&) {
-      fail("checkpoint", fmt::format("'{}' is '{}', not a number", field.name, at->second));
-    }
-  }
+int train(const TrainOptions& options) {
+  const std::filesystem::path last = options.out / "last.safetensors";
+  const bool resumes = options.resume && std::filesystem::exists(last);
+  // Throws where sizes are not those of the tensors, before anything so large is made.
+  if (resumes) Model::load(last);
+  return Run(options, resumes).go();
 }
-
-TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  const Safetensors file = load_safetensors(checkpoint);
-  return reading(checkpoint, [&] {
-    TrainOptions options;
-    set_from(file.metadata, options);
-    return options;
-  });
-}
-
-void check_same(const TrainOptions& stored, const TrainOptions& given, const char* operation) {
-  const auto check = [&](const std::string& name, const std::string& before,
-                         const std::string& after) {
-    if (before == after) return;
-    fail(operation, fmt::format("{} was trained with {} = '{}', not '{}'",
-                                (given.out / "last.safetensors").string(), name, before, after));
-  };
-  check("model", stored.model.name, given.model.name);
-  auto before = to_map(stored), after = to_map(given);
-  before.merge(to_map(stored.model)), after.merge(to_map(given.model));
-  for (const char* free : {"steps", "validate_every"}) after[free] = before[free];
-  for (const auto& [name, value] : before) check(name, value, after[name]);
-}
-
-int train(const TrainOptions& options) { return Run(options).go(); }
 
 }  // namespace attune::dates

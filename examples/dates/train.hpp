@@ -1,6 +1,11 @@
 // `dates train`
 #pragma once
 
+#include <span>
+
+#include <attune/models/option_field.hpp>
+#include <attune/tensor/precision.hpp>
+
 #include "data.hpp"
 
 namespace attune::dates {
@@ -8,19 +13,21 @@ namespace attune::dates {
 struct TrainOptions {
   std::filesystem::path out = "dates-model";
   bool resume = false;
-  long steps = 2000;
-  long validate_every = 250;
+  Index steps = 2000;
+  Index validate_every = 250;
   Index batch = 64;
   double rate = 2e-3;
   double clip = 1;
-  std::string precision = "f32";  // or bf16
+  Precision precision = Precision::f32;
   DataOptions data;
   ModelOptions model = model_options("bahdanau");
 };
 
-/// Puts the options that a checkpoint's metadata keeps in the place of the defaults (`out` and
-/// `resume` excepted). Throws when one is missing or not understood.
-void set_from(const std::map<std::string, std::string>& metadata, TrainOptions& options);
+/// Everything but `out`, `resume` and the model: names, help and checks.
+std::span<const models::OptionField<TrainOptions>> train_fields();
+
+/// The options that a checkpoint's metadata keeps. Throws when one is missing or not understood.
+TrainOptions train_options_from(Metadata metadata);
 
 /// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);

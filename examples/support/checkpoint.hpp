@@ -12,24 +12,31 @@
 
 namespace attune {
 
-/// Runs `read`, which takes something from a checkpoint; whatever it throws becomes an Error that
-/// begins with the checkpoint's path.
+/// Runs `read`; whatever it throws becomes an Error that begins with what is read: the path of a
+/// checkpoint, or the name of an entry.
 template <class F>
-auto reading(const std::filesystem::path& checkpoint, F read) {
+auto reading(const std::filesystem::path& what, F read) {
   try {
     return read();
   } catch (const std::exception& error) {
-    throw Error(checkpoint.string() + ": " + message_of(error));
+    throw Error(what.string() + ": " + message_of(error));
   }
 }
 
-/// An entry of a checkpoint's metadata, as text and as a number. Throw when it is missing, or not a
-/// number.
-const std::string& entry(const std::map<std::string, std::string>& metadata,
-                         const std::string& name);
-double number_in(const std::map<std::string, std::string>& metadata, const std::string& name);
+using Metadata = std::map<std::string, std::string>;
+
+/// An entry of a checkpoint's metadata: as text, as a number from low to high, as seconds. Throw
+/// when it is missing, or not such a number. For counts there is nn::load_count().
+const std::string& entry(const Metadata& metadata, const std::string& name);
+double number_in(const Metadata& metadata, const std::string& name, double low, double high);
+double seconds_in(const Metadata& metadata);
 
 /// Throws unless the file says that it has this format, that of one of our programs.
 void require_format(const Safetensors& file, const std::string& format);
+
+/// Throws an Error for the first option that was another in the run of that checkpoint.
+/// `operation` is what the error begins with.
+void check_same(const char* operation, const std::filesystem::path& checkpoint,
+                const Metadata& stored, const Metadata& given);
 
 }  // namespace attune

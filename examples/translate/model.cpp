@@ -5,14 +5,15 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "support/checkpoint.hpp"
-
 namespace attune::translate {
 namespace {
 
 text::Codec codec_from(const Metadata& metadata, const std::string& side) {
-  return {text::tokenizer_from_json(entry(metadata, side + "_tokenizer")),
-          text::vocabulary_from_json(entry(metadata, side + "_vocabulary"))};
+  const auto read = [&](const std::string& name, auto from_json) {
+    return reading(name, [&] { return from_json(entry(metadata, name)); });
+  };
+  return {read(side + "_tokenizer", text::tokenizer_from_json),
+          read(side + "_vocabulary", text::vocabulary_from_json)};
 }
 
 void save_codec(const text::Codec& codec, const std::string& side, Metadata& metadata) {

@@ -15,12 +15,12 @@
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "support/checkpoint.hpp"
+
 namespace attune::translate {
 
 /// What a checkpoint of this program says that it is.
 inline constexpr const char* checkpoint_format = "attune translate 1";
-
-using Metadata = std::map<std::string, std::string>;
 
 /// What one side reads and what the other writes.
 struct Codecs {

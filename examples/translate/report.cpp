@@ -52,7 +52,7 @@ void add_summary(report::Page& page, const Model& model, const Translated& text,
        {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
        {"Sentences", std::to_string(text.sources.size())},
        {"Parameters", std::to_string(model.parameters().count())},
-       {"Trained for", duration(number_in(model.metadata(), "seconds"))}});
+       {"Trained for", duration(seconds_in(model.metadata()))}});
 }
 
 void add_lengths(report::Page& page, const Translated& text, const ReportOptions& o) {

@@ -61,8 +61,9 @@ class Speed {
 /// A training run: the model, the optimiser, and how far it has come.
 class Run {
  public:
-  Run(const TrainOptions& options, Codecs codecs)
+  Run(const TrainOptions& options, Codecs codecs, bool resumes)
       : options_(options),
+        resumes_(resumes),
         valid_(reference_text(options.valid_source, options.valid_target, codecs)),
         text_(options, codecs),
         model_(options.network, std::move(codecs), options.seed),
@@ -78,11 +79,10 @@ class Run {
 
   int go() {
     catch_signals();
-    const bool resumed = options_.resume && resume();
-    if (!resumed) files_.keep_previous();
-    log_.emplace(files_.log().string(), resumed);
+    resumes_ ? resume() : files_.keep_previous();
+    log_.emplace(files_.log().string(), resumes_);
     describe();
-    if (resumed) say("resuming at step {}, epoch {}\n", step_, epoch_ + 1);
+    if (resumes_) say("resuming at step {}, epoch {}\n", step_, epoch_ + 1);
     started_ = Clock::now();
     speed_.restart();
     const std::string reason = loop();
@@ -209,7 +209,7 @@ class Run {
   void write_log(report::LogFields more) {
     if (more.empty()) shown_speed_ = speed_.words_per_second();
     shown_loss_ = mean_train_loss();
-    report::LogFields line{{"step", std::int64_t{step_}}, {"epoch", std::int64_t{epoch_}}};
+    report::LogFields line{{"step", step_}, {"epoch", epoch_}};
     line.push_back({"loss", shown_loss_});
     line.push_back({"rate", rate()});
     line.push_back({"words_per_s", std::round(shown_speed_)});
@@ -249,36 +249,39 @@ class Run {
     save_safetensors(files_.last(), file);
   }
 
-  /// False when there is nothing to resume.
-  bool resume() {
-    if (!std::filesystem::exists(files_.last())) return false;
+  void resume() {
     const Safetensors file = load_safetensors(files_.last());
     reading(files_.last(), [&] {
       nn::load_parameters(file, model_.parameters());
       adam_.load(file);
       if (average_) average_->load(file);
       plateau_.load(file.metadata);
-      const auto number = [&](const char* name) { return number_in(file.metadata, name); };
-      step_ = static_cast<long>(number("step"));
-      epoch_ = static_cast<Index>(number("epoch"));
-      position_ = static_cast<Index>(number("position"));
-      seconds_before_ = number("seconds");
-      last_ = {number("valid_loss"), number("valid_bleu")};
-      best_ = number("best"), best_step_ = static_cast<long>(number("best_step"));
-      waited_ = static_cast<Index>(number("waited"));
+      if (plateau_.rate() > options_.rate) {
+        fail("checkpoint", fmt::format("plateau.rate is {}, more than rate = {}", plateau_.rate(),
+                                       options_.rate));
+      }
+      step_ = nn::load_count(file, "step"), epoch_ = nn::load_count(file, "epoch");
+      position_ = nn::load_count(file, "position"), waited_ = nn::load_count(file, "waited");
+      best_step_ = nn::load_count(file, "best_step");
+      seconds_before_ = seconds_in(file.metadata);
+      constexpr double inf = std::numeric_limits<double>::infinity();
+      last_ = {number_in(file.metadata, "valid_loss", 0, inf),
+               number_in(file.metadata, "valid_bleu", 0, 100)};
+      best_ = number_in(file.metadata, "best", -inf, inf);
       if (entry(file.metadata, "text") != text_.fingerprint()) {
         fail(options_.source, "it was trained on another text, or other alignments");
       }
     });
     start_epoch();
-    if (position_ < 0 || position_ >= std::ssize(batches_)) {
-      fail(files_.last().string(), "its position is beyond the text");
+    if (position_ >= std::ssize(batches_)) {
+      fail(files_.last().string(), fmt::format("position is {}, expected less than the {} batches",
+                                               position_, std::ssize(batches_)));
     }
     files_.cut_log(step_);
-    return true;
   }
 
   const TrainOptions& options_;
+  const bool resumes_;
   ReferenceText valid_;
   TrainingText text_;
   Model model_;
@@ -290,8 +293,7 @@ class Run {
   Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;
 
-  long step_ = 0, best_step_ = 0;
-  Index epoch_ = 0, position_ = 0, waited_ = 0;
+  Index step_ = 0, best_step_ = 0, epoch_ = 0, position_ = 0, waited_ = 0;
   std::vector<std::vector<std::uint32_t>> batches_;
   Evaluation last_;
   double best_ = -std::numeric_limits<double>::infinity();
@@ -300,14 +302,6 @@ class Run {
   Clock::time_point started_ = Clock::now();
   Speed speed_;
 };
-
-/// A resumed run has its own tokenizers and vocabularies.
-Codecs codecs_of(const TrainOptions& options) {
-  const auto last = options.out / "last.safetensors";
-  if (!options.resume || !std::filesystem::exists(last)) return make_codecs(options);
-  const Safetensors file = load_safetensors(last);
-  return reading(last, [&] { return codecs_from(file.metadata); });
-}
 
 /// What can be told before the text is read, which may take long.
 void check_files(const TrainOptions& o) {
@@ -336,8 +330,17 @@ void check_files(const TrainOptions& o) {
 }  // namespace
 
 int train(const TrainOptions& options) {
-  check_files(options);
-  return Run(options, codecs_of(options)).go();
+  const std::filesystem::path last = options.out / "last.safetensors";
+  if (!options.resume || !std::filesystem::exists(last)) {
+    check_files(options);
+    return Run(options, make_codecs(options), false).go();
+  }
+  // Errors of what a checkpoint asks for begin with its path.
+  reading(last, [&] { check_files(options); });
+  // A resumed run has its own tokenizers and vocabularies. This throws where sizes are not those of
+  // the tensors, before anything so large is made.
+  Codecs codecs = Model::load(last).codecs();
+  return Run(options, std::move(codecs), true).go();
 }
 
 }  // namespace attune::translate

@@ -145,6 +145,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
     require_format(file, checkpoint_format);
     TrainOptions options;
     options.preset = entry(file.metadata, "preset");
+    reading("preset", [&] { return models::preset(options.preset); });
     options.network = models::seq2seq_options_from(file.metadata);
     Metadata metadata = file.metadata;  // an older one has fewer options
     metadata.merge(models::fields_to_map(train_fields(), TrainOptions{}));
@@ -154,18 +155,13 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  const auto check = [&](const std::string& name, const std::string& before,
-                         const std::string& after) {
-    if (before == after) return;
-    fail("--resume", fmt::format("{} was trained with {} = '{}', not '{}'",
-                                 (given.out / "last.safetensors").string(), name, before, after));
-  };
-  check("model", stored.preset, given.preset);
+  const std::filesystem::path last = given.out / "last.safetensors";
+  attune::check_same("--resume", last, {{"model", stored.preset}}, {{"model", given.preset}});
   auto before = models::fields_to_map(train_fields(), stored),
        after = models::fields_to_map(train_fields(), given);
   before.merge(models::to_map(stored.network)), after.merge(models::to_map(given.network));
   for (const char* free : {"epochs", "minutes", "patience"}) after[free] = before[free];
-  for (const auto& [name, value] : before) check(name, value, after[name]);
+  attune::check_same("--resume", last, before, after);
 }
 
 }  // namespace attune::translate

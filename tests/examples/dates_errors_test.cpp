@@ -426,7 +426,7 @@ TEST_CASE("dates: a checkpoint whose training options are damaged is refused by 
   const Directory directory;
   const std::string file = directory / "changed.safetensors";
   const std::vector<std::pair<std::string, std::optional<std::string>>> changes = {
-      {"exact_match", "all"}, {"seconds", "long"},    {"held_out", "-4"},
+      {"exact_match", "all"}, {"seconds", "long"},    {"held-out", "-4"},
       {"locales", "xx"},      {"seed", std::nullopt}, {"steps", "forty"}};
   for (const auto& [name, value] : changes) {
     CAPTURE_BINDING(name);
@@ -436,18 +436,29 @@ TEST_CASE("dates: a checkpoint whose training options are damaged is refused by 
   }
 }
 
+TEST_CASE("dates train: --resume of a checkpoint with any entry changed goes on or refuses it") {
+  const Directory directory;
+  output_of(train_tiny(directory.path(), {"--steps", "10"}));
+  check_resumes_or_refuses("dates", directory.path(), {"train", "valid"}, [&] {
+    return run(train(directory.path(), {"--resume", "--steps", "12"}));
+  });
+}
+
 TEST_CASE("dates: a checkpoint that claims enormous sizes is refused without the memory for them") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return;  // a sanitizer needs more address space than the test leaves
 #endif
   const Directory directory;
-  const std::string file = directory / "changed.safetensors";
+  const std::string file = directory / "last.safetensors";
   save_changed(file, "hidden", "16384");  // W_h alone would have 3 GiB
-  const std::string command =
-      fmt::format("ulimit -v 2000000; exec {} predict --model {} 1979", ATTUNE_DATES, file);
-  const std::string line = error_line(attune::test::run_process({"sh", "-c", command}));
-  CHECK(contains(line, file));
-  CHECK_FALSE(contains(line, "memory"));
+  for (const std::string& arguments :
+       {"predict 1979 --model " + file, "train --resume --out " + directory.path()}) {
+    const std::string command =
+        fmt::format("ulimit -v 2000000; exec {} {}", ATTUNE_DATES, arguments);
+    const std::string line = error_line(attune::test::run_process({"sh", "-c", command}));
+    CHECK(contains(line, file));
+    CHECK_FALSE(contains(line, "memory"));
+  }
 }
 
 }  // namespace

@@ -165,6 +165,37 @@ TEST_CASE("dates train: --resume with another value of an option is refused and 
   CHECK(contents_of(directory.path()) == before);
 }
 
+TEST_CASE("dates train: --resume of a checkpoint in which options have the older hyphen") {
+  const Directory directory;
+  const std::string last = directory / "last.safetensors";
+  output_of(train_tiny(directory.path(), forty_steps));
+  Safetensors file = load_safetensors(last);
+  for (auto [name, older] :
+       {std::pair{"validate-every", "validate_every"}, {"held-out", "held_out"}}) {
+    file.metadata[older] = file.metadata.at(name);
+    file.metadata.erase(name);
+  }
+  save_safetensors(last, file);
+  output_of(train(directory.path(), {"--resume", "--steps", "41"}));
+  const auto metadata = load_safetensors(last).metadata;
+  CHECK(metadata.at("validate-every") == "20");
+  CHECK(metadata.at("held-out") == "50");
+}
+
+TEST_CASE("dates train: --resume on examples with other characters is refused") {
+  const Directory directory;
+  const std::string rows = directory / "rows.tsv", out = directory / "out";
+  write(rows, example_rows(60));
+  output_of(train_tiny(out, forty_steps + Arguments{"--train", rows}));
+  std::string others = example_rows(60);
+  std::ranges::replace(others, 'J', 'Q');  // of as many kinds
+  write(rows, others);
+  CHECK(error_of(train(out, {"--resume"})) ==
+        "dates: " + out +
+            "/last.safetensors: checkpoint: its source_vocabulary is not that of "
+            "the examples");
+}
+
 TEST_CASE("dates train: --resume with more steps goes further, and the log goes on") {
   const Directory directory;
   output_of(train_tiny(directory.path(), forty_steps));

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -114,6 +116,36 @@ inline void check_same_tensors(const std::string& a, const std::string& b) {
     const auto x = tensor.to_vector<float>(), y = other->to_vector<float>();
     CHECK(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
   }
+}
+
+/// Resumes the run in a directory with each entry of its last checkpoint changed in turn to what it
+/// cannot be, or hardly. Either it goes on, or one line names the checkpoint and the entry; of an
+/// option that is a path, the path is enough.
+inline void check_resumes_or_refuses(const std::string& name, const std::string& directory,
+                                     const std::set<std::string>& paths,
+                                     const std::function<ProcessResult()>& resume) {
+  const auto whole = contents_of(directory);
+  const std::string last = directory + "/last.safetensors";
+  const Safetensors file = load_safetensors(last);
+  for (const auto& [key, before] : file.metadata) {
+    for (const char* value : {"-1", "0", "nan", "inf", "1e300", "", "x", "99999999999999999999"}) {
+      CAPTURE(key);
+      CAPTURE(value);
+      Safetensors changed = file;
+      changed.metadata[key] = value;
+      save_safetensors(last, changed);
+      const ProcessResult result = resume();
+      if (result.status == 0) {
+        for (const auto& [path, contents] : whole) write(path, contents);
+        continue;
+      }
+      const std::string line = error_line(name, result);
+      CHECK_MESSAGE((paths.contains(key) ? contains(line, value)
+                                         : contains(line, last) && contains(line, key)),
+                    line);
+    }
+  }
+  for (const auto& [path, contents] : whole) write(path, contents);
 }
 
 /// How many steps the checkpoint was trained for.

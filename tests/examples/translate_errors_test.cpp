@@ -320,6 +320,22 @@ TEST_CASE("translate train: a run is resumed from a whole checkpoint, on its own
   CHECK(contains(error_of(resume), last + ": checkpoint: there is no adam.steps"));
 }
 
+TEST_CASE(
+    "translate train: --resume of a checkpoint with any entry changed goes on or refuses it") {
+  const Corpus corpus;
+  for (const char* side : {"en", "xx"}) {
+    const auto lines = lines_of(read(corpus / (std::string("valid.") + side)));
+    write(corpus / (std::string("train.") + side), lines[0] + "\n" + lines[1] + "\n");
+    write(corpus / (std::string("valid.") + side), lines[2] + "\n");
+  }
+  output_of(corpus.train("out", one_epoch + Arguments{"--average", "0.9", "--halve", "1"}));
+  check_resumes_or_refuses(
+      "translate", corpus / "out",
+      {"source", "target", "valid-source", "valid-target", "alignments"}, [&] {
+        return run({"train", "--resume", "--epochs", "2", "--out", corpus / "out"});
+      });
+}
+
 TEST_CASE("translate train: what is wrong with a file of options is said with its line") {
   const Corpus corpus;
   const std::string file = corpus / "recipe.ini";

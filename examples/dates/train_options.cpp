@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <attune/models/presets.hpp>
+
+#include "support/checkpoint.hpp"
+#include "train.hpp"
+
+namespace attune::dates {
+namespace {
+
+using Options = TrainOptions;
+using Field = models::OptionField<Options>;
+
+Field number(const char* name, const char* help, auto member, double low, double high) {
+  return models::number_field<Options>(name, help, member, low, high);
+}
+Field text(const char* name, const char* help, auto member) {
+  return models::text_field<Options>(name, help, member);
+}
+
+constexpr double many = 1e9;
+
+std::vector<Field> training_fields() {
+  return {number("steps", "batches to train on", &Options::steps, 1, many),
+          number("batch", "examples in a batch", &Options::batch, 1, 1 << 16),
+          number("rate",
+                 "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
+                 &Options::rate, 1e-9, 10),
+          number("clip", "largest global norm of the gradients", &Options::clip, 1e-9, many),
+          models::choice_field<Options, Precision>(
+              "precision",
+              "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
+              &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+          number("validate-every", "steps between validations, each of which saves a checkpoint",
+                 &Options::validate_every, 1, many),
+          number(
+              "seed", "of initial values, examples and dropout",
+              [](Options & o) -> auto& { return o.data.seed; }, 0, 0x1p64)};
+}
+
+std::vector<Field> data_fields() {
+  return {text(
+              "locales", "whose dates to generate: en, a list such as en,de,ja, or all",
+              [](Options & o) -> auto& { return o.data.locales; }),
+          number(
+              "held-out", "dates kept for validation",
+              [](Options & o) -> auto& { return o.data.held_out; }, 1, 36524),
+          text(
+              "train", "TSV file (source TAB target) to train on instead",
+              [](Options & o) -> auto& { return o.data.train_file; }),
+          text(
+              "valid", "TSV file to validate on instead",
+              [](Options & o) -> auto& { return o.data.valid_file; })};
+}
+
+}  // namespace
+
+std::span<const Field> train_fields() {
+  static const std::vector<Field> fields = [] {
+    std::vector<Field> all = training_fields();
+    for (const Field& field : data_fields()) all.push_back(field);
+    return all;
+  }();
+  return fields;
+}
+
+TrainOptions train_options_from(Metadata metadata) {
+  // Older checkpoints have another hyphen.
+  for (auto [older, name] :
+       {std::pair{"validate_every", "validate-every"}, {"held_out", "held-out"}}) {
+    if (metadata.contains(older)) metadata.emplace(name, metadata[older]);
+  }
+  TrainOptions options;
+  options.model = model_options_from(metadata);
+  models::preset(options.model.name);  // throws where there is none of that name
+  models::set_fields_from(train_fields(), options, metadata);
+  return options;
+}
+
+TrainOptions stored_options(const std::filesystem::path& checkpoint) {
+  const Safetensors file = load_safetensors(checkpoint);
+  return reading(checkpoint, [&] {
+    require_format(file, checkpoint_format);
+    return train_options_from(file.metadata);
+  });
+}
+
+void check_same(const TrainOptions& stored, const TrainOptions& given, const char* operation) {
+  const std::filesystem::path last = given.out / "last.safetensors";
+  attune::check_same(operation, last, {{"model", stored.model.name}},
+                     {{"model", given.model.name}});
+  auto before = models::fields_to_map(train_fields(), stored),
+       after = models::fields_to_map(train_fields(), given);
+  before.merge(to_map(stored.model)), after.merge(to_map(given.model));
+  for (const char* free : {"steps", "validate-every"}) after[free] = before[free];
+  attune::check_same(operation, last, before, after);
+}
+
+}  // namespace attune::dates

@@ -3,10 +3,13 @@
 namespace attune::detail {
 namespace {
 
+/// Relaxed, as is the modification clock: who uses a node of another thread was given it before,
+/// and therefore draws a larger number.
 std::atomic<std::uint64_t> next_id{0};
 
 /// Nodes whose last reference has gone, waiting to be freed: freeing one may release others, which
-/// join the list instead of being freed on the stack of the first.
+/// join the list instead of being freed on the stack of the first. They are freed by the thread that
+/// released them, so the list is its own.
 thread_local constinit Node* waiting = nullptr;
 thread_local constinit bool freeing = false;
 

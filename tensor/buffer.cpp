@@ -39,7 +39,8 @@ struct FreeBlock {
   std::size_t bytes;
 };
 
-/// Locked while another thread exists.
+/// Locked while another thread exists. None can start while one of these lives: no thread is made
+/// under it.
 class CacheLock {
  public:
   explicit CacheLock(std::mutex& mutex) : lock_(mutex, std::defer_lock) {

@@ -38,7 +38,9 @@ Block cache_allocate(std::size_t bytes);
 void cache_free(const Block& block) noexcept;
 
 /// Ticks once for every buffer made and every write access, so that "was this buffer changed since
-/// it was recorded?" is a comparison.
+/// it was recorded?" is a comparison. Relaxed is enough: of two accesses to one atomic, the one that
+/// happens before the other sees the smaller number; and if neither a write nor a recording happens
+/// before the other, the elements themselves are raced for.
 inline std::atomic<std::uint64_t> modification_clock{0};
 inline std::uint64_t tick() { return fetch_add(modification_clock, std::uint64_t{1}) + 1; }
 
@@ -53,7 +55,7 @@ struct alignas(64) Buffer {
   std::uint64_t created_at = tick();
   std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
   std::size_t block_bytes = 0;
-  std::atomic<Attachment*> attachment{nullptr};  // owned
+  std::atomic<Attachment*> attachment{nullptr};  // owned; set once
 
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -77,6 +79,8 @@ class BufferPointer {
 
   Buffer* operator->() const { return buffer_; }
   explicit operator bool() const { return buffer_ != nullptr; }
+  /// Nobody else holds the buffer, nor can: copies are made of this pointer alone. Acquire, so that
+  /// what the others read before they left happens before the caller's writes.
   bool unique() const {
     return buffer_ && buffer_->references.load(std::memory_order_acquire) == 1;
   }

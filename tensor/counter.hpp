@@ -10,7 +10,10 @@
 
 namespace attune::detail {
 
-/// Whether no other thread exists; false where the C library does not tell.
+/// Whether no other thread exists; false where the C library does not tell. glibc clears its flag in
+/// the thread that starts the second one, before that one runs, and 2.36 never sets it again. So
+/// while it is set, nobody can come between the load and the store below, and both happen before
+/// all that a later thread does.
 inline bool single_threaded() {
 #if __has_include(<sys/single_threaded.h>)
   return __libc_single_threaded != 0;
@@ -29,7 +32,9 @@ T fetch_add(std::atomic<T>& counter, T amount,
   return before;
 }
 
-/// Takes a reference away and says whether it was the last one.
+/// Takes a reference away and says whether it was the last one. Then what all other owners did
+/// happens before (acquire) whatever the caller does next, as each of them left with a release.
+/// Adding a reference orders nothing: whoever copies one holds one.
 template <class T>
 bool drop_reference(std::atomic<T>& references) {
   return fetch_add(references, T(-1), std::memory_order_acq_rel) == 1;

@@ -34,6 +34,8 @@ class PackedForms final : public Attachment {
       form->packed = {};  // its memory serves the next one
       if (!pays) return {};
     }
+    // Another thread may be packing the same: each copy is right, and one of them stays. The matrix
+    // does not change meanwhile, since to write what others multiply is a race of their own.
     PackedMatrix<T> packed(b);
     std::lock_guard lock(mutex_);
     Form* form = find(b);
@@ -57,7 +59,9 @@ class PackedForms final : public Attachment {
   std::vector<Form> forms_;
 };
 
-/// Those of a buffer, made when they are first asked for.
+/// Those of a buffer, made when they are first asked for. Of several threads one sets the pointer,
+/// and the others see (acquire) what it made (release); it stays until the buffer is freed. All of
+/// a buffer's elements are of one type for as long as it lives, so its attachment is of that T.
 template <class T>
 PackedForms<T>& forms_of(Buffer& buffer) {
   Attachment* forms = buffer.attachment.load(std::memory_order_acquire);

@@ -60,7 +60,8 @@ class Tensor {
   const T* data() const;
 
   /// The elements, to write. Whatever was recorded for backward from this buffer's earlier
-  /// contents becomes invalid, and backward says so.
+  /// contents becomes invalid, and backward says so. To be called again before the next write once
+  /// an operation has read them: it may keep what it made of them until this call.
   template <class T>
   T* mutable_data();
 

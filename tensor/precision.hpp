@@ -13,10 +13,14 @@ enum class Precision { f32, bf16 };
 /// Whether this CPU multiplies bf16 (AVX512-BF16).
 bool bf16_available();
 
-/// Of all products from now on, in all threads. Not while one is being made. Throws for bf16 where
-/// it is not available.
+namespace detail {
+inline thread_local constinit Precision thread_precision = Precision::f32;
+}
+
+/// Of all products that this thread makes from now on, the tiles of its parallel_for included;
+/// another thread has its own, f32 at first. Throws for bf16 where it is not available.
 void set_precision(Precision precision);
-Precision precision();
+inline Precision precision() { return detail::thread_precision; }
 
 /// Whether products of two T are made in bf16 now.
 template <class T>
@@ -28,7 +32,7 @@ bool in_bf16() {
 class InPrecision {
  public:
   explicit InPrecision(Precision wanted) : before_(precision()) { set_precision(wanted); }
-  ~InPrecision() { set_precision(before_); }
+  ~InPrecision() { detail::thread_precision = before_; }
   InPrecision(const InPrecision&) = delete;
   InPrecision& operator=(const InPrecision&) = delete;
 

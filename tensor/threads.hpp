@@ -1,10 +1,18 @@
-// The one pool of threads.
+// The one pool of threads, and what several threads may do.
+//
+// Threads that share nothing may do anything: each trains or decodes with a model of its own. What
+// they share, a model, a tensor, a vocabulary, any number of them may read at once: start, step,
+// loss, search and translate are reads, and backward too, as it changes no variable. It may be
+// written (an optimiser's step, load, mutable_data) only while nobody else uses it. What is made by
+// one computation, an optimiser, a Random, the history of a Var, is for one thread at a time.
+// NoGrad, Training and InPrecision count for the thread that made them. The pool serves one thread
+// at a time; whoever comes meanwhile does its work alone, to the same bits. After fork() only exec.
 #pragma once
 
 #include <algorithm>
-#include <type_traits>
 
 #include <attune/tensor/dtype.hpp>
+#include <attune/tensor/precision.hpp>
 
 namespace attune {
 
@@ -20,15 +28,18 @@ void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 
 /// Calls body(tile) for every tile in [0, tiles), each once, spread over the pool. The caller cuts
 /// the work into tiles by its shape alone, never by the number of threads: then results do not
-/// depend on how many there are. A parallel_for inside a tile runs in that tile's thread. The first
-/// exception of a tile is thrown again here.
+/// depend on how many there are. A parallel_for inside a tile runs in that tile's thread, and a
+/// product there has the caller's precision. The first exception of a tile is thrown again here.
 template <class Body>
 void parallel_for(Index tiles, Body&& body) {
   if (tiles == 1) return static_cast<void>(body(Index{0}));
-  using Plain = std::remove_reference_t<Body>;
+  auto run = [&body, of_caller = precision()](Index tile) {
+    detail::thread_precision = of_caller;
+    body(tile);
+  };
+  using Run = decltype(run);
   detail::run_tiles(
-      tiles, [](void* b, Index tile) { (*static_cast<Plain*>(b))(tile); },
-      const_cast<void*>(static_cast<const void*>(&body)));
+      tiles, [](void* r, Index tile) { (*static_cast<Run*>(r))(tile); }, &run);
 }
 
 /// parallel_for over [0, n) in tiles of `tile` elements: body(begin, end).

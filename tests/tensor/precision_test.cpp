@@ -1,8 +1,10 @@
 // Products in bf16. What is expected is the definition: factors rounded to bf16, sums in f32.
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -141,6 +143,27 @@ TEST_CASE("bf16: without rows, columns or depth there is nothing to do") {
       CHECK(identical(c, zeros({m, n})));
     }
   }
+}
+
+TEST_CASE("precision: it is the thread's own, and that of all tiles of its loops") {
+  const int before = threads();
+  set_threads(2);
+  // No product is made, so that this runs on every CPU.
+  detail::thread_precision = Precision::bf16;
+  Precision elsewhere = Precision::bf16;
+  std::thread([&] { elsewhere = precision(); }).join();
+  CHECK(elsewhere == Precision::f32);
+  for (const Precision wanted : {Precision::bf16, Precision::f32}) {
+    detail::thread_precision = wanted;
+    std::atomic<int> started{0}, right{0};
+    parallel_for(2, [&](Index) {
+      ++started;
+      while (started < 2) std::this_thread::yield();  // so that each thread has one
+      right += precision() == wanted;
+    });
+    CHECK(right == 2);
+  }
+  set_threads(before);
 }
 
 TEST_CASE("bf16: where it is not available, asking for it is an error") {

@@ -263,7 +263,6 @@ int run(int argc, char** argv) {
       line = {};
       line.train = stored;
       parse(argc, argv, line, command, app);
-      check_same(stored, line.train);
     }
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app->help());

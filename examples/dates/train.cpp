@@ -35,8 +35,9 @@ double rate_at(Index step, const TrainOptions& o) {
 /// A training run: the model, the optimiser, and how far it has come.
 class Run {
  public:
-  Run(const TrainOptions& options, bool resumes)
+  Run(const TrainOptions& options, RunDirectory& files, bool resumes)
       : options_(options),
+        files_(files),
         resumes_(resumes),
         data_(read_data()),
         model_(options.model, text::Vocabulary(data_.source_alphabet()),
@@ -44,6 +45,7 @@ class Run {
         adam_(model_.parameters(), {.rate = options.rate}) {}
 
   int go() {
+    files_.make();
     catch_signals();
     resumes_ ? resume() : files_.keep_previous();
     log_.emplace(files_.log().string(), resumes_);
@@ -66,7 +68,7 @@ class Run {
   /// Errors of what a checkpoint asks for begin with its path.
   Data read_data() const {
     const auto read = [&] { return Data(options_.data); };
-    return resumes_ ? reading(options_.out / "last.safetensors", read) : read();
+    return resumes_ ? reading(files_.last(), read) : read();
   }
 
   double seconds() const {
@@ -199,11 +201,11 @@ class Run {
   }
 
   const TrainOptions& options_;
+  RunDirectory& files_;
   const bool resumes_;
   Data data_;
   Model model_;
   nn::Adam adam_;
-  RunDirectory files_{options_.out};  // made when everything else is sound
   Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;
   Index step_ = 0;
@@ -220,11 +222,14 @@ class Run {
 }  // namespace
 
 int train(const TrainOptions& options) {
-  const std::filesystem::path last = options.out / "last.safetensors";
-  const bool resumes = options.resume && std::filesystem::exists(last);
-  // Throws where sizes are not those of the tensors, before anything so large is made.
-  if (resumes) Model::load(last);
-  return Run(options, resumes).go();
+  RunDirectory files(options.out);
+  const bool resumes = options.resume && std::filesystem::exists(files.last());
+  if (resumes) {
+    check_same(stored_options(files.last()), options);  // now that nobody can change them
+    // Throws where sizes are not those of the tensors, before anything so large is made.
+    Model::load(files.last());
+  }
+  return Run(options, files, resumes).go();
 }
 
 }  // namespace attune::dates

@@ -10,6 +10,7 @@
 
 #include "processes.hpp"
 #include "report.hpp"
+#include "support/directory_lock.hpp"
 #include "support/progress.hpp"
 
 namespace attune::long_sentences {
@@ -96,6 +97,7 @@ void experiment(const Options& options) {
   if (error) {
     fail("--out", fmt::format("{} cannot be made: {}", options.out.string(), error.message()));
   }
+  const DirectoryLock lock(options.out);
   const std::filesystem::path file = options.out / "results.jsonl";
   report::LogWriter log(file.string(), /*append=*/true);
   std::vector<Record> done;

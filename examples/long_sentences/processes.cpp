@@ -38,6 +38,9 @@ void write_all(int pipe, const std::string& text) {
                                 const std::function<std::string(std::size_t)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent
   if (getppid() != parent) _exit(2);
+  // Files of the parent, and a lock on one, are not the child's.
+  close_range(STDERR_FILENO + 1, static_cast<unsigned>(pipe) - 1, 0);
+  close_range(static_cast<unsigned>(pipe) + 1, ~0u, 0);
   try {
     write_all(pipe, work(item));
   } catch (const std::exception& error) {

@@ -1,10 +1,14 @@
 #include "support/run_directory.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <csignal>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <signal.h>
+#include <unistd.h>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
@@ -16,15 +20,28 @@ namespace {
 
 volatile std::sig_atomic_t signalled = 0;
 
-/// The temporary files from which write_file would have made it.
+/// The process that was writing FILE, when this is the name of what write_file would have made it
+/// from: FILE.PROCESS.NUMBER.tmp.
+std::optional<pid_t> writer_of(const std::string& name, const std::string& file) {
+  if (!name.starts_with(file + ".") || !name.ends_with(".tmp")) return std::nullopt;
+  const char *const begin = name.data() + file.size() + 1, *const end = name.data() + name.size();
+  pid_t process = 0;
+  const auto [rest, error] = std::from_chars(begin, end, process);
+  if (error != std::errc() || process < 1 || *rest != '.') return std::nullopt;
+  return process;
+}
+
+/// Only programs that take no lock can be writing: `translate average`. This process is not yet.
+bool is_running(pid_t process) {
+  return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH);
+}
+
 void remove_unfinished(const std::filesystem::path& whole) {
   std::vector<std::filesystem::path> unfinished;
   std::error_code none;  // what cannot be removed is in nobody's way
   for (const auto& entry : std::filesystem::directory_iterator(whole.parent_path(), none)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(whole.filename().string() + ".") && name.ends_with(".tmp")) {
-      unfinished.push_back(entry.path());
-    }
+    const auto writer = writer_of(entry.path().filename().string(), whole.filename().string());
+    if (writer && !is_running(*writer)) unfinished.push_back(entry.path());
   }
   for (const auto& path : unfinished) std::filesystem::remove(path, none);
 }
@@ -32,9 +49,15 @@ void remove_unfinished(const std::filesystem::path& whole) {
 }  // namespace
 
 RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path_, none)) lock_.emplace(path_);
+}
+
+void RunDirectory::make() {
   std::error_code error;
   std::filesystem::create_directories(path_, error);
   if (error) fail("--out", fmt::format("{} cannot be made: {}", path_.string(), error.message()));
+  if (!lock_) lock_.emplace(path_);
   for (const auto& whole : {best(), last(), log()}) remove_unfinished(whole);
 }
 

@@ -2,17 +2,23 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "support/directory_lock.hpp"
 
 namespace attune {
 
 class RunDirectory {
  public:
-  /// Makes it where it is not there, and removes what a killed run has left half-written. Throws an
-  /// Error that begins with "--out".
+  /// Locks it where it is there already, so that no other run changes what is read from it. Throws
+  /// an Error that begins with "--out", as make() does.
   explicit RunDirectory(std::filesystem::path path);
+
+  /// Makes it where it is not there, and removes what killed programs have left half-written.
+  void make();
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path best() const { return path_ / "best.safetensors"; }
@@ -26,6 +32,7 @@ class RunDirectory {
 
  private:
   std::filesystem::path path_;
+  std::optional<DirectoryLock> lock_;
 };
 
 /// What to call runs in a table or chart: the directory of best.safetensors or log.jsonl, otherwise

@@ -61,8 +61,9 @@ class Speed {
 /// A training run: the model, the optimiser, and how far it has come.
 class Run {
  public:
-  Run(const TrainOptions& options, Codecs codecs, bool resumes)
+  Run(const TrainOptions& options, RunDirectory& files, Codecs codecs, bool resumes)
       : options_(options),
+        files_(files),
         resumes_(resumes),
         valid_(reference_text(options.valid_source, options.valid_target, codecs)),
         text_(options, codecs),
@@ -78,6 +79,7 @@ class Run {
   }
 
   int go() {
+    files_.make();
     catch_signals();
     resumes_ ? resume() : files_.keep_previous();
     log_.emplace(files_.log().string(), resumes_);
@@ -281,6 +283,7 @@ class Run {
   }
 
   const TrainOptions& options_;
+  RunDirectory& files_;
   const bool resumes_;
   ReferenceText valid_;
   TrainingText text_;
@@ -288,7 +291,6 @@ class Run {
   nn::Adam adam_;
   std::optional<nn::MovingAverage> average_;
   nn::HalveOnPlateau plateau_;
-  RunDirectory files_{options_.out};  // made when everything else is sound
   nn::Schedule schedule_ = schedule_of(options_);
   Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;
@@ -330,17 +332,19 @@ void check_files(const TrainOptions& o) {
 }  // namespace
 
 int train(const TrainOptions& options) {
-  const std::filesystem::path last = options.out / "last.safetensors";
+  RunDirectory files(options.out);
+  const std::filesystem::path last = files.last();
   if (!options.resume || !std::filesystem::exists(last)) {
     check_files(options);
-    return Run(options, make_codecs(options), false).go();
+    return Run(options, files, make_codecs(options), false).go();
   }
+  check_same(stored_options(last), options);  // now that nobody can change them
   // Errors of what a checkpoint asks for begin with its path.
   reading(last, [&] { check_files(options); });
   // A resumed run has its own tokenizers and vocabularies. This throws where sizes are not those of
   // the tensors, before anything so large is made.
   Codecs codecs = Model::load(last).codecs();
-  return Run(options, std::move(codecs), true).go();
+  return Run(options, files, std::move(codecs), true).go();
 }
 
 }  // namespace attune::translate

@@ -98,6 +98,24 @@ TEST_CASE("long_sentences: an interrupted experiment goes on where it was") {
   CHECK(results_in(out) == results_in(whole));
 }
 
+TEST_CASE("long_sentences: another experiment in the same directory is refused") {
+  const ScratchDirectory directory;
+  const std::filesystem::path out = directory / "out";
+  int tried = 0;
+  const auto try_another = [&] {
+    if (tried > 0 || !std::filesystem::exists(out / "results.jsonl")) return false;
+    const std::string line = error_of(tiny(out));
+    CHECK_MESSAGE(line.starts_with(
+                      fmt::format("long_sentences: --out: {} is in use by process ", out.string())),
+                  line);
+    ++tried;
+    return false;
+  };
+  CHECK(run(tiny(out), {.signal_when = try_another}).status == 0);
+  REQUIRE(tried == 1);
+  CHECK(results_in(out).size() == 4);
+}
+
 TEST_CASE("long_sentences: what is there already is not made again") {
   const ScratchDirectory directory;
   output_of(tiny(directory.path(), {"--setting", "b"}));

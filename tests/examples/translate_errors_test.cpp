@@ -386,15 +386,6 @@ TEST_CASE("translate train: where a checkpoint cannot be written, those before i
   check_same_tensors(corpus / "whole/last.safetensors", corpus / "out/last.safetensors");
 }
 
-TEST_CASE("translate train: what a killed run was writing is removed") {
-  const Corpus corpus;
-  output_of(corpus.train("out", one_epoch));
-  write(corpus / "out/last.safetensors.123.0.tmp", "half of"), write(corpus / "out/my.tmp", "own");
-  output_of({"train", "--resume", "--out", corpus / "out"});
-  CHECK(names_in(corpus / "out") ==
-        std::vector<std::string>{"best.safetensors", "last.safetensors", "log.jsonl", "my.tmp"});
-}
-
 TEST_CASE("translate: a full disk under standard output is an error of every command") {
   const Trained& trained = Trained::get();
   const std::string model = trained.model(), en = trained / "valid.en", xx = trained / "valid.xx";

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -24,12 +25,13 @@ class BackwardWalk {
     detail::Node& node = *target.node.get();
     detail::NodeGradients*& gradients = gradients_of(node);
     if (!gradients) {
-      gradients = new detail::NodeGradients(node.outputs.size());
+      auto made = std::make_unique<detail::NodeGradients>(node.outputs.size());
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-        (*gradients)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
+        (*made)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       }
       reached_.push_back({node.id, target.node});
       std::ranges::push_heap(reached_, {}, &Reached::id);
+      gradients = made.release();
     }
     return (*gradients)[target.output];
   }
@@ -40,7 +42,11 @@ class BackwardWalk {
       std::ranges::pop_heap(reached_, {}, &Reached::id);
       const detail::NodePointer node = std::move(reached_.back().node);
       reached_.pop_back();
-      visit(*node.get(), gradients);
+      try {
+        visit(*node.get(), gradients);
+      } catch (const OutOfMemory& error) {
+        error.throw_as(fmt::format("backward of {}", node->operation));
+      }
     }
     for (Tensor& gradient : gradients.tensors_) {  // two variables may have got the same one
       if (!gradient.unique()) gradient = gradient.clone();

@@ -21,9 +21,11 @@ inline constexpr std::size_t max_joint_inputs = 8;
 
 /// Objects of the graph come from the cache of freed blocks.
 struct Pooled {
-  static void* operator new(std::size_t bytes) { return cache_allocate(bytes).memory; }
-  static void operator delete(void* block, std::size_t bytes) noexcept {
-    cache_free({block, bytes});
+  static void* operator new(std::size_t bytes) {
+    return cache_allocate(bytes, Fit::own_class).memory;
+  }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    cache_free({memory, bytes, bytes});
   }
 };
 

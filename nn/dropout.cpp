@@ -20,7 +20,7 @@ Dropout::Dropout(double rate, DropoutKind kind) : rate_(rate), kind_(kind) {
 Tensor Dropout::draw(const Shape& shape, DType dtype) const {
   Random* random = Training::random();
   if (!random || rate_ == 0) return {};
-  Tensor mask = Tensor::uninitialized(shape, dtype);
+  Tensor mask = Tensor::uninitialized(shape, dtype, "dropout");
   visit_floating("dropout", mask, [&](auto zero) {
     using T = decltype(zero);
     T* values = mask.mutable_data<T>();

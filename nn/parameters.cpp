@@ -17,7 +17,7 @@ Parameters::Parameters(Safetensors weights, DType dtype) : Parameters(0, dtype) 
 Tensor Parameters::first_values(const std::string& path, const Shape& shape,
                                 const Init& init) const {
   if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
-  Tensor values = Tensor::uninitialized(shape, DType::f64);
+  Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
   Random random(seed_, path);
   init(values, random);
   return values.to(dtype_);

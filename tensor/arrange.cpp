@@ -72,7 +72,7 @@ void check_range(const char* operation, const Shape& shape, int axis, Index begi
 Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
   check_range("slice", x.shape(), axis, begin, end);
   axis = x.shape().axis(axis);
-  Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype());
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype(), "slice");
   const Index step = run_bytes(x, axis + 1);
   copy_runs(bytes_of(x) + begin * step, run_bytes(x, axis), mutable_bytes_of(y), run_bytes(y, axis),
             x.shape().product(0, axis), (end - begin) * step);
@@ -113,7 +113,7 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
     }
     total += part.dim(axis);
   }
-  Tensor y = Tensor::uninitialized(parts[0].shape().with(axis, total), parts[0].dtype());
+  Tensor y = Tensor::uninitialized(parts[0].shape().with(axis, total), parts[0].dtype(), "concat");
   std::byte* to = mutable_bytes_of(y);
   for (const Tensor& part : parts) {
     const Index run = run_bytes(part, axis);
@@ -126,7 +126,7 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
 Tensor stack(std::span<const Tensor> rows) {
   if (rows.empty()) fail("stack", "there is nothing to stack");
   const Shape shape = rows[0].shape().inserted(0, static_cast<Index>(rows.size()));
-  Tensor y = Tensor::uninitialized(shape, rows[0].dtype());
+  Tensor y = Tensor::uninitialized(shape, rows[0].dtype(), "stack");
   std::byte* to = mutable_bytes_of(y);
   for (const Tensor& row : rows) {
     require_same_dtype("stack", rows[0], row);
@@ -183,7 +183,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
     extents.push_back(x.dim(axis));
     strides.push_back(run_bytes(x, axis + 1));
   }
-  Tensor y = Tensor::uninitialized(Shape(extents), x.dtype());
+  Tensor y = Tensor::uninitialized(Shape(extents), x.dtype(), "permute");
   if (y.size() == 0) return y;
   const auto last = static_cast<std::size_t>(moved - 1);
   const Index unit = run_bytes(x, moved), row = extents[last] * unit;
@@ -230,7 +230,7 @@ Tensor gather(const Tensor& table, const Tensor& ids) {
   extents.insert(extents.end(), table.shape().begin() + 1, table.shape().end());
   const auto* id = ids.data<std::int32_t>();
   check_ids("gather", id, ids.size(), table.dim(0));
-  Tensor y = Tensor::uninitialized(Shape(extents), table.dtype());
+  Tensor y = Tensor::uninitialized(Shape(extents), table.dtype(), "gather");
   const Index bytes = run_bytes(table, 1);
   const std::byte* from = bytes_of(table);
   std::byte* to = mutable_bytes_of(y);
@@ -264,7 +264,7 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids) {
     fail("gather_columns", fmt::format("{} has fewer than two axes", to_string(x.shape())));
   const auto* id = ids.data<std::int32_t>();
   check_ids("gather_columns", id, ids.size(), x.dim(1));
-  Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype());
+  Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype(), "gather_columns");
   const Index bytes = run_bytes(x, 2);
   const std::byte* from = bytes_of(x);
   std::byte* to = mutable_bytes_of(y);

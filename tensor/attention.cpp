@@ -113,7 +113,7 @@ Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
   require_same_dtype("dot_scores", q, k);
   const Shape shape =
       heads == 1 ? Shape{check['S'], check['B']} : Shape{heads, check['S'], check['B']};
-  Tensor e = Tensor::uninitialized(shape, q.dtype());
+  Tensor e = Tensor::uninitialized(shape, q.dtype(), "dot_scores");
   const HeadExtents n = heads_of("dot_scores", e, "k", k);
   visit_floating("dot_scores", q, [&](auto zero) {
     using T = decltype(zero);
@@ -159,9 +159,9 @@ Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, T
 
 Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory);
-  Tensor c = zeros({n.b, n.width()}, weights.dtype());
-  visit_floating("weighted_sum", weights, [&](auto zero) {
+  return visit_floating("weighted_sum", weights, [&](auto zero) {
     using T = decltype(zero);
+    Tensor c = zeros({n.b, n.width()}, weights.dtype());
     const T *alpha = weights.data<T>(), *h = memory.data<T>();
     T* to = c.mutable_data<T>();
     parallel_ranges(n.b, tile_batch, [&](Index begin, Index end) {
@@ -176,8 +176,8 @@ Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
         }
       }
     });
+    return c;
   });
-  return c;
 }
 
 Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory,
@@ -242,7 +242,7 @@ Index check_window(const Tensor& x, const Tensor& positions) {
 
 Tensor window_forward(const Tensor& x, const Tensor& positions) {
   const Index n = check_window(x, positions), batch = x.dim(1);
-  Tensor y = Tensor::uninitialized(x.shape().with(0, positions.dim(0)), x.dtype());
+  Tensor y = Tensor::uninitialized(x.shape().with(0, positions.dim(0)), x.dtype(), "window");
   visit_floating("window", x, [&](auto zero) {
     using T = decltype(zero);
     const auto* position = positions.data<std::int32_t>();

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <new>
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <attune/tensor/buffer.hpp>
@@ -16,9 +15,8 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t smallest_block = 64;
-/// From here on a request may take a block of up to the next power of two and a half: size classes
-/// up to `octave` later.
-constexpr std::size_t large_block = std::size_t{1} << 20, octave = 5;
+/// Twice the size is so many classes later.
+constexpr std::size_t octave = 5;
 
 struct SizeClass {
   std::size_t index, bytes;
@@ -31,12 +29,13 @@ SizeClass size_class(std::size_t bytes) {
   const int step = std::max(exponent - 2, std::countr_zero(smallest_block) - 2);  // its logarithm
   const std::size_t rounded = ((bytes - 1) >> step) + 1;                          // in steps
   const std::size_t quarter = rounded - (std::size_t{1} << exponent >> step);
-  return {static_cast<std::size_t>(exponent) * 5 + quarter, ((rounded << step) + 63) / 64 * 64};
+  return {static_cast<std::size_t>(exponent) * octave + quarter,
+          ((rounded << step) + 63) / 64 * 64};
 }
 
 struct FreeBlock {
   FreeBlock* next;
-  std::size_t bytes;
+  std::size_t capacity;
 };
 
 /// Locked while another thread exists. None can start while one of these lives: no thread is made
@@ -54,8 +53,26 @@ class CacheLock {
 /// Never destroyed: tensors with static storage may be freed after it would have been.
 struct Cache {
   std::mutex mutex;
-  std::array<FreeBlock*, 5 * 64> free{};
-  std::size_t in_use = 0, peak = 0, cached = 0, allocations = 0;
+  std::array<FreeBlock*, octave * 64> free{};
+  std::size_t held = 0;  // bytes of all blocks that the system gave
+  std::size_t in_use = 0, peak = 0, allocations = 0;
+
+  /// The first block of a class, or null.
+  FreeBlock* take(std::size_t index) {
+    FreeBlock* block = free[index];
+    if (block) free[index] = block->next;
+    return block;
+  }
+
+  /// Gives free blocks back to the system, the largest first, until at most so many bytes are held.
+  void give_back(std::size_t most) {
+    for (std::size_t index = free.size(); index-- > 0 && held > most;) {
+      for (FreeBlock* block; held > most && (block = take(index));) {
+        held -= size_class(block->capacity).bytes;
+        std::free(block);
+      }
+    }
+  }
 };
 
 Cache& cache() {
@@ -63,12 +80,12 @@ Cache& cache() {
   return *instance;
 }
 
+/// Null when there is none.
 void* allocate_from_system(std::size_t bytes) {
   const bool huge = bytes >= 2 * huge_page;
   const std::size_t alignment = huge ? huge_page : 64;
   void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (!block) fail("tensor", fmt::format("there is no memory for {} bytes", bytes));
-  if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: it may be refused
+  if (block && huge) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: it may be refused
   return block;
 }
 
@@ -76,58 +93,59 @@ void* allocate_from_system(std::size_t bytes) {
 
 namespace detail {
 
-Block cache_allocate(std::size_t bytes) {
-  if (bytes > std::numeric_limits<std::size_t>::max() / 4) fail("tensor", "the size overflows");
+Block cache_allocate(std::size_t bytes, Fit fit) {
+  if (bytes > std::numeric_limits<std::size_t>::max() / 4) throw OutOfMemory("", "", bytes);
   const SizeClass wanted = size_class(bytes);
   Cache& c = cache();
   {
     const CacheLock lock(c.mutex);
-    const std::size_t last = wanted.index + (wanted.bytes >= large_block ? octave : 0);
-    for (std::size_t index = wanted.index; index <= last; ++index) {
-      FreeBlock* block = c.free[index];
-      if (!block) continue;
-      c.free[index] = block->next;
-      const SizeClass own = index == wanted.index ? wanted : size_class(block->bytes);
-      c.cached -= own.bytes;
-      c.in_use += own.bytes;
-      c.peak = std::max(c.peak, c.in_use);
-      return {block, index == wanted.index ? bytes : block->bytes};
-    }
     c.in_use += wanted.bytes;
+    const std::size_t last = wanted.index + (fit == Fit::larger ? octave : 0);
+    for (std::size_t index = wanted.index; index <= last; ++index) {
+      FreeBlock* block = c.take(index);
+      if (!block) continue;
+      c.peak = std::max(c.peak, c.in_use);
+      return {block, bytes, block->capacity};
+    }
+    // No block is more than twice what it is used for, so giving back what is free is enough.
+    c.held += wanted.bytes;
+    c.give_back(2 * std::max(c.peak, c.in_use));
     ++c.allocations;
   }
-  try {
-    void* block = allocate_from_system(wanted.bytes);
-    const CacheLock lock(c.mutex);
-    c.peak = std::max(c.peak, c.in_use);
-    return {block, bytes};
-  } catch (...) {
-    const CacheLock lock(c.mutex);
-    c.in_use -= wanted.bytes;
-    throw;
+  void* memory = allocate_from_system(wanted.bytes);
+  if (!memory) {
+    release_cached_buffers();
+    memory = allocate_from_system(wanted.bytes);
   }
+  const CacheLock lock(c.mutex);
+  if (!memory) {
+    c.held -= wanted.bytes;
+    c.in_use -= wanted.bytes;
+    throw OutOfMemory("", "", bytes);
+  }
+  c.peak = std::max(c.peak, c.in_use);
+  return {memory, bytes, bytes};
 }
 
 void cache_free(const Block& block) noexcept {
-  const SizeClass own = size_class(block.bytes);
+  const SizeClass own = size_class(block.capacity);
   Cache& c = cache();
   const CacheLock lock(c.mutex);
-  c.in_use -= own.bytes;
-  c.cached += own.bytes;
-  c.free[own.index] = new (block.memory) FreeBlock{c.free[own.index], block.bytes};
+  c.in_use -= size_class(block.bytes).bytes;
+  c.free[own.index] = new (block.memory) FreeBlock{c.free[own.index], block.capacity};
 }
 
 BufferPointer::BufferPointer(std::size_t bytes) {
   const std::size_t total = sizeof(Buffer) + bytes;
-  if (total < bytes) fail("tensor", "the size overflows");
-  const Block block = cache_allocate(total);
+  const Block block = cache_allocate(total < bytes ? bytes : total, Fit::larger);
   buffer_ = new (block.memory) Buffer;
-  buffer_->block_bytes = block.bytes;
+  buffer_->bytes = block.bytes;
+  buffer_->capacity = block.capacity;
 }
 
 void BufferPointer::free() noexcept {
   delete buffer_->attachment.load(std::memory_order_acquire);
-  cache_free({buffer_, buffer_->block_bytes});
+  cache_free({buffer_, buffer_->bytes, buffer_->capacity});
 }
 
 }  // namespace detail
@@ -135,16 +153,13 @@ void BufferPointer::free() noexcept {
 BufferStatistics buffer_statistics() {
   Cache& c = cache();
   const CacheLock lock(c.mutex);
-  return {c.in_use, c.peak, c.cached, c.allocations};
+  return {c.in_use, c.peak, c.held - c.in_use, c.allocations};
 }
 
 void release_cached_buffers() {
   Cache& c = cache();
   const CacheLock lock(c.mutex);
-  for (FreeBlock*& head : c.free) {
-    while (head) std::free(std::exchange(head, head->next));
-  }
-  c.cached = 0;
+  c.give_back(0);
 }
 
 }  // namespace attune

@@ -12,11 +12,10 @@ namespace attune {
 
 /// What the buffers of all tensors take, in bytes.
 struct BufferStatistics {
-  std::size_t in_use;  ///< held by tensors now
-  std::size_t peak;    ///< the most that was ever held at once
-  std::size_t cached;  ///< freed, and kept for reuse
-  std::size_t
-      allocations;  ///< how often the system was asked for a block: constant in steady state
+  std::size_t in_use;       ///< of tensors now
+  std::size_t peak;         ///< the most that were ever in use at once
+  std::size_t cached;       ///< idle, and kept for reuse: in_use + cached <= 2 peak
+  std::size_t allocations;  ///< how often the system was asked: no more in steady state
 };
 BufferStatistics buffer_statistics();
 
@@ -25,16 +24,21 @@ void release_cached_buffers();
 
 namespace detail {
 
-/// 64-byte aligned memory, of the size class of `bytes`.
+/// 64-byte aligned memory.
 struct Block {
   void* memory;
-  std::size_t bytes;
+  std::size_t bytes;     // that were asked for
+  std::size_t capacity;  // that it was made for
 };
 
-/// A block of at least `bytes` from the cache: a freed one is kept and handed out again to a request
-/// of the same size class (four classes to a power of two, in whole cache lines), and a large one
-/// to requests of half its size too, as memory that lies idle counts. Any thread may call either.
-Block cache_allocate(std::size_t bytes);
+/// Which freed blocks serve a request: those of its size class (four to a power of two, in whole
+/// cache lines), so that bytes and capacity are of one class; or also larger ones, up to twice the
+/// size. These keep what lies idle small when every step has other shapes.
+enum class Fit { own_class, larger };
+
+/// A block from the cache, else from the system; when the system has none, it first gets back all
+/// that lies idle. Throws OutOfMemory. Any thread may call either.
+Block cache_allocate(std::size_t bytes, Fit fit);
 void cache_free(const Block& block) noexcept;
 
 /// Ticks once for every buffer made and every write access, so that "was this buffer changed since
@@ -54,8 +58,8 @@ struct alignas(64) Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint64_t created_at = tick();
   std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
-  std::size_t block_bytes = 0;
-  std::atomic<Attachment*> attachment{nullptr};  // owned; set once
+  std::size_t bytes = 0, capacity = 0;                 // of the block
+  std::atomic<Attachment*> attachment{nullptr};        // owned; set once
 
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }
 };

@@ -16,6 +16,35 @@ void fail(std::string_view operation, std::string_view message) {
 
 namespace {
 
+/// 40000000000 -> "40 GB"
+std::string in_words(std::size_t bytes) {
+  constexpr const char* units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+  auto number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; number >= 999.5; ++unit) number /= 1000;
+  return fmt::format("{:.3g} {}", number, units[unit]);
+}
+
+std::string no_memory(std::string_view operation, std::string_view what, std::size_t bytes) {
+  return fmt::format("{}: there is no memory for {}{}{}", operation.empty() ? "tensor" : operation,
+                     what, what.empty() ? "" : ", ", in_words(bytes));
+}
+
+}  // namespace
+
+OutOfMemory::OutOfMemory(std::string_view operation, std::string what, std::size_t bytes)
+    : Error(no_memory(operation, what, bytes)),
+      what_(std::move(what)),
+      bytes_(bytes),
+      named_(!operation.empty()) {}
+
+void OutOfMemory::throw_as(std::string_view operation) const {
+  if (named_) throw;
+  throw OutOfMemory(operation, what_, bytes_);
+}
+
+namespace {
+
 std::string_view next_token(std::string_view& rest) {
   const auto begin = rest.find_first_not_of(' ');
   if (begin == rest.npos) return rest = {};

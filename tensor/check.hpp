@@ -16,6 +16,22 @@ class Error : public std::runtime_error {
   explicit Error(std::string_view message);
 };
 
+/// There is no memory: "matmul: there is no memory for (100000, 100000) f32, 40 GB". Whoever catches
+/// it may go on.
+class OutOfMemory : public Error {
+ public:
+  /// `what` is what the bytes are for, "(2, 3) f32", or empty. An operation that is not known here
+  /// is empty too, until somebody knows it.
+  OutOfMemory(std::string_view operation, std::string what, std::size_t bytes);
+  /// Throws it again while it is being handled: of this operation, where it had none.
+  [[noreturn]] void throw_as(std::string_view operation) const;
+
+ private:
+  std::string what_;
+  std::size_t bytes_;
+  bool named_;
+};
+
 /// Throws Error("operation: message").
 [[noreturn]] void fail(std::string_view operation, std::string_view message);
 

@@ -123,7 +123,7 @@ std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
 
 Tensor randn(const Shape& shape, std::uint64_t seed, DType dtype) {
   Random random(seed);
-  Tensor x = Tensor::uninitialized(shape, DType::f64);
+  Tensor x = Tensor::uninitialized(shape, DType::f64, "randn");
   double* values = x.mutable_data<double>();
   for (Index i = 0; i < x.size(); ++i) values[i] = random.normal();
   return x.to(dtype);

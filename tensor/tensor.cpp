@@ -51,7 +51,7 @@ void require_defined(const char* operation, const Tensor& x) {
 
 }  // namespace
 
-Tensor Tensor::uninitialized(const Shape& shape, DType dtype) {
+Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view operation) {
   Tensor result;
   result.size_ = 1;
   for (Index extent : shape) {
@@ -63,7 +63,11 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype) {
   if (__builtin_mul_overflow(static_cast<std::size_t>(result.size_), size_of(dtype), &bytes)) {
     fail("tensor", fmt::format("the size of {} overflows", to_string(shape)));
   }
-  result.buffer_ = detail::BufferPointer(bytes);
+  try {
+    result.buffer_ = detail::BufferPointer(bytes);
+  } catch (const OutOfMemory&) {
+    throw OutOfMemory(operation, fmt::format("{} {}", to_string(shape), name_of(dtype)), bytes);
+  }
   result.shape_ = shape;
   result.dtype_ = dtype;
   return result;

@@ -4,9 +4,11 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <attune/tensor/buffer.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/dtype.hpp>
 #include <attune/tensor/shape.hpp>
 
@@ -37,8 +39,10 @@ class Tensor {
   /// No tensor at all: `defined()` is false.
   Tensor() = default;
 
-  /// Elements are not initialised.
-  static Tensor uninitialized(const Shape& shape, DType dtype = DType::f32);
+  /// Elements are not initialised. Throws OutOfMemory: of the given operation, or of the one in whose
+  /// visit_floating or pullback this is called.
+  static Tensor uninitialized(const Shape& shape, DType dtype = DType::f32,
+                              std::string_view operation = {});
 
   /// From values in row-major order; throws when their number is not the shape's size.
   template <class T>
@@ -121,7 +125,8 @@ void copy(const Tensor& from, Tensor& to);
 std::string to_string(const Tensor& x);
 
 /// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)
-/// {...})`. Throws an Error that names the operation when the elements are i32.
+/// {...})`. Throws an Error that names the operation when the elements are i32, and when f finds no
+/// memory.
 template <class F>
 decltype(auto) visit_floating(const char* operation, const Tensor& x, F f);
 
@@ -153,7 +158,11 @@ T* Tensor::mutable_data() {
 template <class F>
 decltype(auto) visit_floating(const char* operation, const Tensor& x, F f) {
   if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
-  return x.dtype() == DType::f32 ? f(0.0f) : f(0.0);
+  try {
+    return x.dtype() == DType::f32 ? f(0.0f) : f(0.0);
+  } catch (const OutOfMemory& error) {
+    error.throw_as(operation);
+  }
 }
 
 }  // namespace attune

@@ -1,0 +1,204 @@
+// What programs hold in memory, and how they fare when there is none.
+
+#include <fstream>
+#include <new>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/models/bahdanau.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "support/failing_allocations.hpp"
+#include "support/models_batches.hpp"
+#include "support/op_cases.hpp"
+#include "support/process.hpp"
+
+namespace {
+
+using namespace attune;
+
+/// The number of threads for as long as one lives.
+class ThreadsScope {
+ public:
+  explicit ThreadsScope(int n) : before_(threads()) { set_threads(n); }
+  ThreadsScope(const ThreadsScope&) = delete;
+  ThreadsScope& operator=(const ThreadsScope&) = delete;
+  ~ThreadsScope() { set_threads(before_); }
+
+ private:
+  int before_;
+};
+
+struct Training {
+  nn::Parameters params{1};
+  models::Bahdanau model{params,
+                         {.source_vocabulary = 50,
+                          .target_vocabulary = 50,
+                          .embedding = 32,
+                          .hidden = 32,
+                          .attention = 32,
+                          .readout = 32}};
+  nn::Adam adam{params, {.rate = 1e-3}};
+
+  double step(const text::Batch& batch) {
+    const Var loss = model.loss(batch);
+    Gradients gradients = backward(loss);
+    nn::clip_by_global_norm(gradients, 1.0);
+    adam.step(gradients);
+    return loss.item();
+  }
+};
+
+text::Batch random_batch(Random& random, Index sentences, Index source, Index target) {
+  const auto sources = test::random_sentences(
+      std::vector<Index>(static_cast<std::size_t>(sentences), source), 50, random.bits());
+  const auto targets = test::random_sentences(
+      std::vector<Index>(static_cast<std::size_t>(sentences), target), 50, random.bits());
+  std::vector<text::Pair> pairs;
+  for (std::size_t i = 0; i < sources.size(); ++i) pairs.push_back({sources[i], targets[i]});
+  return text::make_batch(pairs);
+}
+
+/// Steps of ever other shapes, after one of the largest.
+void train_on_all_shapes(int steps) {
+  constexpr Index most_sentences = 16, longest = 20;
+  const ThreadsScope one(1);  // two may need their scratch at once, or one after the other
+  Training training;
+  Random random(1);
+  training.step(random_batch(random, most_sentences, longest, longest));
+  training.step(random_batch(random, most_sentences, longest, longest));  // weights are packed now
+  const BufferStatistics largest = buffer_statistics();
+  BufferStatistics warm{};
+  int grown = 0;
+  for (int step = 0; step < steps; ++step) {
+    if (step == steps / 2) warm = buffer_statistics();
+    training.step(random_batch(random, 1 + random.below(most_sentences), 1 + random.below(longest),
+                               1 + random.below(longest)));
+    const BufferStatistics now = buffer_statistics();
+    grown += now.in_use != largest.in_use || now.peak != largest.peak;
+    CHECK(now.in_use + now.cached <= 2 * now.peak);
+  }
+  CHECK(grown == 0);
+  const BufferStatistics end = buffer_statistics();
+  MESSAGE("cached ", warm.cached, " -> ", end.cached, ", in use ", end.in_use, ", peak ", end.peak,
+          ", blocks ", largest.allocations, " ", warm.allocations, " ", end.allocations);
+  CHECK(static_cast<double>(end.cached) <= 1.02 * static_cast<double>(warm.cached));
+  CHECK(end.allocations - warm.allocations <= static_cast<std::size_t>(steps / 50));
+}
+
+}  // namespace
+
+TEST_CASE("memory: training on ever other shapes holds no more than its largest step needed") {
+  train_on_all_shapes(1000);
+}
+
+TEST_CASE("memory: 20,000 steps of ever other shapes" * doctest::skip()) {
+  train_on_all_shapes(20'000);
+}
+
+TEST_CASE("memory: an operation that finds none names itself, its result and the bytes") {
+  for (const OpCase& op : op_cases()) {
+    CAPTURE(op.name);
+    std::vector<Var> inputs;
+    for (const Tensor& x : op.inputs) inputs.push_back(variable(x));
+    const auto error = [](const auto& f) {
+      release_cached_buffers();
+      const test::Limit limit(test::blocks, 0);
+      return error_of(f);
+    };
+    const auto check = [](const std::string& message) {
+      if (message == "no error") return;  // it needs none
+      CHECK(message.find(": there is no memory for ") != message.npos);
+      CHECK(!message.starts_with("tensor: there is no memory for ("));
+    };
+    check(error([&] { op.f(inputs); }));
+    const Var y = op.f(inputs);
+    const Tensor dy = randn(y.shape(), 1, y.dtype());
+    check(error([&] { backward(y, dy); }));
+  }
+}
+
+TEST_CASE("memory: a step may fail anywhere; then nothing is lost, and the next one is right") {
+  for (const int threads : {1, 2}) {
+    const ThreadsScope scope(threads);
+    for (test::Budget* kind : {&test::blocks, &test::objects}) {
+      CAPTURE(threads);
+      CAPTURE((kind == &test::blocks));
+      Random random(1);
+      const text::Batch batch = random_batch(random, 2, 2, 1);
+      Training training, undisturbed;
+      for (int i = 0; i < 3; ++i) CHECK(training.step(batch) == undisturbed.step(batch));
+      const std::size_t in_use = buffer_statistics().in_use;
+      long failed = 0;
+      for (bool done = false; !done;) {
+        release_cached_buffers();
+        try {
+          const test::Limit limit(*kind, failed);
+          training.step(batch);
+          done = true;
+        } catch (const OutOfMemory&) {
+          ++failed;
+        } catch (const std::bad_alloc&) {
+          ++failed;
+        }
+      }
+      CHECK(failed > 100);
+      undisturbed.step(batch);
+      CHECK(buffer_statistics().in_use == in_use);
+      CHECK(training.step(batch) == undisturbed.step(batch));
+    }
+  }
+}
+
+TEST_CASE("memory: what lies idle is given back before an allocation fails") {
+  { const Tensor idle = Tensor::uninitialized({100'000}); }
+  const BufferStatistics before = buffer_statistics();
+  const test::Limit limit(test::blocks, 0, 1);
+  const Tensor x = Tensor::uninitialized({1'000'000});
+  CHECK(buffer_statistics().cached + 400'000 <= before.cached);
+  CHECK(buffer_statistics().in_use >= before.in_use + 4'000'000);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take terabytes
+
+TEST_CASE("memory: the child of another test" * doctest::skip()) {
+  Random random(1);
+  const text::Batch batch = random_batch(random, 8, 10, 10);
+  Training training, undisturbed;
+  for (int i = 0; i < 3; ++i) CHECK(training.step(batch) == undisturbed.step(batch));
+  const Tensor column = zeros({30'000, 1}), row = zeros({1, 30'000});
+
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t limit = pages * static_cast<std::size_t>(getpagesize()) + (rlim_t{256} << 20);
+  const rlimit address_space{limit, limit};
+  REQUIRE(setrlimit(RLIMIT_AS, &address_space) == 0);
+
+  CHECK(error_of([&] { matmul(column, row); }) ==
+        "matmul: there is no memory for (30000, 30000) f32, 3.6 GB");
+  std::vector<Tensor> all;
+  CHECK(error_of([&] {
+          for (;;) all.push_back(Tensor::uninitialized({4, 1'000'000}));
+        }) == "tensor: there is no memory for (4, 1000000) f32, 16 MB");
+  CHECK(all.size() >= 5);
+  all.clear();
+  CHECK(Tensor::uninitialized({50, 1'000'000}).defined());  // 200 MB: the small ones are given back
+  for (int i = 0; i < 3; ++i) CHECK(training.step(batch) == undisturbed.step(batch));
+}
+
+TEST_CASE("memory: under a limited address space an allocation is an error, and training goes on") {
+  const auto result = test::run_process(
+      {"/proc/self/exe", "--no-skip", "--test-case=memory: the child of another test"});
+  CAPTURE(result.out);
+  CHECK(result.status == 0);
+  CHECK(result.out.find("1 passed") != std::string::npos);
+}
+
+#endif

@@ -31,21 +31,26 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
+/// What fsync says of a pipe, and of a file system that has no disk to wait for.
+bool cannot_be_synced(int error) { return error == EINVAL || error == ENOTSUP; }
+
 bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.is_open()) return false;
   for (std::string_view part : parts) {
     if (!write_all(file.number(), part)) return false;
   }
-  const bool synced = ::fsync(file.number()) == 0 || errno == EINVAL;  // a pipe has no disk
+  const bool synced = ::fsync(file.number()) == 0 || cannot_be_synced(errno);
   return synced && file.close();
 }
 
-/// Makes a rename in the directory last through a power failure; not every file system can.
-void sync_directory(const std::filesystem::path& path) {
+/// Makes a rename in the directory last through a power failure. Not every file system can, and one
+/// that may be written to but not read cannot be opened for it.
+bool sync_directory(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.is_open()) ::fsync(directory.number());
+  if (!directory.is_open()) return errno == EACCES;
+  return ::fsync(directory.number()) == 0 || cannot_be_synced(errno);
 }
 
 }  // namespace
@@ -71,7 +76,7 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
     errno = reason;
     fail_with_errno(path, "cannot be written");
   }
-  sync_directory(path);
+  if (!sync_directory(path)) fail_with_errno(path, "its directory cannot be flushed to the disk");
 }
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {

@@ -5,7 +5,7 @@
 set -eu
 
 packages="g++ meson ninja-build pkg-config libopenblas-dev libfmt-dev libhwy-dev nlohmann-json3-dev
-          libicu-dev libsentencepiece-dev libcli11-dev"
+          libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
 if [ "${1-}" = tests ]; then
   packages="$packages python3 doctest-dev libbenchmark-dev"
 fi

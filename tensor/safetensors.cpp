@@ -4,6 +4,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
@@ -47,6 +50,56 @@ std::span<std::byte> bytes_to_write(Tensor& x) {
   });
 }
 
+constexpr const char* checksum_name = "attune.checksum";
+constexpr const char* function_name = "attune.checksum_function";
+constexpr const char* function = "XXH3-64";
+
+class Hash {
+ public:
+  Hash() { XXH3_64bits_reset(&state_); }
+  void add(std::uint64_t number) { XXH3_64bits_update(&state_, &number, sizeof number); }
+  void add(std::string_view bytes) {
+    add(std::uint64_t{bytes.size()});
+    XXH3_64bits_update(&state_, bytes.data(), bytes.size());
+  }
+  std::string digits() const { return fmt::format("{:016x}", XXH3_64bits_digest(&state_)); }
+
+ private:
+  XXH3_state_t state_;
+};
+
+/// Of contents without a checksum among their metadata.
+std::string checksum_of(const Safetensors& contents) {
+  Hash hash;
+  hash.add(std::uint64_t{contents.metadata.size()});
+  for (const auto& [name, text] : contents.metadata) hash.add(name), hash.add(text);
+  for (const auto& [name, tensor] : contents.tensors) {
+    hash.add(name);
+    hash.add(detail::format_name(tensor.dtype()));
+    hash.add(fmt::format("{}", fmt::join(tensor.shape(), ",")));
+    hash.add(bytes_of(tensor));
+  }
+  return hash.digits();
+}
+
+/// Takes the checksum out of the metadata, and verifies it where there is one. The function has an
+/// entry of its own so that a name which is damaged does not make an older file of it.
+void verify(Safetensors& contents) {
+  const auto sum = contents.metadata.extract(checksum_name),
+             by = contents.metadata.extract(function_name);
+  if (sum.empty() && by.empty()) return;
+  if (sum.empty() || by.empty()) throw Malformed("one half of its checksum is missing");
+  if (by.mapped() != function) {
+    throw Malformed(fmt::format("its checksum is by '{}', not {}", by.mapped(), function));
+  }
+  if (sum.mapped() != checksum_of(contents)) {
+    throw Malformed(
+        "its contents do not have its checksum: it is damaged, or was changed by a program that "
+        "does not know of it");
+  }
+  contents.checksum = sum.mapped();
+}
+
 /// Eight bytes with the length of the header, and the header.
 detail::SafetensorsHeader read_header(const InputFile& file, std::size_t& end) {
   std::uint64_t length = 0;
@@ -69,6 +122,7 @@ Safetensors read(const InputFile& file) {
     file.read(header_end + entry.begin, bytes_to_write(x));
     contents.tensors.emplace(entry.name, std::move(x));
   }
+  verify(contents);
   return contents;
 }
 
@@ -86,7 +140,10 @@ const Tensor* Safetensors::find(std::string_view name) const {
 }
 
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents) {
-  const std::string header = detail::header_text(contents);
+  Safetensors file = contents;  // which shares the tensors
+  file.metadata.erase(checksum_name), file.metadata.erase(function_name);
+  file.metadata.insert({{checksum_name, checksum_of(file)}, {function_name, function}});
+  const std::string header = detail::header_text(file);
   const std::uint64_t length = header.size();
   std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(&length), sizeof length},
                                          header};

@@ -16,6 +16,8 @@ namespace attune {
 struct Safetensors {
   std::map<std::string, Tensor, std::less<>> tensors;
   std::map<std::string, std::string> metadata;
+  /// Of the file that this was read from, and found right; empty where it has none.
+  std::string checksum = {};
 
   /// Throws when there is a tensor of that name.
   void add(const std::string& name, Tensor tensor);
@@ -24,11 +26,18 @@ struct Safetensors {
 };
 
 /// Writes all tensors, or changes nothing and throws.
+///
+/// The file gets two more entries of metadata, by which damage is noticed when it is read:
+/// "attune.checksum_function" is "XXH3-64", and "attune.checksum" has that function's value, as 16
+/// hexadecimal digits, of these texts in turn: how many other entries of metadata there are; of each
+/// its name and text; of each tensor its name, its dtype (F32, F64, I32), its extents ("2,3") and
+/// its bytes. Entries and tensors are in the order of their names; a number is 8 bytes, the lowest
+/// first, and such a number with its length stands before each text.
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents);
 
 /// Reads a file of f32, f64 and i32 tensors. Every size is checked against the file before anything
-/// is allocated; overlapping, missing or trailing bytes are errors, and so is anything but a
-/// regular file. Messages begin with the path.
+/// is allocated; overlapping, missing or trailing bytes are errors, and so are another checksum than
+/// that of the contents and anything but a regular file. Messages begin with the path.
 Safetensors load_safetensors(const std::filesystem::path& path);
 
 }  // namespace attune

@@ -18,10 +18,6 @@ using Entry = SafetensorsEntry;
 
 constexpr std::string_view metadata_name = "__metadata__";
 
-const char* format_name(DType dtype) {
-  return dtype == DType::f32 ? "F32" : dtype == DType::f64 ? "F64" : "I32";
-}
-
 DType read_dtype(const std::string& name) {
   for (DType dtype : {DType::f32, DType::f64, DType::i32}) {
     if (name == format_name(dtype)) return dtype;
@@ -191,7 +187,13 @@ void check_coverage(std::vector<Entry>& entries, std::size_t available) {
 
 }  // namespace
 
+const char* format_name(DType dtype) {
+  return dtype == DType::f32 ? "F32" : dtype == DType::f64 ? "F64" : "I32";
+}
+
 SafetensorsHeader parse_header(std::string_view text, std::size_t available) {
+  // The parser would take it for the end of the text.
+  if (text.find('\0') != text.npos) throw Malformed("there is a NUL in its header");
   HeaderReader reader(available);
   Json::sax_parse(text, &reader);
   check_names(reader.header.entries);

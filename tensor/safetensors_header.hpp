@@ -34,6 +34,9 @@ struct SafetensorsHeader {
 /// the text's length and no faster.
 SafetensorsHeader parse_header(std::string_view text, std::size_t available);
 
+/// As the format calls it.
+const char* format_name(DType dtype);
+
 /// The header of a file with these contents, tensors in the order of the map.
 std::string header_text(const Safetensors& contents);
 

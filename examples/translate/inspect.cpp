@@ -32,7 +32,8 @@ int inspect(const std::filesystem::path& path) {
       fmt::print("{:<20}{}\n", name, printable(at->second));
     }
   }
-  fmt::print("\n");
+  fmt::print("{:<20}{}\n\n", "checksum",
+             model.checksum().empty() ? "none: an older file" : model.checksum() + ", verified");
   print_fields(metadata, train_fields());
   fmt::print("\n");
   print_fields(metadata, models::seq2seq_fields());

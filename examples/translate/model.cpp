@@ -43,9 +43,11 @@ Model Model::load(const std::filesystem::path& path) {
   return reading(path, [&] {
     require_format(file, checkpoint_format);
     const Metadata metadata = file.metadata;
+    const std::string checksum = file.checksum;
     Model model(models::seq2seq_options_from(metadata), codecs_from(metadata),
                 std::make_unique<nn::Parameters>(std::move(file)));
     model.metadata_ = metadata;
+    model.checksum_ = checksum;
     return model;
   });
 }

@@ -44,8 +44,9 @@ class Model {
   const Codecs& codecs() const { return codecs_; }
   const text::Codec& source() const { return codecs_.source; }
   const text::Codec& target() const { return codecs_.target; }
-  /// All metadata of the checkpoint it was loaded from.
+  /// All metadata of the checkpoint it was loaded from, and its checksum: empty where it has none.
   const Metadata& metadata() const { return metadata_; }
+  const std::string& checksum() const { return checksum_; }
 
  private:
   Model(const models::Seq2SeqOptions& options, Codecs codecs,
@@ -56,6 +57,7 @@ class Model {
   std::unique_ptr<nn::Parameters> parameters_;
   std::unique_ptr<models::Seq2Seq> network_;
   Metadata metadata_;
+  std::string checksum_;
 };
 
 /// The tokenizers and vocabularies of a checkpoint, and the entries that they stand in.

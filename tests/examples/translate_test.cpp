@@ -225,6 +225,29 @@ TEST_CASE("translate inspect: options, vocabularies and parameters") {
   CHECK(contains(out, "output.b"));
 }
 
+TEST_CASE("translate inspect: the checksum, or that an older file has none") {
+  const std::string& model = Trained::get().model();
+  CHECK(contains(output_of({"inspect", model}),
+                 "\nchecksum            " + load_safetensors(model).checksum + ", verified\n"));
+  const std::string bytes = read(model);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  Json header = Json::parse(bytes.substr(8, length));
+  header.at("__metadata__").erase("attune.checksum");
+  header.at("__metadata__").erase("attune.checksum_function");
+  const std::string text = header.dump(), older = Trained::get() / "older.safetensors";
+  const std::uint64_t new_length = text.size();
+  write(older, std::string(reinterpret_cast<const char*>(&new_length), 8) + text +
+                   bytes.substr(8 + length));
+  CHECK(contains(output_of({"inspect", older}), "\nchecksum            none: an older file\n"));
+  check_same_tensors(model, older);
+
+  std::string damaged = bytes;
+  damaged[bytes.size() - 1] ^= 1;
+  write(older, damaged);
+  CHECK(contains(error_of({"inspect", older}), "its contents do not have its checksum"));
+}
+
 TEST_CASE("translate train: killed and resumed, the weights are those of an uninterrupted run") {
   const Corpus corpus;
   output_of(corpus.train("whole", with_state));

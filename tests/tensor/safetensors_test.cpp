@@ -1,10 +1,13 @@
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/safetensors.hpp>
@@ -238,6 +241,7 @@ TEST_CASE("Safetensors: a header that is not the JSON expected is refused") {
   CHECK(rejection(file_of(R"({"x":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"y":[]}})")) ==
         "'y' of 'x' is not what the format has");
   CHECK(rejection(file_of(R"({"__metadata__":{"a":["b"]}})")) == "'a' of its metadata is not text");
+  CHECK(rejection(file_of(std::string("{} \0{", 5))) == "there is a NUL in its header");
   CHECK(rejection(file_of("{} {}")) == "its header is not JSON from its byte 4 on");
   for (const std::string header :
        {"", "{", "}", "nonsense", "{\"x\":1}", "{\"x\":{}}", "{\"x\":null}", "[]", "null", "7",
@@ -289,6 +293,80 @@ TEST_CASE("Safetensors: a pipe, a device and a directory are refused, and not wa
   for (const std::string& path : {pipe, std::string("/dev/zero"), scratch.path().string()}) {
     CHECK(error_of([&] { load_safetensors(path); }) == path + ": not a regular file");
   }
+}
+
+TEST_CASE("Safetensors: a bit that is flipped anywhere in a file is noticed") {
+  const ScratchDirectory scratch;
+  const auto path = scratch / "a";
+  save_safetensors(path, {.tensors = {{"ids", ints({2}, {7, 0})}, {"w", full({2, 1}, 1.5)}},
+                          .metadata = {{"note", "N"}}});
+  const std::string bytes = read_file(path);
+  REQUIRE(load_safetensors(path).checksum.size() == 16);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  const auto put = [&](std::size_t at, int byte) {
+    file.seekp(static_cast<std::streamoff>(at)).put(static_cast<char>(byte)).flush();
+  };
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      CAPTURE(i);
+      CAPTURE(bit);
+      put(i, bytes[i] ^ (1 << bit));
+      CHECK_THROWS_AS(load_safetensors(path), Error);
+    }
+    put(i, bytes[i]);
+  }
+  CHECK_NOTHROW(load_safetensors(path));
+}
+
+TEST_CASE("Safetensors: the checksum is that of its description") {
+  const ScratchDirectory scratch;
+  save_safetensors(scratch / "a", {.tensors = {{"ids", ints({3, 1}, {-7, 0, 258})},
+                                               {"scalar", scalar(1, DType::f64)}},
+                                   .metadata = {{"b", "two"}, {"a", "Grüße"}}});
+  std::string described;
+  const auto number = [&](std::uint64_t n) {
+    for (int i = 0; i < 8; ++i) described += static_cast<char>(n >> 8 * i);
+  };
+  number(2);
+  using namespace std::string_literals;
+  for (const std::string& text :
+       {"a"s, "Grüße"s, "b"s, "two"s, "ids"s, "I32"s, "3,1"s,
+        "\xf9\xff\xff\xff\0\0\0\0\x02\x01\0\0"s, "scalar"s, "F64"s, ""s, "\0\0\0\0\0\0\xf0\x3f"s}) {
+    number(text.size());
+    described += text;
+  }
+  CHECK(XXH3_64bits("", 0) == 0x2d06800538d394c2u);  // as its author has it
+  CHECK(load_safetensors(scratch / "a").checksum ==
+        fmt::format("{:016x}", XXH3_64bits(described.data(), described.size())));
+}
+
+TEST_CASE("Safetensors: files of others have no checksum; half of one, or another's, is refused") {
+  const ScratchDirectory scratch;
+  write_file(scratch / "a", file_of(R"({"__metadata__":{"checksum":"their own"}})"));
+  const Safetensors loaded = load_safetensors(scratch / "a");
+  CHECK(loaded.checksum.empty());
+  CHECK(loaded.metadata.at("checksum") == "their own");
+  const std::string sum = R"("attune.checksum":"0123456789abcdef")",
+                    by = R"("attune.checksum_function":)";
+  const auto with = [](const std::string& entries) {
+    return rejection(file_of("{\"__metadata__\":{" + entries + "}}"));
+  };
+  CHECK(with(sum) == "one half of its checksum is missing");
+  CHECK(with(by + "\"XXH3-64\"") == "one half of its checksum is missing");
+  CHECK(with(sum + "," + by + "\"CRC-32\"") == "its checksum is by 'CRC-32', not XXH3-64");
+  CHECK(with(sum + "," + by + "\"XXH3-64\"").starts_with("its contents do not have its checksum"));
+}
+
+TEST_CASE("Safetensors: what is changed and saved again has a checksum of its own") {
+  const ScratchDirectory scratch;
+  save_safetensors(scratch / "a", example());
+  Safetensors contents = load_safetensors(scratch / "a");
+  contents.metadata["attune.checksum"] = "of long ago";
+  contents.tensors.erase("bias");
+  save_safetensors(scratch / "b", contents);
+  const Safetensors again = load_safetensors(scratch / "b");
+  CHECK(again.checksum != contents.checksum);
+  CHECK(again.metadata == example().metadata);
 }
 
 TEST_CASE("Safetensors: a name is added once") {

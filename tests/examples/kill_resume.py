@@ -44,13 +44,14 @@ def checkpoint(path):
     start = 8 + struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:start])
     said = header.pop("__metadata__")
-    del said["seconds"]
+    del said["seconds"], said["attune.checksum"]
     return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]] for name, t in header.items()}, said
 
 
 def log(path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k not in ("seconds", "words_per_s", "rss_mib")} for line in lines]
+    measured = ("seconds", "words_per_s", "examples_per_s", "rss_mib")
+    return [{k: v for k, v in line.items() if k not in measured} for line in lines]
 
 
 def main(program, seed):
@@ -87,4 +88,5 @@ def main(program, seed):
     assert kills >= KILLS // 2, "it was hardly ever killed: the machine's speed changed"
 
 
-main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1)

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""A training whose disk fails at any moment says so in one line, keeps what it had, and ends the same when resumed.
+
+    tests/examples/faults.py LIBRARY PROGRAM [--all]
+
+LIBRARY is tests/support/faults.cpp, PROGRAM is dates or translate. Each call that touches the directory of the run
+fails in turn: of each kind of call and file the first and the last one, or all of them.
+"""
+import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile
+
+from kill_resume import checkpoint, log, write_text
+
+TEMPORARY = re.compile(r"\.\d+\.\d+\.tmp$")
+REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
+OPTIONS = {
+    "dates": """--hidden 8 --embedding 8 --attention 8 --readout 8 --batch 4 --steps 4 --validate-every 2""",
+    "translate": """--tokens words --embedding 8 --hidden 8 --attention 8 --readout 8 --batch 4 --epochs 2
+        --validate-every 2 --average 0.9 --halve 6 --bleu none""",
+}
+
+
+class Training:
+    """A small training, in directories below `directory`."""
+
+    def __init__(self, library, program, directory):
+        self.library, self.name, self.directory = library, pathlib.Path(program).name, directory
+        draw = random.Random(1)
+        write_text(directory, "train", 8, draw)
+        write_text(directory, "valid", 2, draw)
+        files = []
+        for name, prefix in (("train", ""), ("valid", "valid-")):
+            sides = [directory / f"{name}.{side}" for side in ("source", "target")]
+            if self.name == "translate":
+                files += [f"--{prefix}source={sides[0]}", f"--{prefix}target={sides[1]}"]
+            else:
+                rows = zip(*(path.read_text().splitlines() for path in sides))
+                (directory / f"{name}.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+                files.append(f"--{name}={directory}/{name}.tsv")
+        self.command = [program, "train", "--resume", *files, *OPTIONS[self.name].split()]
+
+    def run(self, out, kind="", at=0):
+        """The finished process, and the calls that `kind` could happen to."""
+        calls = out.with_suffix(".calls")
+        calls.unlink(missing_ok=True)
+        environment = dict(os.environ, LD_PRELOAD=self.library, ATTUNE_FAULT_BELOW=str(out), ATTUNE_FAULT_KIND=kind,
+                           ATTUNE_FAULT_AT=str(at), ATTUNE_FAULT_CALLS=str(calls), ATTUNE_THREADS="1",
+                           ASAN_OPTIONS="verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", ""))
+        process = subprocess.run([*self.command, "--out", str(out)], env=environment, text=True, capture_output=True)
+        return process, calls.read_text().splitlines()
+
+
+def checkpoints(out):
+    """The files of a run but for its log and those of a run before it; each must be whole."""
+    names = {path.name for path in out.iterdir() if ".previous." not in path.name} - {"log.jsonl"}
+    assert names <= {"best.safetensors", "last.safetensors"}, f"left behind: {names}"
+    return {name: checkpoint(out / name) for name in names}
+
+
+def contents(out):
+    """All that a run leaves, but for times."""
+    return dict(checkpoints(out), log=log(out / "log.jsonl"))
+
+
+def check(training, before, expected, kind, at):
+    """One fault, in a run that starts from the directory `before`, if there is one. 1 when it ended the run, else 0."""
+    out = training.directory / f"{before.name if before else 'new'}-{kind}-{at}"
+    if before:
+        shutil.copytree(before, out)
+    process, calls = training.run(out, kind, at)
+    failed = calls[at - 1:] if kind == "ENOSPC" else [calls[at - 1]]
+    what = f"{out.name}, {failed[0]}, ended with {process.returncode}: {process.stderr}"
+    if process.returncode != 0:
+        assert kind != "SHORT" and process.returncode == 1, what
+        line, end = process.stderr[:-1], process.stderr[-1:]
+        files = {TEMPORARY.sub("", call.split(" ", 1)[1]) for call in failed}
+        assert end == "\n" and "\n" not in line and line.startswith(training.name + ": "), what
+        assert any(file in line for file in files) and REASONS[kind] in line, what
+        if out.exists():
+            checkpoints(out)
+        process, _ = training.run(out)
+        assert process.returncode == 0, f"{what}\nresumed: {process.stderr}"
+    found = contents(out)
+    other = [name for name in expected if found.get(name) != expected[name]]
+    assert not other, f"{what}\nother contents: {other}"
+    shutil.rmtree(out)
+    out.with_suffix(".calls").unlink()
+    return process.returncode
+
+
+def chosen(calls, everything):
+    """The numbers of the calls that are to fail, from 1."""
+    places = {}
+    for number, call in enumerate(calls, 1):
+        places.setdefault(TEMPORARY.sub(".tmp", call), []).append(number)
+    return sorted({n for numbers in places.values() for n in (numbers if everything else (numbers[0], numbers[-1]))})
+
+
+def main(library, program, everything):
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        directory = pathlib.Path(name).resolve()
+        training = Training(library, program, directory)
+        process, calls = training.run(directory / "whole", "EIO")
+        assert process.returncode == 0, process.stderr
+        expected = contents(directory / "whole")
+        # A run that ends in its middle, as its second last.safetensors cannot take its place.
+        renames = [n for n, call in enumerate(calls, 1) if call.startswith("rename") and "/last.safetensors" in call]
+        training.run(directory / "half", "EIO", renames[1])
+        assert checkpoint(directory / "half/last.safetensors") != expected["last.safetensors"]
+
+        jobs = []
+        for before in (None, directory / "half"):
+            for kind in ("EIO", "ENOSPC", "SHORT"):
+                out = directory / "trace"
+                if before:
+                    shutil.copytree(before, out)
+                process, calls = training.run(out, kind)
+                assert process.returncode == 0 and calls, process.stderr
+                shutil.rmtree(out)
+                jobs += [pool.submit(check, training, before, expected, kind, at) for at in chosen(calls, everything)]
+        ended = sum(job.result() for job in jobs)
+        print(f"{training.name}: {len(jobs)} faults, {ended} of which ended the training, and nothing lost")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], "--all" in sys.argv)

@@ -9,6 +9,8 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/reduce.hpp>
 
+#include "support/signals.hpp"
+
 namespace attune::dates {
 namespace {
 
@@ -58,6 +60,7 @@ Evaluation evaluate(const Model& model, std::span<const Row> rows, Index beam, b
   Mass mass;
   double exact = 0, characters = 0;
   for (std::size_t begin = 0; begin < rows.size(); begin += batch_size) {
+    stop_if_interrupted();
     std::vector<text::Sentence> sources;
     std::vector<text::Pair> forced;
     std::vector<const Row*> forced_rows;

@@ -24,7 +24,7 @@ struct Evaluation {
 
 /// Writes every row's date and compares. With `attention`, and where rows have spans, the target is
 /// also forced: gold_attention is the mean attention on the source's year while characters 0-3 are
-/// written, on its month while 5-6 are, and on its day while 8-9 are.
+/// written, on its month while 5-6 are, and on its day while 8-9 are. Throws Interrupted.
 Evaluation evaluate(const Model& model, std::span<const Row> rows, Index beam = 1,
                     bool attention = false);
 

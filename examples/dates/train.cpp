@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "support/precision.hpp"
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
+#include "support/signals.hpp"
 
 namespace attune::dates {
 namespace {
@@ -57,11 +59,15 @@ class Run {
       say("nothing to resume in {}: starting anew\n", options_.out.string());
     }
     started_ = Clock::now();
-    const bool stopped = !loop();
-    say("{} after {} steps, {}: ", stopped ? "stopped" : "finished", step_, duration(seconds()));
-    say("exact match {:.2f} % on {} examples\n{}\n", 100 * best_.exact_match,
-        data_.validation().size(), files_.best().string());
-    return stopped ? 130 : 0;
+    const bool finished = loop();
+    say("{} after {} steps, {}: ", finished ? "finished" : "stopped", step_, duration(seconds()));
+    if (best_.exact_match < 0) {
+      say("before a validation\n{}\n", files_.last().string());
+    } else {
+      say("exact match {:.2f} % on {} examples\n{}\n", 100 * best_.exact_match,
+          data_.validation().size(), files_.best().string());
+    }
+    return finished ? 0 : interrupted_status();
   }
 
  private:
@@ -75,24 +81,32 @@ class Run {
     return seconds_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
   }
 
-  /// False when it was interrupted. Whatever ends it, the last step is validated and saved.
+  /// False when it was interrupted. Whatever ends it, the last step is saved.
   bool loop() {
     Progress progress(step_, options_.steps);
-    if (step_ == 0) validate();  // where the curves begin
-    bool stop = false;
-    while (step_ < options_.steps && !stop) {
+    while (!owed_ || settle(progress)) {
+      if (step_ >= options_.steps) return true;
+      if (interrupted()) break;
       train_step();
       progress.show(step_, status(), false);
-      stop = interrupted();
-      if (step_ % options_.validate_every == 0 || step_ == options_.steps || stop) {
-        validate();
-        progress.show(step_, status(), true);
-        save();
-      } else if (step_ % 50 == 0) {
-        write_log({});
-      }
     }
-    return !stop;
+    save();
+    return false;
+  }
+
+  /// What a step is followed by: a validation where one is due, a checkpoint, a line of the log; in
+  /// this order, for a line that is missing can be written later, by a run that is resumed. False
+  /// when it was interrupted before the validation was over, and nothing has changed.
+  bool settle(Progress& progress) {
+    const bool due = validated_ || step_ % options_.validate_every == 0 || step_ >= options_.steps;
+    if (due && !validated_) {
+      if (!validate()) return false;
+      if (step_ > 0) keep_best(), save();
+    }
+    if (due || step_ % 50 == 0) write_log();
+    if (due && step_ > 0) progress.show(step_, status(), true);
+    owed_ = false;
+    return true;
   }
 
   void train_step() {
@@ -105,16 +119,21 @@ class Run {
     nn::clip_by_global_norm(gradients, options_.clip);
     adam_.set_rate(rate_at(step_, options_));
     adam_.step(gradients);
-    ++step_;
     loss_sum_ += loss.item();
     ++loss_count_;
+    ++step_;
+    validated_ = false, owed_ = true;
   }
 
-  void validate() {
+  /// False when it was interrupted.
+  bool validate() {
     shown_rate_ = examples_per_second();  // before the validation, whose time does not count
-    last_ = evaluate(model_, data_.validation());
-    write_log(
-        {{"exact_match", last_.exact_match}, {"character_accuracy", last_.character_accuracy}});
+    try {
+      last_ = evaluate(model_, data_.validation());
+    } catch (const Interrupted&) {
+      return false;
+    }
+    return validated_ = true;
   }
 
   /// Over the steps since the last line of the log; over those before it when there are none yet.
@@ -134,18 +153,25 @@ class Run {
                        mean_loss(), 100 * last_.exact_match);
   }
 
-  void write_log(report::LogFields more) {
+  void write_log() {
+    if (!validated_) shown_rate_ = examples_per_second();
     shown_loss_ = mean_loss();
     report::LogFields line{{"step", step_}};
     if (step_ > 0) line.push_back({"loss", shown_loss_});
     line.push_back({"rate", rate_at(step_, options_)});
-    line.push_back(
-        {"examples_per_s", std::round(more.empty() ? examples_per_second() : shown_rate_)});
+    line.push_back({"examples_per_s", std::round(shown_rate_)});
     line.push_back({"seconds", std::round(10 * seconds()) / 10});
     line.push_back({"rss_mib", std::round(10 * resident_mib()) / 10});
-    line.insert(line.end(), more.begin(), more.end());
-    log_->write(line);
-    if (more.empty()) shown_rate_ = examples_per_second();
+    if (validated_) {
+      line.push_back({"exact_match", last_.exact_match});
+      line.push_back({"character_accuracy", last_.character_accuracy});
+    }
+    try {
+      log_->write(line);
+    } catch (const Error&) {
+      if (!validated_) save();
+      throw;
+    }
     loss_sum_ = 0, loss_count_ = 0;
     rate_step_ = step_, rate_time_ = Clock::now();
   }
@@ -163,15 +189,23 @@ class Run {
     return file;
   }
 
-  /// The best weights (of equals the later ones, which are surer) first, then everything that
-  /// resuming needs: a run that is killed in between makes the same best weights once more.
-  void save() {
-    Safetensors file = checkpoint();
-    if (std::pair(last_.exact_match, last_.character_accuracy) >=
+  /// Of equals the later ones, which are surer. Before save(): a run that is killed in between makes
+  /// the same best weights once more.
+  void keep_best() {
+    if (std::pair(last_.exact_match, last_.character_accuracy) <
         std::pair(best_.exact_match, best_.character_accuracy)) {
-      best_ = {{}, last_.exact_match, last_.character_accuracy, {}};
-      save_safetensors(files_.best(), file);
+      return;
     }
+    best_ = {{}, last_.exact_match, last_.character_accuracy, {}};
+    save_safetensors(files_.best(), checkpoint());
+  }
+
+  /// Everything that resuming needs.
+  void save() const {
+    Safetensors file = checkpoint();
+    file.metadata["validated"] = validated_ ? "1" : "0";
+    file.metadata["loss_sum"] = text_of(loss_sum_);
+    file.metadata["loss_count"] = std::to_string(loss_count_);
     file.metadata["best_exact_match"] = text_of(best_.exact_match);
     file.metadata["best_character_accuracy"] = text_of(best_.character_accuracy);
     adam_.save(file);
@@ -180,6 +214,7 @@ class Run {
 
   void resume() {
     const Safetensors file = load_safetensors(files_.last());
+    const bool settled = !file.metadata.contains("validated");  // older ones were
     reading(files_.last(), [&] {
       for (const auto& [name, own] : {std::pair{"source_vocabulary", &model_.source_vocabulary()},
                                       {"target_vocabulary", &model_.target_vocabulary()}}) {
@@ -193,11 +228,16 @@ class Run {
       const auto share = [&](const char* name) { return number_in(file.metadata, name, 0, 1); };
       last_.exact_match = share("exact_match");
       last_.character_accuracy = share("character_accuracy");
-      best_.exact_match = share("best_exact_match");
+      best_.exact_match = number_in(file.metadata, "best_exact_match", -1, 1);
       best_.character_accuracy = share("best_character_accuracy");
+      if (settled) return;
+      validated_ = share("validated") == 1;
+      loss_sum_ = number_in(file.metadata, "loss_sum", 0, std::numeric_limits<double>::infinity());
+      loss_count_ = nn::load_count(file, "loss_count");
     });
     rate_step_ = step_;
-    files_.cut_log(step_);
+    owed_ = !files_.cut_log(step_) && !settled;
+    if (!owed_) loss_sum_ = 0, loss_count_ = 0;  // they are in the log
   }
 
   const TrainOptions& options_;
@@ -209,9 +249,11 @@ class Run {
   Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;
   Index step_ = 0;
+  bool validated_ = false;  // at this step
+  bool owed_ = true;        // the step is not settled
   Evaluation last_, best_{.exact_match = -1};
   double loss_sum_ = 0, shown_loss_ = 0;
-  long loss_count_ = 0;
+  Index loss_count_ = 0;
   double seconds_before_ = 0;
   Clock::time_point started_ = Clock::now();
   double shown_rate_ = 0;

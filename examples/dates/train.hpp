@@ -37,7 +37,8 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint);
 void check_same(const TrainOptions& stored, const TrainOptions& given,
                 const char* operation = "--resume");
 
-/// Trains until `steps`, or until interrupted. Returns the exit status: 0, or 130 after Ctrl-C.
+/// Trains until `steps`, or until interrupted. Returns the exit status: 0, or 128 + the number of a
+/// signal, which is 130 after Ctrl-C.
 int train(const TrainOptions& options);
 
 }  // namespace attune::dates

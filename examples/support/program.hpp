@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "support/output.hpp"
+#include "support/signals.hpp"
 
 namespace attune {
 
@@ -16,8 +17,10 @@ int run_program(const char* name, F run) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is then an error of writing it
   try {
     const int status = run();
-    flush_output();
+    if (status == 0) flush_output();
     return status;
+  } catch (const Interrupted&) {
+    return interrupted_status();
   } catch (const std::exception& error) {
     complain("{}: {}\n", name, message_of(error));
     return 1;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -17,8 +16,6 @@
 
 namespace attune {
 namespace {
-
-volatile std::sig_atomic_t signalled = 0;
 
 /// The process that was writing FILE, when this is the name of what write_file would have made it
 /// from: FILE.PROCESS.NUMBER.tmp.
@@ -71,16 +68,21 @@ void RunDirectory::keep_previous() const {
   }
 }
 
-void RunDirectory::cut_log(long step) const {
-  if (!std::filesystem::exists(log())) return;
+bool RunDirectory::cut_log(long step) const {
+  if (!std::filesystem::exists(log())) return false;
   std::string kept;
+  bool has_step = false;
   const std::string all = read_file(log());
   for (std::size_t begin = 0, end; (end = all.find('\n', begin)) != all.npos; begin = end + 1) {
     const std::string line = all.substr(begin, end + 1 - begin);
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json.value("step", 0L) <= step) kept += line;
+    const auto at = json.is_object() ? json.find("step") : json.end();
+    if (at == json.end() || !at->is_number() || *at > step) continue;
+    kept += line;
+    has_step = has_step || *at == step;
   }
   write_file(log(), kept);
+  return has_step;
 }
 
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {
@@ -96,16 +98,5 @@ std::vector<std::string> run_names(std::span<const std::filesystem::path> files)
   }
   return unique;
 }
-
-void catch_signals() {
-  const auto handler = [](int signal) {
-    signalled = 1;
-    std::signal(signal, SIG_DFL);
-  };
-  std::signal(SIGINT, handler);
-  std::signal(SIGTERM, handler);
-}
-
-bool interrupted() { return signalled != 0; }
 
 }  // namespace attune

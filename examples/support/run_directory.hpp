@@ -1,4 +1,4 @@
-// The directory of a training run: checkpoints and the log, and how it may be interrupted.
+// The directory of a training run: checkpoints and the log.
 #pragma once
 
 #include <filesystem>
@@ -27,8 +27,9 @@ class RunDirectory {
 
   /// Renames the files of an earlier run to *.previous.*, and says so.
   void keep_previous() const;
-  /// Leaves out of the log what was written after that step: it will be logged again.
-  void cut_log(long step) const;
+  /// Leaves out of the log what was written after that step: it will be logged again. Tells whether
+  /// there is a line of the step itself.
+  bool cut_log(long step) const;
 
  private:
   std::filesystem::path path_;
@@ -38,9 +39,5 @@ class RunDirectory {
 /// What to call runs in a table or chart: the directory of best.safetensors or log.jsonl, otherwise
 /// the file without its extension; where that is the same for several, their paths.
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files);
-
-/// Ctrl-C and SIGTERM are noted from now on; a second one ends the program at once.
-void catch_signals();
-bool interrupted();
 
 }  // namespace attune

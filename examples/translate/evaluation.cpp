@@ -6,11 +6,28 @@
 #include <attune/models/translate.hpp>
 #include <attune/tensor/reduce.hpp>
 
+#include "support/signals.hpp"
+
 namespace attune::translate {
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 namespace {
+
+/// A model that can be interrupted at every word.
+struct Interruptible {
+  const models::Seq2Seq& model;
+
+  auto start(const Tensor& source, const Tensor& mask) const { return model.start(source, mask); }
+  auto step(const Tensor& previous, const models::Seq2Seq::State& state) const {
+    stop_if_interrupted();
+    return model.step(previous, state);
+  }
+  Var logits(const Var& readout) const { return model.logits(readout); }
+  auto select(const models::Seq2Seq::State& state, const Tensor& rows) const {
+    return model.select(state, rows);
+  }
+};
 
 /// A loss, and over how many words.
 struct Total {
@@ -30,6 +47,7 @@ void add_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs,
     add_loss(network, pairs, chosen.first(half), total);
     return add_loss(network, pairs, chosen.subspan(half), total);
   }
+  stop_if_interrupted();
   const text::Batch batch = text::make_batch(pairs, chosen);
   const double words = sum(batch.target_mask).item();
   total.loss += network.loss(batch).item() * words;
@@ -52,7 +70,7 @@ std::vector<std::string> translations(const Model& model, std::span<const text::
                                       const models::SearchOptions& search) {
   std::vector<std::string> lines;
   for (const models::Translation& t :
-       models::translate(model.network(), sources, {.how = search})) {
+       models::translate(Interruptible{model.network()}, sources, {.how = search})) {
     lines.push_back(model.target().decode(t.front().words));
   }
   return lines;

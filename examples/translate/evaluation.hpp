@@ -1,4 +1,4 @@
-// How well a model translates.
+// How well a model translates. All of it throws Interrupted.
 #pragma once
 
 #include <attune/models/metrics/bleu.hpp>

@@ -28,6 +28,7 @@
 #include "support/precision.hpp"
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
+#include "support/signals.hpp"
 #include "training_text.hpp"
 
 namespace attune::translate {
@@ -87,11 +88,15 @@ class Run {
     if (resumes_) say("resuming at step {}, epoch {}\n", step_, epoch_ + 1);
     started_ = Clock::now();
     speed_.restart();
-    const std::string reason = loop();
-    say("{} after {} steps, {}: {} {:.2f} at step {}\n{}\n", reason, step_, duration(seconds()),
-        options_.metric == Metric::bleu ? "BLEU" : "loss",
-        options_.metric == Metric::bleu ? best_ : -best_, best_step_, files_.best().string());
-    return interrupted() ? 130 : 0;
+    const std::optional<std::string> end = loop();
+    say("{} after {} steps, {}: ", end.value_or("stopped"), step_, duration(seconds()));
+    if (best_step_ == 0) {
+      say("before a validation\n{}\n", files_.last().string());
+    } else {
+      say("{} {:.2f} at step {}\n{}\n", options_.metric == Metric::bleu ? "BLEU" : "loss",
+          options_.metric == Metric::bleu ? best_ : -best_, best_step_, files_.best().string());
+    }
+    return end ? 0 : interrupted_status();
   }
 
  private:
@@ -109,33 +114,39 @@ class Run {
 
   void start_epoch() { batches_ = text_.batches(epoch_); }
 
-  /// Why it ended. The last step is saved whatever ends it, and validated unless a run that goes on
-  /// would not validate it, either.
-  std::string loop() {
+  /// Why it ended; nothing when it was interrupted. Whatever ends it, the last step is saved.
+  std::optional<std::string> loop() {
     const long total = options_.epochs * std::ssize(batches_);
     Progress progress(step_, std::max(total, step_));
-    std::optional<std::string> reason = finished();
-    while (!reason) {
+    while (true) {
+      std::optional<std::string> end = finished();
+      if (owed_ && !settle(end.has_value(), progress)) break;
+      if (!end && validated_) end = finished();  // which the validation may have decided
+      if (end) return end;
+      if (interrupted()) break;
       train_step();
-      reason = finished();
       progress.show(step_, status(), false, most_left());
-      if (step_ % options_.validate_every == 0 || (reason && !interrupted())) {
-        validate();
-        progress.show(step_, status(), true, most_left());
-        save();
-        if (!reason) reason = finished();
-        speed_.restart();
-      } else if (reason) {
-        save();
-      } else if (step_ % 50 == 0) {
-        write_log({});
-      }
     }
-    return *reason;
+    save();
+    return std::nullopt;
+  }
+
+  /// What a step is followed by: a validation where one is due, a checkpoint, a line of the log; in
+  /// this order, for a line that is missing can be written later, by a run that is resumed. False
+  /// when it was interrupted before the validation was over, and nothing has changed.
+  bool settle(bool last, Progress& progress) {
+    const bool due = validated_ || last || step_ % options_.validate_every == 0;
+    if (due && !validated_) {
+      if (!validate()) return false;
+      save();
+    }
+    if (due || step_ % 50 == 0) write_log();
+    if (due) progress.show(step_, status(), true, most_left());
+    owed_ = false;
+    return true;
   }
 
   std::optional<std::string> finished() const {
-    if (interrupted()) return "stopped";
     if (epoch_ >= options_.epochs) return "finished";
     if (options_.minutes > 0 && seconds() >= 60 * options_.minutes) return "out of time";
     if (waited_ >= options_.patience) return "no longer better";
@@ -165,19 +176,24 @@ class Run {
 
   void advance() {
     ++step_;
+    validated_ = false, owed_ = true;
     if (++position_ < std::ssize(batches_)) return;
     position_ = 0;
     ++epoch_;
     if (epoch_ < options_.epochs) start_epoch();
   }
 
-  /// Validates, and keeps the weights when they are the best so far.
-  void validate() {
+  /// Validates, and keeps the weights when they are the best so far. False when it was interrupted.
+  bool validate() {
     shown_speed_ = speed_.words_per_second();
     std::optional<nn::AverageInPlace> averaged;
     if (average_) averaged.emplace(*average_);
-    last_ = evaluate(model_, valid_, {.beam = options_.beam, .max_length = options_.longest},
-                     {.tokens = options_.bleu});
+    try {
+      last_ = evaluate(model_, valid_, {.beam = options_.beam, .max_length = options_.longest},
+                       {.tokens = options_.bleu});
+    } catch (const Interrupted&) {
+      return false;
+    }
     const double metric = options_.metric == Metric::bleu ? last_.bleu : -last_.loss;
     if (metric >= best_) {
       best_ = metric, best_step_ = step_, waited_ = 0;
@@ -186,9 +202,7 @@ class Run {
       ++waited_;
     }
     if (options_.halve > 0) plateau_.observe(metric);
-    write_log({{"valid_loss", last_.loss},
-               {"valid_perplexity", last_.perplexity()},
-               {"bleu", last_.bleu}});
+    return validated_ = true;
   }
 
   double mean_train_loss() const { return loss_words_ > 0 ? loss_sum_ / loss_words_ : shown_loss_; }
@@ -208,8 +222,8 @@ class Run {
                                 : std::numeric_limits<double>::infinity();
   }
 
-  void write_log(report::LogFields more) {
-    if (more.empty()) shown_speed_ = speed_.words_per_second();
+  void write_log() {
+    if (!validated_) shown_speed_ = speed_.words_per_second();
     shown_loss_ = mean_train_loss();
     report::LogFields line{{"step", step_}, {"epoch", epoch_}};
     line.push_back({"loss", shown_loss_});
@@ -217,8 +231,17 @@ class Run {
     line.push_back({"words_per_s", std::round(shown_speed_)});
     line.push_back({"seconds", std::round(10 * seconds()) / 10});
     line.push_back({"rss_mib", std::round(10 * resident_mib()) / 10});
-    line.insert(line.end(), more.begin(), more.end());
-    log_->write(line);
+    if (validated_) {
+      line.push_back({"valid_loss", last_.loss});
+      line.push_back({"valid_perplexity", last_.perplexity()});
+      line.push_back({"bleu", last_.bleu});
+    }
+    try {
+      log_->write(line);
+    } catch (const Error&) {
+      if (!validated_) save();
+      throw;
+    }
     loss_sum_ = 0, loss_words_ = 0;
     speed_.restart();
   }
@@ -245,6 +268,9 @@ class Run {
     file.metadata["best"] = fmt::format("{}", best_);
     file.metadata["best_step"] = std::to_string(best_step_);
     file.metadata["waited"] = std::to_string(waited_);
+    file.metadata["validated"] = validated_ ? "1" : "0";
+    file.metadata["loss_sum"] = fmt::format("{}", loss_sum_);
+    file.metadata["loss_words"] = fmt::format("{}", loss_words_);
     plateau_.save(file.metadata);
     adam_.save(file);
     if (average_) average_->save(file);
@@ -253,6 +279,7 @@ class Run {
 
   void resume() {
     const Safetensors file = load_safetensors(files_.last());
+    const bool settled = !file.metadata.contains("validated");  // older ones were
     reading(files_.last(), [&] {
       nn::load_parameters(file, model_.parameters());
       adam_.load(file);
@@ -273,13 +300,18 @@ class Run {
       if (entry(file.metadata, "text") != text_.fingerprint()) {
         fail(options_.source, "it was trained on another text, or other alignments");
       }
+      if (settled) return;
+      validated_ = number_in(file.metadata, "validated", 0, 1) == 1;
+      loss_sum_ = number_in(file.metadata, "loss_sum", 0, inf);
+      loss_words_ = number_in(file.metadata, "loss_words", 0, inf);
     });
     start_epoch();
     if (position_ >= std::ssize(batches_)) {
       fail(files_.last().string(), fmt::format("position is {}, expected less than the {} batches",
                                                position_, std::ssize(batches_)));
     }
-    files_.cut_log(step_);
+    owed_ = !files_.cut_log(step_) && !settled;
+    if (!owed_) loss_sum_ = 0, loss_words_ = 0;  // they are in the log
   }
 
   const TrainOptions& options_;
@@ -296,6 +328,8 @@ class Run {
   std::optional<report::LogWriter> log_;
 
   Index step_ = 0, best_step_ = 0, epoch_ = 0, position_ = 0, waited_ = 0;
+  bool validated_ = false;  // at this step
+  bool owed_ = false;       // the step is not settled
   std::vector<std::vector<std::uint32_t>> batches_;
   Evaluation last_;
   double best_ = -std::numeric_limits<double>::infinity();

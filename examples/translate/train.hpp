@@ -77,7 +77,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint);
 void check_same(const TrainOptions& stored, const TrainOptions& given);
 
 /// Trains until one of the limits is reached, or until interrupted. Returns the exit status: 0, or
-/// 130 after Ctrl-C.
+/// 128 + the number of a signal, which is 130 after Ctrl-C.
 int train(const TrainOptions& options);
 
 }  // namespace attune::translate

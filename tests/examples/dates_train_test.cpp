@@ -91,20 +91,107 @@ TEST_CASE("dates train: killed and resumed across epochs of a file, the weights 
       {"--train", directory / "train.tsv", "--valid", directory / "valid.tsv"});
 }
 
-TEST_CASE("dates train: Ctrl-C saves the step it came to, ends with 130, and can be resumed") {
+TEST_CASE("dates train: a signal saves the step it came to, has its status, and can be resumed") {
+  const Directory directory;
+  const std::string whole = directory / "whole";
+  output_of(train_tiny(whole, long_run));
+  for (const auto& [signal, status] :
+       {std::pair(SIGINT, 130), {SIGTERM, 143}, {SIGHUP, 129}, {SIGPIPE, 141}}) {
+    CAPTURE(signal);
+    const std::string stopped = directory / std::to_string(signal);
+    const Arguments arguments = train_tiny(stopped, long_run);
+    const ProcessResult result = interrupt(stopped, arguments, signal);
+    CHECK(result.status == status);
+    CHECK(result.err.empty());
+    const long step = step_of(stopped + "/last.safetensors");
+    REQUIRE(step < 800);
+    CHECK(contains(result.out, fmt::format("stopped after {} steps", step)));
+    CHECK(contains(output_of(arguments + Arguments{"--resume"}), "finished after 800 steps"));
+    check_same_tensors(whole + "/last.safetensors", stopped + "/last.safetensors");
+    CHECK(learnt_in(whole) == learnt_in(stopped));
+  }
+}
+
+TEST_CASE("dates train: a signal ends a validation, which then was none") {
+  const Directory directory;
+  const std::string out = directory / "out";
+  const auto begun = [&] { return std::filesystem::exists(out + "/log.jsonl"); };
+  // Nearly all dates: the validation before the first step takes seconds.
+  const ProcessResult result =
+      run(train(out, {"--held-out", "36000"}), {.signal_when = begun, .signal = SIGTERM});
+  CHECK(result.status == 143);
+  CHECK(contains(result.out, "stopped after 0 steps, "));
+  CHECK(read(out + "/log.jsonl").empty());
+  CHECK(load_safetensors(out + "/last.safetensors").metadata.at("validated") == "0");
+}
+
+TEST_CASE("dates train: signals between and within many validations, the weights are the same") {
   const Directory directory;
   const std::string whole = directory / "whole", stopped = directory / "stopped";
-  output_of(train_tiny(whole, long_run));
-  const Arguments arguments = train_tiny(stopped, long_run);
-  const ProcessResult result = interrupt(stopped, arguments, SIGINT);
-  CHECK(result.status == 130);
-  CHECK(result.err.empty());
-  const long step = step_of(stopped + "/last.safetensors");
-  CHECK(step < 800);
-  CHECK(contains(result.out, fmt::format("stopped after {} steps", step)));
-  CHECK(log_of(stopped).back().at("step") == step);
-  CHECK(contains(output_of(arguments + Arguments{"--resume"}), "finished after 800 steps"));
+  const Arguments arguments = {"--steps", "30", "--validate-every", "1", "--held-out", "1500"};
+  const auto small = [&](const std::string& out) {
+    return train(out, arguments + Arguments{"--hidden", "16", "--embedding", "8", "--batch", "8"});
+  };
+  output_of(small(whole));
+  ProcessResult result;
+  int lives = 0;
+  do {
+    const std::string last = stopped + "/last.safetensors";
+    const auto before = std::filesystem::exists(last) ? read(last) : "";
+    const auto saved = [&] { return std::filesystem::exists(last) && read(last) != before; };
+    result = run(small(stopped) + Arguments{"--resume"}, {.signal_when = saved, .signal = SIGTERM});
+    ++lives;
+  } while (result.status == 143 && lives < 100);
+  CHECK(result.status == 0);
+  CHECK(lives > 5);
   check_same_tensors(whole + "/last.safetensors", stopped + "/last.safetensors");
+  check_same_tensors(whole + "/best.safetensors", stopped + "/best.safetensors");
+  CHECK(learnt_in(whole) == learnt_in(stopped));
+}
+
+TEST_CASE("dates train: a signal that it was told to ignore does not end it") {
+  const Directory directory;
+  const std::string last = directory / "last.safetensors";
+  const Arguments arguments =
+      Arguments{"sh", "-c", "trap '' HUP; exec \"$@\"", "sh", ATTUNE_DATES} +
+      train_tiny(directory.path(), long_run);
+  CHECK(run_process(arguments, {.signal_when = [&] { return std::filesystem::exists(last); },
+                                .signal = SIGHUP})
+            .status == 0);
+}
+
+TEST_CASE("dates train: nobody who reads the output ends it as a signal does") {
+  const Directory directory;
+  const ProcessResult result = run_process(
+      Arguments{"sh", "-c", "(\"$@\"; echo $? >&2) | head -n 1 >/dev/null", "sh", ATTUNE_DATES} +
+      train_tiny(directory.path(), {"--steps", "100000", "--validate-every", "20"}));
+  CHECK(result.err == "141\n");
+  CHECK(step_of(directory / "last.safetensors") > 0);
+}
+
+TEST_CASE("dates train: a log that cannot be written ends it after the checkpoint of that step") {
+  // With a validation at 45; with a line at 50 that has none.
+  for (const auto& [every, step] : {std::pair("5", 45), {"40", 50}}) {
+    CAPTURE(every);
+    const Directory directory;
+    const std::string whole = directory / "whole", full = directory / "full",
+                      log = full + "/log.jsonl";
+    output_of(train_tiny(full, {"--steps", "40", "--validate-every", every}));
+    // As long as a file may be, and longer than a checkpoint.
+    write(log, read(log) + fmt::format("{{\"step\": 0, \"note\": \"{}\"}}\n",
+                                       std::string(std::size_t{1} << 22, '-')));
+    std::filesystem::copy(full, whole);
+    output_of(train(whole, {"--resume", "--steps", "60"}));
+    const ProcessResult result = run_process(
+        Arguments{"prlimit", fmt::format("--fsize={}", read(log).size()), ATTUNE_DATES} +
+        train(full, {"--resume", "--steps", "60"}));
+    CHECK(error_line(result) == "dates: " + log + ": cannot write the log: File too large");
+    CHECK(step_of(full + "/last.safetensors") == step);
+    output_of(train(full, {"--resume"}));
+    check_same_tensors(whole + "/last.safetensors", full + "/last.safetensors");
+    check_same_tensors(whole + "/best.safetensors", full + "/best.safetensors");
+    CHECK(learnt_in(full) == learnt_in(whole));
+  }
 }
 
 TEST_CASE("dates train: --resume with nothing to resume starts and says so") {

@@ -160,4 +160,15 @@ inline std::vector<Json> log_of(const std::string& directory) {
   return lines;
 }
 
+/// The same without what depends on the machine.
+inline std::vector<Json> learnt_in(const std::string& directory) {
+  std::vector<Json> lines = log_of(directory);
+  for (Json& line : lines) {
+    for (const char* name : {"seconds", "rss_mib", "examples_per_s", "words_per_s"}) {
+      line.erase(name);
+    }
+  }
+  return lines;
+}
+
 }  // namespace attune::test

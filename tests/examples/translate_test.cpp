@@ -263,16 +263,58 @@ TEST_CASE("translate train: killed and resumed, the weights are those of an unin
   check_same_tensors(corpus / "whole/best.safetensors", corpus / "killed/best.safetensors");
 }
 
-TEST_CASE("translate train: Ctrl-C saves without a validation of its own, and can be resumed") {
+TEST_CASE("translate train: a signal saves without a validation of its own, and can be resumed") {
   const Corpus corpus;
   output_of(corpus.train("whole", with_state));
   const std::string last = corpus / "stopped/last.safetensors";
   const auto saved = [&] { return std::filesystem::exists(last); };
-  CHECK(run(corpus.train("stopped", with_state), {.signal_when = saved, .signal = SIGINT}).status ==
-        130);
+  CHECK(
+      run(corpus.train("stopped", with_state), {.signal_when = saved, .signal = SIGTERM}).status ==
+      143);
   REQUIRE(step_of(last) < 200);
   output_of({"train", "--out", corpus / "stopped", "--resume"});
   check_same_tensors(corpus / "whole/last.safetensors", last);
+  CHECK(learnt_in(corpus / "whole") == learnt_in(corpus / "stopped"));
+}
+
+TEST_CASE("translate train: a signal ends a validation, which then was none") {
+  const Corpus corpus;
+  const Text many = sentences(40'000, 6);  // seconds
+  write(corpus / "valid.en", many.source), write(corpus / "valid.xx", many.target);
+  int polls = 0;  // the one step before it takes milliseconds
+  const auto begun = [&] {
+    return std::filesystem::exists(corpus / "out/log.jsonl") && ++polls > 300;
+  };
+  const ProcessResult result =
+      run(corpus.train("out", tiny + Arguments{"--validate-every", "1", "--beam", "4"}),
+          {.signal_when = begun, .signal = SIGHUP});
+  CHECK(result.status == 129);
+  CHECK(contains(result.out, "before a validation\n"));
+  CHECK(read(corpus / "out/log.jsonl").empty());
+  CHECK_FALSE(std::filesystem::exists(corpus / "out/best.safetensors"));
+  CHECK(load_safetensors(corpus / "out/last.safetensors").metadata.at("validated") == "0");
+}
+
+TEST_CASE("translate train: a log that cannot be written ends it after the step's checkpoint") {
+  const Corpus corpus;
+  const std::string whole = corpus / "whole", full = corpus / "full", log = full + "/log.jsonl";
+  output_of(corpus.train("full", with_state + Arguments{"--epochs", "1"}));
+  // As long as a file may be, and longer than a checkpoint.
+  write(log, read(log) + fmt::format("{{\"step\": 0, \"note\": \"{}\"}}\n",
+                                     std::string(std::size_t{1} << 22, '-')));
+  std::filesystem::copy(full, whole);
+  const Arguments resume = {"train", "--resume", "--epochs", "2", "--out"};
+  output_of(resume + Arguments{whole});
+  const ProcessResult result = run_process(
+      Arguments{"prlimit", fmt::format("--fsize={}", read(log).size()), ATTUNE_TRANSLATE} + resume +
+      Arguments{full});
+  CHECK(error_line("translate", result) ==
+        "translate: " + log + ": cannot write the log: File too large");
+  CHECK(step_of(full + "/last.safetensors") == 40);
+  output_of(resume + Arguments{full});
+  check_same_tensors(whole + "/last.safetensors", full + "/last.safetensors");
+  check_same_tensors(whole + "/best.safetensors", full + "/best.safetensors");
+  CHECK(learnt_in(full) == learnt_in(whole));
 }
 
 TEST_CASE("translate train: one thread and two give bit-identical weights") {

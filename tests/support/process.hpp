@@ -112,10 +112,18 @@ inline ProcessResult run_process(std::vector<std::string> arguments,
   posix_spawn_file_actions_adddup2(&actions, in.fd(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.fd(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.fd(), STDERR_FILENO);
+  // What the tests were told to ignore, by nohup for one, is not ignored here.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t all;
+  sigfillset(&all);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
   const int error =
-      posix_spawnp(&pid, arguments.front().c_str(), &actions, nullptr,
+      posix_spawnp(&pid, arguments.front().c_str(), &actions, &attributes,
                    detail::pointers(arguments).data(), detail::pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::system_error(error, std::generic_category(), arguments.front());
 

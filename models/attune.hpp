@@ -76,5 +76,6 @@
 #include <attune/tensor/printable.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
+#include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/softmax.hpp>
 #include <attune/tensor/threads.hpp>

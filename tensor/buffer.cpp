@@ -6,6 +6,12 @@
 #include <new>
 
 #include <sys/mman.h>
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes)
+#endif
 
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/check.hpp>
@@ -89,6 +95,13 @@ void* allocate_from_system(std::size_t bytes) {
   return block;
 }
 
+/// Lets the address sanitizer, where there is one, report accesses beyond the first bytes.
+void limit_accesses(const detail::Block& block, std::size_t bytes) {
+  [[maybe_unused]] const auto begin = static_cast<std::byte*>(block.memory);
+  ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
+  ASAN_POISON_MEMORY_REGION(begin + bytes, size_class(block.capacity).bytes - bytes);
+}
+
 }  // namespace
 
 namespace detail {
@@ -105,7 +118,9 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
       FreeBlock* block = c.take(index);
       if (!block) continue;
       c.peak = std::max(c.peak, c.in_use);
-      return {block, bytes, block->capacity};
+      const Block reused{block, bytes, block->capacity};
+      limit_accesses(reused, bytes);
+      return reused;
     }
     // No block is more than twice what it is used for, so giving back what is free is enough.
     c.held += wanted.bytes;
@@ -124,7 +139,9 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
     throw OutOfMemory("", "", bytes);
   }
   c.peak = std::max(c.peak, c.in_use);
-  return {memory, bytes, bytes};
+  const Block made{memory, bytes, bytes};
+  limit_accesses(made, bytes);
+  return made;
 }
 
 void cache_free(const Block& block) noexcept {
@@ -133,6 +150,7 @@ void cache_free(const Block& block) noexcept {
   const CacheLock lock(c.mutex);
   c.in_use -= size_class(block.bytes).bytes;
   c.free[own.index] = new (block.memory) FreeBlock{c.free[own.index], block.capacity};
+  limit_accesses(block, sizeof(FreeBlock));
 }
 
 BufferPointer::BufferPointer(std::size_t bytes) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/simd/gemm.hpp>
 #include <attune/tensor/simd/panels.hpp>
 
@@ -254,35 +255,35 @@ HWY_EXPORT(RowProductF64);
 
 template <>
 Index panel_width<float>() {
-  return HWY_DYNAMIC_DISPATCH(PanelWidthF32)();
+  return ATTUNE_DISPATCH(PanelWidthF32)();
 }
 template <>
 Index panel_width<double>() {
-  return HWY_DYNAMIC_DISPATCH(PanelWidthF64)();
+  return ATTUNE_DISPATCH(PanelWidthF64)();
 }
 template <>
 void pack_panels(Strided<float> b, Index depth, Index columns, float* panels) {
-  HWY_DYNAMIC_DISPATCH(PackPanelsF32)(b, depth, columns, panels);
+  ATTUNE_DISPATCH(PackPanelsF32)(b, depth, columns, panels);
 }
 template <>
 void pack_panels(Strided<double> b, Index depth, Index columns, double* panels) {
-  HWY_DYNAMIC_DISPATCH(PackPanelsF64)(b, depth, columns, panels);
+  ATTUNE_DISPATCH(PackPanelsF64)(b, depth, columns, panels);
 }
 template <>
 void run(const PanelProduct<float>& product) {
-  HWY_DYNAMIC_DISPATCH(PanelProductF32)(product);
+  ATTUNE_DISPATCH(PanelProductF32)(product);
 }
 template <>
 void run(const PanelProduct<double>& product) {
-  HWY_DYNAMIC_DISPATCH(PanelProductF64)(product);
+  ATTUNE_DISPATCH(PanelProductF64)(product);
 }
 template <>
 void run(const RowProduct<float>& product) {
-  HWY_DYNAMIC_DISPATCH(RowProductF32)(product);
+  ATTUNE_DISPATCH(RowProductF32)(product);
 }
 template <>
 void run(const RowProduct<double>& product) {
-  HWY_DYNAMIC_DISPATCH(RowProductF64)(product);
+  ATTUNE_DISPATCH(RowProductF64)(product);
 }
 
 }  // namespace attune::simd

@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
 #undef HWY_TARGET_INCLUDE
@@ -414,11 +415,11 @@ namespace attune::simd {
   HWY_EXPORT(Row##F64);                             \
   template <>                                       \
   void run(const Row<float>& row, std::size_t n) {  \
-    HWY_DYNAMIC_DISPATCH(Row##F32)(row, n);         \
+    ATTUNE_DISPATCH(Row##F32)(row, n);              \
   }                                                 \
   template <>                                       \
   void run(const Row<double>& row, std::size_t n) { \
-    HWY_DYNAMIC_DISPATCH(Row##F64)(row, n);         \
+    ATTUNE_DISPATCH(Row##F64)(row, n);              \
   }
 ATTUNE_ROW_KERNEL(LstmForwardRow)
 ATTUNE_ROW_KERNEL(LstmBackwardRow)
@@ -454,59 +455,59 @@ HWY_EXPORT(ScaleF64);
 
 template <>
 float additive_score(const float* q, const float* k, const float* v, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(AdditiveScoreF32)(q, k, v, n);
+  return ATTUNE_DISPATCH(AdditiveScoreF32)(q, k, v, n);
 }
 template <>
 double additive_score(const double* q, const double* k, const double* v, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(AdditiveScoreF64)(q, k, v, n);
+  return ATTUNE_DISPATCH(AdditiveScoreF64)(q, k, v, n);
 }
 template <>
 float dot(const float* x, const float* y, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(DotF32)(x, y, n);
+  return ATTUNE_DISPATCH(DotF32)(x, y, n);
 }
 template <>
 double dot(const double* x, const double* y, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(DotF64)(x, y, n);
+  return ATTUNE_DISPATCH(DotF64)(x, y, n);
 }
 template <>
 double sum_of_squares(const float* x, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(SumOfSquaresF32)(x, n);
+  return ATTUNE_DISPATCH(SumOfSquaresF32)(x, n);
 }
 template <>
 double sum_of_squares(const double* x, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(SumOfSquaresF64)(x, n);
+  return ATTUNE_DISPATCH(SumOfSquaresF64)(x, n);
 }
 template <>
 float largest(const float* x, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(LargestF32)(x, n);
+  return ATTUNE_DISPATCH(LargestF32)(x, n);
 }
 template <>
 double largest(const double* x, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(LargestF64)(x, n);
+  return ATTUNE_DISPATCH(LargestF64)(x, n);
 }
 template <>
 float sum_exp(const float* x, float shift, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(SumExpF32)(x, shift, n);
+  return ATTUNE_DISPATCH(SumExpF32)(x, shift, n);
 }
 template <>
 double sum_exp(const double* x, double shift, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(SumExpF64)(x, shift, n);
+  return ATTUNE_DISPATCH(SumExpF64)(x, shift, n);
 }
 template <>
 void add_scaled(float a, const float* x, float* y, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(AddScaledF32)(a, x, y, n);
+  ATTUNE_DISPATCH(AddScaledF32)(a, x, y, n);
 }
 template <>
 void add_scaled(double a, const double* x, double* y, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(AddScaledF64)(a, x, y, n);
+  ATTUNE_DISPATCH(AddScaledF64)(a, x, y, n);
 }
 template <>
 void scale(float a, float* x, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(ScaleF32)(a, x, n);
+  ATTUNE_DISPATCH(ScaleF32)(a, x, n);
 }
 template <>
 void scale(double a, double* x, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(ScaleF64)(a, x, n);
+  ATTUNE_DISPATCH(ScaleF64)(a, x, n);
 }
 
 }  // namespace attune::simd

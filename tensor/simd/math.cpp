@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/simd/math.hpp>
 
 // foreach_target.h compiles this file once per instruction set.
@@ -84,18 +85,14 @@ HWY_EXPORT(SigmoidFloat);
 HWY_EXPORT(SigmoidDouble);
 HWY_EXPORT(TargetName);
 
-void exp(const float* x, float* y, std::size_t n) { HWY_DYNAMIC_DISPATCH(ExpFloat)(x, y, n); }
-void exp(const double* x, double* y, std::size_t n) { HWY_DYNAMIC_DISPATCH(ExpDouble)(x, y, n); }
-void tanh(const float* x, float* y, std::size_t n) { HWY_DYNAMIC_DISPATCH(TanhFloat)(x, y, n); }
-void tanh(const double* x, double* y, std::size_t n) { HWY_DYNAMIC_DISPATCH(TanhDouble)(x, y, n); }
-void sigmoid(const float* x, float* y, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(SigmoidFloat)(x, y, n);
-}
-void sigmoid(const double* x, double* y, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(SigmoidDouble)(x, y, n);
-}
+void exp(const float* x, float* y, std::size_t n) { ATTUNE_DISPATCH(ExpFloat)(x, y, n); }
+void exp(const double* x, double* y, std::size_t n) { ATTUNE_DISPATCH(ExpDouble)(x, y, n); }
+void tanh(const float* x, float* y, std::size_t n) { ATTUNE_DISPATCH(TanhFloat)(x, y, n); }
+void tanh(const double* x, double* y, std::size_t n) { ATTUNE_DISPATCH(TanhDouble)(x, y, n); }
+void sigmoid(const float* x, float* y, std::size_t n) { ATTUNE_DISPATCH(SigmoidFloat)(x, y, n); }
+void sigmoid(const double* x, double* y, std::size_t n) { ATTUNE_DISPATCH(SigmoidDouble)(x, y, n); }
 
-const char* target() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
+const char* target() { return ATTUNE_DISPATCH(TargetName)(); }
 
 }  // namespace attune::simd
 #endif  // HWY_ONCE

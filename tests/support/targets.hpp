@@ -11,7 +11,8 @@
 
 namespace attune::test {
 
-/// Calls f once for each instruction set compiled in that this CPU has, with that one in use.
+/// Calls f once for each instruction set compiled in that this CPU has and ATTUNE_TARGET allows,
+/// with that one in use.
 template <typename F>
 void for_each_target(F f) {
   struct Restore {
@@ -21,6 +22,7 @@ void for_each_target(F f) {
       hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     }
   } restore;
+  simd::target();  // reads ATTUNE_TARGET
   for (const std::int64_t t : hwy::SupportedAndGeneratedTargets()) {
     Restore::use(t);
     INFO("target ", std::string(simd::target()));

@@ -2,6 +2,9 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
@@ -155,7 +158,27 @@ TEST_CASE("Buffer: the peak is the most that was ever in use at once") {
   release_cached_buffers();
 }
 
-#ifndef __SANITIZE_ADDRESS__  // it ends the process where an allocation fails
+#ifdef __SANITIZE_ADDRESS__
+TEST_CASE(
+    "Buffer: the address sanitizer sees what is beyond a tensor, and a tensor that was freed") {
+  const auto hidden = [](const float* x) { return __asan_address_is_poisoned(x) == 1; };
+  for (int i = 0; i < 2; ++i) {  // from the system, and from the cache
+    for (Index n : {1, 3, 100, 1001, 5 << 20}) {
+      CAPTURE(n);
+      const float* data = nullptr;
+      {
+        const Tensor x = Tensor::uninitialized({n});
+        data = x.data<float>();
+        CHECK(!hidden(data));
+        CHECK(!hidden(data + n - 1));
+        CHECK(hidden(data + n));
+      }
+      CHECK(hidden(data));
+      CHECK(hidden(data + n - 1));
+    }
+  }
+}
+#else  // it ends the process where an allocation fails
 TEST_CASE("Buffer: an allocation that fails is an error and leaves the statistics as they were") {
   const BufferStatistics before = buffer_statistics();
   CHECK(error_of([] {

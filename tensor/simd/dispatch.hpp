@@ -1,0 +1,20 @@
+// A kernel of the best instruction set that ATTUNE_TARGET allows (simd_target.hpp).
+#pragma once
+
+namespace attune::simd {
+
+/// Takes from Highway the instruction sets that ATTUNE_TARGET does not allow. Throws where it names
+/// none that there is.
+void limit_targets();
+
+/// The same, at the first call only.
+inline void limit_targets_once() {
+  static const bool limited = (limit_targets(), true);
+  static_cast<void>(limited);
+}
+
+}  // namespace attune::simd
+
+/// HWY_DYNAMIC_DISPATCH after that: no kernel is chosen before the limit is known.
+#define ATTUNE_DISPATCH(function) \
+  (attune::simd::limit_targets_once(), HWY_DYNAMIC_DISPATCH(function))

@@ -1,0 +1,151 @@
+// The same results under every instruction set, up to rounding, and the same bits for any number of
+// threads. A process reads ATTUNE_TARGET once, so that each is tried in a process of its own.
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/recurrent.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/safetensors.hpp>
+#include <attune/tensor/simd_target.hpp>
+#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "support/naive.hpp"
+#include "support/process.hpp"
+#include "support/scratch_directory.hpp"
+#include "support/targets.hpp"
+
+namespace attune {
+namespace {
+
+double largest(const Tensor& x) {
+  double result = 0;
+  for (double v : x.to_vector<double>()) result = std::max(result, std::abs(v));
+  return result;
+}
+
+/// A rounding is off by at most u (2⁻²⁴ for f32, 2⁻⁵³ for f64) times what is rounded, and `size`
+/// bounds that: the absolute values of a sum's terms, added. A chain of n of them, none of which is
+/// enlarged on the way, is off by √n u size, as they are independent (Higham and Mary, 2019), and by
+/// no more than twice that from one that is rounded in other places.
+struct Result {
+  std::string name;
+  Tensor value;
+  Index roundings;
+  double size;
+
+  double tolerance() const {
+    const double u = value.dtype() == DType::f32 ? 0x1p-24 : 0x1p-53;
+    return 2 * std::sqrt(static_cast<double>(roundings)) * u * size;
+  }
+};
+
+std::vector<Result> results(DType dtype) {
+  std::vector<Result> all;
+  const auto add = [&](const char* name, const Tensor& value, Index roundings, double size = 0) {
+    const std::string full_name = fmt::format("{} {}", name, name_of(dtype));
+    all.push_back({full_name, value, roundings, std::max(size, largest(value))});
+  };
+  const auto absolute = [](const Tensor& x) { return map(x, [](auto v) { return std::abs(v); }); };
+
+  const Tensor a = randn({70, 301}, 1, dtype), b = randn({301, 130}, 2, dtype);
+  add("product", matmul(a, b), 2 * 301, largest(matmul(absolute(a), absolute(b))));
+  const Tensor x = randn({70, 1003}, 3, dtype);
+  // 2 ulp are 4 u, as much as 16 roundings make.
+  add("exp", exp(x), 16);
+  add("tanh", tanh(x), 16);
+  add("sigmoid", sigmoid(x), 16);
+  add("sum of squares", scalar(sum_of_squares(x), DType::f64), 2 * 70 * 1003);
+  // The exponent x - max is below 10: its rounding makes one of 10 u in the result.
+  add("softmax", softmax(x, 1), 1003 + 100);
+  const Tensor targets = zeros({70}, DType::i32);
+  add("cross-entropy", cross_entropy_forward(x, targets).loss, 1003 + 100, 10);
+  const Tensor gain = randn({1003}, 4, dtype);
+  const LayerNormForward normal = layer_norm_forward(x, gain, gain, 1e-5);
+  add("layer norm", normal.y, 2 * 1003 + 20);
+  add("layer norm, backward", layer_norm_backward(x, gain, normal, x).dx, 4 * 1003 + 40);
+
+  // Weights so small that a step enlarges no error; H products and some forty roundings each.
+  constexpr Index steps = 5, hidden = 33;
+  const Tensor w = randn({hidden, 4 * hidden}, 5, dtype) * 0.02;
+  const LstmInput lstm{.xw = randn({steps, 41, 4 * hidden}, 6, dtype), .w_h = w};
+  const LstmForward forward = lstm_forward(lstm);
+  add("lstm", forward.h, steps * (hidden + 40));
+  add("lstm, backward", lstm_backward(lstm, forward, randn({steps, 41, hidden}, 7, dtype), {}).dxw,
+      steps * (5 * hidden + 80));
+  const GruInput gru{.xw = randn({steps, 41, 3 * hidden}, 8, dtype),
+                     .w_h = randn({hidden, 3 * hidden}, 9, dtype) * 0.02};
+  add("gru", gru_forward(gru).h, steps * (hidden + 40));
+  return all;
+}
+
+std::vector<Result> results() {
+  std::vector<Result> all = results(DType::f32);
+  for (Result& result : results(DType::f64)) all.push_back(std::move(result));
+  return all;
+}
+
+test::ProcessResult run_child(std::map<std::string, std::string> environment) {
+  return test::run_process({"/proc/self/exe", "--no-skip", "-tc=simd target: the child of *"},
+                           {.environment = std::move(environment)});
+}
+
+}  // namespace
+
+TEST_CASE("simd target: the child of another test" * doctest::skip()) {
+  const std::string wanted = std::getenv("ATTUNE_TARGET");
+  const char* file = std::getenv("ATTUNE_TEST_FILE");
+  if (!file) {
+    const std::string start =
+        fmt::format("ATTUNE_TARGET: '{}' is none of what this CPU and this build have: ", wanted);
+    for (int i = 0; i < 2; ++i) CHECK(error_of([] { simd_target(); }).starts_with(start));
+    CHECK_THROWS_AS(tanh(ones({3})), Error);
+    return;
+  }
+  REQUIRE(simd_target() == wanted);
+  Safetensors contents;
+  for (int n : {1, 2, 3, 4}) {
+    set_threads(n);
+    for (const Result& result : results()) {
+      if (n == 1) contents.tensors.emplace_back(result.name, result.value);
+      CAPTURE(n);
+      CAPTURE(result.name);
+      CHECK(identical(result.value, *contents.find(result.name)));
+    }
+  }
+  save_safetensors(file, contents);
+}
+
+TEST_CASE("simd target: each gives the same bits for 1 to 4 threads, another's up to rounding") {
+  const ScratchDirectory directory;
+  const std::string file = directory / "results";
+  const std::vector<Result> own = results();
+  test::for_each_target([&] {
+    const auto child = run_child({{"ATTUNE_TARGET", simd_target()}, {"ATTUNE_TEST_FILE", file}});
+    REQUIRE_MESSAGE(child.status == 0, child.out);
+    const Safetensors theirs = load_safetensors(file);
+    for (const Result& result : own) {
+      CAPTURE(result.name);
+      const double off = largest(*theirs.find(result.name) - result.value);
+      CHECK(off <= result.tolerance());
+    }
+  });
+}
+
+TEST_CASE("simd target: nonsense in ATTUNE_TARGET is an error whenever a kernel is needed") {
+  for (const std::string text : {"avx9", "AVX2", " avx2", "0"}) {
+    const auto child = run_child({{"ATTUNE_TARGET", text}});
+    CHECK_MESSAGE(child.status == 0, child.out);
+  }
+}
+
+}  // namespace attune

@@ -1,11 +1,16 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/finite.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 
@@ -83,16 +88,21 @@ class BackwardWalk {
       fail("backward", fmt::format("the history of {} was walked before", node.operation));
     node.walked = true;
     detail::pullback_context = {node.operation, node.recorded_at};
-    for (detail::Edge* edge = node.edges; edge; edge = edge->next) run(*edge, dy);
+    for (detail::Edge* edge = node.edges; edge; edge = edge->next) run(node, *edge, dy);
     node.release_edges();
   }
 
-  void run(detail::Edge& edge, std::span<const Tensor> dy) {
+  void run(const detail::Node& node, detail::Edge& edge, std::span<const Tensor> dy) {
     std::array<GradientSlot*, detail::max_joint_inputs> dx{};
     const std::span<detail::Target> targets = edge.targets();
     for (std::size_t i = 0; i < targets.size(); ++i)
       dx[i] = targets[i].node ? &slot(targets[i]) : nullptr;
     edge.run(dy, std::span(dx).first(targets.size()));
+    if (detail::detects_anomaly()) [[unlikely]] {
+      for (const GradientSlot* slot : dx) {
+        if (slot) detail::check_gradient(node.operation, slot->sum());
+      }
+    }
   }
 
   std::vector<Reached> reached_;  // a heap by id
@@ -126,12 +136,62 @@ Gradients backward(const Var& loss) {
 Gradients backward(const Var& y, const Tensor& dy) {
   if (!y.requires_gradient())
     fail("backward", "the result depends on no variable, or was computed under NoGrad");
+  if (const std::string given = detail::detects_anomaly() ? first_not_finite(dy) : "";
+      !given.empty())
+    fail("anomaly", "backward was given a gradient that is not finite: " + given);
   const WalkScope scope;
   BackwardWalk walk;
   detail::pullback_context.operation = "backward";
   detail::pullback_context.recorded_at = ~std::uint64_t{0};
   walk.slot({y.node(), y.output()}).add(dy.clone());
   return walk.run();
+}
+
+namespace {
+
+/// Squares of f64 may overflow where the norm does not.
+double careful_norm(std::span<const Tensor> tensors) {
+  double total = 0;
+  for (const Tensor& x : tensors) {
+    total = std::hypot(total, norm(x.to(DType::f64).reshape({-1}), 0).item());
+  }
+  return total;
+}
+
+std::uint64_t now() { return detail::modification_clock.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+double Gradients::global_norm() const {
+  if (norm_is_known()) return norm_;
+  double squares = 0;
+  for (const Tensor& gradient : tensors_) squares += sum_of_squares(gradient);
+  // NaN may have a sign, which is written in messages.
+  return std::isinf(squares) ? careful_norm(tensors_) : std::abs(std::sqrt(squares));
+}
+
+double Gradients::global_norm() {
+  const std::uint64_t before = now();
+  norm_ = std::as_const(*this).global_norm();
+  norm_at_ = before;
+  return norm_;
+}
+
+bool Gradients::norm_is_known() const {
+  return norm_at_ > 0 && !handed_out_ && std::ranges::all_of(tensors_, [&](const Tensor& gradient) {
+           return detail::buffer_of(gradient).modified_at.load(std::memory_order_relaxed) <=
+                  norm_at_;
+         });
+}
+
+void Gradients::scale(double factor) {
+  const bool known = norm_is_known() && std::abs(factor) <= 1;  // others may make it overflow
+  for (Tensor& gradient : tensors_) {
+    if (!gradient.unique()) gradient = gradient.clone();  // somebody else holds it as it was
+    scale_in_place(gradient, factor);
+  }
+  norm_ *= std::abs(factor);
+  norm_at_ = known ? now() : 0;
 }
 
 const Tensor* Gradients::find(const Var& variable) const {

@@ -16,14 +16,32 @@ class Gradients {
   /// Null when the loss did not depend on it.
   const Tensor* find(const Var& variable) const;
 
-  /// All of them, in the order in which the variables were made. They may be changed (clipped).
-  std::span<Tensor> all() { return tensors_; }
+  /// All of them, in the order in which the variables were made. They may be changed.
+  std::span<Tensor> all() {
+    handed_out_ = true;
+    return tensors_;
+  }
   std::span<const Tensor> all() const { return tensors_; }
+
+  /// ‖g‖₂ over all elements of all gradients, in double: finite where all of them are, however
+  /// large.
+  double global_norm() const;
+  /// The same, and remembered until an element changes: whoever asks next (clipping, an optimiser)
+  /// need not read all of them again.
+  double global_norm();
+
+  /// All of them times a factor. What others hold of them stays as it was.
+  void scale(double factor);
 
  private:
   friend class BackwardWalk;
+  bool norm_is_known() const;
+
   std::vector<std::uint64_t> ids_;  // ascending
   std::vector<Tensor> tensors_;
+  double norm_ = 0;
+  std::uint64_t norm_at_ = 0;  // on the modification clock; 0 where it was not asked for
+  bool handed_out_ = false;    // tensors may be exchanged unseen
 };
 
 /// The gradients of a scalar, by walking its history once, newest operation first. Each pullback

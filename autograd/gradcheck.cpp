@@ -9,6 +9,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/finite.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
 
@@ -39,15 +40,6 @@ double rounding_error(const Tensor& w, const Tensor& y, std::span<const NamedVar
     if (g) squares += sum(*g * x * *g * x).item();
   }
   return 1.5 * units * std::sqrt(squares) / h;
-}
-
-std::string element_name(const Shape& shape, Index flat) {
-  std::vector<Index> at(static_cast<std::size_t>(shape.rank()));
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    at[static_cast<std::size_t>(axis)] = flat % shape[axis];
-    flat /= shape[axis];
-  }
-  return to_string(Shape(at));
 }
 
 /// A central difference, and what of it may come from a kink or a jump: how far the values at h and

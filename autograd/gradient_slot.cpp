@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/gradient_slot.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -121,7 +122,10 @@ void GradientSlot::multiply_out() {
 }
 
 Tensor GradientSlot::finish() {
+  const char* put_off = products_.empty() ? nullptr : products_.front().context.operation;
   multiply_out();
+  if (put_off && detail::detects_anomaly()) [[unlikely]]
+    detail::check_gradient(put_off, sum_);
   return std::move(sum_);
 }
 

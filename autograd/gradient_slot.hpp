@@ -30,6 +30,8 @@ class GradientSlot {
   Tensor& accumulator();
 
   bool empty() const { return !sum_.defined() && products_.empty(); }
+  /// What was added so far, but for products that were put off; undefined at first.
+  const Tensor& sum() const { return sum_; }
 
   /// For the walk: what the slot is for, and its end.
   void begin(const Shape& shape, DType dtype);

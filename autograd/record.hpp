@@ -4,7 +4,9 @@
 #include <array>
 #include <concepts>
 #include <initializer_list>
+#include <vector>
 
+#include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/var.hpp>
 
 namespace attune {
@@ -54,6 +56,8 @@ class Recording {
   template <std::size_t N, class Pullback>
   Recording& joint(const Var (&inputs)[N], Pullback pullback) {
     static_assert(N <= detail::max_joint_inputs);
+    if (detail::detects_anomaly()) [[unlikely]]
+      inputs_.insert(inputs_.end(), inputs, inputs + N);
     std::array<detail::Target, N> targets;
     bool needed = false;
     for (std::size_t i = 0; i < N; ++i) {
@@ -67,7 +71,11 @@ class Recording {
   }
 
   operator Var() const { return output(0); }  // NOLINT: `return record(...).wrt(...)`
-  Var output(std::uint32_t i) const { return Var(values_[i], node_, i); }
+  Var output(std::uint32_t i) const {
+    if (detail::detects_anomaly()) [[unlikely]]
+      detail::check_result(operation_, values_[i], inputs_);
+    return Var(values_[i], node_, i);
+  }
 
  private:
   void add(detail::Edge* edge);
@@ -75,6 +83,7 @@ class Recording {
   const char* operation_;
   detail::PerOutput<Tensor> values_;
   detail::NodePointer node_;
+  std::vector<Var> inputs_;  // known only while anomalies are looked for
 };
 
 /// Declares an operation with one result. The name is kept as a pointer: give a literal.

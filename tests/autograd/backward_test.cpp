@@ -227,6 +227,32 @@ TEST_CASE("Gradients: changing one in place leaves the others alone") {
   CHECK(identical(gradients[b], reals({2}, {2, 20})));
 }
 
+TEST_CASE("Gradients: the global norm is that of the gradients as they are") {
+  const Var a = variable(zeros({2}, DType::f64)), b = variable(zeros({1, 1}, DType::f64));
+  const auto gradients_of = [&](double of_b) {
+    return backward(sum(a * Var(reals({2}, {3, -4}))) + sum(b) * of_b);
+  };
+  Gradients gradients = gradients_of(12);
+  CHECK(std::as_const(gradients).global_norm() == 13);
+  CHECK(gradients.global_norm() == 13);
+  const Gradients copy = gradients;
+  gradients.scale(-2);
+  CHECK(gradients.global_norm() == 26);
+  CHECK(identical(gradients[a], reals({2}, {-6, 8})));
+  gradients.scale(0.25);
+  CHECK(gradients.global_norm() == 6.5);
+  Tensor of_b = gradients[b];
+  fill(of_b, 0);
+  CHECK(gradients.global_norm() == 2.5);
+  of_b = reals({1, 1}, {6});
+  const auto all = gradients.all();
+  CHECK(gradients.global_norm() == 2.5);
+  all[1] = of_b;
+  CHECK(gradients.global_norm() == 6.5);
+  CHECK(copy.global_norm() == 13);
+  CHECK(identical(copy[a], reals({2}, {3, -4})));
+}
+
 TEST_CASE("NoGrad: nothing is recorded while one lives, and recording comes back after it") {
   const Var x = scalar_variable(2);
   {

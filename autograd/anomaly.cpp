@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/anomaly.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/finite.hpp>
+
+namespace attune {
+namespace {
+
+/// Whether ATTUNE_DETECT_ANOMALY asks for it.
+bool wanted() {
+  const char* text = std::getenv("ATTUNE_DETECT_ANOMALY");
+  const std::string_view value = text ? text : "";
+  if (!value.empty() && value != "0" && value != "1")
+    fail("ATTUNE_DETECT_ANOMALY", fmt::format("'{}' is neither 0 nor 1", value));
+  return value == "1";
+}
+
+bool has_nan(const Tensor& x) {
+  return std::ranges::any_of(x.to_vector<double>(), [](double v) { return std::isnan(v); });
+}
+
+std::string shapes_of(std::span<const Var> inputs) {
+  std::vector<std::string> shapes;
+  for (const Var& input : inputs) {
+    if (input.defined()) shapes.push_back(to_string(input.shape()));
+  }
+  return fmt::format("{}", fmt::join(shapes, ", "));
+}
+
+}  // namespace
+
+DetectAnomaly::DetectAnomaly() {
+  detail::detects_anomaly();  // reads the environment
+  ++detail::anomaly_detectors;
+}
+
+DetectAnomaly::~DetectAnomaly() { --detail::anomaly_detectors; }
+
+int detail::read_anomaly_setting() {
+  int unread = -1;
+  anomaly_detectors.compare_exchange_strong(unread, wanted());
+  return anomaly_detectors;
+}
+
+void detail::check_result(const char* operation, const Tensor& result,
+                          std::span<const Var> inputs) {
+  const std::string made = first_not_finite(result);
+  if (made.empty()) return;
+  const bool nan = has_nan(result);
+  for (const Var& input : inputs) {
+    const std::string got = first_not_finite(input.value());
+    if (got.empty() || (nan && !has_nan(input.value()))) continue;
+    const bool leaf = input.node() && input.node()->is_leaf;
+    if (!nan && !leaf) return;
+    fail("anomaly", fmt::format("{}: forward got a value that is not finite: {} {}", operation,
+                                leaf ? "variable" : "constant", got));
+  }
+  fail("anomaly", fmt::format("{}: forward made a value that is not finite: {}, from inputs {}",
+                              operation, made, shapes_of(inputs)));
+}
+
+void detail::check_gradient(const char* operation, const Tensor& gradient) {
+  const std::string made = first_not_finite(gradient);
+  if (made.empty()) return;
+  fail("anomaly",
+       fmt::format("{}: backward made a gradient that is not finite: {}", operation, made));
+}
+
+}  // namespace attune

@@ -1,4 +1,5 @@
 // Everything: #include <attune/attune.hpp>
+#include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
@@ -54,6 +55,7 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/nn/coverage.hpp>
+#include <attune/nn/divergence.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/embedding.hpp>
 #include <attune/nn/gru.hpp>

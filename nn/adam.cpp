@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include <attune/nn/adam.hpp>
 #include <attune/nn/checkpoint.hpp>
+#include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/finite.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -74,6 +78,7 @@ void Adam::step(const Gradients& gradients) {
   if (std::ranges::none_of(parameters_.all(), has_gradient)) {
     fail("Adam", "none of its parameters is among the gradients");
   }
+  if (options_.check_gradients) require_finite(gradients);
   ++steps_;
   for (std::size_t i = 0; i < moments_.size(); ++i) {
     const Var& w = parameters_.all()[i].variable;
@@ -81,6 +86,21 @@ void Adam::step(const Gradients& gradients) {
     auto& [m, v, weight_decay] = moments_[i];
     if (gradient) update(w.value(), m, v, *gradient, options_, weight_decay, steps_);
   }
+}
+
+/// Of every gradient and its square.
+void Adam::require_finite(const Gradients& gradients) const {
+  const double largest = parameters_.dtype() == DType::f32 ? std::numeric_limits<float>::max()
+                                                           : std::numeric_limits<double>::max();
+  if (gradients.global_norm() < std::sqrt(largest)) return;
+  std::string first = first_not_finite(parameters_, gradients);
+  for (const auto& [name, w] : parameters_) {
+    const Tensor* gradient = gradients.find(w);
+    if (!first.empty() || !gradient) continue;
+    first = attune::first_not_finite(*gradient * *gradient);
+    if (!first.empty()) first = fmt::format("the square of the gradient of '{}' {}", name, first);
+  }
+  if (!first.empty()) fail("Adam", first + ": nothing was changed");
 }
 
 /// Every parameter must have its moments.

@@ -18,6 +18,9 @@ struct AdamOptions {
   /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
   /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
   std::function<bool(const NamedVariable&)> decays = {};
+  /// Whether `step` throws, with nothing changed, where a gradient is NaN or infinite. It costs one
+  /// reading of the gradients, and nothing after clip_by_global_norm.
+  bool check_gradients = true;
 };
 
 /// For AdamOptions::decays: parameters of two axes or more, so neither biases nor v_a.
@@ -39,6 +42,8 @@ class Adam {
   /// out of range.
   explicit Adam(Parameters& parameters, const AdamOptions& options = {});
 
+  /// Throws, before anything has changed, where the gradient of a parameter, or its square, is NaN
+  /// or infinite (an infinite v would hold the weight for ever): `check_gradients`.
   void step(const Gradients& gradients);
 
   /// Steps made so far, and the learning rate from the next one on.
@@ -53,6 +58,7 @@ class Adam {
 
  private:
   void require_all_parameters() const;
+  void require_finite(const Gradients& gradients) const;
 
   struct Moments {
     Tensor m, v;

@@ -4,29 +4,40 @@
 
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/finite.hpp>
 
 namespace attune::nn {
 
-double global_norm(const Gradients& gradients) {
-  double total = 0;
-  for (const Tensor& gradient : gradients.all()) total += sum_of_squares(gradient);
-  return std::sqrt(total);
+namespace {
+
+[[noreturn]] void fail_norm(const Gradients& gradients, double norm) {
+  std::string first;
+  for (const Tensor& gradient : gradients.all()) {
+    if (first.empty()) first = attune::first_not_finite(gradient);
+  }
+  fail("clip_by_global_norm", fmt::format("the norm of the gradients is {}{}{}", norm,
+                                          first.empty() ? "" : ": of a variable ", first));
 }
+
+}  // namespace
 
 double clip_by_global_norm(Gradients& gradients, double largest) {
   if (!(largest > 0))
     fail("clip_by_global_norm", fmt::format("the largest norm {} is not positive", largest));
-  const double norm = global_norm(gradients);
-  if (!std::isfinite(norm))
-    fail("clip_by_global_norm", fmt::format("the norm of the gradients is {}", norm));
-  if (norm <= largest) return norm;
-  for (Tensor& gradient : gradients.all()) {
-    if (!gradient.unique()) gradient = gradient.clone();  // somebody else holds it as it was
-    scale_in_place(gradient, largest / norm);
-  }
+  const double norm = gradients.global_norm();
+  if (!std::isfinite(norm)) fail_norm(gradients, norm);
+  if (norm > largest) gradients.scale(largest / norm);
   return norm;
+}
+
+std::string first_not_finite(const Parameters& parameters, const Gradients& gradients) {
+  if (std::isfinite(gradients.global_norm())) return {};
+  for (const auto& [name, w] : parameters) {
+    const Tensor* gradient = gradients.find(w);
+    const std::string first = gradient ? attune::first_not_finite(*gradient) : "";
+    if (!first.empty()) return fmt::format("the gradient of '{}' {}", name, first);
+  }
+  return {};
 }
 
 }  // namespace attune::nn

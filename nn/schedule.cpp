@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 
+#include <attune/nn/metadata.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -26,20 +26,6 @@ void require_count(const char* schedule, const char* name, std::int64_t count, s
 
 double ratio(std::int64_t a, std::int64_t b) {
   return static_cast<double>(a) / static_cast<double>(b);
-}
-
-/// A number of a checkpoint's metadata.
-template <class T>
-T read(const std::map<std::string, std::string>& metadata, const std::string& name) {
-  const auto entry = metadata.find(name);
-  if (entry == metadata.end()) fail("checkpoint", fmt::format("there is no '{}' in it", name));
-  const std::string& text = entry->second;
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    fail("checkpoint", fmt::format("{} is '{}', not a number", name, text));
-  }
-  return value;
 }
 
 }  // namespace
@@ -143,9 +129,9 @@ void HalveOnPlateau::save(std::map<std::string, std::string>& metadata,
 
 void HalveOnPlateau::load(const std::map<std::string, std::string>& metadata,
                           const std::string& name) {
-  const double rate = read<double>(metadata, name + ".rate");
-  const double best = read<double>(metadata, name + ".best");
-  const std::int64_t waited = read<std::int64_t>(metadata, name + ".waited");
+  const double rate = read_number<double>(metadata, name + ".rate");
+  const double best = read_number<double>(metadata, name + ".best");
+  const std::int64_t waited = read_number<std::int64_t>(metadata, name + ".waited");
   const auto refuse = [&](const char* what, auto value, const char* range) {
     fail("checkpoint", fmt::format("{}.{} is {}, not in {}", name, what, value, range));
   };

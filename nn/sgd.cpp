@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <attune/nn/checkpoint.hpp>
+#include <attune/nn/clip.hpp>
 #include <attune/nn/sgd.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
@@ -59,6 +60,10 @@ void Sgd::set_rate(double rate) {
 
 void Sgd::step(const Gradients& gradients) {
   require_all_parameters();
+  if (options_.check_gradients) {
+    const std::string first = first_not_finite(parameters_, gradients);
+    if (!first.empty()) fail("Sgd", first + ": nothing was changed");
+  }
   ++steps_;
   for (std::size_t i = 0; i < velocities_.size(); ++i) {
     const Var& w = parameters_.all()[i].variable;

@@ -12,6 +12,9 @@ struct SgdOptions {
   double momentum = 0;      // μ
   bool nesterov = false;    // needs momentum
   double weight_decay = 0;  // λ
+  /// Whether `step` throws, with nothing changed, where a gradient is NaN or infinite. It costs one
+  /// reading of the gradients, and nothing after clip_by_global_norm.
+  bool check_gradients = true;
 };
 
 /// Stochastic gradient descent, with momentum as in PyTorch (Sutskever et al., 2013):
@@ -26,6 +29,8 @@ class Sgd {
   /// out of range.
   Sgd(Parameters& parameters, const SgdOptions& options);
 
+  /// Throws, before anything has changed, where the gradient of a parameter is NaN or infinite:
+  /// `check_gradients`.
   void step(const Gradients& gradients);
 
   /// Steps made so far, and the learning rate from the next one on.

@@ -121,7 +121,7 @@ Part adam() {
 /// To a little less than the norm is, so that the gradients are always scaled.
 Part clip() {
   auto large = std::make_shared<Large>();
-  return {.sizes = {}, .step = [=, norm = nn::global_norm(large->gradients)]() mutable {
+  return {.sizes = {}, .step = [=, norm = large->gradients.global_norm()]() mutable {
             const double before = nn::clip_by_global_norm(large->gradients, norm *= 0.999);
             return Results{scalar(before), large->gradients.all()[0]};
           }};

@@ -1,9 +1,11 @@
+#include <cmath>
 #include <limits>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <attune/nn/adam.hpp>
+#include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -41,6 +43,69 @@ TEST_CASE("Adam: gradients of other parameters are an error, not a step") {
   CHECK_THROWS_WITH_AS(adam.step(backward(sum(v * v))),
                        "Adam: none of its parameters is among the gradients", Error);
   CHECK(adam.steps() == 0);
+}
+
+/// Bits of everything that a step may change, and its count.
+std::vector<double> state_of(const nn::Parameters& params, const nn::Adam& adam) {
+  Safetensors file;
+  nn::save_parameters(params, file);
+  adam.save(file);
+  std::vector<double> state{static_cast<double>(adam.steps())};
+  for (const auto& [name, tensor] : file.tensors) {
+    const std::vector<double> values = tensor.to_vector<double>();
+    state.insert(state.end(), values.begin(), values.end());
+  }
+  return state;
+}
+
+TEST_CASE("Adam: a gradient that is not finite is an error with its name, and nothing changes") {
+  nn::Parameters params(1);
+  const Var a = params.add("a", {2}, nn::init::normal(1));
+  const Var b = params.add("cell.W_h", {2, 3}, nn::init::normal(1));
+  nn::Adam adam(params);
+  adam.step(gradients_of({{a, ones({2})}, {b, ones({2, 3})}}));
+  const std::vector<double> before = state_of(params, adam);
+  const auto refused = [&](float bad, const char* message) {
+    const Tensor of_b = Tensor::of({2, 3}, {1.f, 2.f, 3.f, 4.f, bad, 6.f});
+    CHECK_THROWS_WITH_AS(adam.step(gradients_of({{a, ones({2})}, {b, of_b}})), message, Error);
+    CHECK(state_of(params, adam) == before);
+  };
+  refused(std::numeric_limits<float>::quiet_NaN(),
+          "Adam: the gradient of 'cell.W_h' (2, 3), element (1, 1) is nan: nothing was changed");
+  refused(-std::numeric_limits<float>::infinity(),
+          "Adam: the gradient of 'cell.W_h' (2, 3), element (1, 1) is -inf: nothing was changed");
+  refused(2e19f,
+          "Adam: the square of the gradient of 'cell.W_h' (2, 3), element (1, 1) is inf: nothing "
+          "was changed");
+  adam.step(gradients_of({{a, ones({2})}, {b, full({2, 3}, 1.8e19)}}));
+  CHECK(adam.steps() == 2);
+}
+
+TEST_CASE("Adam: a gradient that became nan after clipping is an error too") {
+  nn::Parameters params(1);
+  const Var w = params.add("w", {2}, nn::init::normal(1));
+  nn::Adam adam(params);
+  Gradients gradients = gradients_of({{w, ones({2})}});
+  nn::clip_by_global_norm(gradients, 0.5);
+  Tensor of_w = gradients[w];
+  fill(of_w, std::numeric_limits<double>::quiet_NaN());
+  CHECK_THROWS_AS(adam.step(gradients), Error);
+}
+
+TEST_CASE("Adam: gradients of others are not its own, and need not be finite") {
+  nn::Parameters params(1);
+  const Var w = params.add("w", {1}, nn::init::zeros()), other = variable(zeros({1}));
+  nn::Adam adam(params, {.rate = 0.5});
+  adam.step(gradients_of({{w, ones({1})}, {other, ones({1}) / 0.0}}));
+  CHECK(w.value().item() == doctest::Approx(-0.5));
+}
+
+TEST_CASE("Adam: without the check, what is not finite goes through") {
+  nn::Parameters params(1);
+  const Var w = params.add("w", {1}, nn::init::zeros());
+  nn::Adam adam(params, {.check_gradients = false});
+  adam.step(gradients_of({{w, ones({1}) / 0.0}}));
+  CHECK(std::isnan(w.value().item()));
 }
 
 TEST_CASE("Adam: three steps are PyTorch's") {

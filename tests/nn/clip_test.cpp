@@ -1,6 +1,7 @@
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
@@ -20,17 +21,12 @@ struct Thirteen {
   Gradients gradients = backward(test::weighted(a, of_a) + test::weighted(b, of_b));
 };
 
-TEST_CASE("global_norm: over all elements of all gradients") {
-  const Thirteen t;
-  CHECK(nn::global_norm(t.gradients) == doctest::Approx(13).epsilon(1e-15));
-}
-
 TEST_CASE("clip_by_global_norm: all gradients are scaled alike, to the norm asked for") {
   Thirteen t;
   CHECK(nn::clip_by_global_norm(t.gradients, 6.5) == doctest::Approx(13).epsilon(1e-15));
   CHECK(difference(t.gradients[t.a], Tensor::of({3}, {1.5, 0., -2.})) < 1e-15);
   CHECK(difference(t.gradients[t.b], Tensor::of({1, 1}, {6.})) < 1e-15);
-  CHECK(nn::global_norm(t.gradients) == doctest::Approx(6.5).epsilon(1e-14));
+  CHECK(t.gradients.global_norm() == doctest::Approx(6.5).epsilon(1e-14));
 }
 
 TEST_CASE("clip_by_global_norm: gradients within the limit are not touched") {
@@ -50,7 +46,6 @@ TEST_CASE("clip_by_global_norm: what others hold of the gradients is not changed
   nn::clip_by_global_norm(t.gradients, 1);
   CHECK(identical(held[t.a], t.of_a));
   CHECK(identical(held[t.b], t.of_b));
-  CHECK(nn::global_norm(t.gradients) == doctest::Approx(1));
 }
 
 TEST_CASE("clip_by_global_norm: a norm that is not finite is an error, and nothing is scaled") {
@@ -60,7 +55,10 @@ TEST_CASE("clip_by_global_norm: a norm that is not finite is an error, and nothi
     Gradients gradients = backward(test::weighted(a, Tensor::of({2}, {1., bad})) +
                                    test::weighted(b, Tensor::of({1}, {8.})));
     CHECK_THROWS_WITH_AS(nn::clip_by_global_norm(gradients, 1),
-                         doctest::Contains("clip_by_global_norm: the norm of the gradients is "),
+                         fmt::format("clip_by_global_norm: the norm of the gradients is {}: of a "
+                                     "variable (2), element (1) is {}",
+                                     bad, bad)
+                             .c_str(),
                          Error);
     CHECK(gradients[b].item() == 8);
   }
@@ -73,6 +71,15 @@ TEST_CASE("clip_by_global_norm: f32 gradients whose squares overflow f32 have a 
   CHECK(difference(gradients[a], Tensor::of({2}, {3.f, -4.f})) < 1e-6);
 }
 
+TEST_CASE("clip_by_global_norm: f64 gradients whose squares overflow have a norm") {
+  const Var a = variable(zeros({2}, DType::f64)), b = variable(zeros({1}, DType::f64));
+  Gradients gradients = backward(test::weighted(a, Tensor::of({2}, {3e200, 0.})) +
+                                 test::weighted(b, Tensor::of({1}, {-4e200})));
+  CHECK(nn::clip_by_global_norm(gradients, 5) == doctest::Approx(5e200).epsilon(1e-14));
+  CHECK(difference(gradients[a], Tensor::of({2}, {3., 0.})) < 1e-14);
+  CHECK(difference(gradients[b], Tensor::of({1}, {-4.})) < 1e-14);
+}
+
 TEST_CASE("clip_by_global_norm: a limit that is not positive is an error") {
   Thirteen t;
   CHECK_THROWS_WITH_AS(nn::clip_by_global_norm(t.gradients, 0),
@@ -80,6 +87,24 @@ TEST_CASE("clip_by_global_norm: a limit that is not positive is an error") {
   CHECK_THROWS_AS(nn::clip_by_global_norm(t.gradients, -1), Error);
   CHECK_THROWS_AS(nn::clip_by_global_norm(t.gradients, std::numeric_limits<double>::quiet_NaN()),
                   Error);
+}
+
+TEST_CASE("first_not_finite: the first parameter and its first element") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  nn::Parameters parameters(1, DType::f64);
+  const Var a = parameters.add("a", {2}, nn::init::zeros());
+  const Var b = parameters.add("b.W", {2, 3}, nn::init::zeros());
+  const Var other = variable(zeros({1}, DType::f64));
+  const auto found = [&](double in_b, double in_other) {
+    Tensor of_b = Tensor::of({2, 3}, {1., 2., 3., 4., in_b, in_b});
+    return nn::first_not_finite(parameters,
+                                backward(test::weighted(b, of_b) + sum(a) +
+                                         test::weighted(other, scalar(in_other, DType::f64))));
+  };
+  CHECK(found(5, 6) == "");
+  CHECK(found(1e300, 6) == "");
+  CHECK(found(5, infinity) == "");  // no parameter
+  CHECK(found(-infinity, infinity) == "the gradient of 'b.W' (2, 3), element (1, 1) is -inf");
 }
 
 }  // namespace

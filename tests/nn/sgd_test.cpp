@@ -163,6 +163,31 @@ void add_two(nn::Parameters& params) {
   params.add("b", {5}, nn::init::normal(1));
 }
 
+TEST_CASE("Sgd: a gradient that is not finite is an error, and nothing changes, unless told so") {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    nn::Parameters params(9, DType::f64);
+    const Var a = params.add("a", {1}, nn::init::zeros());
+    const Var b = params.add("b", {2}, nn::init::zeros());
+    nn::Sgd sgd(params, {.rate = 0.5, .momentum = 0.5});
+    const auto gradients = [&](double of_b) {
+      return backward(sum(a) + test::weighted(b, Tensor::of({2}, {1., of_b})));
+    };
+    CHECK_THROWS_WITH_AS(
+        sgd.step(gradients(bad)),
+        fmt::format("Sgd: the gradient of 'b' (2), element (1) is {}: nothing was changed", bad)
+            .c_str(),
+        Error);
+    CHECK(sgd.steps() == 0);
+    CHECK(a.value().item() == 0);
+    sgd.step(gradients(1));
+    CHECK(identical(b.value(), Tensor::of({2}, {-0.5, -0.5})));  // v was 0
+    nn::Sgd unchecked(params, {.rate = 0.5, .check_gradients = false});
+    unchecked.step(gradients(bad));
+    CHECK_FALSE(std::isfinite(b.value().to_vector<double>()[1]));
+  }
+}
+
 TEST_CASE("Sgd: finds the minimum of a quadratic, with weight decay one nearer to zero") {
   for (const double decay : {0.0, 0.25}) {
     nn::Parameters params(1, DType::f64);

@@ -31,8 +31,7 @@ void warn_of_unknown(const Model& model, std::span<const std::string> points) {
     if (model.source_vocabulary().id(point) != text::Vocabulary::unknown ||
         !warned.insert(point).second)
       continue;
-    complain("warning: '{}' was never seen in training and is read as <unk>
-", printable(point));
+    complain("warning: '{}' was never seen in training and is read as <unk>\n", printable(point));
   }
 }
 

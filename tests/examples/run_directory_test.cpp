@@ -48,7 +48,7 @@ TEST_CASE("DirectoryLock: where the file cannot be made it is named") {
 TEST_CASE("RunDirectory: what dead processes were writing is removed, and nothing else") {
   const Directory directory;
   const std::string dead = "4194305";  // no process has so large a number
-  for (const std::string name :
+  for (const std::string& name :
        {"best.safetensors." + dead + ".0.tmp", "last.safetensors." + dead + ".17.tmp",
         fmt::format("log.jsonl.{}.0.tmp", getpid())}) {
     write(directory / name, "half of");

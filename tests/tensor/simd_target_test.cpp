@@ -116,7 +116,7 @@ TEST_CASE("simd target: the child of another test" * doctest::skip()) {
   for (int n : {1, 2, 3, 4}) {
     set_threads(n);
     for (const Result& result : results()) {
-      if (n == 1) contents.tensors.emplace_back(result.name, result.value);
+      if (n == 1) contents.add(result.name, result.value);
       CAPTURE(n);
       CAPTURE(result.name);
       CHECK(identical(result.value, *contents.find(result.name)));

@@ -18,7 +18,7 @@ void write_file(const std::filesystem::path& path, std::string_view contents);
 
 /// The whole contents, of a pipe too. Throws an Error with the path and the reason, which may be
 /// that there are more than `most` bytes: a device may have no end.
-std::string read_file(const std::filesystem::path& path, std::size_t most = std::size_t{1} << 30);
+std::string read_file(const std::filesystem::path& path, std::size_t most = std::size_t{1} << 29);
 
 namespace detail {
 

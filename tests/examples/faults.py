@@ -62,14 +62,15 @@ def contents(out):
 
 
 def check(training, before, expected, kind, at):
-    """One fault, in a run that starts from the directory `before`, if there is one. 1 when it ended the run, else 0."""
+    """One fault, in a run that starts from the directory `before`, if there is one. Whether it ended the run."""
     out = training.directory / f"{before.name if before else 'new'}-{kind}-{at}"
     if before:
         shutil.copytree(before, out)
     process, calls = training.run(out, kind, at)
     failed = calls[at - 1:] if kind == "ENOSPC" else [calls[at - 1]]
     what = f"{out.name}, {failed[0]}, ended with {process.returncode}: {process.stderr}"
-    if process.returncode != 0:
+    ended = process.returncode != 0
+    if ended:
         assert kind != "SHORT" and process.returncode == 1, what
         line, end = process.stderr[:-1], process.stderr[-1:]
         files = {TEMPORARY.sub("", call.split(" ", 1)[1]) for call in failed}
@@ -84,7 +85,7 @@ def check(training, before, expected, kind, at):
     assert not other, f"{what}\nother contents: {other}"
     shutil.rmtree(out)
     out.with_suffix(".calls").unlink()
-    return process.returncode
+    return ended
 
 
 def chosen(calls, everything):

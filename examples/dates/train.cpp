@@ -11,10 +11,12 @@
 #include <attune/nn/adam.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
+#include <attune/nn/divergence.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "metrics.hpp"
+#include "support/memory_fields.hpp"
 #include "support/output.hpp"
 #include "support/precision.hpp"
 #include "support/progress.hpp"
@@ -116,13 +118,25 @@ class Run {
     const InPrecision products(precision_);
     const Var loss = model_.network().loss(batch);
     Gradients gradients = backward(loss);
-    nn::clip_by_global_norm(gradients, options_.clip);
-    adam_.set_rate(rate_at(step_, options_));
-    adam_.step(gradients);
-    loss_sum_ += loss.item();
-    ++loss_count_;
+    const auto [usable, message] = watch_.observe(loss.item(), model_.parameters(), gradients);
+    if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
+    if (usable) {
+      nn::clip_by_global_norm(gradients, options_.clip);
+      adam_.set_rate(rate_at(step_, options_));
+      adam_.step(gradients);
+      loss_sum_ += loss.item();
+      ++loss_count_;
+    }
     ++step_;
     validated_ = false, owed_ = true;
+    if (watch_.skipped_in_a_row() >= options_.max_skipped) give_up();
+  }
+
+  /// Skipped updates have changed no weight.
+  [[noreturn]] void give_up() const {
+    save();
+    fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
+                              watch_.skipped_in_a_row(), step_));
   }
 
   /// False when it was interrupted.
@@ -161,7 +175,9 @@ class Run {
     line.push_back({"rate", rate_at(step_, options_)});
     line.push_back({"examples_per_s", std::round(shown_rate_)});
     line.push_back({"seconds", std::round(10 * seconds()) / 10});
-    line.push_back({"rss_mib", std::round(10 * resident_mib()) / 10});
+    line.push_back({"skipped", watch_.skipped()});
+    const report::LogFields memory = memory_fields();
+    line.insert(line.end(), memory.begin(), memory.end());
     if (validated_) {
       line.push_back({"exact_match", last_.exact_match});
       line.push_back({"character_accuracy", last_.character_accuracy});
@@ -189,13 +205,13 @@ class Run {
     return file;
   }
 
-  /// Of equals the later ones, which are surer. Before save(): a run that is killed in between makes
-  /// the same best weights once more.
+  /// Of equals the later ones, which are surer, unless all of them are wrong. Before save(): a run
+  /// that is killed in between makes the same best weights once more.
   void keep_best() {
-    if (std::pair(last_.exact_match, last_.character_accuracy) <
-        std::pair(best_.exact_match, best_.character_accuracy)) {
-      return;
-    }
+    const std::pair now(last_.exact_match, last_.character_accuracy),
+        before(best_.exact_match, best_.character_accuracy);
+    const bool better = last_.exact_match > 0 ? now >= before : now > before;
+    if (!better || (watch_.diverges() && best_.exact_match >= 0)) return;
     best_ = {{}, last_.exact_match, last_.character_accuracy, {}};
     save_safetensors(files_.best(), checkpoint());
   }
@@ -204,6 +220,7 @@ class Run {
   void save() const {
     Safetensors file = checkpoint();
     file.metadata["validated"] = validated_ ? "1" : "0";
+    watch_.save(file.metadata);
     file.metadata["loss_sum"] = text_of(loss_sum_);
     file.metadata["loss_count"] = std::to_string(loss_count_);
     file.metadata["best_exact_match"] = text_of(best_.exact_match);
@@ -231,6 +248,7 @@ class Run {
       best_.exact_match = number_in(file.metadata, "best_exact_match", -1, 1);
       best_.character_accuracy = share("best_character_accuracy");
       if (settled) return;
+      watch_.load(file.metadata);
       validated_ = share("validated") == 1;
       loss_sum_ = number_in(file.metadata, "loss_sum", 0, std::numeric_limits<double>::infinity());
       loss_count_ = nn::load_count(file, "loss_count");
@@ -246,6 +264,7 @@ class Run {
   Data data_;
   Model model_;
   nn::Adam adam_;
+  nn::DivergenceWatch watch_;
   Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;
   Index step_ = 0;

@@ -18,6 +18,7 @@ struct TrainOptions {
   Index batch = 64;
   double rate = 2e-3;
   double clip = 1;
+  Index max_skipped = 10;
   Precision precision = Precision::f32;
   DataOptions data;
   ModelOptions model = model_options("bahdanau");

@@ -21,21 +21,26 @@ Field text(const char* name, const char* help, auto member) {
 constexpr double many = 1e9;
 
 std::vector<Field> training_fields() {
-  return {number("steps", "batches to train on", &Options::steps, 1, many),
-          number("batch", "examples in a batch", &Options::batch, 1, 1 << 16),
-          number("rate",
-                 "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
-                 &Options::rate, 1e-9, 10),
-          number("clip", "largest global norm of the gradients", &Options::clip, 1e-9, many),
-          models::choice_field<Options, Precision>(
-              "precision",
-              "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
-              &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
-          number("validate-every", "steps between validations, each of which saves a checkpoint",
-                 &Options::validate_every, 1, many),
-          number(
-              "seed", "of initial values, examples and dropout",
-              [](Options & o) -> auto& { return o.data.seed; }, 0, 0x1p64)};
+  return {
+      number("steps", "batches to train on", &Options::steps, 1, many),
+      number("batch", "examples in a batch", &Options::batch, 1, 1 << 16),
+      number("rate",
+             "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
+             &Options::rate, 1e-9, 10),
+      number("clip", "largest global norm of the gradients", &Options::clip, 1e-9, many),
+      number("max-skipped",
+             "updates in a row that may be skipped, as loss or gradients are not finite, before "
+             "training ends",
+             &Options::max_skipped, 1, many),
+      models::choice_field<Options, Precision>(
+          "precision",
+          "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
+          &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+      number("validate-every", "steps between validations, each of which saves a checkpoint",
+             &Options::validate_every, 1, many),
+      number(
+          "seed", "of initial values, examples and dropout",
+          [](Options & o) -> auto& { return o.data.seed; }, 0, 0x1p64)};
 }
 
 std::vector<Field> data_fields() {
@@ -71,6 +76,7 @@ TrainOptions train_options_from(Metadata metadata) {
     if (metadata.contains(older)) metadata.emplace(name, metadata[older]);
   }
   TrainOptions options;
+  metadata.emplace("max-skipped", std::to_string(options.max_skipped));  // nor do they have this
   options.model = model_options_from(metadata);
   models::preset(options.model.name);  // throws where there is none of that name
   models::set_fields_from(train_fields(), options, metadata);
@@ -92,7 +98,7 @@ void check_same(const TrainOptions& stored, const TrainOptions& given, const cha
   auto before = models::fields_to_map(train_fields(), stored),
        after = models::fields_to_map(train_fields(), given);
   before.merge(to_map(stored.model)), after.merge(to_map(given.model));
-  for (const char* free : {"steps", "validate-every"}) after[free] = before[free];
+  for (const char* free : {"steps", "validate-every", "max-skipped"}) after[free] = before[free];
   attune::check_same(operation, last, before, after);
 }
 

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <exception>
 
+#include <attune/tensor/printable.hpp>
+
 #include "support/output.hpp"
 #include "support/signals.hpp"
 
@@ -22,7 +24,7 @@ int run_program(const char* name, F run) {
   } catch (const Interrupted&) {
     return interrupted_status();
   } catch (const std::exception& error) {
-    complain("{}: {}\n", name, message_of(error));
+    complain("{}: {}\n", name, printable(message_of(error)));
     return 1;
   }
 }

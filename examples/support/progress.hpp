@@ -37,7 +37,4 @@ int terminal_width();
 /// "1 min 05 s"
 std::string duration(double seconds);
 
-/// Resident memory of this process, in MiB.
-double resident_mib();
-
 }  // namespace attune

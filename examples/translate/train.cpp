@@ -16,6 +16,7 @@
 #include <attune/nn/average.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
+#include <attune/nn/divergence.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -24,6 +25,7 @@
 #include "codecs.hpp"
 #include "evaluation.hpp"
 #include "support/checkpoint.hpp"
+#include "support/memory_fields.hpp"
 #include "support/output.hpp"
 #include "support/precision.hpp"
 #include "support/progress.hpp"
@@ -164,14 +166,26 @@ class Run {
     const InPrecision products(precision_);
     const Var loss = model_.network().loss(batch, guide);
     Gradients gradients = backward(loss);
-    nn::clip_by_global_norm(gradients, options_.clip);
-    adam_.set_rate(rate());
-    adam_.step(gradients);
-    if (average_) average_->update();
+    const auto [usable, message] = watch_.observe(loss.item(), model_.parameters(), gradients);
+    if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
     const double words = sum(batch.target_mask).item();
     speed_.add(words);
-    loss_sum_ += loss.item() * words, loss_words_ += words;
+    if (usable) {
+      nn::clip_by_global_norm(gradients, options_.clip);
+      adam_.set_rate(rate());
+      adam_.step(gradients);
+      if (average_) average_->update();
+      loss_sum_ += loss.item() * words, loss_words_ += words;
+    }
     advance();
+    if (watch_.skipped_in_a_row() >= options_.max_skipped) give_up();
+  }
+
+  /// Skipped updates have changed no weight.
+  [[noreturn]] void give_up() const {
+    save();
+    fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
+                              watch_.skipped_in_a_row(), step_));
   }
 
   void advance() {
@@ -195,7 +209,9 @@ class Run {
       return false;
     }
     const double metric = options_.metric == Metric::bleu ? last_.bleu : -last_.loss;
-    if (metric >= best_) {
+    // Of equals the later ones, which are surer, unless all of them are wrong.
+    const bool better = metric > best_ || (metric == best_ && metric != 0);
+    if (better && !(watch_.diverges() && best_step_ > 0)) {
       best_ = metric, best_step_ = step_, waited_ = 0;
       save_safetensors(files_.best(), checkpoint());
     } else {
@@ -230,7 +246,9 @@ class Run {
     line.push_back({"rate", rate()});
     line.push_back({"words_per_s", std::round(shown_speed_)});
     line.push_back({"seconds", std::round(10 * seconds()) / 10});
-    line.push_back({"rss_mib", std::round(10 * resident_mib()) / 10});
+    line.push_back({"skipped", watch_.skipped()});
+    const report::LogFields memory = memory_fields();
+    line.insert(line.end(), memory.begin(), memory.end());
     if (validated_) {
       line.push_back({"valid_loss", last_.loss});
       line.push_back({"valid_perplexity", last_.perplexity()});
@@ -269,6 +287,7 @@ class Run {
     file.metadata["best_step"] = std::to_string(best_step_);
     file.metadata["waited"] = std::to_string(waited_);
     file.metadata["validated"] = validated_ ? "1" : "0";
+    watch_.save(file.metadata);
     file.metadata["loss_sum"] = fmt::format("{}", loss_sum_);
     file.metadata["loss_words"] = fmt::format("{}", loss_words_);
     plateau_.save(file.metadata);
@@ -301,6 +320,7 @@ class Run {
         fail(options_.source, "it was trained on another text, or other alignments");
       }
       if (settled) return;
+      watch_.load(file.metadata);
       validated_ = number_in(file.metadata, "validated", 0, 1) == 1;
       loss_sum_ = number_in(file.metadata, "loss_sum", 0, inf);
       loss_words_ = number_in(file.metadata, "loss_words", 0, inf);
@@ -324,6 +344,7 @@ class Run {
   std::optional<nn::MovingAverage> average_;
   nn::HalveOnPlateau plateau_;
   nn::Schedule schedule_ = schedule_of(options_);
+  nn::DivergenceWatch watch_;
   Precision precision_ = available(options_.precision);
   std::optional<report::LogWriter> log_;
 

@@ -51,6 +51,7 @@ struct TrainOptions {
   Index warm_up = 0;
   double weight_decay = 0;
   double clip = 1;
+  Index max_skipped = 10;
   double average = 0;
   double guided_alignment = 1;
   std::uint64_t seed = 1;

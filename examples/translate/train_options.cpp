@@ -86,6 +86,10 @@ std::vector<Field> training_fields() {
              &Options::halve, 0, many),
       number("weight-decay", "decoupled, of matrices", &Options::weight_decay, 0, 10),
       number("clip", "largest global norm of the gradients", &Options::clip, 1e-9, many),
+      number("max-skipped",
+             "updates in a row that may be skipped, as loss or gradients are not finite, before "
+             "training ends",
+             &Options::max_skipped, 1, many),
       number("average",
              "decay of a moving average of the weights, which is then what is validated and "
              "kept; 0: none",
@@ -160,7 +164,8 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
   auto before = models::fields_to_map(train_fields(), stored),
        after = models::fields_to_map(train_fields(), given);
   before.merge(models::to_map(stored.network)), after.merge(models::to_map(given.network));
-  for (const char* free : {"epochs", "minutes", "patience"}) after[free] = before[free];
+  for (const char* free : {"epochs", "minutes", "patience", "max-skipped"})
+    after[free] = before[free];
   attune::check_same("--resume", last, before, after);
 }
 

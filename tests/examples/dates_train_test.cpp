@@ -1,4 +1,5 @@
 // `dates train`, run as a user runs it.
+#include <limits>
 #include <tuple>
 
 #include "program.hpp"
@@ -393,6 +394,39 @@ TEST_CASE("dates train: every cell, readout and start trains, and its model pred
     CHECK(load_safetensors(model).metadata.at(name) == kind[1]);
     CHECK(lines_of(output_of({"predict", "--model", model, "3 May 1979"})).size() == 1);
   }
+}
+
+TEST_CASE("dates train: steps that are not finite are skipped, named and counted, until too many") {
+  const Directory directory;
+  output_of(train_tiny(directory.path(), forty_steps));
+  const std::string last = directory / "last.safetensors";
+  Safetensors file = load_safetensors(last);
+  Tensor& w = file.tensors.at("readout.W_s");
+  w = full(w.shape(), std::numeric_limits<double>::infinity());
+  save_safetensors(last, file);
+  const ProcessResult result =
+      run(train_tiny(directory.path(), {"--resume", "--steps", "60", "--validate-every", "20",
+                                        "--max-skipped", "3"}));
+  CHECK(result.status == 1);
+  const std::vector<std::string> lines = lines_of(result.err);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0].starts_with("step 41: the update is skipped: the loss is nan"));
+  CHECK(lines[3] == "dates: train: 3 updates in a row were skipped, the last one of step 43");
+  const Safetensors left = load_safetensors(last);
+  CHECK(left.metadata.at("divergence.skipped") == "3");
+  for (const auto& [name, tensor] : file.tensors) {  // no update was made
+    CHECK(tensor.to_vector<float>() == left.tensors.at(name).to_vector<float>());
+  }
+}
+
+TEST_CASE("dates train: divergence is told, and its weights do not replace better ones") {
+  const Directory directory;
+  const ProcessResult result =
+      run(train_tiny(directory.path(), {"--steps", "400", "--validate-every", "100", "--rate", "10",
+                                        "--clip", "1e9"}));
+  CHECK(result.status == 0);
+  CHECK(contains(result.err, ": training diverges: the loss, "));
+  CHECK(step_of(directory / "best.safetensors") == 100);
 }
 
 TEST_CASE("dates train: --locales de,ja reads German and Japanese without a warning") {

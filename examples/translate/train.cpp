@@ -314,7 +314,7 @@ class Run {
       seconds_before_ = seconds_in(file.metadata);
       constexpr double inf = std::numeric_limits<double>::infinity();
       last_ = {number_in(file.metadata, "valid_loss", 0, inf),
-               number_in(file.metadata, "valid_bleu", 0, 100)};
+               number_in(file.metadata, "valid_bleu", 0, 101)};  // 100 may be rounded up
       best_ = number_in(file.metadata, "best", -inf, inf);
       if (entry(file.metadata, "text") != text_.fingerprint()) {
         fail(options_.source, "it was trained on another text, or other alignments");

@@ -113,7 +113,7 @@ TEST_CASE("long_sentences: another experiment in the same directory is refused")
   };
   CHECK(run(tiny(out), {.signal_when = try_another}).status == 0);
   REQUIRE(tried == 1);
-  CHECK(results_in(out).size() == 4);
+  CHECK(results_in(out).size() == 12);
 }
 
 TEST_CASE("long_sentences: what is there already is not made again") {

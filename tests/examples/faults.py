@@ -51,7 +51,7 @@ class Training:
 
 def checkpoints(out):
     """The files of a run but for its log and those of a run before it; each must be whole."""
-    names = {path.name for path in out.iterdir() if ".previous." not in path.name} - {"log.jsonl"}
+    names = {path.name for path in out.iterdir() if ".previous." not in path.name} - {"log.jsonl", "attune.lock"}
     assert names <= {"best.safetensors", "last.safetensors"}, f"left behind: {names}"
     return {name: checkpoint(out / name) for name in names}
 

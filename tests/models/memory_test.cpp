@@ -124,34 +124,39 @@ TEST_CASE("memory: an operation that finds none names itself, its result and the
   }
 }
 
+/// Steps of which the first, second, ... allocation of that kind fails, and then none.
+void check_failing_steps(test::Budget& kind) {
+  Random random(1);
+  const text::Batch batch = random_batch(random, 2, 2, 1);
+  Training training, undisturbed;
+  for (int i = 0; i < 3; ++i) CHECK(training.step(batch) == undisturbed.step(batch));
+  long failed = 0;
+  for (bool done = false; !done;) {
+    release_cached_buffers();
+    try {
+      const test::Limit limit(kind, failed);
+      training.step(batch);
+      done = true;
+    } catch (const OutOfMemory&) {
+      ++failed;
+    } catch (const std::bad_alloc&) {
+      ++failed;
+    }
+  }
+  CHECK(failed > 100);
+  undisturbed.step(batch);
+  CHECK(training.step(batch) == undisturbed.step(batch));
+}
+
 TEST_CASE("memory: a step may fail anywhere; then nothing is lost, and the next one is right") {
   for (const int threads : {1, 2}) {
     const ThreadsScope scope(threads);
     for (test::Budget* kind : {&test::blocks, &test::objects}) {
       CAPTURE(threads);
       CAPTURE((kind == &test::blocks));
-      Random random(1);
-      const text::Batch batch = random_batch(random, 2, 2, 1);
-      Training training, undisturbed;
-      for (int i = 0; i < 3; ++i) CHECK(training.step(batch) == undisturbed.step(batch));
       const std::size_t in_use = buffer_statistics().in_use;
-      long failed = 0;
-      for (bool done = false; !done;) {
-        release_cached_buffers();
-        try {
-          const test::Limit limit(*kind, failed);
-          training.step(batch);
-          done = true;
-        } catch (const OutOfMemory&) {
-          ++failed;
-        } catch (const std::bad_alloc&) {
-          ++failed;
-        }
-      }
-      CHECK(failed > 100);
-      undisturbed.step(batch);
+      check_failing_steps(*kind);
       CHECK(buffer_statistics().in_use == in_use);
-      CHECK(training.step(batch) == undisturbed.step(batch));
     }
   }
 }

@@ -151,7 +151,7 @@ TEST_CASE("dates predict: bytes that are not UTF-8 are refused by argument or li
   const ProcessResult result = run(predict({}), {.input = "3 May 1979\n\xff\n"});
   const std::string line = error_line(result);
   CHECK(contains(line, "standard input:2: "));
-  CHECK(contains(line, "byte 1 is not UTF-8"));
+  CHECK(contains(line, "byte 1 of the line (0xFF) is not UTF-8"));
   CHECK(lines_of(result.out).size() == 1);  // the line before it was answered
 }
 

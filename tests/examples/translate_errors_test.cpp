@@ -366,9 +366,10 @@ TEST_CASE("translate train: a directory that cannot be made is named") {
 
 TEST_CASE("translate train: where a checkpoint cannot be written, those before it stay") {
   const Corpus corpus;
-  const Arguments more = tiny + Arguments{"--epochs", "2", "--validate-every", "25"};
+  const Arguments often = {"--validate-every", "25", "--metric", "loss"};
+  const Arguments more = tiny + Arguments{"--epochs", "2"} + often;
   output_of(corpus.train("whole", more));
-  output_of(corpus.train("out", one_epoch + Arguments{"--validate-every", "25"}));
+  output_of(corpus.train("out", one_epoch + often));
   const auto before = contents_of(corpus / "out");
   const Arguments resume = {"train", "--resume", "--out", corpus / "out", "--epochs", "2"};
   // Blocks of 512 bytes: best.safetensors fits into the first limit, and nothing into the second.

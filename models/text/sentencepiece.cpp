@@ -5,6 +5,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <attune/models/text/charsmap.hpp>
 #include <attune/models/text/sentencepiece.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
@@ -78,7 +79,14 @@ SentencePiece SentencePiece::train(std::span<const std::string> lines,
 std::shared_ptr<const SentencePiece::Model> SentencePiece::parse(std::string_view bytes,
                                                                  std::string_view where) {
   auto model = std::make_shared<Model>();
-  if (!model->processor.LoadFromSerializedProto(bytes).ok())
+  const auto load = [&] {
+    try {
+      return model->processor.LoadFromSerializedProto(bytes).ok();
+    } catch (const std::exception&) {  // of its trie of pieces
+      return false;
+    }
+  };
+  if (!detail::has_sound_charsmaps(bytes) || !load())
     fail(where, "a model of sentencepiece was expected");
   return model;
 }

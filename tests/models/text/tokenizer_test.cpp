@@ -185,6 +185,17 @@ TEST_CASE("SentencePiece: what is not a model is an error" * doctest::skip(absen
   CHECK(SentencePiece::load(path).bytes() == model);
 }
 
+TEST_CASE("SentencePiece: a table of characters that leads out of itself is an error" *
+          doctest::skip(absent)) {
+  const std::filesystem::path models = ATTUNE_SOURCE "/tests/fuzz/corpus/sentencepiece";
+  CHECK(SentencePiece::load(models / "characters").encode("\ufb01").back() == "fi");
+  for (const char* name : {"characters-trie", "characters-text", "characters-size", "characters-end"})
+    CHECK_THROWS_AS(SentencePiece::load(models / name), Error);
+  const Tokens lines = invented_lines(100);
+  for (const char* rule : {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"})
+    CHECK_NOTHROW(SentencePiece::train(lines, {.pieces = 50, .normalization = rule}));
+}
+
 TEST_CASE("SentencePiece: training needs text, UTF-8 and room for its characters" *
           doctest::skip(absent)) {
   CHECK_THROWS_WITH_AS(SentencePiece::train({}), "sentencepiece: there is no text to train on",

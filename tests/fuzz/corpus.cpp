@@ -1,0 +1,91 @@
+// Parallel texts: lines of two files or of a TSV, as text, as numbers, and as numbers on the disk.
+#include <algorithm>
+#include <vector>
+
+#include <attune/models/text/codec.hpp>
+#include <attune/models/text/pair_store.hpp>
+
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace attune;
+using fuzz::expect;
+
+bool operator==(const text::TextPair& a, const text::TextPair& b) {
+  return a.source == b.source && a.target == b.target;
+}
+bool same(const text::Pair& a, const text::Pair& b) {
+  return a.source == b.source && a.target == b.target;
+}
+
+void check_lines(const std::string& path, std::string_view input) {
+  const auto lines = fuzz::accepted([&] { return text::read_lines(text::LineReader(path)); });
+  if (!lines) return;
+  const auto ends = std::ranges::count(input, '\n');
+  expect(std::ssize(*lines) == ends + !(input.empty() || input.ends_with('\n')),
+         "read_lines: another number of lines");
+  std::string text;
+  for (const std::string& line : *lines) text += line + "\r\n";
+  const fuzz::MemoryFile again("\xEF\xBB\xBF" + text);
+  expect(text::read_lines(text::LineReader(again.path())) == *lines,
+         "read_lines: others come back");
+}
+
+/// The characters of the lines.
+text::Codec codec_of(const std::vector<text::TextPair>& pairs, std::string text::TextPair::*side) {
+  text::TokenCounts counts;
+  const text::Tokenizer characters = text::Characters{};
+  for (const auto& pair : pairs) text::count_tokens(counts, characters.encode(pair.*side));
+  return {characters, text::make_vocabulary(counts, {.minimum_count = 2})};
+}
+
+void check_batches(const std::vector<text::Pair>& pairs, const text::BatchOptions& options) {
+  const auto batches = fuzz::accepted([&] { return text::epoch_batches(pairs, options, 1, 0); });
+  if (!batches) return;
+  std::vector<std::uint32_t> all;
+  for (const auto& batch : *batches) {
+    all.insert(all.end(), batch.begin(), batch.end());
+    const text::Batch tensors = text::make_batch(pairs, batch);
+    expect(tensors.sentences() == std::ssize(batch), "make_batch: other sentences");
+    expect(options.tokens == 0 || tensors.next.size() <= options.tokens, "too large a batch");
+  }
+  std::ranges::sort(all);
+  for (std::size_t i = 0; i < all.size(); ++i) expect(all[i] == i, "not each pair once");
+  expect(all.size() == pairs.size(), "not all pairs");
+}
+
+void check_pairs(const auto& open, fuzz::Choices& choices) {
+  const text::CorpusOptions options{.longest = choices.between(0, 20)};
+  const auto corpus = fuzz::accepted([&] { return text::read_corpus(open(), options); });
+  if (!corpus) return;
+  const auto& report = corpus->report;
+  expect(report.kept() == std::ssize(corpus->pairs), "read_corpus: the report is wrong");
+  expect(printable(to_string(report)) == to_string(report), "report: not printable");
+  const text::Codec source = codec_of(corpus->pairs, &text::TextPair::source),
+                    target = codec_of(corpus->pairs, &text::TextPair::target);
+  const text::EncodedCorpus numbers = text::encode_corpus(open(), source, target, options);
+  expect(numbers.report.read == report.read, "encode_corpus: another number of pairs");
+  // With room for nothing in memory, all of it is read back from the disk.
+  text::PairStore store("/dev/shm", choices.one_in(8) ? 1 : 1 << 20);
+  for (const text::Pair& pair : numbers.pairs) store.add(pair);
+  expect(store.size() == numbers.pairs.size(), "PairStore: another number of pairs");
+  for (std::size_t i = 0; i < store.size(); ++i)
+    expect(same(store[i], numbers.pairs[i]), "PairStore: another pair");
+  check_batches(numbers.pairs, {.sentences = choices.between(0, 5),
+                                .tokens = choices.between(0, 40),
+                                .pool = choices.between(0, 9)});
+}
+
+}  // namespace
+
+void fuzz_one(std::string_view input) {
+  fuzz::Choices choices(input.substr(0, 5));
+  input.remove_prefix(std::min<std::size_t>(5, input.size()));
+  const std::string_view whole = input;
+  const std::string_view first = fuzz::take(input, "\n---\n");
+  const fuzz::MemoryFile both(whole), source(first), target(input);
+  check_lines(both.path(), whole);
+  check_pairs([&] { return text::ParallelReader(both.path()); }, choices);
+  check_pairs([&] { return text::ParallelReader(source.path(), target.path()); }, choices);
+}

@@ -1,0 +1,106 @@
+// What the fuzz targets share: bytes as choices, bytes as files, and what must hold.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
+
+namespace attune::fuzz {
+
+/// Ends the process, and libFuzzer keeps the input.
+[[noreturn]] inline void finding(std::string_view what) {
+  fmt::print(stderr, "finding: {}\n", printable(what));
+  std::abort();
+}
+
+inline void expect(bool holds, std::string_view what) {
+  if (!holds) finding(what);
+}
+
+/// What read() returns, or nothing when it refuses with an Error, which must be one printable line.
+/// Nothing else may be thrown.
+template <class F>
+std::optional<std::invoke_result_t<F>> accepted(F read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    const std::string_view message = error.what();
+    expect(!message.empty(), "an error says nothing");
+    expect(printable(message) == message, fmt::format("not a printable line: {}", message));
+    return std::nullopt;
+  }
+}
+
+/// Bytes as choices; zeros when they are used up.
+class Choices {
+ public:
+  explicit Choices(std::string_view bytes) : bytes_(bytes) {}
+
+  bool done() const { return bytes_.empty(); }
+  std::uint8_t byte() {
+    if (bytes_.empty()) return 0;
+    const auto first = static_cast<std::uint8_t>(bytes_.front());
+    bytes_.remove_prefix(1);
+    return first;
+  }
+  /// In [low, high], which has at most 256 numbers.
+  int between(int low, int high) { return low + byte() % (high - low + 1); }
+  bool one_in(int n) { return between(0, n - 1) == n - 1; }  // not when they are used up
+  /// All that are left.
+  std::string_view rest() { return std::exchange(bytes_, {}); }
+
+ private:
+  std::string_view bytes_;
+};
+
+/// Cuts `text` behind the first `separator`: what stood before it, or all when there is none.
+inline std::string_view take(std::string_view& text, std::string_view separator) {
+  const std::size_t at = text.find(separator);
+  const std::string_view first = text.substr(0, at);
+  text.remove_prefix(at == text.npos ? text.size() : at + separator.size());
+  return first;
+}
+
+/// A file that only this process has, and only in memory.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view contents = {}) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    const auto size = static_cast<ssize_t>(contents.size());
+    if (fd_ < 0 || ::write(fd_, contents.data(), contents.size()) != size) {
+      std::perror("memfd");
+      std::exit(1);
+    }
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(fd_); }
+
+  std::string path() const { return fmt::format("/proc/self/fd/{}", fd_); }
+
+ private:
+  int fd_;
+};
+
+}  // namespace attune::fuzz
+
+/// What every target defines.
+void fuzz_one(std::string_view input);
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz_one({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,295 @@
+// Graphs of random operations over random shapes: an operation refuses with one line, or gives
+//
+//   * the same bits whether it is recorded or not, and with one thread or two;
+//   * gradients of the shapes of their variables, the same bits each time, which agree with central
+//     differences where the graph is smooth;
+//   * after a value was overwritten in place, an error or the gradients of before.
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/tensor/buffer.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "fuzz.hpp"
+#include "graph_ops.hpp"
+
+namespace {
+
+using namespace attune;
+using fuzz::expect;
+using Vars = std::vector<Var>;
+using Tensors = std::vector<Tensor>;
+
+/// What kind of values a graph begins with.
+enum class Leaves { smooth, hostile, large };
+
+constexpr std::size_t most_values = 24;
+
+struct Graph {
+  Leaves leaves;
+  DType dtype;
+  std::vector<Shape> shapes;
+  std::string_view program;
+  /// Which results were kept, in the first run: those of others must not depend on values.
+  std::vector<bool> kept = {};
+  std::string text = {};
+};
+
+struct Run {
+  Vars variables, values;  // those which are not of the graph's dtype are constants
+};
+
+std::string bytes_of(const Tensor& x) {
+  const auto bytes = [&](auto zero) {
+    return std::string(reinterpret_cast<const char*>(x.data<decltype(zero)>()),
+                       static_cast<std::size_t>(x.size()) * sizeof zero);
+  };
+  if (x.dtype() == DType::i32) return bytes(std::int32_t{0});
+  return x.dtype() == DType::f32 ? bytes(0.0f) : bytes(0.0);
+}
+
+double largest(const Tensor& x) {
+  double m = 0;
+  for (const double v : x.to_vector<double>()) m = v != v ? v : std::max(m, std::abs(v));
+  return m;
+}
+
+/// Whether a result is one to go on with.
+bool is_wanted(const Graph& g, const Var& y) {
+  if (y.size() > (g.leaves == Leaves::large ? 100'000 : 2'000)) return false;
+  return g.leaves != Leaves::smooth || largest(y.value()) < 100;  // false for NaN
+}
+
+void note(Graph& g, const char* name, const Vars& results) {
+  g.text += fmt::format(" {}", name);
+  for (const Var& y : results) g.text += to_string(y.shape());
+}
+
+/// Adds the results of one operation.
+void run_operation(Graph& g, fuzz::Choices& choices, Run& run, bool first, std::size_t& result) {
+  const auto& all = fuzz::operations();
+  const fuzz::Operation& operation = all[choices.byte() % all.size()];
+  fuzz::Operands operands(choices, run.values, g.dtype);
+  const auto results = fuzz::accepted([&] { return operation.run(operands); });
+  if (first) note(g, operation.name, results.value_or(Vars()));
+  for (const Var& y : results.value_or(Vars())) {
+    expect(y.defined() && y.size() == y.shape().size(), "a result of another size");
+    if (first) g.kept.push_back(is_wanted(g, y));
+    expect(result < g.kept.size(), "whether an operation refuses depends on the values");
+    if (g.kept[result++]) run.values.push_back(y);
+  }
+}
+
+Run run(Graph& g, const Tensors& leaves, bool first = false) {
+  Run run;
+  for (const Tensor& leaf : leaves) {
+    run.values.push_back(leaf.dtype() == g.dtype ? variable(leaf) : Var(leaf));
+    if (leaf.dtype() == g.dtype) run.variables.push_back(run.values.back());
+  }
+  fuzz::Choices choices(g.program);
+  std::size_t result = 0;
+  while (!choices.done() && run.values.size() < most_values)
+    run_operation(g, choices, run, first, result);
+  expect(result == g.kept.size(), "whether an operation refuses depends on the values");
+  return run;
+}
+
+/// Σ w ⊙ y over all values that were computed, with fixed random weights w.
+Var loss_of(const Graph& g, const Run& run, std::size_t leaves) {
+  Var total = zeros({}, g.dtype);
+  for (std::size_t i = leaves; i < run.values.size(); ++i) {
+    const Var& y = run.values[i];
+    if (y.dtype() == g.dtype) total = total + sum(y * randn(y.shape(), i, g.dtype));
+  }
+  return total;
+}
+
+/// The gradient of each variable; undefined where the loss does not depend on it, or all of them
+/// where it depends on none.
+Tensors gradients_of(const Run& run, const Var& loss) {
+  Tensors all(run.variables.size());
+  if (!loss.requires_gradient()) return all;
+  const Gradients gradients = backward(loss);
+  expect(!fuzz::accepted([&] { return backward(loss); }), "a history is walked twice");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Tensor* gradient = gradients.find(run.variables[i]);
+    if (!gradient) continue;
+    expect(gradient->shape() == run.variables[i].shape() &&
+               gradient->dtype() == run.variables[i].dtype(),
+           "a gradient of another shape");
+    all[i] = *gradient;
+  }
+  return all;
+}
+
+bool same(const Tensors& a, const Tensors& b) {
+  return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) {
+    if (!x.defined() || !y.defined()) return x.defined() == y.defined();
+    return x.shape() == y.shape() && bytes_of(x) == bytes_of(y);
+  });
+}
+
+Tensors values_of(const Run& run) {
+  Tensors values;
+  for (const Var& value : run.values) values.push_back(value.value());
+  return values;
+}
+
+Tensors copies_of(const Tensors& leaves) {
+  Tensors copies;
+  for (const Tensor& leaf : leaves) copies.push_back(leaf.clone());
+  return copies;
+}
+
+Tensors gradients_at(Graph& g, const Tensors& leaves) {
+  const Run r = run(g, leaves);
+  return gradients_of(r, loss_of(g, r, leaves.size()));
+}
+
+void check_threads(Graph& g, const Tensors& leaves, const Tensors& values,
+                   const Tensors& gradients) {
+  set_threads(2);
+  const Run r = run(g, leaves);
+  expect(same(values_of(r), values), "two threads: other values");
+  expect(same(gradients_of(r, loss_of(g, r, leaves.size())), gradients),
+         "two threads: other gradients");
+  set_threads(1);
+}
+
+/// Overwrites one value between the graph and its walk.
+void check_overwritten(Graph& g, const Tensors& leaves, const Tensors& gradients,
+                       std::size_t which) {
+  const Run r = run(g, copies_of(leaves));
+  const Var loss = loss_of(g, r, leaves.size());
+  Tensor value = r.values[which % r.values.size()].value();
+  fill(value, 2);
+  const auto after = fuzz::accepted([&] { return gradients_of(r, loss); });
+  expect(!after || same(*after, gradients), "gradients of what was overwritten");
+}
+
+/// The loss at x + t u, for leaves x and directions u.
+double loss_at(Graph& g, const Tensors& leaves, const Tensors& directions, double t) {
+  const NoGrad no_grad;
+  Tensors moved;
+  for (std::size_t i = 0; i < leaves.size(); ++i) moved.push_back(leaves[i] + directions[i] * t);
+  return loss_of(g, run(g, moved), leaves.size()).item();
+}
+
+/// d loss(x + t u) / dt by the five-point stencil.
+double numeric_slope(Graph& g, const Tensors& leaves, const Tensors& directions, double h) {
+  const auto f = [&](double t) { return loss_at(g, leaves, directions, t); };
+  return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h);
+}
+
+/// Empty, or how the slopes differ. Two steps that disagree with each other say nothing: there is a
+/// kink, or the graph is too steep.
+std::string compare_slopes(Graph& g, const Tensors& leaves, std::uint64_t seed) {
+  Tensors directions;
+  for (const Tensor& leaf : leaves) directions.push_back(randn(leaf.shape(), ++seed));
+  const Tensors gradients = gradients_at(g, leaves);
+  double slope = 0, scale = 1;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    slope += sum(gradients[i] * directions[i]).item();
+    scale += largest(gradients[i]);
+  }
+  const double wide = numeric_slope(g, leaves, directions, 1e-3),
+               narrow = numeric_slope(g, leaves, directions, 3e-4);
+  const double error = std::abs(slope - narrow), doubt = std::abs(wide - narrow);
+  if (!(scale < 1e4) || doubt > 1e-4 * scale || error <= 1e-5 * scale + 10 * doubt) return {};
+  return fmt::format("backward gave the slope {}, central differences {} and {}", slope, wide,
+                     narrow);
+}
+
+Tensors smooth_leaves(const Graph& g, std::uint64_t seed) {
+  Tensors leaves;
+  for (const Shape& shape : g.shapes) leaves.push_back(randn(shape, ++seed));
+  return leaves;
+}
+
+/// A kink that one point happens to be at is not there at others.
+void check_slopes(Graph& g, const Tensors& leaves) {
+  std::string difference = compare_slopes(g, leaves, 100);
+  for (std::uint64_t seed = 1; seed < 6 && !difference.empty(); ++seed) {
+    const Tensors others = smooth_leaves(g, 1000 * seed);
+    g.kept.clear();
+    run(g, others, true);
+    difference = compare_slopes(g, others, seed);
+  }
+  expect(difference.empty(), difference);
+}
+
+Shape random_shape(fuzz::Choices& choices, Leaves kind) {
+  constexpr Index small[] = {1, 2, 3, 4, 5, 2, 1, 0}, large[] = {1, 2, 3, 64, 129, 600, 33, 17};
+  std::vector<Index> extents(
+      static_cast<std::size_t>(choices.between(0, kind == Leaves::large ? 3 : 4)));
+  Index size = 1;
+  for (Index& extent : extents) {
+    extent = (kind == Leaves::large ? large : small)[choices.byte() % 8];
+    if (size * extent > (kind == Leaves::large ? 40'000 : 150)) extent = 1;
+    size *= extent;
+  }
+  return Shape(extents);
+}
+
+/// Numbers that are seldom thought of, among others.
+Tensor hostile_leaf(const Shape& shape, DType dtype, fuzz::Choices& choices) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  constexpr double odd[] = {
+      0,    -0.0,  1,     -1,     inf,  -inf, std::numeric_limits<double>::quiet_NaN(),
+      1e30, -1e30, 1e-30, 1e-310, 88.8, -104, 1e300,
+      0.5,  3};
+  std::vector<double> values(static_cast<std::size_t>(shape.size()));
+  const int first = choices.byte(), step = choices.byte();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = odd[(static_cast<std::size_t>(first) + i * static_cast<std::size_t>(step)) % 16];
+  if (dtype == DType::i32) return full(shape, first % 5, DType::i32);
+  return Tensor::of(shape, std::span<const double>(values)).to(dtype);
+}
+
+void check(fuzz::Choices& choices) {
+  constexpr Leaves kinds[] = {Leaves::smooth, Leaves::smooth, Leaves::hostile, Leaves::large};
+  Graph g{.leaves = kinds[choices.between(0, 3)], .dtype = DType::f64, .shapes = {}, .program = {}};
+  const std::size_t overwritten = choices.byte();
+  if (g.leaves != Leaves::smooth && choices.one_in(2)) g.dtype = DType::f32;
+  for (int n = choices.between(1, 4); n > 0; --n)
+    g.shapes.push_back(random_shape(choices, g.leaves));
+  Tensors leaves;
+  for (const Shape& shape : g.shapes) {
+    if (g.leaves != Leaves::hostile) {
+      leaves.push_back(randn(shape, leaves.size() + 1, g.dtype));
+    } else {
+      constexpr DType others[] = {DType::f32, DType::f64, DType::i32};
+      leaves.push_back(hostile_leaf(
+          shape, choices.one_in(8) ? others[choices.between(0, 2)] : g.dtype, choices));
+    }
+  }
+  g.program = choices.rest().substr(0, g.leaves == Leaves::large ? 60 : 200);
+
+  const Run recorded = run(g, leaves, true);
+  if (std::getenv("ATTUNE_FUZZ_SHOW")) fmt::print(stderr, "graph:{}\n", g.text);
+  const Tensors values = copies_of(values_of(recorded));
+  const Tensors gradients = gradients_of(recorded, loss_of(g, recorded, leaves.size()));
+  {
+    const NoGrad no_grad;
+    expect(same(values_of(run(g, leaves)), values), "unrecorded: other values");
+  }
+  expect(same(gradients_at(g, leaves), gradients), "again: other gradients");
+  check_overwritten(g, leaves, gradients, overwritten);
+  if (g.leaves == Leaves::large) check_threads(g, leaves, values, gradients);
+  if (g.leaves == Leaves::smooth) check_slopes(g, leaves);
+}
+
+}  // namespace
+
+void fuzz_one(std::string_view input) {
+  static const bool once = (set_threads(1), true);
+  static_cast<void>(once);
+  const std::size_t before = buffer_statistics().in_use;
+  fuzz::Choices choices(input);
+  check(choices);
+  expect(buffer_statistics().in_use == before, "memory is kept");
+}

@@ -1,0 +1,425 @@
+// Operations that a graph of the fuzz target is made of: what is asked for may fit or not.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <attune/autograd/attention.hpp>
+#include <attune/autograd/loss.hpp>
+#include <attune/autograd/normalize.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/autograd/recurrent.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/random.hpp>
+
+#include "fuzz.hpp"
+
+namespace attune::fuzz {
+
+/// Chooses operations' inputs from the values so far, and their options.
+class Operands {
+ public:
+  Operands(Choices& choices, const std::vector<Var>& values, DType dtype)
+      : choices_(choices), values_(values), dtype_(dtype) {}
+
+  DType dtype() const { return dtype_; }
+  int between(int low, int high) { return choices_.between(low, high); }
+  bool flag() { return choices_.one_in(2); }
+
+  /// Any value, of whatever shape it is.
+  const Var& any() { return values_[choices_.byte() % values_.size()]; }
+
+  /// A value of this shape: its elements again and again. Sometimes one of another shape.
+  Var of(const Shape& shape) {
+    const Var& x = any();
+    if (x.shape() == shape || choices_.one_in(32)) return x;
+    const Index n = x.size(), wanted = shape.size();
+    if (n == 0) return zeros(shape, dtype_);
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(wanted));
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<std::int32_t>(static_cast<Index>(i) % n);
+    return reshape(
+        gather(reshape(x, {-1}), Tensor::of(Shape{wanted}, std::span<const std::int32_t>(ids))),
+        shape);
+  }
+
+  Index extent() {
+    constexpr int extents[] = {1, 2, 3, 4, 5, 2, 1, 0};
+    return extents[choices_.byte() % 8];
+  }
+  /// Mostly one that x has.
+  int axis(const Var& x) {
+    const int rank = x.rank();
+    return choices_.one_in(16) ? between(-7, 7) : rank == 0 ? 0 : between(-rank, rank - 1);
+  }
+  KeepAxes keep() { return flag() ? KeepAxes::yes : KeepAxes::no; }
+
+  /// Ones and zeros.
+  Tensor mask(const Shape& shape) {
+    std::vector<double> values(static_cast<std::size_t>(shape.size()));
+    const unsigned pattern = choices_.byte() | 0x100u;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = pattern >> i % 9 & 1;
+    return Tensor::of(shape, std::span<const double>(values))
+        .to(choices_.one_in(64) ? DType::f32 : dtype_);
+  }
+  /// Nothing, half of the time.
+  Tensor perhaps_mask(const Shape& shape) { return flag() ? mask(shape) : Tensor(); }
+  Var perhaps(const Shape& shape) { return flag() ? of(shape) : Var(); }
+
+  /// Whole numbers from `low` up to, not including, `high`; sometimes one beyond.
+  Tensor numbers(const Shape& shape, Index low, Index high) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(shape.size()));
+    const int first = choices_.byte(), step = choices_.byte();
+    const Index range = std::max<Index>(1, high - low) + choices_.one_in(32);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<std::int32_t>(low + (first + static_cast<Index>(i) * step) % range);
+    }
+    return Tensor::of(shape, std::span<const std::int32_t>(values));
+  }
+
+ private:
+  Choices& choices_;
+  const std::vector<Var>& values_;
+  DType dtype_;
+};
+
+struct Operation {
+  const char* name;
+  std::vector<Var> (*run)(Operands& o);
+};
+
+namespace graph_detail {
+
+using Results = std::vector<Var>;
+
+/// Positive, for what has a logarithm or is divided by.
+inline Var positive(const Var& x) { return softplus(x) + 0.25; }
+
+inline Results run_lstm(Operands& o) {
+  const Index t = o.extent(), b = o.extent(), h = o.extent();
+  const bool single = o.between(0, 3) == 3;
+  LstmRun run{.h0 = o.perhaps({b, h}), .c0 = o.perhaps({b, h})};
+  if (o.flag()) run.gain_h = o.of({4 * h}), run.gain_c = o.of({h}), run.bias_c = o.of({h});
+  if (!single) run.mask = o.perhaps_mask({t, b});
+  run.direction = o.flag() ? Direction::backward : Direction::forward;
+  const Var in[] = {o.of(single ? Shape{b, 4 * h} : Shape{t, b, 4 * h}), o.of({h, 4 * h})};
+  const auto [y, c] = lstm(in[0], in[1], run);
+  return {y, c};
+}
+
+inline Results run_gru(Operands& o) {
+  const Index t = o.extent(), b = o.extent(), h = o.extent();
+  const bool single = o.between(0, 3) == 3;
+  GruRun run{.h0 = o.perhaps({b, h})};
+  run.form = o.flag() ? GruForm::reset_before : GruForm::reset_after;
+  if (run.form == GruForm::reset_after) run.b_hn = o.perhaps({h});
+  run.gain_h = o.perhaps({3 * h});
+  if (!single) run.mask = o.perhaps_mask({t, b});
+  run.direction = o.flag() ? Direction::backward : Direction::forward;
+  const Var in[] = {o.of(single ? Shape{b, 3 * h} : Shape{t, b, 3 * h}), o.of({h, 3 * h})};
+  return {gru(in[0], in[1], run)};
+}
+
+inline Results run_scores(Operands& o) {
+  const Index s = o.extent(), b = o.extent(), heads = o.between(1, 3), a = heads * o.extent();
+  const Var q = o.of({b, a}), k = o.of({s, b, a}), v = o.of({a});
+  switch (o.between(0, 2)) {
+    case 0:
+      return {additive_scores(q, k, v)};
+    case 1: {
+      const Var coverage = o.of({s, b}), w_c = o.of({a});
+      return {covered_additive_scores(q, k, v, coverage, w_c)};
+    }
+    default:
+      return {dot_scores(q, k, heads)};
+  }
+}
+
+/// Weights are of a softmax: those which are exactly 0 have no gradient by definition.
+inline Results run_weighted_sum(Operands& o) {
+  const Index s = o.extent(), b = o.extent(), heads = o.between(1, 3), d = heads * o.extent();
+  const Shape shape = heads == 1 ? Shape{s, b} : Shape{heads, s, b};
+  const Var scores = o.of(shape);
+  const Var weights = softmax(scores, heads == 1 ? 0 : 1, o.perhaps_mask({s, b}));
+  return {weighted_sum(weights, o.of({s, b, d}))};
+}
+
+inline Results run_window(Operands& o) {
+  const Index s = o.extent(), b = o.extent(), w = o.extent();
+  if (o.flag()) {
+    const Var x = o.of(o.flag() ? Shape{s, b} : Shape{s, b, o.extent()});
+    return {window(x, o.numbers({w, b}, -1, s))};
+  }
+  const Var x = o.of({w, b});
+  const Index more = o.between(0, 15) == 15 ? 40 : 0;
+  return {unwindow(x, o.numbers({w + more, b}, -1, s), s)};
+}
+
+inline Results run_cross_entropy(Operands& o) {
+  const Index n = o.extent(), r = o.extent(), v = o.extent();
+  const Shape places = o.flag() ? Shape{n} : Shape{n, o.extent()};
+  const Tensor targets = o.numbers(places, 0, v), mask = o.perhaps_mask(places);
+  const CrossEntropyOptions options{o.flag() ? Reduction::sum : Reduction::mean,
+                                    0.1 * o.between(0, 3)};
+  if (o.flag()) {
+    return {cross_entropy(o.of(places.inserted(-1, v)), targets, mask, options)};
+  }
+  const bool transposed = o.flag();
+  const Var x = o.of(places.inserted(-1, r));
+  const Affine affine{o.of(transposed ? Shape{v, r} : Shape{r, v}), o.perhaps({v}), transposed};
+  return {affine_cross_entropy(x, affine, targets, mask, options)};
+}
+
+inline Results run_layer_norm(Operands& o) {
+  const Index blocks = o.between(1, 3), n = blocks * o.extent();
+  const Var x = o.of({o.extent(), n}), gain = o.of({n}), bias = o.of({n});
+  return {layer_norm_blocks(x, gain, bias, blocks)};
+}
+
+inline Results run_matmul(Operands& o) {
+  const Index m = o.extent(), k = o.extent(), n = o.extent();
+  const Transpose t{o.flag(), o.flag()};
+  const Shape rows = o.flag() && !t.a ? Shape{o.extent(), m, k} : Shape{m, k};
+  const Var in[] = {o.of(t.a ? Shape{k, m} : rows), o.of(t.b ? Shape{n, k} : Shape{k, n})};
+  return {matmul(in[0], in[1], t)};
+}
+
+inline Results run_batched_matmul(Operands& o) {
+  const Index s = o.extent(), m = o.extent(), k = o.extent(), n = o.extent();
+  const Transpose t{o.flag(), o.flag()};
+  const Var in[] = {o.of(t.a ? Shape{s, k, m} : Shape{s, m, k}),
+                    o.of(t.b ? Shape{s, n, k} : Shape{s, k, n})};
+  return {batched_matmul(in[0], in[1], t)};
+}
+
+inline Results run_add_matmul(Operands& o) {
+  const Index m = o.extent(), k = o.extent(), n = o.extent();
+  const Var y = o.of(o.flag() ? Shape{n} : Shape{m, n}), a = o.of({m, k}), b = o.of({k, n});
+  return {add_matmul(y, a, b)};
+}
+
+inline Results run_gather(Operands& o) {
+  const Var& table = o.any();
+  const Shape ids = o.flag() ? Shape{o.extent()} : Shape{o.extent(), o.extent()};
+  return {gather(table, o.numbers(ids, 0, table.rank() ? table.dim(0) : 0))};
+}
+
+inline Results run_slice(Operands& o) {
+  const Var& x = o.any();
+  const int axis = o.axis(x);
+  const int begin = o.between(0, 4);
+  return {slice(x, axis, begin, begin + o.between(-1, 4))};
+}
+
+inline Results run_split(Operands& o) {
+  const Var& x = o.any();
+  const int axis = o.axis(x);
+  if (o.flag()) return split(x, Index{o.between(0, 4)}, axis);
+  return split(x, {o.extent(), o.extent()}, axis);
+}
+
+inline Results run_permute(Operands& o) {
+  const Var& x = o.any();
+  std::vector<int> axes;
+  for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  for (int i = 0; i < x.rank(); ++i) {
+    std::swap(axes[static_cast<std::size_t>(i)],
+              axes[static_cast<std::size_t>(o.between(0, x.rank() - 1))]);
+  }
+  if (o.between(0, 15) == 15) axes.push_back(o.axis(x));
+  return {permute(x, axes)};
+}
+
+inline Results run_reshape(Operands& o) {
+  const Var& x = o.any();
+  switch (o.between(0, 3)) {
+    case 0:
+      return {reshape(x, {-1})};
+    case 1:
+      return {reshape(x, {1, x.size()})};
+    case 2:
+      return {reshape(x, {o.extent(), -1})};
+    default:
+      return {reshape(x, x.shape().inserted(o.between(-2, 2), 1))};
+  }
+}
+
+inline Results run_sum(Operands& o) {
+  const Var& x = o.any();
+  std::vector<int> axes;
+  for (int n = o.between(0, 2); n > 0; --n) axes.push_back(o.axis(x));
+  const KeepAxes keep = o.keep();
+  return {o.flag() ? sum(x, axes, keep) : mean(x, axes, keep)};
+}
+
+inline Results run_along_axis(Operands& o) {
+  const Var& x = o.any();
+  const int axis = o.axis(x);
+  switch (o.between(0, 5)) {
+    case 0:
+      return {max(x, axis, o.keep())};
+    case 1:
+      return {norm(x, axis, o.keep())};
+    case 2:
+      return {log_sum_exp(x, axis, o.keep())};
+    case 3:
+      return {log_softmax(x, axis)};
+    case 4:
+      return {softmax(x, axis, o.perhaps_mask(x.shape()))};
+    default:
+      return {sparsemax(x, axis, o.perhaps_mask(x.shape()))};
+  }
+}
+
+/// Masks of the last axes of x.
+inline Results run_masked(Operands& o) {
+  const Shape shape{o.extent(), o.extent(), o.extent()};
+  const Var x = o.of(shape);
+  const Tensor mask = o.mask(Shape{shape[1], shape[2]});
+  const int axis = o.axis(x);
+  return {o.flag() ? softmax(x, axis, mask) : sparsemax(x, axis, mask)};
+}
+
+inline Results run_where(Operands& o) {
+  const Var &a = o.any(), &b = o.any();
+  return {where(o.mask(o.flag() ? a.shape() : b.shape()), a, b)};
+}
+
+inline Results run_power(Operands& o) {
+  constexpr double powers[] = {2, 3, 1, 0, -1, 0.5, 2.5, -2};
+  const double p = powers[o.between(0, 7)];
+  return {power(p == 2 || p == 3 ? o.any() : positive(o.any()), p)};
+}
+
+inline Results run_with_number(Operands& o) {
+  const Var& x = o.any();
+  switch (o.between(0, 5)) {
+    case 0:
+      return {x + 1.5};
+    case 1:
+      return {x * -0.75};
+    case 2:
+      return {x / 1.5};
+    case 3:
+      return {0.5 - x};
+    case 4:
+      return {1.5 / positive(x)};
+    default:
+      return {-x};
+  }
+}
+
+inline Results run_row(Operands& o) {
+  const Var& x = o.any();
+  return {x[o.between(0, 4)]};
+}
+
+inline Results run_cosine(Operands& o) {
+  const Var &a = o.any(), &b = o.any();
+  return {cosine_similarity(a, b, o.axis(a))};
+}
+
+/// What its own elements are multiplied with is used twice.
+inline Results run_own_product(Operands& o) {
+  const Index n = o.extent();
+  const Var x = o.of({n, n});
+  return {matmul(x, x, {.b = o.flag()})};
+}
+
+inline std::vector<Operation> operations() {
+  using V = const Var&;
+  return {
+      {"add",
+       [](Operands& o) -> Results {
+         V a = o.any();
+         return {a + o.any()};
+       }},
+      {"subtract",
+       [](Operands& o) -> Results {
+         V a = o.any();
+         return {a - o.any()};
+       }},
+      {"multiply",
+       [](Operands& o) -> Results {
+         V a = o.any();
+         return {a * o.any()};
+       }},
+      {"divide",
+       [](Operands& o) -> Results {
+         V a = o.any();
+         return {a / positive(o.any())};
+       }},
+      {"maximum",
+       [](Operands& o) -> Results {
+         V a = o.any();
+         return {maximum(a, o.any())};
+       }},
+      {"minimum",
+       [](Operands& o) -> Results {
+         V a = o.any();
+         return {minimum(a, o.any())};
+       }},
+      {"where", run_where},
+      {"with a number", run_with_number},
+      {"exp", [](Operands& o) -> Results { return {exp(o.any())}; }},
+      {"log", [](Operands& o) -> Results { return {log(positive(o.any()))}; }},
+      {"tanh", [](Operands& o) -> Results { return {tanh(o.any())}; }},
+      {"sigmoid", [](Operands& o) -> Results { return {sigmoid(o.any())}; }},
+      {"relu", [](Operands& o) -> Results { return {relu(o.any())}; }},
+      {"softplus", [](Operands& o) -> Results { return {softplus(o.any())}; }},
+      {"abs", [](Operands& o) -> Results { return {abs(o.any())}; }},
+      {"sqrt", [](Operands& o) -> Results { return {sqrt(positive(o.any()))}; }},
+      {"square", [](Operands& o) -> Results { return {square(o.any())}; }},
+      {"power", run_power},
+      {"maxout", [](Operands& o) -> Results { return {maxout(o.any())}; }},
+      {"matmul", run_matmul},
+      {"own product", run_own_product},
+      {"add_matmul", run_add_matmul},
+      {"batched_matmul", run_batched_matmul},
+      {"sum", run_sum},
+      {"along an axis", run_along_axis},
+      {"masked", run_masked},
+      {"reshape", run_reshape},
+      {"slice", run_slice},
+      {"row", run_row},
+      {"split", run_split},
+      {"permute", run_permute},
+      {"transpose",
+       [](Operands& o) -> Results {
+         V x = o.any();
+         const int a = o.axis(x);
+         return {transpose(x, a, o.axis(x))};
+       }},
+      {"concat",
+       [](Operands& o) -> Results {
+         V x = o.any();
+         V y = o.any();
+         return {concat({x, y, x}, o.axis(x))};
+       }},
+      {"stack",
+       [](Operands& o) -> Results {
+         V x = o.any();
+         return {stack({x, o.any()})};
+       }},
+      {"gather", run_gather},
+      {"layer_norm", run_layer_norm},
+      {"cosine_similarity", run_cosine},
+      {"unit_vectors", [](Operands& o) -> Results { return {unit_vectors(o.any())}; }},
+      {"scores", run_scores},
+      {"weighted_sum", run_weighted_sum},
+      {"window", run_window},
+      {"cross_entropy", run_cross_entropy},
+      {"lstm", run_lstm},
+      {"gru", run_gru},
+  };
+}
+
+}  // namespace graph_detail
+
+inline const std::vector<Operation>& operations() {
+  static const std::vector<Operation> all = graph_detail::operations();
+  return all;
+}
+
+}  // namespace attune::fuzz

@@ -1,0 +1,73 @@
+// Logs: what is read of them, how they go on after a torn line, and charts of them.
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include <attune/models/report/log.hpp>
+
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace attune;
+using fuzz::expect;
+using Log = std::vector<std::map<std::string, double>>;
+
+bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+bool same(const Log& a, const Log& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return std::ranges::equal(x, y, [](const auto& p, const auto& q) {
+      return p.first == q.first && same(p.second, q.second);
+    });
+  });
+}
+
+/// With the names that are UTF-8 already, since JSON has no others.
+void check_written(const Log& log) {
+  const fuzz::MemoryFile file;
+  report::LogWriter writer(file.path(), false);
+  for (const auto& line : log) {
+    report::LogFields fields;
+    for (const auto& [name, value] : line) fields.emplace_back(name, value);
+    writer.write(fields);
+  }
+  expect(same(report::read_log(file.path()), log), "read_log: another log comes back");
+}
+
+/// Appending removes a torn line, and leaves a log that is read as before.
+void check_appended(std::string_view input, const Log& log) {
+  const fuzz::MemoryFile file(input);
+  report::LogWriter(file.path(), true).write({{"step", std::int64_t{7}}});
+  Log longer = log;
+  longer.push_back({{"step", 7}});
+  expect(same(report::read_log(file.path()), longer), "append: the lines before are others");
+}
+
+void check_chart(const report::Chart& chart) {
+  const std::string svg = report::svg(chart);
+  expect(svg.starts_with("<svg") && svg.ends_with("</svg>"), "chart: not an element");
+  expect(svg.size() < 400000, "chart: too large");
+  for (const char* number : {"nan", "inf"}) {
+    for (const char* attribute : {"x=\"", "y=\"", "d=\"M", "width=\""})
+      expect(svg.find(std::string(attribute) + number) == svg.npos,
+             "chart: a place that is no number");
+  }
+}
+
+}  // namespace
+
+void fuzz_one(std::string_view input) {
+  const fuzz::MemoryFile file(input);
+  const auto log = fuzz::accepted([&] { return report::read_log(file.path()); });
+  if (!log) return;
+  check_written(*log);
+  check_appended(input, *log);
+  for (const bool logarithmic : {false, true}) {
+    report::Chart chart{
+        .title = "t", .x_label = "x", .y_label = "y", .series = {}, .log_y = logarithmic};
+    for (const char* field : {"loss", "y"})
+      chart.series.push_back(report::curve(*log, field, field, 1, "step"));
+    check_chart(chart);
+  }
+}

@@ -1,0 +1,144 @@
+// Attention in the forms that people and programs read: links, tables, JSON, NPY, pictures.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <attune/models/report/alignment.hpp>
+#include <attune/models/report/page.hpp>
+#include <attune/models/text/utf8.hpp>
+
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace attune;
+using fuzz::expect;
+using report::Heatmap;
+
+/// Mostly a share, sometimes what no weight can be.
+double weight(fuzz::Choices& choices) {
+  const int byte = choices.byte();
+  constexpr double odd[] = {std::numeric_limits<double>::quiet_NaN(),
+                            std::numeric_limits<double>::infinity(),
+                            -1,
+                            1e300,
+                            5e-324,
+                            1e-9,
+                            2};
+  return byte >= 249 ? odd[byte - 249] : byte / 248.0;
+}
+
+Heatmap heatmap(fuzz::Choices& choices, std::string_view text) {
+  Heatmap map;
+  std::string_view rows = fuzz::take(text, "\n\n"), columns = fuzz::take(text, "\n\n");
+  while (!rows.empty()) map.rows.emplace_back(fuzz::take(rows, "\n"));
+  while (!columns.empty()) map.columns.emplace_back(fuzz::take(columns, "\n"));
+  if (map.rows.size() * map.columns.size() > 2000) map.rows.resize(1);
+  map.caption = text;
+  map.weights.resize(map.rows.size() * map.columns.size());
+  for (double& w : map.weights) w = weight(choices);
+  if (choices.one_in(64)) map.weights.push_back(0);
+  return map;
+}
+
+bool is_utf8(std::string_view text) { return !text::find_bad_byte(text); }
+
+/// Nothing moves the cursor but line breaks, and only colours are escape sequences.
+void check_terminal(const std::string& lines, bool colour) {
+  expect(is_utf8(lines), "terminal: not UTF-8");
+  std::string plain = lines;
+  for (std::size_t at = 0; colour && (at = plain.find("\x1b[", at)) != plain.npos;) {
+    const std::size_t end = plain.find_first_not_of("0123456789;", at + 2);
+    expect(end != plain.npos && plain[end] == 'm', "terminal: not a colour");
+    plain.erase(at, end + 1 - at);
+  }
+  // A caption may have isolates, which printable() shows too.
+  for (const char* isolate : {"\u2066", "\u2067", "\u2068", "\u2069"}) {
+    for (std::size_t at; (at = plain.find(isolate)) != plain.npos;) plain.erase(at, 3);
+  }
+  expect(printable(plain, "\n") == plain, "terminal: a control character");
+}
+
+void check_json(const Heatmap& map, report::Precision precision) {
+  const std::string text = report::json(map, precision);
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  expect(json.is_object() && is_utf8(text), "json: it is none");
+  expect(json["source"].size() == map.columns.size() && json["target"].size() == map.rows.size(),
+         "json: other words");
+  std::size_t at = 0;
+  for (const auto& row : json["weights"]) {
+    for (const auto& value : row) {
+      const double w = map.weights[at++], read = value.get<double>();
+      expect(precision == report::Precision::f64
+                 ? read == w
+                 : static_cast<float>(read) == static_cast<float>(w),
+             "json: another weight");
+    }
+  }
+  expect(at == map.weights.size(), "json: not all weights");
+}
+
+void check_tsv(const Heatmap& map) {
+  const std::string table = report::tsv(map);
+  expect(std::ranges::count(table, '\n') == std::ssize(map.rows) + 1,
+         "tsv: another number of lines");
+  expect(std::ranges::count(table, '\t') == std::ssize(map.columns) * (std::ssize(map.rows) + 1),
+         "tsv: another number of cells");
+}
+
+void check_npy(const Heatmap& map) {
+  const std::string bytes = report::npy(map);
+  const std::size_t data = map.weights.size() * sizeof(double);
+  expect((bytes.size() - data) % 64 == 0 &&
+             (data == 0 ||
+              std::memcmp(bytes.data() + bytes.size() - data, map.weights.data(), data) == 0),
+         "npy: other bytes");
+}
+
+void check_links(const Heatmap& map, double threshold) {
+  for (const auto aligned : {report::AlignedWord::current, report::AlignedWord::previous}) {
+    const auto links = report::argmax_links(map, aligned);
+    expect(links.size() <= map.rows.size(), "argmax_links: too many");
+    expect(metrics::parse_links(report::pharaoh(links)) == links, "pharaoh: other links");
+  }
+  const auto links = fuzz::accepted([&] { return report::threshold_links(map, threshold); });
+  expect(links.has_value() == (threshold > 0), "threshold_links");
+}
+
+void check_pictures(const Heatmap& map, fuzz::Choices& choices) {
+  const bool colour = choices.one_in(2);
+  const int width = choices.between(0, 100);
+  const auto lines = fuzz::accepted([&] { return report::terminal(map, {colour, width}); });
+  expect(lines.has_value() == (width >= 10), "terminal: the width");
+  if (lines) check_terminal(*lines, colour);
+  const auto svg =
+      fuzz::accepted([&] { return report::svg(map, {.cell = 10, .caption = colour}); });
+  expect(svg && is_utf8(*svg), "svg: not UTF-8");
+  report::Page page(map.caption);
+  page.figure(*svg, map.caption).table(map.columns, {map.columns});
+  expect(is_utf8(page.html()), "page: not UTF-8");
+}
+
+}  // namespace
+
+void fuzz_one(std::string_view input) {
+  fuzz::Choices choices(fuzz::take(input, "\n"));
+  const Heatmap map = heatmap(choices, input);
+  const bool drawable =
+      map.weights.size() == map.rows.size() * map.columns.size() &&
+      std::ranges::all_of(map.weights, [](double w) { return std::isfinite(w) && w >= 0; });
+  const bool drawn = fuzz::accepted([&] { return report::svg(map); }).has_value();
+  expect(drawn == drawable, "weights that are none are drawn, or others are not");
+  for (const auto precision : {report::Precision::f32, report::Precision::f64}) {
+    if (fuzz::accepted([&] { return report::json(map, precision); })) check_json(map, precision);
+  }
+  if (!drawn) return;
+  check_tsv(map);
+  check_npy(map);
+  check_links(map, weight(choices));
+  check_pictures(map, choices);
+}

@@ -1,0 +1,89 @@
+// Text of unknown origin: code points, words, lower case, tokens, and what is shown of it.
+#include <algorithm>
+#include <numeric>
+
+#include <attune/models/report/page.hpp>
+#include <attune/models/text/token_words.hpp>
+#include <attune/models/text/tokenizer.hpp>
+#include <attune/models/text/utf8.hpp>
+
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace attune;
+using fuzz::expect;
+
+/// By the table of well-formed byte sequences (The Unicode Standard, table 3-7).
+std::size_t well_formed(std::string_view text) {
+  const auto in = [&](std::size_t i, int low, int high) {
+    return i < text.size() && static_cast<unsigned char>(text[i]) >= low &&
+           static_cast<unsigned char>(text[i]) <= high;
+  };
+  if (in(0, 0, 0x7F)) return 1;
+  if (in(0, 0xC2, 0xDF)) return in(1, 0x80, 0xBF) ? 2 : 0;
+  const int low = in(0, 0xE0, 0xE0)   ? 0xA0
+                  : in(0, 0xF0, 0xF0) ? 0x90
+                                      : 0x80,
+            high = in(0, 0xED, 0xED)   ? 0x9F
+                   : in(0, 0xF4, 0xF4) ? 0x8F
+                                       : 0xBF;
+  if (!in(1, low, high) || !in(2, 0x80, 0xBF)) return 0;
+  if (in(0, 0xE0, 0xEF)) return 3;
+  return in(0, 0xF0, 0xF4) && in(3, 0x80, 0xBF) ? 4 : 0;
+}
+
+std::optional<std::size_t> first_bad_byte(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = well_formed(text.substr(at));
+    if (bytes == 0) return at;
+    at += bytes;
+  }
+  return std::nullopt;
+}
+
+void check_words(std::string_view line) {
+  const char* end = line.data();
+  for (const std::string_view word : text::words(line)) {
+    expect(!word.empty() && word.data() >= end, "words: an empty one, or out of order");
+    expect(text::words(word).size() == 1, "words: one with a blank");
+    end = word.data() + word.size();
+  }
+  expect(end <= line.data() + line.size(), "words: one beyond the end");
+}
+
+void check_tokens(std::string_view line, const text::Tokenizer& tokenizer) {
+  const auto tokens = tokenizer.encode(line);
+  expect(tokenizer.encode(tokenizer.decode(tokens)) == tokens, "tokens: they do not come back");
+  const std::vector<int> words = text::words_of_tokens(line, tokens);
+  expect(words.size() == tokens.size(), "words_of_tokens: not one for each token");
+  const int count = static_cast<int>(text::words(line).size());
+  for (const int word : words) expect(word >= -1 && word < count, "words_of_tokens: no such word");
+}
+
+void check_shown(std::string_view text) {
+  const std::string shown = report::escape(text);
+  expect(!first_bad_byte(shown), "escape: not UTF-8");
+  expect(shown.find_first_of("<>\"'") == shown.npos, "escape: markup");
+  expect(!first_bad_byte(printable(text)), "printable: not UTF-8");
+  expect(printable(printable(text)) == printable(text), "printable: not printable");
+}
+
+}  // namespace
+
+void fuzz_one(std::string_view input) {
+  const auto bad = first_bad_byte(input);
+  expect(text::find_bad_byte(input) == bad, "find_bad_byte: another byte");
+  check_words(input);
+  check_shown(input);
+  const auto points = fuzz::accepted([&] { return text::code_points(input); });
+  expect(points.has_value() == !bad, "code_points: of what is not UTF-8, or not of what is");
+  const std::string lower = text::lower_case(input);
+  expect(!first_bad_byte(lower), "lower_case: not UTF-8");
+  expect(text::lower_case(lower) == lower, "lower_case: not in lower case");
+  if (!points) return;
+  expect(std::accumulate(points->begin(), points->end(), std::string()) == input,
+         "code_points: not the text");
+  check_tokens(input, text::Characters{});
+  check_tokens(input, text::Words{});
+}

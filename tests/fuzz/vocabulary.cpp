@@ -1,0 +1,58 @@
+// Vocabularies: files with a token on each line, and the JSON of checkpoints.
+#include <algorithm>
+#include <vector>
+
+#include <attune/models/text/codec.hpp>
+
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace attune;
+using fuzz::expect;
+using text::Vocabulary;
+
+bool same(const Vocabulary& a, const Vocabulary& b) {
+  return std::ranges::equal(a.tokens(), b.tokens());
+}
+
+void check_numbers(const Vocabulary& vocabulary) {
+  for (std::int32_t id = 0; id < vocabulary.size(); ++id)
+    expect(vocabulary.id(vocabulary.token(id)) == id, "a token has another number");
+  for (const std::int64_t id : {std::int64_t{-1}, vocabulary.size()}) {
+    expect(!fuzz::accepted([&] { return vocabulary.token(static_cast<std::int32_t>(id)); }),
+           "there is a token before the first, or behind the last");
+  }
+}
+
+void check_codec(const Vocabulary& vocabulary, std::string_view line) {
+  for (const text::Tokenizer& tokenizer :
+       {text::Tokenizer(text::Words{}), text::Tokenizer(text::Characters{})}) {
+    const text::Codec codec{tokenizer, vocabulary};
+    const auto sentence = fuzz::accepted([&] { return codec.encode(line); });
+    if (!sentence) continue;
+    for (const std::int32_t id : *sentence) {
+      expect(id >= Vocabulary::unknown && id < vocabulary.size(), "encode: no number of a token");
+    }
+    codec.decode(*sentence);
+  }
+}
+
+}  // namespace
+
+void fuzz_one(std::string_view input) {
+  if (const auto vocabulary = fuzz::accepted([&] { return text::vocabulary_from_json(input); })) {
+    check_numbers(*vocabulary);
+    const auto json = fuzz::accepted([&] { return to_json(*vocabulary); });
+    expect(json && same(text::vocabulary_from_json(*json), *vocabulary), "JSON: others come back");
+  }
+  const fuzz::MemoryFile file(input);
+  const auto vocabulary = fuzz::accepted([&] { return text::read_vocabulary(file.path()); });
+  if (!vocabulary) return;
+  check_numbers(*vocabulary);
+  std::string lines;
+  for (const std::string& token : vocabulary->tokens()) lines += token + "\n";
+  const fuzz::MemoryFile again(lines);
+  expect(same(text::read_vocabulary(again.path()), *vocabulary), "file: others come back");
+  check_codec(*vocabulary, input);
+}

@@ -89,7 +89,7 @@ class AffineCrossEntropy {
   double run(const Tensor& x, const Tensor& targets, const Tensor& mask, AffineGradients* d) const {
     const Index n = x.dim(0), v = W_.dim(transposed_ ? 0 : 1);
     const Index size = x.dtype() == DType::f32 ? 4 : 8;
-    const Index block = std::max(least_rows, block_bytes / (v * size) / 64 * 64);
+    const Index block = std::max(least_rows, block_bytes / std::max<Index>(1, v * size) / 64 * 64);
     if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W_.shape(), x.dtype()), {}};
     if (d && b_.defined()) d->b = zeros(b_.shape(), x.dtype());
     double total = 0;

@@ -263,6 +263,11 @@ Tensor window_forward(const Tensor& x, const Tensor& positions) {
 
 void window_backward(const Tensor& dy, const Tensor& positions, Tensor& dx) {
   const Index n = check_window(dx, positions), batch = dx.dim(1);
+  require_same_dtype("window", dy, dx);
+  if (dy.shape() != dx.shape().with(0, positions.dim(0))) {
+    fail("window", fmt::format("{} at positions {} of {}", to_string(dy.shape()),
+                               to_string(positions.shape()), to_string(dx.shape())));
+  }
   visit_floating("window", dx, [&](auto zero) {
     using T = decltype(zero);
     const auto* position = positions.data<std::int32_t>();

@@ -15,7 +15,7 @@ namespace attune::detail {
 /// number of threads, but not so few that the products become matrix-vector products.
 inline Index tile_rows(Index batch) {
   constexpr Index most_rows = 40;
-  const Index pairs = (batch + 2 * most_rows - 1) / (2 * most_rows);
+  const Index pairs = std::max<Index>(1, (batch + 2 * most_rows - 1) / (2 * most_rows));
   const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
   return std::max<Index>(8, (share + 3) / 4 * 4);
 }

@@ -137,4 +137,11 @@ TEST_CASE("Attention over padded memory: not a number at padding reaches nothing
   CHECK(function_difference(attend(nan), attend(0), score_inputs) <= 1e-14);
 }
 
+TEST_CASE("unwindow: positions of another shape than x are an error") {
+  const Var x(zeros({3, 2}, DType::f64));
+  CHECK(error_of([&] {
+          unwindow(x, zeros({4, 2}, DType::i32), 5);
+        }) == "window: (3, 2) at positions (4, 2) of (5, 2)");
+}
+
 }  // namespace attune

@@ -216,9 +216,9 @@ void run_translate(const std::string& preset, const std::vector<Change>& all) {
   check_run(file, model->parameters());
   const auto source = fuzz::accepted([&] { return model->source().encode("a b x"); });
   if (!source || source->empty()) return;
-  fuzz::accepted([&] {
-    return translate::translations(*model, std::vector{*source}, {.beam = 2, .max_length = 5});
-  });
+  const std::vector<text::Sentence> sources = {*source};
+  fuzz::accepted(
+      [&] { return translate::translations(*model, sources, {.beam = 2, .max_length = 5}); });
 }
 
 }  // namespace

@@ -12,9 +12,6 @@ namespace {
 using namespace attune;
 using fuzz::expect;
 
-bool operator==(const text::TextPair& a, const text::TextPair& b) {
-  return a.source == b.source && a.target == b.target;
-}
 bool same(const text::Pair& a, const text::Pair& b) {
   return a.source == b.source && a.target == b.target;
 }

@@ -286,4 +286,13 @@ TEST_CASE("last_step: where a direction's last state stands") {
   CHECK(last_step(5, Direction::backward) == 0);
 }
 
+TEST_CASE("lstm and gru: a batch of no sentences has no states") {
+  LstmInput lstm;
+  lstm.xw = zeros({2, 0, 12}), lstm.w_h = zeros({3, 12});
+  CHECK(lstm_forward(lstm).h.shape() == Shape{2, 0, 3});
+  GruInput gru;
+  gru.xw = zeros({2, 0, 9}), gru.w_h = zeros({3, 9});
+  CHECK(gru_forward(gru).h.shape() == Shape{2, 0, 3});
+}
+
 }  // namespace attune

@@ -189,7 +189,8 @@ TEST_CASE("SentencePiece: a table of characters that leads out of itself is an e
           doctest::skip(absent)) {
   const std::filesystem::path models = ATTUNE_SOURCE "/tests/fuzz/corpus/sentencepiece";
   CHECK(SentencePiece::load(models / "characters").encode("\ufb01").back() == "fi");
-  for (const char* name : {"characters-trie", "characters-text", "characters-size", "characters-end"})
+  for (const char* name :
+       {"characters-trie", "characters-text", "characters-size", "characters-end"})
     CHECK_THROWS_AS(SentencePiece::load(models / name), Error);
   const Tokens lines = invented_lines(100);
   for (const char* rule : {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"})

@@ -1,0 +1,26 @@
+#!/bin/sh
+# The tests under each instruction set that this CPU and the build have, and under each a short
+# training: the same weights with one to four threads. The argument is the build directory.
+set -eu
+cd "$(dirname "$0")/.."
+build=${1:-build}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# What there is, is in the message about a name that is none.
+targets=$(ATTUNE_TARGET=none "$build/examples/dates" train --out "$scratch/none" --steps 1 2>&1 |
+  sed -n "s/.*'none' is none of what this CPU and this build have: //p" | tr -d ,)
+echo "Instruction sets: ${targets:?none was named}"
+
+for target in $targets; do
+  export ATTUNE_TARGET="$target"
+  for layer in tensor autograd nn models; do
+    echo "== $target: $layer"
+    "$build/tests/$layer/${layer}_test" --minimal
+  done
+  for threads in 1 2 3 4; do
+    "$build/examples/dates" train --out "$scratch/$threads" --steps 50 --threads $threads
+  done
+  python3 tests/support/same_tensors.py "$scratch"/[1-4]/last.safetensors
+  rm -r "$scratch"/[1-4]
+done

@@ -178,7 +178,8 @@ TEST_CASE(
     }
   }
 }
-#else  // it ends the process where an allocation fails
+#endif
+
 TEST_CASE("Buffer: an allocation that fails is an error and leaves the statistics as they were") {
   const BufferStatistics before = buffer_statistics();
   CHECK(error_of([] {
@@ -188,7 +189,6 @@ TEST_CASE("Buffer: an allocation that fails is an error and leaves the statistic
   CHECK(after.in_use == before.in_use);
   CHECK(after.peak == before.peak);
 }
-#endif
 
 TEST_CASE("Buffer: threads may allocate and free at the same time, also each other's tensors") {
   const std::size_t before = buffer_statistics().in_use;

@@ -122,7 +122,7 @@ void Adam::save(Safetensors& file) const {
 
 void Adam::load(const Safetensors& file) {
   require_all_parameters();
-  const std::int64_t steps = load_count(file, "adam.steps");
+  const std::int64_t steps = load_count(file.metadata, "adam.steps");
   for (const bool only_check : {true, false}) {
     for (std::size_t i = 0; i < moments_.size(); ++i) {
       const std::string& name = parameters_.all()[i].name;

@@ -58,7 +58,7 @@ void MovingAverage::save(Safetensors& file) const {
 }
 
 void MovingAverage::load(const Safetensors& file) {
-  const std::int64_t steps = load_count(file, "average.steps");
+  const std::int64_t steps = load_count(file.metadata, "average.steps");
   for (const bool only_check : {true, false}) {
     for (std::size_t i = 0; i < averages_.size(); ++i) {
       const std::string name = "average." + parameters_.all()[i].name;

@@ -6,6 +6,22 @@
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
+namespace {
+
+template <class T>
+T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
+  const std::string& text = load_text(metadata, name);
+  const char* const end = text.data() + text.size();
+  T value{};
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || read != end || !(value >= low && value <= high)) {
+    fail("checkpoint",
+         fmt::format("'{}' is '{}', not a number from {} to {}", name, text, low, high));
+  }
+  return value;
+}
+
+}  // namespace
 
 const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
                           DType dtype) {
@@ -39,17 +55,18 @@ void load_tensor(const Safetensors& file, const std::string& name, Tensor& to) {
   copy(find_tensor(file, name, to.shape(), to.dtype()), to);
 }
 
-std::int64_t load_count(const Safetensors& file, const std::string& name) {
-  constexpr std::int64_t most = std::int64_t{1} << 53;
-  const auto entry = file.metadata.find(name);
-  if (entry == file.metadata.end()) fail("checkpoint", fmt::format("there is no {} in it", name));
-  const std::string& text = entry->second;
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 0 || count > most) {
-    fail("checkpoint", fmt::format("{} is '{}', not 0 to {}", name, text, most));
-  }
-  return count;
+const std::string& load_text(const Metadata& metadata, const std::string& name) {
+  const auto entry = metadata.find(name);
+  if (entry == metadata.end()) fail("checkpoint", fmt::format("there is no '{}' in it", name));
+  return entry->second;
+}
+
+std::int64_t load_count(const Metadata& metadata, const std::string& name) {
+  return number_in<std::int64_t>(metadata, name, 0, std::int64_t{1} << 53);
+}
+
+double load_number(const Metadata& metadata, const std::string& name, double low, double high) {
+  return number_in(metadata, name, low, high);
 }
 
 }  // namespace attune::nn

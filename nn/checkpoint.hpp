@@ -24,7 +24,10 @@ void check_tensor(const Safetensors& file, const std::string& name, const Tensor
 /// check_tensor, and then `to` is overwritten.
 void load_tensor(const Safetensors& file, const std::string& name, Tensor& to);
 
-/// A count (0 to 2^53) from the metadata; throws when it is missing or anything else.
-std::int64_t load_count(const Safetensors& file, const std::string& name);
+/// An entry of the metadata: as it stands, as a count (0 to 2^53), and as a number from `low` to
+/// `high`. Throw when it is missing or anything else.
+const std::string& load_text(const Metadata& metadata, const std::string& name);
+std::int64_t load_count(const Metadata& metadata, const std::string& name);
+double load_number(const Metadata& metadata, const std::string& name, double low, double high);
 
 }  // namespace attune::nn

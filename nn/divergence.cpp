@@ -1,11 +1,11 @@
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/nn/divergence.hpp>
-#include <attune/nn/metadata.hpp>
-#include <attune/tensor/check.hpp>
 
 namespace attune::nn {
 
@@ -29,23 +29,20 @@ DivergenceWatch::Step DivergenceWatch::observe(double loss, const Parameters& pa
                             loss, factor, first_loss_, patience)};
 }
 
-void DivergenceWatch::save(std::map<std::string, std::string>& metadata) const {
+void DivergenceWatch::save(Metadata& metadata) const {
   metadata["divergence.first_loss"] = fmt::format("{}", first_loss_);
   metadata["divergence.above"] = fmt::format("{}", above_);
   metadata["divergence.skipped"] = fmt::format("{}", skipped_);
   metadata["divergence.in_a_row"] = fmt::format("{}", in_a_row_);
 }
 
-void DivergenceWatch::load(const std::map<std::string, std::string>& metadata) {
+void DivergenceWatch::load(const Metadata& metadata) {
+  constexpr double most = std::numeric_limits<double>::max();
   DivergenceWatch read;
-  read.first_loss_ = read_number<double>(metadata, "divergence.first_loss");
-  if (!std::isfinite(read.first_loss_)) fail("checkpoint", "divergence.first_loss is not finite");
-  for (const auto& [name, count] : {std::pair{"divergence.above", &read.above_},
-                                    {"divergence.skipped", &read.skipped_},
-                                    {"divergence.in_a_row", &read.in_a_row_}}) {
-    *count = read_number<std::int64_t>(metadata, name);
-    if (*count < 0) fail("checkpoint", fmt::format("{} is {}, not a count", name, *count));
-  }
+  read.first_loss_ = load_number(metadata, "divergence.first_loss", -most, most);
+  read.above_ = load_count(metadata, "divergence.above");
+  read.skipped_ = load_count(metadata, "divergence.skipped");
+  read.in_a_row_ = load_count(metadata, "divergence.in_a_row");
   *this = read;
 }
 

@@ -1,11 +1,11 @@
 // Steps of training that are not to be made, and training that diverges.
 #pragma once
 
-#include <map>
 #include <string>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/parameters.hpp>
+#include <attune/tensor/safetensors.hpp>
 
 namespace attune::nn {
 
@@ -42,9 +42,9 @@ class DivergenceWatch {
   bool diverges() const { return above_ >= patience; }
 
   /// State to and from a checkpoint's metadata: "divergence.first_loss" and three counts, exact.
-  void save(std::map<std::string, std::string>& metadata) const;
+  void save(Metadata& metadata) const;
   /// Throws, before anything has changed, when one is missing or not a possible value.
-  void load(const std::map<std::string, std::string>& metadata);
+  void load(const Metadata& metadata);
 
  private:
   double first_loss_ = 0;   // 0 until there is one

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/nn/metadata.hpp>
+#include <attune/nn/checkpoint.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -119,25 +119,19 @@ double HalveOnPlateau::observe(double metric) {
   return rate_;
 }
 
-void HalveOnPlateau::save(std::map<std::string, std::string>& metadata,
-                          const std::string& name) const {
+void HalveOnPlateau::save(Metadata& metadata, const std::string& name) const {
   // fmt writes as many digits as it takes to read the same number.
   metadata[name + ".rate"] = fmt::format("{}", rate_);
   metadata[name + ".best"] = fmt::format("{}", best_);
   metadata[name + ".waited"] = fmt::format("{}", waited_);
 }
 
-void HalveOnPlateau::load(const std::map<std::string, std::string>& metadata,
-                          const std::string& name) {
-  const double rate = read_number<double>(metadata, name + ".rate");
-  const double best = read_number<double>(metadata, name + ".best");
-  const std::int64_t waited = read_number<std::int64_t>(metadata, name + ".waited");
-  const auto refuse = [&](const char* what, auto value, const char* range) {
-    fail("checkpoint", fmt::format("{}.{} is {}, not in {}", name, what, value, range));
-  };
-  if (!(rate > 0 && std::isfinite(rate))) refuse("rate", rate, "(0, inf)");
-  if (std::isnan(best)) refuse("best", best, "[-inf, inf]");
-  if (waited < 0) refuse("waited", waited, "[0, inf)");
+void HalveOnPlateau::load(const Metadata& metadata, const std::string& name) {
+  using Limits = std::numeric_limits<double>;
+  const double rate = load_number(metadata, name + ".rate", Limits::denorm_min(), Limits::max());
+  const double best =
+      load_number(metadata, name + ".best", -Limits::infinity(), Limits::infinity());
+  const std::int64_t waited = load_count(metadata, name + ".waited");
   rate_ = rate;
   best_ = best;
   waited_ = waited;

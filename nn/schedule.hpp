@@ -12,10 +12,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 
 #include <attune/tensor/dtype.hpp>
+#include <attune/tensor/safetensors.hpp>
 
 namespace attune::nn {
 
@@ -120,11 +120,9 @@ class HalveOnPlateau {
   double best() const { return best_; }
 
   /// State to and from a checkpoint's metadata: "NAME.rate", "NAME.best", "NAME.waited", exact.
-  void save(std::map<std::string, std::string>& metadata,
-            const std::string& name = "plateau") const;
+  void save(Metadata& metadata, const std::string& name = "plateau") const;
   /// Throws, before anything has changed, when one is missing or not a possible value.
-  void load(const std::map<std::string, std::string>& metadata,
-            const std::string& name = "plateau");
+  void load(const Metadata& metadata, const std::string& name = "plateau");
 
  private:
   HalveOnPlateauOptions options_;

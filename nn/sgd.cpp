@@ -90,7 +90,7 @@ void Sgd::save(Safetensors& file) const {
 
 void Sgd::load(const Safetensors& file) {
   require_all_parameters();
-  const std::int64_t steps = load_count(file, "sgd.steps");
+  const std::int64_t steps = load_count(file.metadata, "sgd.steps");
   for (const bool only_check : {true, false}) {
     for (std::size_t i = 0; i < velocities_.size(); ++i) {
       Tensor& v = velocities_[i];

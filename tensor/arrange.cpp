@@ -31,30 +31,6 @@ void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to
                   });
 }
 
-const std::byte* bytes_of(const Tensor& x) {
-  switch (x.dtype()) {
-    case DType::f32:
-      return reinterpret_cast<const std::byte*>(x.data<float>());
-    case DType::f64:
-      return reinterpret_cast<const std::byte*>(x.data<double>());
-    case DType::i32:
-      break;
-  }
-  return reinterpret_cast<const std::byte*>(x.data<std::int32_t>());
-}
-
-std::byte* mutable_bytes_of(Tensor& x) {
-  switch (x.dtype()) {
-    case DType::f32:
-      return reinterpret_cast<std::byte*>(x.mutable_data<float>());
-    case DType::f64:
-      return reinterpret_cast<std::byte*>(x.mutable_data<double>());
-    case DType::i32:
-      break;
-  }
-  return reinterpret_cast<std::byte*>(x.mutable_data<std::int32_t>());
-}
-
 /// Bytes of x from `axis` on: one step of the axes before it.
 Index run_bytes(const Tensor& x, int axis) {
   return x.shape().product(axis, x.rank()) * static_cast<Index>(size_of(x.dtype()));
@@ -74,8 +50,8 @@ Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
   axis = x.shape().axis(axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype(), "slice");
   const Index step = run_bytes(x, axis + 1);
-  copy_runs(bytes_of(x) + begin * step, run_bytes(x, axis), mutable_bytes_of(y), run_bytes(y, axis),
-            x.shape().product(0, axis), (end - begin) * step);
+  copy_runs(bytes_of(x).data() + begin * step, run_bytes(x, axis), mutable_bytes_of(y).data(),
+            run_bytes(y, axis), x.shape().product(0, axis), (end - begin) * step);
   return y;
 }
 
@@ -114,10 +90,11 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
     total += part.dim(axis);
   }
   Tensor y = Tensor::uninitialized(parts[0].shape().with(axis, total), parts[0].dtype(), "concat");
-  std::byte* to = mutable_bytes_of(y);
+  std::byte* to = mutable_bytes_of(y).data();
   for (const Tensor& part : parts) {
     const Index run = run_bytes(part, axis);
-    copy_runs(bytes_of(part), run, to, run_bytes(y, axis), part.shape().product(0, axis), run);
+    copy_runs(bytes_of(part).data(), run, to, run_bytes(y, axis), part.shape().product(0, axis),
+              run);
     to += run;
   }
   return y;
@@ -127,7 +104,7 @@ Tensor stack(std::span<const Tensor> rows) {
   if (rows.empty()) fail("stack", "there is nothing to stack");
   const Shape shape = rows[0].shape().inserted(0, static_cast<Index>(rows.size()));
   Tensor y = Tensor::uninitialized(shape, rows[0].dtype(), "stack");
-  std::byte* to = mutable_bytes_of(y);
+  std::byte* to = mutable_bytes_of(y).data();
   for (const Tensor& row : rows) {
     require_same_dtype("stack", rows[0], row);
     if (row.shape() != rows[0].shape()) {
@@ -135,7 +112,7 @@ Tensor stack(std::span<const Tensor> rows) {
                                 to_string(row.shape())));
     }
     const Index bytes = run_bytes(row, 0);
-    copy_runs(bytes_of(row), 0, to, 0, 1, bytes);
+    copy_runs(bytes_of(row).data(), 0, to, 0, 1, bytes);
     to += bytes;
   }
   return y;
@@ -187,8 +164,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   if (y.size() == 0) return y;
   const auto last = static_cast<std::size_t>(moved - 1);
   const Index unit = run_bytes(x, moved), row = extents[last] * unit;
-  const std::byte* from = bytes_of(x);
-  std::byte* to = mutable_bytes_of(y);
+  const std::byte* from = bytes_of(x).data();
+  std::byte* to = mutable_bytes_of(y).data();
   parallel_ranges(y.shape().product(0, moved - 1),
                   std::max<Index>(1, 4 * detail::elementwise_tile / row),
                   [&](Index begin, Index end) {
@@ -232,8 +209,8 @@ Tensor gather(const Tensor& table, const Tensor& ids) {
   check_ids("gather", id, ids.size(), table.dim(0));
   Tensor y = Tensor::uninitialized(Shape(extents), table.dtype(), "gather");
   const Index bytes = run_bytes(table, 1);
-  const std::byte* from = bytes_of(table);
-  std::byte* to = mutable_bytes_of(y);
+  const std::byte* from = bytes_of(table).data();
+  std::byte* to = mutable_bytes_of(y).data();
   for (Index i = 0; i < ids.size(); ++i) {
     std::memcpy(to + i * bytes, from + id[i] * bytes, static_cast<std::size_t>(bytes));
   }
@@ -266,8 +243,8 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids) {
   check_ids("gather_columns", id, ids.size(), x.dim(1));
   Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype(), "gather_columns");
   const Index bytes = run_bytes(x, 2);
-  const std::byte* from = bytes_of(x);
-  std::byte* to = mutable_bytes_of(y);
+  const std::byte* from = bytes_of(x).data();
+  std::byte* to = mutable_bytes_of(y).data();
   constexpr Index tile = 128 * 1024;  // bytes that one thread copies
   const Index steps = std::max<Index>(1, tile / std::max<Index>(1, ids.size() * bytes));
   parallel_ranges(x.dim(0), steps, [&](Index begin, Index end) {

@@ -22,32 +22,8 @@ using detail::Malformed;
 
 constexpr std::size_t longest_header = std::size_t{100} << 20;  // the format's own limit
 
-/// f(a zero of the type).
-template <class F>
-auto with_type(DType dtype, F f) {
-  switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      break;
-  }
-  return f(std::int32_t{});
-}
-
-std::string_view bytes_of(const Tensor& x) {
-  return with_type(x.dtype(), [&](auto zero) {
-    return std::string_view(reinterpret_cast<const char*>(x.data<decltype(zero)>()),
-                            static_cast<std::size_t>(x.size()) * sizeof zero);
-  });
-}
-
-std::span<std::byte> bytes_to_write(Tensor& x) {
-  return with_type(x.dtype(), [&](auto zero) {
-    return std::as_writable_bytes(
-        std::span(x.mutable_data<decltype(zero)>(), static_cast<std::size_t>(x.size())));
-  });
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 constexpr const char* checksum_name = "attune.checksum";
@@ -77,7 +53,7 @@ std::string checksum_of(const Safetensors& contents) {
     hash.add(name);
     hash.add(detail::format_name(tensor.dtype()));
     hash.add(fmt::format("{}", fmt::join(tensor.shape(), ",")));
-    hash.add(bytes_of(tensor));
+    hash.add(text_of(bytes_of(tensor)));
   }
   return hash.digits();
 }
@@ -119,7 +95,7 @@ Safetensors read(const InputFile& file) {
   Safetensors contents{.tensors = {}, .metadata = std::move(header.metadata)};
   for (const detail::SafetensorsEntry& entry : header.entries) {
     Tensor x = Tensor::uninitialized(entry.shape, entry.dtype);
-    file.read(header_end + entry.begin, bytes_to_write(x));
+    file.read(header_end + entry.begin, mutable_bytes_of(x));
     contents.tensors.emplace(entry.name, std::move(x));
   }
   verify(contents);
@@ -147,7 +123,7 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
   const std::uint64_t length = header.size();
   std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(&length), sizeof length},
                                          header};
-  for (const auto& [name, tensor] : contents.tensors) parts.push_back(bytes_of(tensor));
+  for (const auto& [name, tensor] : contents.tensors) parts.push_back(text_of(bytes_of(tensor)));
   write_file(path, parts);
 }
 

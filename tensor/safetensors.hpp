@@ -12,10 +12,13 @@
 
 namespace attune {
 
-/// The contents of a safetensors file. Metadata are strings only, by the format.
+/// What a file says beside its tensors: strings only, by the format.
+using Metadata = std::map<std::string, std::string>;
+
+/// The contents of a safetensors file.
 struct Safetensors {
   std::map<std::string, Tensor, std::less<>> tensors;
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
   /// Of the file that this was read from, and found right; empty where it has none.
   std::string checksum = {};
 

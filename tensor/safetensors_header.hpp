@@ -26,7 +26,7 @@ struct SafetensorsEntry {
 
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;  // in the order of their bytes
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
 };
 
 /// Reads the header of a file in which `available` bytes follow it. Throws Malformed unless the

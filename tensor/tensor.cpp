@@ -234,6 +234,19 @@ std::string to_string(const Tensor& x) {
   return head + " " + nested(x.to_vector<double>(), x.shape(), 0, at);
 }
 
+std::span<const std::byte> bytes_of(const Tensor& x) {
+  return visit(x.dtype(), [&](auto zero) {
+    return std::as_bytes(std::span(x.data<decltype(zero)>(), static_cast<std::size_t>(x.size())));
+  });
+}
+
+std::span<std::byte> mutable_bytes_of(Tensor& x) {
+  return visit(x.dtype(), [&](auto zero) {
+    return std::as_writable_bytes(
+        std::span(x.mutable_data<decltype(zero)>(), static_cast<std::size_t>(x.size())));
+  });
+}
+
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b) {
   if (a.defined() && b.defined() && a.dtype() == b.dtype()) return;
   const auto describe = [](const Tensor& x) {

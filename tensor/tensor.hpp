@@ -121,6 +121,10 @@ void fill(Tensor& x, double value);
 /// Overwrites all elements of `to` with those of `from`: same shape and dtype.
 void copy(const Tensor& from, Tensor& to);
 
+/// The elements as they lie in memory, whatever their type.
+std::span<const std::byte> bytes_of(const Tensor& x);
+std::span<std::byte> mutable_bytes_of(Tensor& x);
+
 /// Elements in nested braces, for messages: "f32 (2, 2) {{1, 2}, {3, 4}}"; long ones are shortened.
 std::string to_string(const Tensor& x);
 

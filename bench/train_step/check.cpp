@@ -25,7 +25,7 @@ const Tensor& tensor(const Safetensors& file, const std::string& name) {
 }
 
 Sizes sizes_of(const Safetensors& file) {
-  const auto size = [&](const char* name) { return nn::load_count(file, name); };
+  const auto size = [&](const char* name) { return nn::load_count(file.metadata, name); };
   return {.E = size("E"), .H = size("H"), .A = size("A"), .V = size("V"), .L = size("L")};
 }
 

@@ -75,7 +75,7 @@ int train_variant(TrainOptions options, const std::string& heading) {
                                 options.steps));
     }
     const Index done =
-        reading(last, [&] { return nn::load_count(load_safetensors(last), "step"); });
+        reading(last, [&] { return nn::load_count(load_safetensors(last).metadata, "step"); });
     if (done >= options.steps) return 0;
   }
   say("{}\n", heading);

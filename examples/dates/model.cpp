@@ -35,7 +35,7 @@ Metadata to_map(const ModelOptions& o) {
 }
 
 ModelOptions model_options_from(const Metadata& metadata) {
-  return {entry(metadata, "model"), models::seq2seq_options_from(metadata)};
+  return {nn::load_text(metadata, "model"), models::seq2seq_options_from(metadata)};
 }
 
 Model::Model(const ModelOptions& options, text::Vocabulary source, text::Vocabulary target,
@@ -58,7 +58,8 @@ Model Model::load(const std::filesystem::path& path) {
     require_format(file, checkpoint_format);
     const ModelOptions options = model_options_from(file.metadata);
     const auto vocabulary = [&](const char* name) {
-      return reading(name, [&] { return text::vocabulary_from_json(entry(file.metadata, name)); });
+      return reading(
+          name, [&] { return text::vocabulary_from_json(nn::load_text(file.metadata, name)); });
     };
     Model model(options, vocabulary("source_vocabulary"), vocabulary("target_vocabulary"),
                 std::make_unique<nn::Parameters>(file));

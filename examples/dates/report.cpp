@@ -8,6 +8,7 @@
 #include <attune/models/report/log.hpp>
 #include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
+#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
@@ -21,7 +22,7 @@ namespace {
 
 /// A stored share, in percent.
 std::string percent(const Model& model, const char* name) {
-  return fmt::format("{:.2f} %", 100 * number_in(model.metadata(), name, 0, 1));
+  return fmt::format("{:.2f} %", 100 * nn::load_number(model.metadata(), name, 0, 1));
 }
 
 void add_summary(report::Page& page, const Model& model) {

@@ -235,23 +235,26 @@ class Run {
     reading(files_.last(), [&] {
       for (const auto& [name, own] : {std::pair{"source_vocabulary", &model_.source_vocabulary()},
                                       {"target_vocabulary", &model_.target_vocabulary()}}) {
-        if (entry(file.metadata, name) == text::to_json(*own)) continue;
+        if (nn::load_text(file.metadata, name) == text::to_json(*own)) continue;
         fail("checkpoint", fmt::format("its {} is not that of the examples", name));
       }
       model_.load_weights(file);
       adam_.load(file);
-      step_ = nn::load_count(file, "step");
+      step_ = nn::load_count(file.metadata, "step");
       seconds_before_ = seconds_in(file.metadata);
-      const auto share = [&](const char* name) { return number_in(file.metadata, name, 0, 1); };
+      const auto share = [&](const char* name) {
+        return nn::load_number(file.metadata, name, 0, 1);
+      };
       last_.exact_match = share("exact_match");
       last_.character_accuracy = share("character_accuracy");
-      best_.exact_match = number_in(file.metadata, "best_exact_match", -1, 1);
+      best_.exact_match = nn::load_number(file.metadata, "best_exact_match", -1, 1);
       best_.character_accuracy = share("best_character_accuracy");
       if (settled) return;
       watch_.load(file.metadata);
       validated_ = share("validated") == 1;
-      loss_sum_ = number_in(file.metadata, "loss_sum", 0, std::numeric_limits<double>::infinity());
-      loss_count_ = nn::load_count(file, "loss_count");
+      loss_sum_ =
+          nn::load_number(file.metadata, "loss_sum", 0, std::numeric_limits<double>::infinity());
+      loss_count_ = nn::load_count(file.metadata, "loss_count");
     });
     rate_step_ = step_;
     owed_ = !files_.cut_log(step_) && !settled;

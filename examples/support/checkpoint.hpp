@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include <attune/tensor/check.hpp>
@@ -23,12 +22,7 @@ auto reading(const std::filesystem::path& what, F read) {
   }
 }
 
-using Metadata = std::map<std::string, std::string>;
-
-/// An entry of a checkpoint's metadata: as text, as a number from low to high, as seconds. Throw
-/// when it is missing, or not such a number. For counts there is nn::load_count().
-const std::string& entry(const Metadata& metadata, const std::string& name);
-double number_in(const Metadata& metadata, const std::string& name, double low, double high);
+/// How long it was trained for. Throws when it does not say.
 double seconds_in(const Metadata& metadata);
 
 /// Throws unless the file says that it has this format, that of one of our programs.

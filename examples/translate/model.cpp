@@ -10,7 +10,7 @@ namespace {
 
 text::Codec codec_from(const Metadata& metadata, const std::string& side) {
   const auto read = [&](const std::string& name, auto from_json) {
-    return reading(name, [&] { return from_json(entry(metadata, name)); });
+    return reading(name, [&] { return from_json(nn::load_text(metadata, name)); });
   };
   return {read(side + "_tokenizer", text::tokenizer_from_json),
           read(side + "_vocabulary", text::vocabulary_from_json)};
@@ -63,7 +63,7 @@ void Model::save(Safetensors& file) const {
 void check_alike(std::span<const std::string> names, const Metadata& first,
                  const std::filesystem::path& path, const Metadata& other, const char* first_name) {
   for (const std::string& name : names) {
-    if (entry(first, name) == entry(other, name)) continue;
+    if (nn::load_text(first, name) == nn::load_text(other, name)) continue;
     fail(path.string(), fmt::format("its {} is not that of {}", name, first_name));
   }
 }

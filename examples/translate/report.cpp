@@ -11,6 +11,7 @@
 #include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/translate.hpp>
+#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
@@ -31,11 +32,11 @@ struct Translated : ReferenceText {
 
 Translated translate_text(const Model& model, const ReportOptions& o) {
   const bool given = !o.source.empty();
-  Translated text{
-      reference_text(given ? o.source : entry(model.metadata(), "valid-source"),
-                     given ? o.target : entry(model.metadata(), "valid-target"), model.codecs()),
-      {},
-      {}};
+  Translated text{reference_text(given ? o.source : nn::load_text(model.metadata(), "valid-source"),
+                                 given ? o.target : nn::load_text(model.metadata(), "valid-target"),
+                                 model.codecs()),
+                  {},
+                  {}};
   text.translations = models::translate(model.network(), text.sources, {.how = o.search});
   for (std::size_t i = 0; i < text.sources.size(); ++i) {
     const std::string written = model.target().decode(text.translations[i].front().words);

@@ -308,22 +308,24 @@ class Run {
         fail("checkpoint", fmt::format("plateau.rate is {}, more than rate = {}", plateau_.rate(),
                                        options_.rate));
       }
-      step_ = nn::load_count(file, "step"), epoch_ = nn::load_count(file, "epoch");
-      position_ = nn::load_count(file, "position"), waited_ = nn::load_count(file, "waited");
-      best_step_ = nn::load_count(file, "best_step");
+      step_ = nn::load_count(file.metadata, "step"),
+      epoch_ = nn::load_count(file.metadata, "epoch");
+      position_ = nn::load_count(file.metadata, "position"),
+      waited_ = nn::load_count(file.metadata, "waited");
+      best_step_ = nn::load_count(file.metadata, "best_step");
       seconds_before_ = seconds_in(file.metadata);
       constexpr double inf = std::numeric_limits<double>::infinity();
-      last_ = {number_in(file.metadata, "valid_loss", 0, inf),
-               number_in(file.metadata, "valid_bleu", 0, 101)};  // 100 may be rounded up
-      best_ = number_in(file.metadata, "best", -inf, inf);
-      if (entry(file.metadata, "text") != text_.fingerprint()) {
+      last_ = {nn::load_number(file.metadata, "valid_loss", 0, inf),
+               nn::load_number(file.metadata, "valid_bleu", 0, 101)};  // 100 may be rounded up
+      best_ = nn::load_number(file.metadata, "best", -inf, inf);
+      if (nn::load_text(file.metadata, "text") != text_.fingerprint()) {
         fail(options_.source, "it was trained on another text, or other alignments");
       }
       if (settled) return;
       watch_.load(file.metadata);
-      validated_ = number_in(file.metadata, "validated", 0, 1) == 1;
-      loss_sum_ = number_in(file.metadata, "loss_sum", 0, inf);
-      loss_words_ = number_in(file.metadata, "loss_words", 0, inf);
+      validated_ = nn::load_number(file.metadata, "validated", 0, 1) == 1;
+      loss_sum_ = nn::load_number(file.metadata, "loss_sum", 0, inf);
+      loss_words_ = nn::load_number(file.metadata, "loss_words", 0, inf);
     });
     start_epoch();
     if (position_ >= std::ssize(batches_)) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/presets.hpp>
+#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "model.hpp"
@@ -148,7 +149,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   return reading(checkpoint, [&] {
     require_format(file, checkpoint_format);
     TrainOptions options;
-    options.preset = entry(file.metadata, "preset");
+    options.preset = nn::load_text(file.metadata, "preset");
     reading("preset", [&] { return models::preset(options.preset); });
     options.network = models::seq2seq_options_from(file.metadata);
     Metadata metadata = file.metadata;  // an older one has fewer options

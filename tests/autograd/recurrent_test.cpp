@@ -5,9 +5,9 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/autograd/reference.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "support/same_function.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune {
 namespace {
@@ -144,12 +144,10 @@ Tensor many_lengths(Index rows) {
 }
 
 bool same_with_two_threads(const Function& f, const std::vector<Tensor>& inputs) {
-  const int before = threads();
-  set_threads(1);
+  const test::ThreadsScope scope(1);
   const std::vector<Tensor> one = value_and_gradients(f, inputs);
   set_threads(2);
   const std::vector<Tensor> two = value_and_gradients(f, inputs);
-  set_threads(before);
   return std::ranges::equal(one, two, identical);
 }
 

@@ -317,7 +317,7 @@ TEST_CASE("translate train: a run is resumed from a whole checkpoint, on its own
   write(corpus / "train.en", before);
   std::filesystem::copy_file(corpus / "out/best.safetensors", last,
                              std::filesystem::copy_options::overwrite_existing);
-  CHECK(contains(error_of(resume), last + ": checkpoint: there is no adam.steps"));
+  CHECK(contains(error_of(resume), last + ": checkpoint: there is no 'adam.steps'"));
 }
 
 TEST_CASE(

@@ -140,9 +140,9 @@ void check_run(const Safetensors& file, nn::Parameters& parameters) {
   check_state(nn::DivergenceWatch(), file.metadata);
   reads([&] { return seconds_in(file.metadata); });
   for (const auto& [name, value] : file.metadata) {
-    const auto number = fuzz::accepted([&] { return number_in(file.metadata, name, -1, 1); });
-    expect(!number || std::abs(*number) <= 1, "number_in: out of range");
-    const auto count = fuzz::accepted([&] { return nn::load_count(file, name); });
+    const auto number = fuzz::accepted([&] { return nn::load_number(file.metadata, name, -1, 1); });
+    expect(!number || std::abs(*number) <= 1, "load_number: out of range");
+    const auto count = fuzz::accepted([&] { return nn::load_count(file.metadata, name); });
     if (!count) continue;
     expect(*count >= 0 && *count <= std::int64_t{1} << 53, "load_count: out of range");
     check_schedules(*count);

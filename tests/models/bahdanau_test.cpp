@@ -8,12 +8,12 @@
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
 #include "support/golden.hpp"
 #include "support/models_batches.hpp"
+#include "support/threads_scope.hpp"
 
 namespace {
 
@@ -361,18 +361,9 @@ TEST_CASE("Bahdanau: learns a few sentences by heart") {
   }
 }
 
-/// Sets the number of threads for as long as it lives.
-struct Threads {
-  int before = threads();
-  explicit Threads(int n) { set_threads(n); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  ~Threads() { set_threads(before); }
-};
-
 /// Weights after training with dropout on large enough a batch that work is cut into tiles.
 std::vector<Tensor> train(std::uint64_t seed, int n) {
-  const Threads guard(n);
+  const test::ThreadsScope guard(n);
   std::vector<Index> lengths;
   for (Index i = 0; i < 48; ++i) lengths.push_back(1 + i % 7);
   const auto sources = test::random_sentences(lengths, 300, 1);

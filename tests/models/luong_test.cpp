@@ -8,9 +8,9 @@
 #include <attune/models/search.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "support/golden.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune::models {
 namespace {
@@ -116,10 +116,9 @@ TEST_CASE("Luong: learns sentences by heart, and greedy and beam search write th
 }
 
 TEST_CASE("Luong: the same seed trains the same weights to the bit, with one thread or two") {
-  const int before = threads();
   std::vector<std::vector<float>> weights;
   for (int count : {1, 2}) {
-    set_threads(count);
+    const test::ThreadsScope scope(count);
     nn::Parameters params(7);
     const Luong model(params, tiny());
     learn(params, model, 20);
@@ -130,7 +129,6 @@ TEST_CASE("Luong: the same seed trains the same weights to the bit, with one thr
     }
     weights.push_back(all);
   }
-  set_threads(before);
   CHECK(weights[0] == weights[1]);
 }
 

@@ -13,29 +13,18 @@
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "support/failing_allocations.hpp"
 #include "support/models_batches.hpp"
 #include "support/op_cases.hpp"
 #include "support/process.hpp"
+#include "support/threads_scope.hpp"
 
 namespace {
 
 using namespace attune;
 
 /// The number of threads for as long as one lives.
-class ThreadsScope {
- public:
-  explicit ThreadsScope(int n) : before_(threads()) { set_threads(n); }
-  ThreadsScope(const ThreadsScope&) = delete;
-  ThreadsScope& operator=(const ThreadsScope&) = delete;
-  ~ThreadsScope() { set_threads(before_); }
-
- private:
-  int before_;
-};
-
 struct Training {
   nn::Parameters params{1};
   models::Bahdanau model{params,
@@ -69,7 +58,7 @@ text::Batch random_batch(Random& random, Index sentences, Index source, Index ta
 /// Steps of ever other shapes, after one of the largest.
 void train_on_all_shapes(int steps) {
   constexpr Index most_sentences = 16, longest = 20;
-  const ThreadsScope one(1);  // two may need their scratch at once, or one after the other
+  const test::ThreadsScope one(1);  // two may need their scratch at once, or one after the other
   Training training;
   Random random(1);
   training.step(random_batch(random, most_sentences, longest, longest));
@@ -150,7 +139,7 @@ void check_failing_steps(test::Budget& kind) {
 
 TEST_CASE("memory: a step may fail anywhere; then nothing is lost, and the next one is right") {
   for (const int threads : {1, 2}) {
-    const ThreadsScope scope(threads);
+    const test::ThreadsScope scope(threads);
     for (test::Budget* kind : {&test::blocks, &test::objects}) {
       CAPTURE(threads);
       CAPTURE((kind == &test::blocks));

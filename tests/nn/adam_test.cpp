@@ -305,7 +305,7 @@ TEST_CASE("Adam: a state that does not fit is an error") {
   add_two(params);
   nn::Adam adam(params);
   Safetensors file;
-  CHECK_THROWS_WITH_AS(adam.load(file), "checkpoint: there is no adam.steps in it", Error);
+  CHECK_THROWS_WITH_AS(adam.load(file), "checkpoint: there is no 'adam.steps' in it", Error);
   adam.save(file);
   CHECK(file.metadata.at("adam.steps") == "0");
   CHECK_NOTHROW(adam.load(file));

@@ -68,7 +68,7 @@ TEST_CASE("MovingAverage: saved and loaded it goes on as if nothing had been") {
   }
   average.swap(), other.swap();
   CHECK(identical(params["w"].value(), others["w"].value()));
-  CHECK_THROWS_WITH_AS(other.load({}), "checkpoint: there is no average.steps in it", Error);
+  CHECK_THROWS_WITH_AS(other.load({}), "checkpoint: there is no 'average.steps' in it", Error);
   file.tensors.clear();
   CHECK_THROWS_AS(other.load(file), Error);
 }

@@ -84,7 +84,7 @@ TEST_CASE("DivergenceWatch: a first loss that is not positive is no measure") {
 TEST_CASE("DivergenceWatch: it goes on from a saved state as if nothing had been") {
   Watched t, resumed;
   t.step(0.1), t.step(nan), t.steps(30, 7), t.step(nan), t.step(nan);
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
   t.watch.save(metadata);
   resumed.watch.load(metadata);
   CHECK(resumed.watch.skipped() == 3);
@@ -96,7 +96,7 @@ TEST_CASE("DivergenceWatch: it goes on from a saved state as if nothing had been
 TEST_CASE("DivergenceWatch: a state that is none is an error and changes nothing") {
   Watched t;
   t.step(nan);
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
   CHECK_THROWS_WITH_AS(t.watch.load(metadata),
                        "checkpoint: there is no 'divergence.first_loss' in it", Error);
   nn::DivergenceWatch().save(metadata);

@@ -196,7 +196,7 @@ TEST_CASE("HalveOnPlateau: goes on from a checkpoint's metadata exactly") {
     nn::HalveOnPlateau plateau(options), resumed(options);
     const double losses[] = {1.0 / 3, 0.5, 0.1 + 0.2, 0.4, 0.4, 0.4, 0.3, 0.7, 0.7, 0.7};
     for (int i = 0; i < made; ++i) plateau.observe(losses[i]);
-    std::map<std::string, std::string> metadata;
+    Metadata metadata;
     plateau.save(metadata, "bleu");
     CHECK(metadata.size() == 3);
     resumed.load(metadata, "bleu");
@@ -210,7 +210,7 @@ TEST_CASE("HalveOnPlateau: metadata that do not fit are an error and change noth
   nn::HalveOnPlateau plateau({.rate = 1});
   plateau.observe(7);
   CHECK_THROWS_WITH_AS(plateau.load({}), "checkpoint: there is no 'plateau.rate' in it", Error);
-  std::map<std::string, std::string> good;
+  Metadata good;
   nn::HalveOnPlateau({.rate = 0.25}).save(good);
   const auto refused = [&](const char* name, const char* value) {
     INFO(name, " ", value);

@@ -242,7 +242,7 @@ TEST_CASE("Sgd: a state that does not fit is an error and changes nothing") {
   add_two(params);
   const nn::SgdOptions options{.rate = 0.01, .momentum = 0.5};
   nn::Sgd sgd(params, options), fresh(params, options);
-  CHECK_THROWS_WITH_AS(sgd.load({}), "checkpoint: there is no sgd.steps in it", Error);
+  CHECK_THROWS_WITH_AS(sgd.load({}), "checkpoint: there is no 'sgd.steps' in it", Error);
   sgd.step(quadratic(params));
   Safetensors before, file;
   sgd.save(before);

@@ -14,10 +14,10 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/gemm.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "support/naive.hpp"
 #include "support/targets.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune {
 namespace {
@@ -199,7 +199,7 @@ TEST_CASE("gemm: OpenBLAS agrees") {
 #endif
 
 TEST_CASE("gemm: one and two threads give the same bits") {
-  const int before = threads();
+  const test::ThreadsScope scope(1);
   for (const Sizes& s : {Sizes{1, 600, 700}, Sizes{64, 192, 600}, Sizes{600, 300, 90}}) {
     for (bool transposed : {false, true}) {
       const Stored<float> a(s.m, s.k, 1, transposed), b(s.k, s.n, 2, transposed);
@@ -213,7 +213,6 @@ TEST_CASE("gemm: one and two threads give the same bits") {
       CHECK(identical(one, packed));
     }
   }
-  set_threads(before);
 }
 
 TEST_CASE("gemm: overwriting does not read what was there, were it not a number") {

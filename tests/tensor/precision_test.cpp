@@ -13,10 +13,10 @@
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "support/naive.hpp"
 #include "support/targets.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune {
 namespace {
@@ -93,12 +93,10 @@ TEST_CASE("bf16: a row alone and in a batch, with one thread and two, give the s
   if (!bf16_available()) return;
   const InPrecision in(Precision::bf16);
   const Tensor a = randn({150, 530}, 1, DType::f32), b = randn({530, 600}, 2, DType::f32);
-  const int before = threads();
-  set_threads(1);
+  const test::ThreadsScope scope(1);
   const Tensor one = matmul(a, b);
   set_threads(2);
   CHECK(identical(matmul(a, b), one));
-  set_threads(before);
   for (Index i : {0, 77, 149}) CHECK(identical(matmul(a.slice(i, i + 1), b), one.slice(i, i + 1)));
 }
 
@@ -146,8 +144,7 @@ TEST_CASE("bf16: without rows, columns or depth there is nothing to do") {
 }
 
 TEST_CASE("precision: it is the thread's own, and that of all tiles of its loops") {
-  const int before = threads();
-  set_threads(2);
+  const test::ThreadsScope scope(2);
   // No product is made, so that this runs on every CPU.
   detail::thread_precision = Precision::bf16;
   Precision elsewhere = Precision::bf16;
@@ -163,7 +160,6 @@ TEST_CASE("precision: it is the thread's own, and that of all tiles of its loops
     });
     CHECK(right == 2);
   }
-  set_threads(before);
 }
 
 TEST_CASE("bf16: where it is not available, asking for it is an error") {

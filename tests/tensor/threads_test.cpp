@@ -21,24 +21,12 @@
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/softmax.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "support/naive.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune {
 namespace {
-
-/// Puts the number of threads back.
-class ThreadsScope {
- public:
-  explicit ThreadsScope(int n) : before_(threads()) { set_threads(n); }
-  ThreadsScope(const ThreadsScope&) = delete;
-  ThreadsScope& operator=(const ThreadsScope&) = delete;
-  ~ThreadsScope() { set_threads(before_); }
-
- private:
-  int before_;
-};
 
 /// All threads of this process, those that are made meanwhile too, share one CPU.
 class OneCpu {
@@ -83,7 +71,7 @@ template <class F>
 void check_thread_independence(F f) {
   std::vector<std::vector<Tensor>> results;
   for (int n : {1, 2, 3}) {
-    const ThreadsScope scope(n);
+    const test::ThreadsScope scope(n);
     results.push_back(f());
   }
   for (std::size_t i = 0; i < results[0].size(); ++i) {
@@ -111,8 +99,7 @@ int run_child(const char* attune_threads) {
 }  // namespace
 
 TEST_CASE("threads: inside a tile their number can be asked for, but not changed") {
-  const int before = threads();
-  set_threads(2);
+  const test::ThreadsScope scope(2);
   std::atomic<int> right{0}, refused{0};
   parallel_for(8, [&](Index) {
     right += threads() == 2;
@@ -122,7 +109,6 @@ TEST_CASE("threads: inside a tile their number can be asked for, but not changed
       ++refused;
     }
   });
-  set_threads(before);
   CHECK(right == 8);
   CHECK(refused == 8);
 }
@@ -130,7 +116,7 @@ TEST_CASE("threads: inside a tile their number can be asked for, but not changed
 TEST_CASE("Threads: every tile runs exactly once") {
   for (int n : {1, 2, 3, 5}) {
     CAPTURE(n);
-    const ThreadsScope scope(n);
+    const test::ThreadsScope scope(n);
     for (Index tiles : {0, 1, 2, 7, 1000}) {
       std::vector<std::atomic<int>> runs(static_cast<std::size_t>(tiles));
       parallel_for(tiles, [&](Index tile) { ++runs[static_cast<std::size_t>(tile)]; });
@@ -140,11 +126,11 @@ TEST_CASE("Threads: every tile runs exactly once") {
 }
 
 TEST_CASE("Threads: every tile runs exactly once, however threads are interrupted on a full CPU") {
-  const ThreadsScope none(1);  // so that other tests get threads that may run everywhere
+  const test::ThreadsScope none(1);  // so that other tests get threads that may run everywhere
   const OneCpu one_cpu;
   for (const auto& [n, jobs] : {std::pair{2, 200'000}, {3, 20'000}, {8, 5'000}}) {
     CAPTURE(n);
-    const ThreadsScope scope(n);
+    const test::ThreadsScope scope(n);
     const Interruptions interruptions(std::chrono::microseconds(50));
     // A tile of another size of job, run by mistake, is seen in the counts of this one.
     std::vector<std::atomic<int>> runs(300);
@@ -162,7 +148,7 @@ TEST_CASE("Threads: every tile runs exactly once, however threads are interrupte
 }
 
 TEST_CASE("Threads: after a pause, when the workers sleep, loops go on") {
-  const ThreadsScope scope(3);
+  const test::ThreadsScope scope(3);
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::atomic<int> total = 0;
@@ -186,7 +172,7 @@ TEST_CASE("Threads: ranges cover every element once, the last one shorter") {
 
 TEST_CASE("Threads: a loop inside a tile runs in that tile's thread") {
   for (int n : {1, 3}) {
-    const ThreadsScope scope(n);
+    const test::ThreadsScope scope(n);
     std::atomic<int> total = 0, elsewhere = 0;
     parallel_for(8, [&](Index) {
       const auto self = std::this_thread::get_id();
@@ -203,7 +189,7 @@ TEST_CASE("Threads: a loop inside a tile runs in that tile's thread") {
 TEST_CASE("Threads: an exception of a tile is thrown again, and the pool lives on") {
   for (int n : {1, 2, 3}) {
     CAPTURE(n);
-    const ThreadsScope scope(n);
+    const test::ThreadsScope scope(n);
     for (Index tiles : {1, 20}) {
       CHECK_THROWS_WITH_AS(parallel_for(tiles,
                                         [](Index tile) {
@@ -218,7 +204,7 @@ TEST_CASE("Threads: an exception of a tile is thrown again, and the pool lives o
 }
 
 TEST_CASE("Threads: several callers at once each get all of their tiles") {
-  const ThreadsScope scope(2);
+  const test::ThreadsScope scope(2);
   std::array<std::atomic<int>, 3> totals{};
   std::vector<std::thread> callers;
   for (std::atomic<int>& total : totals) {
@@ -231,7 +217,7 @@ TEST_CASE("Threads: several callers at once each get all of their tiles") {
 }
 
 TEST_CASE("Threads: set_threads sets their number and refuses what is none") {
-  const ThreadsScope scope(3);
+  const test::ThreadsScope scope(3);
   CHECK(threads() == 3);
   set_threads(1);
   CHECK(threads() == 1);

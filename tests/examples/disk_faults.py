@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A training whose disk fails at any moment says so in one line, keeps what it had, and ends the same when resumed.
 
-    tests/examples/faults.py LIBRARY PROGRAM [--all]
+    tests/examples/disk_faults.py LIBRARY PROGRAM [--all]
 
-LIBRARY is tests/support/faults.cpp, PROGRAM is dates or translate. Each call that touches the directory of the run
+LIBRARY is tests/support/disk_faults.cpp, PROGRAM is dates or translate. Each call that touches the directory of the run
 fails in turn: of each kind of call and file the first and the last one, or all of them.
 """
 import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile

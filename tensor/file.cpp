@@ -83,6 +83,16 @@ void write_file(const std::filesystem::path& path, std::string_view contents) {
   write_file(path, std::span(&contents, 1));
 }
 
+void make_directories(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return;
+  const std::filesystem::path parent = path.parent_path();
+  if (!parent.empty() && parent != path) make_directories(parent);
+  std::filesystem::create_directory(path, error);
+  if (error) throw Error(fmt::format("{}: cannot be made: {}", path.string(), error.message()));
+  if (!sync_directory(path)) fail_with_errno(path, "its directory cannot be flushed to the disk");
+}
+
 std::string read_file(const std::filesystem::path& path, std::size_t most) try {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) fail_with_errno(path, "cannot be read");

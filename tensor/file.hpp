@@ -16,6 +16,10 @@ namespace attune {
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
+/// Makes a directory, and those above it that are not there, such that they outlast a power cut.
+/// Throws an Error with the path and the reason.
+void make_directories(const std::filesystem::path& path);
+
 /// The whole contents, of a pipe too. Throws an Error with the path and the reason, which may be
 /// that there are more than `most` bytes: a device may have no end.
 std::string read_file(const std::filesystem::path& path, std::size_t most = std::size_t{1} << 29);

@@ -13,6 +13,7 @@
 #include <attune/nn/clip.hpp>
 #include <attune/nn/divergence.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "metrics.hpp"
@@ -201,6 +202,7 @@ class Run {
     file.metadata["exact_match"] = text_of(last_.exact_match);
     file.metadata["character_accuracy"] = text_of(last_.character_accuracy);
     file.metadata["attune_version"] = ATTUNE_VERSION;
+    file.metadata["instruction_set"] = simd_target();
     file.metadata["compiler"] = __VERSION__;
     return file;
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "processes.hpp"
@@ -92,11 +93,7 @@ void make_runs(const Options& options, std::vector<Record>& left, std::vector<Re
 }  // namespace
 
 void experiment(const Options& options) {
-  std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (error) {
-    fail("--out", fmt::format("{} cannot be made: {}", options.out.string(), error.message()));
-  }
+  make_directories(options.out);
   const DirectoryLock lock(options.out);
   const std::filesystem::path file = options.out / "results.jsonl";
   report::LogWriter log(file.string(), /*append=*/true);

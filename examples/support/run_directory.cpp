@@ -51,9 +51,7 @@ RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) 
 }
 
 void RunDirectory::make() {
-  std::error_code error;
-  std::filesystem::create_directories(path_, error);
-  if (error) fail("--out", fmt::format("{} cannot be made: {}", path_.string(), error.message()));
+  make_directories(path_);
   if (!lock_) lock_.emplace(path_);
   for (const auto& whole : {best(), last(), log()}) remove_unfinished(whole);
 }

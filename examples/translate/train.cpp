@@ -20,6 +20,7 @@
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "codecs.hpp"
@@ -274,6 +275,7 @@ class Run {
     file.metadata["valid_loss"] = fmt::format("{}", last_.loss);
     file.metadata["valid_bleu"] = fmt::format("{}", last_.bleu);
     file.metadata["attune_version"] = ATTUNE_VERSION;
+    file.metadata["instruction_set"] = simd_target();
     return file;
   }
 

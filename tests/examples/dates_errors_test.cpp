@@ -186,7 +186,7 @@ TEST_CASE("dates: --out that is a file, or below one, is named") {
   write(directory / "file", "mine");
   for (const std::string& out : {directory / "file", directory / "file/out"}) {
     const std::string line = error_of(train_tiny(out, forty_steps));
-    CHECK(contains(line, "--out: " + out + " cannot be made: Not a directory"));
+    CHECK(contains(line, out + ": cannot be made: Not a directory"));
     CHECK(contains(error_of(train_tiny(out, forty_steps + Arguments{"--resume"})), out));
   }
   CHECK(read(directory / "file") == "mine");

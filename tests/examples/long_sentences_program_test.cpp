@@ -162,7 +162,7 @@ TEST_CASE("long_sentences: an --out that cannot be is named, and so are results 
   const ScratchDirectory directory;
   write_file(directory / "file", "mine");
   CHECK(error_of(tiny(directory / "file")) ==
-        fmt::format("long_sentences: --out: {} cannot be made: Not a directory\n",
+        fmt::format("long_sentences: {}: cannot be made: Not a directory\n",
                     (directory / "file").string()));
   const std::filesystem::path out = directory / "out";
   output_of(tiny(out, {"--setting", "a"}));

@@ -361,7 +361,7 @@ TEST_CASE("translate train: what is wrong with a file of options is said with it
 TEST_CASE("translate train: a directory that cannot be made is named") {
   const Corpus corpus;
   CHECK(error_of(corpus.train("train.en", one_epoch)) ==
-        fmt::format("translate: --out: {} cannot be made: Not a directory", corpus / "train.en"));
+        fmt::format("translate: {}: cannot be made: Not a directory", corpus / "train.en"));
 }
 
 TEST_CASE("translate train: where a checkpoint cannot be written, those before it stay") {

@@ -43,7 +43,8 @@ FAULTS = [
     ("sum: the rest of a row is left out", "tensor/reduce.cpp", "  for (; i < n; ++i) total += f(i);\n  for (double lane", "  for (double lane"),
     ("sum: a column between two tiles is left out", "tensor/reduce.cpp", "begin = tile % blocks * columns;",
      "begin = tile % blocks * (columns + 1);"),
-    ("slice: begins one too late", "tensor/arrange.cpp", "bytes_of(x) + begin * step", "bytes_of(x) + (begin + (begin > 0)) * step"),
+    ("slice: begins one too late", "tensor/arrange.cpp", "bytes_of(x).data() + begin * step",
+     "bytes_of(x).data() + (begin + (begin > 0)) * step"),
     ("slice: bounds are not checked at the end", "tensor/arrange.cpp", "|| end > shape[axis]", "|| end > shape[axis] + 1"),
 
     # Vector kernels

@@ -2,6 +2,7 @@
 """Puts one mistake after the other into the library, and checks that the tests notice.
 
     tests/faults/run.py build [NAME]            all of them, or those whose name has NAME in it
+    tests/faults/run.py --fit                   only whether each still has its place in the sources
 
 Each mistake of faults.py is a small change of one file. That file is compiled from a copy, the library is linked with
 it, and the tests of its layer and of the layer above run with that library in place of the one they were built with.
@@ -11,6 +12,7 @@ import json, os, pathlib, shlex, subprocess, sys, tempfile, time
 
 from faults import FAULTS
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 180  # after which a test does not end
 LAYERS = ["tensor", "autograd", "nn", "models"]
 # Tests that take long and say little about a mistake.
@@ -18,34 +20,36 @@ SLOW = {"models": "-tce=Seq2Seq: gradients of every score*,Bahdanau: gradients o
 STRESS = "-tce=Threads: every tile runs exactly once, however*"
 
 
-def overlay(directory, root, fault):
-    """A copy of the fault's layer, of links to its files and of the changed one. Where the headers are found."""
+def places_missing():
+    """The mistakes whose place is not there, or there more than once: the sources have changed."""
+    return [f"{path}: {name}" for name, path, old, _ in FAULTS if (ROOT / path).read_text().count(old) != 1]
+
+
+def overlay(directory, fault):
+    """A copy of the fault's layer, of links to its files and of the changed one."""
     _, name, old, new = fault
     path = pathlib.Path(name)
     layer = path.parts[0]
-    text = (root / path).read_text()
-    assert text.count(old) == 1, f"{name} has this {text.count(old)} times, not once: {old}"
-    for file in (root / layer).rglob("*"):
+    for file in (ROOT / layer).rglob("*"):
         if file.is_file():
-            link = directory / "attune" / file.relative_to(root)
+            link = directory / "attune" / file.relative_to(ROOT)
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(file)
     changed = directory / "attune" / path
     changed.unlink()
-    changed.write_text(text.replace(old, new))
-    return changed
+    changed.write_text((ROOT / path).read_text().replace(old, new))
 
 
-def sources_to_compile(root, changed, name):
+def sources_to_compile(name):
     """The source itself; of a header, those that show what its change does: all of its layer would take minutes."""
-    return [name] if name.endswith(".cpp") else [str(p.relative_to(root)) for p in (root / name).parent.glob("*.cpp")]
+    return [name] if name.endswith(".cpp") else [str(p.relative_to(ROOT)) for p in (ROOT / name).parent.glob("*.cpp")]
 
 
-def library(build, root, directory, fault, commands):
+def library(build, directory, fault, commands):
     """The library with the fault in it."""
-    changed = overlay(directory, root, fault)
+    overlay(directory, fault)
     objects = {}
-    for source in sources_to_compile(root, changed, fault[1]):
+    for source in sources_to_compile(fault[1]):
         command = [word for word in shlex.split(commands[source]["command"]) if word != "ccache"]
         output = command[command.index("-o") + 1]
         objects[output] = str(directory / output.replace("/", "."))
@@ -95,9 +99,13 @@ def layers_to_test(name):
 
 
 def main(build, wanted=""):
-    build, root = pathlib.Path(build).resolve(), pathlib.Path(__file__).resolve().parents[2]
+    missing = places_missing()
+    print(*missing, f"{len(FAULTS) - len(missing)} of {len(FAULTS)} mistakes have their place in the sources", sep="\n")
+    if missing or build == "--fit":
+        return 1 if missing else 0
+    build = pathlib.Path(build).resolve()
     entries = json.loads((build / "compile_commands.json").read_text())
-    commands = {os.path.relpath(os.path.join(entry["directory"], entry["file"]), root): entry for entry in entries}
+    commands = {os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT): entry for entry in entries}
     chosen = [fault for fault in FAULTS if wanted in fault[0]]
     for layer in sorted({layer for fault in chosen for layer in layers_to_test(fault[1])}, key=LAYERS.index):
         assert not test(build, layer, "", None), f"the tests of {layer} fail without a fault"
@@ -105,7 +113,7 @@ def main(build, wanted=""):
     for number, fault in enumerate(chosen, 1):
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as name:
-            built = library(build, root, pathlib.Path(name), fault, commands)
+            built = library(build, pathlib.Path(name), fault, commands)
             noticed = next(filter(None, (test(build, layer, fault[1], built) for layer in layers_to_test(fault[1]))), "")
         missed += not noticed
         print(f"{number:2}/{len(chosen)} {fault[1]:26} {fault[0]}: {noticed or 'NOT NOTICED'}"

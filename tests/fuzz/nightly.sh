@@ -1,12 +1,35 @@
 #!/bin/sh
-# Builds the fuzz targets with clang, runs each for some time and prints a table. Ends with 1 when there was a finding:
-# its input and the log are then in build-fuzz/findings.
+# Builds the fuzz targets with clang, runs each for some time, or 10 million times if that is less, as many at once as
+# there are CPUs, and prints a table. Ends with 1 when there was a finding: its input and the log are then in
+# build-fuzz/findings.
 #
 #     tests/fuzz/nightly.sh [SECONDS [TARGET...]]
 #
 # What was reached is kept in build-fuzz/corpus, where the next night goes on. CXX is clang++-14 unless given.
 set -eu
 cd "$(dirname "$0")/../.."
+build=build-fuzz
+
+# run SECONDS TARGET: a line of the table.
+run() {
+  mkdir -p $build/corpus/"$2" $build/findings
+  log=$build/findings/$2.log
+  dictionary=tests/fuzz/dictionaries/$2.dict
+  [ -f "$dictionary" ] || dictionary=/dev/null
+  finding=-
+  UBSAN_OPTIONS=print_stacktrace=1 $build/tests/fuzz/fuzz_"$2" -max_total_time="$1" -runs=10000000 -timeout=10 \
+    -rss_limit_mb=1024 -malloc_limit_mb=32 -dict="$dictionary" -print_final_stats=1 -artifact_prefix=$build/findings/"$2"- \
+    $build/corpus/"$2" tests/fuzz/corpus/"$2" >"$log" 2>&1 || finding=$log
+  statistic() { sed -n "s/^stat::$1: *//p" "$log"; }
+  printf '%-14s %12s %13s  %s\n' "$2" "$(statistic number_of_executed_units)" "$(statistic average_exec_per_sec)" "$finding"
+  [ "$finding" = - ]
+}
+
+if [ "${1:-}" = --one ]; then
+  run "$2" "$3"
+  exit
+fi
+
 seconds=${1:-60}
 [ $# -gt 0 ] && shift
 if [ $# -eq 0 ]; then
@@ -15,8 +38,6 @@ if [ $# -eq 0 ]; then
     [ "$target" = run_corpus ] || set -- "$@" "$target"
   done
 fi
-
-build=build-fuzz
 if [ ! -f $build/build.ninja ]; then
   CXX=${CXX:-clang++-14} meson setup $build -Dfuzz=true -Ddefault_library=static -Dexamples=enabled -Dtests=disabled \
     -Dbench=disabled -Doptimization=1 -Ddebug=true
@@ -24,23 +45,5 @@ fi
 programs=
 for target in "$@"; do programs="$programs tests/fuzz/fuzz_$target"; done
 ninja -C $build $programs
-
-export UBSAN_OPTIONS=print_stacktrace=1
-status=0
 printf '\n%-14s %12s %13s  %s\n' target executions executions/s finding
-for target in "$@"; do
-  mkdir -p $build/corpus/"$target" $build/findings
-  log=$build/findings/$target.log
-  dictionary=tests/fuzz/dictionaries/$target.dict
-  [ -f "$dictionary" ] || dictionary=/dev/null
-  finding=-
-  $build/tests/fuzz/fuzz_"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=32 \
-    -dict="$dictionary" -print_final_stats=1 -artifact_prefix=$build/findings/"$target"- \
-    $build/corpus/"$target" tests/fuzz/corpus/"$target" >"$log" 2>&1 || {
-    finding=$log
-    status=1
-  }
-  stat() { sed -n "s/^stat::$1: *//p" "$log"; }
-  printf '%-14s %12s %13s  %s\n' "$target" "$(stat number_of_executed_units)" "$(stat average_exec_per_sec)" "$finding"
-done
-exit $status
+printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 tests/fuzz/nightly.sh --one "$seconds" || exit 1

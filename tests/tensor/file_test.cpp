@@ -65,6 +65,20 @@ TEST_CASE("write_file: what was written is read back, bytes of every value inclu
   CHECK(scratch.count() == 1);
 }
 
+TEST_CASE("make_directories: makes what is missing, and names what cannot be made") {
+  const ScratchDirectory scratch;
+  for (const char* path : {"a/b/c", "a/b/c", "a/d/", "a/./e"}) {
+    make_directories(scratch / path);
+    CHECK(std::filesystem::is_directory(scratch / path));
+  }
+  write_file(scratch / "file", "");
+  for (const char* path : {"file", "file/a/b"}) {
+    CHECK(error_of([&] {
+            make_directories(scratch / path);
+          }).starts_with((scratch / "file").string()));
+  }
+}
+
 TEST_CASE("read_file: a file longer than one chunk is read whole") {
   const ScratchDirectory scratch;
   std::string bytes((3 << 20) + 17, 'x');

@@ -20,6 +20,6 @@ ninja -C build
 
 echo "== 3/3  Testing"
 status=0
-meson test -C build --no-rebuild --num-processes 1 --print-errorlogs || status=$?
+meson test -C build --no-rebuild --num-processes 2 --print-errorlogs || status=$?
 python3 tests/support/summary.py build/meson-logs/testlog.json
 exit $status

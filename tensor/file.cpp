@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -85,12 +86,15 @@ void write_file(const std::filesystem::path& path, std::string_view contents) {
 
 void make_directories(const std::filesystem::path& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return;
-  const std::filesystem::path parent = path.parent_path();
-  if (!parent.empty() && parent != path) make_directories(parent);
-  std::filesystem::create_directory(path, error);
+  std::vector<std::filesystem::path> missing;
+  for (auto at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) {
+    missing.push_back(at);
+  }
+  std::filesystem::create_directories(path, error);
   if (error) throw Error(fmt::format("{}: cannot be made: {}", path.string(), error.message()));
-  if (!sync_directory(path)) fail_with_errno(path, "its directory cannot be flushed to the disk");
+  for (const auto& made : missing) {
+    if (!sync_directory(made)) fail_with_errno(made, "its directory cannot be flushed to the disk");
+  }
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t most) try {

@@ -27,7 +27,7 @@ build() {
 run_tests() {
   name=$1
   shift
-  meson test -C "build-$name" --no-rebuild --num-processes 1 --print-errorlogs --timeout-multiplier 10 "$@" || true
+  meson test -C "build-$name" --no-rebuild --num-processes 2 --print-errorlogs --timeout-multiplier 10 "$@" || true
   row=$(python3 tests/support/summary.py "build-$name/meson-logs/testlog.json") || failed=1
   printf '%-10s %s\n' "$name" "$row" >>"$table"
 }
@@ -39,7 +39,7 @@ asan() {
 
 tsan() {
   build tsan -Db_sanitize=thread -Dcpp_args=-g1 || return 1
-  run_tests tsan --suite tensor --suite nn --suite models --test-args='-tc=*thread*'
+  run_tests tsan --suite tensor --suite autograd --suite models '--test-args=-tc=*thread* -tce=*interrupted*'
   TSAN_OPTIONS=halt_on_error=1 build-tsan/examples/dates train --out "$scratch/dates" --steps 20 --threads 4
 }
 

@@ -384,18 +384,17 @@ TEST_CASE("dates: nothing that stands in a checkpoint reaches a terminal as a co
   const Arguments predict = {"predict", "--model", file, "3 May 1979"},
                   report = {"report", "--model", file},
                   resume = train(directory.path(), {"--resume"});
-  for (const auto& [name, arguments] :
-       std::vector<std::pair<std::string, Arguments>>{{"hidden", predict},
-                                                      {"score", predict},
-                                                      {"steps", report},
-                                                      {"steps", resume},
-                                                      {"locales", report},
-                                                      {"train", report},
-                                                      {"seconds", report}}) {
-    CAPTURE(name);
+  for (const auto& entry : std::vector<std::pair<std::string, Arguments>>{{"hidden", predict},
+                                                                          {"score", predict},
+                                                                          {"steps", report},
+                                                                          {"steps", resume},
+                                                                          {"locales", report},
+                                                                          {"train", report},
+                                                                          {"seconds", report}}) {
+    CAPTURE(entry.first);
     Safetensors contents = good;
-    contents.metadata[name] = hostile;
-    refused(contents, arguments);
+    contents.metadata[entry.first] = hostile;
+    refused(contents, entry.second);
   }
   Safetensors contents = good;
   contents.metadata["target_vocabulary"] = Json({hostile, hostile}).dump();

@@ -127,7 +127,8 @@ inline void check_resumes_or_refuses(const std::string& name, const std::string&
   const auto whole = contents_of(directory);
   const std::string last = directory + "/last.safetensors";
   const Safetensors file = load_safetensors(last);
-  for (const auto& [key, before] : file.metadata) {
+  for (const auto& entry : file.metadata) {
+    const std::string& key = entry.first;
     for (const char* value : {"-1", "0", "nan", "inf", "1e300", "", "x", "99999999999999999999"}) {
       CAPTURE(key);
       CAPTURE(value);

@@ -139,7 +139,8 @@ void check_run(const Safetensors& file, nn::Parameters& parameters) {
   check_state(nn::HalveOnPlateau({.rate = 1}), file.metadata);
   check_state(nn::DivergenceWatch(), file.metadata);
   reads([&] { return seconds_in(file.metadata); });
-  for (const auto& [name, value] : file.metadata) {
+  for (const auto& entry : file.metadata) {
+    const std::string& name = entry.first;
     const auto number = fuzz::accepted([&] { return nn::load_number(file.metadata, name, -1, 1); });
     expect(!number || std::abs(*number) <= 1, "load_number: out of range");
     const auto count = fuzz::accepted([&] { return nn::load_count(file.metadata, name); });

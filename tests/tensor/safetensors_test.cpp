@@ -73,10 +73,10 @@ TEST_CASE("Safetensors: all dtypes, shapes, names and metadata come back as they
   save_safetensors(scratch / "a", saved);
   const Safetensors loaded = load_safetensors(scratch / "a");
   REQUIRE(loaded.tensors.size() == saved.tensors.size());
-  for (const auto& [name, tensor] : saved.tensors) {
-    CAPTURE(name);
-    REQUIRE(loaded.find(name) != nullptr);
-    CHECK(identical(*loaded.find(name), tensor));
+  for (const auto& entry : saved.tensors) {
+    CAPTURE(entry.first);
+    REQUIRE(loaded.find(entry.first) != nullptr);
+    CHECK(identical(*loaded.find(entry.first), entry.second));
   }
   CHECK(loaded.metadata == saved.metadata);
   CHECK(loaded.find("none") == nullptr);

@@ -25,7 +25,7 @@ struct Pooled {
     return cache_allocate(bytes, Fit::own_class).memory;
   }
   static void operator delete(void* memory, std::size_t bytes) noexcept {
-    cache_free({memory, bytes, bytes});
+    cache_free(memory, bytes);
   }
 };
 

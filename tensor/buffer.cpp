@@ -28,20 +28,28 @@ struct SizeClass {
   std::size_t index, bytes;
 };
 
+/// The logarithm of the steps in which sizes are rounded up, between 2^exponent and twice as much.
+int step_of(int exponent) { return std::max(exponent - 2, std::countr_zero(smallest_block) - 2); }
+
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 /// Four classes to a power of two, in whole cache lines.
 SizeClass size_class(std::size_t bytes) {
   bytes = std::max(bytes, smallest_block);
   const int exponent = std::bit_width(bytes - 1) - 1;  // 2^exponent < bytes <= 2^(exponent + 1)
-  const int step = std::max(exponent - 2, std::countr_zero(smallest_block) - 2);  // its logarithm
-  const std::size_t rounded = ((bytes - 1) >> step) + 1;                          // in steps
+  const int step = step_of(exponent);
+  const std::size_t rounded = ((bytes - 1) >> step) + 1;  // in steps
   const std::size_t quarter = rounded - (std::size_t{1} << exponent >> step);
-  return {static_cast<std::size_t>(exponent) * octave + quarter,
-          ((rounded << step) + 63) / 64 * 64};
+  return {static_cast<std::size_t>(exponent) * octave + quarter, whole_lines(rounded << step)};
+}
+
+std::size_t bytes_of_class(std::size_t index) {
+  const auto exponent = static_cast<int>(index / octave);
+  return whole_lines((std::size_t{1} << exponent) + (index % octave << step_of(exponent)));
 }
 
 struct FreeBlock {
   FreeBlock* next;
-  std::size_t capacity;
 };
 
 /// Locked while another thread exists. None can start while one of these lives: no thread is made
@@ -74,7 +82,7 @@ struct Cache {
   void give_back(std::size_t most) {
     for (std::size_t index = free.size(); index-- > 0 && held > most;) {
       for (FreeBlock* block; held > most && (block = take(index));) {
-        held -= size_class(block->capacity).bytes;
+        held -= bytes_of_class(index);
         std::free(block);
       }
     }
@@ -99,7 +107,7 @@ void* allocate_from_system(std::size_t bytes) {
 void limit_accesses(const detail::Block& block, std::size_t bytes) {
   [[maybe_unused]] const auto begin = static_cast<std::byte*>(block.memory);
   ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
-  ASAN_POISON_MEMORY_REGION(begin + bytes, size_class(block.capacity).bytes - bytes);
+  ASAN_POISON_MEMORY_REGION(begin + bytes, bytes_of_class(block.size_class) - bytes);
 }
 
 }  // namespace
@@ -118,7 +126,7 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
       FreeBlock* block = c.take(index);
       if (!block) continue;
       c.peak = std::max(c.peak, c.in_use);
-      const Block reused{block, bytes, block->capacity};
+      const Block reused{block, wanted.bytes, index};
       limit_accesses(reused, bytes);
       return reused;
     }
@@ -139,18 +147,22 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
     throw OutOfMemory("", "", bytes);
   }
   c.peak = std::max(c.peak, c.in_use);
-  const Block made{memory, bytes, bytes};
+  const Block made{memory, wanted.bytes, wanted.index};
   limit_accesses(made, bytes);
   return made;
 }
 
 void cache_free(const Block& block) noexcept {
-  const SizeClass own = size_class(block.capacity);
   Cache& c = cache();
   const CacheLock lock(c.mutex);
-  c.in_use -= size_class(block.bytes).bytes;
-  c.free[own.index] = new (block.memory) FreeBlock{c.free[own.index], block.capacity};
+  c.in_use -= block.bytes;
+  c.free[block.size_class] = new (block.memory) FreeBlock{c.free[block.size_class]};
   limit_accesses(block, sizeof(FreeBlock));
+}
+
+void cache_free(void* memory, std::size_t bytes) noexcept {
+  const SizeClass own = size_class(bytes);
+  cache_free({memory, own.bytes, own.index});
 }
 
 BufferPointer::BufferPointer(std::size_t bytes) {
@@ -158,12 +170,12 @@ BufferPointer::BufferPointer(std::size_t bytes) {
   const Block block = cache_allocate(total < bytes ? bytes : total, Fit::larger);
   buffer_ = new (block.memory) Buffer;
   buffer_->bytes = block.bytes;
-  buffer_->capacity = block.capacity;
+  buffer_->size_class = block.size_class;
 }
 
 void BufferPointer::free() noexcept {
   delete buffer_->attachment.load(std::memory_order_acquire);
-  cache_free({buffer_, buffer_->bytes, buffer_->capacity});
+  cache_free({buffer_, buffer_->bytes, buffer_->size_class});
 }
 
 }  // namespace detail

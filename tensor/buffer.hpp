@@ -27,19 +27,21 @@ namespace detail {
 /// 64-byte aligned memory.
 struct Block {
   void* memory;
-  std::size_t bytes;     // that were asked for
-  std::size_t capacity;  // that it was made for
+  std::size_t bytes;       // those asked for, rounded up to their size class
+  std::size_t size_class;  // that it was made for
 };
 
 /// Which freed blocks serve a request: those of its size class (four to a power of two, in whole
-/// cache lines), so that bytes and capacity are of one class; or also larger ones, up to twice the
-/// size. These keep what lies idle small when every step has other shapes.
+/// cache lines), or also larger ones, up to twice the size. These keep what lies idle small when
+/// every step has other shapes.
 enum class Fit { own_class, larger };
 
 /// A block from the cache, else from the system; when the system has none, it first gets back all
 /// that lies idle. Throws OutOfMemory. Any thread may call either.
 Block cache_allocate(std::size_t bytes, Fit fit);
 void cache_free(const Block& block) noexcept;
+/// The same, of a block of its own class.
+void cache_free(void* memory, std::size_t bytes) noexcept;
 
 /// Ticks once for every buffer made and every write access, so that "was this buffer changed since
 /// it was recorded?" is a comparison. Relaxed is enough: of two accesses to one atomic, the one that
@@ -58,7 +60,7 @@ struct alignas(64) Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint64_t created_at = tick();
   std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
-  std::size_t bytes = 0, capacity = 0;                 // of the block
+  std::size_t bytes = 0, size_class = 0;               // of the block
   std::atomic<Attachment*> attachment{nullptr};        // owned; set once
 
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }

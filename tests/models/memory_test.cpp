@@ -68,8 +68,9 @@ void train_on_all_shapes(int steps) {
   int grown = 0;
   for (int step = 0; step < steps; ++step) {
     if (step == steps / 2) warm = buffer_statistics();
-    training.step(random_batch(random, 1 + random.below(most_sentences), 1 + random.below(longest),
-                               1 + random.below(longest)));
+    const Index sentences = 1 + random.below(most_sentences), source = 1 + random.below(longest),
+                target = 1 + random.below(longest);
+    training.step(random_batch(random, sentences, source, target));
     const BufferStatistics now = buffer_statistics();
     grown += now.in_use != largest.in_use || now.peak != largest.peak;
     CHECK(now.in_use + now.cached <= 2 * now.peak);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -23,26 +24,26 @@ Memory select(const Memory& memory, const Tensor& rows) {
 
 namespace {
 
-/// The places within `half_width` of each sentence's centre.
+/// The places within D = `half_width` of each sentence's centre, W = min(2D + 1, S) at most.
 struct Places {
-  Tensor positions;  // (2D + 1, B) i32, -1 where there is no such place
-  Tensor mask;       // (2D + 1, B): 1 where there is
-  Tensor places;     // (2D + 1, B): the positions as numbers
+  Tensor positions;  // (W, B) i32, -1 where there is no such place
+  Tensor mask;       // (W, B): 1 where there is
+  Tensor places;     // (W, B): the positions as numbers
 };
 
-/// centre (B), lengths (B)
-Places places_around(const Tensor& centre, const Tensor& lengths, Index half_width) {
-  const Index width = 2 * half_width + 1, batch = centre.size();
+/// centre (B), lengths (B), of sources of S steps
+Places places_around(const Tensor& centre, const Tensor& lengths, Index half_width, Index steps) {
+  const Index width = std::min(2 * std::min(half_width, steps) + 1, steps), batch = centre.size();
   const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
   std::vector<std::int32_t> positions(static_cast<std::size_t>(width * batch), -1);
   std::vector<double> mask(positions.size(), 0), places(positions.size(), 0);
   for (Index w = 0; w < width; ++w) {
     for (Index b = 0; b < batch; ++b) {
       const auto column = static_cast<std::size_t>(b), at = static_cast<std::size_t>(w * batch + b);
-      const double place =
-          std::ceil(p[column] - static_cast<double>(half_width)) + static_cast<double>(w);
+      const double first = std::max(0.0, std::ceil(p[column] - static_cast<double>(half_width)));
+      const double place = first + static_cast<double>(w);
       const bool inside = place <= p[column] + static_cast<double>(half_width);
-      if (!inside || place < 0 || place >= n[column]) continue;
+      if (!inside || place >= n[column]) continue;
       positions[at] = static_cast<std::int32_t>(place);
       mask[at] = 1;
       places[at] = place;
@@ -107,7 +108,8 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
                  : Var(monotonic_centre(query.step, memory.lengths));
-  const Places places = places_around(centre.value(), memory.lengths, options_.half_width);
+  const Places places =
+      places_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
   const Var& values = memory.keys.values;
   const Keys keys{.values = values.defined() ? window(values, places.positions) : values,
                   .mask = places.mask,

@@ -101,13 +101,13 @@ std::string read_file(const std::filesystem::path& path, std::size_t most) try {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) fail_with_errno(path, "cannot be read");
   std::string contents;
-  std::string chunk(std::size_t{1} << 20, '\0');
+  char chunk[1 << 16];
   for (;;) {
-    const ssize_t n = ::read(file.number(), chunk.data(), chunk.size());
+    const ssize_t n = ::read(file.number(), chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_with_errno(path, "cannot be read");
     if (n == 0) return contents;
-    contents.append(chunk, 0, static_cast<std::size_t>(n));
+    contents.append(chunk, static_cast<std::size_t>(n));
     if (contents.size() > most) {
       fail(path.string(), fmt::format("cannot be read: there are more than {} bytes", most));
     }

@@ -52,7 +52,9 @@ bool LineReader::get(std::string& line) {
 std::optional<std::string> LineReader::next() {
   std::string line;
   errno = 0;
-  if (!get(line)) {
+  const bool got = get(line);
+  const bool nothing = number_ == 0 && line == byte_order_mark && stream_->eof();
+  if (!got || nothing) {
     if (!stream_->bad()) return std::nullopt;
     throw Error(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno ? errno : EIO)));
   }

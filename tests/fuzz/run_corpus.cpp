@@ -1,4 +1,4 @@
-// Runs a fuzz target over the files of directories, each once.
+// Runs a fuzz target over no bytes at all, and over the files of directories, each once.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) files.insert(entry);
   }
+  LLVMFuzzerTestOneInput(nullptr, 0);
   for (const auto& path : files) {
     std::cout << path.filename().string() << std::endl;  // the last one is the one that failed
     std::ifstream file(path, std::ios::binary);

@@ -1,5 +1,6 @@
 // Every score with every window: gradients, and what must hold of the weights.
 #include <functional>
+#include <limits>
 #include <memory>
 
 #include <doctest/doctest.h>
@@ -201,6 +202,15 @@ TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
       }
     }
   });
+}
+
+TEST_CASE("Attention: a window that is wider than the source, however wide, is the source") {
+  const NamedWindow wide{"local-m", {Window::local_monotonic, std::numeric_limits<Index>::max()}};
+  for (const NamedScore& score : scores()) {
+    INFO(score.name);
+    CHECK(Setting(score, wide).at(0).weights.value().to_vector<double>() ==
+          Setting(score, windows[0]).at(0).weights.value().to_vector<double>());
+  }
 }
 
 TEST_CASE("Attention: a window as wide as the source is global attention under a Gaussian") {

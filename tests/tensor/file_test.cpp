@@ -78,7 +78,7 @@ TEST_CASE("make_directories: makes what is missing, and names what cannot be mad
   }
 }
 
-TEST_CASE("read_file: a file longer than one chunk is read whole") {
+TEST_CASE("read_file: a file longer than one read is read whole") {
   const ScratchDirectory scratch;
   std::string bytes((3 << 20) + 17, 'x');
   bytes[1 << 20] = 'y';

@@ -36,6 +36,8 @@ TEST_CASE("LineReader: other ends of lines in Unicode stay in the text") {
 
 TEST_CASE("LineReader: a byte-order mark is skipped at the start alone") {
   CHECK(lines_of("\uFEFFa\n\uFEFFb\n") == Lines{"a", "\uFEFFb"});
+  CHECK(lines_of("\uFEFF\n") == Lines{""});
+  CHECK(lines_of("\uFEFF").empty());
 }
 
 TEST_CASE("LineReader: counts lines from 1") {

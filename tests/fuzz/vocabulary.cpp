@@ -51,7 +51,7 @@ void fuzz_one(std::string_view input) {
   if (!vocabulary) return;
   check_numbers(*vocabulary);
   std::string lines;
-  for (const std::string& token : vocabulary->tokens()) lines += token + "\n";
+  for (const std::string& token : vocabulary->tokens()) lines += token + "\r\n";
   const fuzz::MemoryFile again(lines);
   expect(same(text::read_vocabulary(again.path()), *vocabulary), "file: others come back");
   check_codec(*vocabulary, input);

@@ -20,5 +20,9 @@ void* operator new(std::size_t bytes) {
   void* memory = objects.take() ? std::malloc(bytes) : nullptr;
   return memory ? memory : throw std::bad_alloc();
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return objects.take() ? std::malloc(bytes) : nullptr;
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

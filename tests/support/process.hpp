@@ -27,7 +27,7 @@ struct ProcessOptions {
   std::map<std::string, std::string> environment = {};  // added to the test's own
   std::function<bool()> signal_when = {};               // asked every millisecond until it is true
   int signal = SIGKILL;                                 // sent once, when it is
-  std::chrono::seconds limit{60};                       // killed after this time
+  std::chrono::seconds limit{300};                      // killed after this time
 };
 
 struct ProcessResult {

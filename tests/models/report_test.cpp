@@ -642,6 +642,15 @@ Page sample_page() {
   return page;
 }
 
+TEST_CASE("curve: the points of a log that have both fields, scaled") {
+  const Series bleu = curve(
+      {{{"step", 1}, {"bleu", 0.5}}, {{"step", 2}}, {{"bleu", 1}}, {{"step", 3}, {"bleu", 0.25}}},
+      "bleu", "BLEU", 100);
+  CHECK(bleu.name == "BLEU");
+  CHECK(bleu.x == std::vector<double>{1, 3});
+  CHECK(bleu.y == std::vector<double>{50, 25});
+}
+
 TEST_CASE("page: it is well formed whatever text it is given") {
   const std::string html = sample_page().html();
   REQUIRE(html.starts_with("<!DOCTYPE html>\n"));

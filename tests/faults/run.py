@@ -5,7 +5,8 @@
     tests/faults/run.py --fit                   only whether each still has its place in the sources
 
 Each mistake of faults.py is a small change of one file. That file is compiled from a copy, the library is linked with
-it, and the tests of its layer and of the layer above run with that library in place of the one they were built with.
+it, and the tests of its layer, and of those above it until one notices, run with that library in place of the one they
+were built with.
 The tree and the build directory stay as they are. A test that never ends has noticed, too.
 """
 import json, os, pathlib, shlex, subprocess, sys, tempfile, time
@@ -92,8 +93,7 @@ def test(build, layer, preload=None, seconds=None):
 
 
 def layers_to_test(name):
-    first = LAYERS.index(pathlib.Path(name).parts[0])
-    return LAYERS[first:first + 2] if name != "autograd/loss.cpp" else LAYERS[first:]
+    return LAYERS[LAYERS.index(pathlib.Path(name).parts[0]):]
 
 
 def main(build, wanted=""):

@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/simd/math.hpp>
 
 #include "support/targets.hpp"
@@ -253,6 +254,21 @@ TEST_CASE("simd functions: an element's result does not depend on where the arra
   SUBCASE("tanh, double") { CheckCuts(kTanh<double>); }
   SUBCASE("sigmoid, float") { CheckCuts(kSigmoid<float>); }
   SUBCASE("sigmoid, double") { CheckCuts(kSigmoid<double>); }
+}
+
+TEST_CASE_TEMPLATE("simd largest: of any number of elements, wherever it stands", T, float,
+                   double) {
+  test::for_each_target([] {
+    CHECK(largest(static_cast<const T*>(nullptr), 0) == -std::numeric_limits<T>::infinity());
+    for (std::size_t n = 1; n < 80; ++n) {
+      std::vector<T> x(n, T(-2));
+      for (std::size_t at = 0; at < n; ++at) {
+        x[at] = -1;
+        CHECK(largest(x.data(), n) == -1);
+        x[at] = -2;
+      }
+    }
+  });
 }
 
 TEST_CASE("simd functions: input and output may be the same array") {

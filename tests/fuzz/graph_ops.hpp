@@ -30,6 +30,12 @@ class Operands {
   /// Any value, of whatever shape it is.
   const Var& any() { return values_[choices_.byte() % values_.size()]; }
 
+  /// Any value which makes not too many elements when it is broadcast with a.
+  const Var& beside(const Var& a) {
+    const Var& b = any();
+    return a.size() * b.size() > 10'000'000 ? a : b;
+  }
+
   /// A value of this shape: its elements again and again. Sometimes one of another shape.
   Var of(const Shape& shape) {
     const Var& x = any();
@@ -282,7 +288,7 @@ inline Results run_masked(Operands& o) {
 }
 
 inline Results run_where(Operands& o) {
-  const Var &a = o.any(), &b = o.any();
+  const Var &a = o.any(), &b = o.beside(a);
   return {where(o.mask(o.flag() ? a.shape() : b.shape()), a, b)};
 }
 
@@ -316,7 +322,7 @@ inline Results run_row(Operands& o) {
 }
 
 inline Results run_cosine(Operands& o) {
-  const Var &a = o.any(), &b = o.any();
+  const Var &a = o.any(), &b = o.beside(a);
   return {cosine_similarity(a, b, o.axis(a))};
 }
 
@@ -333,32 +339,32 @@ inline std::vector<Operation> operations() {
       {"add",
        [](Operands& o) -> Results {
          V a = o.any();
-         return {a + o.any()};
+         return {a + o.beside(a)};
        }},
       {"subtract",
        [](Operands& o) -> Results {
          V a = o.any();
-         return {a - o.any()};
+         return {a - o.beside(a)};
        }},
       {"multiply",
        [](Operands& o) -> Results {
          V a = o.any();
-         return {a * o.any()};
+         return {a * o.beside(a)};
        }},
       {"divide",
        [](Operands& o) -> Results {
          V a = o.any();
-         return {a / positive(o.any())};
+         return {a / positive(o.beside(a))};
        }},
       {"maximum",
        [](Operands& o) -> Results {
          V a = o.any();
-         return {maximum(a, o.any())};
+         return {maximum(a, o.beside(a))};
        }},
       {"minimum",
        [](Operands& o) -> Results {
          V a = o.any();
-         return {minimum(a, o.any())};
+         return {minimum(a, o.beside(a))};
        }},
       {"where", run_where},
       {"with a number", run_with_number},

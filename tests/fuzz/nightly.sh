@@ -16,7 +16,7 @@ run() {
   log=$build/findings/$2.log
   dictionary=tests/fuzz/dictionaries/$2.dict
   if [ -f "$dictionary" ]; then dictionary=-dict=$dictionary; else dictionary=; fi
-  # A file may not ask for much memory; two tensors may, when they are broadcast.
+  # A file may not ask for much memory; tensors may.
   if [ "$2" = graph ]; then most=256; else most=32; fi
   finding=-
   UBSAN_OPTIONS=print_stacktrace=1 $build/tests/fuzz/fuzz_"$2" -max_total_time="$1" -runs=10000000 -timeout=10 \

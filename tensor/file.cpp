@@ -45,13 +45,14 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
   return synced && file.close();
 }
 
-/// Makes a rename in the directory last through a power failure. Not every file system can, and one
-/// that may be written to but not read cannot be opened for it.
-bool sync_directory(const std::filesystem::path& path) {
+/// Makes a new or renamed entry of the directory last through a power failure. Not every file system
+/// can, and one that may be written to but not read cannot be opened for it.
+void sync_directory_of(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open()) return errno == EACCES;
-  return ::fsync(directory.number()) == 0 || cannot_be_synced(errno);
+  if (!directory.is_open() && errno == EACCES) return;
+  if (directory.is_open() && (::fsync(directory.number()) == 0 || cannot_be_synced(errno))) return;
+  fail_with_errno(path, "its directory cannot be flushed to the disk");
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
     errno = reason;
     fail_with_errno(path, "cannot be written");
   }
-  if (!sync_directory(path)) fail_with_errno(path, "its directory cannot be flushed to the disk");
+  sync_directory_of(path);
 }
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {
@@ -92,9 +93,7 @@ void make_directories(const std::filesystem::path& path) {
   }
   std::filesystem::create_directories(path, error);
   if (error) throw Error(fmt::format("{}: cannot be made: {}", path.string(), error.message()));
-  for (const auto& made : missing) {
-    if (!sync_directory(made)) fail_with_errno(made, "its directory cannot be flushed to the disk");
-  }
+  for (const auto& made : missing) sync_directory_of(made);
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t most) try {

@@ -3,7 +3,7 @@
 
     tests/coverage.py [--missed]
 
-Builds into build-coverage/, runs the tests of the four layers under every instruction set of this CPU, and prints a table.
+Builds into build-coverage/, runs the tests of the four layers, and prints a table.
 --missed adds the lines that were not reached. Ends with 1 when a test fails or less than 98 % of the lines are reached.
 
 A kernel is compiled once for each instruction set. A line of one counts as reached when it was under any of them, and is

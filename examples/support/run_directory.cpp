@@ -4,12 +4,10 @@
 #include <cerrno>
 #include <charconv>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <unistd.h>
 
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "support/output.hpp"

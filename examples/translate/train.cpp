@@ -310,9 +310,9 @@ class Run {
         fail("checkpoint", fmt::format("plateau.rate is {}, more than rate = {}", plateau_.rate(),
                                        options_.rate));
       }
-      step_ = nn::load_count(file.metadata, "step"),
+      step_ = nn::load_count(file.metadata, "step");
       epoch_ = nn::load_count(file.metadata, "epoch");
-      position_ = nn::load_count(file.metadata, "position"),
+      position_ = nn::load_count(file.metadata, "position");
       waited_ = nn::load_count(file.metadata, "waited");
       best_step_ = nn::load_count(file.metadata, "best_step");
       seconds_before_ = seconds_in(file.metadata);

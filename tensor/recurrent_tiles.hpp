@@ -1,6 +1,8 @@
-// What the LSTM and the GRU have in common: tiles of rows, the order of steps, the product with W_h
-// and its normalisation. Not installed.
+// What the LSTM and both GRUs have in common: tiles of rows that walk through the steps, the
+// products with W_h and their normalisation. A cell says what it makes of a row. Not installed.
 #pragma once
+
+#include <array>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
@@ -27,7 +29,8 @@ struct Walk {
 
   Index step(Index i) const { return direction == Direction::forward ? i : steps - 1 - i; }
 
-  /// State before the i-th step in walking order: the initial one, or h at the step visited before.
+  /// State (B, H) before the i-th step in walking order: the initial one, or that of the step
+  /// before.
   template <class T>
   const T* previous(const T* initial, const T* states, Index i) const {
     return i == 0 ? initial : states + step(i - 1) * batch * hidden;
@@ -44,13 +47,14 @@ struct Rows {
     return {slab + begin * stride, count(), cols, stride};
   }
 
-  /// Without those at both ends whose mask at step t is 0: the product need not be made for them.
+  /// Without those at both ends that are masked, given a step's mask (B) or null: the product need
+  /// not be made for them.
   template <class T>
-  Rows used(const T* mask, Index t, Index batch) const {
+  Rows used(const T* mask) const {
     Rows used = *this;
     if (!mask) return used;
-    while (used.count() > 0 && mask[t * batch + used.begin] == 0) ++used.begin;
-    while (used.count() > 0 && mask[t * batch + used.end - 1] == 0) --used.end;
+    while (used.count() > 0 && mask[used.begin] == 0) ++used.begin;
+    while (used.count() > 0 && mask[used.end - 1] == 0) --used.end;
     return used;
   }
   /// The same rows, counted from the first of a tile.
@@ -87,11 +91,6 @@ template <class T>
 MatrixView<const T> blocks_of(const Tensor& w_h, Index begin, Index end) {
   const Index n = w_h.dim(0);
   return {w_h.data<T>() + begin * n, n, (end - begin) * n, w_h.dim(1)};
-}
-
-template <class Body>
-void for_tiles(Index batch, Body body) {
-  parallel_ranges(batch, tile_rows(batch), [&](Index begin, Index end) { body(Rows{begin, end}); });
 }
 
 template <class T>
@@ -157,15 +156,188 @@ struct ProductNorm {
   }
 };
 
-/// Sums over all rows for the gradients of gains and biases, 6H in all: each tile makes its own.
+template <class T>
+ProductNorm<T, T> norm_of(const Tensor& gain, NormalizedProducts& products, Index gates, Index n) {
+  return {gates, n, data_or_null<T>(gain), mutable_data_or_null<T>(products.hw),
+          mutable_data_or_null<T>(products.moments)};
+}
+template <class T>
+ProductNorm<T, const T> norm_of(const Tensor& gain, const NormalizedProducts& products, Index gates,
+                                Index n) {
+  return {gates, n, data_or_null<T>(gain), data_or_null<T>(products.hw),
+          data_or_null<T>(products.moments)};
+}
+
+/// body(rows) for tiles of the batch, side by side.
+template <class Body>
+void for_tiles(Index batch, Body body) {
+  parallel_ranges(batch, tile_rows(batch), [&](Index begin, Index end) { body(Rows{begin, end}); });
+}
+
+/// Room for the sums of each tile over its rows, where there is a gain.
 inline Tensor tile_sums(const Walk& walk, const Tensor& gain) {
   if (!gain.defined()) return {};
   const Index rows = tile_rows(walk.batch);
   return zeros({(walk.batch + rows - 1) / rows, 6 * walk.hidden}, gain.dtype());
 }
+
+/// A step's products with W_h: part 0 makes the gates [0, bounds[1]) from h_{t-1}, and part 1 the
+/// rest, [bounds[1], bounds[2]), if any, from what the cell has made of part 0.
 template <class T>
-T* sums_of_tile(T* sums, const Walk& walk, const Rows& rows) {
-  return sums ? sums + rows.begin / tile_rows(walk.batch) * 6 * walk.hidden : nullptr;
+struct Parts {
+  std::array<Index, 3> bounds;
+  std::array<StepMatrix<T>, 2> w_h;
+
+  Index gates() const { return bounds[2]; }
+  bool empty(std::size_t p) const { return bounds[p] == bounds[p + 1]; }
+  bool last(std::size_t p) const { return bounds[p + 1] == bounds[2]; }
+};
+
+/// The columns of W_h of both parts; for backward their transposes.
+template <class T>
+Parts<T> parts_of(const Tensor& w_h, Index first, Index gates, const Walk& walk,
+                  bool transposed = false) {
+  const auto part = [&](Index begin, Index end) {
+    const auto w = blocks_of<T>(w_h, begin, end);
+    return StepMatrix<T>(w_h, transposed ? w.transpose() : w, walk);
+  };
+  return {{0, first, gates}, {part(0, first), part(first, gates)}};
+}
+
+/// A row of the batch at a step, and its states (H) before that step.
+template <class T>
+struct Place {
+  Index at;                  // of (T·B, ...)
+  Index row;                 // of (B, ...)
+  const T *h_prev, *c_prev;  // null where there is none
+};
+
+/// States (T, B, H) and what they start from (B, H), or nulls.
+template <class T>
+struct States {
+  const T *initial, *all;
+
+  const T* before(const Walk& walk, Index i, Index row) const {
+    return all ? walk.previous(initial, all, i) + row * walk.hidden : nullptr;
+  }
+};
+
+/// What a forward pass reads and writes, whatever the cell. Null is what a cell does not have.
+template <class T>
+struct ForwardPass {
+  Walk walk;
+  Parts<T> parts;
+  ProductNorm<T, T> norm;
+  const T *mask, *h0, *c0;
+  T *h, *c, *rh;  // (T, B, H); rh is what part 1 multiplies
+  T* gates;       // (T, B, kept · H)
+  Index kept;
+
+  /// Where the mask is 0: the states go on, and nothing flows back.
+  void carry_over(const Place<T>& p) const {
+    const Index n = walk.hidden;
+    copy_row(p.h_prev, h + p.at * n, n);
+    if (c) copy_row(p.c_prev, c + p.at * n, n);
+    if (rh) std::fill_n(rh + p.at * n, n, T(0));
+    std::fill_n(gates + p.at * kept * n, kept * n, T(0));
+  }
+};
+
+/// Takes each tile of rows through all steps. run(part, place, hw) makes of a row's products hw
+/// (G·H), normalised where they are to be, what follows them; it may overwrite them.
+template <class T, class Run>
+void run_forward(const ForwardPass<T>& pass, Run run) {
+  const Walk& walk = pass.walk;
+  const Parts<T>& parts = pass.parts;
+  const Index n = walk.hidden, width = parts.gates() * n;
+  for_tiles(walk.batch, [&](Rows rows) {
+    Tensor scratch = Tensor::uninitialized({rows.count(), width}, dtype_of<T>);
+    T* hw = scratch.mutable_data<T>();
+    for (Index i = 0; i < walk.steps; ++i) {
+      const Index first = walk.step(i) * walk.batch;
+      const Rows used = rows.used(pass.mask ? pass.mask + first : nullptr);
+      T* products = pass.norm.products(first + rows.begin, hw);
+      for (std::size_t p = 0; p < 2 && !parts.empty(p); ++p) {
+        const T* x = p == 0 ? walk.previous<T>(pass.h0, pass.h, i) : pass.rh + first * n;
+        const Index begin = parts.bounds[p] * n, columns = parts.bounds[p + 1] * n - begin;
+        parts.w_h[p].multiply(used.of(x, n, n),
+                              used.within(rows).of(products + begin, columns, width));
+        for (Index row = rows.begin; row < rows.end; ++row) {
+          const Place<T> place{first + row, row, States<T>{pass.h0, pass.h}.before(walk, i, row),
+                               States<T>{pass.c0, pass.c}.before(walk, i, row)};
+          if (!pass.mask || pass.mask[place.at] != 0) {
+            T* y = hw + (row - rows.begin) * width;
+            if (pass.norm) {
+              pass.norm.forward(place.at, parts.bounds[p], parts.bounds[p + 1], y + begin);
+            }
+            run(p, place, y);
+          } else if (p == 0) {
+            pass.carry_over(place);
+          }
+        }
+      }
+    }
+  });
+}
+
+/// What a backward pass reads and writes.
+template <class T>
+struct BackwardPass {
+  Walk walk;
+  Parts<T> parts;      // transposed
+  const T *mask, *dh;  // (T, B), (T, B, H), or null
+  States<T> h, c;      // of forward, where the cell asks for them
+  T *dxw, *dhw;        // (T, B, G·H), perhaps the same
+  T* dh0;              // (B, H): carries ∂L/∂h from step to step
+  T* sums;             // (tiles, 6H), or null
+};
+
+/// What a row may use in backward.
+template <class T>
+struct RowScratch {
+  T* row;       // (H)
+  T* products;  // (H): the gradient of what part 1 multiplied
+  T* sums;      // (6H), of the tile, for gradients of gains and biases
+};
+
+/// Takes each tile back through all steps, from the last part to the first: run(part, place,
+/// scratch), and then the product of dhw with W_hᵀ, which part 0 adds to dh_{t-1}.
+template <class T, class Run>
+void run_backward(const BackwardPass<T>& pass, Run run) {
+  const Walk& walk = pass.walk;
+  const Parts<T>& parts = pass.parts;
+  const Index n = walk.hidden, width = parts.gates() * n;
+  for_tiles(walk.batch, [&](Rows rows) {
+    Tensor scratch = Tensor::uninitialized({rows.count() + 1, n}, dtype_of<T>);
+    T *of_row = scratch.mutable_data<T>(), *products = of_row + n;
+    T* of_tile = pass.sums ? pass.sums + rows.begin / tile_rows(walk.batch) * 6 * n : nullptr;
+    for (Index i = walk.steps - 1; i >= 0; --i) {
+      const Index first = walk.step(i) * walk.batch;
+      const Rows used = rows.used(pass.mask ? pass.mask + first : nullptr);
+      if (pass.dh) {
+        add_rows(pass.dh + (first + rows.begin) * n, pass.dh0 + rows.begin * n, rows.count() * n);
+      }
+      for (std::size_t p = 2; p-- > 0;) {
+        if (parts.empty(p)) continue;
+        for (Index row = rows.begin; row < rows.end; ++row) {
+          const Index at = first + row;
+          if (!pass.mask || pass.mask[at] != 0) {
+            run(p, Place<T>{at, row, pass.h.before(walk, i, row), pass.c.before(walk, i, row)},
+                RowScratch<T>{of_row, products + (row - rows.begin) * n, of_tile});
+          } else if (parts.last(p)) {
+            std::fill_n(pass.dxw + at * width, width, T(0));
+            std::fill_n(pass.dhw + at * width, width, T(0));
+          }
+        }
+        const Index begin = parts.bounds[p] * n, columns = parts.bounds[p + 1] * n - begin;
+        const T* d = pass.dhw + first * width + begin;
+        parts.w_h[p].multiply(
+            used.of(d, columns, width),
+            p == 0 ? used.of(pass.dh0, n, n) : used.within(rows).of(products, n, n),
+            p == 0 ? Into::add : Into::overwrite);
+      }
+    }
+  });
 }
 
 /// What is defined of these has its shape, and xw's dtype.

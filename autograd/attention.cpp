@@ -11,12 +11,13 @@ namespace attune {
 
 Var additive_scores(const Var& q, const Var& k, const Var& v) {
   return record("additive_scores", additive_scores_forward(q.value(), k.value(), v.value()))
-      .joint({q, k, v}, [q = q.value(), k = k.value(), v = v.value()](auto dy, auto dx) {
-        Tensor unused = dx[1] ? Tensor() : zeros(k.shape(), k.dtype());
-        Tensor& dk = dx[1] ? dx[1]->accumulator() : unused;
-        const AdditiveScoresBackward d = additive_scores_backward(q, k, v, dy[0], dk);
-        if (dx[0]) dx[0]->add(d.dq);
-        if (dx[2]) dx[2]->add(d.dv);
+      .joint({q, k, v}, [q = q.value(), k = k.value(), v = v.value()](auto dy, const auto& dx) {
+        const auto& [dq, dk, dv] = dx;
+        Tensor unused = dk ? Tensor() : zeros(k.shape(), k.dtype());
+        const AdditiveScoresBackward d =
+            additive_scores_backward(q, k, v, dy[0], dk ? dk->accumulator() : unused);
+        if (dq) dq->add(d.dq);
+        if (dv) dv->add(d.dv);
       });
 }
 
@@ -35,26 +36,28 @@ Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var&
                             const Var& w_c) {
   const Tensor keys = covered(k.value(), coverage.value(), w_c.value());
   return record("covered_additive_scores", additive_scores_forward(q.value(), keys, v.value()))
-      .joint({q, k, v, coverage, w_c}, [q = q.value(), k = k.value(), v = v.value(),
-                                        coverage = coverage.value(),
-                                        w_c = w_c.value()](auto dy, auto dx) {
-        Tensor dk = zeros(k.shape(), k.dtype());
-        const auto [dq, dv] = additive_scores_backward(q, covered(k, coverage, w_c), v, dy[0], dk);
-        if (dx[0]) dx[0]->add(dq);
-        if (dx[2]) dx[2]->add(dv);
-        if (dx[3]) dx[3]->add(sum(dk * w_c, {-1}));
-        if (dx[4]) dx[4]->add(sum(dk * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));
-        if (dx[1]) dx[1]->add(std::move(dk));
-      });
+      .joint({q, k, v, coverage, w_c},
+             [q = q.value(), k = k.value(), v = v.value(), coverage = coverage.value(),
+              w_c = w_c.value()](auto dy, const auto& dx) {
+               const auto& [dq, dk, dv, dcoverage, dw_c] = dx;
+               Tensor d_keys = zeros(k.shape(), k.dtype());
+               const AdditiveScoresBackward d =
+                   additive_scores_backward(q, covered(k, coverage, w_c), v, dy[0], d_keys);
+               if (dq) dq->add(d.dq);
+               if (dv) dv->add(d.dv);
+               if (dcoverage) dcoverage->add(sum(d_keys * w_c, {-1}));
+               if (dw_c) dw_c->add(sum(d_keys * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));
+               if (dk) dk->add(std::move(d_keys));
+             });
 }
 
 Var dot_scores(const Var& q, const Var& k, Index heads) {
   return record("dot_scores", dot_scores_forward(q.value(), k.value(), heads))
-      .joint({q, k}, [q = q.value(), k = k.value()](auto dy, auto dx) {
-        Tensor unused = dx[1] ? Tensor() : zeros(k.shape(), k.dtype());
-        Tensor& dk = dx[1] ? dx[1]->accumulator() : unused;
-        const Tensor dq = dot_scores_backward(q, k, dy[0], dk);
-        if (dx[0]) dx[0]->add(dq);
+      .joint({q, k}, [q = q.value(), k = k.value()](auto dy, const auto& dx) {
+        const auto& [dq, dk] = dx;
+        Tensor unused = dk ? Tensor() : zeros(k.shape(), k.dtype());
+        const Tensor d = dot_scores_backward(q, k, dy[0], dk ? dk->accumulator() : unused);
+        if (dq) dq->add(d);
       });
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/loss.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -133,6 +134,11 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
 
 }  // namespace
 
+AffineLogits::operator Var() const {
+  const Var y = matmul(x, affine.W, {.b = affine.transposed});
+  return affine.b.defined() ? y + affine.b : y;
+}
+
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask, const CrossEntropyOptions& options) {
   check_affine(x, affine, targets, mask);
@@ -154,16 +160,13 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   }
   if (d.x.defined()) d.x = d.x.reshape(x.shape());
   return record("affine_cross_entropy", scalar(scale * total, x.dtype()))
-      .joint({x, affine.W, affine.b},
-             [d = std::move(d)](std::span<const Tensor> dy,
-                                std::span<GradientSlot* const> slots) mutable {
-               const double by = dy[0].item();
-               Tensor* gradients[] = {&d.x, &d.W, &d.b};
-               for (std::size_t i = 0; i < 3; ++i) {
-                 if (slots[i])
-                   slots[i]->add(by == 1 ? std::move(*gradients[i]) : *gradients[i] * by);
-               }
-             });
+      .joint({x, affine.W, affine.b}, [d = std::move(d)](auto dy, const auto& slots) mutable {
+        const double by = dy[0].item();
+        Tensor* gradients[] = {&d.x, &d.W, &d.b};
+        for (std::size_t i = 0; i < 3; ++i) {
+          if (slots[i]) slots[i]->add(by == 1 ? std::move(*gradients[i]) : *gradients[i] * by);
+        }
+      });
 }
 
 }  // namespace attune

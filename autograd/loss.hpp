@@ -35,4 +35,13 @@ struct Affine {
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask = {}, const CrossEntropyOptions& options = {});
 
+/// The logits x W + b, not made yet: affine_cross_entropy is fused with them, and whatever else takes
+/// a Var makes them.
+struct AffineLogits {
+  Var x;
+  Affine affine;
+
+  operator Var() const;
+};
+
 }  // namespace attune

@@ -1,6 +1,7 @@
 // The graph behind Var: reference-counted nodes, and edges that carry the pullbacks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -80,14 +81,16 @@ struct EdgeOf final : Edge {
       : inputs(std::move(inputs)), pullback(std::move(f)) {}
   std::span<Target> targets() override { return inputs; }
   void run(std::span<const Tensor> dy, std::span<GradientSlot* const> dx) override {
-    pullback(dy, dx);
+    std::array<GradientSlot*, N> slots;
+    std::copy_n(dx.begin(), N, slots.begin());
+    pullback(dy, slots);
   }
 
   std::array<Target, N> inputs;
   Pullback pullback;
 };
 
-/// Something for each output of an operation. Mostly there is one, which stands here itself.
+/// One T for each output of an operation; a single one is stored inline.
 template <class T>
 class PerOutput {
  public:
@@ -125,7 +128,7 @@ struct Node : Pooled {
   std::uint64_t recorded_at;  // on the modification clock
   const char* operation;
   bool is_leaf;
-  bool walked = false;  // backward came by and freed the pullbacks
+  bool walked = false;  // backward has run; the pullbacks are freed
   Edge* edges = nullptr;
   NodeGradients* gradients = nullptr;
   Node* next_waiting = nullptr;  // to be freed

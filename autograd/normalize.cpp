@@ -19,12 +19,12 @@ Var layer_norm_blocks(const Var& x, const Var& gain, const Var& bias, Index bloc
   const Tensor y = std::exchange(forward.y, {});  // backward does not need it
   return record("layer_norm", y)
       .joint({x, gain, bias},
-             [forward, x = x.value(), gain = gain.value()](std::span<const Tensor> dy,
-                                                           std::span<GradientSlot* const> slots) {
-               const auto [dx, dgain, dbias] = layer_norm_backward(x, gain, forward, dy[0]);
-               if (slots[0]) slots[0]->add(dx);
-               if (slots[1]) slots[1]->add(dgain);
-               if (slots[2]) slots[2]->add(dbias);
+             [forward, x = x.value(), gain = gain.value()](auto dy, const auto& slots) {
+               const auto& [dx, dgain, dbias] = slots;
+               const LayerNormBackward d = layer_norm_backward(x, gain, forward, dy[0]);
+               if (dx) dx->add(d.dx);
+               if (dgain) dgain->add(d.dgain);
+               if (dbias) dbias->add(d.dbias);
              });
 }
 

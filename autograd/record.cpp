@@ -28,9 +28,8 @@ void Recording::add(detail::Edge* edge) {
   std::unique_ptr<detail::Edge> owned(edge);
   if (!node_) node_ = make_node(operation_, false, values_);
   // Pullbacks run in the order they were declared.
-  detail::Edge** last = &node_->edges;
-  while (*last) last = &(*last)->next;
-  *last = owned.release();
+  (last_ ? last_->next : node_->edges) = owned.release();
+  last_ = edge;
 }
 
 Var variable(Tensor value) {

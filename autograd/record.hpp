@@ -51,8 +51,9 @@ class Recording {
   }
 
   /// One pullback (dy, dx) for several inputs, for operations with several results or with shared
-  /// work: dy[i] is the gradient of the i-th result, undefined where none arrived; dx[k] is the
-  /// slot of the k-th input, null where no gradient is needed.
+  /// work: dy[i] is the gradient of the i-th result, undefined where none arrived; dx is an array
+  /// with the slot of each input, null where no gradient is needed:
+  ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
   Recording& joint(const Var (&inputs)[N], Pullback pullback) {
     static_assert(N <= detail::max_joint_inputs);
@@ -83,7 +84,8 @@ class Recording {
   const char* operation_;
   detail::PerOutput<Tensor> values_;
   detail::NodePointer node_;
-  std::vector<Var> inputs_;  // known only while anomalies are looked for
+  detail::Edge* last_ = nullptr;  // of the node's
+  std::vector<Var> inputs_;       // known only while anomalies are looked for
 };
 
 /// Declares an operation with one result. The name is kept as a pointer: give a literal.

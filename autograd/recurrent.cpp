@@ -42,15 +42,16 @@ LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
   const Tensor c_last = forward.c[last_step(forward.c.dim(0), direction)];
   Recording result = record("lstm", {single ? as_step(forward.h) : forward.h, c_last});
   result.joint({xw, w_h, h0, c0, gain_h, gain_c, bias_c},
-               [input, forward, single](auto dy, auto dx) {
+               [input, forward, single](auto dy, const auto& dx) {
+                 const auto& [dxw, dw_h, dh0, dc0, dgain_h, dgain_c, dbias_c] = dx;
                  const LstmBackward d = lstm_backward(input, forward, as_sequence(dy[0]), dy[1]);
-                 if (dx[1]) add_state_products(forward.h, input.h0, d.dhw, input.direction, *dx[1]);
-                 if (dx[2]) dx[2]->add(d.dh0);
-                 if (dx[3]) dx[3]->add(d.dc0);
-                 if (dx[4]) dx[4]->add(d.dgain_h);
-                 if (dx[5]) dx[5]->add(d.dgain_c);
-                 if (dx[6]) dx[6]->add(d.dbias_c);
-                 if (dx[0]) dx[0]->add(single ? as_step(d.dxw) : d.dxw);
+                 if (dw_h) add_state_products(forward.h, input.h0, d.dhw, input.direction, *dw_h);
+                 if (dh0) dh0->add(d.dh0);
+                 if (dc0) dc0->add(d.dc0);
+                 if (dgain_h) dgain_h->add(d.dgain_h);
+                 if (dgain_c) dgain_c->add(d.dgain_c);
+                 if (dbias_c) dbias_c->add(d.dbias_c);
+                 if (dxw) dxw->add(single ? as_step(d.dxw) : d.dxw);
                });
   return {result.output(0), result.output(1)};
 }
@@ -62,20 +63,21 @@ Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
                        gain_h.value(),          mask,        direction,    form};
   const GruForward forward = gru_forward(input);
   return record("gru", single ? as_step(forward.h) : forward.h)
-      .joint({xw, w_h, b_hn, h0, gain_h}, [input, forward, single](auto dy, auto dx) {
+      .joint({xw, w_h, b_hn, h0, gain_h}, [input, forward, single](auto dy, const auto& dx) {
+        const auto& [dxw, dw_h, db_hn, dh0, dgain_h] = dx;
         const GruBackward d = gru_backward(input, forward, as_sequence(dy[0]));
         const Index n = forward.h.dim(2);
-        if (dx[1] && input.form == GruForm::reset_after) {
-          add_state_products(forward.h, input.h0, d.dhw, input.direction, *dx[1]);
-        } else if (dx[1]) {
-          add_state_products(forward.h, input.h0, slice(d.dhw, 2, 0, 2 * n), input.direction,
-                             *dx[1]);
-          dx[1]->add_product(forward.rh, slice(d.dhw, 2, 2 * n, 3 * n), 2 * n);
+        if (dw_h && input.form == GruForm::reset_after) {
+          add_state_products(forward.h, input.h0, d.dhw, input.direction, *dw_h);
+        } else if (dw_h) {
+          const Tensor d_rz = slice(d.dhw, 2, 0, 2 * n), d_n = slice(d.dhw, 2, 2 * n, 3 * n);
+          add_state_products(forward.h, input.h0, d_rz, input.direction, *dw_h);
+          dw_h->add_product(forward.rh, d_n, 2 * n);
         }
-        if (dx[2]) dx[2]->add(d.db_hn);
-        if (dx[3]) dx[3]->add(d.dh0);
-        if (dx[4]) dx[4]->add(d.dgain_h);
-        if (dx[0]) dx[0]->add(single ? as_step(d.dxw) : d.dxw);
+        if (db_hn) db_hn->add(d.db_hn);
+        if (dh0) dh0->add(d.dh0);
+        if (dgain_h) dgain_h->add(d.dgain_h);
+        if (dxw) dxw->add(single ? as_step(d.dxw) : d.dxw);
       });
 }
 

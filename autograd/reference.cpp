@@ -96,14 +96,6 @@ Var softmax(const Var& x, int axis, const Tensor& mask) {
 
 Var log_softmax(const Var& x, int axis) { return x - log(sum(exp(x), {axis}, KeepAxes::yes)); }
 
-Var maxout(const Var& x) {
-  const Index half = x.dim(-1) / 2;
-  const Var a = slice(x, -1, 0, half), b = slice(x, -1, half, 2 * half);
-  const Tensor larger =
-      zip("maxout", a.value(), b.value(), [](auto p, auto q) { return decltype(p)(p >= q); });
-  return larger * a + (1.0 - larger) * b;
-}
-
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
   const Var centred = x - mean(x, {-1}, KeepAxes::yes);
   const Var variance = mean(square(centred), {-1}, KeepAxes::yes);

@@ -16,7 +16,6 @@ Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var&
 Var weighted_sum(const Var& weights, const Var& memory);
 Var softmax(const Var& x, int axis, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis);
-Var maxout(const Var& x);
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5);
 Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},

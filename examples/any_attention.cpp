@@ -22,7 +22,7 @@ int main() {
   nn::Parameters params(/*seed=*/1);
   models::Seq2SeqOptions options = models::preset("luong").options;
   options.source_vocabulary = options.target_vocabulary = digits.size();
-  options.score.kind = nn::ScoreKind::cosine;
+  options.score.kind = "cosine";
   options.attention = {.window = nn::Window::local_predictive, .half_width = 5};
   options.attend = models::Attend::between;
   options.embedding = 16;

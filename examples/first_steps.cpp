@@ -24,7 +24,8 @@ int main() {
       for (Index n = 3 + random.below(6); n > 0; --n) source.push_back(4 + random.below(10));
       target.assign(source.rbegin(), source.rend());
     }
-    const Var loss = model.loss(text::make_batch(pairs));
+    const nn::Training training(random);  // dropout is active in this block
+    const Var loss = models::loss(model, text::make_batch(pairs));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.step(gradients);
@@ -33,8 +34,8 @@ int main() {
 
   const std::vector<std::string> source{"3", "1", "4", "1", "5"};
   const text::Sentence sentence = digits.encode(source);
-  const auto [ids, mask] = text::make_source_batch(std::span(&sentence, 1));
-  const models::Hypothesis best = models::search(model, ids, mask)[0][0];
+  const models::Hypothesis best =
+      models::search(model, text::make_source_batch(std::span(&sentence, 1)))[0][0];
   report::Heatmap map{.rows = {}, .columns = source, .weights = {}, .caption = ""};
   for (auto word : best.words) map.rows.push_back(digits.token(word));
   map.weights = best.weights.slice(0, std::ssize(map.rows)).to_vector<double>();

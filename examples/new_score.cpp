@@ -15,12 +15,12 @@ class ScaledGeneralScore : public nn::Score {
 
   /// The annotations as they are: (S, B, D)
   nn::Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.values = memory, .mask = mask};
+    return {.k = memory, .mask = mask};
   }
 
   /// (B, Q) -> (S, B)
   Var operator()(const nn::Query& query, const nn::Keys& keys) const override {
-    return sum(keys.values * matmul(query.state, W_a_), {-1}) * scale_;
+    return sum(keys.k * matmul(query.state, W_a_), {-1}) * scale_;
   }
 
  private:

@@ -17,7 +17,7 @@ class Classifier {
 
   Var operator()(const Tensor& x, const Tensor& mask) const {
     const Tensor weights = mask / sum(mask, {0});  // (T, B): 1 / length on the steps of a sequence
-    return output_(dropout_(weighted_sum(weights, lstm_(x, mask).h)));
+    return output_(dropout_(weighted_sum(weights, lstm_(x, {.mask = mask}).h)));
   }
 
  private:

@@ -10,7 +10,9 @@
 #include <attune/autograd/recurrent.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/models/bahdanau.hpp>
+#include <attune/models/decoder.hpp>
 #include <attune/models/decoding.hpp>
+#include <attune/models/encoded.hpp>
 #include <attune/models/encoder.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/ensemble.hpp>
@@ -25,6 +27,7 @@
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
 #include <attune/models/metrics/symmetrise.hpp>
+#include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/models/readout.hpp>
@@ -38,6 +41,7 @@
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/seq2seq_options.hpp>
+#include <attune/models/sutskever.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/codec.hpp>
 #include <attune/models/text/corpus.hpp>
@@ -48,6 +52,8 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/models/translate.hpp>
+#include <attune/models/unroll.hpp>
+#include <attune/models/word_vectors.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/average.hpp>

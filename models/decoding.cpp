@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <attune/models/decoding.hpp>
-#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/softmax.hpp>
@@ -43,8 +42,9 @@ struct Decoding::History {
   }
 };
 
-Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length)
-    : operation_(operation), max_length_(max_length) {
+Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, std::int32_t begin,
+                   std::int32_t end)
+    : operation_(operation), max_length_(max_length), begin_(begin), end_(end) {
   if (max_length < 1) fail(operation, "max_length is less than 1");
   ShapeCheck check(operation);
   check("mask", mask.shape(), "S B");
@@ -63,9 +63,8 @@ Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length)
 
 Tensor Decoding::words() const {
   std::vector<std::int32_t> words;
-  for (const Running& r : running_)
-    words.push_back(r.last ? r.last->word : text::Vocabulary::begin);
-  return Tensor::of(Shape{static_cast<Index>(words.size())}, std::span<const std::int32_t>(words));
+  for (const Running& r : running_) words.push_back(r.last ? r.last->word : begin_);
+  return Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words));
 }
 
 void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
@@ -152,7 +151,7 @@ void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
     for (const Candidate& candidate : found) {
       const Running& from = running_[static_cast<std::size_t>(candidate.row)];
       sentence = from.sentence;
-      if (candidate.word == text::Vocabulary::end) {
+      if (candidate.word == end_) {
         finish(extend(candidate, weights), /*complete=*/true);
       } else if (from.length < max_length_) {
         next.push_back(extend(candidate, weights));

@@ -1,32 +1,14 @@
-// Writing a batch of sentences word by word, with anything that has `start` and `step`: what search
-// and sampling have in common.
+// Writing a batch of sentences word by word: what search and sampling have in common.
 #pragma once
 
-#include <concepts>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include <attune/autograd/var.hpp>
+#include <attune/models/decoder.hpp>
 #include <attune/models/hypothesis.hpp>
 
 namespace attune::models {
-
-/// What a search needs of a model; see Seq2Seq for what the calls mean. State is a value. The
-/// weights are (S, B), (heads, S, B), or undefined in a model without attention.
-template <class M>
-concept Decoder = requires(const M& model, const Tensor& ids, const Tensor& mask) {
-  {model.start(ids, mask)};
-  { model.step(ids, model.start(ids, mask)).readout } -> std::convertible_to<Var>;
-  { model.step(ids, model.start(ids, mask)).weights } -> std::convertible_to<Var>;
-  {
-    model.step(ids, model.start(ids, mask)).state
-    } -> std::convertible_to<decltype(model.start(ids, mask))>;
-  { model.logits(Var()) } -> std::convertible_to<Var>;
-  {
-    model.select(model.start(ids, mask), ids)
-    } -> std::convertible_to<decltype(model.start(ids, mask))>;
-};
 
 namespace detail {
 
@@ -37,7 +19,7 @@ class Decoding {
   virtual ~Decoding() = default;
 
   bool done() const { return running_.empty(); }
-  /// The words written last, one for each running hypothesis (i32).
+  /// The words written last, one for each running hypothesis: (1, rows) i32.
   Tensor words() const;
   /// Rows of the model's state from which each running hypothesis goes on (i32); null when they are
   /// the rows as they are.
@@ -70,7 +52,8 @@ class Decoding {
     Index begin, end;           // the sentence's rows
   };
 
-  Decoding(const char* operation, const Tensor& source_mask, Index max_length);
+  Decoding(const char* operation, const Tensor& source_mask, Index max_length, std::int32_t begin,
+           std::int32_t end);
   Decoding(const Decoding&) = delete;
   Decoding& operator=(const Decoding&) = delete;
 
@@ -92,20 +75,25 @@ class Decoding {
   void finish(const Running& end, bool complete);
 
   Index max_length_, source_steps_;
+  std::int32_t begin_, end_;
   std::vector<Index> source_lengths_;
   Tensor rows_;
   bool rows_moved_ = false;
 };
 
 /// Runs a model until all sentences of a batch are finished.
-template <Decoder M>
-void decode(const M& model, const Tensor& source, const Tensor& mask, Decoding& decoding) {
+template <Decoder M, Source Encoded>
+void decode(const M& model, const Encoded& encoded, Decoding& decoding) {
   const NoGrad no_grad;
-  auto state = model.start(source, mask);
+  auto state = model.start(encoded);
   while (!decoding.done()) {
     if (const Tensor* rows = decoding.rows()) state = model.select(state, *rows);
-    auto step = model.step(decoding.words(), state);
-    decoding.advance(Var(model.logits(step.readout)).value(), Var(step.weights).value());
+    const auto words = model.read(decoding.words());
+    auto step = model.step(words[0], state);
+    const Var weights = step.weights;
+    std::vector<typename M::Output> outputs;
+    outputs.push_back(std::move(step.output));
+    decoding.advance(Var(model.logits(words, outputs)).value()[0], weights.value());
     state = std::move(step.state);
   }
 }

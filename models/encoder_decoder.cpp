@@ -1,23 +1,53 @@
+#include <attune/autograd/ops.hpp>
 #include <attune/models/encoder_decoder.hpp>
 
 namespace attune::models {
 
-Seq2SeqOptions seq2seq_options(const EncoderDecoderOptions& o) {
-  const bool every_step = o.bottleneck == Bottleneck::every_step;
-  return {.source_vocabulary = o.source_vocabulary,
-          .target_vocabulary = o.target_vocabulary,
-          .embedding = o.embedding,
-          .hidden = o.hidden,
-          .encoder_layers = o.layers,
-          .decoder_layers = o.layers,
-          .encoder_cell = o.cell,
-          .decoder_cell = o.cell,
-          .reading = every_step ? Reading::forward : Reading::backward,
-          .start = every_step ? Start::bridge : Start::last,
-          .attend = every_step ? Attend::last_state : Attend::never,
-          .readout_kind = every_step ? ReadoutKind::maxout : ReadoutKind::attentional,
-          .readout = o.readout,
-          .dropout = o.dropout};
+EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o)
+    : source_(scope / "source", o.source_vocabulary, o.embedding, o.dropout),
+      target_(scope / "target", o.target_vocabulary, o.embedding, o.dropout),
+      encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
+      bridge_(scope / "bridge", o.hidden, o.hidden),
+      cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
+      output_(scope / "output", o.readout, o.target_vocabulary),
+      dropout_(o.dropout) {
+  const Index gates = cell_.gates();
+  C_ = (scope / "decoder").add("W_c", {o.hidden, gates * o.hidden}, nn::init::glorot(gates));
+  const nn::Scope readout = scope / "readout";
+  U_o_ = readout.add("U_o", {o.hidden, 2 * o.readout}, nn::init::glorot());
+  V_o_ = readout.add("V_o", {o.embedding, 2 * o.readout}, nn::init::glorot());
+  C_o_ = readout.add("C_o", {o.hidden, 2 * o.readout}, nn::init::glorot());
+  b_o_ = readout.add("b_o", {2 * o.readout}, nn::init::zeros());
+}
+
+Encoded EncoderDecoder::encode(const Tensor& source, const Tensor& mask) const {
+  const auto [h, last] = encoder_(source_(source), {.mask = mask});
+  return {h, {last}, mask};
+}
+
+EncoderDecoder::State EncoderDecoder::start(const Encoded& source) const {
+  const Var c = source.last.back().h;
+  return {.c = c, .share = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
+}
+
+EncoderDecoder::Words EncoderDecoder::read(const Tensor& previous) const {
+  const Var y = target_(previous);
+  return {y, cell_.input(y)};
+}
+
+EncoderDecoder::Step EncoderDecoder::step(const Var& share, const State& before) const {
+  const nn::RecurrentState h = cell_.step(share + before.share, before.h);
+  return {{h.h, before.c}, {}, {before.c, before.share, h}};
+}
+
+AffineLogits EncoderDecoder::logits(const Words& words, const std::vector<Output>& outputs) const {
+  const Var h = stack(outputs, &Output::h), c = stack(outputs, &Output::c);
+  const Var t = maxout(add_matmul(add_matmul(add_matmul(b_o_, h, U_o_), words.y, V_o_), c, C_o_));
+  return {dropout_(t), output_.affine()};
+}
+
+EncoderDecoder::State EncoderDecoder::select(const State& state, const Tensor& rows) const {
+  return {select_rows(state.c, rows), select_rows(state.share, rows), select_rows(state.h, rows)};
 }
 
 }  // namespace attune::models

@@ -1,58 +1,71 @@
-// Encoder and decoder without attention: the baseline.
+// Encoders and decoders without attention: all that the decoder knows of the source is the
+// encoder's last state.
 #pragma once
 
-#include <attune/models/seq2seq.hpp>
+#include <attune/models/decoder.hpp>
+#include <attune/models/word_vectors.hpp>
+#include <attune/nn/linear.hpp>
+#include <attune/nn/recurrent.hpp>
 
 namespace attune::models {
-
-/// How the one vector reaches the decoder.
-enum class Bottleneck {
-  first_state,  // as its first state alone, of a reversed source (Sutskever et al., 2014)
-  every_step,   // as its first state, and as the context of every step (Cho et al., 2014)
-};
 
 struct EncoderDecoderOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index embedding = 256;          // E
   Index hidden = 256;             // H
-  Index layers = 1;               // of the encoder and of the decoder; Sutskever et al. have 4
   Index readout = 256;            // R
-  nn::Cell cell = nn::Cell::gru;  // Sutskever et al. have the LSTM
-  Bottleneck bottleneck = Bottleneck::every_step;
-  double dropout = 0;  // on embeddings, between layers and on the readout
+  nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
+  double dropout = 0;             // on embeddings and on the readout
 };
 
-/// The same in terms of the general model, to be changed further.
-Seq2SeqOptions seq2seq_options(const EncoderDecoderOptions& options);
-
-/// Everything the decoder knows of the source is the encoder's last state v.
+/// "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1): the last
+/// state is the decoder's first state, and the context of every step.
 ///
-/// first_state: "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le,
-/// 2014).
-///
-/// | paper (section 2)                         | here                | parameter            |
-/// |-------------------------------------------|---------------------|----------------------|
-/// | v, after the source was read from its end | Reading::backward   | encoder.layer1.* ... |
-/// | the decoder's first state is v            | Start::last         |                      |
-/// | p(y_t \| v, y_1 .. y_{t-1})                | logits() of the top | output.W, output.b   |
-///
-/// every_step: "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1).
-///
-/// | paper (appendix A)                      | here        | parameter          | shape   |
-/// |-----------------------------------------|-------------|--------------------|---------|
-/// | c = tanh(V h_N): here h_N itself        | context     | encoder.layer1.*   | (E, 3H) |
-/// | h'_0 = tanh(V' c)                       | start()     | bridge.W, bridge.b | (H, H)  |
-/// | C c, C_z c, C_r c in every gate         | share       | decoder.W_c        | (H, 3H) |
-/// | s'_t = O_h h'_t + O_y y_{t-1} + O_c c   | readout_    | readout.U_o        | (H, 2R) |
-/// |                                         |             | readout.V_o        | (E, 2R) |
-/// |                                         |             | readout.C_o        | (H, 2R) |
-/// | maxout over pairs of s'_t, then softmax | logits()    | output.W, output.b | (R, V)  |
-///
-/// The readout of first_state is tanh(h_t W_c), one layer more than the paper has.
-class EncoderDecoder : public Seq2Seq {
+/// | paper (appendix A)                      | here             | parameter          | shape   |
+/// |-----------------------------------------|------------------|--------------------|---------|
+/// | word vectors                            | encode(), read() | source.E, target.E | (V, E)  |
+/// | c = tanh(V h_N): here h_N itself        | encode()         | encoder.layer1.*   | (E, 3H) |
+/// | h'_0 = tanh(V' c)                       | start()          | bridge.W, bridge.b | (H, H)  |
+/// | C c, C_z c, C_r c in every gate         | start()          | decoder.W_c        | (H, 3H) |
+/// | h'_t                                    | step()           | decoder.layer1.*   | (E, 3H) |
+/// | s'_t = O_h h'_t + O_y y_{t-1} + O_c c   | logits()         | readout.U_o        | (H, 2R) |
+/// |                                         |                  | readout.V_o        | (E, 2R) |
+/// |                                         |                  | readout.C_o        | (H, 2R) |
+/// | maxout over pairs of s'_t, then softmax | logits()         | output.W, output.b | (R, V)  |
+class EncoderDecoder {
  public:
-  EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options)
-      : Seq2Seq(scope, seq2seq_options(options)) {}
+  struct State {
+    Var c, share;  // c, and C c
+    nn::RecurrentState h;
+  };
+  struct Words {
+    Var y, share;  // E y (T, B, E), and what it adds to the gates
+    Var operator[](Index t) const { return share[t]; }
+  };
+  struct Output {
+    Var h, c;
+  };
+  using Step = DecoderStep<Output, State>;
+
+  EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options);
+
+  /// source (S, B) i32, mask (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const;
+  State start(const Encoded& source) const;
+  Words read(const Tensor& previous) const;
+  Step step(const Var& share, const State& before) const;
+  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const;
+  State select(const State& state, const Tensor& rows) const;
+
+ private:
+  WordVectors source_, target_;
+  nn::Recurrent encoder_;
+  nn::Linear bridge_;
+  nn::Recurrent cell_;
+  Var C_;                      // (H, 3H)
+  Var U_o_, V_o_, C_o_, b_o_;  // (H, 2R), (E, 2R), (H, 2R), (2R)
+  nn::Linear output_;
+  nn::Dropout dropout_;
 };
 
 }  // namespace attune::models

@@ -2,59 +2,86 @@
 #pragma once
 
 #include <attune/autograd/ops.hpp>
-#include <attune/models/decoding.hpp>
+#include <attune/models/decoder.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {
 
 /// What the models make of each word is averaged, the probabilities as the weights of attention:
 ///     p(y_t) = 1/N Σ_n p_n(y_t)
-/// Anything that takes a Decoder takes an ensemble: its readouts are the mean probabilities, and
-/// its logits their logarithms. The models must have the same vocabularies; with M = Seq2Seq they
-/// may be of any wirings and sizes. Models without attention do not count for the weights. Keeps
-/// pointers to the models.
-template <Decoder M>
+/// A WordModel itself. The models must have the same vocabularies; with M = Seq2Seq they may be of
+/// any wirings and sizes. Models without attention do not count for the weights. Keeps pointers to
+/// the models.
+template <WordModel M>
 class Ensemble {
  public:
-  using ModelState = decltype(std::declval<const M&>().start(Tensor(), Tensor()));
-  using State = std::vector<ModelState>;
-  struct Step {
-    Var readout;  // (B, V): mean probabilities
-    Var weights;  // (S, B); undefined without attention
-    State state;
+  struct Encoded {
+    std::vector<decltype(std::declval<const M&>().encode(Tensor(), Tensor()))> of;
+    Tensor mask;  // (S, B)
   };
+  struct Words {
+    std::vector<decltype(std::declval<const M&>().read(Tensor()))> of;
+    auto operator[](Index t) const {
+      std::vector<std::decay_t<decltype(of[0][t])>> step;
+      for (const auto& words : of) step.push_back(words[t]);
+      return step;
+    }
+  };
+  using State = std::vector<typename M::State>;    // of each model
+  using Output = std::vector<typename M::Output>;  // of each model
+  using Step = DecoderStep<Output, State>;
 
   /// Throws when there are no models.
   explicit Ensemble(std::vector<const M*> models) : models_(std::move(models)) {
     if (models_.empty()) fail("Ensemble", "there is no model");
   }
 
-  State start(const Tensor& source, const Tensor& mask) const {
+  Encoded encode(const Tensor& source, const Tensor& mask) const {
+    Encoded encoded{.of = {}, .mask = mask};
+    for (const M* model : models_) encoded.of.push_back(model->encode(source, mask));
+    return encoded;
+  }
+
+  State start(const Encoded& encoded) const {
     State states;
-    for (const M* model : models_) states.push_back(model->start(source, mask));
+    for (std::size_t n = 0; n < models_.size(); ++n)
+      states.push_back(models_[n]->start(encoded.of[n]));
     return states;
   }
 
-  /// Throws when the models' vocabularies differ in size.
-  Step step(const Tensor& previous, const State& state) const {
-    std::vector<Var> probabilities, weights;
-    State next;
-    for (std::size_t n = 0; n < models_.size(); ++n) {
-      auto step = models_[n]->step(previous, state[n]);
-      probabilities.push_back(softmax(models_[n]->logits(step.readout), -1));
-      ShapeCheck check("Ensemble");
-      check("the first model's probabilities", probabilities[0].shape(), "B V");
-      check("another's", probabilities[n].shape(), "B V");
-      const Var w = step.weights;
-      if (w.defined()) weights.push_back(w.rank() == 3 ? mean(w, {0}) : w);
-      next.push_back(std::move(step.state));
-    }
-    return {mean(stack(probabilities), {0}), weights.empty() ? Var() : mean(stack(weights), {0}),
-            std::move(next)};
+  Words read(const Tensor& previous) const {
+    Words words;
+    for (const M* model : models_) words.of.push_back(model->read(previous));
+    return words;
   }
 
-  /// (..., V) -> (..., V)
-  Var logits(const Var& readout) const { return log(readout); }
+  Step step(const decltype(Words()[0])& words, const State& state) const {
+    Step all;
+    std::vector<Var> weights;
+    for (std::size_t n = 0; n < models_.size(); ++n) {
+      auto step = models_[n]->step(words[n], state[n]);
+      const Var w = step.weights;
+      if (w.defined()) weights.push_back(w.rank() == 3 ? mean(w, {0}) : w);
+      all.output.push_back(std::move(step.output));
+      all.state.push_back(std::move(step.state));
+    }
+    if (!weights.empty()) all.weights = mean(stack(weights), {0});
+    return all;
+  }
+
+  /// log p (T, B, V). Throws when the models' vocabularies differ in size.
+  Var logits(const Words& words, const std::vector<Output>& outputs) const {
+    std::vector<Var> probabilities;
+    for (std::size_t n = 0; n < models_.size(); ++n) {
+      std::vector<typename M::Output> own;
+      for (const Output& output : outputs) own.push_back(output[n]);
+      probabilities.push_back(softmax(models_[n]->logits(words.of[n], own), -1));
+      ShapeCheck check("Ensemble");
+      check("the first model's probabilities", probabilities[0].shape(), "T B V");
+      check("another's", probabilities[n].shape(), "T B V");
+    }
+    return log(mean(stack(probabilities), {0}));
+  }
 
   State select(const State& state, const Tensor& rows) const {
     State selected;

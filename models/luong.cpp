@@ -1,25 +1,73 @@
+#include <attune/autograd/ops.hpp>
 #include <attune/models/luong.hpp>
 
 namespace attune::models {
+namespace {
 
-Seq2SeqOptions seq2seq_options(const LuongOptions& o) {
-  return {.source_vocabulary = o.source_vocabulary,
-          .target_vocabulary = o.target_vocabulary,
-          .embedding = o.embedding,
-          .hidden = o.hidden,
-          .encoder_layers = o.layers,
-          .decoder_layers = o.layers,
-          .encoder_cell = o.cell,
-          .decoder_cell = o.cell,
-          .reading = Reading::forward,
-          .start = Start::last,
-          .attend = Attend::after,
-          .score = o.score,
-          .attention = o.attention,
-          .input_feeding = o.input_feeding,
-          .readout_kind = ReadoutKind::attentional,
-          .readout = o.hidden,
-          .dropout = o.dropout};
+nn::Stacked<nn::Recurrent> make_layers(const nn::Scope& scope, const LuongOptions& o) {
+  return {
+      scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
+}
+
+nn::Attention make_attention(const nn::Scope& scope, const LuongOptions& o) {
+  return {nn::make_score(scope, o.hidden, o.hidden, o.score), scope, o.hidden, o.attention};
+}
+
+}  // namespace
+
+LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
+                           nn::Attention attention)
+    : target_(scope / "target", o.target_vocabulary, o.embedding, o.dropout),
+      attention_(std::move(attention)),
+      decoder_(make_layers(scope / "decoder", o)),
+      W_c_((scope / "readout").add("W_c", {source.h + o.hidden, o.hidden}, nn::init::glorot())),
+      output_(scope / "output", o.hidden, o.target_vocabulary),
+      dropout_(o.dropout) {
+  if (!o.input_feeding) return;
+  const Index gates = decoder_.gates();
+  W_feed_ =
+      (scope / "decoder").add("W_feed", {o.hidden, gates * o.hidden}, nn::init::glorot(gates));
+}
+
+LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
+  return {.memory = attention_.remember(dropout_(source.h), source.mask),
+          .past = {},
+          .layers = source.last,
+          .h_tilde = zeros({source.mask.dim(1), W_c_.dim(1)}, source.mask.dtype())};
+}
+
+Var LuongDecoder::read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
+
+LuongDecoder::Step LuongDecoder::step(const Var& share, const State& before) const {
+  const Var x = W_feed_.defined() ? add_matmul(share, before.h_tilde, W_feed_) : share;
+  const auto [h, layers] = decoder_.step(x, before.layers);
+  const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
+  const Var h_tilde = dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
+  return {h_tilde, alpha, {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
+}
+
+AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) const {
+  return {attune::stack(h_tilde), output_.affine()};
+}
+
+LuongDecoder::State LuongDecoder::select(const State& state, const Tensor& rows) const {
+  State selected{nn::select(state.memory, rows),
+                 nn::select(state.past, rows),
+                 {},
+                 select_rows(state.h_tilde, rows)};
+  for (const auto& layer : state.layers) selected.layers.push_back(select_rows(layer, rows));
+  return selected;
+}
+
+Luong::Luong(const nn::Scope& scope, const LuongOptions& o, std::optional<nn::Attention> attention)
+    : LuongDecoder(scope, o, {.h = o.hidden, .last = o.hidden},
+                   attention ? *attention : make_attention(scope / "attention", o)),
+      source_(scope / "source", o.source_vocabulary, o.embedding, o.dropout),
+      encoder_(make_layers(scope / "encoder", o)) {}
+
+Encoded Luong::encode(const Tensor& source, const Tensor& mask) const {
+  const auto [h, last] = encoder_(source_(source), {.mask = mask});
+  return {h, last, mask};
 }
 
 }  // namespace attune::models

@@ -2,7 +2,14 @@
 // 2015; arXiv 1508.04025).
 #pragma once
 
-#include <attune/models/seq2seq.hpp>
+#include <optional>
+
+#include <attune/models/decoder.hpp>
+#include <attune/models/word_vectors.hpp>
+#include <attune/nn/attention.hpp>
+#include <attune/nn/recurrent.hpp>
+#include <attune/nn/score_kind.hpp>
+#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 
@@ -12,34 +19,69 @@ struct LuongOptions {
   Index hidden = 256;     // H, of every layer and of h̃
   Index layers = 2;       // of the encoder and of the decoder
   nn::Cell cell = nn::Cell::lstm;
-  nn::ScoreOptions score = {.kind = nn::ScoreKind::general};
+  nn::ScoreOptions score = {.kind = "general"};
   nn::AttentionOptions attention = {};  // window, and softmax or sparsemax
-  InputFeeding input_feeding = InputFeeding::yes;
-  double dropout = 0;  // on embeddings, between layers, on annotations and on h̃
+  bool input_feeding = true;            // whether h̃ is read with the next word
+  double dropout = 0;                   // on embeddings, between layers, on annotations and on h̃
 };
 
-/// The same in terms of the general model, to be changed further.
-Seq2SeqOptions seq2seq_options(const LuongOptions& options);
-
-/// A stacked encoder that reads from the left, a stacked decoder that starts from its last states,
-/// and attention with the decoder's new state.
+/// A stacked decoder that starts from the encoder's last states and attends with its new state.
 ///
-/// | paper                                    | here       | parameter              | shape   |
-/// |------------------------------------------|------------|------------------------|---------|
-/// | word vectors                             | embeddings | source.E, target.E     | (V, E)  |
-/// | h̄_s, top states of the encoder (sec. 3)  | memory.h   | encoder.layer1.* ...   |         |
-/// | h_t, top state of the decoder (sec. 3)   | decoder_   | decoder.layer1.* ...   |         |
-/// | h̃_{t-1} as a further input (sec. 3.3)    | W_feed_    | decoder.W_feed         | (H, 4H) |
-/// | α_t(s) (eq. 7 and 8), p_t (eq. 9 and 10) | attention_ | attention.W_a, W_p ... |         |
-/// | c_t, weighted average of h̄_s (sec. 3.1)  | context    |                        | (B, H)  |
-/// | h̃_t = tanh(W_c [c_t; h_t]) (eq. 5)       | readout_   | readout.W_c            | (2H, H) |
-/// | p(y_t) = softmax(W_s h̃_t) (eq. 6)        | logits()   | output.W, output.b     | (H, V)  |
+/// | paper                                    | here             | parameter          | shape   |
+/// |------------------------------------------|------------------|--------------------|---------|
+/// | word vectors                             | encode(), read() | source.E, target.E | (V, E)  |
+/// | h̄_s, top states of the encoder (sec. 3)  | encode()         | encoder.layer1.* ..|         |
+/// | h_t, top state of the decoder (sec. 3)   | step()           | decoder.layer1.* ..|         |
+/// | h̃_{t-1} as a further input (sec. 3.3)    | W_feed_          | decoder.W_feed     | (H, 4H) |
+/// | α_t(s) (eq. 7 and 8), p_t (eq. 9 and 10) | attention_       | attention.W_a, ... |         |
+/// | c_t, weighted average of h̄_s (sec. 3.1)  | step()           |                    | (B, H)  |
+/// | h̃_t = tanh(W_c [c_t; h_t]) (eq. 5)       | step()           | readout.W_c        | (2H, H) |
+/// | p(y_t) = softmax(W_s h̃_t) (eq. 6)        | logits()         | output.W, output.b | (H, V)  |
 ///
 /// With a GRU, 4H is 3H. The paper's output has no bias; here it has one.
-class Luong : public Seq2Seq {
+class LuongDecoder {
  public:
-  Luong(const nn::Scope& scope, const LuongOptions& options)
-      : Seq2Seq(scope, seq2seq_options(options)) {}
+  struct State {
+    nn::Memory memory;
+    nn::Past past;
+    std::vector<nn::RecurrentState> layers;  // the lowest first
+    Var h_tilde;                             // (B, H)
+  };
+  using Output = Var;  // h̃_t (B, H)
+  using Step = DecoderStep<Output, State>;
+
+  /// Annotations and last states of the source are of size H, or the score takes others.
+  LuongDecoder(const nn::Scope& scope, const LuongOptions& options, EncodedSizes source,
+               nn::Attention attention);
+
+  State start(const Encoded& source) const;
+  /// (T, B, gates · H): what the words add to the lowest layer's gates
+  Var read(const Tensor& previous) const;
+  Step step(const Var& share, const State& before) const;
+  AffineLogits logits(const Var& shares, const std::vector<Var>& h_tilde) const;
+  State select(const State& state, const Tensor& rows) const;
+
+ private:
+  WordVectors target_;
+  nn::Attention attention_;
+  nn::Stacked<nn::Recurrent> decoder_;
+  Var W_feed_;  // (H, 4H), with input feeding
+  Var W_c_;     // (D + H, H)
+  nn::Linear output_;
+  nn::Dropout dropout_;
+};
+
+/// With its encoder of words, which reads from the left.
+class Luong : public LuongDecoder {
+ public:
+  Luong(const nn::Scope& scope, const LuongOptions& options,
+        std::optional<nn::Attention> attention = {});
+
+  Encoded encode(const Tensor& source, const Tensor& mask) const;  // (S, B) i32, (S, B)
+
+ private:
+  WordVectors source_;
+  nn::Stacked<nn::Recurrent> encoder_;
 };
 
 }  // namespace attune::models

@@ -76,7 +76,8 @@ std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Ran
 
 Sampler::Sampler(const Tensor& source_mask, const SamplingOptions& options,
                  std::span<const Index> numbers)
-    : Decoding("sample", source_mask, options.max_length), options_(checked(options)) {
+    : Decoding("sample", source_mask, options.max_length, options.begin, options.end),
+      options_(checked(options)) {
   if (!numbers.empty() && numbers.size() != running_.size())
     fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), running_.size()));
   for (std::size_t b = 0; b < running_.size(); ++b)

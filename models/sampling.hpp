@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/models/decoding.hpp>
+#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::models {
@@ -16,6 +17,7 @@ struct SamplingOptions {
   double top_p = 1;
   Index max_length = 100;  // most words; one more step may then write </s>
   std::uint64_t seed = 1;
+  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // <s>, </s>
 };
 
 namespace detail {
@@ -36,18 +38,18 @@ class Sampler : public Decoding {
 
 }  // namespace detail
 
-/// One sentence drawn for each of a batch: source (S, B) i32 and mask (S, B). Log-probabilities are
+/// One sentence drawn for each that the decoder starts from, see search(). Log-probabilities are
 /// the model's own, at temperature 1 and with nothing cut off; they are the scores, too.
 ///
 /// What is drawn depends on the seed and on the sentence's number, not on the batch: `numbers` has
 /// them, and without any they are 0 to B - 1. Throws on a source without words and on scores that
 /// are NaN.
-template <Decoder M>
-std::vector<Hypothesis> sample(const M& model, const Tensor& source, const Tensor& mask,
+template <Decoder M, Source Encoded>
+std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
                                const SamplingOptions& options = {},
                                std::span<const Index> numbers = {}) {
-  detail::Sampler sampler(mask, options, numbers);
-  detail::decode(model, source, mask, sampler);
+  detail::Sampler sampler(encoded.mask, options, numbers);
+  detail::decode(model, encoded, sampler);
   return sampler.results();
 }
 

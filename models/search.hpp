@@ -1,7 +1,9 @@
-// Greedy and beam search over anything that has `start` and `step`.
+// Greedy and beam search with any decoder.
 #pragma once
 
 #include <attune/models/decoding.hpp>
+#include <attune/models/text/batches.hpp>
+#include <attune/models/text/vocabulary.hpp>
 
 namespace attune::models {
 
@@ -22,6 +24,7 @@ struct SearchOptions {
   LengthNormalization length_normalization = LengthNormalization::length;
   double coverage_penalty = 0;  // β
   Index best = 1;               // how many of the K to return
+  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // <s>, </s>
 };
 
 namespace detail {
@@ -44,8 +47,8 @@ class Beam : public Decoding {
 
 }  // namespace detail
 
-/// The best hypotheses for each sentence of a batch: source (S, B) i32 and mask (S, B). Ties are
-/// broken by the order of hypotheses and words, so the result is the same every time. Any word may
+/// The best hypotheses for each sentence of a batch: of words, or of whatever the decoder starts
+/// from. Ties are broken by the order of hypotheses and words, so the result is the same every time. Any word may
 /// be written that the model gives a probability, <unk> and <s> too.
 ///
 /// Of all continuations those with the largest log-probability go on, normalised only once they are
@@ -56,12 +59,18 @@ class Beam : public Decoding {
 /// `max_length`.
 ///
 /// Throws on a source without words, on scores that are NaN, and on β > 0 without attention.
-template <Decoder M>
-std::vector<std::vector<Hypothesis>> search(const M& model, const Tensor& source,
-                                            const Tensor& mask, const SearchOptions& options = {}) {
-  detail::Beam beam(mask, options);
-  detail::decode(model, source, mask, beam);
+template <Decoder M, Source Encoded>
+std::vector<std::vector<Hypothesis>> search(const M& model, const Encoded& encoded,
+                                            const SearchOptions& options = {}) {
+  detail::Beam beam(encoded.mask, options);
+  detail::decode(model, encoded, beam);
   return beam.results();
+}
+template <WordModel M>
+std::vector<std::vector<Hypothesis>> search(const M& model, const text::SourceBatch& batch,
+                                            const SearchOptions& options = {}) {
+  const NoGrad no_grad;
+  return search(model, model.encode(batch.source, batch.mask), options);
 }
 
 }  // namespace attune::models

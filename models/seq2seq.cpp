@@ -1,10 +1,6 @@
-#include <numeric>
-
 #include <attune/autograd/attention.hpp>
-#include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/nn/coverage.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -33,46 +29,31 @@ nn::Embedding source_table(const nn::Scope& scope, const Seq2SeqOptions& o,
   return nn::Embedding(scope / "source", o.source_vocabulary, o.embedding);
 }
 
-/// The coverage loss is a part of the loss in training alone.
-bool penalises_coverage(const Seq2SeqOptions& o) {
-  return o.coverage_loss > 0 && nn::Training::random() != nullptr;
-}
-
 /// The mean annotation of each sentence: h (S, B, D) -> (B, D)
 Var mean_of(const Var& h, const Tensor& mask) { return weighted_sum(mask / sum(mask, {0}), h); }
 
 }  // namespace
 
-/// One step of the recurrence, and what the readouts of all steps are made from afterwards.
-struct Seq2Seq::Advance {
-  Var s, context;  // as the readout sees them
-  Var weights;
-  State state;
-};
-
-/// The recurrence over all steps of a batch.
-struct Seq2Seq::Unrolled {
-  Var readouts;  // (T, B, R)
-  std::vector<Var> weights;
-  std::vector<Var> coverage_losses;  // (B) each, where asked for
-};
-
-Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o)
+Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
+                 std::optional<nn::Attention> attention)
     : options_(checked(o)),
       target_(scope / "target", o.target_vocabulary, o.embedding),
       source_(source_table(scope, o, target_)),
       encoder_(scope / "encoder", o),
+      attention_(std::move(attention)),
       decoder_(scope / "decoder", o.embedding, o.hidden, decoder_stack(o), decoder_cell(o)),
       readout_(scope / "readout", o, context_size()),
       embedding_dropout_(dropout_rate(o, o.embedding_dropout), o.dropout_kind),
       annotation_dropout_(dropout_rate(o, o.annotation_dropout), o.dropout_kind) {
+  const EncodedSizes sizes = encoder_.sizes();
   if (o.start == Start::bridge || o.start == Start::mean) {
-    const Index from = o.start == Start::mean ? encoder_.size() : encoder_hidden(o);
-    bridge_.emplace(scope / "bridge", from, o.decoder_layers * o.hidden);
+    bridge_.emplace(scope / "bridge", o.start == Start::mean ? sizes.h : sizes.last,
+                    o.decoder_layers * o.hidden);
   }
-  if (attends(o)) {
+  if (attention_ && !attends(o)) fail("Seq2Seq", "attention is given, but the decoder has none");
+  if (attends(o) && !attention_) {
     const nn::Scope place = scope / "attention";
-    attention_.emplace(nn::make_score(place, o.hidden, encoder_.size(), o.score), place, o.hidden,
+    attention_.emplace(nn::make_score(place, o.hidden, sizes.h, o.score), place, o.hidden,
                        o.attention);
   }
   const nn::Scope decoder = scope / "decoder";
@@ -81,7 +62,7 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o)
     return decoder.add(name, {size, gates * o.hidden}, nn::init::glorot(gates));
   };
   if (o.attend == Attend::between) {
-    second_.emplace(decoder / "second", encoder_.size(), o.hidden, decoder_cell(o));
+    second_.emplace(decoder / "second", sizes.h, o.hidden, decoder_cell(o));
   }
   if (o.attend == Attend::before || o.attend == Attend::last_state) {
     W_c_ = add_input("W_c", context_size());
@@ -97,17 +78,20 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o)
 
 Index Seq2Seq::context_size() const {
   if (options_.attend == Attend::never) return 0;
-  return attends(options_) ? encoder_.size() : encoder_hidden(options_);
+  return attends(options_) ? encoder_.sizes().h : encoder_.sizes().last;
 }
 
-std::vector<nn::RecurrentState> Seq2Seq::first_states(const Encoded& encoded,
-                                                      const Tensor& mask) const {
-  const Index batch = mask.dim(1), hidden = options_.hidden;
-  const Var none = zeros({batch, hidden}, mask.dtype());
+Encoded Seq2Seq::encode(const Tensor& source, const Tensor& mask) const {
+  return encoder_(embedding_dropout_(source_(source)), mask);
+}
+
+std::vector<nn::RecurrentState> Seq2Seq::first_states(const Encoded& encoded) const {
+  const Index batch = encoded.mask.dim(1), hidden = options_.hidden;
+  const Var none = zeros({batch, hidden}, encoded.mask.dtype());
   const bool has_c = options_.decoder_cell == nn::Cell::lstm;
   Var bridged;  // (B, layers · H)
   if (bridge_) {
-    bridged = tanh((*bridge_)(options_.start == Start::mean ? mean_of(encoded.h, mask)
+    bridged = tanh((*bridge_)(options_.start == Start::mean ? mean_of(encoded.h, encoded.mask)
                                                             : encoded.last.back().h));
   }
   std::vector<nn::RecurrentState> states;
@@ -125,42 +109,44 @@ std::vector<nn::RecurrentState> Seq2Seq::first_states(const Encoded& encoded,
   return states;
 }
 
-Seq2Seq::State Seq2Seq::start(const Tensor& source, const Tensor& mask) const {
-  const Encoded encoded = encoder_(embedding_dropout_(source_(source)), mask);
-  const Index batch = source.dim(1);
-  auto fixed = std::make_shared<Source>();
-  if (attention_) fixed->memory = attention_->remember(annotation_dropout_(encoded.h), mask);
-  if (options_.attend == Attend::last_state) {
-    fixed->context = encoded.last.back().h;
-    fixed->share = matmul(fixed->context, W_c_);
+Seq2Seq::State Seq2Seq::start(const Encoded& encoded) const {
+  const Index batch = encoded.mask.dim(1);
+  const DType dtype = encoded.mask.dtype();
+  auto source = std::make_shared<Source>();
+  if (attention_) {
+    source->memory = attention_->remember(annotation_dropout_(encoded.h), encoded.mask);
   }
-  fixed->layer_masks = decoder_.draw_masks(batch, mask.dtype());
-  fixed->readout_mask = readout_.draw_mask(batch, mask.dtype());
-  std::vector<std::int32_t> columns(static_cast<std::size_t>(batch));
-  std::iota(columns.begin(), columns.end(), 0);
-  fixed->columns = Tensor::of(Shape{batch}, std::span<const std::int32_t>(columns));
-  State state{.source = fixed, .layers = first_states(encoded, mask), .s = {}};
+  if (options_.attend == Attend::last_state) {
+    source->context = encoded.last.back().h;
+    source->share = matmul(source->context, W_c_);
+  }
+  source->layer_masks = decoder_.draw_masks(batch, dtype);
+  source->readout_mask = readout_.draw_mask(batch, dtype);
+  State state{.source = source, .layers = first_states(encoded), .s = {}};
   state.s = state.layers.back().h;
-  if (W_feed_.defined()) state.fed = zeros({batch, options_.readout}, mask.dtype());
+  if (W_feed_.defined()) state.fed = zeros({batch, options_.readout}, dtype);
   return state;
 }
 
+Seq2Seq::Words Seq2Seq::read(const Tensor& previous) const {
+  const Var y = embedding_dropout_(target_(previous));
+  return {.y = y, .share = decoder_.input(y), .fed = W_feed_.defined()};
+}
+
 /// What the lowest layer reads: (B, gates · H)
-Var Seq2Seq::input(const Var& yw, const Var& context, const State& state) const {
-  Var x = yw;
+Var Seq2Seq::input(const Var& share, const Var& context, const State& state) const {
+  Var x = share;
   if (options_.attend == Attend::before) x = add_matmul(x, context, W_c_);
   if (options_.attend == Attend::last_state) x = x + state.source->share;
   if (W_feed_.defined()) x = add_matmul(x, state.fed, W_feed_);
   return x;
 }
 
-/// y (B, E), yw (B, gates · H): its share of the lowest layer.
-Seq2Seq::Advance Seq2Seq::advance(const Var& y, const Var& yw, const State& state) const {
+Seq2Seq::Step Seq2Seq::step(const Words& words, const State& state) const {
   const Source& source = *state.source;
   nn::Attended attended{.context = source.context, .weights = {}};
   const auto attend = [&](const Var& query) {
-    attended = (*attention_)({.state = query, .step = state.step, .coverage = state.coverage},
-                             source.memory);
+    attended = (*attention_)({.state = query, .past = state.past}, source.memory);
   };
   if (options_.attend == Attend::before) attend(state.s);
   const auto transition = [&](const nn::RecurrentState& lowest) {
@@ -168,126 +154,58 @@ Seq2Seq::Advance Seq2Seq::advance(const Var& y, const Var& yw, const State& stat
     attend(lowest.h);
     return second_->step(second_->input(attended.context), lowest);
   };
-  nn::StackedOutput top = decoder_.step(input(yw, attended.context, state), state.layers,
-                                        source.layer_masks, transition);
+  auto top = decoder_.step(input(words.share, attended.context, state), state.layers,
+                           source.layer_masks, transition);
   if (options_.attend == Attend::after) attend(top.h);
   const bool previous = options_.readout_state == ReadoutState::previous;
-  Advance next{.s = previous ? state.s : top.h,
-               .context = attended.context,
-               .weights = attended.weights,
-               .state = {.source = state.source,
-                         .layers = std::move(top.last),
-                         .s = top.h,
-                         .step = state.step + 1}};
+  Step step{.output = {previous ? state.s : top.h, attended.context, {}},
+            .weights = attended.weights,
+            .state = {.source = state.source, .layers = std::move(top.last), .s = top.h}};
+  if (attention_) step.state.past = attention_->next(state.past, attended.weights);
   if (W_feed_.defined()) {
-    const Var t = readout_.first(y, next.s, next.context);
-    next.state.fed = source.readout_mask.defined() ? t * source.readout_mask : readout_.dropped(t);
+    const Var t = readout_.first(words.y, step.output.s, step.output.context);
+    step.state.fed = source.readout_mask.defined() ? t * source.readout_mask : readout_.dropped(t);
+    step.output = {{}, {}, step.state.fed};
   }
-  if (options_.score.coverage == nn::Coverage::summed || penalises_coverage(options_)) {
-    next.state.coverage = nn::add_coverage(state.coverage, next.weights);
-  }
-  return next;
+  return step;
 }
 
-Seq2Seq::Step Seq2Seq::step(const Tensor& previous, const State& state) const {
-  const Var y = embedding_dropout_(target_(previous));
-  Advance next = advance(y, decoder_.input(y), state);
-  const Var first = W_feed_.defined() ? next.state.fed
-                                      : readout_.dropped(readout_.first(y, next.s, next.context));
-  return {readout_.rest(first), next.weights, std::move(next.state)};
-}
-
-Var Seq2Seq::logits(const Var& readout) const {
-  return matmul(readout, output_.W, {.b = output_.transposed}) + output_.b;
-}
-
-namespace {
-
-Tensor rows_of(const Tensor& x, const Tensor& rows) { return x.defined() ? gather(x, rows) : x; }
-Var rows_of(const Var& x, const Tensor& rows) { return rows_of(x.value(), rows); }
-
-}  // namespace
-
-/// A beam puts its hypotheses in another order at every step, and what they read is large: it moves
-/// only when another number of them reads a sentence.
-std::shared_ptr<const Seq2Seq::Source> Seq2Seq::select(const std::shared_ptr<const Source>& from,
-                                                       const Tensor& rows) const {
-  const Tensor columns = gather(from->columns, rows);
-  if (columns.to_vector<std::int32_t>() == from->columns.to_vector<std::int32_t>()) return from;
-  auto source = std::make_shared<Source>();
-  if (attention_) source->memory = nn::select(from->memory, rows);
-  source->context = rows_of(from->context, rows);
-  source->share = rows_of(from->share, rows);
-  for (const Tensor& mask : from->layer_masks) source->layer_masks.push_back(rows_of(mask, rows));
-  source->readout_mask = rows_of(from->readout_mask, rows);
-  source->columns = columns;
-  return source;
+AffineLogits Seq2Seq::logits(const Words& words, const std::vector<Output>& outputs) const {
+  const Var fed = stack(outputs, &Output::fed);
+  const Var first = fed.defined()
+                        ? fed
+                        : readout_.dropped(readout_.first(words.y, stack(outputs, &Output::s),
+                                                          stack(outputs, &Output::context)));
+  return {readout_.rest(first), output_};
 }
 
 Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
-  State selected{.source = select(state.source, rows),
-                 .layers = {},
-                 .s = rows_of(state.s, rows),
-                 .fed = rows_of(state.fed, rows)};
-  for (const auto& [h, c] : state.layers)
-    selected.layers.push_back({rows_of(h, rows), rows_of(c, rows)});
-  if (state.coverage.defined()) {
-    selected.coverage = gather_columns(state.coverage.value(), rows);
+  auto source = std::make_shared<Source>();
+  if (attention_) source->memory = nn::select(state.source->memory, rows);
+  source->context = select_rows(state.source->context, rows);
+  source->share = select_rows(state.source->share, rows);
+  for (const Tensor& mask : state.source->layer_masks) {
+    source->layer_masks.push_back(gather(mask, rows));
   }
-  selected.step = state.step;
+  source->readout_mask = select_rows(state.source->readout_mask, rows).value();
+  State selected{.source = source,
+                 .layers = {},
+                 .s = select_rows(state.s, rows),
+                 .fed = select_rows(state.fed, rows),
+                 .past = nn::select(state.past, rows)};
+  for (const auto& layer : state.layers) selected.layers.push_back(select_rows(layer, rows));
   return selected;
 }
 
-/// Whatever does not wait for the step before is done for all steps at once: embeddings, the cell's
-/// share of them, readouts. The loop is left with attention and the cells.
-Seq2Seq::Unrolled Seq2Seq::unroll(const text::Batch& batch) const {
-  State state = start(batch.source, batch.source_mask);
-  const Var y = embedding_dropout_(target_(batch.previous));  // (T, B, E)
-  const Var yw = decoder_.input(y);                           // (T, B, gates · H)
-  Unrolled unrolled;
-  std::vector<Var> states, contexts, fed;
-  for (Index i = 0; i < y.dim(0); ++i) {
-    Advance next = advance(W_feed_.defined() ? y[i] : y, yw[i], state);
-    if (W_feed_.defined()) {
-      fed.push_back(next.state.fed);
-    } else {
-      states.push_back(next.s);
-      if (next.context.defined()) contexts.push_back(next.context);
-    }
-    if (next.weights.defined()) unrolled.weights.push_back(next.weights);
-    if (penalises_coverage(options_)) {
-      unrolled.coverage_losses.push_back(nn::coverage_loss(next.weights, state.coverage));
-    }
-    state = std::move(next.state);
-  }
-  const Var first = W_feed_.defined()
-                        ? stack(fed)
-                        : readout_.dropped(readout_.first(
-                              y, stack(states), contexts.empty() ? Var() : stack(contexts)));
-  unrolled.readouts = readout_.rest(first);
-  return unrolled;
-}
-
-Seq2Seq::Forced Seq2Seq::force(const text::Batch& batch) const {
-  const Unrolled unrolled = unroll(batch);
-  return {logits(unrolled.readouts), attention_ ? stack(unrolled.weights) : Var()};
-}
-
 Var Seq2Seq::loss(const text::Batch& batch, const Guide& guide) const {
-  if (guide.alignment.defined() && !attention_) fail("loss", "there is no attention to guide");
-  const Unrolled unrolled = unroll(batch);
   const bool training = nn::Training::random() != nullptr;
-  Var loss = affine_cross_entropy(unrolled.readouts, output_, batch.next, batch.target_mask,
-                                  {.smoothing = training ? options_.label_smoothing : 0});
-  if (penalises_coverage(options_)) {
-    const Tensor share =
-        batch.target_mask * (options_.coverage_loss / sum(batch.target_mask).item());
-    loss = loss + sum(stack(unrolled.coverage_losses) * share);
-  }
-  if (guide.alignment.defined()) {
-    loss = loss + guide.weight * guided_alignment_loss(stack(unrolled.weights), guide.alignment);
-  }
-  return loss;
+  const Var loss = models::loss(*this, batch,
+                                {.label_smoothing = training ? options_.label_smoothing : 0,
+                                 .coverage = training ? options_.coverage_loss : 0,
+                                 .guide = guide});
+  const bool smooths = options_.label_smoothing > 0 || options_.coverage_loss > 0;
+  return training || !smooths ? loss
+                              : nn::outside_of_training(loss, "label smoothing or coverage loss");
 }
 
 }  // namespace attune::models

@@ -1,19 +1,20 @@
-// Sequence-to-sequence models: encoder, attention, decoder, readout.
+// The model whose every choice is an option: encoder, attention, decoder, readout.
 #pragma once
 
 #include <memory>
 #include <optional>
 
+#include <attune/models/decoder.hpp>
 #include <attune/models/encoder.hpp>
-#include <attune/models/guided_alignment.hpp>
 #include <attune/models/readout.hpp>
-#include <attune/models/text/batches.hpp>
+#include <attune/models/unroll.hpp>
 #include <attune/nn/embedding.hpp>
 
 namespace attune::models {
 
-/// The one model under Bahdanau, Luong and EncoderDecoder, whose comments have the papers'
-/// equations. With y the vector of the word before, α and c from attention with the query in
+/// Any wiring of the same parts as in the models of papers (bahdanau.hpp, luong.hpp, nematus.hpp,
+/// encoder_decoder.hpp), with the same names of parameters: with the options of a preset it is that
+/// paper's model. With y the vector of the word before, α and c from attention with the query in
 /// brackets, and f the cell:
 ///
 /// | attend     | step                                                          | parameters       |
@@ -37,66 +38,54 @@ class Seq2Seq {
     Var share;                        // (B, gates · H): context W_c
     std::vector<Tensor> layer_masks;  // dropout per sequence: between layers, (B, H) each
     Tensor readout_mask;              // and on a readout that is fed, (B, R)
-    Tensor columns;                   // (B) i32: where each sentence stood in start()'s batch
   };
 
-  /// What a decoder carries from word to word; a value, so that a search may keep several.
+  /// What a decoder carries from word to word.
   struct State {
     std::shared_ptr<const Source> source;
     std::vector<nn::RecurrentState> layers;  // the lowest first
     Var s;                                   // (B, H): what the top puts out
     Var fed = {};                            // (B, R), with input feeding
-    Var coverage = {};                       // (S, B): the weights so far; undefined at first
-    Index step = 0;                          // words written
+    nn::Past past = {};
   };
 
-  /// One word further.
-  struct Step {
-    Var readout;  // (B, R), for logits()
-    Var weights;  // (S, B), or (heads, S, B); undefined without attention
-    State state;
+  /// The words before, as the cell reads them: of all steps (T, B, ...), or of one (B, ...).
+  struct Words {
+    Var y;      // E y: (..., E); of one step with input feeding only
+    Var share;  // y W_x: (..., gates · H)
+    bool fed;
+    Words operator[](Index t) const { return {fed ? y[t] : Var(), share[t], fed}; }
   };
 
-  /// All steps of a batch under its own target words.
-  struct Forced {
-    Var logits;   // (T, B, V)
-    Var weights;  // (T, S, B), or (T, heads, S, B); undefined without attention
+  /// What the readouts are made of, or the fed readout, which is made already.
+  struct Output {
+    Var s, context, fed;
   };
+  using Step = DecoderStep<Output, State>;
 
-  /// Throws as check() does, and on sizes that the score cannot compare.
-  Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& options);
+  /// With attention as the options have it, or of one's own. Throws as check() does, and on sizes
+  /// that the score cannot compare.
+  Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& options,
+          std::optional<nn::Attention> attention = {});
 
   /// source (S, B) i32, mask (S, B)
-  State start(const Tensor& source, const Tensor& mask) const;
+  Encoded encode(const Tensor& source, const Tensor& mask) const;
 
-  /// previous (B) i32: the words written last, <s> at first
-  Step step(const Tensor& previous, const State& state) const;
-
-  /// (..., R) -> (..., V)
-  Var logits(const Var& readout) const;
-
-  /// The state with columns of the batch by number (i32), with repetition. Nothing is recorded.
-  /// Columns that change places within a sentence only go on with the same Source.
+  State start(const Encoded& encoded) const;
+  Words read(const Tensor& previous) const;
+  Step step(const Words& words, const State& state) const;
+  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const;
   State select(const State& state, const Tensor& rows) const;
 
-  Forced force(const text::Batch& batch) const;
-
-  /// Mean cross-entropy of the target words, </s> included. In training with label smoothing, and
-  /// plus λ · the mean coverage loss of a word, where these are asked for. With a guide, plus its
-  /// weight times guided_alignment_loss; throws when there is no attention to guide.
+  /// models::loss with the coverage loss and, in training, the label smoothing that the options ask
+  /// for.
   Var loss(const text::Batch& batch, const Guide& guide = {}) const;
 
   const Seq2SeqOptions& options() const { return options_; }
 
  private:
-  struct Advance;
-  struct Unrolled;
-  std::shared_ptr<const Source> select(const std::shared_ptr<const Source>& from,
-                                       const Tensor& rows) const;
-  std::vector<nn::RecurrentState> first_states(const Encoded& encoded, const Tensor& mask) const;
-  Var input(const Var& yw, const Var& context, const State& state) const;
-  Advance advance(const Var& y, const Var& yw, const State& state) const;
-  Unrolled unroll(const text::Batch& batch) const;
+  std::vector<nn::RecurrentState> first_states(const Encoded& encoded) const;
+  Var input(const Var& share, const Var& context, const State& state) const;
   Index context_size() const;
 
   Seq2SeqOptions options_;

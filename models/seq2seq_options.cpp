@@ -30,12 +30,9 @@ const std::vector<std::pair<nn::Cell, std::string>> cells = {
     {nn::Cell::gru_reset_before, nn::name_of(nn::Cell::gru_reset_before)},
     {nn::Cell::lstm, nn::name_of(nn::Cell::lstm)}};
 
-std::vector<std::pair<nn::ScoreKind, std::string>> scores() {
-  std::vector<std::pair<nn::ScoreKind, std::string>> names;
-  for (int kind = 0; kind <= static_cast<int>(nn::ScoreKind::multi_head); ++kind) {
-    const auto score = static_cast<nn::ScoreKind>(kind);
-    names.emplace_back(score, nn::name_of(score));
-  }
+std::vector<std::pair<std::string_view, std::string>> scores() {
+  std::vector<std::pair<std::string_view, std::string>> names;
+  for (const nn::ScoreKind& kind : nn::score_kinds()) names.emplace_back(kind.name, kind.name);
   return names;
 }
 
@@ -87,7 +84,7 @@ std::vector<Field> wiring_fields() {
 std::vector<Field> attention_fields() {
   using nn::Window, nn::Normalizer, nn::ConcatForm, nn::Coverage;
   return {
-      choice<nn::ScoreKind>(
+      choice<std::string_view>(
           "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
           scores()),
       number(
@@ -177,7 +174,7 @@ bool attends(const Options& o) {
 Index encoder_hidden(const Options& o) {
   if (o.encoder_hidden > 0) return o.encoder_hidden;
   const bool two = o.reading == Reading::bidirectional;
-  return attends(o) && nn::compares_directly(o.score.kind) && two ? o.hidden / 2 : o.hidden;
+  return attends(o) && nn::score_kind(o.score.kind).direct && two ? o.hidden / 2 : o.hidden;
 }
 
 void check(const Options& o) {

@@ -33,14 +33,15 @@ void translate_stream(const std::function<std::optional<text::Sentence>()>& read
                       const std::function<void(Translation)>& write,
                       const TranslateOptions& options, const TranslateBatch& batch);
 
-template <Decoder M>
+template <WordModel M>
 TranslateBatch translate_batch(const M& model, const TranslateOptions& options) {
   return [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
     if (const auto* how = std::get_if<SearchOptions>(&options.how))
-      return search(model, batch.source, batch.mask, *how);
+      return search(model, batch, *how);
+    const NoGrad no_grad;
+    const auto encoded = model.encode(batch.source, batch.mask);
     std::vector<Translation> translations;
-    for (Hypothesis& h :
-         sample(model, batch.source, batch.mask, std::get<SamplingOptions>(options.how), numbers))
+    for (Hypothesis& h : sample(model, encoded, std::get<SamplingOptions>(options.how), numbers))
       translations.push_back({std::move(h)});
     return translations;
   };
@@ -52,7 +53,7 @@ TranslateBatch translate_batch(const M& model, const TranslateOptions& options) 
 /// which is complete, without words, and has log-probability 0. The results are the same however
 /// sentences are batched, but for rounding. Throws as `search` and `sample` do, and on limits below
 /// 1.
-template <Decoder M>
+template <WordModel M>
 std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
                                    const TranslateOptions& options = {}) {
   return detail::translate(sources, 0, options, detail::translate_batch(model, options));
@@ -60,7 +61,7 @@ std::vector<Translation> translate(const M& model, std::span<const text::Sentenc
 
 /// The same for sentences that are read one by one, until there is none: never more than
 /// `look_ahead` of them are held. Translations are written in the order of the sentences.
-template <Decoder M>
+template <WordModel M>
 void translate_stream(const M& model, const std::function<std::optional<text::Sentence>()>& read,
                       const std::function<void(Translation)>& write,
                       const TranslateOptions& options = {}) {

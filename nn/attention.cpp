@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -7,19 +8,28 @@
 #include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
+#include <attune/nn/coverage.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
 
 Memory select(const Memory& memory, const Tensor& rows) {
+  const Tensor places = gather(memory.columns, rows);
+  if (places.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
   const auto columns = [&](const Tensor& x) { return x.defined() ? gather_columns(x, rows) : x; };
   return {.h = columns(memory.h.value()),
           .mask = columns(memory.mask),
-          .keys = {.values = columns(memory.keys.values.value()),
+          .keys = {.k = columns(memory.keys.k.value()),
                    .mask = columns(memory.keys.mask),
                    .positions = columns(memory.keys.positions)},
-          .lengths = gather(memory.lengths, rows)};
+          .lengths = gather(memory.lengths, rows),
+          .columns = places};
+}
+
+Past select(const Past& past, const Tensor& rows) {
+  const Var& coverage = past.coverage;
+  return {past.steps, coverage.defined() ? gather_columns(coverage.value(), rows) : coverage};
 }
 
 namespace {
@@ -84,8 +94,18 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 
 Memory Attention::remember(const Var& h, const Tensor& mask) const {
   ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
-  return {
-      .h = score_->read(h), .mask = mask, .keys = score_->keys(h, mask), .lengths = sum(mask, {0})};
+  std::vector<std::int32_t> columns(static_cast<std::size_t>(mask.dim(1)));
+  std::iota(columns.begin(), columns.end(), 0);
+  return {.h = score_->read(h),
+          .mask = mask,
+          .keys = score_->keys(h, mask),
+          .lengths = sum(mask, {0}),
+          .columns = Tensor::of({mask.dim(1)}, std::span<const std::int32_t>(columns))};
+}
+
+Past Attention::next(const Past& past, const Var& weights) const {
+  return {past.steps + 1,
+          score_->looks_at_coverage() ? add_coverage(past.coverage, weights) : Var()};
 }
 
 /// Over the places of each sentence, whatever the heads.
@@ -96,7 +116,7 @@ Var Attention::normalized(const Var& e, const Tensor& mask) const {
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
   ShapeCheck check("attention");
   check("mask", memory.mask.shape(), "S B");
-  if (query.coverage.defined()) check("coverage", query.coverage.shape(), "S B");
+  if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
   if (options_.window != Window::global) return attend_to_window(query, memory);
   const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
   return {weighted_sum(weights, memory.h), weights};
@@ -107,15 +127,16 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   // p_t (B); where it is a constant, its gradient is not asked for.
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
-                 : Var(monotonic_centre(query.step, memory.lengths));
+                 : Var(monotonic_centre(query.past.steps, memory.lengths));
   const Places places =
       places_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
-  const Var& values = memory.keys.values;
-  const Keys keys{.values = values.defined() ? window(values, places.positions) : values,
+  const Var& k = memory.keys.k;
+  const Keys keys{.k = k.defined() ? window(k, places.positions) : k,
                   .mask = places.mask,
                   .positions = places.positions};
   Query local = query;
-  if (query.coverage.defined()) local.coverage = window(query.coverage, places.positions);
+  const Var& coverage = query.past.coverage;
+  if (coverage.defined()) local.past.coverage = window(coverage, places.positions);
   Var weights = normalized((*score_)(local, keys), places.mask);
   if (predictive) {
     const double sigma = static_cast<double>(options_.half_width) / 2;

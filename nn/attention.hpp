@@ -13,11 +13,14 @@ struct Memory {
   Tensor mask;     // (S, B): 1 on words, 0 on padding
   Keys keys;       // what the score keeps
   Tensor lengths;  // (B), of mask's dtype: words of each sentence
+  Tensor columns;  // (B) i32: where each sentence stood when it was remembered
 };
 
 /// Columns of a batch by number, with repetition: (S, B, ...) -> (S, rows, ...). For search;
-/// nothing is recorded.
+/// nothing is recorded. Where every place of the batch reads the sentence that it has read before,
+/// the memory itself: the hypotheses of a beam change places at every step.
 Memory select(const Memory& memory, const Tensor& rows);
+Past select(const Past& past, const Tensor& rows);
 
 /// What was read, and where.
 struct Attended {
@@ -72,6 +75,9 @@ class Attention {
 
   /// Once per word.
   Attended operator()(const Query& query, const Memory& memory) const;
+
+  /// What the query of the next word is given, from the past of this one and its weights.
+  Past next(const Past& past, const Var& weights) const;
 
  private:
   Var normalized(const Var& e, const Tensor& mask) const;

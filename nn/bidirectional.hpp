@@ -3,52 +3,43 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/recurrent_state.hpp>
+#include <attune/nn/recurrent_layer.hpp>
 
 namespace attune::nn {
 
-/// Annotations of every step, and the last state of each direction: that of `backward` has read the
-/// whole sentence when it stands on its first word.
-struct BidirectionalOutput {
-  Var h;  // (T, B, 2H): [→h; ←h]
-  RecurrentState forward, backward;
+/// States of the two layers of a Bidirectional. The last one of `backward` has read the whole
+/// sentence when it stands on its first word.
+template <class State = RecurrentState>
+struct BothWays {
+  State forward = {}, backward = {};
 };
-
-namespace detail {
-
-/// A layer's options, where it has any.
-template <class Layer>
-struct OptionsOf {
-  struct type {};
-};
-template <class Layer>
-requires requires { typename Layer::Options; }
-struct OptionsOf<Layer> {
-  using type = typename Layer::Options;
-};
-
-}  // namespace detail
 
 /// Two layers of one kind, one reading from the left and one from the right (Schuster and Paliwal,
-/// 1997), with the parameters "forward" and "backward". Layer is Lstm, Gru, Recurrent, or anything
-/// with their constructor and call.
-template <class Layer>
+/// 1997), with the parameters "forward" and "backward":  h = [→h; ←h]
+template <RecurrentLayer Layer>
 class Bidirectional {
  public:
-  /// Options go to both layers: Bidirectional<Lstm>(scope, in, hidden, {.forget_bias = 2}).
-  Bidirectional(const Scope& scope, Index in, Index hidden,
-                const typename detail::OptionsOf<Layer>::type& options)
+  using Options = typename Layer::Options;
+  using State = BothWays<typename Layer::State>;
+
+  /// `hidden` is the size of each direction, and options go to both.
+  Bidirectional(const Scope& scope, Index in, Index hidden, const Options& options = {})
       : forward_(scope / "forward", in, hidden, options),
         backward_(scope / "backward", in, hidden, options) {}
-  Bidirectional(const Scope& scope, Index in, Index hidden)
-      : forward_(scope / "forward", in, hidden), backward_(scope / "backward", in, hidden) {}
 
-  /// (T, B, in), mask (T, B) or undefined
-  BidirectionalOutput operator()(const Var& x, const Tensor& mask = {}) const {
-    const RecurrentOutput f = forward_(x, {.mask = mask});
-    const RecurrentOutput b = backward_(x, {.mask = mask, .direction = Direction::backward});
-    return {concat({f.h, b.h}, -1), f.last, b.last};
+  /// (T, B, in) -> h (T, B, 2H) and the last states. With Direction::backward both layers turn
+  /// round.
+  RecurrentOutput<State> operator()(const Var& x, const RunOptions<State>& options = {}) const {
+    const auto& [mask, initial, direction] = options;
+    const bool turned = direction == Direction::backward;
+    const auto f = forward_(x, {mask, initial.forward, direction});
+    const auto b =
+        backward_(x, {mask, initial.backward, turned ? Direction::forward : Direction::backward});
+    return {concat({f.h, b.h}, -1), {f.last, b.last}};
   }
+
+  /// 2H
+  Index size() const { return forward_.size() + backward_.size(); }
 
  private:
   Layer forward_, backward_;

@@ -1,18 +1,12 @@
 // Layer normalisation inside recurrent cells.
 #pragma once
 
-#include <string_view>
-
 #include <attune/autograd/var.hpp>
 
 namespace attune::nn {
 
 /// Whether a cell normalises what its gates add up (Ba, Kiros and Hinton, 2016); see Lstm and Gru.
 enum class CellNorm { none, layer };
-
-/// "none" or "layer". `cell_norm_of` throws on any other name.
-const char* name_of(CellNorm norm);
-CellNorm cell_norm_of(std::string_view name);
 
 namespace detail {
 

@@ -5,10 +5,9 @@
 
 namespace attune::nn {
 
-// A decoder carries the coverage from step to step: undefined before the first, which means zeros,
-// and given to `Query::coverage`. Scores that look at it are chosen by `ScoreOptions::coverage`.
+// Scores that look at it are chosen by `ScoreOptions::coverage`; Attention::next adds it up. A loss
+// adds it up by itself:
 //
-//     const auto [context, weights] = attention({.state = s, .coverage = coverage}, memory);
 //     loss = loss + sum(coverage_loss(weights, coverage));
 //     coverage = add_coverage(coverage, weights);
 

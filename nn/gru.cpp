@@ -6,18 +6,18 @@ namespace attune::nn {
 
 Gru::Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options)
     : form_(options.form),
-      W_x_(scope.add("W_x", {in, gates * hidden}, init::glorot(gates))),
-      W_h_(scope.add("W_h", {hidden, gates * hidden}, init::orthogonal(gates))),
-      b_(scope.add("b", {gates * hidden}, init::zeros())) {
+      W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
+      W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
+      b_(scope.add("b", {gates() * hidden}, init::zeros())) {
   if (form_ == GruForm::reset_after) b_hn_ = scope.add("b_hn", {hidden}, init::zeros());
   if (options.norm == CellNorm::none) return;
-  gain_x_ = scope.add("gain_x", {gates * hidden}, init::constant(1));
-  gain_h_ = scope.add("gain_h", {gates * hidden}, init::constant(1));
+  gain_x_ = scope.add("gain_x", {gates() * hidden}, init::constant(1));
+  gain_h_ = scope.add("gain_h", {gates() * hidden}, init::constant(1));
 }
 
-Var Gru::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates); }
+Var Gru::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates()); }
 
-Var Gru::run(const Var& xw, const RunOptions& options) const {
+Var Gru::run(const Var& xw, const RunOptions<>& options) const {
   return gru(xw, W_h_,
              {.h0 = options.initial.h,
               .b_hn = b_hn_,
@@ -27,7 +27,7 @@ Var Gru::run(const Var& xw, const RunOptions& options) const {
               .form = form_});
 }
 
-RecurrentOutput Gru::operator()(const Var& x, const RunOptions& options) const {
+RecurrentOutput<> Gru::operator()(const Var& x, const RunOptions<>& options) const {
   const Var h = run(input(x), options);
   return {h, {h[last_step(h.dim(0), options.direction)], {}}};
 }

@@ -3,7 +3,7 @@
 
 #include <attune/nn/cell_norm.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/recurrent_state.hpp>
+#include <attune/nn/recurrent_layer.hpp>
 
 namespace attune::nn {
 
@@ -27,11 +27,12 @@ struct GruOptions {
 class Gru {
  public:
   using Options = GruOptions;
+  using State = RecurrentState;
 
   Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options = {});
 
   /// (T, B, in) -> h (T, B, H) and the last state
-  RecurrentOutput operator()(const Var& x, const RunOptions& options = {}) const;
+  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
 
   /// The input's share of the gates, x W_x + b or LN(x W_x; gain_x) + b: (..., in) -> (..., 3H)
   Var input(const Var& x) const;
@@ -39,11 +40,13 @@ class Gru {
   /// One step from the gates' share of the input, xw (B, 3H).
   RecurrentState step(const Var& xw, const RecurrentState& state) const;
 
-  static constexpr Index gates = 3;
+  static constexpr Index gates() { return 3; }
+  /// H
+  Index size() const { return W_h_.dim(0); }
 
  private:
   /// h for xw (T, B, 3H), or for one step (B, 3H)
-  Var run(const Var& xw, const RunOptions& options) const;
+  Var run(const Var& xw, const RunOptions<>& options) const;
 
   GruForm form_;
   Var W_x_;              // (in, 3H)

@@ -17,19 +17,19 @@ Init gate_bias(Index hidden, double forget_bias) {
 }  // namespace
 
 Lstm::Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options)
-    : W_x_(scope.add("W_x", {in, gates * hidden}, init::glorot(gates))),
-      W_h_(scope.add("W_h", {hidden, gates * hidden}, init::orthogonal(gates))),
-      b_(scope.add("b", {gates * hidden}, gate_bias(hidden, options.forget_bias))) {
+    : W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
+      W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
+      b_(scope.add("b", {gates() * hidden}, gate_bias(hidden, options.forget_bias))) {
   if (options.norm == CellNorm::none) return;
-  gain_x_ = scope.add("gain_x", {gates * hidden}, init::constant(1));
-  gain_h_ = scope.add("gain_h", {gates * hidden}, init::constant(1));
+  gain_x_ = scope.add("gain_x", {gates() * hidden}, init::constant(1));
+  gain_h_ = scope.add("gain_h", {gates() * hidden}, init::constant(1));
   gain_c_ = scope.add("gain_c", {hidden}, init::constant(1));
   bias_c_ = scope.add("bias_c", {hidden}, init::zeros());
 }
 
-Var Lstm::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates); }
+Var Lstm::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates()); }
 
-LstmResult Lstm::run(const Var& xw, const RunOptions& options) const {
+LstmResult Lstm::run(const Var& xw, const RunOptions<>& options) const {
   return lstm(xw, W_h_,
               {.h0 = options.initial.h,
                .c0 = options.initial.c,
@@ -40,7 +40,7 @@ LstmResult Lstm::run(const Var& xw, const RunOptions& options) const {
                .direction = options.direction});
 }
 
-RecurrentOutput Lstm::operator()(const Var& x, const RunOptions& options) const {
+RecurrentOutput<> Lstm::operator()(const Var& x, const RunOptions<>& options) const {
   const auto [h, c_last] = run(input(x), options);
   return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
 }

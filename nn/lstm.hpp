@@ -4,7 +4,7 @@
 #include <attune/autograd/recurrent.hpp>
 #include <attune/nn/cell_norm.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/recurrent_state.hpp>
+#include <attune/nn/recurrent_layer.hpp>
 
 namespace attune::nn {
 
@@ -25,11 +25,12 @@ struct LstmOptions {
 class Lstm {
  public:
   using Options = LstmOptions;
+  using State = RecurrentState;
 
   Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options = {});
 
   /// (T, B, in) -> h (T, B, H) and the last state
-  RecurrentOutput operator()(const Var& x, const RunOptions& options = {}) const;
+  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
 
   /// The input's share of the gates, x W_x + b or LN(x W_x; gain_x) + b: (..., in) -> (..., 4H)
   Var input(const Var& x) const;
@@ -37,12 +38,14 @@ class Lstm {
   /// One step from the gates' share of the input, xw (B, 4H).
   RecurrentState step(const Var& xw, const RecurrentState& state) const;
 
-  /// Gates in a state's step: the last axis of `input` is this many times H.
-  static constexpr Index gates = 4;
+  /// The last axis of `input` is this many times H.
+  static constexpr Index gates() { return 4; }
+  /// H
+  Index size() const { return W_h_.dim(0); }
 
  private:
   /// For xw (T, B, 4H), or for one step (B, 4H)
-  LstmResult run(const Var& xw, const RunOptions& options) const;
+  LstmResult run(const Var& xw, const RunOptions<>& options) const;
 
   Var W_x_;  // (in, 4H)
   Var W_h_;  // (H, 4H)

@@ -21,17 +21,10 @@ const char* name_of(Cell cell) {
   return cell == Cell::lstm ? "lstm" : cell == Cell::gru ? "gru" : "gru_reset_before";
 }
 
-Cell cell_of(std::string_view name) {
-  for (Cell cell : {Cell::lstm, Cell::gru, Cell::gru_reset_before}) {
-    if (name == name_of(cell)) return cell;
-  }
-  fail("cell", fmt::format("'{}' is not lstm, gru or gru_reset_before", name));
-}
-
 Recurrent::Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options)
     : layer_(make(scope, in, hidden, options)) {}
 
-RecurrentOutput Recurrent::operator()(const Var& x, const RunOptions& options) const {
+RecurrentOutput<> Recurrent::operator()(const Var& x, const RunOptions<>& options) const {
   return std::visit([&](const auto& layer) { return layer(x, options); }, layer_);
 }
 
@@ -44,7 +37,11 @@ RecurrentState Recurrent::step(const Var& xw, const RecurrentState& state) const
 }
 
 Index Recurrent::gates() const {
-  return std::visit([](const auto& layer) { return layer.gates; }, layer_);
+  return std::visit([](const auto& layer) { return layer.gates(); }, layer_);
+}
+
+Index Recurrent::size() const {
+  return std::visit([](const auto& layer) { return layer.size(); }, layer_);
 }
 
 }  // namespace attune::nn

@@ -1,8 +1,6 @@
 // A recurrent layer whose cell is chosen at run time.
 #pragma once
 
-#include <concepts>
-#include <string_view>
 #include <variant>
 
 #include <attune/nn/gru.hpp>
@@ -13,9 +11,8 @@ namespace attune::nn {
 /// Which cell: the LSTM, or the GRU in either of its forms.
 enum class Cell { lstm, gru, gru_reset_before };
 
-/// "lstm", "gru" or "gru_reset_before". `cell_of` throws on any other name.
+/// "lstm", "gru" or "gru_reset_before".
 const char* name_of(Cell cell);
-Cell cell_of(std::string_view name);
 
 struct RecurrentOptions {
   Cell cell = Cell::gru;
@@ -26,20 +23,20 @@ struct RecurrentOptions {
 class Recurrent {
  public:
   using Options = RecurrentOptions;
+  using State = RecurrentState;
 
-  Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options);
-  /// A template, so that {} is no Cell.
-  Recurrent(const Scope& scope, Index in, Index hidden, std::same_as<Cell> auto cell)
-      : Recurrent(scope, in, hidden, RecurrentOptions{.cell = cell}) {}
+  Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options = {});
 
   /// (T, B, in) -> h (T, B, H) and the last state
-  RecurrentOutput operator()(const Var& x, const RunOptions& options = {}) const;
+  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
   /// (..., in) -> (..., gates · H)
   Var input(const Var& x) const;
   /// xw (B, gates · H)
   RecurrentState step(const Var& xw, const RecurrentState& state) const;
   /// 4 for an LSTM, 3 for a GRU.
   Index gates() const;
+  /// H
+  Index size() const;
 
  private:
   std::variant<Lstm, Gru> layer_;

@@ -38,19 +38,19 @@ AdditiveScore::AdditiveScore(const Scope& scope, Index query, Index memory, Inde
       w_c_(add_w_c(scope, attention, coverage)) {}
 
 Keys AdditiveScore::keys(const Var& memory, const Tensor& mask) const {
-  return {.values = matmul(memory, U_a_), .mask = mask};
+  return {.k = matmul(memory, U_a_), .mask = mask};
 }
 
 Var AdditiveScore::operator()(const Query& query, const Keys& keys) const {
-  return tanh_scores(matmul(query.state, W_a_), keys.values, v_a_, query.coverage, w_c_);
+  return tanh_scores(matmul(query.state, W_a_), keys.k, v_a_, query.past.coverage, w_c_);
 }
 
 Keys DotScore::keys(const Var& memory, const Tensor& mask) const {
-  return {.values = memory, .mask = mask};
+  return {.k = memory, .mask = mask};
 }
 
 Var DotScore::operator()(const Query& query, const Keys& keys) const {
-  return dot_scores(query.state, keys.values);
+  return dot_scores(query.state, keys.k);
 }
 
 Var ScaledDotScore::operator()(const Query& query, const Keys& keys) const {
@@ -61,11 +61,11 @@ GeneralScore::GeneralScore(const Scope& scope, Index query, Index memory)
     : W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
 
 Keys GeneralScore::keys(const Var& memory, const Tensor& mask) const {
-  return {.values = matmul(memory, W_a_, {.b = true}), .mask = mask};
+  return {.k = matmul(memory, W_a_, {.b = true}), .mask = mask};
 }
 
 Var GeneralScore::operator()(const Query& query, const Keys& keys) const {
-  return dot_scores(query.state, keys.values);
+  return dot_scores(query.state, keys.k);
 }
 
 ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, Index attention,
@@ -82,13 +82,13 @@ ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, Index at
 }
 
 Keys ConcatScore::keys(const Var& memory, const Tensor& mask) const {
-  if (form_ == ConcatForm::identity) return {.values = memory, .mask = mask};
-  return {.values = matmul(memory, slice(W_a_, 0, query_, W_a_.dim(0))), .mask = mask};
+  if (form_ == ConcatForm::identity) return {.k = memory, .mask = mask};
+  return {.k = matmul(memory, slice(W_a_, 0, query_, W_a_.dim(0))), .mask = mask};
 }
 
 Var ConcatScore::operator()(const Query& query, const Keys& keys) const {
-  return tanh_scores(matmul(query.state, slice(W_a_, 0, 0, query_)), keys.values, v_a_,
-                     query.coverage, w_c_);
+  return tanh_scores(matmul(query.state, slice(W_a_, 0, 0, query_)), keys.k, v_a_,
+                     query.past.coverage, w_c_);
 }
 
 LocationScore::LocationScore(const Scope& scope, Index query, Index longest)
@@ -99,7 +99,7 @@ Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
     fail("LocationScore", fmt::format("the source has {} places, but W_a {} has columns for {}",
                                       memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
   }
-  return {.values = {}, .mask = mask};
+  return {.k = {}, .mask = mask};
 }
 
 Var LocationScore::operator()(const Query& query, const Keys& keys) const {
@@ -110,12 +110,12 @@ Var LocationScore::operator()(const Query& query, const Keys& keys) const {
 CosineScore::CosineScore(const Scope& scope, Index query) : beta_(scope / "beta", query, 1) {}
 
 Keys CosineScore::keys(const Var& memory, const Tensor& mask) const {
-  return {.values = unit_vectors(memory), .mask = mask};
+  return {.k = unit_vectors(memory), .mask = mask};
 }
 
 Var CosineScore::operator()(const Query& query, const Keys& keys) const {
   const Var beta = reshape(softplus(beta_(query.state)), {-1});  // (B)
-  return beta * dot_scores(unit_vectors(query.state), keys.values);
+  return beta * dot_scores(unit_vectors(query.state), keys.k);
 }
 
 MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, Index attention,
@@ -133,11 +133,11 @@ MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, In
 }
 
 Keys MultiHeadScore::keys(const Var& memory, const Tensor& mask) const {
-  return {.values = matmul(memory, W_k_), .mask = mask};
+  return {.k = matmul(memory, W_k_), .mask = mask};
 }
 
 Var MultiHeadScore::operator()(const Query& query, const Keys& keys) const {
-  return dot_scores(matmul(query.state, W_q_), keys.values, heads_) / scale_;
+  return dot_scores(matmul(query.state, W_q_), keys.k, heads_) / scale_;
 }
 
 Var MultiHeadScore::read(const Var& memory) const { return matmul(memory, W_v_); }
@@ -151,7 +151,8 @@ Keys CoveredScore::keys(const Var& memory, const Tensor& mask) const {
 
 Var CoveredScore::operator()(const Query& query, const Keys& keys) const {
   const Var e = (*score_)(query, keys);
-  return query.coverage.defined() ? e + query.coverage * sum(query.state * w_c_, {-1}) : e;
+  return query.past.coverage.defined() ? e + query.past.coverage * sum(query.state * w_c_, {-1})
+                                       : e;
 }
 
 Var CoveredScore::read(const Var& memory) const { return score_->read(memory); }

@@ -8,11 +8,18 @@
 
 namespace attune::nn {
 
-/// What a score is asked about. Only `state` is always there.
+/// What attention has done for a sentence so far: a decoder carries it from step to step
+/// (Attention::next).
+struct Past {
+  Index steps = 0;  // made before
+  Var coverage =
+      {};  // (S, B), their weights summed, for a score that looks at it; undefined: zeros
+};
+
+/// What a score is asked about.
 struct Query {
-  Var state;          // (B, Q)
-  Index step = 0;     // target step, from 0
-  Var coverage = {};  // (S, B), the weights of the steps before summed; undefined: zeros
+  Var state;       // (B, Q)
+  Past past = {};  // of the same sentences
 };
 
 /// Whether a score looks at the coverage (Tu et al., 2016). One that does not ignores it.
@@ -21,7 +28,7 @@ enum class Coverage { none, summed };
 /// What a score keeps of a memory, computed once per sentence. A window gathers some places: then S
 /// is the window's size, and `positions` says which places they are.
 struct Keys {
-  Var values;             // (S, B, A), undefined where a score does not look at the memory
+  Var k;                  // (S, B, A), undefined where a score does not look at the memory
   Tensor mask;            // (S, B)
   Tensor positions = {};  // (S, B) i32, -1 where there is none; undefined: 0 .. S-1
 };
@@ -34,6 +41,8 @@ struct Score {
   virtual Keys keys(const Var& memory, const Tensor& mask) const = 0;
   /// -> e (S, B), or (heads, S, B)
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
+  /// Whether it looks at `past.coverage`.
+  virtual bool looks_at_coverage() const { return false; }
   /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
   virtual Var read(const Var& memory) const { return memory; }
 };
@@ -48,6 +57,7 @@ class AdditiveScore : public Score {
   /// h U_a: (S, B, D) -> (S, B, A)
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
+  bool looks_at_coverage() const override { return w_c_.defined(); }
 
  private:
   Var W_a_;  // (Q, A)
@@ -103,6 +113,7 @@ class ConcatScore : public Score {
 
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
+  bool looks_at_coverage() const override { return w_c_.defined(); }
 
  private:
   Index query_;
@@ -168,6 +179,7 @@ class CoveredScore : public Score {
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
   Var read(const Var& memory) const override;
+  bool looks_at_coverage() const override { return true; }
 
  private:
   std::shared_ptr<const Score> score_;

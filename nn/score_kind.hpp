@@ -1,24 +1,16 @@
-// A score chosen at run time, by name.
+// A score chosen by name.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include <attune/nn/score.hpp>
 
 namespace attune::nn {
 
-enum class ScoreKind { additive, dot, scaled_dot, general, concat, location, cosine, multi_head };
-
-/// "additive", "dot", "scaled_dot" and so on. `score_kind_of` throws on any other name.
-const char* name_of(ScoreKind kind);
-ScoreKind score_kind_of(std::string_view name);
-
-/// Whether it compares state and annotations without weights of its own: their sizes must agree.
-bool compares_directly(ScoreKind kind);
-
 struct ScoreOptions {
-  ScoreKind kind = ScoreKind::additive;
+  std::string_view kind = "additive";    // one of score_kinds(); not copied
   Index attention = 256;                 // A of additive, concat and multi_head
   Index heads = 4;                       // multi_head
   Index longest = 100;                   // location: the longest source
@@ -26,9 +18,26 @@ struct ScoreOptions {
   Coverage coverage = Coverage::none;
 };
 
-/// The score of that kind for a query of `query` and annotations of `memory` elements. dot,
-/// scaled_dot and cosine compare the two directly: throws when their sizes differ. With coverage,
-/// additive and concat have it in the tanh; the others come as a CoveredScore.
+/// A kind of score. An entry in the table of score_kind.cpp is all that one more takes.
+struct ScoreKind {
+  const char* name;
+  /// Whether it compares state and annotations without weights of its own: their sizes must agree.
+  bool direct;
+  /// The score for a query of `query` and annotations of `memory` elements. With coverage asked for
+  /// it may be without: it then comes as a CoveredScore.
+  std::shared_ptr<const Score> (*make)(const Scope& scope, Index query, Index memory,
+                                       const ScoreOptions& options);
+};
+
+/// additive, dot, scaled_dot, general, concat, location, cosine and multi_head.
+std::span<const ScoreKind> score_kinds();
+
+/// Throws on a name that is none of them.
+const ScoreKind& score_kind(std::string_view name);
+
+/// The score that the options name. Throws where one that compares directly is given different
+/// sizes. With coverage, additive and concat have it in the tanh; the others come as a
+/// CoveredScore.
 std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
                                         const ScoreOptions& options);
 

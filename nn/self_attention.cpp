@@ -4,31 +4,24 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/self_attention.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
 namespace {
 
-/// 1 where place t of sentence b may look at place s: (B, heads, T, T)
-Tensor allowed_places(const Tensor& mask, Index steps, Index batch, DType dtype,
-                      const SelfAttentionOptions& options) {
-  const std::vector<double> words =
-      mask.defined() ? mask.to_vector<double>()
-                     : std::vector<double>(static_cast<std::size_t>(steps * batch), 1);
-  std::vector<double> allowed;
-  allowed.reserve(static_cast<std::size_t>(batch * options.heads * steps * steps));
-  for (Index b = 0; b < batch; ++b) {
-    for (Index head = 0; head < options.heads; ++head) {
-      for (Index t = 0; t < steps; ++t) {
-        for (Index s = 0; s < steps; ++s) {
-          const bool later = options.causal == Causal::yes && s > t;
-          allowed.push_back(later ? 0 : words[static_cast<std::size_t>(s * batch + b)]);
-        }
-      }
-    }
+/// 1 where place t of a sentence may look at place s: (B, T, T), or (T, T) for all sentences.
+/// Undefined: everywhere.
+Tensor allowed_places(const Tensor& mask, Index steps, Causal causal, DType dtype) {
+  Tensor allowed;
+  if (causal == Causal::yes) {
+    std::vector<float> before(static_cast<std::size_t>(steps * steps), 0);
+    for (Index t = 0; t < steps; ++t) std::fill_n(before.begin() + t * steps, t + 1, 1.f);
+    allowed = Tensor::of(Shape{steps, steps}, std::span<const float>(before)).to(dtype);
   }
-  return Tensor::of(Shape{batch, options.heads, steps, steps}, std::span<const double>(allowed))
-      .to(dtype);
+  if (!mask.defined()) return allowed;
+  const Tensor words = permute(mask, {1, 0}).reshape({mask.dim(1), 1, steps});
+  return words * (allowed.defined() ? allowed : ones({steps, 1}, dtype));
 }
 
 }  // namespace
@@ -44,10 +37,10 @@ SelfAttention::SelfAttention(const Scope& scope, Index size, const SelfAttention
   }
 }
 
-/// (T, B, D) -> (B, heads, T, D / heads)
+/// (T, B, D) -> (heads, B, T, D / heads)
 Var SelfAttention::heads_of(const Var& x) const {
   const Index heads = options_.heads;
-  return permute(reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {1, 2, 0, 3});
+  return permute(reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {2, 1, 0, 3});
 }
 
 SelfAttended SelfAttention::operator()(const Var& x, const Tensor& mask) const {
@@ -59,8 +52,8 @@ SelfAttended SelfAttention::operator()(const Var& x, const Tensor& mask) const {
             v = heads_of(matmul(x, W_v_));
   const double scale = 1 / std::sqrt(static_cast<double>(size / options_.heads));
   const Var weights = softmax(batched_matmul(q * scale, k, {.b = true}), -1,
-                              allowed_places(mask, steps, batch, x.dtype(), options_));
-  const Var read = permute(batched_matmul(weights, v), {2, 0, 1, 3});  // (T, B, heads, D / heads)
+                              allowed_places(mask, steps, options_.causal, x.dtype()));
+  const Var read = permute(batched_matmul(weights, v), {2, 1, 0, 3});  // (T, B, heads, D / heads)
   return {output_(reshape(read, {steps, batch, size})), weights};
 }
 

@@ -16,7 +16,7 @@ struct SelfAttentionOptions {
 
 struct SelfAttended {
   Var y;        // (T, B, D)
-  Var weights;  // (B, heads, T, T): row t is where place t looks, exactly 0 on padding
+  Var weights;  // (heads, B, T, T): row t is where place t looks, exactly 0 on padding
 };
 
 /// Multi-head scaled dot-product self-attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2),

@@ -8,7 +8,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/recurrent_state.hpp>
+#include <attune/nn/recurrent_layer.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
@@ -20,20 +20,6 @@ struct StackedOptions {
   bool residual = false;  // from the second layer on, add what the layer has read
 };
 
-/// How to run over a sequence; the direction is that of all layers.
-struct StackedRunOptions {
-  Tensor mask = {};                          // (T, B), undefined: all words
-  std::vector<RecurrentState> initial = {};  // of every layer, the lowest first; empty: all zero
-  Direction direction = Direction::forward;
-};
-
-/// What comes out at the top, and the last state of every layer. With residual connections the top
-/// is not the highest layer's h alone.
-struct StackedOutput {
-  Var h;                             // (T, B, H), after one step (B, H)
-  std::vector<RecurrentState> last;  // the lowest first
-};
-
 /// Layers of one kind, each reading what the one below puts out, with the parameters "layer1"
 /// (the lowest), "layer2" and so on:
 ///     y_1 = layer1(x),   y_l = layer_l(dropout(y_{l-1}))
@@ -41,27 +27,28 @@ struct StackedOutput {
 ///     y_l = layer_l(dropout(y_{l-1})) + y_{l-1}   for l > 1
 /// so that sizes always agree: x is read by the first layer alone. Dropout is not between steps,
 /// nor on x, nor at the top (Zaremba et al., 2014, leave that to what is around); per sequence, a
-/// gap between two layers has one mask for all steps. Layer is Lstm, Gru, Recurrent, or anything
-/// with their constructor and calls.
-template <class Layer>
+/// gap between two layers has one mask for all steps. The state is that of every layer, the lowest
+/// first; with residual connections what comes out is not the highest layer's h alone.
+template <RecurrentLayer Layer>
 class Stacked {
  public:
-  /// Further arguments go to every layer: Stacked<Recurrent>(scope, in, hidden, {}, Cell::gru).
-  /// Throws unless layers >= 1 and 0 <= dropout < 1.
-  template <class... LayerOptions>
+  using State = std::vector<typename Layer::State>;
+  using Output = RecurrentOutput<State>;
+
+  /// `layer_options` are those of every layer. Throws unless layers >= 1 and 0 <= dropout < 1.
   Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
-          const LayerOptions&... layer_options)
-      : hidden_(hidden), dropout_(options.dropout, options.dropout_kind), options_(options) {
+          const typename Layer::Options& layer_options = {})
+      : dropout_(options.dropout, options.dropout_kind), options_(options) {
     if (options.layers < 1) fail_count("layers = ", options.layers, " is not in [1, inf)");
     for (Index l = 1; l <= options.layers; ++l) {
-      layers_.emplace_back(scope / ("layer" + std::to_string(l)), l == 1 ? in : hidden, hidden,
-                           layer_options...);
+      layers_.emplace_back(scope / ("layer" + std::to_string(l)), l == 1 ? in : size(), hidden,
+                           layer_options);
     }
   }
 
-  /// (T, B, in) -> h (T, B, H) and the last states. Throws when there are initial states, but not
-  /// one for each layer.
-  StackedOutput operator()(const Var& x, const StackedRunOptions& options = {}) const {
+  /// (T, B, in) -> h (T, B, size) and the last states, in that direction in all layers. Throws when
+  /// there are initial states, but not one for each layer.
+  Output operator()(const Var& x, const RunOptions<State>& options = {}) const {
     return climb(x, options.initial, {}, [&](std::size_t l, const Var& in, const auto& state) {
       return layers_[l](in,
                         {.mask = options.mask, .initial = state, .direction = options.direction});
@@ -77,12 +64,12 @@ class Stacked {
   /// before it goes on upward, for a decoder with a second cell there. Throws when there are states
   /// or masks, but not one for each layer or gap.
   template <class Transition = std::identity>
-  StackedOutput step(const Var& xw, const std::vector<RecurrentState>& states,
-                     const std::vector<Tensor>& masks = {}, Transition transition = {}) const {
+  Output step(const Var& xw, const State& states, const std::vector<Tensor>& masks = {},
+              Transition transition = {}) const {
     return climb(xw, states, masks, [&](std::size_t l, const Var& in, const auto& state) {
-      const RecurrentState next = l == 0 ? transition(layers_[l].step(in, state))
-                                         : layers_[l].step(layers_[l].input(in), state);
-      return RecurrentOutput{next.h, next};
+      const typename Layer::State next = l == 0 ? transition(layers_[l].step(in, state))
+                                                : layers_[l].step(layers_[l].input(in), state);
+      return RecurrentOutput<>{next.h, next};
     });
   }
 
@@ -93,23 +80,17 @@ class Stacked {
     std::vector<Tensor> masks;
     if (options_.dropout_kind != DropoutKind::per_sequence) return masks;
     for (std::size_t gap = 1; gap < layers_.size(); ++gap) {
-      const Tensor mask = dropout_.draw({batch, hidden_}, dtype);
+      const Tensor mask = dropout_.draw({batch, size()}, dtype);
       if (mask.defined()) masks.push_back(mask);
     }
     return masks;
   }
 
   /// Gates of each layer: the last axis of `input` is this many times H.
-  Index gates() const {
-    if constexpr (requires { layers_.front().gates(); }) {
-      return layers_.front().gates();
-    } else {
-      return Layer::gates;
-    }
-  }
+  Index gates() const { return layers_.front().gates(); }
 
-  /// How many layers.
-  Index layers() const { return static_cast<Index>(layers_.size()); }
+  /// Of what comes out: H, or 2H.
+  Index size() const { return layers_.front().size(); }
 
  private:
   [[noreturn]] static void fail_count(const char* before, Index count, const std::string& after) {
@@ -118,8 +99,7 @@ class Stacked {
 
   /// From the lowest layer to the highest; run(l, in, state) runs one.
   template <class Run>
-  StackedOutput climb(const Var& x, const std::vector<RecurrentState>& states,
-                      const std::vector<Tensor>& masks, Run run) const {
+  Output climb(const Var& x, const State& states, const std::vector<Tensor>& masks, Run run) const {
     const auto require = [this](std::size_t count, const std::string& what, std::size_t expected) {
       if (count == 0 || count == expected) return;
       fail_count("there are ", static_cast<Index>(count),
@@ -127,10 +107,10 @@ class Stacked {
     };
     require(states.size(), " states for ", layers_.size());
     require(masks.size(), " masks for ", layers_.size() - 1);
-    StackedOutput y;
+    Output y;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const Var in = l == 0 ? x : masks.empty() ? dropout_(y.h) : y.h * masks[l - 1];
-      const RecurrentOutput output = run(l, in, states.empty() ? RecurrentState{} : states[l]);
+      const auto output = run(l, in, states.empty() ? typename Layer::State{} : states[l]);
       y.h = options_.residual && l > 0 ? output.h + y.h : output.h;
       y.last.push_back(output.last);
     }
@@ -138,7 +118,6 @@ class Stacked {
   }
 
   std::vector<Layer> layers_;
-  Index hidden_;
   Dropout dropout_;
   StackedOptions options_;
 };

@@ -7,24 +7,10 @@
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
+#include <attune/tensor/simd/random.hpp>
 
 namespace attune {
 namespace {
-
-/// Ten rounds of Philox4x32; the constants are those of the paper.
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> x, std::uint64_t seed) {
-  std::uint32_t key0 = static_cast<std::uint32_t>(seed),
-                key1 = static_cast<std::uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * x[0];
-    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * x[2];
-    x = {static_cast<std::uint32_t>(p1 >> 32) ^ x[1] ^ key0, static_cast<std::uint32_t>(p1),
-         static_cast<std::uint32_t>(p0 >> 32) ^ x[3] ^ key1, static_cast<std::uint32_t>(p0)};
-    key0 += 0x9E3779B9;
-    key1 += 0xBB67AE85;
-  }
-  return x;
-}
 
 /// FNV-1a, 64 bits.
 std::uint64_t hash(std::string_view text) {
@@ -76,15 +62,20 @@ Random::Random(std::uint64_t seed, std::string_view name) : Random(seed, hash(na
 std::uint32_t Random::bits() {
   const std::uint64_t lane = position_ % 4;
   if (lane == 0 || !block_valid_) {
-    const std::uint64_t n = position_ / 4;
-    block_ =
-        philox({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(n >> 32),
-                static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-               seed_);
+    block_ = simd::philox(seed_, stream_, position_ / 4);
     block_valid_ = true;
   }
   ++position_;
   return block_[lane];
+}
+
+void Random::bits(std::span<std::uint32_t> words) {
+  std::size_t i = 0;
+  while (i < words.size() && position_ % 4 != 0) words[i++] = bits();
+  const std::size_t blocks = (words.size() - i) / 4;
+  simd::philox(seed_, stream_, position_ / 4, blocks, words.data() + i);
+  position_ += 4 * blocks;
+  for (i += 4 * blocks; i < words.size(); ++i) words[i] = bits();
 }
 
 double Random::uniform() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@ class Random {
   Random(std::uint64_t seed, std::string_view name);
 
   std::uint32_t bits();
+  /// As many calls of bits(), at several times the speed.
+  void bits(std::span<std::uint32_t> words);
   /// Uniform in [0, 1), a multiple of 2^-53.
   double uniform();
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
@@ -32,6 +35,8 @@ class Random {
   using State = std::array<std::uint64_t, 3>;
   State state() const { return {seed_, stream_, position_}; }
   static Random from(const State& state);
+  /// The same stream, `words` calls of bits() further on.
+  Random ahead(std::uint64_t words) const { return from({seed_, stream_, position_ + words}); }
 
  private:
   std::uint64_t seed_, stream_;

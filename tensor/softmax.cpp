@@ -52,16 +52,39 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index fir
   }
 }
 
-/// Softmax of a contiguous row without mask.
-template <class T>
-void softmax_row(const T* x, T* y, Index n) {
-  const T largest = *std::max_element(x, x + n);
-  for (Index i = 0; i < n; ++i) y[i] = x[i] - largest;
-  simd::exp(y, y, static_cast<std::size_t>(n));
+/// Elements that are added up in T, before their sum joins that in double.
+constexpr Index block = 512;
+
+/// body(begin, size) for blocks of n elements; the sum of what it returns.
+template <class Body>
+double sum_of_blocks(Index n, Body body) {
   double total = 0;
-  for (Index i = 0; i < n; ++i) total += y[i];
-  const T scale = static_cast<T>(1 / total);
-  for (Index i = 0; i < n; ++i) y[i] *= scale;
+  for (Index begin = 0; begin < n; begin += block) {
+    total += body(begin, static_cast<std::size_t>(std::min(block, n - begin)));
+  }
+  return total;
+}
+
+/// Softmax of a contiguous row; the mask may be null.
+template <class T>
+void softmax_row(const T* x, const T* mask, T* y, Index n) {
+  const auto size = static_cast<std::size_t>(n);
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  if (mask) {
+    if (std::all_of(mask, mask + n, [](T m) { return m == 0; })) {
+      std::fill_n(y, n, T(0));
+      return;
+    }
+    for (Index i = 0; i < n; ++i) y[i] = mask[i] != 0 ? x[i] : none;
+    x = y;
+  }
+  const T largest = simd::largest(x, size);
+  const double total = sum_of_blocks(n, [&](Index begin, std::size_t width) {
+    return simd::exp_shifted(x + begin, largest, y + begin, width);
+  });
+  simd::scale(static_cast<T>(1 / total), y, size);
+  if (!mask) return;
+  for (Index i = 0; i < n; ++i) y[i] = mask[i] != 0 ? y[i] : T(0);  // where the others are NaN, too
 }
 
 }  // namespace
@@ -76,7 +99,10 @@ Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
     const T* mask_data = mask.defined() ? mask.data<T>() : nullptr;
     T* to = y.mutable_data<T>();
     for_columns(view, [&](Index first, Index width) {
-      if (view.inner == 1 && !mask_data) return softmax_row(from + first, to + first, view.n);
+      if (view.inner == 1) {
+        const T* mask_of_row = mask_data ? mask_data + first % mask.size() : nullptr;
+        return softmax_row(from + first, mask_of_row, to + first, view.n);
+      }
       softmax_columns(from, mask_data, mask.size(), to, first, width, view);
     });
     return y;
@@ -102,6 +128,14 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
     const T *value = y.data<T>(), *from = dy.data<T>();
     T* to = dx.mutable_data<T>();
     for_columns(view, [&](Index first, Index width) {
+      if (view.inner == 1) {
+        const T *y_row = value + first, *dy_row = from + first;
+        const T dot = static_cast<T>(sum_of_blocks(view.n, [&](Index begin, std::size_t n) {
+          return simd::dot(y_row + begin, dy_row + begin, n);
+        }));
+        for (Index i = 0; i < view.n; ++i) to[first + i] = y_row[i] * (dy_row[i] - dot);
+        return;
+      }
       std::array<double, widest_column_block> dot{};
       for (Index i = 0; i < view.n; ++i) {
         const Index row = first + i * view.inner;
@@ -125,17 +159,13 @@ namespace {
 /// log Σ_i e^{x_i}
 template <class T>
 T log_sum_exp(const T* x, Index n) {
-  constexpr Index block = 512;  // added up in T, before their sum joins that in double
   const T largest = simd::largest(x, static_cast<std::size_t>(n));
   if (std::isinf(largest)) {  // unless NaN, which may have been passed over, stands beside it
     const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
     return nan == x + n ? largest : *nan;
   }
-  double total = 0;
-  for (Index begin = 0; begin < n; begin += block) {
-    total +=
-        simd::sum_exp(x + begin, largest, static_cast<std::size_t>(std::min(block, n - begin)));
-  }
+  const double total = sum_of_blocks(
+      n, [&](Index begin, std::size_t width) { return simd::sum_exp(x + begin, largest, width); });
   return largest + static_cast<T>(std::log(total));
 }
 

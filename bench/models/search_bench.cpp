@@ -20,9 +20,9 @@ void search_bench(benchmark::State& state) {
   for (auto& sentence : sources) {
     for (auto& word : sentence) word = static_cast<std::int32_t>(random.below(vocabulary));
   }
-  const auto [source, mask] = text::make_source_batch(sources);
+  const text::SourceBatch batch_of_words = text::make_source_batch(sources);
   const models::SearchOptions options{.beam = state.range(0), .max_length = 20};
-  for (auto _ : state) benchmark::DoNotOptimize(models::search(model, source, mask, options));
+  for (auto _ : state) benchmark::DoNotOptimize(models::search(model, batch_of_words, options));
   state.counters["sentences/s"] =
       benchmark::Counter(batch, benchmark::Counter::kIsIterationInvariantRate);
 }

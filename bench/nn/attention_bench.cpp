@@ -21,14 +21,14 @@ struct Setting {
   Var state;
   nn::Memory memory;
 
-  Setting(nn::ScoreKind kind, nn::Window window, Index steps)
+  Setting(const char* kind, nn::Window window, Index steps)
       : attention(nn::make_score(parameters, size, size, {.kind = kind, .attention = size}),
                   parameters, size, {.window = window, .half_width = half_width}),
         state(variable(randn({batch, size}, 2, DType::f32))) {
     const NoGrad no_grad;  // what is made once for all steps ends at the memory and the keys
     memory = attention.remember(randn({steps, batch, size}, 1, DType::f32), ones({steps, batch}));
     memory.h = variable(memory.h.value());
-    memory.keys.values = variable(memory.keys.values.value());
+    memory.keys.k = variable(memory.keys.k.value());
   }
 
   /// Seconds of this many steps, forward and backward.
@@ -36,7 +36,7 @@ struct Setting {
     const auto begin = std::chrono::steady_clock::now();
     Var total = scalar(0);
     for (Index t = 0; t < steps; ++t) {
-      const nn::Attended read = attention({.state = state, .step = t}, memory);
+      const nn::Attended read = attention({.state = state, .past = {.steps = t}}, memory);
       total = total + sum(read.context);
     }
     benchmark::DoNotOptimize(backward(total));
@@ -44,19 +44,19 @@ struct Setting {
   }
 };
 
-void forward(benchmark::State& state, nn::ScoreKind kind, nn::Window window) {
+void forward(benchmark::State& state, const char* kind, nn::Window window) {
   const NoGrad no_grad;
   const Setting s(kind, window, state.range(0));
   Index step = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        s.attention({.state = s.state, .step = step++ % state.range(0)}, s.memory));
+        s.attention({.state = s.state, .past = {.steps = step++ % state.range(0)}}, s.memory));
   }
 }
 
 /// What a sentence of 33 words costs above one of 1, by 32: this leaves out the zeros with which
 /// the gradients of memory and keys begin, once for all steps.
-void forward_backward(benchmark::State& state, nn::ScoreKind kind, nn::Window window) {
+void forward_backward(benchmark::State& state, const char* kind, nn::Window window) {
   constexpr Index steps = 32;
   const Setting s(kind, window, state.range(0));
   for (auto _ : state) {
@@ -66,13 +66,13 @@ void forward_backward(benchmark::State& state, nn::ScoreKind kind, nn::Window wi
 }
 
 const int registered = [] {
-  using nn::ScoreKind, nn::Window;
+  using nn::Window;
   const std::pair<const char*, Window> windows[] = {{"global", Window::global},
                                                     {"local-m", Window::local_monotonic},
                                                     {"local-p", Window::local_predictive}};
   for (const auto& [name, window] : windows) {
-    for (ScoreKind kind : {ScoreKind::dot, ScoreKind::general, ScoreKind::additive}) {
-      const std::string suffix = std::string("/") + name_of(kind) + "/" + name;
+    for (const char* kind : {"dot", "general", "additive"}) {
+      const std::string suffix = std::string("/") + kind + "/" + name;
       const auto add = [&, window = window](const char* what, auto function) {
         return benchmark::RegisterBenchmark((what + suffix).c_str(), function, kind, window)
             ->ArgName("S")

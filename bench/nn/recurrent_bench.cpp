@@ -18,7 +18,7 @@ void recurrent(benchmark::State& state, nn::Cell cell) {
   const nn::CellNorm norm = state.range(1) != 0 ? nn::CellNorm::layer : nn::CellNorm::none;
   const nn::Recurrent layer(params, hidden, hidden, {.cell = cell, .norm = norm});
   const Var x = variable(randn({steps, batch, hidden}, 2, DType::f32));
-  nn::RunOptions options{.initial = {.h = variable(randn({batch, hidden}, 3, DType::f32))}};
+  nn::RunOptions<> options{.initial = {.h = variable(randn({batch, hidden}, 3, DType::f32))}};
   if (cell == nn::Cell::lstm) options.initial.c = variable(randn({batch, hidden}, 4, DType::f32));
   const Tensor dh = randn({steps, batch, hidden}, 5, DType::f32);
   for (auto _ : state) benchmark::DoNotOptimize(backward(layer(x, options).h, dh));

@@ -40,17 +40,18 @@ text::Batch batch_of(const Safetensors& file) {
 /// A peer may add a bias b_a to the query W_a s, which the models here have not. It is the same to
 /// add it to the keys.
 Var loss_with_query_bias(const models::Seq2Seq& model, const text::Batch& batch, const Var& b_a) {
-  models::Seq2Seq::State state = model.start(batch.source, batch.source_mask);
+  models::Seq2Seq::State state = model.start(model.encode(batch.source, batch.source_mask));
   auto source = std::make_shared<models::Seq2Seq::Source>(*state.source);
-  source->memory.keys.values = source->memory.keys.values + b_a;
+  source->memory.keys.k = source->memory.keys.k + b_a;
   state.source = source;
-  std::vector<Var> readouts;
+  const auto words = model.read(batch.previous);
+  std::vector<models::Seq2Seq::Output> outputs;
   for (Index i = 0; i < batch.previous.dim(0); ++i) {
-    auto step = model.step(batch.previous[i], state);
-    readouts.push_back(step.readout);
+    auto step = model.step(words[i], state);
+    outputs.push_back(std::move(step.output));
     state = std::move(step.state);
   }
-  return cross_entropy(model.logits(stack(readouts)), batch.next, batch.target_mask);
+  return cross_entropy(model.logits(words, outputs), batch.next, batch.target_mask);
 }
 
 /// max |a - b| / max |b|, NaN where an element is.

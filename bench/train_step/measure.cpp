@@ -18,12 +18,13 @@ namespace {
 /// Translates for a fixed number of words, whatever they are.
 void greedy(const models::Seq2Seq& model, const text::Batch& batch, Index words) {
   const NoGrad no_grad;
-  auto state = model.start(batch.source, batch.source_mask);
+  auto state = model.start(model.encode(batch.source, batch.source_mask));
   std::vector<std::int32_t> begin(static_cast<std::size_t>(batch.sentences()), 1);
-  Tensor previous = Tensor::of(Shape{batch.sentences()}, std::span<const std::int32_t>(begin));
+  Tensor previous = Tensor::of(Shape{1, batch.sentences()}, std::span<const std::int32_t>(begin));
   for (Index i = 0; i < words; ++i) {
-    auto step = model.step(previous, state);
-    previous = argmax(model.logits(step.readout).value());
+    const auto read = model.read(previous);
+    auto step = model.step(read[0], state);
+    previous = argmax(Var(model.logits(read, {step.output})).value());
     state = std::move(step.state);
   }
 }

@@ -98,10 +98,9 @@ std::string Model::decode(std::span<const std::int32_t> words) const {
 
 std::vector<models::Hypothesis> Model::predict(std::span<const text::Sentence> sources,
                                                Index beam) const {
-  const auto [source, mask] = text::make_source_batch(sources);
   std::vector<models::Hypothesis> best;
-  for (auto& hypotheses :
-       models::search(*network_, source, mask, {.beam = beam, .max_length = longest_date})) {
+  for (auto& hypotheses : models::search(*network_, text::make_source_batch(sources),
+                                         {.beam = beam, .max_length = longest_date})) {
     best.push_back(std::move(hypotheses.front()));
   }
   return best;

@@ -75,9 +75,7 @@ void add_heatmaps(report::Page& page, const Model& model, std::span<const Row> r
   page.paragraph(fmt::format(
       "Each row is a character that was written, each column one that was read; the stronger a "
       "cell, the more of the attention went there{}.",
-      score.kind == nn::ScoreKind::multi_head
-          ? fmt::format(", on the mean of {} heads", score.heads)
-          : ""));
+      score.kind == "multi_head" ? fmt::format(", on the mean of {} heads", score.heads) : ""));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     const std::string date = model.decode(written[i].words);

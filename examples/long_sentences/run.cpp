@@ -42,8 +42,7 @@ double accuracy(const models::Seq2Seq& model, const std::vector<text::Pair>& pai
   std::vector<text::Sentence> sources;
   for (const text::Pair& pair : pairs) sources.push_back(pair.source);
   const text::SourceBatch batch = text::make_source_batch(sources);
-  const auto found =
-      models::search(model, batch.source, batch.mask, {.max_length = batch.source.dim(0) + 5});
+  const auto found = models::search(model, batch, {.max_length = batch.source.dim(0) + 5});
   double sum = 0;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     sum += metrics::position_accuracy(as_text(found[i].front().words), as_text(pairs[i].target));

@@ -15,17 +15,12 @@ double Evaluation::perplexity() const { return std::exp(loss); }
 namespace {
 
 /// A model that can be interrupted at every word.
-struct Interruptible {
-  const models::Seq2Seq& model;
+struct Interruptible : models::Seq2Seq {
+  explicit Interruptible(const models::Seq2Seq& model) : models::Seq2Seq(model) {}
 
-  auto start(const Tensor& source, const Tensor& mask) const { return model.start(source, mask); }
-  auto step(const Tensor& previous, const models::Seq2Seq::State& state) const {
+  Step step(const Words& words, const State& state) const {
     stop_if_interrupted();
-    return model.step(previous, state);
-  }
-  Var logits(const Var& readout) const { return model.logits(readout); }
-  auto select(const models::Seq2Seq::State& state, const Tensor& rows) const {
-    return model.select(state, rows);
+    return models::Seq2Seq::step(words, state);
   }
 };
 
@@ -70,7 +65,7 @@ std::vector<std::string> translations(const Model& model, std::span<const text::
                                       const models::SearchOptions& search) {
   std::vector<std::string> lines;
   for (const models::Translation& t :
-       models::translate(Interruptible{model.network()}, sources, {.how = search})) {
+       models::translate(Interruptible(model.network()), sources, {.how = search})) {
     lines.push_back(model.target().decode(t.front().words));
   }
   return lines;

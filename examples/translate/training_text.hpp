@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <attune/models/guided_alignment.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/pair_store.hpp>
 
 #include "model.hpp"

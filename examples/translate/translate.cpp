@@ -27,7 +27,7 @@ class Stream {
         reader_(options.file.empty() ? text::LineReader(std::cin, "standard input")
                                      : text::LineReader(std::filesystem::path(options.file))) {}
 
-  template <models::Decoder M>
+  template <models::WordModel M>
   void run(const M& model) {
     models::TranslateOptions how{.sentences = options_.batch, .look_ahead = 20 * options_.batch};
     if (options_.sample) {

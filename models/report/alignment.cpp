@@ -91,23 +91,6 @@ metrics::Alignment argmax_links(const Heatmap& map, AlignedWord aligned) {
   return links;
 }
 
-metrics::Alignment threshold_links(const Heatmap& map, double threshold) {
-  check(map, "threshold_links");
-  if (!(threshold > 0)) {
-    fail("threshold_links",
-         fmt::format("the threshold is {}, but a number > 0 is needed", threshold));
-  }
-  metrics::Alignment links;
-  const std::size_t columns = map.columns.size();
-  for (std::size_t j = 0; j < columns; ++j) {
-    for (std::size_t i = 0; i < map.rows.size(); ++i) {
-      if (map.weights[i * columns + j] >= threshold)
-        links.push_back({static_cast<int>(j), static_cast<int>(i)});
-    }
-  }
-  return links;
-}
-
 std::string pharaoh(const metrics::Alignment& links) {
   std::string line;
   for (const auto& [source, target] : links) {

@@ -29,9 +29,6 @@ enum class AlignedWord { current, previous };
 /// gives no link.
 metrics::Alignment argmax_links(const Heatmap& map, AlignedWord aligned = AlignedWord::current);
 
-/// All pairs of words with weight >= threshold. Throws when the threshold is not > 0.
-metrics::Alignment threshold_links(const Heatmap& map, double threshold);
-
 /// Links in the Pharaoh form, "0-0 1-2": SOURCE-TARGET, positions from 0, in the given order, with
 /// one space between them and no line break; empty without links. metrics::parse_links reads a line
 /// back, metrics::read_alignments a file. Throws when a position is negative.

@@ -19,15 +19,4 @@ std::string Codec::decode(std::span<const std::int32_t> sentence) const {
   return tokenizer.decode(tokens);
 }
 
-EncodedCorpus encode_corpus(ParallelReader reader, const Codec& source, const Codec& target,
-                            const CorpusOptions& options) {
-  EncodedCorpus corpus{.pairs = {}, .report = {.longest = options.longest}};
-  while (const auto lines = reader.next()) {
-    Pair pair{source.encode(lines->source), target.encode(lines->target)};
-    if (corpus.report.count(pair.source.size(), pair.target.size()))
-      corpus.pairs.push_back(std::move(pair));
-  }
-  return corpus;
-}
-
 }  // namespace attune::text

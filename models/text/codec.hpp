@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <attune/models/text/batches.hpp>
-#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/vocabulary.hpp>
 
@@ -26,14 +25,5 @@ struct Codec {
   /// The line up to </s>, without <s> and padding. Throws for a number that is not there.
   std::string decode(std::span<const std::int32_t> sentence) const;
 };
-
-/// A corpus as numbers; `longest` is in tokens.
-struct EncodedCorpus {
-  std::vector<Pair> pairs;
-  CorpusReport report;
-};
-
-EncodedCorpus encode_corpus(ParallelReader reader, const Codec& source, const Codec& target,
-                            const CorpusOptions& options = {});
 
 }  // namespace attune::text

@@ -312,6 +312,15 @@ HWY_INLINE T SumExp(const T* x, T shift, std::size_t n) {
 }
 
 template <class T>
+HWY_INLINE T ExpShifted(const T* x, T shift, T* y, std::size_t n) {
+  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+    const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift)));
+    hn::StoreU(e, d, y + at);
+    return hn::Add(sum, e);
+  });
+}
+
+template <class T>
 HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, std::size_t n) {
   ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
     const auto p = Exp(d, hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, row.norm)));
@@ -364,45 +373,42 @@ HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
   });
 }
 
-// Dispatch needs one plain function per kernel and element type.
-#define ATTUNE_ROW_KERNEL(Row)                                         \
-  void Row##F32(const Row<float>& row, std::size_t n) { Run(row, n); } \
-  void Row##F64(const Row<double>& row, std::size_t n) { Run(row, n); }
-ATTUNE_ROW_KERNEL(LstmForwardRow)
-ATTUNE_ROW_KERNEL(LstmBackwardRow)
-ATTUNE_ROW_KERNEL(LstmOutputRow)
-ATTUNE_ROW_KERNEL(LstmOutputBackwardRow)
-ATTUNE_ROW_KERNEL(GruForwardRow)
-ATTUNE_ROW_KERNEL(GruBackwardRow)
-ATTUNE_ROW_KERNEL(GruResetRow)
-ATTUNE_ROW_KERNEL(GruUpdateRow)
-ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
-ATTUNE_ROW_KERNEL(GruResetBackwardRow)
-ATTUNE_ROW_KERNEL(LayerNormRow)
-ATTUNE_ROW_KERNEL(LayerNormBackwardRow)
-ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
-ATTUNE_ROW_KERNEL(SoftmaxGradientRow)
-ATTUNE_ROW_KERNEL(AdamRow)
-#undef ATTUNE_ROW_KERNEL
+// Every kernel once, as KERNEL(result, kernel, plain function, name, parameters, arguments). Dispatch
+// needs a plain function of each for each instruction set and element type.
+// clang-format off
+#define ATTUNE_ROW(KERNEL, Row, T, bits) \
+  KERNEL(void, Run, Row##bits, run, (const Row<T>& row, std::size_t n), (row, n))
+#define ATTUNE_KERNELS(KERNEL, T, bits) \
+  ATTUNE_ROW(KERNEL, LstmForwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, LstmBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, LstmOutputRow, T, bits) \
+  ATTUNE_ROW(KERNEL, LstmOutputBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, GruForwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, GruBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, GruResetRow, T, bits) \
+  ATTUNE_ROW(KERNEL, GruUpdateRow, T, bits) \
+  ATTUNE_ROW(KERNEL, GruUpdateBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, GruResetBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, LayerNormRow, T, bits) \
+  ATTUNE_ROW(KERNEL, LayerNormBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, AdditiveScoreBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, SoftmaxGradientRow, T, bits) \
+  ATTUNE_ROW(KERNEL, AdamRow, T, bits) \
+  KERNEL(T, AdditiveScore, AdditiveScore##bits, additive_score, (const T* q, const T* k, const T* v, std::size_t n), (q, k, v, n)) \
+  KERNEL(T, Dot, Dot##bits, dot, (const T* x, const T* y, std::size_t n), (x, y, n)) \
+  KERNEL(double, SumOfSquares, SumOfSquares##bits, sum_of_squares, (const T* x, std::size_t n), (x, n)) \
+  KERNEL(T, Largest, Largest##bits, largest, (const T* x, std::size_t n), (x, n)) \
+  KERNEL(T, SumExp, SumExp##bits, sum_exp, (const T* x, T shift, std::size_t n), (x, shift, n)) \
+  KERNEL(T, ExpShifted, ExpShifted##bits, exp_shifted, (const T* x, T shift, T* y, std::size_t n), (x, shift, y, n)) \
+  KERNEL(void, AddScaled, AddScaled##bits, add_scaled, (T a, const T* x, T* y, std::size_t n), (a, x, y, n)) \
+  KERNEL(void, Scale, Scale##bits, scale, (T a, T* x, std::size_t n), (a, x, n))
+// clang-format on
 
-float AdditiveScoreF32(const float* q, const float* k, const float* v, std::size_t n) {
-  return AdditiveScore(q, k, v, n);
-}
-double AdditiveScoreF64(const double* q, const double* k, const double* v, std::size_t n) {
-  return AdditiveScore(q, k, v, n);
-}
-float DotF32(const float* x, const float* y, std::size_t n) { return Dot(x, y, n); }
-double DotF64(const double* x, const double* y, std::size_t n) { return Dot(x, y, n); }
-double SumOfSquaresF32(const float* x, std::size_t n) { return SumOfSquares(x, n); }
-double SumOfSquaresF64(const double* x, std::size_t n) { return SumOfSquares(x, n); }
-float LargestF32(const float* x, std::size_t n) { return Largest(x, n); }
-double LargestF64(const double* x, std::size_t n) { return Largest(x, n); }
-float SumExpF32(const float* x, float shift, std::size_t n) { return SumExp(x, shift, n); }
-double SumExpF64(const double* x, double shift, std::size_t n) { return SumExp(x, shift, n); }
-void AddScaledF32(float a, const float* x, float* y, std::size_t n) { AddScaled(a, x, y, n); }
-void AddScaledF64(double a, const double* x, double* y, std::size_t n) { AddScaled(a, x, y, n); }
-void ScaleF32(float a, float* x, std::size_t n) { Scale(a, x, n); }
-void ScaleF64(double a, double* x, std::size_t n) { Scale(a, x, n); }
+#define ATTUNE_DEFINE(Result, Kernel, Plain, name, parameters, arguments) \
+  Result Plain parameters { return Kernel arguments; }
+ATTUNE_KERNELS(ATTUNE_DEFINE, float, F32)
+ATTUNE_KERNELS(ATTUNE_DEFINE, double, F64)
+#undef ATTUNE_DEFINE
 
 }  // namespace attune::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -410,105 +416,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace attune::simd {
 
-#define ATTUNE_ROW_KERNEL(Row)                      \
-  HWY_EXPORT(Row##F32);                             \
-  HWY_EXPORT(Row##F64);                             \
-  template <>                                       \
-  void run(const Row<float>& row, std::size_t n) {  \
-    ATTUNE_DISPATCH(Row##F32)(row, n);              \
-  }                                                 \
-  template <>                                       \
-  void run(const Row<double>& row, std::size_t n) { \
-    ATTUNE_DISPATCH(Row##F64)(row, n);              \
+#define ATTUNE_CHOOSE(Result, Kernel, Plain, name, parameters, arguments) \
+  HWY_EXPORT(Plain);                                                      \
+  template <>                                                             \
+  Result name parameters {                                                \
+    return ATTUNE_DISPATCH(Plain) arguments;                              \
   }
-ATTUNE_ROW_KERNEL(LstmForwardRow)
-ATTUNE_ROW_KERNEL(LstmBackwardRow)
-ATTUNE_ROW_KERNEL(LstmOutputRow)
-ATTUNE_ROW_KERNEL(LstmOutputBackwardRow)
-ATTUNE_ROW_KERNEL(GruForwardRow)
-ATTUNE_ROW_KERNEL(GruBackwardRow)
-ATTUNE_ROW_KERNEL(GruResetRow)
-ATTUNE_ROW_KERNEL(GruUpdateRow)
-ATTUNE_ROW_KERNEL(GruUpdateBackwardRow)
-ATTUNE_ROW_KERNEL(GruResetBackwardRow)
-ATTUNE_ROW_KERNEL(LayerNormRow)
-ATTUNE_ROW_KERNEL(LayerNormBackwardRow)
-ATTUNE_ROW_KERNEL(AdditiveScoreBackwardRow)
-ATTUNE_ROW_KERNEL(SoftmaxGradientRow)
-ATTUNE_ROW_KERNEL(AdamRow)
-#undef ATTUNE_ROW_KERNEL
-
-HWY_EXPORT(AdditiveScoreF32);
-HWY_EXPORT(AdditiveScoreF64);
-HWY_EXPORT(DotF32);
-HWY_EXPORT(DotF64);
-HWY_EXPORT(SumOfSquaresF32);
-HWY_EXPORT(SumOfSquaresF64);
-HWY_EXPORT(LargestF32);
-HWY_EXPORT(LargestF64);
-HWY_EXPORT(SumExpF32);
-HWY_EXPORT(SumExpF64);
-HWY_EXPORT(AddScaledF32);
-HWY_EXPORT(AddScaledF64);
-HWY_EXPORT(ScaleF32);
-HWY_EXPORT(ScaleF64);
-
-template <>
-float additive_score(const float* q, const float* k, const float* v, std::size_t n) {
-  return ATTUNE_DISPATCH(AdditiveScoreF32)(q, k, v, n);
-}
-template <>
-double additive_score(const double* q, const double* k, const double* v, std::size_t n) {
-  return ATTUNE_DISPATCH(AdditiveScoreF64)(q, k, v, n);
-}
-template <>
-float dot(const float* x, const float* y, std::size_t n) {
-  return ATTUNE_DISPATCH(DotF32)(x, y, n);
-}
-template <>
-double dot(const double* x, const double* y, std::size_t n) {
-  return ATTUNE_DISPATCH(DotF64)(x, y, n);
-}
-template <>
-double sum_of_squares(const float* x, std::size_t n) {
-  return ATTUNE_DISPATCH(SumOfSquaresF32)(x, n);
-}
-template <>
-double sum_of_squares(const double* x, std::size_t n) {
-  return ATTUNE_DISPATCH(SumOfSquaresF64)(x, n);
-}
-template <>
-float largest(const float* x, std::size_t n) {
-  return ATTUNE_DISPATCH(LargestF32)(x, n);
-}
-template <>
-double largest(const double* x, std::size_t n) {
-  return ATTUNE_DISPATCH(LargestF64)(x, n);
-}
-template <>
-float sum_exp(const float* x, float shift, std::size_t n) {
-  return ATTUNE_DISPATCH(SumExpF32)(x, shift, n);
-}
-template <>
-double sum_exp(const double* x, double shift, std::size_t n) {
-  return ATTUNE_DISPATCH(SumExpF64)(x, shift, n);
-}
-template <>
-void add_scaled(float a, const float* x, float* y, std::size_t n) {
-  ATTUNE_DISPATCH(AddScaledF32)(a, x, y, n);
-}
-template <>
-void add_scaled(double a, const double* x, double* y, std::size_t n) {
-  ATTUNE_DISPATCH(AddScaledF64)(a, x, y, n);
-}
-template <>
-void scale(float a, float* x, std::size_t n) {
-  ATTUNE_DISPATCH(ScaleF32)(a, x, n);
-}
-template <>
-void scale(double a, double* x, std::size_t n) {
-  ATTUNE_DISPATCH(ScaleF64)(a, x, n);
-}
+ATTUNE_KERNELS(ATTUNE_CHOOSE, float, F32)
+ATTUNE_KERNELS(ATTUNE_CHOOSE, double, F64)
+#undef ATTUNE_CHOOSE
 
 }  // namespace attune::simd
 #endif  // HWY_ONCE

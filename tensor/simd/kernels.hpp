@@ -174,6 +174,9 @@ T largest(const T* x, std::size_t n);
 /// Σ_i e^{x_i - shift}
 template <class T>
 T sum_exp(const T* x, T shift, std::size_t n);
+/// y_i = e^{x_i - shift}, of which it returns the sum
+template <class T>
+T exp_shifted(const T* x, T shift, T* y, std::size_t n);
 
 /// One row of the gradient of a softmax cross-entropy:  dx = scale (e^{x - norm} - even)
 template <class T>

@@ -95,10 +95,4 @@ TEST_CASE("reference: sparsemax is what it means") {
   CHECK(function_difference(fused, meant, {randn({4, 5, 3}, 2)}) <= 1e-12);
 }
 
-TEST_CASE("reference: maxout is what it means") {
-  const auto fused = [](const std::vector<Var>& v) { return maxout(v[0]); };
-  const auto meant = [](const std::vector<Var>& v) { return reference::maxout(v[0]); };
-  CHECK(function_difference(fused, meant, {randn({3, 2, 8}, 1)}) == 0);
-}
-
 }  // namespace attune

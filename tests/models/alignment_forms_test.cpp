@@ -86,19 +86,6 @@ TEST_CASE("argmax_links: by the word before, no words and their </s> give no lin
   CHECK(argmax_links(matrix(0, 2, {}), AlignedWord::previous).empty());
 }
 
-TEST_CASE("threshold_links: all pairs with at least the weight") {
-  CHECK(threshold_links(kMap, 0.5) == Alignment{{1, 1}, {2, 0}, {2, 1}});
-  CHECK(threshold_links(kMap, 0.25) == Alignment{{1, 0}, {1, 1}, {2, 0}, {2, 1}});
-  CHECK(threshold_links(kMap, 1.5).empty());
-}
-
-TEST_CASE("threshold_links: a threshold that lets everything through is an error") {
-  CHECK_THROWS_WITH_AS(threshold_links(kMap, 0),
-                       "threshold_links: the threshold is 0, but a number > 0 is needed", Error);
-  CHECK_THROWS_AS(threshold_links(kMap, -1), Error);
-  CHECK_THROWS_AS(threshold_links(kMap, std::nan("")), Error);
-}
-
 TEST_CASE("pharaoh: source-target from 0 on, with a space between the links") {
   CHECK(pharaoh({{0, 0}, {1, 2}, {10, 3}}) == "0-0 1-2 10-3");
   CHECK(pharaoh({{5, 0}, {1, 2}}) == "5-0 1-2");
@@ -249,7 +236,6 @@ TEST_CASE("alignment forms: weights that do not fill the matrix are an error") {
   const Heatmap map = matrix(2, 3, {1, 2, 3, 4, 5});
   const std::string rest = ": weights has 5 values, but 2 target words x 3 source words need 6";
   CHECK_THROWS_WITH_AS(argmax_links(map), ("argmax_links" + rest).c_str(), Error);
-  CHECK_THROWS_WITH_AS(threshold_links(map, 1), ("threshold_links" + rest).c_str(), Error);
   CHECK_THROWS_WITH_AS(tsv(map), ("tsv" + rest).c_str(), Error);
   CHECK_THROWS_WITH_AS(json(map), ("json" + rest).c_str(), Error);
   CHECK_THROWS_WITH_AS(npy(map), ("npy" + rest).c_str(), Error);
@@ -259,7 +245,6 @@ TEST_CASE("alignment forms: a weight that is none is an error that says where") 
   for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -1e-9}) {
     const Heatmap map = matrix(2, 3, {1, 0, 0, 0, bad, 1});
     CHECK_THROWS_AS(argmax_links(map), Error);
-    CHECK_THROWS_AS(threshold_links(map, 1), Error);
     CHECK_THROWS_AS(tsv(map), Error);
     CHECK_THROWS_AS(json(map), Error);
     CHECK_THROWS_AS(npy(map), Error);

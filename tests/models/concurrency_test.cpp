@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/models/bahdanau.hpp>
-#include <attune/models/luong.hpp>
+#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/nn/dropout.hpp>
@@ -25,22 +25,17 @@ using models::Seq2SeqOptions;
 constexpr Index kVocabulary = 40;
 
 /// Large enough that the pool has something to share out.
-Seq2SeqOptions bahdanau() {
-  return models::seq2seq_options(models::BahdanauOptions{.source_vocabulary = kVocabulary,
-                                                         .target_vocabulary = kVocabulary,
-                                                         .embedding = 24,
-                                                         .hidden = 40,
-                                                         .attention = 32,
-                                                         .readout = 24,
-                                                         .dropout = 0.2});
+Seq2SeqOptions sized(const char* preset) {
+  Seq2SeqOptions o = models::preset(preset).options;
+  o.source_vocabulary = o.target_vocabulary = kVocabulary;
+  o.embedding = o.readout = 24;
+  o.hidden = 40;
+  o.score.attention = 32;
+  o.dropout = 0.2;
+  return o;
 }
-Seq2SeqOptions luong() {
-  return models::seq2seq_options(models::LuongOptions{.source_vocabulary = kVocabulary,
-                                                      .target_vocabulary = kVocabulary,
-                                                      .embedding = 24,
-                                                      .hidden = 40,
-                                                      .dropout = 0.2});
-}
+Seq2SeqOptions bahdanau() { return sized("bahdanau"); }
+Seq2SeqOptions luong() { return sized("luong"); }
 
 /// A model that was trained for a few steps: its losses, its weights, and what it then translates.
 struct Outcome {
@@ -62,7 +57,8 @@ const std::vector<Index> kLengths = {9, 3, 12, 7, 5, 11, 8, 2, 10, 6, 4, 12, 9, 
 auto decode(const models::Seq2Seq& model, Index beam) {
   const auto [source, mask] =
       text::make_source_batch(test::random_sentences(kLengths, kVocabulary, 5));
-  return models::search(model, source, mask, {.beam = beam, .max_length = 12, .best = beam});
+  return models::search(model, model.encode(source, mask),
+                        {.beam = beam, .max_length = 12, .best = beam});
 }
 
 Outcome train(const Seq2SeqOptions& options, std::uint64_t seed, Precision precision) {

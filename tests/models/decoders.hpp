@@ -34,19 +34,25 @@ class TableDecoder {
     std::vector<Words> read;  // of each row: the source's first word, <s>, words
     Tensor mask;              // (S, rows)
   };
-  struct Step {
-    Var readout, weights;
-    State state;
+  using Output = Var;  // the logits, which are log-probabilities
+  using Step = models::DecoderStep<Output, State>;
+  struct Source {
+    Tensor words, mask;
   };
 
   explicit TableDecoder(Table table) : table_(std::move(table)) {}
 
-  State start(const Tensor& source, const Tensor& mask) const {
-    starts.push_back(source.shape());
-    State state{.read = {}, .mask = mask};
-    for (std::int32_t word : source[0].to_vector<std::int32_t>()) state.read.push_back({word});
+  Source encode(const Tensor& source, const Tensor& mask) const { return {source, mask}; }
+
+  State start(const Source& source) const {
+    starts.push_back(source.words.shape());
+    State state{.read = {}, .mask = source.mask};
+    for (std::int32_t word : source.words[0].to_vector<std::int32_t>())
+      state.read.push_back({word});
     return state;
   }
+
+  Tensor read(const Tensor& previous) const { return previous; }
 
   Step step(const Tensor& previous, const State& state) const {
     State next = state;
@@ -70,8 +76,7 @@ class TableDecoder {
             Tensor::of(state.mask.shape(), std::span<const double>(weights)), next};
   }
 
-  /// The readout is the logits, and those are log-probabilities.
-  Var logits(const Var& readout) const { return readout; }
+  Var logits(const Tensor&, const std::vector<Var>& outputs) const { return stack(outputs); }
 
   State select(const State& state, const Tensor& rows) const {
     ++selects;
@@ -131,6 +136,19 @@ inline bool same(const Hypothesis& a, const Hypothesis& b) {
   return a.words == b.words && a.word_log_probabilities == b.word_log_probabilities &&
          a.log_probability == b.log_probability && a.score == b.score && a.complete == b.complete &&
          test::identical(a.weights, b.weights);
+}
+
+/// One step of any decoder after these words (rows) i32.
+struct OneStep {
+  Tensor logits, weights;  // (rows, V), (S, rows) or undefined
+};
+template <class M>
+OneStep step_from(const M& model, const Tensor& previous, typename M::State& state) {
+  const auto words = model.read(previous.reshape({1, previous.size()}));
+  auto step = model.step(words[0], state);
+  state = std::move(step.state);
+  std::vector<typename M::Output> outputs{std::move(step.output)};
+  return {Var(model.logits(words, outputs)).value()[0], Var(step.weights).value()};
 }
 
 /// A Bahdanau model whose choices are clear: its initial values are scaled.

@@ -37,30 +37,24 @@ struct Translator {
   }
 };
 
-/// A model that gives what it is told.
-struct Given {
-  struct Forced {
-    Var logits, weights;
-  } forced;
-  Forced force(const text::Batch&) const {
-    CHECK_FALSE((forced.logits * 2.0).requires_gradient());  // nothing is recorded
-    return forced;
-  }
-};
-
 const std::vector<text::Pair> kPairs = test::ragged_pairs(kSource, kTarget, 5);
 const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
 
+std::vector<Hypothesis> hypotheses(const models::Forced& forced,
+                                   const text::Batch& batch = kBatch) {
+  return models::detail::forced_hypotheses(forced.logits.value(), forced.weights.value(), batch);
+}
+
 /// logits (T, B, V) and weights (T, heads, S, B) at random.
-Given random_model(Index heads) {
+models::Forced random_forced(Index heads) {
   const Index steps = kBatch.next.dim(0), batch = kBatch.next.dim(1), source = kBatch.source.dim(0);
-  return {{variable(randn({steps, batch, kTarget}, 1)), randn({steps, heads, source, batch}, 2)}};
+  return {randn({steps, batch, kTarget}, 1), randn({steps, heads, source, batch}, 2)};
 }
 
 TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {
   const Translator t(DType::f64);
   const auto found = models::force_decode(t.model, kBatch);
-  const auto forced = t.model.force(kBatch);
+  const auto forced = models::force(t.model, kBatch);
   REQUIRE(found.size() == kPairs.size());
   for (std::size_t b = 0; b < kPairs.size(); ++b) {
     const auto& [source, target] = kPairs[b];
@@ -98,7 +92,8 @@ TEST_CASE("force_decode: what a search found is scored as the search did") {
     const auto sources = test::random_sentences({2, 5, 1, 4, 3, 6, 2, 4}, kSource, 6);
     const auto [ids, mask] = text::make_source_batch(sources, dtype);
     for (Index beam : {1, 3}) {
-      const auto found = models::search(t.model, ids, mask, {.beam = beam, .max_length = 12});
+      const auto found =
+          models::search(t.model, t.model.encode(ids, mask), {.beam = beam, .max_length = 12});
       std::vector<text::Pair> pairs;
       for (std::size_t b = 0; b < sources.size(); ++b)
         pairs.push_back({sources[b], found[b][0].words});
@@ -124,19 +119,18 @@ TEST_CASE("force_decode: what a search found is scored as the search did") {
 }
 
 TEST_CASE("force_decode: of several heads a hypothesis has the mean of their weights") {
-  Given several = random_model(3), one = several;
-  one.forced.weights = mean(several.forced.weights, {1});
-  const auto found = models::force_decode(several, kBatch),
-             expected = models::force_decode(one, kBatch);
+  models::Forced several = random_forced(3), one = several;
+  one.weights = mean(several.weights, {1});
+  const auto found = hypotheses(several), expected = hypotheses(one);
   for (std::size_t b = 0; b < kPairs.size(); ++b)
     CHECK(test::identical(found[b].weights, expected[b].weights));
 }
 
 TEST_CASE("force_decode: a model without attention has hypotheses without weights") {
-  Given model = random_model(1);
-  const auto with = models::force_decode(model, kBatch);
-  model.forced.weights = {};
-  const auto without = models::force_decode(model, kBatch);
+  models::Forced forced = random_forced(1);
+  const auto with = hypotheses(forced);
+  forced.weights = {};
+  const auto without = hypotheses(forced);
   for (std::size_t b = 0; b < kPairs.size(); ++b) {
     CHECK(with[b].weights.defined());
     CHECK_FALSE(without[b].weights.defined());
@@ -145,17 +139,17 @@ TEST_CASE("force_decode: a model without attention has hypotheses without weight
 }
 
 TEST_CASE("force_decode: shapes that do not fit and a target without </s> are errors") {
-  Given model = random_model(1);
-  model.forced.logits = zeros({2, 3, kTarget});
-  CHECK_THROWS_WITH_AS(models::force_decode(model, kBatch),
+  models::Forced forced = random_forced(1);
+  forced.logits = zeros({2, 3, kTarget});
+  CHECK_THROWS_WITH_AS(hypotheses(forced),
                        "force_decode: logits (T, B, V) is (2, 3, 9), but T = 4 in next", Error);
-  model = random_model(1);
-  model.forced.weights = zeros({4, 5, 3});
-  CHECK_THROWS_WITH_AS(models::force_decode(model, kBatch),
+  forced = random_forced(1);
+  forced.weights = zeros({4, 5, 3});
+  CHECK_THROWS_WITH_AS(hypotheses(forced),
                        "force_decode: weights (T, S, B) is (4, 5, 3), but S = 4 in source", Error);
   text::Batch cut = kBatch;
   cut.target_mask = test::ragged_mask(4, {4, 1, 1});
-  CHECK_THROWS_WITH_AS(models::force_decode(random_model(1), cut),
+  CHECK_THROWS_WITH_AS(hypotheses(random_forced(1), cut),
                        "force_decode: target 2 does not end with </s>", Error);
 }
 

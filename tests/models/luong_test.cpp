@@ -6,6 +6,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/search.hpp>
+#include <attune/models/unroll.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -41,60 +42,26 @@ TEST_CASE("Luong: loss, weights and all gradients are those of a second implemen
   }
   const text::Batch batch{golden["source"], golden["source_mask"], golden["previous"],
                           golden["next"], golden["target_mask"]};
-  const Tensor weights = model.force(batch).weights.value(), expected = golden["weights"];
+  const Tensor weights = force(model, batch).weights.value(), expected = golden["weights"];
   const double* mask = batch.target_mask.data<double>();
   for (Index i = 0; i < weights.size(); ++i) {
     const Index t = i / (5 * 3), b = i % 3;
     if (mask[t * 3 + b] == 0) continue;  // the decoder runs on over padding
     CHECK(std::abs(weights.data<double>()[i] - expected.data<double>()[i]) <= 1e-10);
   }
-  const Var loss = model.loss(batch);
-  CHECK(std::abs(loss.item() - golden.number("loss")) <= 1e-10);
-  const Gradients gradients = backward(loss);
+  const Var total = loss(model, batch);
+  CHECK(std::abs(total.item() - golden.number("loss")) <= 1e-10);
+  const Gradients gradients = backward(total);
   for (const auto& [name, w] : params)
     check_near("d_" + name, gradients[w], golden["d_" + name], 1e-10);
-}
-
-TEST_CASE("Luong: a padded batch gives the loss and gradients of its sentences one by one") {
-  nn::Parameters params(1, DType::f64);
-  LuongOptions o = tiny();
-  o.attention.window = nn::Window::local_predictive;
-  const Luong model(params, o);
-  const auto summed = [&](std::span<const text::Pair> some) {
-    const text::Batch batch = text::make_batch(some, DType::f64);
-    return model.loss(batch) * sum(batch.target_mask).item();
-  };
-  const Var together = summed(pairs);
-  Var apart = summed(std::span(pairs).first(1));
-  for (std::size_t i = 1; i < pairs.size(); ++i)
-    apart = apart + summed(std::span(pairs).subspan(i, 1));
-  CHECK(std::abs(together.item() - apart.item()) <= 1e-12 * std::abs(apart.item()));
-  const Gradients a = backward(together), b = backward(apart);
-  for (const auto& [name, w] : params) check_near(name, a[w], b[w], 1e-12);
-}
-
-TEST_CASE("Luong: word by word under forced words is force()") {
-  nn::Parameters params(1, DType::f64);
-  LuongOptions o = tiny();
-  o.attention = {.window = nn::Window::local_monotonic, .half_width = 1};
-  const Luong model(params, o);
-  const text::Batch batch = text::make_batch(pairs, DType::f64);
-  const Luong::Forced forced = model.force(batch);
-  Luong::State state = model.start(batch.source, batch.source_mask);
-  for (Index t = 0; t < batch.previous.dim(0); ++t) {
-    Luong::Step step = model.step(batch.previous[t], state);
-    check_near("logits", model.logits(step.readout).value(), forced.logits.value()[t], 1e-13);
-    check_near("weights", step.weights.value(), forced.weights.value()[t], 1e-13);
-    state = std::move(step.state);
-  }
 }
 
 /// Trains a few sentences by heart; the final loss.
 double learn(nn::Parameters& params, const Luong& model, int steps) {
   nn::Adam adam(params, {.rate = 1e-2});
   const text::Batch batch = text::make_batch(pairs);
-  for (int step = 0; step < steps; ++step) adam.step(backward(model.loss(batch)));
-  return model.loss(batch).item();
+  for (int step = 0; step < steps; ++step) adam.step(backward(loss(model, batch)));
+  return loss(model, batch).item();
 }
 
 TEST_CASE("Luong: learns sentences by heart, and greedy and beam search write them") {
@@ -105,8 +72,8 @@ TEST_CASE("Luong: learns sentences by heart, and greedy and beam search write th
   CHECK(learn(params, model, 300) < 0.05);
   const text::Batch batch = text::make_batch(pairs);
   for (Index beam : {1, 3}) {
-    const auto found =
-        search(model, batch.source, batch.source_mask, {.beam = beam, .max_length = 10});
+    const auto found = search(model, model.encode(batch.source, batch.source_mask),
+                              {.beam = beam, .max_length = 10});
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       CHECK(found[i][0].words == pairs[i].target);
       const std::vector<double> totals = sum(found[i][0].weights, {1}).to_vector<double>();
@@ -130,18 +97,6 @@ TEST_CASE("Luong: the same seed trains the same weights to the bit, with one thr
     weights.push_back(all);
   }
   CHECK(weights[0] == weights[1]);
-}
-
-TEST_CASE("Luong: options that do not fit are named") {
-  nn::Parameters params;
-  LuongOptions o = tiny();
-  o.hidden = 0;
-  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "a", o), "Seq2Seq: hidden = 0 is less than 1",
-                       Error);
-  o = tiny();
-  o.layers = 0;
-  CHECK_THROWS_WITH_AS(Luong(nn::Scope(params) / "b", o),
-                       "Seq2Seq: encoder_layers = 0 is less than 1", Error);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/models/bahdanau.hpp>
+#include <attune/models/unroll.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
@@ -36,7 +37,7 @@ struct Training {
   nn::Adam adam{params, {.rate = 1e-3}};
 
   double step(const text::Batch& batch) {
-    const Var loss = model.loss(batch);
+    const Var loss = models::loss(model, batch);
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.step(gradients);

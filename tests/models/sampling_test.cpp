@@ -21,7 +21,7 @@ std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count,
                                const SamplingOptions& options) {
   const std::vector<Sentence> sources(static_cast<std::size_t>(count), Sentence{4, 3});
   const auto [source, mask] = text::make_source_batch(sources, DType::f64);
-  return models::sample(decoder, source, mask, options);
+  return models::sample(decoder, decoder.encode(source, mask), options);
 }
 
 const Probabilities kFirst = {0.02, 0.03, 0.25, 0.1, 0.2, 0.4};
@@ -114,10 +114,10 @@ TEST_CASE("sample: a sentence that does not end is cut off at max_length") {
 TEST_CASE("sample: the likeliest word alone is greedy search") {
   const Translator t;
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5, 1, 4}, 11, 6));
-  const auto expected = models::search(t.model, source, mask, {.max_length = 7});
+  const auto expected = models::search(t.model, t.model.encode(source, mask), {.max_length = 7});
   for (const SamplingOptions& options :
        {SamplingOptions{.top_k = 1, .max_length = 7}, {.temperature = 1e-300, .max_length = 7}}) {
-    const auto found = models::sample(t.model, source, mask, options);
+    const auto found = models::sample(t.model, t.model.encode(source, mask), options);
     for (std::size_t b = 0; b < 4; ++b) CHECK(same(found[b], expected[b][0]));
   }
 }
@@ -127,11 +127,11 @@ TEST_CASE("sample: what is drawn depends on the sentence's number, not on the ba
   const auto sources = test::random_sentences({2, 5, 1, 4, 3, 5}, 11, 6);
   const auto [source, mask] = text::make_source_batch(sources);
   const SamplingOptions options{.temperature = 2, .max_length = 7, .seed = 5};
-  const auto together = models::sample(t.model, source, mask, options);
+  const auto together = models::sample(t.model, t.model.encode(source, mask), options);
   for (Index b = 0; b < std::ssize(sources); ++b) {
     const auto i = static_cast<std::size_t>(b);
     const auto [one, one_mask] = text::make_source_batch({{sources[i]}});
-    const auto alone = models::sample(t.model, one, one_mask, options, {{b}})[0];
+    const auto alone = models::sample(t.model, t.model.encode(one, one_mask), options, {{b}})[0];
     CHECK(alone.words == together[i].words);
     CHECK(std::abs(alone.log_probability - together[i].log_probability) < 1e-5);
   }
@@ -160,7 +160,7 @@ TEST_CASE("sample: options out of range are errors") {
   CHECK_THROWS_AS(run({.top_p = 1.1}), Error);
   CHECK_THROWS_WITH_AS(run({.max_length = 0}), "sample: max_length is less than 1", Error);
   const auto [source, mask] = text::make_source_batch({{Sentence{4}, {5}}}, DType::f64);
-  CHECK_THROWS_WITH_AS(models::sample(decoder, source, mask, {}, {{1, 2, 3}}),
+  CHECK_THROWS_WITH_AS(models::sample(decoder, decoder.encode(source, mask), {}, {{1, 2, 3}}),
                        "sample: 3 numbers for 2 sentences", Error);
 }
 

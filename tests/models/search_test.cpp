@@ -18,7 +18,7 @@ using text::Sentence;
 using namespace test;
 
 static_assert(models::Decoder<TableDecoder>);
-static_assert(models::Decoder<models::Bahdanau>);
+static_assert(models::WordModel<models::Bahdanau>);
 
 /// The best hypotheses for sources whose first words are these, of one to three words.
 std::vector<std::vector<Hypothesis>> search(const TableDecoder& decoder, const Words& first_words,
@@ -29,7 +29,7 @@ std::vector<std::vector<Hypothesis>> search(const TableDecoder& decoder, const W
     source[0] = word;
   }
   const auto [source, mask] = text::make_source_batch(sources, DType::f64);
-  return models::search(decoder, source, mask, options);
+  return models::search(decoder, decoder.encode(source, mask), options);
 }
 
 Hypothesis best(const TableDecoder& decoder, const SearchOptions& options) {
@@ -43,23 +43,30 @@ Hypothesis best(const TableDecoder& decoder, const SearchOptions& options) {
 class OtherWeights {
  public:
   using State = TableDecoder::State;
+  using Output = TableDecoder::Output;
   using Step = TableDecoder::Step;
   using Change = std::function<Var(const Var& weights)>;
 
   explicit OtherWeights(Change change) : change_(std::move(change)) {}
-  State start(const Tensor& source, const Tensor& mask) const { return table_.start(source, mask); }
+  TableDecoder::Source encode(const Tensor& source, const Tensor& mask) const {
+    return {source, mask};
+  }
+  State start(const TableDecoder::Source& source) const { return table_.start(source); }
+  Tensor read(const Tensor& previous) const { return previous; }
   Step step(const Tensor& previous, const State& state) const {
     Step step = table_.step(previous, state);
     step.weights = change_(step.weights);
     return step;
   }
-  Var logits(const Var& readout) const { return readout; }
+  Var logits(const Tensor& words, const std::vector<Var>& outputs) const {
+    return table_.logits(words, outputs);
+  }
   State select(const State& state, const Tensor& rows) const { return table_.select(state, rows); }
 
   /// For sources of 3 and 1 words.
   std::vector<std::vector<Hypothesis>> search() const {
     const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
-    return models::search(*this, source, mask, {.beam = 4, .best = 4});
+    return models::search(*this, encode(source, mask), {.beam = 4, .best = 4});
   }
 
  private:
@@ -215,7 +222,8 @@ TEST_CASE("search: a sentence ends when nothing that goes on can still win") {
 TEST_CASE("search: a source word without any weight costs no more than 10^-10 would") {
   const OtherWeights decoder([](const Var& w) { return w * 0; });
   const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}}, DType::f64);
-  const Hypothesis h = models::search(decoder, source, mask, {.coverage_penalty = 0.5})[0][0];
+  const Hypothesis h =
+      models::search(decoder, decoder.encode(source, mask), {.coverage_penalty = 0.5})[0][0];
   CHECK(near(h.score, h.log_probability + 0.5 * 3 * std::log(1e-10)));
 }
 
@@ -417,7 +425,7 @@ TEST_CASE("search: sentences of a batch do not see each other, finished or not")
     for (std::size_t b = 0; b < sources.size(); ++b) {
       const Sentence source(1 + b % 3, sources[b]);
       const auto [ids, mask] = text::make_source_batch({{source}}, DType::f64);
-      const auto alone = models::search(decoder, ids, mask, options)[0];
+      const auto alone = models::search(decoder, decoder.encode(ids, mask), options)[0];
       REQUIRE(alone.size() == together[b].size());
       for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same(together[b][i], alone[i]));
       lengths.push_back(alone[0].words.size());
@@ -463,10 +471,10 @@ TEST_CASE("search: a batch of sentences is translated like each of them alone") 
   const auto [ids, mask] = text::make_source_batch(sources);
   for (const Index beam : {1, 3}) {
     const SearchOptions options{.beam = beam, .max_length = 7, .best = beam};
-    const auto together = models::search(t.model, ids, mask, options);
+    const auto together = models::search(t.model, t.model.encode(ids, mask), options);
     for (std::size_t b = 0; b < sources.size(); ++b) {
       const auto [one, one_mask] = text::make_source_batch({{sources[b]}});
-      const auto alone = models::search(t.model, one, one_mask, options)[0];
+      const auto alone = models::search(t.model, t.model.encode(one, one_mask), options)[0];
       REQUIRE(alone.size() == together[b].size());
       for (std::size_t i = 0; i < alone.size(); ++i) {
         CHECK(together[b][i].words == alone[i].words);
@@ -482,15 +490,15 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
   const Translator t;
   for (const Sentence& source : test::random_sentences({2, 5, 1}, 11, 6)) {
     const auto [ids, mask] = text::make_source_batch({{source}});
-    const Hypothesis found = models::search(t.model, ids, mask, {.max_length = 7})[0][0];
-    auto state = t.model.start(ids, mask);
+    const Hypothesis found =
+        models::search(t.model, t.model.encode(ids, mask), {.max_length = 7})[0][0];
+    auto state = t.model.start(t.model.encode(ids, mask));
     std::int32_t word = text::Vocabulary::begin;
     for (std::int32_t expected : found.words) {
-      const auto step = t.model.step(Tensor::of({1}, {word}), state);
-      const std::vector<float> logits = t.model.logits(step.readout).value().to_vector<float>();
+      const OneStep step = step_from(t.model, Tensor::of({1}, {word}), state);
+      const std::vector<float> logits = step.logits.to_vector<float>();
       word = static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
       CHECK(word == expected);
-      state = step.state;
     }
   }
 }
@@ -535,9 +543,9 @@ TEST_CASE("search: scores from which nothing can be chosen are errors") {
 TEST_CASE("search: a penalty on coverage without attention is an error") {
   const OtherWeights decoder([](const Var&) { return Var(); });
   const auto [source, mask] = text::make_source_batch({{Sentence{4}}}, DType::f64);
-  CHECK_THROWS_WITH_AS(models::search(decoder, source, mask, {.coverage_penalty = 1}),
-                       "search: there is a coverage penalty, but the model has no attention",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      models::search(decoder, decoder.encode(source, mask), {.coverage_penalty = 1}),
+      "search: there is a coverage penalty, but the model has no attention", Error);
 }
 
 }  // namespace

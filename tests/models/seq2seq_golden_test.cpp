@@ -61,11 +61,8 @@ void check_case(const Golden& golden, const std::string& changes) {
   const Seq2Seq model(params, options_of(changes));
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   const Tensor target_mask = golden["target_mask"];
-  const auto [logits, weights] = model.force({.source = golden["source"],
-                                              .source_mask = golden["source_mask"],
-                                              .previous = golden["previous"],
-                                              .next = golden["previous"],
-                                              .target_mask = target_mask});
+  const Encoded encoded = model.encode(golden["source"], golden["source_mask"]);
+  const auto [logits, weights] = force(model, encoded, golden["previous"]);
   const Var words = on_words(logits, target_mask, 8);
   CHECK(test::difference(words.value(), on_words(golden["logits"], target_mask, 8).value()) <
         1e-10);

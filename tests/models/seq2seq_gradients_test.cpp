@@ -50,7 +50,7 @@ GradcheckResult check_at(std::uint64_t seed, const Seq2SeqOptions& options, doub
   const text::Batch batch =
       text::make_batch(test::ragged_pairs(kSourceWords, kTargetWords, 3), DType::f64);
   const auto run = [&] {
-    const auto [logits, weights] = model.force(batch);
+    const auto [logits, weights] = force(model, batch);
     return test::flat({logits, weights});
   };
   // A window of local-m does not depend on everything.
@@ -78,12 +78,12 @@ constexpr nn::Cell kCells[] = {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_rese
 
 std::vector<nn::ScoreOptions> scores() {
   std::vector<nn::ScoreOptions> all;
-  for (int kind = 0; kind <= static_cast<int>(nn::ScoreKind::multi_head); ++kind) {
+  for (const nn::ScoreKind& kind : nn::score_kinds()) {
     all.push_back(tiny().score);
-    all.back().kind = static_cast<nn::ScoreKind>(kind);
+    all.back().kind = kind.name;
   }
   all.push_back(tiny().score);
-  all.back().kind = nn::ScoreKind::concat;
+  all.back().kind = "concat";
   all.back().concat = nn::ConcatForm::identity;
   return all;
 }
@@ -104,7 +104,7 @@ void for_every_attention(F f) {
             Seq2SeqOptions o = tiny();
             o.score = score;
             o.hidden =
-                nn::compares_directly(score.kind) ? 4 : 2;  // 2 in each direction of the encoder
+                nn::score_kind(score.kind).direct ? 4 : 2;  // 2 in each direction of the encoder
             o.attention.window = window;
             o.attend = attend;
             o.input_feeding = feeding;

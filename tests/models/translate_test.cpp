@@ -66,7 +66,7 @@ TEST_CASE("translate: a sentence has the result of its own search") {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].empty()) continue;
     const auto [source, mask] = text::make_source_batch({{sources[i]}});
-    check_near(found[i], models::search(t.model, source, mask, kSearch)[0], 1e-5);
+    check_near(found[i], models::search(t.model, t.model.encode(source, mask), kSearch)[0], 1e-5);
   }
 }
 

@@ -114,7 +114,7 @@ struct Setting {
 
   Attended at(Index step) const { return at(step, coverage); }
   Attended at(Index step, const Var& seen) const {
-    return attention({.state = state, .step = step, .coverage = seen}, attention.remember(h, mask));
+    return attention({.state = state, .past = {step, seen}}, attention.remember(h, mask));
   }
 };
 
@@ -193,7 +193,7 @@ TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
                 state = slice(s.state, 0, b, b + 1),
                 coverage = slice(slice(s.coverage, 1, b, b + 1), 0, 0, lengths[b]);
       const Attended alone =
-          s.attention({.state = state, .step = 2, .coverage = coverage},
+          s.attention({.state = state, .past = {2, coverage}},
                       s.attention.remember(h, ones({lengths[b], 1}, DType::f64)));
       const std::vector<double> expected = alone.context.value().to_vector<double>();
       const std::vector<double> actual = all.context.value()[b].to_vector<double>();

@@ -79,7 +79,7 @@ void check_against_golden(const Golden& golden, const MakeScore& make, Window wi
   }
   const Var state = variable(golden["state"]), memory = variable(golden["memory"]);
   const Var coverage = golden.contains("coverage") ? variable(golden["coverage"]) : Var();
-  const Attended attended = attention({.state = state, .step = kStep, .coverage = coverage},
+  const Attended attended = attention({.state = state, .past = {kStep, coverage}},
                                       attention.remember(memory, golden["mask"]));
   check_near("context", attended.context.value(), golden["context"]);
   check_near("weights", attended.weights.value(), golden["weights"]);

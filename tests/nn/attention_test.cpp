@@ -120,10 +120,10 @@ TEST_CASE("Attention: gradients agree with differences at ten times the initial 
 /// e = h · s
 struct DotScore : nn::Score {
   nn::Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.values = memory, .mask = mask};
+    return {.k = memory, .mask = mask};
   }
   Var operator()(const nn::Query& query, const nn::Keys& keys) const override {
-    return sum(keys.values * query.state, {-1});
+    return sum(keys.k * query.state, {-1});
   }
 };
 
@@ -156,14 +156,14 @@ TEST_CASE("Attention: a score sees the target step and the coverage") {
   struct Curious : nn::Score {
     nn::Keys keys(const Var& memory, const Tensor& mask) const override { return {memory, mask}; }
     Var operator()(const nn::Query& query, const nn::Keys&) const override {
-      return query.coverage * static_cast<double>(query.step);
+      return query.past.coverage * static_cast<double>(query.past.steps);
     }
   };
   const nn::Attention attention{Curious()};
   const nn::Memory memory = attention.remember(randn({2, 1, 3}), ones({2, 1}, DType::f64));
   const Var coverage = Tensor::of({2, 1}, {0., std::log(2.) / 3});
   const auto [context, weights] =
-      attention({.state = randn({1, 4}), .step = 3, .coverage = coverage}, memory);
+      attention({.state = randn({1, 4}), .past = {3, coverage}}, memory);
   CHECK(difference(weights.value(), Tensor::of({2, 1}, {1. / 3, 2. / 3})) < 1e-15);
 }
 
@@ -174,13 +174,13 @@ TEST_CASE("select: columns of a memory in any order, with repetition") {
       nn::select(memory, Tensor::of({4}, {std::int32_t{2}, std::int32_t{0}, 0, 1}));
   REQUIRE(selected.h.shape() == Shape{5, 4, 6});
   REQUIRE(selected.mask.shape() == Shape{5, 4});
-  REQUIRE(selected.keys.values.shape() == Shape{5, 4, 7});
+  REQUIRE(selected.keys.k.shape() == Shape{5, 4, 7});
   const Index from[] = {2, 0, 0, 1};
   for (Index i = 0; i < 4; ++i) {
     for (Index s = 0; s < 5; ++s) {
       CHECK(identical(selected.h.value()[s][i], memory.h.value()[s][from[i]]));
       CHECK(identical(selected.mask[s][i], f.mask[s][from[i]]));
-      CHECK(identical(selected.keys.values.value()[s][i], memory.keys.values.value()[s][from[i]]));
+      CHECK(identical(selected.keys.k.value()[s][i], memory.keys.k.value()[s][from[i]]));
       CHECK(identical(selected.keys.mask[s][i], f.mask[s][from[i]]));
     }
   }

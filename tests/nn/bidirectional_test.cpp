@@ -21,7 +21,8 @@ void check_bidirectional_golden(const char* file) {
   const Tensor values = golden["x"], mask = golden["mask"];
   const Var x = params.add("x", values.shape(), [=](Tensor& to, Random&) { copy(values, to); });
 
-  const auto [h, forward, backward_] = layer(x, mask);
+  const auto [h, last] = layer(x, {.mask = mask});
+  const auto& [forward, backward_] = last;
   CHECK(difference(h.value() * mask.reshape({5, 3, 1}), golden["h"]) < 1e-10);
   Var loss = test::weighted(h, golden["g_h"]);
   const auto check_state = [&](const Var& state, const std::string& name) {
@@ -52,7 +53,8 @@ TEST_CASE("Bidirectional: the last states stand on the last and on the first wor
   nn::Parameters params(2, DType::f64);
   const nn::Bidirectional<nn::Recurrent> layer(params, 4, 3, {.cell = nn::Cell::lstm});
   const std::vector<Index> lengths = {2, 5};
-  const auto [h, forward, backward_] = layer(randn({5, 2, 4}), test::ragged_mask(5, lengths));
+  const auto [h, last_states] = layer(randn({5, 2, 4}), {.mask = test::ragged_mask(5, lengths)});
+  const auto& [forward, backward_] = last_states;
   REQUIRE(h.shape() == Shape{5, 2, 6});
   for (Index b = 0; b < 2; ++b) {
     const Index last = lengths[static_cast<std::size_t>(b)] - 1;
@@ -64,7 +66,7 @@ TEST_CASE("Bidirectional: the last states stand on the last and on the first wor
 TEST_CASE("Bidirectional: the directions have parameters and initial values of their own") {
   nn::Parameters params;
   const nn::Bidirectional<nn::Gru> layer(nn::Scope(params) / "encoder", 4, 3,
-                                         nn::GruOptions{.form = GruForm::reset_before});
+                                         {.form = GruForm::reset_before});
   CHECK(params.all().size() == 6);
   CHECK_FALSE(params.contains("encoder.forward.b_hn"));
   CHECK(difference(params["encoder.forward.W_x"].value(), params["encoder.backward.W_x"].value()) >
@@ -74,8 +76,12 @@ TEST_CASE("Bidirectional: the directions have parameters and initial values of t
 /// Adds up what it has read.
 class RunningSum {
  public:
-  RunningSum(const nn::Scope&, Index, Index) {}
-  nn::RecurrentOutput operator()(const Var& x, const nn::RunOptions& options) const {
+  struct Options {};
+  using State = nn::RecurrentState;
+
+  RunningSum(const nn::Scope&, Index, Index, const Options&) {}
+  Index size() const { return 1; }
+  nn::RecurrentOutput<> operator()(const Var& x, const nn::RunOptions<>& options) const {
     const Index steps = x.dim(0);
     std::vector<Var> rows(static_cast<std::size_t>(steps));
     Var total;
@@ -91,7 +97,7 @@ class RunningSum {
 TEST_CASE("Bidirectional: takes a layer of one's own") {
   nn::Parameters params;
   const nn::Bidirectional<RunningSum> layer(params, 1, 1);
-  const auto [h, forward, backward_] = layer(Tensor::of({3, 1, 1}, {1., 10., 100.}));
+  const auto [h, last] = layer(Tensor::of({3, 1, 1}, {1., 10., 100.}));
   CHECK(identical(h.value(), Tensor::of({3, 1, 2}, {1., 111., 11., 110., 111., 100.})));
 }
 

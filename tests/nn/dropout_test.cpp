@@ -8,6 +8,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
+#include "support/process.hpp"
 
 namespace {
 
@@ -118,6 +119,29 @@ TEST_CASE("Dropout: a mask is drawn in training only, and at a rate above 0") {
   const Tensor mask = nn::Dropout(0.75).draw({2, 3}, DType::f32);
   CHECK(mask.shape() == Shape{2, 3});
   for (float m : mask.to_vector<float>()) CHECK((m == 0 || m == 4));
+}
+
+TEST_CASE("Dropout: a mask that many threads draw is what one draws, number by number") {
+  Random random(3), same(3);
+  const nn::Training training(random);
+  const Tensor mask = nn::Dropout(0.5).draw({50'000}, DType::f32);
+  Index different = 0;
+  for (float m : mask.to_vector<float>()) different += (m == 0) != (same.bits() < 0x80000000);
+  CHECK(different == 0);
+  CHECK(random.state() == same.state());
+}
+
+TEST_CASE("Dropout: the program of the next test" * doctest::skip()) {
+  for (int i = 0; i < 3; ++i) backward(sum(nn::Dropout(0.5)(variable(randn({2, 3})))));
+}
+
+TEST_CASE("Dropout: backward of a loss that was made outside of training says so, once") {
+  const test::ProcessResult result =
+      test::run_process({"/proc/self/exe", "--no-skip", "-tc=Dropout: the program of*"});
+  CHECK(result.status == 0);
+  CHECK(result.err ==
+        "attune: backward of a loss that was made outside of nn::Training: dropout has not "
+        "acted\n");
 }
 
 TEST_CASE("Dropout: a rate of 0 changes nothing and draws nothing") {

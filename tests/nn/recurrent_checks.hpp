@@ -8,7 +8,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/recurrent_state.hpp>
+#include <attune/nn/recurrent_layer.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
@@ -35,9 +35,9 @@ void check_gradients(MakeLayer make_layer, bool has_c, double scale, double step
     const auto layer = make_layer(params, kIn, kHidden);
     scale_parameters(params, scale);
     const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
-    const nn::RunOptions options{.mask = ragged_mask(kSteps, kLengths),
-                                 .initial = initial_state(params, kBatch, has_c),
-                                 .direction = direction};
+    const nn::RunOptions<> options{.mask = ragged_mask(kSteps, kLengths),
+                                   .initial = initial_state(params, kBatch, has_c),
+                                   .direction = direction};
     const auto run = [&] {
       const auto [h, last] = layer(x, options);
       return flat({h, last.h, last.c});
@@ -54,7 +54,7 @@ struct Traced {
 
 template <class Layer>
 Traced trace(const Layer& layer, const nn::Parameters& params, const Tensor& x,
-             const nn::RunOptions& options, const Tensor& g_h, const Tensor& g_last) {
+             const nn::RunOptions<>& options, const Tensor& g_h, const Tensor& g_last) {
   const auto [h, last] = layer(x, options);
   Var loss = weighted(h, g_h) + weighted(last.h, g_last);
   if (last.c.defined()) loss = loss + weighted(last.c, 0.5 * g_last);

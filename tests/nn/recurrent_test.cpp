@@ -14,14 +14,14 @@ using test::identical;
 template <class MakeLayer>
 void check_same(nn::Cell cell, MakeLayer make_layer) {
   nn::Parameters chosen(3, DType::f64), plain(3, DType::f64);
-  const nn::Recurrent recurrent(chosen, 4, 2, cell);
+  const nn::Recurrent recurrent(chosen, 4, 2, {.cell = cell});
   const auto layer = make_layer(nn::Scope(plain));
   REQUIRE(chosen.all().size() == plain.all().size());
   for (const auto& [name, w] : plain) CHECK(identical(chosen[name].value(), w.value()));
 
   const Tensor x = randn({5, 3, 4}, 8), mask = test::ragged_mask(5, {5, 2, 4});
   CHECK(identical(recurrent.input(x).value(), layer.input(x).value()));
-  CHECK(recurrent.gates() == layer.gates);
+  CHECK(recurrent.gates() == layer.gates());
   const auto [h, last] = recurrent(x, {.mask = mask, .direction = Direction::backward});
   const auto [h_plain, last_plain] = layer(x, {.mask = mask, .direction = Direction::backward});
   CHECK(identical(h.value(), h_plain.value()));
@@ -48,21 +48,10 @@ TEST_CASE("Recurrent: gradients agree with differences for every cell") {
   for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before}) {
     INFO(nn::name_of(cell));
     const auto make = [cell](const nn::Scope& scope, Index in, Index hidden) {
-      return nn::Recurrent(scope, in, hidden, cell);
+      return nn::Recurrent(scope, in, hidden, {.cell = cell});
     };
     test::check_gradients(make, cell == nn::Cell::lstm, 1);
   }
-}
-
-TEST_CASE("Cell: names go there and back, others are refused") {
-  CHECK(nn::cell_of("lstm") == nn::Cell::lstm);
-  CHECK(nn::cell_of("gru") == nn::Cell::gru);
-  CHECK(nn::cell_of("gru_reset_before") == nn::Cell::gru_reset_before);
-  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before}) {
-    CHECK(nn::cell_of(nn::name_of(cell)) == cell);
-  }
-  CHECK_THROWS_WITH_AS(nn::cell_of("LSTM"), "cell: 'LSTM' is not lstm, gru or gru_reset_before",
-                       Error);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST_CASE("AdditiveScore: keys are made once, and hold no query") {
   const nn::AdditiveScore score(params, 4, 6, 3);
   const Tensor mask = ones({5, 2}, DType::f64);
   const nn::Keys keys = score.keys(randn({5, 2, 6}), mask);
-  CHECK(keys.values.shape() == Shape{5, 2, 3});
+  CHECK(keys.k.shape() == Shape{5, 2, 3});
   CHECK(test::identical(keys.mask, mask));
   const Var first = score({.state = randn({2, 4}, 2)}, keys);
   score({.state = randn({2, 4}, 3)}, keys);

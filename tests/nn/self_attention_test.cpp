@@ -93,11 +93,11 @@ TEST_CASE(
   Parameters params(1, DType::f64);
   const SelfAttention layer(params, kSize, {.heads = 2, .causal = Causal::yes});
   const Tensor weights = layer(randn({kSteps, kBatch, kSize}), ragged_mask()).weights.value();
-  REQUIRE(weights.shape() == Shape{kBatch, 2, kSteps, kSteps});
+  REQUIRE(weights.shape() == Shape{2, kBatch, kSteps, kSteps});
   const double* w = weights.data<double>();
   const Index lengths[] = {4, 2, 1};
   for (Index i = 0; i < weights.size(); ++i) {
-    const Index s = i % kSteps, t = i / kSteps % kSteps, b = i / (kSteps * kSteps * 2);
+    const Index s = i % kSteps, t = i / kSteps % kSteps, b = i / (kSteps * kSteps) % kBatch;
     CHECK((w[i] == 0) == (s > t || s >= lengths[b]));
   }
 }

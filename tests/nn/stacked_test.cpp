@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <attune/nn/bidirectional.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/stacked.hpp>
 
@@ -36,7 +37,7 @@ std::vector<nn::RecurrentState> initial_states(nn::Parameters& params, Index lay
 }
 
 /// All results in one row.
-Var flat(const nn::StackedOutput& output) {
+Var flat(const Stack::Output& output) {
   Var row = test::flat({output.h});
   for (const nn::RecurrentState& state : output.last) row = test::flat({row, state.h, state.c});
   return row;
@@ -54,7 +55,7 @@ void check_golden(const char* file) {
   };
   const Var x = add("x");
   const Tensor mask = golden["mask"];
-  nn::StackedRunOptions options{.mask = mask};
+  nn::RunOptions<Stack::State> options{.mask = mask};
   for (const std::string layer : {"layer1.", "layer2."}) {
     const Var h = add(layer + "h0");
     options.initial.push_back({h, golden.contains(layer + "c0") ? add(layer + "c0") : Var()});
@@ -92,11 +93,11 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit") {
   for (const nn::Cell cell : kCells) {
     for (const Direction direction : {Direction::forward, Direction::backward}) {
       nn::Parameters params(3, DType::f64), plain(3, DType::f64);
-      const Stack stacked(params, kIn, kHidden, {.layers = 3}, cell);
+      const Stack stacked(params, kIn, kHidden, {.layers = 3}, {.cell = cell});
       const nn::Scope scope(plain);
-      const nn::Recurrent first(scope / "layer1", kIn, kHidden, cell);
-      const nn::Recurrent second(scope / "layer2", kHidden, kHidden, cell);
-      const nn::Recurrent third(scope / "layer3", kHidden, kHidden, cell);
+      const nn::Recurrent first(scope / "layer1", kIn, kHidden, {.cell = cell});
+      const nn::Recurrent second(scope / "layer2", kHidden, kHidden, {.cell = cell});
+      const nn::Recurrent third(scope / "layer3", kHidden, kHidden, {.cell = cell});
       REQUIRE(params.all().size() == plain.all().size());
       const Tensor x = randn({kSteps, kBatch, kIn}, 4), mask = test::ragged_mask(kSteps, kLengths);
       const auto states = initial_states(params, 3, cell == nn::Cell::lstm);
@@ -120,7 +121,7 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit") {
 TEST_CASE("Stacked: residual connections add what a layer has read, from the second layer on") {
   nn::Parameters params(3, DType::f64), plain(3, DType::f64);
   // x is as wide as the states, and yet not added to the first layer's.
-  const Stack stacked(params, 2, 2, {.layers = 3, .residual = true}, nn::Cell::lstm);
+  const Stack stacked(params, 2, 2, {.layers = 3, .residual = true}, {.cell = nn::Cell::lstm});
   const nn::Scope scope(plain);
   const nn::Lstm first(scope / "layer1", 2, 2), second(scope / "layer2", 2, 2);
   const nn::Lstm third(scope / "layer3", 2, 2);
@@ -146,10 +147,10 @@ void check_gradients(nn::Cell cell, bool residual, double scale) {
   INFO(nn::name_of(cell), residual ? ", residual, " : ", ", scale);
   for (const Direction direction : {Direction::forward, Direction::backward}) {
     nn::Parameters params(11, DType::f64);
-    const Stack stacked(params, kIn, kHidden, {.layers = 2, .residual = residual}, cell);
+    const Stack stacked(params, kIn, kHidden, {.layers = 2, .residual = residual}, {.cell = cell});
     test::scale_parameters(params, scale);
     const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
-    const nn::StackedRunOptions options{
+    const nn::RunOptions<Stack::State> options{
         .mask = test::ragged_mask(kSteps, kLengths),
         .initial = initial_states(params, 2, cell == nn::Cell::lstm),
         .direction = direction};
@@ -177,7 +178,7 @@ TEST_CASE("Stacked: gradients through dropout between the layers agree with diff
   for (const bool residual : {false, true}) {
     nn::Parameters params(11, DType::f64);
     const Stack stacked(params, kIn, 5, {.layers = 3, .dropout = 0.4, .residual = residual},
-                        nn::Cell::gru);
+                        {.cell = nn::Cell::gru});
     const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
     CHECK(gradcheck(params, [&] {
       Random random(6);  // the same masks at every call
@@ -192,7 +193,7 @@ TEST_CASE("Stacked: a padded batch gives what its sentences give one by one") {
     for (const Direction direction : {Direction::forward, Direction::backward}) {
       const bool has_c = cell == nn::Cell::lstm;
       nn::Parameters params(12, DType::f64);
-      const Stack stacked(params, kIn, kHidden, {.layers = 3, .residual = true}, cell);
+      const Stack stacked(params, kIn, kHidden, {.layers = 3, .residual = true}, {.cell = cell});
       const std::size_t own = params.all().size();
       const auto states = initial_states(params, 3, has_c);
       const Tensor mask = test::ragged_mask(kSteps, kLengths);
@@ -200,7 +201,7 @@ TEST_CASE("Stacked: a padded batch gives what its sentences give one by one") {
       const Tensor x = randn({kSteps, kBatch, kIn}, 13) * words + 7.5 * (1.0 - words);
       const Tensor g_h = randn({kSteps, kBatch, kHidden}, 14) * words;
       const Tensor g_last = randn({kBatch, kHidden}, 15);
-      const auto loss_of = [](const nn::StackedOutput& y, const Tensor& g, const Tensor& g_state) {
+      const auto loss_of = [](const Stack::Output& y, const Tensor& g, const Tensor& g_state) {
         Var loss = test::weighted(y.h, g);
         double factor = 1;
         for (const auto& [h, c] : y.last) {
@@ -215,7 +216,7 @@ TEST_CASE("Stacked: a padded batch gives what its sentences give one by one") {
       std::vector<Tensor> total;
       for (Index b = 0; b < kBatch; ++b) {
         const Index length = kLengths[static_cast<std::size_t>(b)];
-        nn::StackedRunOptions options{.direction = direction};
+        nn::RunOptions<Stack::State> options{.direction = direction};
         for (const auto& [h, c] : states) {
           options.initial.push_back(
               {slice(h, 0, b, b + 1), c.defined() ? slice(c, 0, b, b + 1) : Var()});
@@ -248,7 +249,7 @@ TEST_CASE("Stacked: steps made one by one give the whole sequence, values and gr
   for (const nn::Cell cell : kCells) {
     for (const bool from_zero : {false, true}) {
       nn::Parameters params(17, DType::f64);
-      const Stack stacked(params, kIn, kHidden, {.layers = 3, .residual = true}, cell);
+      const Stack stacked(params, kIn, kHidden, {.layers = 3, .residual = true}, {.cell = cell});
       const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
       std::vector<nn::RecurrentState> states;
       if (!from_zero) states = initial_states(params, 3, cell == nn::Cell::lstm);
@@ -355,7 +356,7 @@ TEST_CASE("Stacked: gradients through dropout per sequence agree with difference
   nn::Parameters params(11, DType::f64);
   const Stack stacked(params, kIn, kHidden,
                       {.layers = 2, .dropout = 0.4, .dropout_kind = nn::DropoutKind::per_sequence},
-                      nn::Cell::lstm);
+                      {.cell = nn::Cell::lstm});
   const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
   CHECK(gradcheck(params, [&] {
     Random random(6);  // the same masks at every call
@@ -406,15 +407,35 @@ TEST_CASE("Stacked: parameters are named by layer, the lowest first, and start e
                                           "decoder.layer2.W_h", "decoder.layer2.b"});
   CHECK(difference(params["decoder.layer1.W_x"].value(), params["decoder.layer2.W_x"].value()) >
         0.1);
-  CHECK(stacked.layers() == 2);
 }
 
 TEST_CASE("Stacked: options of the layer go to every layer") {
   nn::Parameters params;
-  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2},
-                                     nn::GruOptions{.form = GruForm::reset_before});
+  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2}, {.form = GruForm::reset_before});
   CHECK_FALSE(params.contains("layer1.b_hn"));
   CHECK_FALSE(params.contains("layer2.b_hn"));
+}
+
+TEST_CASE("Stacked: of layers in both directions each reads both of the one below") {
+  nn::Parameters params(3, DType::f64), plain(3, DType::f64);
+  const nn::Stacked<nn::Bidirectional<nn::Lstm>> stacked(params, kIn, kHidden, {.layers = 2},
+                                                         {.forget_bias = 0.5});
+  const nn::Bidirectional<nn::Lstm> first(nn::Scope(plain) / "layer1", kIn, kHidden,
+                                          {.forget_bias = 0.5});
+  const nn::Bidirectional<nn::Lstm> second(nn::Scope(plain) / "layer2", 2 * kHidden, kHidden,
+                                           {.forget_bias = 0.5});
+  CHECK(stacked.size() == 2 * kHidden);
+  const Tensor x = randn({kSteps, kBatch, kIn}, 4), mask = test::ragged_mask(kSteps, kLengths);
+  const nn::BothWays<> none;
+  const nn::BothWays<> initial{.forward = {.h = randn({kBatch, kHidden}, 5)}, .backward = {}};
+  const auto [h, last] = stacked(x, {.mask = mask, .initial = {none, initial}});
+  const auto expected = second(first(x, {.mask = mask}).h, {.mask = mask, .initial = initial});
+  CHECK(identical(h.value(), expected.h.value()));
+  CHECK(identical(last[1].backward.c.value(), expected.last.backward.c.value()));
+  // Turned round, the layers exchange their directions.
+  const auto turned = first(x, {.mask = mask, .direction = Direction::backward});
+  CHECK_FALSE(identical(turned.h.value(), first(x, {.mask = mask}).h.value()));
+  CHECK(identical(turned.last.forward.h.value(), slice(turned.h.value()[0], 1, 0, kHidden)));
 }
 
 TEST_CASE("Stacked: knows how many gates its layers have") {
@@ -422,7 +443,7 @@ TEST_CASE("Stacked: knows how many gates its layers have") {
   const nn::Scope scope(params);
   CHECK(nn::Stacked<nn::Lstm>(scope / "a", 4, 3).gates() == 4);
   CHECK(nn::Stacked<nn::Gru>(scope / "b", 4, 3).gates() == 3);
-  const Stack stacked(scope / "c", 4, 3, {}, nn::Cell::gru);
+  const Stack stacked(scope / "c", 4, 3, {}, {.cell = nn::Cell::gru});
   CHECK(stacked.gates() == 3);
   CHECK(stacked.input(randn({2, 4}, 1, DType::f32)).shape() == Shape{2, 9});
 }

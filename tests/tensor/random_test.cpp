@@ -37,6 +37,21 @@ TEST_CASE("Random: seed, stream and position stand in key and counter") {
         Block{0x8c5f4338, 0x4a57523d, 0x7e300cb1, 0x411fcefd});
 }
 
+TEST_CASE(
+    "Random: many words at once are those that come one by one, wherever they begin and end") {
+  constexpr std::uint64_t wrap = std::uint64_t{1} << 34;  // the counter's lower word begins anew
+  for (const std::uint64_t position : {std::uint64_t{0}, std::uint64_t{3}, wrap - 50, ~wrap}) {
+    for (const std::size_t n : {0, 1, 2, 5, 64, 333}) {
+      Random one = Random::from({7, 5, position}), many = one;
+      std::vector<std::uint32_t> words(n);
+      many.bits(words);
+      for (const std::uint32_t word : words) REQUIRE(word == one.bits());
+      CHECK(many.state() == one.state());
+      CHECK(many.bits() == one.bits());
+    }
+  }
+}
+
 TEST_CASE("Random: a name is hashed into a stream (FNV-1a)") {
   CHECK(Random(1, "encoder.W_h").state() == Random::State{1, 0x9b42de374bb060f3, 0});
   CHECK(Random(1, "a").state()[1] == 0xaf63dc4c8601ec8c);

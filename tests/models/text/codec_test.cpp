@@ -88,20 +88,6 @@ TEST_CASE("Codec: what is read ends at </s>, without <s> and padding") {
   CHECK_THROWS_WITH_AS(codec.decode(Sentence{6}), "vocabulary: there is no token 6 among 6", Error);
 }
 
-TEST_CASE("encode_corpus: the limit is in tokens, and what is left out is counted") {
-  const File file("ab\tx\nabc\tx y\n\tz\n \tz\na\tx y z w\n");
-  const Codec letters{.tokenizer = Characters{}, .vocabulary = Vocabulary(Tokens{"a", "b"})};
-  const Codec words{.tokenizer = {}, .vocabulary = Vocabulary(Tokens{"x", "y", "z"})};
-  const auto [pairs, report] =
-      encode_corpus(ParallelReader(file.path), letters, words, {.longest = 3});
-  REQUIRE(pairs.size() == 3);
-  CHECK(pairs[0].source == Sentence{4, 5});
-  CHECK(pairs[1].source == Sentence{4, 5, 3});
-  CHECK(pairs[1].target == Sentence{4, 5});
-  CHECK(pairs[2].source == Sentence{3});  // a blank is a character
-  CHECK(report == CorpusReport{.read = 5, .empty = 1, .too_long = 1, .longest = 3});
-}
-
 TEST_CASE("Codec: pieces of both languages share a model and have vocabularies of their own" *
           doctest::skip(!has_sentencepiece())) {
   const Tokens german = {"das alte haus", "das neue haus", "ein altes haus"};

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/models/bahdanau.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
@@ -18,10 +18,10 @@
 namespace {
 
 using namespace attune;
-using models::Bahdanau;
-using models::BahdanauOptions;
 using models::ReadoutKind;
 using models::ReadoutState;
+using models::Seq2Seq;
+using models::Seq2SeqOptions;
 using models::Start;
 using test::difference;
 using test::identical;
@@ -87,13 +87,13 @@ Tensor rows_of_weights(const Tensor& weights) {
 
 void check_golden(const Golden& golden, ReadoutKind kind) {
   nn::Parameters params(1, DType::f64);
-  const Bahdanau model(params, {.source_vocabulary = 11,
-                                .target_vocabulary = 13,
-                                .embedding = 7,
-                                .hidden = 4,
-                                .attention = 9,
-                                .readout = 10,
-                                .readout_kind = kind});
+  const Seq2Seq model(params, {.source_vocabulary = 11,
+                               .target_vocabulary = 13,
+                               .embedding = 7,
+                               .hidden = 4,
+                               .score = {.attention = 9},
+                               .readout_kind = kind,
+                               .readout = 10});
   REQUIRE(params.all().size() == std::size(kNames));
   for (const auto& [name, theirs] : kNames) test::set(params, name, golden[theirs]);
   const text::Batch batch{.source = golden["source"],
@@ -102,11 +102,11 @@ void check_golden(const Golden& golden, ReadoutKind kind) {
                           .next = golden["next"],
                           .target_mask = golden["target_mask"]};
 
-  const Bahdanau::State start = model.start(batch.source, batch.source_mask);
+  const Seq2Seq::State start = model.start(model.encode(batch.source, batch.source_mask));
   CHECK(difference(start.s.value(), golden["s_0"]) < 1e-10);
   CHECK(masked_difference(start.source->memory.h.value(), golden["memory"], batch.source_mask) <
         1e-10);
-  const auto [logits, weights] = model.force(batch);
+  const auto [logits, weights] = force(model, batch);
   CHECK(masked_difference(logits.value(), golden["logits"], batch.target_mask) < 1e-10);
   REQUIRE(weights.shape() == Shape{5, 6, 3});
   CHECK(masked_difference(rows_of_weights(weights.value()), rows_of_weights(golden["alphas"]),
@@ -121,43 +121,43 @@ void check_golden(const Golden& golden, ReadoutKind kind) {
   }
 }
 
-TEST_CASE("Bahdanau: loss, logits, weights and all gradients are PyTorch's") {
+TEST_CASE("Seq2Seq: loss, logits, weights and all gradients are PyTorch's") {
   check_golden(Golden("bahdanau"), ReadoutKind::tanh);
 }
 
-TEST_CASE("Bahdanau: with maxout, loss, logits, weights and all gradients are PyTorch's") {
+TEST_CASE("Seq2Seq: with maxout, loss, logits, weights and all gradients are PyTorch's") {
   check_golden(Golden("bahdanau").at("maxout/"), ReadoutKind::maxout);
 }
 
 // ---- All variants
 
 /// A tiny model, every extent another.
-BahdanauOptions tiny() {
+Seq2SeqOptions tiny() {
   return {.source_vocabulary = 6,
           .target_vocabulary = 7,
           .embedding = 3,
           .hidden = 2,
-          .attention = 4,
+          .score = {.attention = 4},
           .readout = 5};
 }
 
 constexpr nn::Cell kCells[] = {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before};
 
-std::string description(const BahdanauOptions& o) {
+std::string description(const Seq2SeqOptions& o) {
   return std::string(nn::name_of(o.encoder_cell)) + " -> " + nn::name_of(o.decoder_cell) +
          (o.start == Start::bridge ? ", bridge" : ", from zero") +
          (o.readout_kind == ReadoutKind::maxout ? ", maxout" : ", tanh") +
          (o.readout_state == ReadoutState::previous ? " of the previous state" : "");
 }
 
-std::vector<BahdanauOptions> all_variants() {
-  std::vector<BahdanauOptions> variants;
+std::vector<Seq2SeqOptions> all_variants() {
+  std::vector<Seq2SeqOptions> variants;
   for (const nn::Cell encoder : kCells) {
     for (const nn::Cell decoder : kCells) {
       for (const Start start : {Start::zero, Start::bridge}) {
         for (const ReadoutKind kind : {ReadoutKind::tanh, ReadoutKind::maxout}) {
           for (const ReadoutState state : {ReadoutState::current, ReadoutState::previous}) {
-            BahdanauOptions& o = variants.emplace_back(tiny());
+            Seq2SeqOptions& o = variants.emplace_back(tiny());
             o.encoder_cell = encoder;
             o.decoder_cell = decoder;
             o.start = start;
@@ -171,46 +171,38 @@ std::vector<BahdanauOptions> all_variants() {
   return variants;
 }
 
-/// Variants in which each choice appears with each other cell.
-std::vector<BahdanauOptions> some_variants() {
-  std::vector<BahdanauOptions> variants;
-  const std::vector<BahdanauOptions> all = all_variants();
-  for (std::size_t i = 0; i < all.size(); i += 7) variants.push_back(all[i]);
-  return variants;
-}
-
 /// Gradients of the logits and weights of a ragged batch, with parameters `scale` times their
 /// initial values. The step is small, and the seed such that no maxout has its kink within two
 /// steps.
-GradcheckResult check_gradients(const BahdanauOptions& options, double scale) {
+GradcheckResult check_gradients(const Seq2SeqOptions& options, double scale) {
   nn::Parameters params(6, DType::f64);
-  const Bahdanau model(params, options);
+  const Seq2Seq model(params, options);
   test::scale_parameters(params, scale);
   const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 3), DType::f64);
   const auto run = [&] {
-    const auto [logits, weights] = model.force(batch);
+    const auto [logits, weights] = force(model, batch);
     return test::flat({logits, weights});
   };
   return gradcheck(params, run, {.step = scale == 1 ? 2e-4 : 2e-5});
 }
 
-TEST_CASE("Bahdanau: gradients of every variant agree with differences") {
-  for (const BahdanauOptions& options : all_variants()) {
+TEST_CASE("Seq2Seq: gradients of every variant agree with differences") {
+  for (const Seq2SeqOptions& options : all_variants()) {
     INFO(description(options));
     CHECK(check_gradients(options, 1));
   }
 }
 
-TEST_CASE("Bahdanau: gradients of every variant agree at ten times the initial values") {
-  for (const BahdanauOptions& options : all_variants()) {
+TEST_CASE("Seq2Seq: gradients of every variant agree at ten times the initial values") {
+  for (const Seq2SeqOptions& options : all_variants()) {
     INFO(description(options));
     CHECK(check_gradients(options, 10));
   }
 }
 
-TEST_CASE("Bahdanau: gradients of the loss agree with differences") {
+TEST_CASE("Seq2Seq: gradients of the loss agree with differences") {
   nn::Parameters params(6, DType::f64);
-  const Bahdanau model(params, tiny());
+  const Seq2Seq model(params, tiny());
   // Words further apart than they start out, or the attention's gradients would be too small.
   for (const char* name : {"source.E", "target.E"}) {
     test::set(params, name, params[name].value() * 10.0);
@@ -219,63 +211,11 @@ TEST_CASE("Bahdanau: gradients of the loss agree with differences") {
   CHECK(gradcheck(params, [&] { return model.loss(batch); }, {.step = 5e-4}));
 }
 
-TEST_CASE("Bahdanau: a padded batch gives the loss and gradients of its sentences one by one") {
-  for (const BahdanauOptions& options : some_variants()) {
-    INFO(description(options));
-    nn::Parameters params(4, DType::f64);
-    const Bahdanau model(params, options);
-    const std::vector<text::Pair> pairs = test::ragged_pairs(6, 7, 8);
-    const Var loss = model.loss(text::make_batch(pairs, DType::f64));
-    const Gradients gradients = backward(loss);
-
-    double total = 0, words = 0;
-    std::vector<Tensor> sums;
-    for (const auto& [name, w] : params) sums.push_back(zeros(w.shape(), DType::f64));
-    for (const text::Pair& pair : pairs) {
-      const double n = static_cast<double>(pair.target.size()) + 1;  // and </s>
-      const Var alone = model.loss(text::make_batch({{pair}}, DType::f64));
-      total += n * alone.item();
-      words += n;
-      const Gradients of_pair = backward(alone);
-      for (std::size_t i = 0; i < sums.size(); ++i) {
-        // A sentence of one word does not reach every parameter.
-        const Tensor* g = of_pair.find(params.all()[i].variable);
-        if (g) add_in_place(sums[i], *g * n);
-      }
-    }
-    CHECK(std::abs(loss.item() - total / words) < 1e-12);
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const auto& [name, w] = params.all()[i];
-      CAPTURE_BINDING(name);
-      CHECK(difference(gradients[w], sums[i] / words) < 1e-12);
-    }
-  }
-}
-
-TEST_CASE("Bahdanau: word by word under forced words is force()") {
-  for (const BahdanauOptions& options : some_variants()) {
-    INFO(description(options));
-    nn::Parameters params(4, DType::f64);
-    const Bahdanau model(params, options);
-    const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
-    const auto [logits, weights] = model.force(batch);
-    REQUIRE(logits.shape() == Shape{4, 3, 7});
-    REQUIRE(weights.shape() == Shape{4, 4, 3});
-    Bahdanau::State state = model.start(batch.source, batch.source_mask);
-    for (Index t = 0; t < 4; ++t) {
-      const auto [readout, attended, next] = model.step(batch.previous[t], state);
-      CHECK(difference(model.logits(readout).value(), logits.value()[t]) < 1e-13);
-      CHECK(difference(attended.value(), weights.value()[t]) < 1e-13);
-      state = next;
-    }
-  }
-}
-
-TEST_CASE("Bahdanau: loss is the mean cross-entropy of force()'s logits") {
+TEST_CASE("Seq2Seq: loss is the mean cross-entropy of force()'s logits") {
   nn::Parameters params(4, DType::f64);
-  const Bahdanau model(params, tiny());
+  const Seq2Seq model(params, tiny());
   const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
-  const Tensor logits = model.force(batch).logits.value();
+  const Tensor logits = force(model, batch).logits.value();
   double total = 0, words = 0;
   for (Index t = 0; t < 4; ++t) {
     for (Index b = 0; b < 3; ++b) {
@@ -291,42 +231,6 @@ TEST_CASE("Bahdanau: loss is the mean cross-entropy of force()'s logits") {
   CHECK(std::abs(model.loss(batch).item() - total / words) < 1e-13);
 }
 
-TEST_CASE("Bahdanau: select takes columns of a state, with repetition") {
-  for (const nn::Cell cell : kCells) {
-    BahdanauOptions options = tiny();
-    options.decoder_cell = cell;
-    nn::Parameters params(4, DType::f64);
-    const Bahdanau model(params, options);
-    const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
-    const Bahdanau::State first =
-        model.step(batch.previous[0], model.start(batch.source, batch.source_mask)).state;
-    const std::int32_t from[] = {2, 0, 0, 1};
-    const Bahdanau::State selected =
-        model.select(first, Tensor::of(Shape{4}, std::span<const std::int32_t>(from)));
-    CHECK(selected.layers[0].c.defined() == (cell == nn::Cell::lstm));
-    const std::int32_t words[] = {3, 4, 3}, selected_words[] = {3, 3, 3, 4};
-    const auto step = model.step(Tensor::of(Shape{3}, std::span<const std::int32_t>(words)), first);
-    const auto moved =
-        model.step(Tensor::of(Shape{4}, std::span<const std::int32_t>(selected_words)), selected);
-    for (Index i = 0; i < 4; ++i) {
-      CHECK(difference(moved.readout.value()[i], step.readout.value()[from[i]]) < 1e-14);
-      CHECK(difference(slice(moved.weights.value(), 1, i, i + 1),
-                       slice(step.weights.value(), 1, from[i], from[i] + 1)) < 1e-14);
-    }
-    CHECK_FALSE(selected.layers[0].h.requires_gradient());
-  }
-}
-
-TEST_CASE("Bahdanau: the state is a value: a step from it can be taken again") {
-  nn::Parameters params(4, DType::f64);
-  const Bahdanau model(params, tiny());
-  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
-  const Bahdanau::State start = model.start(batch.source, batch.source_mask);
-  const Tensor first = model.step(batch.previous[0], start).readout.value();
-  model.step(batch.next[0], start);
-  CHECK(identical(model.step(batch.previous[0], start).readout.value(), first));
-}
-
 // ---- Training
 
 /// Short sentences to be copied, of words 4 to 7.
@@ -338,19 +242,19 @@ text::Batch copy_task() {
   return text::make_batch(pairs);
 }
 
-TEST_CASE("Bahdanau: learns a few sentences by heart") {
+TEST_CASE("Seq2Seq: learns a few sentences by heart") {
   const text::Batch batch = copy_task();
   for (const nn::Cell cell : kCells) {
     INFO(nn::name_of(cell));
     nn::Parameters params(1);
-    const Bahdanau model(params, {.source_vocabulary = 8,
-                                  .target_vocabulary = 8,
-                                  .embedding = 12,
-                                  .hidden = 16,
-                                  .attention = 10,
-                                  .readout = 14,
-                                  .encoder_cell = cell,
-                                  .decoder_cell = cell});
+    const Seq2Seq model(params, {.source_vocabulary = 8,
+                                 .target_vocabulary = 8,
+                                 .embedding = 12,
+                                 .hidden = 16,
+                                 .encoder_cell = cell,
+                                 .decoder_cell = cell,
+                                 .score = {.attention = 10},
+                                 .readout = 14});
     nn::Adam adam(params, {.rate = 1e-2});
     for (int i = 0; i < 200; ++i) {
       Gradients gradients = backward(model.loss(batch));
@@ -373,13 +277,13 @@ std::vector<Tensor> train(std::uint64_t seed, int n) {
   const text::Batch batch = text::make_batch(pairs);
 
   nn::Parameters params(seed);
-  const Bahdanau model(params, {.source_vocabulary = 300,
-                                .target_vocabulary = 280,
-                                .embedding = 40,
-                                .hidden = 64,
-                                .attention = 48,
-                                .readout = 56,
-                                .dropout = 0.2});
+  const Seq2Seq model(params, {.source_vocabulary = 300,
+                               .target_vocabulary = 280,
+                               .embedding = 40,
+                               .hidden = 64,
+                               .score = {.attention = 48},
+                               .readout = 56,
+                               .dropout = 0.2});
   nn::Adam adam(params);
   Random random(seed);
   for (int i = 0; i < 20; ++i) {
@@ -393,7 +297,7 @@ std::vector<Tensor> train(std::uint64_t seed, int n) {
   return weights;
 }
 
-TEST_CASE("Bahdanau: the same seed trains the same weights to the bit, with one thread or two") {
+TEST_CASE("Seq2Seq: the same seed trains the same weights to the bit, with one thread or two") {
   const std::vector<Tensor> one = train(1, 1), again = train(1, 1), two = train(1, 2);
   const std::vector<Tensor> other = train(2, 1);
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -403,15 +307,15 @@ TEST_CASE("Bahdanau: the same seed trains the same weights to the bit, with one 
   }
 }
 
-TEST_CASE("Bahdanau: dropout acts in training only") {
-  BahdanauOptions options = tiny();
+TEST_CASE("Seq2Seq: dropout acts in training only") {
+  Seq2SeqOptions options = tiny();
   nn::Parameters params(1, DType::f64), plain_params(1, DType::f64);
-  const Bahdanau plain(plain_params, options);
+  const Seq2Seq plain(plain_params, options);
   options.dropout = 0.5;
-  const Bahdanau model(params, options);
+  const Seq2Seq model(params, options);
   const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
   CHECK(model.loss(batch).item() == plain.loss(batch).item());
-  const auto in_training = [&](const Bahdanau& m, std::uint64_t seed) {
+  const auto in_training = [&](const Seq2Seq& m, std::uint64_t seed) {
     Random random(seed);
     const nn::Training training(random);
     return m.loss(batch).item();
@@ -424,62 +328,38 @@ TEST_CASE("Bahdanau: dropout acts in training only") {
 
 // ---- Options
 
-TEST_CASE("Bahdanau: the decoder starts from zero, or from the bridge") {
-  BahdanauOptions options = tiny();
+TEST_CASE("Seq2Seq: the decoder starts from zero, or from the bridge") {
+  Seq2SeqOptions options = tiny();
   const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
   options.start = Start::zero;
   nn::Parameters params(1, DType::f64), with_bridge(1, DType::f64);
-  const Bahdanau from_zero(params, options);
+  const Seq2Seq from_zero(params, options);
   CHECK_FALSE(params.contains("bridge.W"));
-  CHECK(identical(from_zero.start(batch.source, batch.source_mask).s.value(),
+  CHECK(identical(from_zero.start(from_zero.encode(batch.source, batch.source_mask)).s.value(),
                   zeros({3, 2}, DType::f64)));
   options.start = Start::bridge;
-  const Bahdanau bridged(with_bridge, options);
+  const Seq2Seq bridged(with_bridge, options);
   CHECK(with_bridge["bridge.W"].shape() == Shape{2, 2});
   // tanh(W ←h_1 + b), where ←h_1 is the second half of the annotation of the first word
-  const Bahdanau::State state = bridged.start(batch.source, batch.source_mask);
+  const Seq2Seq::State state = bridged.start(bridged.encode(batch.source, batch.source_mask));
   const Tensor h = slice(state.source->memory.h.value()[0], 1, 2, 4);
   CHECK(difference(state.s.value(), tanh(matmul(h, with_bridge["bridge.W"].value()) +
                                          with_bridge["bridge.b"].value())) < 1e-14);
 }
 
-TEST_CASE("Bahdanau: sizes below 1 and a rate out of range are errors") {
-  const auto make = [](auto change) {
-    BahdanauOptions options = tiny();
-    change(options);
-    nn::Parameters params;
-    const Bahdanau model(params, options);
-  };
-  CHECK_NOTHROW(make([](BahdanauOptions&) {}));
-  CHECK_THROWS_WITH_AS(make([](auto& o) { o.source_vocabulary = 0; }),
-                       "Seq2Seq: source_vocabulary = 0 is less than 5", Error);
-  CHECK_THROWS_WITH_AS(make([](auto& o) { o.target_vocabulary = -3; }),
-                       "Seq2Seq: target_vocabulary = -3 is less than 5", Error);
-  CHECK_THROWS_WITH_AS(make([](auto& o) { o.embedding = 0; }),
-                       "Seq2Seq: embedding = 0 is less than 1", Error);
-  CHECK_THROWS_WITH_AS(make([](auto& o) { o.hidden = 0; }), "Seq2Seq: hidden = 0 is less than 1",
-                       Error);
-  CHECK_THROWS_WITH_AS(make([](auto& o) { o.attention = 0; }),
-                       "Seq2Seq: attention = 0 is less than 1", Error);
-  CHECK_THROWS_WITH_AS(make([](auto& o) { o.readout = 0; }), "Seq2Seq: readout = 0 is less than 1",
-                       Error);
-  CHECK_THROWS_WITH_AS(make([](auto& o) { o.dropout = 1; }), "dropout: the rate 1 is not in [0, 1)",
-                       Error);
-}
-
-TEST_CASE("Bahdanau: a mask of another dtype than the parameters is an error") {
+TEST_CASE("Seq2Seq: a mask of another dtype than the parameters is an error") {
   for (const Start start : {Start::zero, Start::bridge}) {
-    BahdanauOptions options = tiny();
+    Seq2SeqOptions options = tiny();
     options.start = start;
     nn::Parameters params(1, DType::f64);
-    const Bahdanau model(params, options);
+    const Seq2Seq model(params, options);
     CHECK_THROWS_AS(model.loss(text::make_batch(test::ragged_pairs(6, 7, 8), DType::f32)), Error);
   }
 }
 
-TEST_CASE("Bahdanau: a word outside of the vocabulary is an error") {
+TEST_CASE("Seq2Seq: a word outside of the vocabulary is an error") {
   nn::Parameters params(1);
-  const Bahdanau model(params, tiny());
+  const Seq2Seq model(params, tiny());
   CHECK_THROWS_AS(model.loss(text::make_batch({{text::Pair{{6}, {3}}}})), Error);
   CHECK_THROWS_AS(model.loss(text::make_batch({{text::Pair{{5}, {7}}}})), Error);
 }

@@ -1,0 +1,95 @@
+// A decoder under given words: its logits and its loss.
+#pragma once
+
+#include <attune/autograd/loss.hpp>
+#include <attune/models/decoder.hpp>
+#include <attune/models/guided_alignment.hpp>
+#include <attune/models/text/batches.hpp>
+
+namespace attune::models {
+
+/// All steps under the words that go before. What does not wait for the step before is done for all
+/// steps at once, in `read` and in `logits`.
+template <Decoder M>
+struct Unrolled {
+  decltype(std::declval<const M&>().read(Tensor())) words;
+  std::vector<typename M::Output> outputs;
+  std::vector<Var> weights;  // of each step; none without attention
+};
+
+/// previous (T, B) i32: <s> y_1 .. y_{T-1}
+template <Decoder M, Source Encoded>
+Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous) {
+  auto state = model.start(encoded);
+  Unrolled<M> unrolled{.words = model.read(previous), .outputs = {}, .weights = {}};
+  unrolled.outputs.reserve(static_cast<std::size_t>(previous.dim(0)));
+  for (Index t = 0; t < previous.dim(0); ++t) {
+    auto step = model.step(unrolled.words[t], state);
+    unrolled.outputs.push_back(std::move(step.output));
+    if (step.weights.defined()) unrolled.weights.push_back(std::move(step.weights));
+    state = std::move(step.state);
+  }
+  return unrolled;
+}
+
+struct Forced {
+  Var logits;   // (T, B, V)
+  Var weights;  // (T, S, B), or (T, heads, S, B); undefined without attention
+};
+
+template <Decoder M, Source Encoded>
+Forced force(const M& model, const Encoded& encoded, const Tensor& previous) {
+  const Unrolled<M> unrolled = unroll(model, encoded, previous);
+  return {model.logits(unrolled.words, unrolled.outputs),
+          unrolled.weights.empty() ? Var() : stack(unrolled.weights)};
+}
+
+template <WordModel M>
+Forced force(const M& model, const text::Batch& batch) {
+  return force(model, model.encode(batch.source, batch.source_mask), batch.previous);
+}
+
+struct LossOptions {
+  double label_smoothing = 0;  // ε, see CrossEntropyOptions
+  double coverage = 0;         // λ of the coverage loss (See et al., 2017, equation 13)
+  Guide guide = {};
+};
+
+/// The words that are to be written.
+struct Target {
+  Tensor previous, next;  // (T, B) i32: <s> y_1 .. y_n and y_1 .. y_n </s>
+  Tensor mask;            // (T, B)
+};
+
+namespace detail {
+
+/// Fused with the output layer where there is one.
+Var cross_entropy_of(const AffineLogits& logits, const Tensor& next, const Tensor& mask,
+                     double smoothing);
+Var cross_entropy_of(const Var& logits, const Tensor& next, const Tensor& mask, double smoothing);
+
+/// λ Σ of the coverage losses for the mean word, and the guide's share.
+Var attention_loss(const std::vector<Var>& weights, const Tensor& mask, const LossOptions& options);
+
+}  // namespace detail
+
+/// Mean cross-entropy of the target words, </s> included; plus λ · the mean coverage loss of a word,
+/// and with a guide its weight times guided_alignment_loss. Throws where these are asked of a model
+/// without attention.
+template <Decoder M, Source Encoded>
+Var loss(const M& model, const Encoded& encoded, const Target& target,
+         const LossOptions& options = {}) {
+  const Unrolled<M> unrolled = unroll(model, encoded, target.previous);
+  const Var loss = detail::cross_entropy_of(model.logits(unrolled.words, unrolled.outputs),
+                                            target.next, target.mask, options.label_smoothing);
+  if (options.coverage == 0 && !options.guide.alignment.defined()) return loss;
+  return loss + detail::attention_loss(unrolled.weights, target.mask, options);
+}
+
+template <WordModel M>
+Var loss(const M& model, const text::Batch& batch, const LossOptions& options = {}) {
+  return loss(model, model.encode(batch.source, batch.source_mask),
+              Target{batch.previous, batch.next, batch.target_mask}, options);
+}
+
+}  // namespace attune::models

@@ -1,0 +1,181 @@
+// The models of papers against the model whose every choice is an option: the same parameters, and
+// with them the same numbers and words.
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/encoder_decoder.hpp>
+#include <attune/models/luong.hpp>
+#include <attune/models/nematus.hpp>
+#include <attune/models/presets.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
+#include <attune/models/sutskever.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "models/decoders.hpp"
+#include "nn/tools.hpp"
+#include "support/capture.hpp"
+#include "support/models_batches.hpp"
+
+namespace attune::models {
+namespace {
+
+using test::difference;
+
+template <class Options>
+Options sized(Options o) {
+  o.source_vocabulary = 9;
+  o.target_vocabulary = 8;
+  o.embedding = 5;
+  o.hidden = 4;
+  return o;
+}
+
+/// Options in which the paper's model and the general one have the same sizes.
+Seq2SeqOptions general(const char* name) {
+  Seq2SeqOptions o = sized(preset(name).options);
+  o.readout = o.input_feeding == InputFeeding::yes ? 4 : 6;
+  o.score.attention = 7;
+  o.dropout = 0.3;
+  return o;
+}
+
+double loss_in_training(const auto& model, const text::Batch& batch) {
+  Random random(5);
+  const nn::Training training(random);
+  return loss(model, batch).item();
+}
+
+/// Loss, gradients and words of a paper's model and of the general one.
+template <class Model, class Options>
+void check_same(const char* name, const Options& options, const Seq2SeqOptions& of_general) {
+  CAPTURE_BINDING(name);
+  nn::Parameters params(3, DType::f64), others(3, DType::f64);
+  const Model model(params, options);
+  const Seq2Seq general(others, of_general);
+  REQUIRE(params.all().size() == others.all().size());
+  for (const auto& [path, w] : others) CHECK(test::identical(params[path].value(), w.value()));
+  test::scale_parameters(params, 3);
+  test::scale_parameters(others, 3);
+
+  const text::Batch batch = text::make_batch(test::ragged_pairs(9, 8, 8), DType::f64);
+  const Var ours = loss(model, batch), expected = loss(general, batch);
+  CHECK(std::abs(ours.item() - expected.item()) < 1e-12);
+  CHECK(std::abs(loss_in_training(model, batch) - loss_in_training(general, batch)) < 1e-12);
+  const Gradients a = backward(ours), b = backward(expected);
+  for (const auto& [path, w] : params) {
+    CAPTURE_BINDING(path);
+    CHECK(difference(a[w], b[others[path]]) < 1e-12);
+  }
+  const SearchOptions how{.beam = 3, .max_length = 6, .best = 3};
+  const auto encode = [&](const auto& m) { return m.encode(batch.source, batch.source_mask); };
+  const auto found = search(model, encode(model), how);
+  const auto found_by_general = search(general, encode(general), how);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t j = 0; j < found[i].size(); ++j) {
+      CHECK(found[i][j].words == found_by_general[i][j].words);
+      CHECK(std::abs(found[i][j].score - found_by_general[i][j].score) < 1e-12);
+      CHECK(found[i][j].weights.defined() == found_by_general[i][j].weights.defined());
+    }
+  }
+}
+
+TEST_CASE("papers: each model is the general one with its preset") {
+  BahdanauOptions bahdanau = sized(BahdanauOptions{.attention = 7, .readout = 6, .dropout = 0.3});
+  check_same<Bahdanau>("bahdanau", bahdanau, general("bahdanau"));
+  check_same<Nematus>("conditional",
+                      sized(NematusOptions{.attention = 7, .readout = 6, .dropout = 0.3}),
+                      general("conditional"));
+  check_same<EncoderDecoder>("encoder-decoder",
+                             sized(EncoderDecoderOptions{.readout = 6, .dropout = 0.3}),
+                             general("encoder-decoder"));
+  check_same<Sutskever>("sutskever",
+                        sized(SutskeverOptions{.layers = 1, .readout = 6, .dropout = 0.3}),
+                        general("sutskever"));
+  check_same<Luong>("luong", sized(LuongOptions{.dropout = 0.3}), general("luong"));
+}
+
+TEST_CASE("papers: Luong's scores, windows, and readouts that are not fed") {
+  for (const char* score : {"dot", "general", "concat", "location"}) {
+    for (const nn::Window window : {nn::Window::local_monotonic, nn::Window::local_predictive}) {
+      CAPTURE(score);
+      LuongOptions o = sized(LuongOptions{});
+      Seq2SeqOptions of_general = general("luong");
+      set(of_general, "score", score);
+      of_general.dropout = 0;
+      of_general.attention = {.window = window, .half_width = 1};
+      of_general.input_feeding = InputFeeding::no;
+      o.score = of_general.score;
+      o.attention = of_general.attention;
+      o.input_feeding = false;
+      check_same<Luong>("luong", o, of_general);
+    }
+  }
+}
+
+TEST_CASE("papers: with an LSTM, Bahdanau's and Nematus's cells have a c") {
+  Seq2SeqOptions o = general("bahdanau");
+  o.encoder_cell = o.decoder_cell = nn::Cell::lstm;
+  o.dropout = 0;
+  check_same<Bahdanau>(
+      "bahdanau", sized(BahdanauOptions{.attention = 7, .readout = 6, .cell = nn::Cell::lstm}), o);
+}
+
+/// e_s = q · W h_s², a score that is not in the library.
+class SquaredScore : public nn::Score {
+ public:
+  SquaredScore(const nn::Scope& scope, Index query, Index memory)
+      : W_(scope.add("W_2", {memory, query}, nn::init::glorot())) {}
+  nn::Keys keys(const Var& memory, const Tensor& mask) const override {
+    return {.k = matmul(memory * memory, W_), .mask = mask};
+  }
+  Var operator()(const nn::Query& query, const nn::Keys& keys) const override {
+    return sum(keys.k * query.state, {-1});
+  }
+
+ private:
+  Var W_;
+};
+
+template <class Model, class Options>
+void check_own_attention(const Options& options, Index memory) {
+  nn::Parameters params(3, DType::f64);
+  const nn::Scope scope(params);
+  const Model model(scope, options, nn::Attention(SquaredScore(scope / "attention", 4, memory)));
+  CHECK(params.contains("attention.W_2"));
+  CHECK_FALSE(params.contains("attention.W_a"));
+  test::scale_parameters(params, 3);
+  const text::Batch batch = text::make_batch(test::ragged_pairs(9, 8, 8), DType::f64);
+  CHECK(gradcheck(params, [&] { return loss(model, batch); }, {.step = 2e-4}));
+}
+
+TEST_CASE("papers: attention of one's own fits every model that attends") {
+  check_own_attention<Bahdanau>(sized(BahdanauOptions{.readout = 3}), 8);
+  check_own_attention<Nematus>(sized(NematusOptions{.readout = 3}), 8);
+  check_own_attention<Luong>(sized(LuongOptions{.layers = 1}), 4);
+  check_own_attention<Seq2Seq>(general("bahdanau"), 8);
+  nn::Parameters params(3);
+  const nn::Scope scope(params);
+  CHECK_THROWS_WITH_AS(
+      Seq2Seq(scope, general("sutskever"), nn::Attention(SquaredScore(scope / "attention", 4, 8))),
+      "Seq2Seq: attention is given, but the decoder has none", Error);
+}
+
+TEST_CASE("papers: begin and end are words of the search") {
+  nn::Parameters params(3, DType::f64);
+  const Bahdanau model(params, sized(BahdanauOptions{}));
+  const text::Batch batch = text::make_batch(test::ragged_pairs(9, 8, 8), DType::f64);
+  const Encoded encoded = model.encode(batch.source, batch.source_mask);
+  const auto usual = search(model, encoded, {.max_length = 4})[0][0];
+  auto state = model.start(encoded);
+  const Tensor first = test::step_from(model, Tensor::of({3}, {5, 5, 5}), state).logits;
+  const std::int32_t likeliest = argmax(first).to_vector<std::int32_t>()[0];
+  const auto ended = search(model, encoded, {.max_length = 4, .begin = 5, .end = likeliest})[0][0];
+  CHECK(ended.complete);
+  CHECK(ended.words.empty());
+  CHECK(usual.words != ended.words);
+}
+
+}  // namespace
+}  // namespace attune::models

@@ -300,6 +300,11 @@ HWY_INLINE T Largest(const T* x, std::size_t n) {
     odd = hn::Max(odd, hn::LoadU(d, x + i + lanes));
   }
   T result = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even, odd)));
+  // Highway 1.0 has no -∞ in the lanes of EMU128: there it begins with the lowest finite number.
+  if (result == std::numeric_limits<T>::lowest()) {
+    result = -std::numeric_limits<T>::infinity();
+    i = 0;
+  }
   for (; i < n; ++i) result = std::max(result, x[i]);
   return result;
 }

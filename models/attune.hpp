@@ -9,9 +9,12 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/autograd/reference.hpp>
+#include <attune/models/attending_state.hpp>
 #include <attune/models/bahdanau.hpp>
+#include <attune/models/bidirectional_words.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/decoding.hpp>
+#include <attune/models/deep_output.hpp>
 #include <attune/models/encoded.hpp>
 #include <attune/models/encoder.hpp>
 #include <attune/models/encoder_decoder.hpp>
@@ -45,6 +48,7 @@
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/codec.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/disk_array.hpp>
 #include <attune/models/text/pair_store.hpp>
 #include <attune/models/text/sentencepiece.hpp>
 #include <attune/models/text/token_words.hpp>
@@ -78,7 +82,6 @@
 #include <attune/nn/stacked.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/disk_array.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/printable.hpp>

@@ -4,11 +4,9 @@
 
 #include <optional>
 
-#include <attune/models/decoder.hpp>
-#include <attune/models/word_vectors.hpp>
-#include <attune/nn/attention.hpp>
-#include <attune/nn/bidirectional.hpp>
-#include <attune/nn/recurrent.hpp>
+#include <attune/models/attending_state.hpp>
+#include <attune/models/bidirectional_words.hpp>
+#include <attune/models/deep_output.hpp>
 
 namespace attune::models {
 
@@ -46,15 +44,8 @@ struct BahdanauOptions {
 /// round; the default is the faster Cell::gru. With an LSTM, 3H is 4H.
 class BahdanauDecoder {
  public:
-  struct State {
-    nn::Memory memory;
-    nn::Past past;
-    nn::RecurrentState s;
-  };
-  struct Words {
-    Var y, share;  // E y (T, B, E), and what it adds to the gates
-    Var operator[](Index i) const { return share[i]; }
-  };
+  using State = AttendingState;
+  using Words = ReadWords;
   struct Output {
     Var s, c;
   };
@@ -74,23 +65,25 @@ class BahdanauDecoder {
   nn::Linear bridge_;
   nn::Attention attention_;
   nn::Recurrent cell_;
-  Var C_;                      // (D, 3H)
-  Var U_o_, V_o_, C_o_, b_o_;  // (H, 2R), (E, 2R), (D, 2R), (2R)
+  Var C_;  // (D, 3H)
+  DeepOutput readout_;
   nn::Linear output_;
   nn::Dropout dropout_;
 };
 
-/// With its bidirectional encoder of words, and additive attention or one of your own.
+/// Additive, over the annotations of that encoder, with the parameters "attention.*".
+nn::Attention additive_attention(const nn::Scope& scope, const BahdanauOptions& options);
+
+/// With its encoder, and additive attention or one of your own.
 class Bahdanau : public BahdanauDecoder {
  public:
   Bahdanau(const nn::Scope& scope, const BahdanauOptions& options,
            std::optional<nn::Attention> attention = {});
 
-  Encoded encode(const Tensor& source, const Tensor& mask) const;  // (S, B) i32, (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const { return encoder_(source, mask); }
 
  private:
-  WordVectors source_;
-  nn::Bidirectional<nn::Recurrent> encoder_;
+  BidirectionalWords encoder_;
 };
 
 }  // namespace attune::models

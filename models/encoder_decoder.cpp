@@ -9,15 +9,11 @@ EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptio
       encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
       bridge_(scope / "bridge", o.hidden, o.hidden),
       cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
+      readout_(scope / "readout", {o.hidden, o.embedding, o.hidden}, 2 * o.readout),
       output_(scope / "output", o.readout, o.target_vocabulary),
       dropout_(o.dropout) {
   const Index gates = cell_.gates();
   C_ = (scope / "decoder").add("W_c", {o.hidden, gates * o.hidden}, nn::init::glorot(gates));
-  const nn::Scope readout = scope / "readout";
-  U_o_ = readout.add("U_o", {o.hidden, 2 * o.readout}, nn::init::glorot());
-  V_o_ = readout.add("V_o", {o.embedding, 2 * o.readout}, nn::init::glorot());
-  C_o_ = readout.add("C_o", {o.hidden, 2 * o.readout}, nn::init::glorot());
-  b_o_ = readout.add("b_o", {2 * o.readout}, nn::init::zeros());
 }
 
 Encoded EncoderDecoder::encode(const Tensor& source, const Tensor& mask) const {
@@ -42,7 +38,7 @@ EncoderDecoder::Step EncoderDecoder::step(const Var& share, const State& before)
 
 AffineLogits EncoderDecoder::logits(const Words& words, const std::vector<Output>& outputs) const {
   const Var h = stack(outputs, &Output::h), c = stack(outputs, &Output::c);
-  const Var t = maxout(add_matmul(add_matmul(add_matmul(b_o_, h, U_o_), words.y, V_o_), c, C_o_));
+  const Var t = maxout(readout_(h, words.y, c));
   return {dropout_(t), output_.affine()};
 }
 

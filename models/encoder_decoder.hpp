@@ -3,6 +3,7 @@
 #pragma once
 
 #include <attune/models/decoder.hpp>
+#include <attune/models/deep_output.hpp>
 #include <attune/models/word_vectors.hpp>
 #include <attune/nn/linear.hpp>
 #include <attune/nn/recurrent.hpp>
@@ -38,10 +39,7 @@ class EncoderDecoder {
     Var c, share;  // c, and C c
     nn::RecurrentState h;
   };
-  struct Words {
-    Var y, share;  // E y (T, B, E), and what it adds to the gates
-    Var operator[](Index t) const { return share[t]; }
-  };
+  using Words = ReadWords;
   struct Output {
     Var h, c;
   };
@@ -62,8 +60,8 @@ class EncoderDecoder {
   nn::Recurrent encoder_;
   nn::Linear bridge_;
   nn::Recurrent cell_;
-  Var C_;                      // (H, 3H)
-  Var U_o_, V_o_, C_o_, b_o_;  // (H, 2R), (E, 2R), (H, 2R), (2R)
+  Var C_;  // (H, 3H)
+  DeepOutput readout_;
   nn::Linear output_;
   nn::Dropout dropout_;
 };

@@ -12,14 +12,9 @@ NematusDecoder::NematusDecoder(const nn::Scope& scope, const NematusOptions& o, 
       attention_(std::move(attention)),
       first_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
       second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}),
+      readout_(scope / "readout", {o.hidden, o.embedding, source.h}, o.readout),
       output_(scope / "output", o.readout, o.target_vocabulary),
-      dropout_(o.dropout) {
-  const nn::Scope readout = scope / "readout";
-  U_o_ = readout.add("U_o", {o.hidden, o.readout}, nn::init::glorot());
-  V_o_ = readout.add("V_o", {o.embedding, o.readout}, nn::init::glorot());
-  C_o_ = readout.add("C_o", {source.h, o.readout}, nn::init::glorot());
-  b_o_ = readout.add("b_o", {o.readout}, nn::init::zeros());
-}
+      dropout_(o.dropout) {}
 
 NematusDecoder::State NematusDecoder::start(const Encoded& source) const {
   const Tensor shares = source.mask / sum(source.mask, {0});  // 1 / T_x
@@ -42,26 +37,18 @@ NematusDecoder::Step NematusDecoder::step(const Var& share, const State& before)
 
 AffineLogits NematusDecoder::logits(const Words& words, const std::vector<Output>& outputs) const {
   const Var s = stack(outputs, &Output::s), c = stack(outputs, &Output::c);
-  const Var t = tanh(add_matmul(add_matmul(add_matmul(b_o_, s, U_o_), words.y, V_o_), c, C_o_));
+  const Var t = tanh(readout_(s, words.y, c));
   return {dropout_(t), output_.affine()};
 }
 
 NematusDecoder::State NematusDecoder::select(const State& state, const Tensor& rows) const {
-  return {nn::select(state.memory, rows), nn::select(state.past, rows), select_rows(state.s, rows)};
+  return select_rows(state, rows);
 }
 
 Nematus::Nematus(const nn::Scope& scope, const NematusOptions& o,
                  std::optional<nn::Attention> attention)
     : NematusDecoder(scope, o, {.h = 2 * o.hidden, .last = o.hidden},
-                     attention ? *attention
-                               : nn::Attention(nn::AdditiveScore(scope / "attention", o.hidden,
-                                                                 2 * o.hidden, o.attention))),
-      source_(scope / "source", o.source_vocabulary, o.embedding, o.dropout),
-      encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}) {}
-
-Encoded Nematus::encode(const Tensor& source, const Tensor& mask) const {
-  const auto [h, last] = encoder_(source_(source), {.mask = mask});
-  return {h, {last.backward}, mask};
-}
+                     attention ? *attention : additive_attention(scope, o)),
+      encoder_(scope, o) {}
 
 }  // namespace attune::models

@@ -4,23 +4,11 @@
 
 #include <optional>
 
-#include <attune/models/decoder.hpp>
-#include <attune/models/word_vectors.hpp>
-#include <attune/nn/attention.hpp>
-#include <attune/nn/bidirectional.hpp>
-#include <attune/nn/recurrent.hpp>
+#include <attune/models/bahdanau.hpp>
 
 namespace attune::models {
 
-struct NematusOptions {
-  Index source_vocabulary = 0, target_vocabulary = 0;
-  Index embedding = 256;          // E
-  Index hidden = 256;             // H, of each encoder direction and of the decoder
-  Index attention = 256;          // A
-  Index readout = 256;            // R
-  nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
-  double dropout = 0;             // on embeddings, annotations and readout
-};
+using NematusOptions = BahdanauOptions;
 
 /// A decoder that attends between two cells, of annotations from any encoder.
 ///
@@ -36,18 +24,9 @@ struct NematusOptions {
 /// | p(y_j) = softmax(t_j W_o)                | logits()         | output.W, output.b | (R, V)   |
 class NematusDecoder {
  public:
-  struct State {
-    nn::Memory memory;
-    nn::Past past;
-    nn::RecurrentState s;
-  };
-  struct Words {
-    Var y, share;  // E y (T, B, E), and what it adds to the gates of GRU_1
-    Var operator[](Index j) const { return share[j]; }
-  };
-  struct Output {
-    Var s, c;
-  };
+  using State = AttendingState;
+  using Words = BahdanauDecoder::Words;
+  using Output = BahdanauDecoder::Output;
   using Step = DecoderStep<Output, State>;
 
   NematusDecoder(const nn::Scope& scope, const NematusOptions& options, EncodedSizes source,
@@ -64,22 +43,21 @@ class NematusDecoder {
   nn::Linear bridge_;
   nn::Attention attention_;
   nn::Recurrent first_, second_;
-  Var U_o_, V_o_, C_o_, b_o_;  // (H, R), (E, R), (D, R), (R)
+  DeepOutput readout_;
   nn::Linear output_;
   nn::Dropout dropout_;
 };
 
-/// With its bidirectional encoder of words, and additive attention or one of your own.
+/// With Bahdanau's encoder, and additive attention or one of your own.
 class Nematus : public NematusDecoder {
  public:
   Nematus(const nn::Scope& scope, const NematusOptions& options,
           std::optional<nn::Attention> attention = {});
 
-  Encoded encode(const Tensor& source, const Tensor& mask) const;  // (S, B) i32, (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const { return encoder_(source, mask); }
 
  private:
-  WordVectors source_;
-  nn::Bidirectional<nn::Recurrent> encoder_;
+  BidirectionalWords encoder_;
 };
 
 }  // namespace attune::models

@@ -12,10 +12,7 @@ Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
     W_c_ = scope.add("W_c", {context + o.hidden, size_}, nn::init::glorot());
   } else {
     const Index columns = kind_ == ReadoutKind::maxout ? 2 * size_ : size_;
-    U_o_ = scope.add("U_o", {o.hidden, columns}, nn::init::glorot());
-    V_o_ = scope.add("V_o", {o.embedding, columns}, nn::init::glorot());
-    if (context > 0) C_o_ = scope.add("C_o", {context, columns}, nn::init::glorot());
-    b_o_ = scope.add("b_o", {columns}, nn::init::zeros());
+    sum_.emplace(scope, DeepOutputSizes{o.hidden, o.embedding, context}, columns);
   }
   for (Index l = 2; l <= o.readout_layers; ++l) {
     above_.emplace_back(scope / ("layer" + std::to_string(l)), size_, size_);
@@ -26,8 +23,7 @@ Var Readout::first(const Var& y, const Var& s, const Var& c) const {
   if (kind_ == ReadoutKind::attentional) {
     return tanh(matmul(c.defined() ? concat({c, s}, -1) : s, W_c_));
   }
-  Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
-  if (c.defined()) t = add_matmul(t, c, C_o_);
+  const Var t = (*sum_)(s, y, c);
   return kind_ == ReadoutKind::maxout ? maxout(t) : tanh(t);
 }
 

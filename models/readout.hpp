@@ -1,8 +1,10 @@
 // The layers between a decoder and its softmax.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include <attune/models/deep_output.hpp>
 #include <attune/models/seq2seq_options.hpp>
 #include <attune/nn/linear.hpp>
 
@@ -35,8 +37,8 @@ class Readout {
   Index size_;
   ReadoutKind kind_;
   nn::DropoutKind dropout_kind_;
-  Var U_o_, V_o_, C_o_, b_o_;  // (H, R), (E, R), (C, R), (R); 2R with maxout
-  Var W_c_;                    // (C + H, R)
+  std::optional<DeepOutput> sum_;  // to R, 2R with maxout
+  Var W_c_;                        // (C + H, R), attentional only
   std::vector<nn::Linear> above_;
   nn::Dropout dropout_;
 };

@@ -36,10 +36,10 @@ void translate_stream(const std::function<std::optional<text::Sentence>()>& read
 template <WordModel M>
 TranslateBatch translate_batch(const M& model, const TranslateOptions& options) {
   return [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
-    if (const auto* how = std::get_if<SearchOptions>(&options.how))
-      return search(model, batch, *how);
     const NoGrad no_grad;
     const auto encoded = model.encode(batch.source, batch.mask);
+    if (const auto* how = std::get_if<SearchOptions>(&options.how))
+      return search(model, encoded, *how);
     std::vector<Translation> translations;
     for (Hypothesis& h : sample(model, encoded, std::get<SamplingOptions>(options.how), numbers))
       translations.push_back({std::move(h)});

@@ -19,4 +19,12 @@ class WordVectors {
   nn::Dropout dropout_;
 };
 
+/// The words that go before, as a decoder with one cell reads them.
+struct ReadWords {
+  Var y;      // E y: (T, B, E)
+  Var share;  // what it adds to the cell's gates: (T, B, gates · H)
+
+  Var operator[](Index t) const { return share[t]; }
+};
+
 }  // namespace attune::models

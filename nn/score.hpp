@@ -11,9 +11,8 @@ namespace attune::nn {
 /// What attention has done for a sentence so far: a decoder carries it from step to step
 /// (Attention::next).
 struct Past {
-  Index steps = 0;  // made before
-  Var coverage =
-      {};  // (S, B), their weights summed, for a score that looks at it; undefined: zeros
+  Index steps = 0;    // made before
+  Var coverage = {};  // (S, B), their weights summed, where the score looks at it; undefined: 0
 };
 
 /// What a score is asked about.

@@ -22,19 +22,12 @@ inline Index tile_rows(Index batch) {
   return std::max<Index>(8, (share + 3) / 4 * 4);
 }
 
-/// Extents of a recurrence, the order of its steps, and where the previous state of a step stands.
+/// Extents of a recurrence, and the order of its steps.
 struct Walk {
   Index steps, batch, hidden;
   Direction direction;
 
   Index step(Index i) const { return direction == Direction::forward ? i : steps - 1 - i; }
-
-  /// State (B, H) before the i-th step in walking order: the initial one, or that of the step
-  /// before.
-  template <class T>
-  const T* previous(const T* initial, const T* states, Index i) const {
-    return i == 0 ? initial : states + step(i - 1) * batch * hidden;
-  }
 };
 
 /// A tile's rows [begin, end) of a (B, n) slab.
@@ -217,8 +210,11 @@ template <class T>
 struct States {
   const T *initial, *all;
 
+  /// The row's state before the i-th step in walking order.
   const T* before(const Walk& walk, Index i, Index row) const {
-    return all ? walk.previous(initial, all, i) + row * walk.hidden : nullptr;
+    if (!all) return nullptr;
+    const T* states = i == 0 ? initial : all + walk.step(i - 1) * walk.batch * walk.hidden;
+    return states + row * walk.hidden;
   }
 };
 
@@ -250,6 +246,7 @@ void run_forward(const ForwardPass<T>& pass, Run run) {
   const Walk& walk = pass.walk;
   const Parts<T>& parts = pass.parts;
   const Index n = walk.hidden, width = parts.gates() * n;
+  const States<T> h{pass.h0, pass.h}, c{pass.c0, pass.c};
   for_tiles(walk.batch, [&](Rows rows) {
     Tensor scratch = Tensor::uninitialized({rows.count(), width}, dtype_of<T>);
     T* hw = scratch.mutable_data<T>();
@@ -258,13 +255,12 @@ void run_forward(const ForwardPass<T>& pass, Run run) {
       const Rows used = rows.used(pass.mask ? pass.mask + first : nullptr);
       T* products = pass.norm.products(first + rows.begin, hw);
       for (std::size_t p = 0; p < 2 && !parts.empty(p); ++p) {
-        const T* x = p == 0 ? walk.previous<T>(pass.h0, pass.h, i) : pass.rh + first * n;
+        const T* x = p == 0 ? h.before(walk, i, 0) : pass.rh + first * n;
         const Index begin = parts.bounds[p] * n, columns = parts.bounds[p + 1] * n - begin;
         parts.w_h[p].multiply(used.of(x, n, n),
                               used.within(rows).of(products + begin, columns, width));
         for (Index row = rows.begin; row < rows.end; ++row) {
-          const Place<T> place{first + row, row, States<T>{pass.h0, pass.h}.before(walk, i, row),
-                               States<T>{pass.c0, pass.c}.before(walk, i, row)};
+          const Place<T> place{first + row, row, h.before(walk, i, row), c.before(walk, i, row)};
           if (!pass.mask || pass.mask[place.at] != 0) {
             T* y = hw + (row - rows.begin) * width;
             if (pass.norm) {

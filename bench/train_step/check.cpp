@@ -39,20 +39,20 @@ text::Batch batch_of(const Safetensors& file) {
 
 /// A peer may add a bias b_a to the query W_a s, which the models here have not. It is the same to
 /// add it to the keys.
-Var loss_with_query_bias(const models::Seq2Seq& model, const text::Batch& batch, const Var& b_a) {
-  models::Seq2Seq::State state = model.start(model.encode(batch.source, batch.source_mask));
-  auto source = std::make_shared<models::Seq2Seq::Source>(*state.source);
-  source->memory.keys.k = source->memory.keys.k + b_a;
-  state.source = source;
-  const auto words = model.read(batch.previous);
-  std::vector<models::Seq2Seq::Output> outputs;
-  for (Index i = 0; i < batch.previous.dim(0); ++i) {
-    auto step = model.step(words[i], state);
-    outputs.push_back(std::move(step.output));
-    state = std::move(step.state);
+struct WithQueryBias : models::Seq2Seq {
+  WithQueryBias(const models::Seq2Seq& model, Var bias)
+      : models::Seq2Seq(model), b_a(std::move(bias)) {}
+
+  State start(const models::Encoded& encoded) const {
+    State state = models::Seq2Seq::start(encoded);
+    auto source = std::make_shared<Source>(*state.source);
+    source->memory.keys.k = source->memory.keys.k + b_a;
+    state.source = source;
+    return state;
   }
-  return cross_entropy(model.logits(words, outputs), batch.next, batch.target_mask);
-}
+
+  Var b_a;
+};
 
 /// max |a - b| / max |b|, NaN where an element is.
 double relative_difference(const Tensor& a, const Tensor& b) {
@@ -82,7 +82,7 @@ bool check_model(const Safetensors& file, const models::Seq2SeqOptions& options)
 
   const text::Batch batch = batch_of(file);
   const Var loss =
-      bias ? loss_with_query_bias(model, batch, params[query_bias]) : model.loss(batch);
+      bias ? models::loss(WithQueryBias(model, params[query_bias]), batch) : model.loss(batch);
   const double expected = tensor(file, "loss").item();
   bool same = report("loss", std::abs(loss.item() - expected) / std::abs(expected), loss_tolerance);
   const Gradients gradients = backward(loss);

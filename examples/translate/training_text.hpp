@@ -52,8 +52,8 @@ class TrainingText {
 
   const TrainOptions& options_;
   text::PairStore pairs_;
-  DiskArray<metrics::Link> links_;
-  DiskArray<std::uint64_t> link_ends_;
+  text::DiskArray<metrics::Link> links_;
+  text::DiskArray<std::uint64_t> link_ends_;
   Hash hash_;
   Unknown source_, target_;
 };

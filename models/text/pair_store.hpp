@@ -6,12 +6,12 @@
 #include <span>
 
 #include <attune/models/text/batches.hpp>
-#include <attune/tensor/disk_array.hpp>
+#include <attune/models/text/disk_array.hpp>
 
 namespace attune::text {
 
 /// Pairs that are added one by one and then taken in any order. A large corpus is kept in temporary
-/// files in a directory (tensor/disk_array.hpp): 16 bytes for each pair and 4 for each word.
+/// files in a directory (text/disk_array.hpp): 16 bytes for each pair and 4 for each word.
 class PairStore {
  public:
   explicit PairStore(const std::filesystem::path& directory,

@@ -18,3 +18,15 @@ inline void limit_targets_once() {
 /// HWY_DYNAMIC_DISPATCH after that: no kernel is chosen before the limit is known.
 #define ATTUNE_DISPATCH(function) \
   (attune::simd::limit_targets_once(), HWY_DYNAMIC_DISPATCH(function))
+
+// A file lists its kernels once, as KERNEL(result, kernel, plain function, name, parameters,
+// arguments). Dispatch needs a plain function of each for every instruction set and element type,
+// which is ATTUNE_DEFINE, and one with the name that chooses among them, which is ATTUNE_CHOOSE.
+#define ATTUNE_DEFINE(Result, Kernel, Plain, name, parameters, arguments) \
+  Result Plain parameters { return Kernel arguments; }
+#define ATTUNE_CHOOSE(Result, Kernel, Plain, name, parameters, arguments) \
+  HWY_EXPORT(Plain);                                                      \
+  template <>                                                             \
+  Result name parameters {                                                \
+    return ATTUNE_DISPATCH(Plain) arguments;                              \
+  }

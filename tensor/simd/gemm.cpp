@@ -224,19 +224,20 @@ HWY_INLINE void Run(const RowProduct<T>& p) {
   for (; k < p.depth; ++k) add(std::integral_constant<Index, 1>(), k);
 }
 
-// Dispatch needs one plain function per kernel and element type.
-Index PanelWidthF32() { return 2 * Lanes<float>(); }
-Index PanelWidthF64() { return 2 * Lanes<double>(); }
-void PackPanelsF32(Strided<float> b, Index depth, Index columns, float* panels) {
-  PackPanels(b, depth, columns, panels);
+template <class T>
+HWY_INLINE Index PanelWidth() {
+  return 2 * Lanes<T>();
 }
-void PackPanelsF64(Strided<double> b, Index depth, Index columns, double* panels) {
-  PackPanels(b, depth, columns, panels);
-}
-void PanelProductF32(const PanelProduct<float>& product) { Run(product); }
-void PanelProductF64(const PanelProduct<double>& product) { Run(product); }
-void RowProductF32(const RowProduct<float>& product) { Run(product); }
-void RowProductF64(const RowProduct<double>& product) { Run(product); }
+
+// clang-format off
+#define ATTUNE_KERNELS(KERNEL, T, bits) \
+  KERNEL(Index, PanelWidth<T>, PanelWidth##bits, panel_width<T>, (), ()) \
+  KERNEL(void, PackPanels, PackPanels##bits, pack_panels, (Strided<T> b, Index depth, Index columns, T* panels), (b, depth, columns, panels)) \
+  KERNEL(void, Run, PanelProduct##bits, run, (const PanelProduct<T>& product), (product)) \
+  KERNEL(void, Run, RowProduct##bits, run, (const RowProduct<T>& product), (product))
+// clang-format on
+ATTUNE_KERNELS(ATTUNE_DEFINE, float, F32)
+ATTUNE_KERNELS(ATTUNE_DEFINE, double, F64)
 
 }  // namespace attune::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -244,47 +245,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace attune::simd {
 
-HWY_EXPORT(PanelWidthF32);
-HWY_EXPORT(PanelWidthF64);
-HWY_EXPORT(PackPanelsF32);
-HWY_EXPORT(PackPanelsF64);
-HWY_EXPORT(PanelProductF32);
-HWY_EXPORT(PanelProductF64);
-HWY_EXPORT(RowProductF32);
-HWY_EXPORT(RowProductF64);
-
-template <>
-Index panel_width<float>() {
-  return ATTUNE_DISPATCH(PanelWidthF32)();
-}
-template <>
-Index panel_width<double>() {
-  return ATTUNE_DISPATCH(PanelWidthF64)();
-}
-template <>
-void pack_panels(Strided<float> b, Index depth, Index columns, float* panels) {
-  ATTUNE_DISPATCH(PackPanelsF32)(b, depth, columns, panels);
-}
-template <>
-void pack_panels(Strided<double> b, Index depth, Index columns, double* panels) {
-  ATTUNE_DISPATCH(PackPanelsF64)(b, depth, columns, panels);
-}
-template <>
-void run(const PanelProduct<float>& product) {
-  ATTUNE_DISPATCH(PanelProductF32)(product);
-}
-template <>
-void run(const PanelProduct<double>& product) {
-  ATTUNE_DISPATCH(PanelProductF64)(product);
-}
-template <>
-void run(const RowProduct<float>& product) {
-  ATTUNE_DISPATCH(RowProductF32)(product);
-}
-template <>
-void run(const RowProduct<double>& product) {
-  ATTUNE_DISPATCH(RowProductF64)(product);
-}
+ATTUNE_KERNELS(ATTUNE_CHOOSE, float, F32)
+ATTUNE_KERNELS(ATTUNE_CHOOSE, double, F64)
 
 }  // namespace attune::simd
 #endif  // HWY_ONCE

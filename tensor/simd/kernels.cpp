@@ -378,8 +378,6 @@ HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
   });
 }
 
-// Every kernel once, as KERNEL(result, kernel, plain function, name, parameters, arguments). Dispatch
-// needs a plain function of each for each instruction set and element type.
 // clang-format off
 #define ATTUNE_ROW(KERNEL, Row, T, bits) \
   KERNEL(void, Run, Row##bits, run, (const Row<T>& row, std::size_t n), (row, n))
@@ -409,11 +407,8 @@ HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
   KERNEL(void, Scale, Scale##bits, scale, (T a, T* x, std::size_t n), (a, x, n))
 // clang-format on
 
-#define ATTUNE_DEFINE(Result, Kernel, Plain, name, parameters, arguments) \
-  Result Plain parameters { return Kernel arguments; }
 ATTUNE_KERNELS(ATTUNE_DEFINE, float, F32)
 ATTUNE_KERNELS(ATTUNE_DEFINE, double, F64)
-#undef ATTUNE_DEFINE
 
 }  // namespace attune::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -421,15 +416,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace attune::simd {
 
-#define ATTUNE_CHOOSE(Result, Kernel, Plain, name, parameters, arguments) \
-  HWY_EXPORT(Plain);                                                      \
-  template <>                                                             \
-  Result name parameters {                                                \
-    return ATTUNE_DISPATCH(Plain) arguments;                              \
-  }
 ATTUNE_KERNELS(ATTUNE_CHOOSE, float, F32)
 ATTUNE_KERNELS(ATTUNE_CHOOSE, double, F64)
-#undef ATTUNE_CHOOSE
 
 }  // namespace attune::simd
 #endif  // HWY_ONCE

@@ -4,14 +4,16 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/models/text/disk_array.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/disk_array.hpp>
 
 #include "support/scratch_directory.hpp"
 
 namespace {
 
 using namespace attune;
+using text::DiskArray;
+using text::DiskBytes;
 
 std::vector<std::byte> some_bytes(std::size_t count) {
   std::vector<std::byte> bytes(count);

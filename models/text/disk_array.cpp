@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <attune/models/text/disk_array.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/disk_array.hpp>
 
-namespace attune {
+namespace attune::text {
 namespace {
 
 [[noreturn]] void fail_with_errno(const std::filesystem::path& directory) {
@@ -70,4 +70,4 @@ std::span<const std::byte> DiskBytes::bytes() {
   return {static_cast<const std::byte*>(mapping_), written_};
 }
 
-}  // namespace attune
+}  // namespace attune::text

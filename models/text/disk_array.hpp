@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace attune {
+namespace attune::text {
 
 /// Bytes that are appended and then read. More than `in_memory` of them go to a file without a name
 /// in `directory`, of which the system keeps in memory what it has room for; it ends with the
@@ -61,4 +61,4 @@ class DiskArray {
   DiskBytes bytes_;
 };
 
-}  // namespace attune
+}  // namespace attune::text

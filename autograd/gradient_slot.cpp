@@ -9,12 +9,10 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/product_sizes.hpp>
 
 namespace attune {
 namespace {
-
-/// Rows from which on a product is worth making by itself rather than copied into a larger one.
-constexpr Index enough_rows = 256;
 
 Tensor as_matrix(const Tensor& x) {
   return x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
@@ -80,7 +78,8 @@ void GradientSlot::add_rows(const Tensor& ids, const Tensor& rows) {
 
 void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
   Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
-  if (product.a.dim(0) >= enough_rows) return multiply_out(std::span(&product, 1));
+  if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
+    return multiply_out(std::span(&product, 1));
   products_.push_back(std::move(product));
 }
 
@@ -88,7 +87,7 @@ void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
 void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
   if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
     // Nothing to clear, nothing to read.
-    sum_ = matmul(a, b, {.a = true});
+    sum_ = matmul(a, b, {.a = true}, Rows::together);
   } else {
     attune::add_product(a, b, accumulator(), column);
   }

@@ -106,13 +106,14 @@ class AffineCrossEntropy {
  private:
   double run_block(const Tensor& x, const Tensor& targets, const Tensor& mask, Tensor dx,
                    AffineGradients* d) const {
-    Tensor logits = matmul(x, W_, {.b = transposed_});
+    const Rows rows = d ? Rows::together : Rows::apart;
+    Tensor logits = matmul(x, W_, {.b = transposed_}, rows);
     if (b_.defined()) add_in_place(logits, b_);
     const CrossEntropy result = cross_entropy_forward(logits, targets, mask, smoothing_);
     if (d) {
       const Tensor dlogits = cross_entropy_backward(std::move(logits), targets, mask,
                                                     result.log_sum_exp, scale_, smoothing_);
-      copy(matmul(dlogits, W_, {.b = !transposed_}), dx);  // dx = dlogits·Wᵀ
+      copy(matmul(dlogits, W_, {.b = !transposed_}, rows), dx);  // dx = dlogits·Wᵀ
       transposed_ ? add_product(dlogits, x, d->W) : add_product(x, dlogits, d->W);
       if (b_.defined()) add_in_place(d->b, sum(dlogits, {0}));
     }
@@ -147,12 +148,10 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   const auto flat = [&](const Tensor& of) { return of.defined() ? used(of.reshape({-1})) : of; };
   const Tensor weights = flat(mask);
   const double scale = scale_of(options.reduction, weights, all.dim(0));
-  const bool wanted =
-      detail::recording_enabled &&
-      (x.requires_gradient() || affine.W.requires_gradient() || affine.b.requires_gradient());
   AffineGradients d;
   const AffineCrossEntropy loss(affine, scale, options.smoothing);
-  const double total = loss.run(used(all), flat(targets), weights, wanted ? &d : nullptr);
+  const double total =
+      loss.run(used(all), flat(targets), weights, recorded(x, affine.W, affine.b) ? &d : nullptr);
   if (d.x.defined() && places.defined()) {
     Tensor dx = zeros(all.shape(), x.dtype());
     scatter_add(dx, places, d.x);

@@ -183,17 +183,25 @@ Var maxout(const Var& x) {
 
 // Products and sums
 
+/// A training's products; others are decoding's.
+template <class... Vars>
+Rows rows_of(const Vars&... inputs) {
+  return recorded(inputs...) ? Rows::together : Rows::apart;
+}
+
 Var matmul(const Var& a, const Var& b, Transpose transpose) {
-  Recording product = record("matmul", matmul(a.value(), b.value(), transpose));
+  Recording product = record("matmul", matmul(a.value(), b.value(), transpose, rows_of(a, b)));
+  constexpr Rows together = Rows::together;
   // C = A·B:  dA = dC·Bᵀ, and the transpose of it where A came in transposed.
   product.wrt(a, [b = b.value(), transpose](const Tensor& dc) {
-    return transpose.a ? matmul(b, dc, {.a = transpose.b, .b = true})
-                       : matmul(dc, b, {.b = !transpose.b});
+    return transpose.a ? matmul(b, dc, {.a = transpose.b, .b = true}, together)
+                       : matmul(dc, b, {.b = !transpose.b}, together);
   });
   // dB = Aᵀ·dC, put off until all uses of B are known.
   product.wrt(b, [a = a.value(), transpose](const Tensor& dc, GradientSlot& db) {
     if (transpose.a) {
-      db.add(transpose.b ? matmul(dc, a, {.a = true, .b = true}) : matmul(a, dc));
+      db.add(transpose.b ? matmul(dc, a, {.a = true, .b = true}, together)
+                         : matmul(a, dc, {}, together));
     } else {
       transpose.b ? db.add_product(dc, a) : db.add_product(a, dc);
     }
@@ -202,9 +210,11 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
 }
 
 Var add_matmul(const Var& y, const Var& a, const Var& b) {
-  Recording sum = record("add_matmul", add_matmul(y.value(), a.value(), b.value()));
+  Recording sum =
+      record("add_matmul", add_matmul(y.value(), a.value(), b.value(), rows_of(y, a, b)));
   sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
-  sum.wrt(a, [b = b.value()](const Tensor& dc) { return matmul(dc, b, {.b = true}); });
+  sum.wrt(a,
+          [b = b.value()](const Tensor& dc) { return matmul(dc, b, {.b = true}, Rows::together); });
   sum.wrt(b, [a = a.value()](const Tensor& dc, GradientSlot& db) { db.add_product(a, dc); });
   return sum;
 }

@@ -88,6 +88,12 @@ class Recording {
   std::vector<Var> inputs_;       // known only while anomalies are looked for
 };
 
+/// Whether an operation on these inputs will be recorded for backward.
+template <class... Vars>
+bool recorded(const Vars&... inputs) {
+  return detail::recording_enabled && (inputs.requires_gradient() || ...);
+}
+
 /// Declares an operation with one result. The name is kept as a pointer: give a literal.
 inline Recording record(const char* operation, Tensor value) {
   return Recording(operation, std::move(value));

@@ -6,6 +6,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/gemm.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/simd/bf16.hpp>
 #include <attune/tensor/simd/gemm.hpp>
 #include <attune/tensor/threads.hpp>
@@ -13,18 +14,7 @@
 namespace attune {
 namespace {
 
-/// Steps of k for which a panel of B stays in the first-level cache, and those of a tile in the
-/// second.
-constexpr Index depth_block = 256;
-/// The largest tiles of C: packing B for each does not show.
-constexpr Index most_rows = 512, most_cols = 256;
-/// Columns of a tile when B is not packed: long pieces of its rows.
-constexpr Index most_cols_of_rows = 2048;
-/// Tiles into which a product is cut for the sake of threads, as long as each has rows enough for
-/// packing B, and multiply-adds enough for handing it to another thread.
-constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
-/// Rows of C up to which B is read as it is: packing it would take longer than the product.
-constexpr Index few_rows = 4;
+using namespace detail::sizes;
 
 Index parts(Index n, Index of) { return (n + of - 1) / of; }
 Index rounded_up(Index n, Index step) { return parts(n, step) * step; }
@@ -33,8 +23,8 @@ struct Tile {
   Index row, rows, column, columns;
 };
 
-/// body(tile) for tiles of C that depend on the shape alone. Columns are cut first: tiles of the
-/// same columns each pack the same of B.
+/// body(tile) for tiles of C that depend on the shape alone. Columns are cut first: a tile's panels
+/// of B then stay in the cache.
 template <class Body>
 void for_tiles_of(Index m, Index n, Index k, Index width, Index columns_at_most, Body body) {
   const Index wanted = std::clamp<Index>(m * n * k / least_work, 1, enough_tiles);
@@ -69,21 +59,16 @@ T* scratch(Tensor& storage, Index size) {
   return storage.template mutable_data<T>();
 }
 
-/// Columns whole pages apart push each other out of the first-level cache.
+/// A copy of A's columns an odd number of cache lines apart: those that are a power of two apart
+/// push each other out of the cache.
 template <class T>
-bool collides(const simd::Strided<T>& a) {
-  return a.column > 1 && a.column * static_cast<Index>(sizeof(T)) % 4096 == 0;
+simd::Strided<T> gathered(const simd::Strided<T>& a, Index rows, Index depth, Tensor& storage) {
+  constexpr Index line = 64 / sizeof(T);
+  const Index stride = (parts(rows, line) | 1) * line;
+  T* to = scratch<T>(storage, depth * stride);
+  for (Index k = 0; k < depth; ++k) std::copy_n(a.data + k * a.column, rows, to + k * stride);
+  return {to, 1, stride};
 }
-
-/// A copy of A (rows, depth) whose columns follow one another.
-template <class T>
-simd::Strided<T> gathered(const simd::Strided<T>& a, Index rows, Index depth, T* to) {
-  for (Index k = 0; k < depth; ++k) std::copy_n(a.data + k * a.column, rows, to + k * rows);
-  return {to, 1, rows};
-}
-
-/// Elements of A that one thread turns into pairs.
-constexpr Index conversion_work = 64 * 1024;
 
 /// simd::to_pairs, spread over the threads.
 simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index depth, float* to) {
@@ -172,32 +157,20 @@ class Product {
     });
   }
 
-  /// B packed tile by tile.
-  void multiply(const simd::Strided<T>& b) const {
+  /// B in panels, a block of k after the other.
+  void multiply_panels(const T* panels) const {
     for_tiles(most_cols, [&](const Tile& tile) {
-      const Index longest = std::min(steps_, depth_block);
-      Tensor storage_b, storage_a;
-      T* panels = scratch<T>(storage_b, longest * rounded_up(tile.columns, width_));
-      T* rows = collides(a_) ? scratch<T>(storage_a, longest * tile.rows) : nullptr;
-      for_blocks([&](Index step, Index steps) {
-        const Index k = arithmetic_.bf16() ? 2 * step : step;
-        const Index depth = arithmetic_.bf16() ? std::min(2 * steps, depth_ - k) : steps;
-        arithmetic_.pack(from(b, k, tile.column), depth, tile.columns, panels);
-        const simd::Strided<T> a = from(a_, tile.row, step);
-        multiply_block(tile, step, steps, rows ? gathered(a, tile.rows, steps, rows) : a, panels,
-                       steps * width_);
-      });
-    });
-  }
-
-  /// All of B in panels.
-  void multiply(const T* panels) const {
-    for_tiles(most_cols, [&](const Tile& tile) {
-      for_blocks([&](Index step, Index steps) {
+      Tensor storage;
+      for (Index step = 0; step < steps_; step += depth_block) {
+        const Index steps = std::min(depth_block, steps_ - step);
+        simd::Strided<T> a = from(a_, tile.row, step);
+        if (a.column > 1) a = gathered(a, tile.rows, steps, storage);
         const T* first = panels + tile.column * steps_ + step * width_;
         const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
-        multiply_block(tile, step, steps, from(a_, tile.row, step), first, steps_ * width_, next);
-      });
+        arithmetic_.run({tile.rows, steps, tile.columns, a, first, steps_ * width_,
+                         c_.data + tile.row * c_.stride + tile.column, c_.stride,
+                         into_ == Into::add || step > 0, next});
+      }
     });
   }
 
@@ -205,21 +178,6 @@ class Product {
   template <class Body>
   void for_tiles(Index columns_at_most, Body body) const {
     for_tiles_of(c_.rows, c_.cols, depth_, width_, columns_at_most, body);
-  }
-
-  /// body(step, steps) for blocks of the steps in which k is walked.
-  template <class Body>
-  void for_blocks(Body body) const {
-    for (Index step = 0; step < steps_; step += depth_block) {
-      body(step, std::min(depth_block, steps_ - step));
-    }
-  }
-
-  void multiply_block(const Tile& tile, Index step, Index steps, const simd::Strided<T>& a,
-                      const T* panels, Index panel_stride, const T* next = nullptr) const {
-    arithmetic_.run({tile.rows, steps, tile.columns, a, panels, panel_stride,
-                     c_.data + tile.row * c_.stride + tile.column, c_.stride,
-                     into_ == Into::add || step > 0, next});
   }
 
   Tensor storage_;  // of A, where it is not read as it is
@@ -241,13 +199,10 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     // A column is a row of the transposed product.
     return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into);
   }
-  const Arithmetic<T> arithmetic(in_bf16<T>());
-  const Product<T> product(a, c, into, arithmetic);
-  if (product.empty()) return;
-  if (a.rows <= few_rows && !b.transposed && !arithmetic.bf16()) {
-    return product.multiply_rows(b.data, b.stride);
-  }
-  product.multiply(strided(b));
+  if (a.rows > few_rows || b.transposed || in_bf16<T>())
+    return gemm(a, PackedMatrix<T>(b), c, into);
+  const Product<T> product(a, c, into, Arithmetic<T>(false));
+  if (!product.empty()) product.multiply_rows(b.data, b.stride);
 }
 template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into);
 template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixView<double>, Into);
@@ -271,7 +226,7 @@ template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c, Into into) {
   check_shapes(a, b.rows(), b.cols(), c);
   const Product<T> product(a, c, into, Arithmetic<T>(b.bf16()));
-  if (!product.empty()) product.multiply(b.panels());
+  if (!product.empty()) product.multiply_panels(b.panels());
 }
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);
 template void gemm(MatrixView<const double>, const PackedMatrix<double>&, MatrixView<double>, Into);

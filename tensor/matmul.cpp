@@ -2,18 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <attune/tensor/blas.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/packed.hpp>
+#include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
 namespace {
 
-/// Multiply-adds below which handing a product to another thread costs more.
-constexpr Index small_product = 32 * 1024;
+using namespace detail::sizes;
 
 template <class T>
 MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
@@ -22,28 +22,17 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
   return transposed ? view.transpose() : view;
 }
 
-/// Rows of A from which on packing B again for every product does not show (with 320, a beam of 5
-/// over 64 sentences, it took 6 % of a search), and columns of B below which there is nothing to
-/// pack.
-constexpr Index many_rows = 512, few_columns = 16;
-/// Elements of B up to which a packed copy of all of it stays in the last-level cache.
-constexpr Index most_elements = 2 * 1024 * 1024;
-
 /// c = a·b or c += a·b, for a matrix b that may be used again: a weight, at the steps of a decoder.
 template <class T>
 void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixView<const T>& b,
-              const MatrixView<T>& c, Into into = Into::overwrite) {
+              const MatrixView<T>& c, Into into, Rows rows) {
+  if (detail::made_by_blas(a, b, rows)) return detail::blas_gemm(a, b, c, into);
   // One row reads B as it is just as fast, unless it is transposed.
-  const bool packs =
+  const bool may_keep =
       !a.transposed && a.rows < many_rows && (a.rows > 1 || b.transposed) && b.cols >= few_columns;
-  if (packs) {
-    const PackedMatrix<T> packed = detail::kept_packed(owner, b, detail::Uses::one);
-    if (packed.defined()) return gemm<T>(a, packed, c, into);
-  }
-  // Tiles of many rows that stand below each other would each pack the same columns.
-  const bool packs_once = !a.transposed && a.rows >= many_rows && b.cols >= few_columns &&
-                          b.rows * b.cols <= most_elements;
-  packs_once ? gemm<T>(a, PackedMatrix<T>(b), c, into) : gemm<T>(a, b, c, into);
+  PackedMatrix<T> packed;
+  if (may_keep) packed = detail::kept_packed(owner, b, detail::Uses::one);
+  packed.defined() ? gemm<T>(a, packed, c, into) : gemm<T>(a, b, c, into);
 }
 
 [[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,
@@ -54,7 +43,7 @@ void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixVie
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
+Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose, Rows rows) {
   require_same_dtype("matmul", a, b);
   const bool fits = a.rank() >= 1 && b.rank() == 2 && (!transpose.a || a.rank() == 2) &&
                     a.dim(transpose.a ? 0 : -1) == b.dim(transpose.b ? 1 : 0);
@@ -64,14 +53,14 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
     const Index n = b.dim(transpose.b ? 0 : 1);
     const Shape shape = transpose.a ? Shape{a.dim(1), n} : a.shape().with(-1, n);
     Tensor c = Tensor::uninitialized(shape, a.dtype());
-    const Index rows = shape.product(0, shape.rank() - 1);
     multiply<T>(matrix<T>(a, transpose.a), b, matrix<T>(b, transpose.b),
-                {c.mutable_data<T>(), rows, n, n});
+                {c.mutable_data<T>(), shape.product(0, shape.rank() - 1), n, n}, Into::overwrite,
+                rows);
     return c;
   });
 }
 
-Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b) {
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows) {
   require_same_dtype("add_matmul", a, b);
   require_same_dtype("add_matmul", a, y);
   if (a.rank() < 1 || b.rank() != 2 || a.dim(-1) != b.dim(0)) fail_product("add_matmul", a, b, {});
@@ -84,7 +73,7 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b) {
     Tensor c = y.shape() == shape ? y.clone() : broadcast_to(y, shape);
     const Index n = b.dim(1);
     multiply<T>(matrix<T>(a), b, matrix<T>(b),
-                {c.mutable_data<T>(), shape.product(0, shape.rank() - 1), n, n}, Into::add);
+                {c.mutable_data<T>(), shape.product(0, shape.rank() - 1), n, n}, Into::add, rows);
     return c;
   });
 }
@@ -128,8 +117,10 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
   }
   visit_floating("add_product", a, [&](auto zero) {
     using T = decltype(zero);
-    gemm<T>(matrix<T>(a, true), matrix<T>(b),
-            {c.mutable_data<T>() + column, check['K'], check['N'], check['C']}, Into::add);
+    const MatrixView<const T> a_t = matrix<T>(a, true), by = matrix<T>(b);
+    const MatrixView<T> to{c.mutable_data<T>() + column, check['K'], check['N'], check['C']};
+    detail::made_by_blas(a_t, by, Rows::together) ? detail::blas_gemm(a_t, by, to, Into::add)
+                                                  : gemm<T>(a_t, by, to, Into::add);
   });
 }
 

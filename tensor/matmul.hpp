@@ -1,6 +1,7 @@
 // Matrix products.
 #pragma once
 
+#include <attune/tensor/products.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune {
@@ -12,10 +13,10 @@ struct Transpose {
 
 /// (..., K) x (K, N) -> (..., N): leading axes of a are folded into rows. With transpose.a, a must
 /// be (K, M); with transpose.b, b is (N, K).
-Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
+Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {}, Rows rows = Rows::apart);
 
 /// y + a·b for a (..., K), b (K, N) and y (..., N) or (N), which is added to every row.
-Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b);
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows = Rows::apart);
 
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
 /// must be equal. With transpose.a the matrices of a are (K, M), with transpose.b those of b (N, K).

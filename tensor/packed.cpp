@@ -5,12 +5,11 @@
 
 #include <attune/tensor/packed.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/product_sizes.hpp>
 
 namespace attune::detail {
 namespace {
 
-/// Elements below which packing a matrix each time it is used costs less than looking for its form.
-constexpr Index few_elements = 1024;
 /// Forms of one buffer: of a weight's two parts and of their transposes, and some to spare.
 constexpr std::size_t most_forms = 8;
 
@@ -78,7 +77,7 @@ PackedForms<T>& forms_of(Buffer& buffer) {
 
 template <class T>
 PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses) {
-  if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
+  if (uses == Uses::one && b.rows * b.cols < sizes::few_elements) return {};
   Buffer& buffer = buffer_of(owner);
   const std::uint64_t modified_at = buffer.modified_at.load(std::memory_order_relaxed);
   return forms_of<T>(buffer).get(b, modified_at, uses);

@@ -7,19 +7,19 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/packed.hpp>
+#include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::detail {
 
-/// Rows of the batch that one thread takes through all steps: an even share of them, for an even
-/// number of threads, but not so few that the products become matrix-vector products.
+/// Rows of a tile: an even share of the batch, for an even number of threads.
 inline Index tile_rows(Index batch) {
-  constexpr Index most_rows = 40;
-  const Index pairs = std::max<Index>(1, (batch + 2 * most_rows - 1) / (2 * most_rows));
+  constexpr Index pair = 2 * sizes::most_tile_rows;
+  const Index pairs = std::max<Index>(1, (batch + pair - 1) / pair);
   const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
-  return std::max<Index>(8, (share + 3) / 4 * 4);
+  return std::max(sizes::least_tile_rows, (share + 3) / 4 * 4);
 }
 
 /// Extents of a recurrence, and the order of its steps.
@@ -54,17 +54,13 @@ struct Rows {
   Rows within(const Rows& tile) const { return {begin - tile.begin, end - tile.begin}; }
 };
 
-/// Steps from which on a packed matrix pays at once, and rows of a single step from which on it
-/// pays when further calls follow, as in a decoder.
-inline constexpr Index enough_steps = 3, enough_rows = 2;
-
 /// W_h, some of its columns or a transpose, as all steps use it.
 template <class T>
 class StepMatrix {
  public:
   StepMatrix(const Tensor& w_h, const MatrixView<const T>& w, const Walk& walk) : w_(w) {
-    const bool many = walk.steps >= enough_steps;
-    if (w.cols > 0 && (many || walk.batch >= enough_rows || w.transposed)) {
+    const bool many = walk.steps >= sizes::enough_steps;
+    if (w.cols > 0 && (many || walk.batch >= sizes::enough_step_rows || w.transposed)) {
       packed_ = kept_packed(w_h, w, many ? Uses::many : Uses::one);
     }
   }

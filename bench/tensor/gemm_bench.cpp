@@ -1,9 +1,6 @@
 // Matrix products at the shapes of recurrent networks.
 
-#ifdef ATTUNE_OPENBLAS
-#include <cblas.h>
-#endif
-
+#include <attune/tensor/blas.hpp>
 #include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
@@ -45,27 +42,41 @@ void step_product(benchmark::State& state, Precision precision) {
 BENCHMARK_CAPTURE(step_product, f32, Precision::f32)->Apply(step_sizes);
 BENCHMARK_CAPTURE(step_product, bf16, Precision::bf16)->Apply(step_sizes);
 
-#ifdef ATTUNE_OPENBLAS
-/// The same with OpenBLAS, whose own threads are as many as ours.
-void openblas_product(benchmark::State& state) {
-  openblas_set_num_threads(threads());
+void whole_product_sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"M", "K", "N", "transposed"})
+      ->Args({1024, 1280, 1536, 1})  // gradients of weights
+      ->Args({512, 1280, 2048, 1})
+      ->Args({512, 256, 10000, 1})
+      ->Args({2000, 2400, 3000, 1})
+      ->Args({1280, 256, 1536, 0})  // shares of the gates, logits, and the gradient of their input
+      ->Args({2400, 512, 3000, 0})
+      ->Args({256, 512, 10000, 0})
+      ->Args({256, 10000, 512, 0})
+      ->Args({1024, 1024, 1024, 0})
+      ->UseRealTime();
+}
+
+/// A product of matrices that are used once, by attune's kernels or by BLAS: what the limits in
+/// product_sizes.hpp rest on.
+template <bool by_blas>
+void whole_product(benchmark::State& state) {
+  if (by_blas && detail::blas_name().empty()) return state.SkipWithError("there is no BLAS");
   const Index m = state.range(0), k = state.range(1), n = state.range(2);
   const bool transposed = state.range(3) != 0;
-  const Tensor a = random({m, k}), b = random(transposed ? Shape{n, k} : Shape{k, n});
+  const Tensor a = random(transposed ? Shape{k, m} : Shape{m, k}), b = random({k, n});
   Tensor c = zeros({m, n});
-  const float *from_a = a.data<float>(), *from_b = b.data<float>();
-  float* to = c.mutable_data<float>();
-  const auto size = [](Index x) { return static_cast<blasint>(x); };
+  const MatrixView<const float> from_a{a.data<float>(), m, k, transposed ? m : k, transposed};
+  const MatrixView<const float> from_b{b.data<float>(), k, n, n};
+  const MatrixView<float> to{c.mutable_data<float>(), m, n, n};
   for (auto _ : state) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, size(m),
-                size(n), size(k), 1, from_a, size(k), from_b, size(transposed ? k : n), 0, to,
-                size(n));
+    by_blas ? detail::blas_gemm(from_a, from_b, to, Into::add)
+            : gemm(from_a, from_b, to, Into::add);
     benchmark::ClobberMemory();
   }
   bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
 }
-BENCHMARK(openblas_product)->Apply(step_sizes);
-#endif
+BENCHMARK(whole_product<false>)->Apply(whole_product_sizes);
+BENCHMARK(whole_product<true>)->Apply(whole_product_sizes);
 
 void packed_product_sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"K", "N"})

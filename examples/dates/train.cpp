@@ -13,7 +13,7 @@
 #include <attune/nn/clip.hpp>
 #include <attune/nn/divergence.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/simd_target.hpp>
+#include <attune/tensor/products.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "metrics.hpp"
@@ -54,8 +54,8 @@ class Run {
     catch_signals();
     resumes_ ? resume() : files_.keep_previous();
     log_.emplace(files_.log().string(), resumes_);
-    say("{}\n{} parameters, {} thread{}\n", data_.description(), model_.parameters().count(),
-        threads(), threads() == 1 ? "" : "s");
+    say("{}\n{} parameters, {} thread{}, products: {}\n", data_.description(),
+        model_.parameters().count(), threads(), threads() == 1 ? "" : "s", products());
     if (resumes_) {
       say("resuming at step {} of {}\n", step_, std::max(step_, options_.steps));
     } else if (options_.resume) {
@@ -202,7 +202,7 @@ class Run {
     file.metadata["exact_match"] = text_of(last_.exact_match);
     file.metadata["character_accuracy"] = text_of(last_.character_accuracy);
     file.metadata["attune_version"] = ATTUNE_VERSION;
-    file.metadata["instruction_set"] = simd_target();
+    file.metadata["products"] = products();
     file.metadata["compiler"] = __VERSION__;
     return file;
   }
@@ -234,6 +234,7 @@ class Run {
   void resume() {
     const Safetensors file = load_safetensors(files_.last());
     const bool settled = !file.metadata.contains("validated");  // older ones were
+    compare_products(file.metadata);
     reading(files_.last(), [&] {
       for (const auto& [name, own] : {std::pair{"source_vocabulary", &model_.source_vocabulary()},
                                       {"target_vocabulary", &model_.target_vocabulary()}}) {

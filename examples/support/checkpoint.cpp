@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/printable.hpp>
+#include <attune/tensor/products.hpp>
 
 namespace attune {
 
@@ -25,6 +27,13 @@ void check_same(const char* operation, const std::filesystem::path& checkpoint,
     fail(operation, fmt::format("{} was trained with {} = '{}', not '{}'", checkpoint.string(),
                                 name, value, given.at(name)));
   }
+}
+
+void compare_products(const Metadata& metadata) {
+  const auto before = metadata.find("products");
+  if (before == metadata.end() || before->second == products()) return;
+  complain("the products were made by {} until now: results will differ in their last bits\n",
+           printable(before->second));
 }
 
 }  // namespace attune

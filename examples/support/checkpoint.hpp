@@ -33,4 +33,7 @@ void require_format(const Safetensors& file, const std::string& format);
 void check_same(const char* operation, const std::filesystem::path& checkpoint,
                 const Metadata& stored, const Metadata& given);
 
+/// Says so where another engine (products(), kept as "products") made the products until now.
+void compare_products(const Metadata& metadata);
+
 }  // namespace attune

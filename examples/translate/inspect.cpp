@@ -26,8 +26,8 @@ void print_fields(const Metadata& metadata, const auto& fields) {
 int inspect(const std::filesystem::path& path) {
   const Model model = Model::load(path);
   const Metadata& metadata = model.metadata();
-  for (const char* name : {"attune_version", "instruction_set", "preset", "step", "seconds",
-                           "valid_loss", "valid_bleu"}) {
+  for (const char* name :
+       {"attune_version", "products", "preset", "step", "seconds", "valid_loss", "valid_bleu"}) {
     if (const auto at = metadata.find(name); at != metadata.end()) {
       fmt::print("{:<20}{}\n", name, printable(at->second));
     }

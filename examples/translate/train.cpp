@@ -19,8 +19,8 @@
 #include <attune/nn/divergence.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/products.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "codecs.hpp"
@@ -105,10 +105,10 @@ class Run {
  private:
   void describe() const {
     say("{} sentence pairs, {} to validate on\nvocabularies of {} and {}, {} parameters, "
-        "{} thread{}\n",
+        "{} thread{}, products: {}\n",
         text_.size(), valid_.sources.size(), model_.source().vocabulary.size(),
         model_.target().vocabulary.size(), model_.parameters().count(), threads(),
-        threads() == 1 ? "" : "s");
+        threads() == 1 ? "" : "s", products());
   }
 
   double seconds() const {
@@ -275,7 +275,7 @@ class Run {
     file.metadata["valid_loss"] = fmt::format("{}", last_.loss);
     file.metadata["valid_bleu"] = fmt::format("{}", last_.bleu);
     file.metadata["attune_version"] = ATTUNE_VERSION;
-    file.metadata["instruction_set"] = simd_target();
+    file.metadata["products"] = products();
     return file;
   }
 
@@ -301,6 +301,7 @@ class Run {
   void resume() {
     const Safetensors file = load_safetensors(files_.last());
     const bool settled = !file.metadata.contains("validated");  // older ones were
+    compare_products(file.metadata);
     reading(files_.last(), [&] {
       nn::load_parameters(file, model_.parameters());
       adam_.load(file);

@@ -39,8 +39,10 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
       std::copy_n(from + i * from_stride, columns, to + i * to_stride);
     }
   };
+  // Rows of A whole pages apart share a set of the first-level cache, which has 8 places or more.
+  const bool collide = p.a.column == 1 && p.a.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
   // Nearly equal parts of the rows: each then has enough sums that do not wait for each other.
-  const auto most_rows = static_cast<Index>(kernels.size());
+  const Index most_rows = std::min(std::ssize(kernels), collide ? Index{7} : std::ssize(kernels));
   const Index parts = (p.rows + most_rows - 1) / most_rows;
   alignas(64) T edge[most_in_registers];
   const T* panel = p.panels;

@@ -148,4 +148,15 @@ TEST_CASE("Ops: the later operations name themselves and the shapes in errors to
   CHECK(error_of([&] { power(n, 2); }) == "power: f32 or f64 was expected: i32 (3)");
 }
 
+TEST_CASE("matmul: a batch is multiplied as is fastest where backward follows, and only there") {
+  const Tensor x = randn({600, 800}, 1, DType::f32), w = randn({800, 1200}, 2, DType::f32);
+  const Var weight = variable(w);
+  const Tensor y = zeros({1200});
+  CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w, {}, Rows::together)));
+  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w, Rows::together)));
+  const NoGrad no_grad;
+  CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w)));
+  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w)));
+}
+
 }  // namespace attune

@@ -2,6 +2,8 @@
 #include <limits>
 #include <tuple>
 
+#include <attune/tensor/products.hpp>
+
 #include "program.hpp"
 #include "support/capture.hpp"
 
@@ -65,8 +67,8 @@ TEST_CASE("dates train: one thread and two give bit-identical weights") {
   const std::string one = directory / "one", two = directory / "two";
   // Large enough for the work to be divided.
   const Arguments sizes = {"--hidden", "64", "--batch", "64", "--steps", "20", "--held-out", "300"};
-  CHECK(contains(output_of(train(one, sizes + Arguments{"--threads", "1"})), " 1 thread\n"));
-  CHECK(contains(output_of(train(two, sizes + Arguments{"--threads", "2"})), " 2 threads"));
+  CHECK(contains(output_of(train(one, sizes + Arguments{"--threads", "1"})), " 1 thread,"));
+  CHECK(contains(output_of(train(two, sizes + Arguments{"--threads", "2"})), " 2 threads,"));
   check_same_tensors(one + "/last.safetensors", two + "/last.safetensors");
 }
 
@@ -268,6 +270,18 @@ TEST_CASE("dates train: --resume of a checkpoint in which options have the older
   const auto metadata = load_safetensors(last).metadata;
   CHECK(metadata.at("validate-every") == "20");
   CHECK(metadata.at("held-out") == "50");
+}
+
+TEST_CASE("dates train: --resume says where another engine made the products until now") {
+  const Directory directory;
+  const std::string last = directory / "last.safetensors";
+  output_of(train_tiny(directory.path(), forty_steps));
+  Safetensors file = load_safetensors(last);
+  CHECK(file.metadata.at("products") == products());
+  file.metadata["products"] = "an abacus";
+  save_safetensors(last, file);
+  const auto resumed = run(train_tiny(directory.path(), forty_steps + Arguments{"--resume"}));
+  CHECK(contains(resumed.err, "the products were made by an abacus until now"));
 }
 
 TEST_CASE("dates train: --resume on examples with other characters is refused") {

@@ -67,7 +67,8 @@ void fuzz_one(std::string_view input) {
   if (!rows) return;
   expect(!rows->empty(), "no rows");
   for (const dates::Row& row : *rows) check_row(row);
-  const fuzz::MemoryFile again(written(*rows));
+  // A mark of the file's own, so that what the first row begins with is not taken for one.
+  const fuzz::MemoryFile again("\xEF\xBB\xBF" + written(*rows));
   expect(written(dates::read_tsv(again.path())) == written(*rows), "other rows come back");
   if (attends) check_attention(*rows);
 }

@@ -1,0 +1,130 @@
+// Who makes a product, and what may be relied on whoever does.
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <attune/tensor/blas.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/precision.hpp>
+#include <attune/tensor/simd_target.hpp>
+
+#include "support/naive.hpp"
+#include "support/process.hpp"
+#include "support/threads_scope.hpp"
+
+namespace attune {
+namespace {
+
+constexpr const char* variables[] = {"ATTUNE_PRODUCTS", "ATTUNE_TARGET", "OPENBLAS_CORETYPE"};
+
+/// A product of those sizes that is large enough for BLAS.
+constexpr Index m = 600, k = 800, n = 1200;
+
+bool by_blas(Index rows, Index depth, Index columns, Rows of, bool transposed = false) {
+  const float* none = nullptr;
+  return detail::made_by_blas<float>({none, rows, depth, transposed ? rows : depth, transposed},
+                                     {none, depth, columns, columns}, of);
+}
+
+/// What products() is, or the message of its error, in a process with these variables alone.
+std::string products_with(std::map<std::string, std::string> environment) {
+  for (const char* name : variables) environment.try_emplace(name, "");
+  const auto child =
+      test::run_process({"/proc/self/exe", "--no-skip", "-tc=products: the child of *"},
+                        {.environment = std::move(environment)});
+  REQUIRE_MESSAGE(child.status == 0, child.out);
+  const std::size_t begin = child.out.find("products=") + 9;
+  return child.out.substr(begin, child.out.find('\n', begin) - begin);
+}
+
+bool blas_is_chosen() { return products().find(" and ") != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("products: the child of another test" * doctest::skip()) {
+  if (std::getenv("ATTUNE_TEST_NO_ROOM")) {
+    const Tensor a = zeros({m, k}), b = zeros({k, n});
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const std::size_t limit = pages * 4096 + (std::size_t{64} << 20);
+    const rlimit address_space{limit, limit};
+    REQUIRE(setrlimit(RLIMIT_AS, &address_space) == 0);
+    fmt::print("products={}\n", error_of([&] { matmul(a, b, {}, Rows::together); }));
+    return;
+  }
+  std::string text;
+  try {
+    text = products();
+    CHECK(by_blas(m, k, n, Rows::together) == blas_is_chosen());
+  } catch (const Error& error) {
+    text = error.what();
+    CHECK_THROWS_WITH(matmul(zeros({m, k}), zeros({k, n}), {}, Rows::together), error.what());
+  }
+  fmt::print("products={}\n", text);
+}
+
+TEST_CASE("products: the environment chooses, and results of one instruction set are attune's") {
+  const std::string own = "attune (" + simd_target() + ")";
+  CHECK(products_with({{"ATTUNE_PRODUCTS", "attune"}}) == own);
+  CHECK(products_with({{"ATTUNE_TARGET", simd_target()}}) == own);
+  CHECK(products_with({{"ATTUNE_PRODUCTS", "mkl"}}) ==
+        "ATTUNE_PRODUCTS: 'mkl' is neither openblas nor attune");
+  const std::string forced = products_with({{"ATTUNE_PRODUCTS", "openblas"}});
+  if (detail::blas_name().empty()) {
+    CHECK(forced == "ATTUNE_PRODUCTS: attune was built without BLAS");
+  } else {
+    CHECK(forced.ends_with(" and " + own));
+  }
+}
+
+TEST_CASE("products: OpenBLAS is not used with kernels narrower than attune's, unless it must") {
+  if (!detail::blas_name().starts_with("OpenBLAS") || !simd_target().starts_with("avx3")) return;
+  const std::string own = "attune (avx3)";
+  CHECK(products_with({{"OPENBLAS_CORETYPE", "Haswell"}}) == own);
+  CHECK(products_with({{"OPENBLAS_CORETYPE", "SkylakeX"}}) == "OpenBLAS (SkylakeX) and " + own);
+  CHECK(products_with({{"OPENBLAS_CORETYPE", "Haswell"}, {"ATTUNE_PRODUCTS", "openblas"}}) ==
+        "OpenBLAS (Haswell) and " + own);
+}
+
+TEST_CASE("products: BLAS makes large ones whose rows need not be alike, in f32 and f64") {
+  if (!blas_is_chosen()) return;
+  CHECK(by_blas(m, k, n, Rows::together));
+  CHECK_FALSE(by_blas(m, k, n, Rows::apart));
+  CHECK_FALSE(by_blas(m, k, 900, Rows::together));             // too few columns
+  CHECK_FALSE(by_blas(400, 2 * k, n, Rows::together));         // too few rows of a batch,
+  CHECK(by_blas(400, 2 * k, n, Rows::together, true));         // but enough for a sum over them
+  CHECK_FALSE(by_blas(m, 200, 10 * n, Rows::together));        // too short sums
+  CHECK_FALSE(by_blas(m, k / 2, n, Rows::together));           // too little work
+  CHECK_FALSE(by_blas(m, k, Index{1} << 32, Rows::together));  // more than BLAS can count
+  if (!bf16_available()) return;
+  const InPrecision bf16(Precision::bf16);
+  CHECK_FALSE(by_blas(m, k, n, Rows::together));
+}
+
+TEST_CASE("products: of whatever rows and threads, a row that is apart has the same bits") {
+  const test::ThreadsScope scope(1);
+  const Tensor a = randn({m, k}, 1, DType::f32), b = randn({k, n}, 2, DType::f32);
+  const Tensor all = matmul(a, b), one = matmul(a.slice(7, 8), b);
+  CHECK(identical(all.slice(7, 8), one));
+  const Tensor together = matmul(a, b, {}, Rows::together);
+  const Tensor sums = matmul(a, all, {.a = true}, Rows::together);
+  for (int threads : {2, 3}) {
+    set_threads(threads);
+    CHECK(identical(matmul(a, b), all));
+    CHECK(identical(matmul(a, b, {}, Rows::together), together));
+    CHECK(identical(matmul(a, all, {.a = true}, Rows::together), sums));
+  }
+}
+
+TEST_CASE("products: where OpenBLAS would wait for memory for ever, there is an error") {
+  if (!blas_is_chosen() || !detail::blas_name().starts_with("OpenBLAS")) return;
+  CHECK(products_with({{"ATTUNE_TEST_NO_ROOM", "1"}}) ==
+        "matmul: there is no memory for a buffer of OpenBLAS, 134 MB");
+}
+
+}  // namespace attune

@@ -45,6 +45,7 @@
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/seq2seq_options.hpp>
 #include <attune/models/sutskever.hpp>
+#include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/codec.hpp>
 #include <attune/models/text/corpus.hpp>

@@ -10,10 +10,10 @@
 
 namespace attune::models {
 
-metrics::Alignment token_links(const metrics::Alignment& words, std::span<const int> source,
-                               std::span<const int> target) {
-  metrics::Alignment links;
-  for (const metrics::Link& link : words) {
+text::Alignment token_links(const text::Alignment& words, std::span<const int> source,
+                            std::span<const int> target) {
+  text::Alignment links;
+  for (const text::Link& link : words) {
     for (std::size_t s = 0; s < source.size(); ++s) {
       for (std::size_t t = 0; t < target.size() && source[s] == link.source; ++t) {
         if (target[t] == link.target) links.push_back({static_cast<int>(s), static_cast<int>(t)});
@@ -23,7 +23,7 @@ metrics::Alignment token_links(const metrics::Alignment& words, std::span<const 
   return links;
 }
 
-Tensor alignment_guide(std::span<const metrics::Alignment> links, const text::Batch& batch) {
+Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch) {
   const Index T = batch.next.dim(0), S = batch.source.dim(0), B = batch.sentences();
   if (std::ssize(links) != B) {
     fail("alignment_guide", fmt::format("{} alignments, but {} sentences", links.size(), B));

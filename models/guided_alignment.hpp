@@ -6,7 +6,7 @@
 #include <span>
 
 #include <attune/autograd/var.hpp>
-#include <attune/models/metrics/alignment_error_rate.hpp>
+#include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
 
 namespace attune::models {
@@ -19,14 +19,14 @@ struct Guide {
 
 /// Links between words as links between all their tokens; `source` and `target` have the word of
 /// each token, or -1 (text::words_of_tokens).
-metrics::Alignment token_links(const metrics::Alignment& words, std::span<const int> source,
-                               std::span<const int> target);
+text::Alignment token_links(const text::Alignment& words, std::span<const int> source,
+                            std::span<const int> target);
 
 /// A of shape (T, S, B), of the dtype of the batch's masks, from the links between the tokens of
 /// each pair: 1/n where a target token has a link, n being how many it has, else 0. Tokens without
 /// links, </s> among them, have nothing but zeros. Throws when there are not as many alignments as
 /// sentences, and for a link to a token which is not there.
-Tensor alignment_guide(std::span<const metrics::Alignment> links, const text::Batch& batch);
+Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch);
 
 /// The cross-entropy of attention α and the guide A, for the mean target token that has a link:
 ///

@@ -21,7 +21,7 @@ namespace {
 
 using report::AlignedWord;
 
-std::string place(const AlignOptions& options, const Row& row) {
+std::string place(const AlignArguments& options, const Row& row) {
   return fmt::format("{}:{}", options.file, row.line);
 }
 
@@ -66,17 +66,17 @@ std::string scores(const Row& row, const models::Hypothesis& forced) {
 }
 
 /// One pair in every form but html.
-std::string form(const AlignOptions& options, const report::Heatmap& map) {
-  constexpr auto precision = report::Precision::f32;  // what the model computes in
+std::string form(const AlignArguments& options, const report::Heatmap& map) {
+  constexpr auto type = DType::f32;  // what the model computes in
   switch (options.format) {
     case AlignFormat::pharaoh:
       return report::pharaoh(report::argmax_links(map)) + "\n";
     case AlignFormat::tsv:
-      return report::tsv(map, precision) + "\n";
+      return report::tsv(map, type) + "\n";
     case AlignFormat::json:
-      return report::json(map, precision) + "\n";
+      return report::json(map, type) + "\n";
     case AlignFormat::npy:
-      return report::npy(map, precision);
+      return report::npy(map, type);
     case AlignFormat::svg:
       return report::svg(map) + "\n";
     default: {
@@ -86,7 +86,7 @@ std::string form(const AlignOptions& options, const report::Heatmap& map) {
   }
 }
 
-std::string make_output(const Model& model, const AlignOptions& options,
+std::string make_output(const Model& model, const AlignArguments& options,
                         std::span<const Row> rows) {
   const std::vector<models::Hypothesis> forced = force(model, rows);
   std::string output;
@@ -109,7 +109,7 @@ std::string make_output(const Model& model, const AlignOptions& options,
 
 }  // namespace
 
-int align(const AlignOptions& options) {
+int align(const AlignArguments& options) {
   const std::vector<Row> rows = read_tsv(options.file);
   const Model model = Model::load(options.model);
   if (options.format != AlignFormat::scores && !models::attends(model.options().network)) {

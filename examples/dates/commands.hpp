@@ -12,7 +12,7 @@ namespace attune::dates {
 /// When to draw attention in the terminal.
 enum class Show { automatic, always, never };
 
-struct PredictOptions {
+struct PredictArguments {
   std::filesystem::path model;
   std::vector<std::string> sources;  // empty: lines of standard input
   long beam = 1;
@@ -21,9 +21,9 @@ struct PredictOptions {
 };
 
 /// The date, its probability, and a heat map of the attention; or a JSON object a line.
-int predict(const PredictOptions& options);
+int predict(const PredictArguments& options);
 
-struct EvaluateOptions {
+struct EvaluateArguments {
   std::filesystem::path model;
   std::string file;
   long beam = 1;
@@ -31,11 +31,11 @@ struct EvaluateOptions {
 };
 
 /// Exact match, accuracy by character, attention on gold spans, and the ten worst mistakes.
-int evaluate_file(const EvaluateOptions& options);
+int evaluate_file(const EvaluateArguments& options);
 
 enum class AlignFormat { pharaoh, tsv, json, npy, terminal, svg, html, scores };
 
-struct AlignOptions {
+struct AlignArguments {
   std::filesystem::path model;
   std::string file;
   AlignFormat format = AlignFormat::pharaoh;
@@ -44,9 +44,9 @@ struct AlignOptions {
 };
 
 /// What the model attends to, and how probable each character is, while it writes given targets.
-int align(const AlignOptions& options);
+int align(const AlignArguments& options);
 
-struct ReportOptions {
+struct ReportArguments {
   std::filesystem::path model;
   std::filesystem::path out;  // empty: report.html beside the model
   std::string file;           // examples to show; empty: held-out dates
@@ -54,6 +54,6 @@ struct ReportOptions {
 };
 
 /// One self-contained HTML page about a model.
-int report(const ReportOptions& options);
+int report(const ReportArguments& options);
 
 }  // namespace attune::dates

@@ -50,7 +50,7 @@ const Variant& variant(const std::string& name) {
   fail("--variants", fmt::format("'{}' is not one of {}", name, fmt::join(variant_names(), ", ")));
 }
 
-TrainOptions train_options(const Variant& variant, const CompareOptions& options) {
+TrainOptions train_options(const Variant& variant, const CompareArguments& options) {
   TrainOptions o = options.train;
   o.out /= variant.name;
   o.model = model_options(variant.preset);
@@ -127,8 +127,8 @@ std::vector<std::string> variant_names() {
   return names;
 }
 
-std::span<const models::OptionField<CompareOptions>> compare_fields() {
-  using Options = CompareOptions;
+std::span<const models::OptionField<CompareArguments>> compare_fields() {
+  using Options = CompareArguments;
   constexpr double largest = 1 << 16;
   static const std::vector<models::OptionField<Options>> fields = {
       models::number_field<Options>("embedding", "size of a character's vector",
@@ -142,7 +142,7 @@ std::span<const models::OptionField<CompareOptions>> compare_fields() {
   return fields;
 }
 
-int compare(const CompareOptions& options) {
+int compare(const CompareArguments& options) {
   std::vector<const Variant*> chosen;
   for (const std::string& name : options.variants) chosen.push_back(&variant(name));
   for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -8,7 +8,7 @@ namespace attune::dates {
 /// The names of all variants, in the order of the table.
 std::vector<std::string> variant_names();
 
-struct CompareOptions {
+struct CompareArguments {
   TrainOptions train;  // of each, which has a directory of its own in `out`
   std::vector<std::string> variants = variant_names();
   Index embedding = 32;
@@ -19,11 +19,11 @@ struct CompareOptions {
 };
 
 /// Those that all variants have in common.
-std::span<const models::OptionField<CompareOptions>> compare_fields();
+std::span<const models::OptionField<CompareArguments>> compare_fields();
 
 /// Trains the variants one after the other with the same options, those that are not finished yet,
 /// and prints a table of their best weights on the validation examples. Returns the exit status;
 /// after an interrupted run at once.
-int compare(const CompareOptions& options);
+int compare(const CompareArguments& options);
 
 }  // namespace attune::dates

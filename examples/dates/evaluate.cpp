@@ -36,7 +36,7 @@ void print_worst(std::span<const Row> rows, std::span<const Prediction> predicti
 
 }  // namespace
 
-int evaluate_file(const EvaluateOptions& options) {
+int evaluate_file(const EvaluateArguments& options) {
   const std::vector<Row> rows = read_tsv(options.file);
   const Model model = Model::load(options.model);
   const Evaluation result = evaluate(model, rows, options.beam, true);

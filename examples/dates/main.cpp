@@ -23,11 +23,11 @@ namespace {
 /// Everything the command line can say.
 struct CommandLine {
   TrainOptions train;
-  PredictOptions predict;
-  EvaluateOptions evaluate;
-  CompareOptions compare;
-  AlignOptions align;
-  ReportOptions report;
+  PredictArguments predict;
+  EvaluateArguments evaluate;
+  CompareArguments compare;
+  AlignArguments align;
+  ReportArguments report;
   std::string model = "dates-model/best.safetensors";
   int threads = 0;
 };
@@ -106,7 +106,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
   add_model(app, o.model);
 }
 
-void add_compare(CLI::App& app, CompareOptions& o) {
+void add_compare(CLI::App& app, CompareArguments& o) {
   o.train.out = "dates-compare", o.train.rate = 3e-3;  // at which all that attend learn
   app.add_option("--out", o.train.out,
                  "directory, with one in it for each variant; those that are finished are not "
@@ -126,13 +126,13 @@ void add_align(CLI::App& app, CommandLine& line) {
   app.add_option("file", line.align.file, "TSV file: source TAB target, a line each")->required();
   app.add_option("--model", line.model, "checkpoint");
   add_field(app,
-            models::choice_field<AlignOptions, AlignFormat>(
+            models::choice_field<AlignArguments, AlignFormat>(
                 "format",
                 "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (an array after the "
                 "other) for weights; terminal, svg or html for drawings; scores for "
                 "log-probabilities: source TAB target TAB sum TAB each character's and the end's. "
                 "One of",
-                &AlignOptions::format,
+                &AlignArguments::format,
                 {{AlignFormat::html, "html"},
                  {AlignFormat::json, "json"},
                  {AlignFormat::npy, "npy"},
@@ -144,11 +144,11 @@ void add_align(CLI::App& app, CommandLine& line) {
             line.align);
   add_field(
       app,
-      models::choice_field<AlignOptions, report::AlignedWord>(
+      models::choice_field<AlignArguments, report::AlignedWord>(
           "rule",
           "which character the weights of a step speak of: the one that it writes, or the "
           "one before",
-          &AlignOptions::rule,
+          &AlignArguments::rule,
           {{report::AlignedWord::current, "current"}, {report::AlignedWord::previous, "previous"}}),
       line.align);
   app.add_option("--out", line.align.out, "file to write (default: standard output)");
@@ -163,9 +163,9 @@ void add_predict(CLI::App& app, CommandLine& line) {
   app.add_flag("--json", line.predict.json,
                "one JSON object a line: source, prediction, probability, attention");
   add_field(app,
-            models::choice_field<PredictOptions, Show>(
+            models::choice_field<PredictArguments, Show>(
                 "attention", "when to draw the attention (auto: on a terminal)",
-                &PredictOptions::attention,
+                &PredictArguments::attention,
                 {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}}),
             line.predict);
 }

@@ -49,7 +49,7 @@ nlohmann::ordered_json to_json(const report::Heatmap& map, const std::string& so
 
 class Predictor {
  public:
-  explicit Predictor(const PredictOptions& options)
+  explicit Predictor(const PredictArguments& options)
       : options_(options), model_(Model::load(options.model)) {
     const bool terminal = isatty(STDOUT_FILENO);
     draw_ = options.attention == Show::always || (options.attention == Show::automatic && terminal);
@@ -106,14 +106,14 @@ class Predictor {
     }
   }
 
-  const PredictOptions& options_;
+  const PredictArguments& options_;
   Model model_;
   bool draw_, colour_;
 };
 
 }  // namespace
 
-int predict(const PredictOptions& options) {
+int predict(const PredictArguments& options) {
   const Predictor predictor(options);
   if (options.sources.empty()) predictor.predict_lines(std::cin);
   for (std::size_t i = 0; i < options.sources.size(); ++i) {

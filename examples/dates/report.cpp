@@ -61,7 +61,7 @@ std::vector<Row> sample(std::vector<Row> rows, std::size_t count) {
   return chosen;
 }
 
-std::vector<Row> examples(const Model& model, const ReportOptions& options) {
+std::vector<Row> examples(const Model& model, const ReportArguments& options) {
   if (!options.file.empty()) return read_tsv(options.file);
   // Those it was validated on: generated again, or read again from where they were.
   const Data data(train_options_from(model.metadata()).data);
@@ -130,7 +130,7 @@ std::string introduction(const models::Seq2SeqOptions& network) {
                                : "from nothing but the encoder's last state");
 }
 
-std::string make_page(const Model& model, const ReportOptions& options) {
+std::string make_page(const Model& model, const ReportArguments& options) {
   const models::Seq2SeqOptions& network = model.options().network;
   const bool attends = models::attends(network);
   report::Page page(attends ? "Human dates, normalised with attention"
@@ -152,7 +152,7 @@ std::string make_page(const Model& model, const ReportOptions& options) {
 
 }  // namespace
 
-int report(const ReportOptions& options) {
+int report(const ReportArguments& options) {
   const Model model = Model::load(options.model);
   const std::filesystem::path beside = options.model.parent_path() / "report.html";
   const std::filesystem::path out = options.out.empty() ? beside : options.out;

@@ -27,7 +27,7 @@ struct Tokens {
 
 /// What the model writes, or what is given, with attention; nothing for a pair with an empty side.
 std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const text::Pair> pairs,
-                                           const AlignOptions& o) {
+                                           const AlignArguments& o) {
   std::vector<models::Hypothesis> all;
   if (o.target.empty()) {
     std::vector<text::Sentence> sources;
@@ -48,7 +48,7 @@ std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const t
 }
 
 /// One pair, as links or as a picture in the terminal.
-std::string form(const AlignOptions& o, const Tokens& tokens, const models::Hypothesis& written) {
+std::string form(const AlignArguments& o, const Tokens& tokens, const models::Hypothesis& written) {
   const bool whole = !tokens.source.empty() && !tokens.target.empty();
   if (o.format == AlignFormat::pharaoh) {
     return (whole ? report::pharaoh(
@@ -65,7 +65,7 @@ std::string form(const AlignOptions& o, const Tokens& tokens, const models::Hypo
 
 }  // namespace
 
-int align(const AlignOptions& o) {
+int align(const AlignArguments& o) {
   const Model model = Model::load(o.model);
   if (!models::attends(models::seq2seq_options_from(model.metadata()))) {
     fail(o.model.string(), "the model has no attention");

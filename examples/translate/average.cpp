@@ -8,7 +8,7 @@
 
 namespace attune::translate {
 
-int average(const AverageOptions& o) {
+int average(const AverageArguments& o) {
   Model mean = Model::load(o.models.front());
   // What models must have in common for their weights to mean the same.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));

@@ -11,7 +11,7 @@
 
 namespace attune::translate {
 
-struct TranslateOptions {
+struct TranslateArguments {
   /// With several, they write together; their vocabularies must be the same.
   std::vector<std::filesystem::path> models = {"translate-model/best.safetensors"};
   std::string file;  // empty: standard input
@@ -26,9 +26,9 @@ struct TranslateOptions {
 /// A line of the input becomes a line of the output, in order; an empty one stays empty. With
 /// search.best > 1 there are so many lines for each, and an empty line between. Returns the exit
 /// status.
-int translate(const TranslateOptions& options);
+int translate(const TranslateArguments& options);
 
-struct EvaluateOptions {
+struct EvaluateArguments {
   std::filesystem::path model = "translate-model/best.safetensors";
   std::string source, target;
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
@@ -37,9 +37,9 @@ struct EvaluateOptions {
   bool json = false;
 };
 
-int evaluate_files(const EvaluateOptions& options);
+int evaluate_files(const EvaluateArguments& options);
 
-struct CompareOptions {
+struct CompareArguments {
   std::vector<std::filesystem::path> models;
   std::string source, target;
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
@@ -50,21 +50,21 @@ struct CompareOptions {
 
 /// Prints a table of models: perplexity, BLEU, what it differs by from the first one's, with the
 /// p-value of paired bootstrap resampling, and BLEU by length.
-int compare(const CompareOptions& options);
+int compare(const CompareArguments& options);
 
-struct ScoreOptions {
+struct ScoreArguments {
   std::filesystem::path model = "translate-model/best.safetensors";
   std::string source, target;  // empty target: the source is a TSV
 };
 
 /// Prints the natural logarithm of the probability of each translation, </s> included; an empty
 /// line where the source is empty.
-int score(const ScoreOptions& options);
+int score(const ScoreArguments& options);
 
 /// How alignments are written: as links, as pictures in the terminal, or as a page of pictures.
 enum class AlignFormat { pharaoh, terminal, html };
 
-struct AlignOptions {
+struct AlignArguments {
   std::filesystem::path model = "translate-model/best.safetensors";
   std::string source;
   std::string target;  // empty: what the model writes itself
@@ -74,9 +74,9 @@ struct AlignOptions {
 };
 
 /// Where the model looks for each token of given translations, or of its own.
-int align(const AlignOptions& options);
+int align(const AlignArguments& options);
 
-struct ReportOptions {
+struct ReportArguments {
   std::filesystem::path model = "translate-model/best.safetensors";
   std::string source, target;  // empty: what it was validated on
   models::SearchOptions search = {.beam = 5, .length_penalty = 1, .best = 5};
@@ -87,9 +87,9 @@ struct ReportOptions {
 
 /// An HTML page about the model: learning curves, BLEU by length, attention, the best few
 /// translations.
-int report(const ReportOptions& options);
+int report(const ReportArguments& options);
 
-struct CurvesOptions {
+struct CurvesArguments {
   std::vector<std::filesystem::path> logs;  // log.jsonl of runs, or other JSON lines
   std::string field = "bleu";
   std::string against = "minutes";  // or a field
@@ -98,15 +98,15 @@ struct CurvesOptions {
 };
 
 /// Draws a field of several logs into one chart.
-int curves(const CurvesOptions& options);
+int curves(const CurvesArguments& options);
 
-struct AverageOptions {
+struct AverageArguments {
   std::vector<std::filesystem::path> models;
   std::filesystem::path out = "average.safetensors";
 };
 
 /// Writes a model whose weights are the means of those of several checkpoints of one run.
-int average(const AverageOptions& options);
+int average(const AverageArguments& options);
 
 /// Prints what is in a checkpoint: options, vocabularies, and the shapes of its parameters.
 int inspect(const std::filesystem::path& model);

@@ -24,7 +24,7 @@ struct Result {
 };
 
 Result result_of(const std::filesystem::path& path, const std::string& name,
-                 const CompareOptions& o) {
+                 const CompareArguments& o) {
   const Model model = Model::load(path);
   const ReferenceText text = reference_text(o.source, o.target, model.codecs());
   std::vector<std::int64_t> lengths;
@@ -56,7 +56,7 @@ void print_header(const Result& first, std::size_t width) {
 }
 
 void print_row(const Result& result, const Result& first, std::size_t width,
-               const CompareOptions& o) {
+               const CompareArguments& o) {
   fmt::print("{:{}} {:>11} {:>10.2f} {:>6.2f} ", result.name, width, result.parameters,
              result.perplexity, result.bleu);
   if (&result == &first) {
@@ -82,7 +82,7 @@ void print_json(const Result& result) {
 
 }  // namespace
 
-int compare(const CompareOptions& o) {
+int compare(const CompareArguments& o) {
   std::vector<Result> results;
   const std::vector<std::string> names = run_names(o.models);
   for (std::size_t i = 0; i < names.size(); ++i) {

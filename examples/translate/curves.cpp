@@ -15,7 +15,7 @@ namespace attune::translate {
 namespace {
 
 report::Series curve_of(const std::filesystem::path& path, const std::string& name,
-                        const CurvesOptions& o) {
+                        const CurvesArguments& o) {
   const bool minutes = o.against == "minutes";
   const std::string against = minutes ? "seconds" : o.against;
   report::Series series = report::curve(report::read_log(path.string()), o.field, name, 1, against);
@@ -28,7 +28,7 @@ report::Series curve_of(const std::filesystem::path& path, const std::string& na
 
 }  // namespace
 
-int curves(const CurvesOptions& o) {
+int curves(const CurvesArguments& o) {
   report::Chart chart{.title = o.title, .x_label = o.against, .y_label = o.field, .series = {}};
   const std::vector<std::string> names = run_names(o.logs);
   for (std::size_t i = 0; i < o.logs.size(); ++i) {

@@ -11,7 +11,7 @@
 
 namespace attune::translate {
 
-int evaluate_files(const EvaluateOptions& o) {
+int evaluate_files(const EvaluateArguments& o) {
   const Model model = Model::load(o.model);
   const ReferenceText text = reference_text(o.source, o.target, model.codecs());
   const auto start = std::chrono::steady_clock::now();

@@ -17,14 +17,14 @@ namespace {
 
 struct CommandLine {
   TrainOptions train;
-  TranslateOptions translate;
-  EvaluateOptions evaluate;
-  CompareOptions compare;
-  ScoreOptions score;
-  AlignOptions align;
-  AverageOptions average;
-  ReportOptions report;
-  CurvesOptions curves;
+  TranslateArguments translate;
+  EvaluateArguments evaluate;
+  CompareArguments compare;
+  ScoreArguments score;
+  AlignArguments align;
+  AverageArguments average;
+  ReportArguments report;
+  CurvesArguments curves;
   std::filesystem::path inspect = "translate-model/best.safetensors";
   int threads = 0;
 };
@@ -83,7 +83,7 @@ void add_search(CLI::App& app, models::SearchOptions& o) {
       ->check(in_range(1, 100000));
 }
 
-void add_translate(CLI::App& app, TranslateOptions& o) {
+void add_translate(CLI::App& app, TranslateArguments& o) {
   app.add_option("file", o.file, "text to translate (default: standard input)");
   app.add_option("--model", o.models, "checkpoint; given several times, they write together")
       ->allow_extra_args(false)
@@ -113,7 +113,7 @@ void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
       ->default_str("13a");
 }
 
-void add_evaluate(CLI::App& app, EvaluateOptions& o) {
+void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
   app.add_option("--model", o.model, "checkpoint");
@@ -123,7 +123,7 @@ void add_evaluate(CLI::App& app, EvaluateOptions& o) {
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
 
-void add_compare(CLI::App& app, CompareOptions& o) {
+void add_compare(CLI::App& app, CompareArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation, or \"\" when the source is a TSV of both")
       ->required();
@@ -137,13 +137,13 @@ void add_compare(CLI::App& app, CompareOptions& o) {
   app.add_flag("--json", o.json, "a line of JSON for each model");
 }
 
-void add_score(CLI::App& app, ScoreOptions& o) {
+void add_score(CLI::App& app, ScoreArguments& o) {
   app.add_option("source", o.source, "sentences")->required();
   app.add_option("target", o.target, "their translations (default: the source is a TSV of both)");
   app.add_option("--model", o.model, "checkpoint");
 }
 
-void add_align(CLI::App& app, AlignOptions& o) {
+void add_align(CLI::App& app, AlignArguments& o) {
   app.add_option("source", o.source, "text")->required();
   app.add_option("target", o.target, "its translation (default: what the model makes of it)");
   app.add_option("--model", o.model, "checkpoint");
@@ -158,7 +158,7 @@ void add_align(CLI::App& app, AlignOptions& o) {
   app.add_option("--out", o.out, "file to write (default: standard output)");
 }
 
-void add_report(CLI::App& app, ReportOptions& o) {
+void add_report(CLI::App& app, ReportArguments& o) {
   app.add_option("source", o.source, "text to translate (default: what it was validated on)");
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
   app.add_option("--model", o.model, "checkpoint, with log.jsonl beside it");
@@ -168,7 +168,7 @@ void add_report(CLI::App& app, ReportOptions& o) {
   app.add_option("--out", o.out, "file to write (default: report.html beside the model)");
 }
 
-void add_curves(CLI::App& app, CurvesOptions& o) {
+void add_curves(CLI::App& app, CurvesArguments& o) {
   app.add_option("logs", o.logs, "log.jsonl of runs, or other files of JSON lines")->required();
   app.add_option("--field", o.field, "what is drawn: bleu, valid_perplexity, loss, ...");
   app.add_option("--against", o.against, "along the bottom: minutes, or a field such as step");
@@ -176,7 +176,7 @@ void add_curves(CLI::App& app, CurvesOptions& o) {
   app.add_option("--out", o.out, "SVG file to write");
 }
 
-void add_average(CLI::App& app, AverageOptions& o) {
+void add_average(CLI::App& app, AverageArguments& o) {
   app.add_option("checkpoints", o.models, "of one run")->required();
   app.add_option("--out", o.out, "file to write");
 }

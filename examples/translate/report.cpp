@@ -30,7 +30,7 @@ struct Translated : ReferenceText {
   std::vector<metrics::BleuStatistics> statistics;
 };
 
-Translated translate_text(const Model& model, const ReportOptions& o) {
+Translated translate_text(const Model& model, const ReportArguments& o) {
   const bool given = !o.source.empty();
   Translated text{reference_text(given ? o.source : nn::load_text(model.metadata(), "valid-source"),
                                  given ? o.target : nn::load_text(model.metadata(), "valid-target"),
@@ -46,7 +46,7 @@ Translated translate_text(const Model& model, const ReportOptions& o) {
 }
 
 void add_summary(report::Page& page, const Model& model, const Translated& text,
-                 const ReportOptions& o) {
+                 const ReportArguments& o) {
   const metrics::Interval interval = metrics::bleu_interval(text.statistics, {}, o.bleu);
   page.definitions(
       {{"BLEU", fmt::format("{:.2f}", metrics::bleu(text.statistics, o.bleu).bleu)},
@@ -56,7 +56,7 @@ void add_summary(report::Page& page, const Model& model, const Translated& text,
        {"Trained for", duration(seconds_in(model.metadata()))}});
 }
 
-void add_lengths(report::Page& page, const Translated& text, const ReportOptions& o) {
+void add_lengths(report::Page& page, const Translated& text, const ReportArguments& o) {
   std::vector<std::int64_t> lengths;
   for (const std::string& line : text.lines) lengths.push_back(std::ssize(text::words(line)));
   constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
@@ -142,7 +142,7 @@ void add_card(report::Page& page, const Model& model) {
 
 }  // namespace
 
-int report(const ReportOptions& o) {
+int report(const ReportArguments& o) {
   const Model model = Model::load(o.model);
   const Translated text = translate_text(model, o);
   report::Page page("A translator");

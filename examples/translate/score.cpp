@@ -42,7 +42,7 @@ class Chunk {
 
 }  // namespace
 
-int score(const ScoreOptions& o) {
+int score(const ScoreArguments& o) {
   const Model model = Model::load(o.model);
   text::ParallelReader reader = text::open_pairs(o.source, o.target);
   Chunk chunk;

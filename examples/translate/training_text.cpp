@@ -30,7 +30,7 @@ class LinkReader {
   explicit LinkReader(const std::string& path) : lines_(path) {}
 
   /// Those of the pair that `reader` has read.
-  metrics::Alignment next(const text::TextPair& pair, TrainingReader& reader) {
+  text::Alignment next(const text::TextPair& pair, TrainingReader& reader) {
     const auto line = lines_.next();
     if (!line) {
       while (reader.next()) {  // to know how many there are
@@ -38,8 +38,8 @@ class LinkReader {
       fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
            fmt::format("the file ends, but there are {} sentences", reader.number()));
     }
-    return metrics::parse_links(*line, lengths_of(pair),
-                                fmt::format("{}:{}", lines_.name(), lines_.number()));
+    return text::parse_links(*line, lengths_of(pair),
+                             fmt::format("{}:{}", lines_.name(), lines_.number()));
   }
 
   void end() {
@@ -48,7 +48,7 @@ class LinkReader {
   }
 
  private:
-  static metrics::SentenceLengths lengths_of(const text::TextPair& pair) {
+  static text::SentenceLengths lengths_of(const text::TextPair& pair) {
     return {static_cast<int>(text::words(pair.source).size()),
             static_cast<int>(text::words(pair.target).size())};
   }
@@ -57,9 +57,9 @@ class LinkReader {
 };
 
 /// The links between tokens that follow from those between words.
-metrics::Alignment links_of(const metrics::Alignment& words, const text::TextPair& lines,
-                            std::span<const std::string> source,
-                            std::span<const std::string> target, const TrainingReader& reader) {
+text::Alignment links_of(const text::Alignment& words, const text::TextPair& lines,
+                         std::span<const std::string> source, std::span<const std::string> target,
+                         const TrainingReader& reader) {
   try {
     return models::token_links(words, text::words_of_tokens(lines.source, source),
                                text::words_of_tokens(lines.target, target));
@@ -103,7 +103,7 @@ text::CorpusReport TrainingText::read(const Codecs& codecs) {
   while (const auto lines = reader.next()) {
     const auto source = codecs.source.tokenizer.encode(lines->source),
                target = codecs.target.tokenizer.encode(lines->target);
-    const auto words = alignments ? alignments->next(*lines, reader) : metrics::Alignment();
+    const auto words = alignments ? alignments->next(*lines, reader) : text::Alignment();
     if (!report.count(source.size(), target.size())) continue;
     text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
     if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {
@@ -126,7 +126,7 @@ void TrainingText::add(const text::Pair& pair) {
   }
 }
 
-void TrainingText::add(const metrics::Alignment& links) {
+void TrainingText::add(const text::Alignment& links) {
   links_.append(links);
   link_ends_.append(links_.size());
   hash_.add(links.size());
@@ -152,7 +152,7 @@ text::Batch TrainingText::batch(std::span<const std::uint32_t> chosen) {
 models::Guide TrainingText::guide(std::span<const std::uint32_t> chosen, const text::Batch& batch) {
   if (options_.alignments.empty()) return {};
   const auto ends = link_ends_.values();
-  std::vector<metrics::Alignment> some;
+  std::vector<text::Alignment> some;
   for (const std::uint32_t i : chosen) {
     const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
     const auto links = links_.values().subspan(begin, ends[i] - begin);

@@ -48,11 +48,11 @@ class TrainingText {
 
   text::CorpusReport read(const Codecs& codecs);
   void add(const text::Pair& pair);
-  void add(const metrics::Alignment& links);
+  void add(const text::Alignment& links);
 
   const TrainOptions& options_;
   text::PairStore pairs_;
-  text::DiskArray<metrics::Link> links_;
+  text::DiskArray<text::Link> links_;
   text::DiskArray<std::uint64_t> link_ends_;
   Hash hash_;
   Unknown source_, target_;

@@ -21,7 +21,7 @@ namespace {
 /// Reads lines and writes their translations.
 class Stream {
  public:
-  Stream(const TranslateOptions& options, const Codecs& codecs)
+  Stream(const TranslateArguments& options, const Codecs& codecs)
       : options_(options),
         codecs_(codecs),
         reader_(options.file.empty() ? text::LineReader(std::cin, "standard input")
@@ -68,7 +68,7 @@ class Stream {
         models::replace_unknown(hypothesis, waiting_.front(), codecs_.target.vocabulary));
   }
 
-  const TranslateOptions& options_;
+  const TranslateArguments& options_;
   const Codecs& codecs_;
   text::LineReader reader_;
   std::deque<std::vector<std::string>> waiting_;  // tokens of the lines not yet written
@@ -77,7 +77,7 @@ class Stream {
 
 }  // namespace
 
-int translate(const TranslateOptions& o) {
+int translate(const TranslateArguments& o) {
   std::vector<Model> models;
   for (const auto& path : o.models) {
     models.push_back(Model::load(path));

@@ -12,9 +12,9 @@
 namespace attune::metrics {
 namespace {
 
-using Links = std::set<Link>;
+using Links = std::set<text::Link>;
 
-Links links_of(const Alignment& alignment) {
+Links links_of(const text::Alignment& alignment) {
   for (const auto& [source, target] : alignment) {
     constexpr int kLargest = std::numeric_limits<int>::max() - 1;  // it has a neighbour
     if (std::min(source, target) >= 0 && std::max(source, target) <= kLargest) continue;
@@ -28,13 +28,13 @@ Links links_of(const Alignment& alignment) {
 class Growing {
  public:
   explicit Growing(const Links& start) {
-    for (const Link& link : start) insert(link);
+    for (const text::Link& link : start) insert(link);
   }
 
   const Links& links() const { return links_; }
 
   /// True when it was not there yet and its words were free.
-  bool add(const Link& link, Unlinked condition) {
+  bool add(const text::Link& link, Unlinked condition) {
     if (links_.contains(link)) return false;
     const bool source = !sources_.contains(link.source), target = !targets_.contains(link.target);
     if (condition == Unlinked::both ? !(source && target) : !(source || target)) return false;
@@ -43,7 +43,7 @@ class Growing {
   }
 
  private:
-  void insert(const Link& link) {
+  void insert(const text::Link& link) {
     links_.insert(link);
     sources_.insert(link.source);
     targets_.insert(link.target);
@@ -54,14 +54,14 @@ class Growing {
 };
 
 void grow(Growing& alignment, const Links& candidates, Unlinked condition) {
-  constexpr std::array<Link, 8> kNeighbours = {
+  constexpr std::array<text::Link, 8> kNeighbours = {
       {{-1, 0}, {0, -1}, {1, 0}, {0, 1}, {-1, 1}, {-1, -1}, {1, -1}, {1, 1}}};
   for (bool added = true; added;) {
     added = false;
     // A set's iterators stay valid, and come by what is inserted behind them.
-    for (const Link& link : alignment.links()) {
-      for (const Link& step : kNeighbours) {
-        const Link next{link.source + step.source, link.target + step.target};
+    for (const text::Link& link : alignment.links()) {
+      for (const text::Link& step : kNeighbours) {
+        const text::Link next{link.source + step.source, link.target + step.target};
         if (candidates.contains(next) && alignment.add(next, condition)) added = true;
       }
     }
@@ -70,8 +70,8 @@ void grow(Growing& alignment, const Links& candidates, Unlinked condition) {
 
 }  // namespace
 
-Alignment symmetrise(const Alignment& forward, const Alignment& backward,
-                     const SymmetriseOptions& options) {
+text::Alignment symmetrise(const text::Alignment& forward, const text::Alignment& backward,
+                           const SymmetriseOptions& options) {
   const Links f = links_of(forward), b = links_of(backward);
   Links common, all = f;
   std::ranges::set_intersection(f, b, std::inserter(common, common.end()));
@@ -81,8 +81,8 @@ Alignment symmetrise(const Alignment& forward, const Alignment& backward,
   Growing alignment(common);
   grow(alignment, all, options.grow);
   if (options.method == Symmetrisation::grow_diag_final) {
-    for (const Link& link : f) alignment.add(link, options.final);
-    for (const Link& link : b) alignment.add(link, options.final);
+    for (const text::Link& link : f) alignment.add(link, options.final);
+    for (const text::Link& link : b) alignment.add(link, options.final);
   }
   return {alignment.links().begin(), alignment.links().end()};
 }

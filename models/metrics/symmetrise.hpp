@@ -1,7 +1,7 @@
 // One alignment from those of the two directions.
 #pragma once
 
-#include <attune/models/metrics/alignment_error_rate.hpp>
+#include <attune/models/text/alignment.hpp>
 
 namespace attune::metrics {
 
@@ -37,7 +37,7 @@ struct SymmetriseOptions {
 /// target) + (-1, 0), (0, -1), (1, 0), (0, 1), then those at (-1, 1), (-1, -1), (1, -1), (1, 1). A
 /// link just added takes its place in that order, and it starts again until nothing is added.
 /// Throws when a position is negative.
-Alignment symmetrise(const Alignment& forward, const Alignment& backward,
-                     const SymmetriseOptions& options = {});
+text::Alignment symmetrise(const text::Alignment& forward, const text::Alignment& backward,
+                           const SymmetriseOptions& options = {});
 
 }  // namespace attune::metrics

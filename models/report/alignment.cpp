@@ -16,7 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-void check(const Heatmap& map, const char* operation, Precision precision = Precision::f64) {
+void check(const Heatmap& map, const char* operation, DType type = DType::f64) {
+  if (!is_floating(type)) fail(operation, "weights are f32 or f64, not i32");
   const std::size_t rows = map.rows.size(), columns = map.columns.size();
   if (map.weights.size() != rows * columns) {
     fail(operation, fmt::format("weights has {} values, but {} target words x {} source words need "
@@ -30,16 +31,16 @@ void check(const Heatmap& map, const char* operation, Precision precision = Prec
            fmt::format("weight (target {}, source {}) is {}, but a finite number >= 0 is needed",
                        i / columns, i % columns, w));
     }
-    if (precision == Precision::f32 && !std::isfinite(static_cast<float>(w))) {
+    if (type == DType::f32 && !std::isfinite(static_cast<float>(w))) {
       fail(operation, fmt::format("weight (target {}, source {}) is {}, too large for f32",
                                   i / columns, i % columns, w));
     }
   }
 }
 
-std::string number(double weight, Precision precision) {
-  return precision == Precision::f32 ? fmt::format("{}", static_cast<float>(weight))
-                                     : fmt::format("{}", weight);
+std::string number(double weight, DType type) {
+  return type == DType::f32 ? fmt::format("{}", static_cast<float>(weight))
+                            : fmt::format("{}", weight);
 }
 
 std::string cell(std::string_view word) {
@@ -76,9 +77,9 @@ void append_little_endian(std::string& out, Unsigned bits) {
 
 }  // namespace
 
-metrics::Alignment argmax_links(const Heatmap& map, AlignedWord aligned) {
+text::Alignment argmax_links(const Heatmap& map, AlignedWord aligned) {
   check(map, "argmax_links");
-  metrics::Alignment links;
+  text::Alignment links;
   const auto columns = static_cast<std::ptrdiff_t>(map.columns.size());
   const std::size_t first = aligned == AlignedWord::current ? 0 : 1;  // the row of word 0
   for (std::size_t i = first; i < map.rows.size() && columns > 0; ++i) {
@@ -91,7 +92,7 @@ metrics::Alignment argmax_links(const Heatmap& map, AlignedWord aligned) {
   return links;
 }
 
-std::string pharaoh(const metrics::Alignment& links) {
+std::string pharaoh(const text::Alignment& links) {
   std::string line;
   for (const auto& [source, target] : links) {
     if (source < 0 || target < 0) {
@@ -103,28 +104,28 @@ std::string pharaoh(const metrics::Alignment& links) {
   return line;
 }
 
-std::string tsv(const Heatmap& map, Precision precision) {
-  check(map, "tsv", precision);
+std::string tsv(const Heatmap& map, DType type) {
+  check(map, "tsv", type);
   std::string table;
   for (const std::string& word : map.columns) table += "\t" + cell(word);
   table += "\n";
   for (std::size_t i = 0, at = 0; i < map.rows.size(); ++i) {
     table += cell(map.rows[i]);
     for (std::size_t j = 0; j < map.columns.size(); ++j)
-      table += "\t" + number(map.weights[at++], precision);
+      table += "\t" + number(map.weights[at++], type);
     table += "\n";
   }
   return table;
 }
 
-std::string json(const Heatmap& map, Precision precision) {
-  check(map, "json", precision);
+std::string json(const Heatmap& map, DType type) {
+  check(map, "json", type);
   std::string weights;
   for (std::size_t i = 0, at = 0; i < map.rows.size(); ++i) {
     weights += i == 0 ? "[" : ",[";
     for (std::size_t j = 0; j < map.columns.size(); ++j) {
       if (j > 0) weights += ",";
-      weights += number(map.weights[at++], precision);
+      weights += number(map.weights[at++], type);
     }
     weights += "]";
   }
@@ -132,12 +133,12 @@ std::string json(const Heatmap& map, Precision precision) {
                      array(map.rows), weights);
 }
 
-std::string npy(const Heatmap& map, Precision precision) {
-  check(map, "npy", precision);
+std::string npy(const Heatmap& map, DType type) {
+  check(map, "npy", type);
   constexpr std::string_view kMagic("\x93NUMPY\x01\x00", 8);  // format 1.0
   std::string header =
       fmt::format("{{'descr': '<f{}', 'fortran_order': False, 'shape': ({}, {}), }}",
-                  precision == Precision::f32 ? 4 : 8, map.rows.size(), map.columns.size());
+                  type == DType::f32 ? 4 : 8, map.rows.size(), map.columns.size());
   // Spaces and a line break, so that the data start at a multiple of 64.
   const std::size_t before = kMagic.size() + 2;
   header.append(63 - (before + header.size()) % 64, ' ');
@@ -146,7 +147,7 @@ std::string npy(const Heatmap& map, Precision precision) {
   append_little_endian(bytes, static_cast<std::uint16_t>(header.size()));
   bytes += header;
   for (const double w : map.weights) {
-    if (precision == Precision::f32)
+    if (type == DType::f32)
       append_little_endian(bytes, std::bit_cast<std::uint32_t>(static_cast<float>(w)));
     else
       append_little_endian(bytes, std::bit_cast<std::uint64_t>(w));

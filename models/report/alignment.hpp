@@ -3,18 +3,17 @@
 
 #include <string>
 
-#include <attune/models/metrics/alignment_error_rate.hpp>
 #include <attune/models/report/heatmap.hpp>
+#include <attune/models/text/alignment.hpp>
+#include <attune/tensor/dtype.hpp>
 
 namespace attune::report {
 
 // All of these take weights (target, source), as in `Heatmap`: a row for each word written, a
 // column for each word read. </s> is a word like any other: leave its row and column out where they
-// are not wanted. They throw an Error when the weights are not one finite number >= 0 per cell.
-
-/// What the weights are rounded to. Text has the shortest form that reads back as the same number
-/// of this type; weights that a model computed in f32 are much shorter as f32.
-enum class Precision { f32, f64 };
+// are not wanted. Weights are written as f64, or rounded to f32: text has the shortest form that
+// reads back as the same number of that type. They throw an Error when the weights are not one
+// finite number >= 0 per cell, or the type is i32.
 
 /// Which target word a row of weights speaks of:
 ///  * current: the word that was written with them. For n words, n rows;
@@ -27,27 +26,27 @@ enum class AlignedWord { current, previous };
 /// Each target word is linked to the source word with the largest weight in the row that speaks of
 /// it (Luong et al., 2015, section 5.4), the first one among equals. A row with nothing but zeros
 /// gives no link.
-metrics::Alignment argmax_links(const Heatmap& map, AlignedWord aligned = AlignedWord::current);
+text::Alignment argmax_links(const Heatmap& map, AlignedWord aligned = AlignedWord::current);
 
 /// Links in the Pharaoh form, "0-0 1-2": SOURCE-TARGET, positions from 0, in the given order, with
-/// one space between them and no line break; empty without links. metrics::parse_links reads a line
-/// back, metrics::read_alignments a file. Throws when a position is negative.
+/// one space between them and no line break; empty without links. text::parse_links reads a line
+/// back, text::read_alignments a file. Throws when a position is negative.
 ///
 ///     file << pharaoh(argmax_links(map)) << '\n';
-std::string pharaoh(const metrics::Alignment& links);
+std::string pharaoh(const text::Alignment& links);
 
 /// A table with tabs between the cells: a header with an empty cell and the source words, then for
 /// each target word a line with the word and its weights. Every line ends with \n. In words, a tab
 /// is written \t, a line feed \n, a carriage return \r and a backslash \\; nothing is quoted, so
 /// that a reader which takes quotes for its own must be told (pandas: quoting=csv.QUOTE_NONE).
-std::string tsv(const Heatmap& map, Precision precision = Precision::f64);
+std::string tsv(const Heatmap& map, DType type = DType::f64);
 
 /// {"source": [words], "target": [words], "weights": [[a row per target word]]} on one line without
 /// a line break. Bytes that are not UTF-8 become U+FFFD.
-std::string json(const Heatmap& map, Precision precision = Precision::f64);
+std::string json(const Heatmap& map, DType type = DType::f64);
 
 /// The bytes of an .npy file (NPY format 1.0) with the matrix (target, source) in row-major order,
 /// little-endian; numpy.load reads it. Words are not in it.
-std::string npy(const Heatmap& map, Precision precision = Precision::f64);
+std::string npy(const Heatmap& map, DType type = DType::f64);
 
 }  // namespace attune::report

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <attune/models/guided_alignment.hpp>
+#include <attune/models/metrics/alignment_error_rate.hpp>
 #include <attune/models/metrics/symmetrise.hpp>
 #include <attune/models/report/alignment.hpp>
 
@@ -13,7 +14,7 @@ namespace {
 
 using namespace attune;
 using fuzz::expect;
-using metrics::Alignment;
+using text::Alignment;
 
 std::string written(const std::vector<Alignment>& alignments) {
   std::string text;
@@ -21,11 +22,11 @@ std::string written(const std::vector<Alignment>& alignments) {
   return text;
 }
 
-void check_line(std::string_view line, const metrics::LinkFormat& format) {
-  const auto links = fuzz::accepted([&] { return metrics::parse_links(line, format); });
+void check_line(std::string_view line, const text::LinkFormat& format) {
+  const auto links = fuzz::accepted([&] { return text::parse_links(line, format); });
   if (!links) return;
   expect(std::ranges::is_sorted(*links), "links out of order");
-  expect(metrics::parse_links(report::pharaoh(*links)) == *links, "other links come back");
+  expect(text::parse_links(report::pharaoh(*links)) == *links, "other links come back");
 }
 
 bool contains_all(const Alignment& all, const Alignment& some) {
@@ -49,7 +50,7 @@ void check_symmetrised(const Alignment& a, const Alignment& b, fuzz::Choices& ch
 }
 
 void check_score(const std::vector<Alignment>& found,
-                 const std::vector<metrics::GoldAlignment>& gold) {
+                 const std::vector<text::GoldAlignment>& gold) {
   const auto score = fuzz::accepted([&] { return metrics::alignment_error_rate(found, gold); });
   expect(score.has_value() == (found.size() == gold.size()), "alignment_error_rate");
   if (!score) return;
@@ -62,21 +63,21 @@ void check_score(const std::vector<Alignment>& found,
 void fuzz_one(std::string_view input) {
   fuzz::Choices choices(input.substr(0, 4));
   input.remove_prefix(std::min<std::size_t>(4, input.size()));
-  const metrics::LinkFormat format{choices.between(-1, 2), choices.one_in(2)};
+  const text::LinkFormat format{choices.between(-1, 2), choices.one_in(2)};
   const std::string_view links = fuzz::take(input, "\n---\n"), gold = fuzz::take(input, "\n---\n");
   check_line(links.substr(0, links.find('\n')), format);
 
   const fuzz::MemoryFile links_file(links), gold_file(gold), lengths_file(input);
   const auto read =
-      fuzz::accepted([&] { return metrics::read_alignments(links_file.path(), format); });
+      fuzz::accepted([&] { return text::read_alignments(links_file.path(), format); });
   const auto read_gold = fuzz::accepted([&] {
-    return metrics::read_gold_alignments(gold_file.path(), {format.first, format.target_first});
+    return text::read_gold_alignments(gold_file.path(), {format.first, format.target_first});
   });
   const auto lengths =
-      fuzz::accepted([&] { return metrics::read_sentence_lengths(lengths_file.path()); });
+      fuzz::accepted([&] { return text::read_sentence_lengths(lengths_file.path()); });
   if (read) {
     const fuzz::MemoryFile again(written(*read));
-    expect(metrics::read_alignments(again.path()) == *read, "read_alignments: others come back");
+    expect(text::read_alignments(again.path()) == *read, "read_alignments: others come back");
     if (read->size() >= 2) {
       fuzz::accepted([&] { return check_symmetrised((*read)[0], (*read)[1], choices), true; });
     }
@@ -84,7 +85,7 @@ void fuzz_one(std::string_view input) {
   if (read && read_gold) check_score(*read, *read_gold);
   if (!lengths) return;
   const auto checked =
-      fuzz::accepted([&] { return metrics::read_alignments(links_file.path(), *lengths, format); });
+      fuzz::accepted([&] { return text::read_alignments(links_file.path(), *lengths, format); });
   expect(!checked || checked == read, "read_alignments: other links with lengths");
   for (std::size_t i = 0; checked && i < lengths->size(); ++i) {
     for (const auto& [source, target] : (*checked)[i]) {

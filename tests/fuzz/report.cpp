@@ -63,8 +63,8 @@ void check_terminal(const std::string& lines, bool colour) {
   expect(printable(plain, "\n") == plain, "terminal: a control character");
 }
 
-void check_json(const Heatmap& map, report::Precision precision) {
-  const std::string text = report::json(map, precision);
+void check_json(const Heatmap& map, DType type) {
+  const std::string text = report::json(map, type);
   const auto json = nlohmann::json::parse(text, nullptr, false);
   expect(json.is_object() && is_utf8(text), "json: it is none");
   expect(json["source"].size() == map.columns.size() && json["target"].size() == map.rows.size(),
@@ -73,9 +73,7 @@ void check_json(const Heatmap& map, report::Precision precision) {
   for (const auto& row : json["weights"]) {
     for (const auto& value : row) {
       const double w = map.weights[at++], read = value.get<double>();
-      expect(precision == report::Precision::f64
-                 ? read == w
-                 : static_cast<float>(read) == static_cast<float>(w),
+      expect(type == DType::f64 ? read == w : static_cast<float>(read) == static_cast<float>(w),
              "json: another weight");
     }
   }
@@ -103,7 +101,7 @@ void check_links(const Heatmap& map) {
   for (const auto aligned : {report::AlignedWord::current, report::AlignedWord::previous}) {
     const auto links = report::argmax_links(map, aligned);
     expect(links.size() <= map.rows.size(), "argmax_links: too many");
-    expect(metrics::parse_links(report::pharaoh(links)) == links, "pharaoh: other links");
+    expect(text::parse_links(report::pharaoh(links)) == links, "pharaoh: other links");
   }
 }
 
@@ -131,8 +129,8 @@ void fuzz_one(std::string_view input) {
       std::ranges::all_of(map.weights, [](double w) { return std::isfinite(w) && w >= 0; });
   const bool drawn = fuzz::accepted([&] { return report::svg(map); }).has_value();
   expect(drawn == drawable, "weights that are none are drawn, or others are not");
-  for (const auto precision : {report::Precision::f32, report::Precision::f64}) {
-    if (fuzz::accepted([&] { return report::json(map, precision); })) check_json(map, precision);
+  for (const auto type : {DType::f32, DType::f64}) {
+    if (fuzz::accepted([&] { return report::json(map, type); })) check_json(map, type);
   }
   if (!drawn) return;
   check_tsv(map);

@@ -15,9 +15,10 @@
 namespace {
 
 using namespace attune::report;
+using attune::DType;
 using attune::Error;
-using attune::metrics::Alignment;
-using attune::metrics::parse_links;
+using attune::text::Alignment;
+using attune::text::parse_links;
 using Strings = std::vector<std::string>;
 
 /// Three source words and two target words, so that no axis can be exchanged unnoticed.
@@ -147,7 +148,7 @@ TEST_CASE("tsv: numbers have the shortest form of their type, and read back as t
 
   const float third = 1.f / 3;
   const Heatmap narrow = matrix(1, 3, {0.1f, third, 0.7f});
-  CHECK(tsv(narrow, Precision::f32) == "\ts\ts\ts\nt\t0.1\t0.33333334\t0.7\n");
+  CHECK(tsv(narrow, DType::f32) == "\ts\ts\ts\nt\t0.1\t0.33333334\t0.7\n");
   CHECK(std::stof("0.33333334") == third);
   CHECK(tsv(narrow).find("0.10000000149011612") != std::string::npos);
 }
@@ -180,7 +181,7 @@ TEST_CASE("json: bytes that are not UTF-8 do not spoil the rest") {
 }
 
 TEST_CASE("json: weights of f32 are as short as f32 allows") {
-  CHECK(json(matrix(1, 2, {0.1f, 0.9f}), Precision::f32) ==
+  CHECK(json(matrix(1, 2, {0.1f, 0.9f}), DType::f32) ==
         R"({"source":["s","s"],"target":["t"],"weights":[[0.1,0.9]]})");
 }
 
@@ -204,7 +205,7 @@ std::string hexadecimal(const std::string& bytes) {
 }
 
 TEST_CASE("npy: the bytes are those that NumPy writes") {
-  const std::string narrow = npy(kMap, Precision::f32), wide = npy(kMap);
+  const std::string narrow = npy(kMap, DType::f32), wide = npy(kMap);
   CHECK(narrow.substr(0, 128) == numpy_header("<f4"));
   CHECK(hexadecimal(narrow.substr(128)) == "000000000000803e0000403fcdcccc3d0000003f0000803f");
   CHECK(wide.substr(0, 128) == numpy_header("<f8"));
@@ -256,10 +257,10 @@ TEST_CASE("alignment forms: a weight that is none is an error that says where") 
 
 TEST_CASE("alignment forms: a weight too large for f32 does not become infinite") {
   const Heatmap map = matrix(1, 2, {1, 1e39});
-  CHECK_THROWS_WITH_AS(tsv(map, Precision::f32),
+  CHECK_THROWS_WITH_AS(tsv(map, DType::f32),
                        "tsv: weight (target 0, source 1) is 1e+39, too large for f32", Error);
-  CHECK_THROWS_AS(json(map, Precision::f32), Error);
-  CHECK_THROWS_AS(npy(map, Precision::f32), Error);
+  CHECK_THROWS_AS(json(map, DType::f32), Error);
+  CHECK_THROWS_AS(npy(map, DType::f32), Error);
   CHECK(tsv(map) == "\ts\ts\nt\t1\t1e+39\n");
 }
 

@@ -17,7 +17,7 @@
 namespace attune::models {
 namespace {
 
-using Links = metrics::Alignment;
+using Links = text::Alignment;
 using Values = std::vector<double>;
 
 Seq2SeqOptions sized(const char* name) {

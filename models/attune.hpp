@@ -32,6 +32,7 @@
 #include <attune/models/metrics/symmetrise.hpp>
 #include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>
+#include <attune/models/output_layer.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/models/readout.hpp>
 #include <attune/models/replace_unknown.hpp>

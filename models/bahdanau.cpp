@@ -10,7 +10,7 @@ BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& 
       attention_(std::move(attention)),
       cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
       readout_(scope / "readout", {o.hidden, o.embedding, source.h}, 2 * o.readout),
-      output_(scope / "output", o.readout, o.target_vocabulary),
+      output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
       dropout_(o.dropout) {
   const Index gates = cell_.gates();
   C_ = (scope / "decoder").add("W_c", {source.h, gates * o.hidden}, nn::init::glorot(gates));

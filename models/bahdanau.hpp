@@ -7,6 +7,7 @@
 #include <attune/models/attending_state.hpp>
 #include <attune/models/bidirectional_words.hpp>
 #include <attune/models/deep_output.hpp>
+#include <attune/models/output_layer.hpp>
 
 namespace attune::models {
 

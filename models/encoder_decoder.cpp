@@ -10,7 +10,7 @@ EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptio
       bridge_(scope / "bridge", o.hidden, o.hidden),
       cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
       readout_(scope / "readout", {o.hidden, o.embedding, o.hidden}, 2 * o.readout),
-      output_(scope / "output", o.readout, o.target_vocabulary),
+      output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
       dropout_(o.dropout) {
   const Index gates = cell_.gates();
   C_ = (scope / "decoder").add("W_c", {o.hidden, gates * o.hidden}, nn::init::glorot(gates));

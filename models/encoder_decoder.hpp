@@ -4,8 +4,8 @@
 
 #include <attune/models/decoder.hpp>
 #include <attune/models/deep_output.hpp>
+#include <attune/models/output_layer.hpp>
 #include <attune/models/word_vectors.hpp>
-#include <attune/nn/linear.hpp>
 #include <attune/nn/recurrent.hpp>
 
 namespace attune::models {

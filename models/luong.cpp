@@ -1,5 +1,5 @@
-#include <attune/autograd/ops.hpp>
 #include <attune/models/luong.hpp>
+#include <attune/models/output_layer.hpp>
 
 namespace attune::models {
 namespace {
@@ -21,7 +21,7 @@ LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, Encode
       attention_(std::move(attention)),
       decoder_(make_layers(scope / "decoder", o)),
       W_c_((scope / "readout").add("W_c", {source.h + o.hidden, o.hidden}, nn::init::glorot())),
-      output_(scope / "output", o.hidden, o.target_vocabulary),
+      output_(output_layer(scope / "output", o.hidden, o.target_vocabulary)),
       dropout_(o.dropout) {
   if (!o.input_feeding) return;
   const Index gates = decoder_.gates();

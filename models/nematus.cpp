@@ -13,7 +13,7 @@ NematusDecoder::NematusDecoder(const nn::Scope& scope, const NematusOptions& o, 
       first_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
       second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}),
       readout_(scope / "readout", {o.hidden, o.embedding, source.h}, o.readout),
-      output_(scope / "output", o.readout, o.target_vocabulary),
+      output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
       dropout_(o.dropout) {}
 
 NematusDecoder::State NematusDecoder::start(const Encoded& source) const {

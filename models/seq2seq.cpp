@@ -1,5 +1,6 @@
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/models/output_layer.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -69,7 +70,7 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
   }
   if (o.input_feeding == InputFeeding::yes) W_feed_ = add_input("W_feed", o.readout);
   if (o.tied == Tied::none) {
-    output_ = nn::Linear(scope / "output", o.readout, o.target_vocabulary).affine();
+    output_ = output_layer(scope / "output", o.readout, o.target_vocabulary).affine();
   } else {
     const Var b = (scope / "output").add("b", {o.target_vocabulary}, nn::init::zeros());
     output_ = {.W = target_.table(), .b = b, .transposed = true};

@@ -17,7 +17,7 @@ Sutskever::Sutskever(const nn::Scope& scope, const SutskeverOptions& o)
       encoder_(make_layers(scope / "encoder", o)),
       decoder_(make_layers(scope / "decoder", o)),
       W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
-      output_(scope / "output", o.readout, o.target_vocabulary),
+      output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
       dropout_(o.dropout) {}
 
 Encoded Sutskever::encode(const Tensor& source, const Tensor& mask) const {

@@ -60,8 +60,8 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
   axis = to.shape().axis(axis);
   check_range("add_to_slice", to.shape(), axis, begin, begin + x.dim(axis));
   if (to.shape().with(axis, x.dim(axis)) != x.shape()) {
-    fail("add_to_slice",
-         fmt::format("{} into axis {} of {}", to_string(x.shape()), axis, to_string(to.shape())));
+    fail("add_to_slice", fmt::format("{} is no slice along axis {} of {}", to_string(x.shape()),
+                                     axis, to_string(to.shape())));
   }
   visit_floating("add_to_slice", to, [&](auto zero) {
     using T = decltype(zero);

@@ -198,7 +198,8 @@ void copy(const Tensor& from, Tensor& to) {
   require_defined("copy", from);
   require_same_dtype("copy", from, to);
   if (from.shape() != to.shape()) {
-    fail("copy", fmt::format("from {} to {}", to_string(from.shape()), to_string(to.shape())));
+    fail("copy",
+         fmt::format("shapes differ: {} and {}", to_string(from.shape()), to_string(to.shape())));
   }
   visit(from.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -180,4 +180,12 @@ TEST_CASE("dates predict: what cannot be written is an error") {
 }
 
 }  // namespace
+TEST_CASE("dates predict: a checkpoint of an earlier version gives the dates that it gave") {
+  const std::string model = ATTUNE_GOLDEN "/checkpoints/dates.safetensors";
+  CHECK(
+      output_of({"predict", "--model", model},
+                {.input = "May 3, 1979\n5 Apr 09\nSaturday 19 september 1998\nMon 7 Jan 2030\n"}) ==
+      "1979-05-03  0.9977\n2009-04-05  0.9314\n1998-09-19  0.9993\n2030-01-07  0.9484\n");
+}
+
 }  // namespace attune::dates::test

@@ -472,4 +472,15 @@ TEST_CASE("translate: emoji and unknown words are translated somehow") {
   CHECK(lines_of(out).size() == 2);
 }
 
+TEST_CASE("translate: checkpoints of an earlier version give the words that they gave") {
+  const ProcessOptions source{.input = "s4 s11 s1\ns1\ns9 s6 s3 s7 s3 s7\ns10 s11 s6 s8 s7\n"};
+  const auto translated = [&](const std::string& model) {
+    const std::string path = ATTUNE_GOLDEN "/checkpoints/" + model + ".safetensors";
+    return output_of({"translate", "--model", path}, source);
+  };
+  CHECK(translated("conditional") == "t1 t11 t4\nt1\nt7 t3 t7 t3 t6 t9\nt7 t8 t6 t11 t10\n");
+  // It was trained too little to be right always.
+  CHECK(translated("luong") == "t1 t11 t4\nt1\nt7 t3 t2 t3 t6 t9\nt7 t8 t11 t11 t10\n");
+}
+
 }  // namespace attune::translate::test

@@ -70,7 +70,7 @@ TEST_CASE("add_to_slice: what does not fit is an error") {
   Tensor to = zeros({3, 4});
   CHECK(error_of([&] {
           add_to_slice(to, zeros({2, 3}), 0, 0);
-        }) == "add_to_slice: (2, 3) into axis 0 of (3, 4)");
+        }) == "add_to_slice: (2, 3) is no slice along axis 0 of (3, 4)");
   CHECK(error_of([&] {
           add_to_slice(to, zeros({2, 4}), 0, 2);
         }) == "add_to_slice: 2 to 4 of axis 0 of (3, 4) do not exist");

@@ -5,10 +5,12 @@
 
 namespace attune::models {
 
-/// Weights N(0, 0.1²), as those of embeddings. Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000:
-/// logits, and the gradient that reaches what is below, then start near nothing.
+/// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches what
+/// is below, would start near nothing.
+inline nn::Init output_weights() { return nn::init::normal(0.1); }
+
 inline nn::Linear output_layer(const nn::Scope& scope, Index readout, Index vocabulary) {
-  return nn::Linear(scope, readout, vocabulary, {.weight_init = nn::init::normal(0.1)});
+  return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()});
 }
 
 }  // namespace attune::models

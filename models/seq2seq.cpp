@@ -38,7 +38,8 @@ Var mean_of(const Var& h, const Tensor& mask) { return weighted_sum(mask / sum(m
 Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
                  std::optional<nn::Attention> attention)
     : options_(checked(o)),
-      target_(scope / "target", o.target_vocabulary, o.embedding),
+      target_(scope / "target", o.target_vocabulary, o.embedding,
+              o.tied == Tied::none ? nn::init::normal(1) : output_weights()),
       source_(source_table(scope, o, target_)),
       encoder_(scope / "encoder", o),
       attention_(std::move(attention)),

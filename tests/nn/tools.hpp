@@ -47,9 +47,10 @@ inline Tensor sentence(const Tensor& x, Index column, Index length) {
   return slice(slice(x, 0, 0, length), 1, column, column + 1);
 }
 
-/// w *= factor, for every parameter.
+/// w *= factor, for every parameter but tables of word vectors, which are large from the start.
 inline void scale_parameters(nn::Parameters& parameters, double factor) {
   for (const auto& [name, w] : parameters) {
+    if (name.ends_with(".E")) continue;
     Tensor values = w.value();
     scale_in_place(values, factor);
   }

@@ -69,9 +69,9 @@ TEST_CASE("products: the child of another test" * doctest::skip()) {
 }
 
 TEST_CASE("products: the environment chooses, and results of one instruction set are attune's") {
-  const std::string own = "attune (" + simd_target() + ")";
-  CHECK(products_with({{"ATTUNE_PRODUCTS", "attune"}}) == own);
-  CHECK(products_with({{"ATTUNE_TARGET", simd_target()}}) == own);
+  CHECK(products_with({{"ATTUNE_TARGET", simd_target()}}) == "attune (" + simd_target() + ")");
+  const std::string own = products_with({{"ATTUNE_PRODUCTS", "attune"}});
+  CHECK(own.starts_with("attune ("));
   CHECK(products_with({{"ATTUNE_PRODUCTS", "mkl"}}) ==
         "ATTUNE_PRODUCTS: 'mkl' is neither openblas nor attune");
   const std::string forced = products_with({{"ATTUNE_PRODUCTS", "openblas"}});

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <attune/nn/adam.hpp>
-#include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -43,7 +42,7 @@ void update(Tensor w, Tensor& m, Tensor& v, const Tensor& gradient, const AdamOp
     parallel_ranges(w.size(), adam_tile, [&](Index begin, Index end) {
       simd::AdamRow<T> part = all;
       part.w += begin, part.m += begin, part.v += begin, part.gradient += begin;
-      simd::run(part, static_cast<std::size_t>(end - begin));
+      simd::run(part, end - begin);
     });
   });
 }
@@ -62,8 +61,9 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
   for (const NamedVariable& parameter : parameters) {
     const Var& w = parameter.variable;
     const bool decays = !options.decays || options.decays(parameter);
-    moments_.push_back({zeros(w.shape(), w.dtype()), zeros(w.shape(), w.dtype()),
-                        decays ? options.weight_decay : 0});
+    m_.push_back(zeros(w.shape(), w.dtype()));
+    v_.push_back(zeros(w.shape(), w.dtype()));
+    weight_decay_.push_back(decays ? options.weight_decay : 0);
   }
 }
 
@@ -80,11 +80,10 @@ void Adam::step(const Gradients& gradients) {
   }
   if (options_.check_gradients) require_finite(gradients);
   ++steps_;
-  for (std::size_t i = 0; i < moments_.size(); ++i) {
+  for (std::size_t i = 0; i < m_.size(); ++i) {
     const Var& w = parameters_.all()[i].variable;
     const Tensor* gradient = gradients.find(w);
-    auto& [m, v, weight_decay] = moments_[i];
-    if (gradient) update(w.value(), m, v, *gradient, options_, weight_decay, steps_);
+    if (gradient) update(w.value(), m_[i], v_[i], *gradient, options_, weight_decay_[i], steps_);
   }
 }
 
@@ -105,33 +104,26 @@ void Adam::require_finite(const Gradients& gradients) const {
 
 /// Every parameter must have its moments.
 void Adam::require_all_parameters() const {
-  if (moments_.size() != parameters_.all().size()) {
+  if (m_.size() != parameters_.all().size()) {
     fail("Adam", "parameters were added after the optimiser was made");
   }
 }
 
-void Adam::save(Safetensors& file) const {
+NamedTensors Adam::moments() const {
   require_all_parameters();
-  for (std::size_t i = 0; i < moments_.size(); ++i) {
-    const std::string& name = parameters_.all()[i].name;
-    file.add("adam.m." + name, moments_[i].m);
-    file.add("adam.v." + name, moments_[i].v);
-  }
+  NamedTensors all = beside_parameters(parameters_, "adam.m", m_);
+  for (auto& v : beside_parameters(parameters_, "adam.v", v_)) all.push_back(std::move(v));
+  return all;
+}
+
+void Adam::save(Safetensors& file) const {
+  save_tensors(moments(), file);
   file.metadata["adam.steps"] = std::to_string(steps_);
 }
 
 void Adam::load(const Safetensors& file) {
-  require_all_parameters();
   const std::int64_t steps = load_count(file.metadata, "adam.steps");
-  for (const bool only_check : {true, false}) {
-    for (std::size_t i = 0; i < moments_.size(); ++i) {
-      const std::string& name = parameters_.all()[i].name;
-      for (auto [prefix, to] :
-           {std::pair{"adam.m.", &moments_[i].m}, {"adam.v.", &moments_[i].v}}) {
-        only_check ? check_tensor(file, prefix + name, *to) : load_tensor(file, prefix + name, *to);
-      }
-    }
-  }
+  load_tensors(file, moments());
   steps_ = steps;
 }
 

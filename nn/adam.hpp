@@ -4,8 +4,7 @@
 #include <functional>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/nn/parameters.hpp>
-#include <attune/tensor/safetensors.hpp>
+#include <attune/nn/checkpoint.hpp>
 
 namespace attune::nn {
 
@@ -60,14 +59,13 @@ class Adam {
   void require_all_parameters() const;
   void require_finite(const Gradients& gradients) const;
 
-  struct Moments {
-    Tensor m, v;
-    double weight_decay;  // λ, or 0 where the parameter does not decay
-  };
+  NamedTensors moments() const;
 
   const Parameters& parameters_;
   AdamOptions options_;
-  std::vector<Moments> moments_;
+  // Of each parameter:
+  std::vector<Tensor> m_, v_;
+  std::vector<double> weight_decay_;  // λ, or 0 where it does not decay
   std::int64_t steps_ = 0;
 };
 

@@ -45,7 +45,7 @@ struct Places {
 Places places_around(const Tensor& centre, const Tensor& lengths, Index half_width, Index steps) {
   const Index width = std::min(2 * std::min(half_width, steps) + 1, steps), batch = centre.size();
   const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(width * batch), -1);
+  std::vector<std::int32_t> positions(width * batch, -1);
   std::vector<double> mask(positions.size(), 0), places(positions.size(), 0);
   for (Index w = 0; w < width; ++w) {
     for (Index b = 0; b < batch; ++b) {
@@ -94,7 +94,7 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 
 Memory Attention::remember(const Var& h, const Tensor& mask) const {
   ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
-  std::vector<std::int32_t> columns(static_cast<std::size_t>(mask.dim(1)));
+  std::vector<std::int32_t> columns(mask.dim(1));
   std::iota(columns.begin(), columns.end(), 0);
   return {.h = score_->read(h),
           .mask = mask,

@@ -51,20 +51,13 @@ void MovingAverage::swap() {
 }
 
 void MovingAverage::save(Safetensors& file) const {
-  for (std::size_t i = 0; i < averages_.size(); ++i) {
-    file.add("average." + parameters_.all()[i].name, averages_[i]);
-  }
+  save_tensors(beside_parameters(parameters_, "average", averages_), file);
   file.metadata["average.steps"] = std::to_string(steps_);
 }
 
 void MovingAverage::load(const Safetensors& file) {
   const std::int64_t steps = load_count(file.metadata, "average.steps");
-  for (const bool only_check : {true, false}) {
-    for (std::size_t i = 0; i < averages_.size(); ++i) {
-      const std::string name = "average." + parameters_.all()[i].name;
-      only_check ? check_tensor(file, name, averages_[i]) : load_tensor(file, name, averages_[i]);
-    }
-  }
+  load_tensors(file, beside_parameters(parameters_, "average", averages_));
   steps_ = steps;
 }
 

@@ -40,19 +40,28 @@ void save_parameters(const Parameters& parameters, Safetensors& file) {
 }
 
 void load_parameters(const Safetensors& file, Parameters& parameters) {
-  for (const auto& [name, w] : parameters) check_tensor(file, name, w.value());
-  for (const auto& [name, w] : parameters) {
-    Tensor to = w.value();
-    load_tensor(file, name, to);
+  NamedTensors values;
+  for (const auto& [name, w] : parameters) values.emplace_back(name, w.value());
+  load_tensors(file, values);
+}
+
+NamedTensors beside_parameters(const Parameters& parameters, const std::string& prefix,
+                               std::span<const Tensor> tensors) {
+  NamedTensors named;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].defined()) continue;
+    named.emplace_back(prefix + "." + parameters.all()[i].name, tensors[i]);
   }
+  return named;
 }
 
-void check_tensor(const Safetensors& file, const std::string& name, const Tensor& to) {
-  find_tensor(file, name, to.shape(), to.dtype());
+void save_tensors(const NamedTensors& tensors, Safetensors& file) {
+  for (const auto& [name, tensor] : tensors) file.add(name, tensor);
 }
 
-void load_tensor(const Safetensors& file, const std::string& name, Tensor& to) {
-  copy(find_tensor(file, name, to.shape(), to.dtype()), to);
+void load_tensors(const Safetensors& file, const NamedTensors& tensors) {
+  for (const auto& [name, to] : tensors) find_tensor(file, name, to.shape(), to.dtype());
+  for (auto [name, to] : tensors) copy(*file.find(name), to);
 }
 
 const std::string& load_text(const Metadata& metadata, const std::string& name) {

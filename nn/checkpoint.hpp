@@ -18,11 +18,18 @@ void load_parameters(const Safetensors& file, Parameters& parameters);
 const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
                           DType dtype);
 
-/// Throws unless there is a tensor of that name with the shape and dtype of `to`.
-void check_tensor(const Safetensors& file, const std::string& name, const Tensor& to);
+/// Tensors with the names that they have in a file, sharing elements with what they stand for.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// check_tensor, and then `to` is overwritten.
-void load_tensor(const Safetensors& file, const std::string& name, Tensor& to);
+/// Those that are kept beside each parameter, as "PREFIX.PATH", but for undefined ones.
+NamedTensors beside_parameters(const Parameters& parameters, const std::string& prefix,
+                               std::span<const Tensor> tensors);
+
+void save_tensors(const NamedTensors& tensors, Safetensors& file);
+
+/// Overwrites all of them. Throws, before any has changed, when one is missing or has another shape
+/// or dtype.
+void load_tensors(const Safetensors& file, const NamedTensors& tensors);
 
 /// An entry of the metadata: as it stands, as a count (0 to 2^53), and as a number from `low` to
 /// `high`. Throw when it is missing or anything else.

@@ -33,7 +33,7 @@ double dot(const double* a, const double* b, Index n) {
 /// `count` orthonormal vectors of n >= count elements: Gram and Schmidt, each vector taken through
 /// twice, which is enough for full precision (Giraud et al., 2005).
 std::vector<double> orthonormal(Index count, Index n, Random& random) {
-  std::vector<double> vectors(static_cast<std::size_t>(count * n));
+  std::vector<double> vectors(count * n);
   for (Index i = 0; i < count; ++i) {
     double* v = vectors.data() + i * n;
     for (Index k = 0; k < n; ++k) v[k] = random.normal();
@@ -85,8 +85,7 @@ Init orthogonal(Index blocks) {
       const std::vector<double> q = orthonormal(std::min(rows, cols), std::max(rows, cols), random);
       for (Index r = 0; r < rows; ++r) {
         for (Index c = 0; c < cols; ++c) {
-          values[r * x.dim(1) + block * cols + c] =
-              q[static_cast<std::size_t>(wide ? r * cols + c : c * rows + r)];
+          values[r * x.dim(1) + block * cols + c] = q[wide ? r * cols + c : c * rows + r];
         }
       }
     }

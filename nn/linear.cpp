@@ -1,4 +1,3 @@
-#include <attune/autograd/ops.hpp>
 #include <attune/nn/linear.hpp>
 
 namespace attune::nn {
@@ -8,8 +7,6 @@ Linear::Linear(const Scope& scope, Index in, Index out, const LinearOptions& opt
   if (options.bias) b_ = scope.add("b", {out}, options.bias_init);
 }
 
-Var Linear::operator()(const Var& x) const {
-  return b_.defined() ? add_matmul(b_, x, W_) : matmul(x, W_);
-}
+Var Linear::operator()(const Var& x) const { return AffineLogits{x, affine()}; }
 
 }  // namespace attune::nn

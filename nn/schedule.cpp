@@ -36,13 +36,6 @@ double ConstantRate::operator()(std::int64_t step) const {
   return rate;
 }
 
-double LinearWarmUp::operator()(std::int64_t step) const {
-  require_rate("LinearWarmUp", rate);
-  require_count("LinearWarmUp", "steps", steps, 1);
-  require_count("LinearWarmUp", "step", step, 0);
-  return step < steps ? rate * ratio(step + 1, steps) : rate;
-}
-
 double InverseSquareRoot::operator()(std::int64_t step) const {
   require_rate("InverseSquareRoot", rate);
   require_count("InverseSquareRoot", "warm_up", warm_up, 1);

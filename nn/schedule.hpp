@@ -28,13 +28,6 @@ struct ConstantRate {
   double operator()(std::int64_t step) const;
 };
 
-/// rate · min(1, (step + 1) / steps): the last of the first `steps` steps has the whole rate.
-struct LinearWarmUp {
-  double rate;
-  std::int64_t steps;
-  double operator()(std::int64_t step) const;
-};
-
 /// rate · min(t / warm_up, √(warm_up / t)) with t = step + 1  (Vaswani et al., 2017, equation 3):
 /// rises to `rate` over the first `warm_up` steps, and then falls with 1 / √t.
 struct InverseSquareRoot {
@@ -82,6 +75,7 @@ double warm_up_share(std::int64_t step, std::int64_t steps);
 /// Another schedule after a warm-up: next(0) · (step + 1) / steps for the first `steps` steps, and
 /// then `next`, whose step 0 is the last of the warm-up.
 ///     WarmUp<LinearDecay>{.steps = 400, .next = {.rate = 1e-3, .steps = 10000}}
+///     WarmUp<ConstantRate>{.steps = 400, .next = {1e-3}}
 template <class Next>
 struct WarmUp {
   std::int64_t steps;

@@ -15,7 +15,7 @@ namespace {
 Tensor allowed_places(const Tensor& mask, Index steps, Causal causal, DType dtype) {
   Tensor allowed;
   if (causal == Causal::yes) {
-    std::vector<float> before(static_cast<std::size_t>(steps * steps), 0);
+    std::vector<float> before(steps * steps, 0);
     for (Index t = 0; t < steps; ++t) std::fill_n(before.begin() + t * steps, t + 1, 1.f);
     allowed = Tensor::of(Shape{steps, steps}, std::span<const float>(before)).to(dtype);
   }

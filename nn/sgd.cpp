@@ -81,24 +81,14 @@ void Sgd::require_all_parameters() const {
 
 void Sgd::save(Safetensors& file) const {
   require_all_parameters();
-  for (std::size_t i = 0; i < velocities_.size(); ++i) {
-    if (!velocities_[i].defined()) continue;
-    file.add("sgd.v." + parameters_.all()[i].name, velocities_[i]);
-  }
+  save_tensors(beside_parameters(parameters_, "sgd.v", velocities_), file);
   file.metadata["sgd.steps"] = std::to_string(steps_);
 }
 
 void Sgd::load(const Safetensors& file) {
   require_all_parameters();
   const std::int64_t steps = load_count(file.metadata, "sgd.steps");
-  for (const bool only_check : {true, false}) {
-    for (std::size_t i = 0; i < velocities_.size(); ++i) {
-      Tensor& v = velocities_[i];
-      if (!v.defined()) continue;
-      const std::string name = "sgd.v." + parameters_.all()[i].name;
-      only_check ? check_tensor(file, name, v) : load_tensor(file, name, v);
-    }
-  }
+  load_tensors(file, beside_parameters(parameters_, "sgd.v", velocities_));
   steps_ = steps;
 }
 

@@ -157,15 +157,15 @@ TEST_CASE("checkpoint: loading overwrites what layers and optimiser hold, it doe
   CHECK_FALSE(held.value().shares_buffer_with(saved.params["output.W"].value()));
 }
 
-TEST_CASE("load_tensor: overwrites a tensor by name, or says what does not fit") {
+TEST_CASE("load_tensors: overwrites tensors by name, or says what does not fit") {
   Safetensors contents;
   contents.add("x", full({2, 3}, 7));
   Tensor to = zeros({2, 3}), other = zeros({3, 2});
-  nn::load_tensor(contents, "x", to);
+  nn::load_tensors(contents, {{"x", to}});
   CHECK(identical(to, full({2, 3}, 7)));
-  CHECK_THROWS_WITH_AS(nn::load_tensor(contents, "x", other),
+  CHECK_THROWS_WITH_AS(nn::load_tensors(contents, {{"x", other}}),
                        "checkpoint: 'x' is f32 (2, 3), but f32 (3, 2) was expected", Error);
-  CHECK_THROWS_WITH_AS(nn::load_tensor(contents, "y", to),
+  CHECK_THROWS_WITH_AS(nn::load_tensors(contents, {{"y", to}}),
                        "checkpoint: there is no 'y' (2, 3) in it", Error);
 }
 

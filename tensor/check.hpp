@@ -41,7 +41,8 @@ class OutOfMemory : public Error {
 ///     check("q", q.shape(), "B A")("k", k.shape(), "S B A");
 ///
 /// throws "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q". A letter may carry a
-/// factor ("4H"); a number stands for itself; "..." first stands for any leading axes, unchecked.
+/// factor ("4H"); a number stands for itself; "..." first stands for any leading axes, unchecked. One
+/// space stands between two axes.
 class ShapeCheck {
  public:
   explicit ShapeCheck(const char* operation) : operation_(operation) {}
@@ -58,10 +59,6 @@ class ShapeCheck {
     const char* found_in;
   };
   const Binding* find(char letter) const;
-  bool fits(const char* name, const Shape& shape, std::string_view letters);
-  [[noreturn]] void mismatch(const char* name, const Shape& shape, std::string_view letters,
-                             const std::string& why) const;
-  std::string match(const char* name, std::string_view token, Index extent);
 
   const char* operation_;
   std::array<Binding, 12> bindings_;

@@ -3,6 +3,7 @@
 #include <attune/tensor/attention.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
@@ -16,25 +17,45 @@ Index rows_of_tile(Index n) {
   return std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, n));
 }
 
-struct Extents {
-  Index s, b, a;
+/// Weights or scores (K, S, B), with queries (B, D) and rows of a memory (S, B, D), of which each
+/// of K heads has `a` elements.
+struct HeadExtents {
+  Index heads, s, b, a;
+
+  /// body(weight, query, row), where these begin for a head, for rows [begin, end) of (S·B, D).
+  template <class Body>
+  void for_rows(Index begin, Index end, Body body) const {
+    for (Index at = begin; at < end; ++at) {
+      for (Index head = 0; head < heads; ++head) {
+        body(head * s * b + at, (at % b * heads + head) * a, (at * heads + head) * a);
+      }
+    }
+  }
+
+  /// All rows, side by side. `work` is that of an element, a multiply-add being 1.
+  template <class Body>
+  void for_each(Body body, Index work = 1) const {
+    parallel_ranges(s * b, rows_of_tile(heads * a * work),
+                    [&](Index begin, Index end) { for_rows(begin, end, body); });
+  }
+
+  /// Some sentences beside others, each row after row: the body adds to what the sentence has.
+  /// Neighbouring rows follow each other in memory.
+  template <class Body>
+  void for_each_sentence(Body body) const {
+    parallel_ranges(b, tile_batch, [&](Index begin, Index end) {
+      for (Index i = 0; i < s; ++i) for_rows(i * b + begin, i * b + end, body);
+    });
+  }
 };
 
-Extents check_scores(const Tensor& q, const Tensor& k, const Tensor& v) {
+HeadExtents check_additive(const Tensor& q, const Tensor& k, const Tensor& v) {
   ShapeCheck check("additive_scores");
   check("q", q.shape(), "B A")("k", k.shape(), "S B A")("v", v.shape(), "A");
   require_same_dtype("additive_scores", q, k);
   require_same_dtype("additive_scores", q, v);
-  return {check['S'], check['B'], check['A']};
+  return {1, check['S'], check['B'], check['A']};
 }
-
-/// A product of heads: each has `a` elements of the last axis.
-struct HeadExtents {
-  Index heads, s, b, a;
-  Index width() const { return heads * a; }
-  /// Weight or score of row at (s · B + b) in a head.
-  Index weight(Index head, Index at) const { return head * s * b + at; }
-};
 
 HeadExtents heads_of(const char* operation, const Tensor& weights, const char* name,
                      const Tensor& rows, const Tensor& dc = {}) {
@@ -54,57 +75,45 @@ HeadExtents heads_of(const char* operation, const Tensor& weights, const char* n
 }  // namespace
 
 Tensor additive_scores_forward(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const auto [s_count, b_count, a] = check_scores(q, k, v);
-  return visit_floating(
-      "additive_scores", q, [&, s_count = s_count, b_count = b_count, a = a](auto zero) {
-        using T = decltype(zero);
-        Tensor e = Tensor::uninitialized({s_count, b_count}, q.dtype());
-        const T *q_data = q.data<T>(), *k_data = k.data<T>(), *v_data = v.data<T>();
-        T* e_data = e.mutable_data<T>();
-        const Index rows = std::max<Index>(1, detail::elementwise_tile / 8 / std::max<Index>(1, a));
-        parallel_ranges(s_count * b_count, rows, [&](Index begin, Index end) {
-          for (Index i = begin; i < end; ++i) {
-            e_data[i] = simd::additive_score(q_data + i % b_count * a, k_data + i * a, v_data,
-                                             static_cast<std::size_t>(a));
-          }
-        });
-        return e;
-      });
+  const HeadExtents n = check_additive(q, k, v);
+  return visit_floating("additive_scores", q, [&](auto zero) {
+    using T = decltype(zero);
+    Tensor e = Tensor::uninitialized({n.s, n.b}, q.dtype());
+    const T *q_data = q.data<T>(), *k_data = k.data<T>(), *v_data = v.data<T>();
+    T* e_data = e.mutable_data<T>();
+    constexpr Index work_of_tanh = 8;
+    n.for_each(
+        [&](Index score, Index query, Index key) {
+          e_data[score] = simd::additive_score(q_data + query, k_data + key, v_data, n.a);
+        },
+        work_of_tanh);
+    return e;
+  });
 }
 
 AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k, const Tensor& v,
                                                 const Tensor& de, Tensor& dk) {
-  const auto [s_count, b_count, a] = check_scores(q, k, v);
+  const HeadExtents n = check_additive(q, k, v);
   ShapeCheck check("additive_scores");
   check("k", k.shape(), "S B A")("de", de.shape(), "S B")("dk", dk.shape(), "S B A");
-  return visit_floating(
-      "additive_scores", q, [&, s_count = s_count, b_count = b_count, a = a](auto zero) {
-        using T = decltype(zero);
-        const Index tiles = (b_count + tile_batch - 1) / tile_batch;
-        AdditiveScoresBackward out{zeros(q.shape(), q.dtype()), zeros(v.shape(), q.dtype())};
-        Tensor dv_of_tile = zeros({std::max<Index>(1, tiles), a}, q.dtype());
-        const T *q_data = q.data<T>(), *k_data = k.data<T>(), *v_data = v.data<T>(),
-                *de_data = de.data<T>();
-        T *dk_data = dk.mutable_data<T>(), *dq = out.dq.mutable_data<T>(),
-          *dv = dv_of_tile.mutable_data<T>();
-        parallel_ranges(b_count, tile_batch, [&](Index begin, Index end) {
-          for (Index s = 0; s < s_count; ++s) {  // neighbouring rows follow each other in memory
-            for (Index b = begin; b < end; ++b) {
-              const Index at = s * b_count + b;
-              if (de_data[at] == 0) continue;  // padding
-              simd::run(simd::AdditiveScoreBackwardRow<T>{q_data + b * a, k_data + at * a, v_data,
-                                                          de_data[at], dq + b * a, dk_data + at * a,
-                                                          dv + begin / tile_batch * a},
-                        static_cast<std::size_t>(a));
-            }
-          }
-        });
-        T* dv_total = out.dv.mutable_data<T>();
-        for (Index tile = 0; tile < tiles; ++tile) {
-          for (Index i = 0; i < a; ++i) dv_total[i] += dv[tile * a + i];
-        }
-        return out;
-      });
+  return visit_floating("additive_scores", q, [&](auto zero) {
+    using T = decltype(zero);
+    Tensor dq = zeros(q.shape(), q.dtype());
+    Tensor dv = zeros({(n.b + tile_batch - 1) / tile_batch, n.a}, q.dtype());  // of each tile
+    const T *q_data = q.data<T>(), *k_data = k.data<T>(), *v_data = v.data<T>(),
+            *de_data = de.data<T>();
+    T *dk_data = dk.mutable_data<T>(), *dq_data = dq.mutable_data<T>(),
+      *dv_data = dv.mutable_data<T>();
+    n.for_each_sentence([&](Index score, Index query, Index key) {
+      if (de_data[score] == 0) return;  // padding
+      T* dv_of_tile = dv_data + score % n.b / tile_batch * n.a;
+      simd::run(
+          simd::AdditiveScoreBackwardRow<T>{q_data + query, k_data + key, v_data, de_data[score],
+                                            dq_data + query, dk_data + key, dv_of_tile},
+          n.a);
+    });
+    return AdditiveScoresBackward{dq, sum(dv, {0})};
+  });
 }
 
 Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
@@ -119,14 +128,8 @@ Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
     using T = decltype(zero);
     const T *q_data = q.data<T>(), *k_data = k.data<T>();
     T* e_data = e.mutable_data<T>();
-    parallel_ranges(n.s * n.b, rows_of_tile(n.width()), [&](Index begin, Index end) {
-      for (Index at = begin; at < end; ++at) {
-        for (Index head = 0; head < n.heads; ++head) {
-          e_data[n.weight(head, at)] =
-              simd::dot(q_data + at % n.b * n.width() + head * n.a,
-                        k_data + at * n.width() + head * n.a, static_cast<std::size_t>(n.a));
-        }
-      }
+    n.for_each([&](Index score, Index query, Index key) {
+      e_data[score] = simd::dot(q_data + query, k_data + key, n.a);
     });
   });
   return e;
@@ -139,19 +142,11 @@ Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, T
     using T = decltype(zero);
     const T *q_data = q.data<T>(), *k_data = k.data<T>(), *de_data = de.data<T>();
     T *dk_data = dk.mutable_data<T>(), *dq_data = dq.mutable_data<T>();
-    parallel_ranges(n.b, tile_batch, [&](Index begin, Index end) {
-      for (Index s = 0; s < n.s; ++s) {
-        for (Index at = s * n.b + begin; at < s * n.b + end; ++at) {
-          for (Index head = 0; head < n.heads; ++head) {
-            const T g = de_data[n.weight(head, at)];
-            if (g == 0) continue;  // padding
-            const Index query = at % n.b * n.width() + head * n.a,
-                        key = at * n.width() + head * n.a;
-            simd::add_scaled(g, k_data + key, dq_data + query, static_cast<std::size_t>(n.a));
-            simd::add_scaled(g, q_data + query, dk_data + key, static_cast<std::size_t>(n.a));
-          }
-        }
-      }
+    n.for_each_sentence([&](Index score, Index query, Index key) {
+      const T g = de_data[score];
+      if (g == 0) return;  // padding
+      simd::add_scaled(g, k_data + key, dq_data + query, n.a);
+      simd::add_scaled(g, q_data + query, dk_data + key, n.a);
     });
   });
   return dq;
@@ -161,20 +156,11 @@ Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory);
   return visit_floating("weighted_sum", weights, [&](auto zero) {
     using T = decltype(zero);
-    Tensor c = zeros({n.b, n.width()}, weights.dtype());
+    Tensor c = zeros({n.b, n.heads * n.a}, weights.dtype());
     const T *alpha = weights.data<T>(), *h = memory.data<T>();
     T* to = c.mutable_data<T>();
-    parallel_ranges(n.b, tile_batch, [&](Index begin, Index end) {
-      for (Index s = 0; s < n.s; ++s) {
-        for (Index b = begin; b < end; ++b) {
-          for (Index head = 0; head < n.heads; ++head) {
-            const T a = alpha[n.weight(head, s * n.b + b)];
-            if (a == 0) continue;
-            simd::add_scaled(a, h + (s * n.b + b) * n.width() + head * n.a,
-                             to + b * n.width() + head * n.a, static_cast<std::size_t>(n.a));
-          }
-        }
-      }
+    n.for_each_sentence([&](Index weight, Index context, Index row) {
+      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], h + row, to + context, n.a);
     });
     return c;
   });
@@ -188,16 +174,8 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
     using T = decltype(zero);
     const T *alpha = weights.data<T>(), *h = memory.data<T>(), *from = dc.data<T>();
     T* to = dweights.mutable_data<T>();
-    parallel_ranges(n.s * n.b, rows_of_tile(n.width()), [&](Index begin, Index end) {
-      for (Index at = begin; at < end; ++at) {
-        for (Index head = 0; head < n.heads; ++head) {
-          const Index i = n.weight(head, at);
-          to[i] = alpha[i] == 0 ? T(0)
-                                : simd::dot(h + at * n.width() + head * n.a,
-                                            from + at % n.b * n.width() + head * n.a,
-                                            static_cast<std::size_t>(n.a));
-        }
-      }
+    n.for_each([&](Index weight, Index context, Index row) {
+      to[weight] = alpha[weight] == 0 ? T(0) : simd::dot(h + row, from + context, n.a);
     });
   });
   return dweights;
@@ -209,15 +187,8 @@ void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tenso
     using T = decltype(zero);
     const T *alpha = weights.data<T>(), *from = dc.data<T>();
     T* to = dmemory.mutable_data<T>();
-    parallel_ranges(n.s * n.b, rows_of_tile(n.width()), [&](Index begin, Index end) {
-      for (Index at = begin; at < end; ++at) {
-        for (Index head = 0; head < n.heads; ++head) {
-          const T a = alpha[n.weight(head, at)];
-          if (a == 0) continue;
-          simd::add_scaled(a, from + at % n.b * n.width() + head * n.a,
-                           to + at * n.width() + head * n.a, static_cast<std::size_t>(n.a));
-        }
-      }
+    n.for_each([&](Index weight, Index context, Index row) {
+      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], from + context, to + row, n.a);
     });
   });
 }

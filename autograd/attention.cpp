@@ -1,6 +1,5 @@
-#include <cmath>
-
 #include <attune/autograd/attention.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/attention.hpp>
 #include <attune/tensor/check.hpp>
@@ -88,14 +87,7 @@ Var unwindow(const Var& x, const Tensor& positions, Index steps) {
 }
 
 Var unit_vectors(const Var& x) {
-  const Tensor squares = sum(x.value() * x.value(), {-1}, KeepAxes::yes);
-  const Tensor norm =
-      map(squares, [](auto v) { return std::max(std::sqrt(v), decltype(v)(1e-12)); });
-  const Tensor y = x.value() / norm;
-  // dx = (dy - y (y · dy)) / ‖x‖
-  return record("unit_vectors", y).wrt(x, [y, norm](const Tensor& dy) {
-    return (dy - y * sum(y * dy, {-1}, KeepAxes::yes)) / norm;
-  });
+  return x / maximum(norm(x, -1, KeepAxes::yes), scalar(1e-12, x.dtype()));
 }
 
 }  // namespace attune

@@ -198,7 +198,7 @@ const Tensor* Gradients::find(const Var& variable) const {
   if (!variable.node()) return nullptr;
   const auto at = std::ranges::lower_bound(ids_, variable.node()->id);
   if (at == ids_.end() || *at != variable.node()->id) return nullptr;
-  return &tensors_[static_cast<std::size_t>(at - ids_.begin())];
+  return &tensors_[at - ids_.begin()];
 }
 
 const Tensor& Gradients::operator[](const Var& variable) const {

@@ -51,7 +51,7 @@ struct Difference {
 /// Every element's central difference; y is f() as it is.
 std::vector<Difference> numeric_gradient(Tensor x, const std::function<Var()>& f, const Tensor& y,
                                          const Tensor& w, double h) {
-  std::vector<Difference> gradient(static_cast<std::size_t>(x.size()));
+  std::vector<Difference> gradient(x.size());
   for (Index i = 0; i < x.size(); ++i) {
     const double before = x.data<double>()[i];
     const auto at = [&](double offset) {
@@ -69,8 +69,8 @@ std::vector<Difference> numeric_gradient(Tensor x, const std::function<Var()>& f
                  far_down = change(-2 * h);
     const double odd = 2 * (up - down) - (far_up - far_down);
     const double even = 4 * (up + down) - (far_up + far_down);
-    gradient[static_cast<std::size_t>(i)] = {(8 * (up - down) - (far_up - far_down)) / (12 * h),
-                                             (std::abs(odd) + std::abs(even)) / (2 * h)};
+    gradient[i] = {(8 * (up - down) - (far_up - far_down)) / (12 * h),
+                   (std::abs(odd) + std::abs(even)) / (2 * h)};
   }
   return gradient;
 }

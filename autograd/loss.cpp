@@ -106,7 +106,7 @@ class AffineCrossEntropy {
  private:
   double run_block(const Tensor& x, const Tensor& targets, const Tensor& mask, Tensor dx,
                    AffineGradients* d) const {
-    const Rows rows = d ? Rows::together : Rows::apart;
+    const Rows rows = rows_of(/*recorded=*/d);
     Tensor logits = matmul(x, W_, {.b = transposed_}, rows);
     if (b_.defined()) add_in_place(logits, b_);
     const CrossEntropy result = cross_entropy_forward(logits, targets, mask, smoothing_);
@@ -136,8 +136,10 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
 }  // namespace
 
 AffineLogits::operator Var() const {
-  const Var y = matmul(x, affine.W, {.b = affine.transposed});
-  return affine.b.defined() ? y + affine.b : y;
+  const auto& [W, b, transposed] = affine;
+  if (b.defined() && !transposed) return add_matmul(b, x, W);
+  const Var y = matmul(x, W, {.b = transposed});
+  return b.defined() ? y + b : y;
 }
 
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,

@@ -183,14 +183,9 @@ Var maxout(const Var& x) {
 
 // Products and sums
 
-/// A training's products; others are decoding's.
-template <class... Vars>
-Rows rows_of(const Vars&... inputs) {
-  return recorded(inputs...) ? Rows::together : Rows::apart;
-}
-
 Var matmul(const Var& a, const Var& b, Transpose transpose) {
-  Recording product = record("matmul", matmul(a.value(), b.value(), transpose, rows_of(a, b)));
+  Recording product =
+      record("matmul", matmul(a.value(), b.value(), transpose, rows_of(recorded(a, b))));
   constexpr Rows together = Rows::together;
   // C = A·B:  dA = dC·Bᵀ, and the transpose of it where A came in transposed.
   product.wrt(a, [b = b.value(), transpose](const Tensor& dc) {
@@ -211,7 +206,7 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
 
 Var add_matmul(const Var& y, const Var& a, const Var& b) {
   Recording sum =
-      record("add_matmul", add_matmul(y.value(), a.value(), b.value(), rows_of(y, a, b)));
+      record("add_matmul", add_matmul(y.value(), a.value(), b.value(), rows_of(recorded(y, a, b))));
   sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
   sum.wrt(a,
           [b = b.value()](const Tensor& dc) { return matmul(dc, b, {.b = true}, Rows::together); });
@@ -301,7 +296,7 @@ Var softmax(const Var& x, int axis, const Tensor& mask) {
 Var log_softmax(const Var& x, int axis) {
   const Tensor y = log_softmax(x.value(), axis);
   return record("log_softmax", y).wrt(x, [y, axis](const Tensor& dy) {
-    return log_softmax_backward(y, dy, axis);
+    return dy - exp(y) * sum(dy, {axis}, KeepAxes::yes);
   });
 }
 
@@ -365,7 +360,7 @@ Var permute(const Var& x, const std::vector<int>& axes) {
   const Tensor y = permute(x.value(), axes);
   std::vector<int> inverse(axes.size());
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    inverse[static_cast<std::size_t>(x.shape().axis(axes[i]))] = static_cast<int>(i);
+    inverse[x.shape().axis(axes[i])] = static_cast<int>(i);
   }
   return record("permute", y).wrt(x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
 }

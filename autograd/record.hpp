@@ -8,6 +8,7 @@
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/var.hpp>
+#include <attune/tensor/products.hpp>
 
 namespace attune {
 
@@ -93,6 +94,9 @@ template <class... Vars>
 bool recorded(const Vars&... inputs) {
   return detail::recording_enabled && (inputs.requires_gradient() || ...);
 }
+
+/// How its products are made: those of a training together, others, which are decoding's, apart.
+inline Rows rows_of(bool recorded) { return recorded ? Rows::together : Rows::apart; }
 
 /// Declares an operation with one result. The name is kept as a pointer: give a literal.
 inline Recording record(const char* operation, Tensor value) {

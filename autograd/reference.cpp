@@ -40,7 +40,7 @@ LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
   Var c = or_zeros(options.c0, {xw.dim(1), n}, xw.dtype());
-  std::vector<Var> states(static_cast<std::size_t>(steps));
+  std::vector<Var> states(steps);
   for (Index k = 0; k < steps; ++k) {
     const Index t = step(k, steps, options.direction);
     const auto gate = [&](Index which) {
@@ -52,7 +52,7 @@ LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
     const Var h_next = o * tanh(options.bias_c.defined() ? m + options.bias_c : m);
     h = masked(options.mask, t, h_next, h);
     c = masked(options.mask, t, c_next, c);
-    states[static_cast<std::size_t>(t)] = h;
+    states[t] = h;
   }
   return {stack(states), c};
 }
@@ -61,7 +61,7 @@ Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
   const Var b_hn = or_zeros(options.b_hn, {n}, xw.dtype());
-  std::vector<Var> states(static_cast<std::size_t>(steps));
+  std::vector<Var> states(steps);
   for (Index k = 0; k < steps; ++k) {
     const Index t = step(k, steps, options.direction);
     const Var x = xw[t];
@@ -73,7 +73,7 @@ Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
         options.form == GruForm::reset_after ? r * (share(h, 2) + b_hn) : share(r * h, 2);
     const Var candidate = tanh(block(x, 2, n) + from_state);
     h = masked(options.mask, t, (1 - z) * candidate + z * h, h);
-    states[static_cast<std::size_t>(t)] = h;
+    states[t] = h;
   }
   return stack(states);
 }

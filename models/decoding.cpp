@@ -16,7 +16,7 @@ namespace {
 
 /// x (S, columns) -> (S)
 std::vector<float> column(const char* operation, const Tensor& x, Index index) {
-  std::vector<float> values(static_cast<std::size_t>(x.dim(0)));
+  std::vector<float> values(x.dim(0));
   visit_floating(operation, x, [&](auto zero) {
     const auto* from = x.data<decltype(zero)>() + index;
     for (float& value : values) {
@@ -105,7 +105,7 @@ std::vector<std::vector<Decoding::Candidate>> Decoding::candidates(const Tensor&
 }
 
 Decoding::Running Decoding::extend(const Candidate& candidate, const Tensor& weights) const {
-  const Running& from = running_[static_cast<std::size_t>(candidate.row)];
+  const Running& from = running_[candidate.row];
   auto history = std::make_shared<History>();
   history->before = from.last;
   history->word = candidate.word;
@@ -149,7 +149,7 @@ void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
     std::size_t sentence = 0;
     std::vector<Index> cut_off;  // rows, each once
     for (const Candidate& candidate : found) {
-      const Running& from = running_[static_cast<std::size_t>(candidate.row)];
+      const Running& from = running_[candidate.row];
       sentence = from.sentence;
       if (candidate.word == end_) {
         finish(extend(candidate, weights), /*complete=*/true);

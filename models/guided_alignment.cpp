@@ -31,7 +31,7 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
   // </s> is a word of the mask, but none of the sentence.
   const std::vector<double> source_words = sum(batch.source_mask, {0}).to_vector<double>(),
                             target_words = (sum(batch.target_mask, {0}) - 1.0).to_vector<double>();
-  std::vector<float> linked(static_cast<std::size_t>(T * S * B), 0);
+  std::vector<float> linked(T * S * B, 0);
   for (Index b = 0; b < B; ++b) {
     const auto sentence = static_cast<std::size_t>(b);
     for (const auto& [s, t] : links[sentence]) {
@@ -40,7 +40,7 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
              fmt::format("sentence {} has {} and {} tokens, but a link ({}, {})", b,
                          source_words[sentence], target_words[sentence], s, t));
       }
-      linked[static_cast<std::size_t>((t * S + s) * B + b)] = 1;
+      linked[(t * S + s) * B + b] = 1;
     }
   }
   const Tensor guide =

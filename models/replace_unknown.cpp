@@ -23,7 +23,7 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
       continue;
     }
     if (places.empty()) fail("replace_unknown", "the hypothesis has no attention weights");
-    const std::string& token = source[static_cast<std::size_t>(places[i])];
+    const std::string& token = source[places[i]];
     const auto known = lexicon.find(token);
     tokens.push_back(known == lexicon.end() ? token : known->second);
   }

@@ -7,7 +7,6 @@
 #include <attune/models/sampling.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/simd/kernels.hpp>
-#include <attune/tensor/simd/math.hpp>
 
 namespace attune::models::detail {
 namespace {
@@ -30,7 +29,7 @@ std::vector<T> shares(std::span<const T> logits, double temperature) {
   const T largest = simd::largest(logits.data(), logits.size());
   std::ranges::transform(logits, p.begin(),
                          [&](T x) { return static_cast<T>((x - largest) / temperature); });
-  simd::exp(p.data(), p.data(), p.size());
+  simd::exp(p.data(), p.data(), std::ssize(p));
   return p;
 }
 
@@ -42,7 +41,7 @@ std::vector<std::int32_t> words_left(const std::vector<T>& share, const Sampling
   const auto v = std::ssize(words), most = o.top_k == 0 ? v : std::min(o.top_k, v);
   if (most == v && o.top_p == 1) return words;
   const auto less_likely = [&](std::int32_t a, std::int32_t b) {
-    const T p = share[static_cast<std::size_t>(a)], q = share[static_cast<std::size_t>(b)];
+    const T p = share[a], q = share[b];
     return p != q ? p < q : a > b;
   };
   const double enough = o.top_p * std::reduce(share.begin(), share.end(), 0.0);
@@ -50,7 +49,7 @@ std::vector<std::int32_t> words_left(const std::vector<T>& share, const Sampling
   auto kept = words.end();  // from here on they are the likeliest
   for (double mass = 0; words.end() - kept < most && mass < enough;) {
     std::pop_heap(words.begin(), kept--, less_likely);
-    mass += share[static_cast<std::size_t>(*kept)];
+    mass += share[*kept];
   }
   words.erase(words.begin(), kept);
   return words;
@@ -61,11 +60,11 @@ std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Ran
   const std::vector<T> share = shares(logits, options.temperature);
   const std::vector<std::int32_t> words = words_left(share, options);
   double mass = 0;
-  for (std::int32_t word : words) mass += share[static_cast<std::size_t>(word)];
+  for (std::int32_t word : words) mass += share[word];
   double left = mass * random.uniform();
   std::int32_t last = words.back();  // with a share; `left` may come out a rounding error too large
   for (std::int32_t word : words) {
-    const double p = share[static_cast<std::size_t>(word)];
+    const double p = share[word];
     if (p > 0) last = word;
     if ((left -= p) < 0) return word;
   }
@@ -85,7 +84,7 @@ Sampler::Sampler(const Tensor& source_mask, const SamplingOptions& options,
 }
 
 std::vector<Decoding::Candidate> Sampler::choose(const Scores& s) {
-  const Running& from = running_[static_cast<std::size_t>(s.begin)];
+  const Running& from = running_[s.begin];
   return visit_floating("sample", s.logits, [&](auto zero) -> std::vector<Candidate> {
     using T = decltype(zero);
     const Index v = s.logits.dim(1);

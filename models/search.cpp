@@ -42,7 +42,7 @@ Beam::Beam(const Tensor& source_mask, const SearchOptions& options)
 /// The best continuations of a sentence's rows, as many as there are places left, best first. Among
 /// equals the earlier row comes first, then the smaller word.
 std::vector<Decoding::Candidate> Beam::choose(const Scores& s) {
-  const std::size_t sentence = running_[static_cast<std::size_t>(s.begin)].sentence;
+  const std::size_t sentence = running_[s.begin].sentence;
   const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
   return visit_floating("search", s.logits, [&](auto zero) {
     using T = decltype(zero);
@@ -53,14 +53,13 @@ std::vector<Decoding::Candidate> Beam::choose(const Scores& s) {
                                  : total > best.back().total;
     };
     for (Index row = s.begin; row < s.end; ++row) {
-      const double before = running_[static_cast<std::size_t>(row)].log_probability;
+      const double before = running_[row].log_probability;
       const T* logits = s.logits.data<T>() + row * v;
       const T norm = s.log_sum_exp.data<T>()[row];
       const auto total = [&](T logit) { return before + static_cast<double>(logit - norm); };
       for (Index from = 0; from < v; from += block) {
         const Index to = std::min(v, from + block);
-        if (!enters(total(simd::largest(logits + from, static_cast<std::size_t>(to - from)))))
-          continue;
+        if (!enters(total(simd::largest(logits + from, to - from)))) continue;
         for (Index word = from; word < to; ++word) {
           const Candidate candidate{row, static_cast<std::int32_t>(word), total(logits[word])};
           if (!enters(candidate.total)) continue;

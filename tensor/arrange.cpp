@@ -19,14 +19,13 @@ void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to
   constexpr Index tile = 128 * 1024;  // bytes that one thread copies
   if (runs == 1) {
     return parallel_ranges(bytes, tile, [&](Index begin, Index end) {
-      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+      std::memcpy(to + begin, from + begin, end - begin);
     });
   }
   parallel_ranges(runs, std::max<Index>(1, tile / std::max<Index>(1, bytes)),
                   [&](Index begin, Index end) {
                     for (Index run = begin; run < end; ++run) {
-                      std::memcpy(to + run * to_stride, from + run * from_stride,
-                                  static_cast<std::size_t>(bytes));
+                      std::memcpy(to + run * to_stride, from + run * from_stride, bytes);
                     }
                   });
 }
@@ -139,7 +138,7 @@ std::vector<int> checked_order(const Shape& shape, const std::vector<int>& axes)
 void copy_units(const std::byte* from, Index stride, std::byte* to, Index count, Index bytes) {
   const auto copy_all = [&](auto size) {
     for (Index i = 0; i < count; ++i) {
-      std::memcpy(to + i * bytes, from + i * stride, static_cast<std::size_t>(size));
+      std::memcpy(to + i * bytes, from + i * stride, size);
     }
   };
   if (bytes == 4) return copy_all(std::integral_constant<Index, 4>());  // one move, not a call
@@ -153,7 +152,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   const std::vector<int> order = checked_order(x.shape(), axes);
   // The last axes that stay where they are form one unit.
   int moved = x.rank();
-  while (moved > 0 && order[static_cast<std::size_t>(moved - 1)] == moved - 1) --moved;
+  while (moved > 0 && order[moved - 1] == moved - 1) --moved;
   if (moved == 0) return x;
   std::vector<Index> extents, strides;  // strides of y's axes in x, in bytes
   for (int axis : order) {
@@ -182,10 +181,10 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
 }
 
 Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
-  std::vector<int> axes(static_cast<std::size_t>(x.rank()));
+  std::vector<int> axes(x.rank());
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[static_cast<std::size_t>(detail::checked_axis("transpose", x.shape(), axis_a))],
-            axes[static_cast<std::size_t>(detail::checked_axis("transpose", x.shape(), axis_b))]);
+  std::swap(axes[detail::checked_axis("transpose", x.shape(), axis_a)],
+            axes[detail::checked_axis("transpose", x.shape(), axis_b)]);
   return permute(x, axes);
 }
 
@@ -212,7 +211,7 @@ Tensor gather(const Tensor& table, const Tensor& ids) {
   const std::byte* from = bytes_of(table).data();
   std::byte* to = mutable_bytes_of(y).data();
   for (Index i = 0; i < ids.size(); ++i) {
-    std::memcpy(to + i * bytes, from + id[i] * bytes, static_cast<std::size_t>(bytes));
+    std::memcpy(to + i * bytes, from + id[i] * bytes, bytes);
   }
   return y;
 }
@@ -251,7 +250,7 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids) {
     for (Index s = begin; s < end; ++s) {
       for (Index i = 0; i < ids.size(); ++i) {
         std::memcpy(to + (s * ids.size() + i) * bytes, from + (s * x.dim(1) + id[i]) * bytes,
-                    static_cast<std::size_t>(bytes));
+                    bytes);
       }
     }
   });
@@ -265,7 +264,7 @@ Tensor mask_of(std::span<const Index> lengths, DType dtype) {
   visit_floating("mask_of", mask, [&](auto zero) {
     auto* to = mask.mutable_data<decltype(zero)>();
     for (Index b = 0; b < batch; ++b) {
-      const Index length = lengths[static_cast<std::size_t>(b)];
+      const Index length = lengths[b];
       if (length < 1) fail("mask_of", fmt::format("sequence {} has the length {}", b, length));
       for (Index t = 0; t < length; ++t) to[t * batch + b] = 1;
     }

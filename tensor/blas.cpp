@@ -8,7 +8,7 @@
 #include <attune/tensor/blas.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/product_sizes.hpp>
-#include <attune/tensor/simd/math.hpp>
+#include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/threads.hpp>
 
 // BLAS's interface for C is the same in every library, but the name of its header is not.
@@ -61,17 +61,6 @@ void call(const MatrixView<const T>& a, const MatrixView<const T>& b, const Matr
   }
 }
 
-template <class T>
-MatrixView<T> rows_of(MatrixView<T> x, Index begin, Index end) {
-  x.data += begin * (x.transposed ? 1 : x.stride);
-  x.rows = end - begin;
-  return x;
-}
-template <class T>
-MatrixView<T> columns_of(const MatrixView<T>& x, Index begin, Index end) {
-  return rows_of(x.transpose(), begin, end).transpose();
-}
-
 }  // namespace
 
 std::string blas_name() {
@@ -101,9 +90,9 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
   parallel_for(calls, [&](Index i) {
     const Index begin = std::min(longest, i * share), end = std::min(longest, begin + share);
     if (c.rows > c.cols) {
-      call(rows_of(a, begin, end), b, rows_of(c, begin, end), into);
+      call(a.row_range(begin, end), b, c.row_range(begin, end), into);
     } else {
-      call(a, columns_of(b, begin, end), columns_of(c, begin, end), into);
+      call(a, b.column_range(begin, end), c.column_range(begin, end), into);
     }
   });
 }

@@ -5,7 +5,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/simd/kernels.hpp>
-#include <attune/tensor/simd/math.hpp>
 
 namespace attune {
 
@@ -17,7 +16,7 @@ std::array<Index, Shape::max_rank> broadcast_strides(const Shape& x, const Shape
   std::array<Index, Shape::max_rank> strides{};
   Index stride = 1;
   for (int i = 1; i <= x.rank(); ++i) {
-    strides[static_cast<std::size_t>(shape.rank() - i)] = x[-i] == 1 ? 0 : stride;
+    strides[shape.rank() - i] = x[-i] == 1 ? 0 : stride;
     stride *= x[-i];
   }
   return strides;
@@ -48,8 +47,8 @@ std::pair<Index, Index> BroadcastPlan::offsets(Index run) const {
   for (int axis = outer_axes_ - 1; axis >= 0; --axis) {
     const Index at = run % shape[axis];
     run /= shape[axis];
-    offset_a += at * strides_a_[static_cast<std::size_t>(axis)];
-    offset_b += at * strides_b_[static_cast<std::size_t>(axis)];
+    offset_a += at * strides_a_[axis];
+    offset_b += at * strides_b_[axis];
   }
   return {offset_a, offset_b};
 }
@@ -101,9 +100,8 @@ Tensor map_array(const char* operation, const Tensor& x, F f) {
     Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
     const T* from = x.data<T>();
     T* to = y.mutable_data<T>();
-    parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      f(from + begin, to + begin, static_cast<std::size_t>(end - begin));
-    });
+    parallel_ranges(x.size(), detail::elementwise_tile,
+                    [&](Index begin, Index end) { f(from + begin, to + begin, end - begin); });
     return y;
   });
 }
@@ -111,14 +109,13 @@ Tensor map_array(const char* operation, const Tensor& x, F f) {
 }  // namespace
 
 Tensor exp(const Tensor& x) {
-  return map_array("exp", x, [](auto* from, auto* to, std::size_t n) { simd::exp(from, to, n); });
+  return map_array("exp", x, [](auto* from, auto* to, Index n) { simd::exp(from, to, n); });
 }
 Tensor tanh(const Tensor& x) {
-  return map_array("tanh", x, [](auto* from, auto* to, std::size_t n) { simd::tanh(from, to, n); });
+  return map_array("tanh", x, [](auto* from, auto* to, Index n) { simd::tanh(from, to, n); });
 }
 Tensor sigmoid(const Tensor& x) {
-  return map_array("sigmoid", x,
-                   [](auto* from, auto* to, std::size_t n) { simd::sigmoid(from, to, n); });
+  return map_array("sigmoid", x, [](auto* from, auto* to, Index n) { simd::sigmoid(from, to, n); });
 }
 Tensor log(const Tensor& x) {
   return map("log", x, [](auto v) { return std::log(v); });
@@ -216,7 +213,7 @@ void scale_in_place(Tensor& a, double s) {
     using T = decltype(zero);
     T* to = a.mutable_data<T>();
     parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      simd::scale(static_cast<T>(s), to + begin, static_cast<std::size_t>(end - begin));
+      simd::scale(static_cast<T>(s), to + begin, end - begin);
     });
   });
 }

@@ -23,9 +23,9 @@ std::string first_not_finite(const Tensor& x) {
 }
 
 std::string element_name(const Shape& shape, Index number) {
-  std::vector<Index> at(static_cast<std::size_t>(shape.rank()));
+  std::vector<Index> at(shape.rank());
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    at[static_cast<std::size_t>(axis)] = number % shape[axis];
+    at[axis] = number % shape[axis];
     number /= shape[axis];
   }
   return to_string(Shape(at));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -19,33 +20,15 @@ using namespace detail::sizes;
 Index parts(Index n, Index of) { return (n + of - 1) / of; }
 Index rounded_up(Index n, Index step) { return parts(n, step) * step; }
 
+constexpr Index widest = std::numeric_limits<Index>::max();
+
 struct Tile {
   Index row, rows, column, columns;
 };
 
-/// body(tile) for tiles of C that depend on the shape alone. Columns are cut first: a tile's panels
-/// of B then stay in the cache.
-template <class Body>
-void for_tiles_of(Index m, Index n, Index k, Index width, Index columns_at_most, Body body) {
-  const Index wanted = std::clamp<Index>(m * n * k / least_work, 1, enough_tiles);
-  const Index across = std::max(parts(n, columns_at_most), std::min(wanted, parts(n, width)));
-  const Index down = std::max(parts(m, most_rows), std::min(parts(wanted, across), m / least_rows));
-  const Index rows = parts(m, down), columns = rounded_up(parts(n, across), width);
-  const Index row_tiles = parts(m, rows), column_tiles = parts(n, columns);
-  parallel_for(row_tiles * column_tiles, [&](Index tile) {
-    const Index row = tile / column_tiles * rows, column = tile % column_tiles * columns;
-    body(Tile{row, std::min(rows, m - row), column, std::min(columns, n - column)});
-  });
-}
-
 template <class T>
 simd::Strided<T> strided(const MatrixView<const T>& x) {
   return {x.data, x.transposed ? 1 : x.stride, x.transposed ? x.stride : 1};
-}
-
-template <class T>
-simd::Strided<T> from(const simd::Strided<T>& x, Index row, Index column) {
-  return {x.data + row * x.row + column * x.column, x.row, x.column};
 }
 
 template <class T>
@@ -76,14 +59,14 @@ simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index dep
   if (x.column == 1) {
     parallel_ranges(rows, std::max<Index>(1, conversion_work / std::max<Index>(1, depth)),
                     [&](Index begin, Index end) {
-                      simd::to_pairs(from(x, begin, 0), end - begin, depth, to + begin * steps);
+                      simd::to_pairs(x.from(begin, 0), end - begin, depth, to + begin * steps);
                     });
     return {to, steps, 1};
   }
   parallel_ranges(steps, std::max<Index>(1, conversion_work / std::max<Index>(1, rows)),
                   [&](Index begin, Index end) {
-                    simd::to_pairs(from(x, 0, 2 * begin), rows,
-                                   std::min(2 * end, depth) - 2 * begin, to + begin * rows);
+                    simd::to_pairs(x.from(0, 2 * begin), rows, std::min(2 * end, depth) - 2 * begin,
+                                   to + begin * rows);
                   });
   return {to, 1, rows};
 }
@@ -95,6 +78,8 @@ class Arithmetic {
   explicit Arithmetic(bool bf16) : bf16_(bf16) {}
 
   bool bf16() const { return bf16_; }
+  /// Columns of a panel of B, which has so many in all.
+  Index width(Index columns) const { return simd::panel_width<T>(bf16_ ? widest : columns); }
   /// Elements of a column of B, or of a row of A, for `depth` of k.
   Index steps(Index depth) const { return bf16_ ? simd::pairs(depth) : depth; }
 
@@ -109,10 +94,10 @@ class Arithmetic {
     return a;
   }
 
-  void pack(const simd::Strided<T>& b, Index depth, Index columns, T* panels) const {
+  void pack(const simd::Strided<T>& b, Index depth, Index columns, Index width, T* panels) const {
     Tensor storage;
     const simd::Strided<T> x = prepare({b.data, b.column, b.row}, columns, depth, storage);
-    simd::pack_panels({x.data, x.column, x.row}, steps(depth), columns, panels);
+    simd::pack_panels({x.data, x.column, x.row}, steps(depth), columns, width, panels);
   }
 
   void run(const simd::PanelProduct<T>& product) const {
@@ -163,11 +148,11 @@ class Product {
       Tensor storage;
       for (Index step = 0; step < steps_; step += depth_block) {
         const Index steps = std::min(depth_block, steps_ - step);
-        simd::Strided<T> a = from(a_, tile.row, step);
+        simd::Strided<T> a = a_.from(tile.row, step);
         if (a.column > 1) a = gathered(a, tile.rows, steps, storage);
         const T* first = panels + tile.column * steps_ + step * width_;
         const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
-        arithmetic_.run({tile.rows, steps, tile.columns, a, first, steps_ * width_,
+        arithmetic_.run({tile.rows, steps, tile.columns, width_, a, first, steps_ * width_,
                          c_.data + tile.row * c_.stride + tile.column, c_.stride,
                          into_ == Into::add || step > 0, next});
       }
@@ -175,9 +160,21 @@ class Product {
   }
 
  private:
+  /// body(tile) for tiles of C that depend on the shape alone. Columns are cut first: a tile's
+  /// panels of B then stay in the cache.
   template <class Body>
   void for_tiles(Index columns_at_most, Body body) const {
-    for_tiles_of(c_.rows, c_.cols, depth_, width_, columns_at_most, body);
+    const Index m = c_.rows, n = c_.cols;
+    const Index wanted = std::clamp<Index>(m * n * depth_ / least_work, 1, enough_tiles);
+    const Index across = std::max(parts(n, columns_at_most), std::min(wanted, parts(n, width_)));
+    const Index down =
+        std::max(parts(m, most_rows), std::min(parts(wanted, across), m / least_rows));
+    const Index rows = parts(m, down), columns = rounded_up(parts(n, across), width_);
+    const Index row_tiles = parts(m, rows), column_tiles = parts(n, columns);
+    parallel_for(row_tiles * column_tiles, [&](Index tile) {
+      const Index row = tile / column_tiles * rows, column = tile % column_tiles * columns;
+      body(Tile{row, std::min(rows, m - row), column, std::min(columns, n - column)});
+    });
   }
 
   Tensor storage_;  // of A, where it is not read as it is
@@ -187,35 +184,43 @@ class Product {
   Into into_;
   Arithmetic<T> arithmetic_;
   Index steps_ = arithmetic_.steps(depth_);
-  Index width_ = simd::panel_width<T>();
+  Index width_ = arithmetic_.width(c_.cols);
 };
 
 }  // namespace
 
 template <class T>
-void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into into) {
+void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into into,
+          PackedMatrix<T>* room) {
   check_shapes(a, b.rows, b.cols, c);
   if (c.cols == 1 && c.rows > 1 && c.stride == 1) {
     // A column is a row of the transposed product.
-    return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into);
+    return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into, room);
   }
-  if (a.rows > few_rows || b.transposed || in_bf16<T>())
-    return gemm(a, PackedMatrix<T>(b), c, into);
+  if (a.rows > few_rows || b.transposed || in_bf16<T>()) {
+    PackedMatrix<T> own;
+    if (!room) room = &own;
+    room->pack(b);
+    return gemm(a, *room, c, into);
+  }
   const Product<T> product(a, c, into, Arithmetic<T>(false));
   if (!product.empty()) product.multiply_rows(b.data, b.stride);
 }
-template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into);
-template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixView<double>, Into);
+template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into,
+                   PackedMatrix<float>*);
+template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixView<double>, Into,
+                   PackedMatrix<double>*);
 
 template <class T>
-PackedMatrix<T>::PackedMatrix(MatrixView<const T> b) : rows_(b.rows), cols_(b.cols) {
-  bf16_ = in_bf16<T>();
+void PackedMatrix<T>::pack(const MatrixView<const T>& b) {
+  rows_ = b.rows, cols_ = b.cols, bf16_ = in_bf16<T>();
   const Arithmetic<T> arithmetic(bf16_);
-  const Index width = simd::panel_width<T>(), steps = arithmetic.steps(rows_);
-  storage_ = Tensor::uninitialized({steps * rounded_up(cols_, width)}, dtype_of<T>);
+  const Index width = arithmetic.width(cols_), steps = arithmetic.steps(rows_);
+  const Index size = steps * rounded_up(cols_, width);
+  if (!storage_.unique() || storage_.size() < size) scratch<T>(storage_, size);
   T* panels = storage_.template mutable_data<T>();
   parallel_ranges(cols_, 4 * width, [&](Index begin, Index end) {
-    arithmetic.pack(from(strided(b), 0, begin), rows_, end - begin, panels + begin * steps);
+    arithmetic.pack(strided(b).from(0, begin), rows_, end - begin, width, panels + begin * steps);
   });
   panels_ = panels;
 }

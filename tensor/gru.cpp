@@ -55,17 +55,16 @@ GruForward gru_forward(const GruInput& in) {
                               .kept = kept};
     const T *all_xw = in.xw.data<T>(), *b = b_hn.data<T>();
     run_forward(pass, [&](std::size_t part, const Place<T>& p, T* hw) {
-      const auto size = static_cast<std::size_t>(n);
       const T* xw = all_xw + p.at * 3 * n;
       T *gates = pass.gates + p.at * kept * n, *h = pass.h + p.at * n;
       if (after) {
-        simd::run(simd::GruForwardRow<T>{xw, hw, b, p.h_prev, gates, h}, size);
+        simd::run(simd::GruForwardRow<T>{xw, hw, b, p.h_prev, gates, h}, n);
       } else if (part == 0) {
-        simd::run(simd::GruResetRow<T>{xw, hw, p.h_prev, gates, pass.rh + p.at * n}, size);
+        simd::run(simd::GruResetRow<T>{xw, hw, p.h_prev, gates, pass.rh + p.at * n}, n);
       } else {
         simd::run(
             simd::GruUpdateRow<T>{xw + 2 * n, hw + 2 * n, gates + n, p.h_prev, gates + 2 * n, h},
-            size);
+            n);
       }
     });
     return out;
@@ -104,24 +103,22 @@ GruBackward gru_backward(const GruInput& in, const GruForward& forward, const Te
     const auto norm = norm_of<T>(in.gain_h, forward.products, 3, n);
     const T* all_gates = forward.gates.data<T>();
     run_backward(pass, [&](std::size_t part, const Place<T>& p, const RowScratch<T>& scratch) {
-      const auto size = static_cast<std::size_t>(n);
       const T* gates = all_gates + p.at * (after ? 4 : 3) * n;
       T *dxw = pass.dxw + p.at * 3 * n, *dhw = pass.dhw + p.at * 3 * n;
       T *dh_prev = pass.dh0 + p.row * n, *dh_t = scratch.row, *dgain = scratch.sums;
       if (!after && part == 0) {
-        simd::run(simd::GruResetBackwardRow<T>{gates, p.h_prev, scratch.products, dxw, dh_prev},
-                  size);
+        simd::run(simd::GruResetBackwardRow<T>{gates, p.h_prev, scratch.products, dxw, dh_prev}, n);
         if (norm) norm.backward(p.at, 0, 2, dxw, dhw, dgain, nullptr);
         return;
       }
       copy_row<T>(dh_prev, dh_t, n);
       if (after) {
-        simd::run(simd::GruBackwardRow<T>{gates, p.h_prev, dh_t, dxw, dhw, dh_prev}, size);
+        simd::run(simd::GruBackwardRow<T>{gates, p.h_prev, dh_t, dxw, dhw, dh_prev}, n);
         if (norm) norm.backward(p.at, 0, 3, dhw, dhw, dgain, dgain + 3 * n);
       } else {
         simd::run(simd::GruUpdateBackwardRow<T>{gates + n, gates + 2 * n, p.h_prev, dh_t, dxw + n,
                                                 dxw + 2 * n, dh_prev},
-                  size);
+                  n);
         if (norm) norm.backward(p.at, 2, 3, dxw + 2 * n, dhw + 2 * n, dgain + 2 * n, nullptr);
       }
     });

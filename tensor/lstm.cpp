@@ -29,7 +29,7 @@ template <class T>
 void normalize_cell(const T* c, const T* gain_c, const T* bias_c, T* m, T* moments, Index n) {
   simd::run(
       simd::LayerNormRow<T>{1, c, gain_c, bias_c, static_cast<T>(layer_norm_epsilon), m, moments},
-      static_cast<std::size_t>(n));
+      n);
 }
 
 }  // namespace
@@ -58,15 +58,14 @@ LstmForward lstm_forward(const LstmInput& in) {
     const T *xw = in.xw.data<T>(), *gain_c = data_or_null<T>(in.gain_c),
             *bias_c = data_or_null<T>(in.bias_c);
     run_forward(pass, [&](std::size_t, const Place<T>& p, T* hw) {
-      const auto size = static_cast<std::size_t>(n);
       T *gates = pass.gates + p.at * 4 * n, *c = pass.c + p.at * n, *h = pass.h + p.at * n;
       simd::run(simd::LstmForwardRow<T>{xw + p.at * 4 * n, hw, p.c_prev, gates, c,
                                         pass.norm ? nullptr : h},
-                size);
+                n);
       if (!pass.norm) return;
       T *m = hw, moments[2];
       normalize_cell(c, gain_c, bias_c, m, moments, n);
-      simd::run(simd::LstmOutputRow<T>{gates + 3 * n, m, h}, size);
+      simd::run(simd::LstmOutputRow<T>{gates + 3 * n, m, h}, n);
     });
     return out;
   });
@@ -107,21 +106,19 @@ LstmBackward lstm_backward(const LstmInput& in, const LstmForward& forward, cons
             *all_gates = forward.gates.data<T>();
     T* dc0 = out.dc0.mutable_data<T>();  // carries ∂L/∂c from step to step
     run_backward(pass, [&](std::size_t, const Place<T>& p, const RowScratch<T>& scratch) {
-      const auto size = static_cast<std::size_t>(n);
       const T *gates = all_gates + p.at * 4 * n, *c = pass.c.all + p.at * n;
       T *dh_row = pass.dh0 + p.row * n, *dc = dc0 + p.row * n, *dgates = pass.dxw + p.at * 4 * n;
       if (norm) {
         T *m = scratch.row, moments[2];
         normalize_cell(c, gain_c, bias_c, m, moments, n);
-        simd::run(simd::LstmOutputBackwardRow<T>{gates + 3 * n, m, dh_row, dgates + 3 * n, m},
-                  size);
+        simd::run(simd::LstmOutputBackwardRow<T>{gates + 3 * n, m, dh_row, dgates + 3 * n, m}, n);
         simd::run(simd::LayerNormBackwardRow<T>{1, c, gain_c, moments, m, m, scratch.sums + 4 * n,
                                                 scratch.sums + 5 * n},
-                  size);
+                  n);
         add_rows(m, dc, n);
       }
       simd::run(simd::LstmBackwardRow<T>{gates, p.c_prev, c, norm ? nullptr : dh_row, dc, dgates},
-                size);
+                n);
       if (norm) norm.backward(p.at, 0, 4, dgates, pass.dhw + p.at * 4 * n, scratch.sums, nullptr);
       std::fill_n(dh_row, n, T(0));  // a masked row carries its gradient over instead
     });

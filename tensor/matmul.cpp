@@ -22,7 +22,8 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
   return transposed ? view.transpose() : view;
 }
 
-/// c = a·b or c += a·b, for a matrix b that may be used again: a weight, at the steps of a decoder.
+/// c = a·b or c += a·b, for a matrix b (in `owner`) that may be used again, as a weight is at the
+/// steps of a decoder.
 template <class T>
 void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixView<const T>& b,
               const MatrixView<T>& c, Into into, Rows rows) {
@@ -95,11 +96,12 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
     parallel_ranges(
         a.shape().product(0, a.rank() - 2), std::max<Index>(1, small_product / work),
         [&](Index begin, Index end) {
+          PackedMatrix<T> room;
           for (Index i = begin; i < end; ++i) {
             const MatrixView<const T> x{from_a + i * rows * cols, rows, cols, cols};
             const MatrixView<const T> y{from_b + i * b_rows * b_cols, b_rows, b_cols, b_cols};
             gemm<T>(transpose.a ? x.transpose() : x, transpose.b ? y.transpose() : y,
-                    {to + i * m * n, m, n, n});
+                    {to + i * m * n, m, n, n}, Into::overwrite, &room);
           }
         });
     return c;
@@ -119,8 +121,7 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
     using T = decltype(zero);
     const MatrixView<const T> a_t = matrix<T>(a, true), by = matrix<T>(b);
     const MatrixView<T> to{c.mutable_data<T>() + column, check['K'], check['N'], check['C']};
-    detail::made_by_blas(a_t, by, Rows::together) ? detail::blas_gemm(a_t, by, to, Into::add)
-                                                  : gemm<T>(a_t, by, to, Into::add);
+    multiply<T>(a_t, b, by, to, Into::add, Rows::together);
   });
 }
 

@@ -36,10 +36,9 @@ LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const T
     T *y = result.y.mutable_data<T>(), *moments = result.moments.mutable_data<T>();
     parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {
-        simd::run(
-            simd::LayerNormRow<T>{static_cast<std::size_t>(blocks), from + row * n, g, b,
-                                  static_cast<T>(epsilon), y + row * n, moments + row * blocks * 2},
-            static_cast<std::size_t>(n / blocks));
+        simd::run(simd::LayerNormRow<T>{blocks, from + row * n, g, b, static_cast<T>(epsilon),
+                                        y + row * n, moments + row * blocks * 2},
+                  n / blocks);
       }
     });
     return result;
@@ -60,10 +59,10 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
     parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
       T* dgain = parts_data + begin / tile_rows * n;
       for (Index row = begin; row < end; ++row) {
-        simd::run(simd::LayerNormBackwardRow<T>{static_cast<std::size_t>(blocks), from + row * n, g,
+        simd::run(simd::LayerNormBackwardRow<T>{blocks, from + row * n, g,
                                                 moments + row * blocks * 2, dy_data + row * n,
                                                 dx_data + row * n, dgain, dgain + tiles * n},
-                  static_cast<std::size_t>(n / blocks));
+                  n / blocks);
       }
     });
     return LayerNormBackward{dx, sum(parts[0], {0}), sum(parts[1], {0})};

@@ -108,7 +108,7 @@ std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = n; i > 1; --i)
-    std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<Index>(i)))]);
+    std::swap(order[i - 1], order[random.below(static_cast<Index>(i))]);
   return order;
 }
 

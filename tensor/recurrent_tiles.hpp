@@ -129,19 +129,17 @@ struct ProductNorm {
   /// Gates [begin, end) of row `at` -> y
   void forward(Index at, Index begin, Index end, T* y) const {
     const Index first = at * gates + begin;
-    simd::run(simd::LayerNormRow<T>{static_cast<std::size_t>(end - begin), hw + first * n,
-                                    gain + begin * n, nullptr, static_cast<T>(layer_norm_epsilon),
-                                    y, moments + first * 2},
-              static_cast<std::size_t>(n));
+    simd::run(simd::LayerNormRow<T>{end - begin, hw + first * n, gain + begin * n, nullptr,
+                                    static_cast<T>(layer_norm_epsilon), y, moments + first * 2},
+              n);
   }
 
   /// dy -> dx of the same gates; dgain and dbias, which may be null, are added to.
   void backward(Index at, Index begin, Index end, const T* dy, T* dx, T* dgain, T* dbias) const {
     const Index first = at * gates + begin;
-    simd::run(
-        simd::LayerNormBackwardRow<T>{static_cast<std::size_t>(end - begin), hw + first * n,
-                                      gain + begin * n, moments + first * 2, dy, dx, dgain, dbias},
-        static_cast<std::size_t>(n));
+    simd::run(simd::LayerNormBackwardRow<T>{end - begin, hw + first * n, gain + begin * n,
+                                            moments + first * 2, dy, dx, dgain, dbias},
+              n);
   }
 };
 

@@ -16,10 +16,10 @@ namespace {
 template <class F>
 double sum_in_lanes(Index n, F f) {
   constexpr Index lanes = 8;
-  std::array<double, lanes> sums{};
+  double sums[lanes] = {};
   Index i = 0;
   for (; i + lanes <= n; i += lanes) {
-    for (Index lane = 0; lane < lanes; ++lane) sums[static_cast<std::size_t>(lane)] += f(i + lane);
+    for (Index lane = 0; lane < lanes; ++lane) sums[lane] += f(i + lane);
   }
   double total = 0;
   for (; i < n; ++i) total += f(i);
@@ -48,19 +48,18 @@ void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
     const Index o = tile / blocks, begin = tile % blocks * columns;
     const Index width = std::min(columns, inner - begin);
     T* to = y + o * inner + begin;
-    std::array<double, widest> total;
-    std::fill_n(total.begin(), width, 0.0);
+    double total[widest];
+    std::fill_n(total, width, 0.0);
     for (Index first = 0; first < n; first += rows) {
-      std::array<T, widest> part;
-      std::fill_n(part.begin(), width, T(0));
+      T part[widest];
+      std::fill_n(part, width, T(0));
       for (Index i = first; i < std::min(n, first + rows); ++i) {
         const T* from = x + (o * n + i) * inner + begin;
-        for (Index j = 0; j < width; ++j) part[static_cast<std::size_t>(j)] += from[j];
+        for (Index j = 0; j < width; ++j) part[j] += from[j];
       }
-      for (std::size_t j = 0; j < static_cast<std::size_t>(width); ++j) total[j] += part[j];
+      for (Index j = 0; j < width; ++j) total[j] += part[j];
     }
-    std::transform(total.begin(), total.begin() + width, to,
-                   [](double v) { return static_cast<T>(v); });
+    for (Index j = 0; j < width; ++j) to[j] = static_cast<T>(total[j]);
   });
 }
 
@@ -78,8 +77,8 @@ Tensor sum_axes(const Tensor& x, int begin, int end) {
 }
 
 std::vector<bool> chosen_axes(const Shape& shape, const std::vector<int>& axes) {
-  std::vector<bool> chosen(static_cast<std::size_t>(shape.rank()), axes.empty());
-  for (int axis : axes) chosen[static_cast<std::size_t>(shape.axis(axis))] = true;
+  std::vector<bool> chosen(shape.rank(), axes.empty());
+  for (int axis : axes) chosen[shape.axis(axis)] = true;
   return chosen;
 }
 
@@ -89,12 +88,12 @@ Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
   const std::vector<bool> chosen = chosen_axes(x.shape(), axes);
   Tensor y = x;
   for (int end = x.rank(); end > 0;) {  // one run of adjacent axes after another, from the end
-    if (!chosen[static_cast<std::size_t>(end - 1)]) {
+    if (!chosen[end - 1]) {
       --end;
       continue;
     }
     int begin = end - 1;
-    while (begin > 0 && chosen[static_cast<std::size_t>(begin - 1)]) --begin;
+    while (begin > 0 && chosen[begin - 1]) --begin;
     y = sum_axes(y, begin, end);
     end = begin;
   }
@@ -102,7 +101,7 @@ Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
   if (keep == KeepAxes::yes) return y;
   std::vector<Index> kept;
   for (int axis = 0; axis < x.rank(); ++axis) {
-    if (!chosen[static_cast<std::size_t>(axis)]) kept.push_back(x.dim(axis));
+    if (!chosen[axis]) kept.push_back(x.dim(axis));
   }
   return y.reshape(kept);
 }
@@ -111,7 +110,7 @@ Index reduced_size(const Shape& shape, const std::vector<int>& axes) {
   const std::vector<bool> chosen = chosen_axes(shape, axes);
   Index n = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (chosen[static_cast<std::size_t>(axis)]) n *= shape[axis];
+    if (chosen[axis]) n *= shape[axis];
   }
   return n;
 }
@@ -136,32 +135,14 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return axes.empty() ? x.reshape(shape) : sum(x, axes, KeepAxes::yes).reshape(shape);
 }
 
-Tensor argmax(const Tensor& x) {
-  if (x.rank() == 0 || x.dim(-1) == 0) {
-    fail("argmax", fmt::format("the last axis of {} is empty", to_string(x.shape())));
-  }
-  return visit_floating("argmax", x, [&](auto zero) {
-    using T = decltype(zero);
-    const Index n = x.dim(-1);
-    Tensor y = Tensor::uninitialized(x.shape().without(-1), DType::i32);
-    const T* from = x.data<T>();
-    auto* to = y.mutable_data<std::int32_t>();
-    parallel_ranges(
-        y.size(), std::max<Index>(1, detail::elementwise_tile / n), [&](Index begin, Index end) {
-          for (Index row = begin; row < end; ++row) {
-            const T* first = from + row * n;
-            to[row] = static_cast<std::int32_t>(std::max_element(first, first + n) - first);
-          }
-        });
-    return y;
-  });
-}
+namespace {
 
-Largest max_forward(const Tensor& x, int axis) {
-  return visit_floating("max", x, [&](auto zero) {
+Largest largest_along(const char* operation, const Tensor& x, int axis) {
+  return visit_floating(operation, x, [&](auto zero) {
     using T = decltype(zero);
-    const detail::AxisView view("max", x.shape(), axis);
-    if (view.n == 0) fail("max", fmt::format("axis {} of {} is empty", axis, to_string(x.shape())));
+    const detail::AxisView view(operation, x.shape(), axis);
+    if (view.n == 0)
+      fail(operation, fmt::format("axis {} of {} is empty", axis, to_string(x.shape())));
     const Shape shape = x.shape().with(axis, 1);
     Largest y{Tensor::uninitialized(shape, x.dtype()), Tensor::uninitialized(shape, DType::i32)};
     const T* from = x.data<T>();
@@ -182,6 +163,14 @@ Largest max_forward(const Tensor& x, int axis) {
     });
     return y;
   });
+}
+
+}  // namespace
+
+Largest max_forward(const Tensor& x, int axis) { return largest_along("max", x, axis); }
+
+Tensor argmax(const Tensor& x) {
+  return largest_along("argmax", x, -1).places.reshape(x.shape().without(-1));
 }
 
 Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis) {
@@ -229,18 +218,17 @@ Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
     const T* from = x.data<T>();
     T* to = y.mutable_data<T>();
     detail::for_columns(view, [&](Index first, Index width) {
-      std::array<double, detail::widest_column_block> total{};
+      double total[detail::widest_column_block] = {};
       for (Index i = 0; i < view.n; ++i) {
         for (Index j = 0; j < width; ++j) {
           const double v = from[first + i * view.inner + j];
-          total[static_cast<std::size_t>(j)] += v * v;
+          total[j] += v * v;
         }
       }
       for (Index j = 0; j < width; ++j) {
-        const double t = total[static_cast<std::size_t>(j)];
-        const bool exact = t > 1e-290 && t < std::numeric_limits<double>::infinity();
+        const bool exact = total[j] > 1e-290 && total[j] < std::numeric_limits<double>::infinity();
         to[view.reduced(first) + j] = static_cast<T>(
-            exact ? std::sqrt(t) : scaled_norm(from + first + j, view.n, view.inner));
+            exact ? std::sqrt(total[j]) : scaled_norm(from + first + j, view.n, view.inner));
       }
     });
     return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
@@ -250,10 +238,9 @@ Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
 double sum_of_squares(const Tensor& x) {
   return visit_floating("sum_of_squares", x, [&](auto zero) {
     const auto* from = x.data<decltype(zero)>();
-    std::vector<double> parts(static_cast<std::size_t>(x.size() / detail::elementwise_tile + 1));
+    std::vector<double> parts(x.size() / detail::elementwise_tile + 1);
     parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      parts[static_cast<std::size_t>(begin / detail::elementwise_tile)] =
-          simd::sum_of_squares(from + begin, static_cast<std::size_t>(end - begin));
+      parts[begin / detail::elementwise_tile] = simd::sum_of_squares(from + begin, end - begin);
     });
     double total = 0;
     for (double part : parts) total += part;

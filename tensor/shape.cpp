@@ -37,7 +37,7 @@ int Shape::axis(int axis) const {
 Shape Shape::with(int axis, Index extent) const {
   check_extent(extent);
   Shape result = *this;
-  result.extents_[static_cast<std::size_t>(this->axis(axis))] = extent;
+  result.extents_[this->axis(axis)] = extent;
   return result;
 }
 
@@ -45,7 +45,7 @@ Shape Shape::without(int axis) const {
   Shape result = *this;
   auto at = result.extents_.begin() + this->axis(axis);
   std::copy(at + 1, result.extents_.begin() + rank_, at);
-  result.extents_[static_cast<std::size_t>(--result.rank_)] = 0;
+  result.extents_[--result.rank_] = 0;
   return result;
 }
 
@@ -65,7 +65,7 @@ Shape Shape::inserted(int axis, Index extent) const {
 
 Index Shape::product(int begin, int end) const {
   Index n = 1;
-  for (int i = begin; i < end; ++i) n *= extents_[static_cast<std::size_t>(i)];
+  for (int i = begin; i < end; ++i) n *= extents_[i];
   return n;
 }
 

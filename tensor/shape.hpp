@@ -23,7 +23,7 @@ class Shape {
   Index size() const;
 
   /// Extent of an axis; a negative axis counts from the end. Throws when there is no such axis.
-  Index operator[](int axis) const { return extents_[static_cast<std::size_t>(this->axis(axis))]; }
+  Index operator[](int axis) const { return extents_[this->axis(axis)]; }
 
   /// The axis as a number from 0: -1 is the last one. Throws when there is no such axis.
   int axis(int axis) const;

@@ -7,7 +7,6 @@
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/simd/dispatch.hpp>
-#include <attune/tensor/simd/math.hpp>
 #include <attune/tensor/simd_target.hpp>
 
 namespace attune {
@@ -36,6 +35,11 @@ void limit_targets() {
   }
   fail("ATTUNE_TARGET",
        fmt::format("'{}' is none of what this CPU and this build have: {}", wanted, names));
+}
+
+const char* target() {
+  limit_targets_once();
+  return hwy::TargetName(hwy::SupportedAndGeneratedTargets().front());  // the best is the first
 }
 
 }  // namespace simd

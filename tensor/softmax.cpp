@@ -8,7 +8,6 @@
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/simd/kernels.hpp>
-#include <attune/tensor/simd/math.hpp>
 #include <attune/tensor/softmax.hpp>
 
 namespace attune {
@@ -21,32 +20,30 @@ using detail::AxisView, detail::for_columns, detail::widest_column_block;
 template <class T>
 void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index first, Index width,
                      const AxisView& view) {
-  std::array<T, widest_column_block> largest;
-  std::array<double, widest_column_block> total;
-  largest.fill(-std::numeric_limits<T>::infinity());
-  total.fill(0);
+  T largest[widest_column_block];
+  double total[widest_column_block] = {};
+  std::fill_n(largest, width, -std::numeric_limits<T>::infinity());
   const auto used = [&](Index at) { return !mask || mask[at % mask_size] != 0; };
   for (Index i = 0; i < view.n; ++i) {
     for (Index j = 0; j < width; ++j) {
       const Index at = first + i * view.inner + j;
-      auto& m = largest[static_cast<std::size_t>(j)];
-      if (used(at) && !(x[at] <= m)) m = x[at];
+      if (used(at) && !(x[at] <= largest[j])) largest[j] = x[at];
     }
   }
   for (Index i = 0; i < view.n; ++i) {
     const Index row = first + i * view.inner;
     for (Index j = 0; j < width; ++j) {
-      y[row + j] = used(row + j) ? x[row + j] - largest[static_cast<std::size_t>(j)] : T(0);
+      y[row + j] = used(row + j) ? x[row + j] - largest[j] : T(0);
     }
-    simd::exp(y + row, y + row, static_cast<std::size_t>(width));
+    simd::exp(y + row, y + row, width);
     for (Index j = 0; j < width; ++j) {
       if (!used(row + j)) y[row + j] = 0;
-      total[static_cast<std::size_t>(j)] += y[row + j];
+      total[j] += y[row + j];
     }
   }
   for (Index i = 0; i < view.n; ++i) {
     for (Index j = 0; j < width; ++j) {
-      const T t = static_cast<T>(total[static_cast<std::size_t>(j)]);
+      const T t = static_cast<T>(total[j]);
       if (t != 0) y[first + i * view.inner + j] /= t;
     }
   }
@@ -60,31 +57,9 @@ template <class Body>
 double sum_of_blocks(Index n, Body body) {
   double total = 0;
   for (Index begin = 0; begin < n; begin += block) {
-    total += body(begin, static_cast<std::size_t>(std::min(block, n - begin)));
+    total += body(begin, std::min(block, n - begin));
   }
   return total;
-}
-
-/// Softmax of a contiguous row; the mask may be null.
-template <class T>
-void softmax_row(const T* x, const T* mask, T* y, Index n) {
-  const auto size = static_cast<std::size_t>(n);
-  constexpr T none = -std::numeric_limits<T>::infinity();
-  if (mask) {
-    if (std::all_of(mask, mask + n, [](T m) { return m == 0; })) {
-      std::fill_n(y, n, T(0));
-      return;
-    }
-    for (Index i = 0; i < n; ++i) y[i] = mask[i] != 0 ? x[i] : none;
-    x = y;
-  }
-  const T largest = simd::largest(x, size);
-  const double total = sum_of_blocks(n, [&](Index begin, std::size_t width) {
-    return simd::exp_shifted(x + begin, largest, y + begin, width);
-  });
-  simd::scale(static_cast<T>(1 / total), y, size);
-  if (!mask) return;
-  for (Index i = 0; i < n; ++i) y[i] = mask[i] != 0 ? y[i] : T(0);  // where the others are NaN, too
 }
 
 }  // namespace
@@ -101,7 +76,7 @@ Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
     for_columns(view, [&](Index first, Index width) {
       if (view.inner == 1) {
         const T* mask_of_row = mask_data ? mask_data + first % mask.size() : nullptr;
-        return softmax_row(from + first, mask_of_row, to + first, view.n);
+        return simd::run(simd::SoftmaxRow<T>{from + first, mask_of_row, to + first}, view.n);
       }
       softmax_columns(from, mask_data, mask.size(), to, first, width, view);
     });
@@ -109,18 +84,11 @@ Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
   });
 }
 
-namespace {
-
-void check_gradient(const char* operation, const Tensor& y, const Tensor& dy) {
-  require_same_dtype(operation, y, dy);
-  if (y.shape() == dy.shape()) return;
-  fail(operation, fmt::format("dy {} of y {}", to_string(dy.shape()), to_string(y.shape())));
-}
-
-}  // namespace
-
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
-  check_gradient("softmax", y, dy);
+  require_same_dtype("softmax", y, dy);
+  if (y.shape() != dy.shape()) {
+    fail("softmax", fmt::format("dy {} of y {}", to_string(dy.shape()), to_string(y.shape())));
+  }
   return visit_floating("softmax", y, [&](auto zero) {
     using T = decltype(zero);
     const AxisView view("softmax", y.shape(), axis);
@@ -130,23 +98,21 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
     for_columns(view, [&](Index first, Index width) {
       if (view.inner == 1) {
         const T *y_row = value + first, *dy_row = from + first;
-        const T dot = static_cast<T>(sum_of_blocks(view.n, [&](Index begin, std::size_t n) {
+        const T dot = static_cast<T>(sum_of_blocks(view.n, [&](Index begin, Index n) {
           return simd::dot(y_row + begin, dy_row + begin, n);
         }));
         for (Index i = 0; i < view.n; ++i) to[first + i] = y_row[i] * (dy_row[i] - dot);
         return;
       }
-      std::array<double, widest_column_block> dot{};
+      double dot[widest_column_block] = {};
       for (Index i = 0; i < view.n; ++i) {
         const Index row = first + i * view.inner;
-        for (Index j = 0; j < width; ++j)
-          dot[static_cast<std::size_t>(j)] += value[row + j] * from[row + j];
+        for (Index j = 0; j < width; ++j) dot[j] += value[row + j] * from[row + j];
       }
       for (Index i = 0; i < view.n; ++i) {
         const Index row = first + i * view.inner;
         for (Index j = 0; j < width; ++j) {
-          to[row + j] =
-              value[row + j] * (from[row + j] - static_cast<T>(dot[static_cast<std::size_t>(j)]));
+          to[row + j] = value[row + j] * (from[row + j] - static_cast<T>(dot[j]));
         }
       }
     });
@@ -159,13 +125,13 @@ namespace {
 /// log Σ_i e^{x_i}
 template <class T>
 T log_sum_exp(const T* x, Index n) {
-  const T largest = simd::largest(x, static_cast<std::size_t>(n));
+  const T largest = simd::largest(x, n);
   if (std::isinf(largest)) {  // unless NaN, which may have been passed over, stands beside it
     const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
     return nan == x + n ? largest : *nan;
   }
   const double total = sum_of_blocks(
-      n, [&](Index begin, std::size_t width) { return simd::sum_exp(x + begin, largest, width); });
+      n, [&](Index begin, Index width) { return simd::sum_exp(x + begin, largest, width); });
   return largest + static_cast<T>(std::log(total));
 }
 
@@ -173,8 +139,8 @@ T log_sum_exp(const T* x, Index n) {
 template <class T>
 T log_sum_exp(const T* x, Index n, Index step) {
   if (step == 1) return log_sum_exp(x, n);
-  std::vector<T> column(static_cast<std::size_t>(n));
-  for (Index i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = x[i * step];
+  std::vector<T> column(n);
+  for (Index i = 0; i < n; ++i) column[i] = x[i * step];
   return log_sum_exp(column.data(), n);
 }
 
@@ -197,43 +163,9 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {
-  return visit_floating("log_softmax", x, [&](auto zero) {
-    using T = decltype(zero);
-    const AxisView view("log_softmax", x.shape(), axis);
-    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
-    for_columns(view, [&](Index first, Index width) {
-      for (Index j = first; j < first + width; ++j) {
-        const T norm = log_sum_exp(from + j, view.n, view.inner);
-        for (Index i = 0; i < view.n; ++i) to[j + i * view.inner] = from[j + i * view.inner] - norm;
-      }
-    });
-    return y;
-  });
-}
-
-Tensor log_softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
-  check_gradient("log_softmax", y, dy);
-  const Tensor p = exp(y);
-  return visit_floating("log_softmax", y, [&](auto zero) {
-    using T = decltype(zero);
-    const AxisView view("log_softmax", y.shape(), axis);
-    Tensor dx = Tensor::uninitialized(y.shape(), y.dtype());
-    const T *weight = p.data<T>(), *from = dy.data<T>();
-    T* to = dx.mutable_data<T>();
-    for_columns(view, [&](Index first, Index width) {
-      for (Index j = first; j < first + width; ++j) {
-        double total = 0;
-        for (Index i = 0; i < view.n; ++i) total += from[j + i * view.inner];
-        for (Index i = 0; i < view.n; ++i) {
-          const Index at = j + i * view.inner;
-          to[at] = from[at] - weight[at] * static_cast<T>(total);
-        }
-      }
-    });
-    return dx;
-  });
+  axis = detail::checked_axis("log_softmax", x.shape(), axis);
+  return zip("log_softmax", x, log_sum_exp(x, axis, KeepAxes::yes),
+             [](auto v, auto norm) { return v - norm; });
 }
 
 namespace {
@@ -320,8 +252,7 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
         const Index at = target[row];
         T p = x[row * v + at] - norm[row];
         simd::exp(&p, &p, 1);
-        simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to},
-                  static_cast<std::size_t>(v));
+        simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to}, v);
         to[at] = (p - kept - even) * by;
       }
     });

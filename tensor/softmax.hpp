@@ -19,9 +19,6 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
 /// y_i = x_i - log Σ_j e^{x_j} along an axis.
 Tensor log_softmax(const Tensor& x, int axis);
 
-/// dx = dy - e^y Σ_j dy_j
-Tensor log_softmax_backward(const Tensor& y, const Tensor& dy, int axis);
-
 /// Cross-entropy of every row with the target smoothed by ε, and the first term:
 ///     loss_n = log Σ_v e^{x_nv} - (1 - ε) x_{n,target_n} - ε/V Σ_v x_nv
 struct CrossEntropy {

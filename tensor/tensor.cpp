@@ -96,7 +96,7 @@ std::vector<T> Tensor::to_vector() const {
   require_defined("to_vector", *this);
   return visit(dtype_, [&](auto zero) {
     const auto* x = data<decltype(zero)>();
-    std::vector<T> result(static_cast<std::size_t>(size_));
+    std::vector<T> result(size_);
     std::transform(x, x + size_, result.begin(), [](auto v) { return static_cast<T>(v); });
     return result;
   });

@@ -86,7 +86,7 @@ class Pool {
       }
       // Two fresh threads may otherwise share a CPU for a long time while another one is idle.
       if (threads <= static_cast<int>(cpus.size())) {
-        pin(workers_.back(), cpus[static_cast<std::size_t>(i)]);
+        pin(workers_.back(), cpus[i]);
       }
     }
   }

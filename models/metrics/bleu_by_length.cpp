@@ -22,7 +22,7 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
   std::vector<std::vector<BleuStatistics>> parts(limits.size() + 1);
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     const auto bucket = std::ranges::lower_bound(limits, lengths[i]) - limits.begin();
-    parts[static_cast<std::size_t>(bucket)].push_back(sentences[i]);
+    parts[bucket].push_back(sentences[i]);
   }
   std::vector<LengthBucket> buckets;
   for (std::size_t i = 0; i < parts.size(); ++i) {

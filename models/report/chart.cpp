@@ -52,7 +52,7 @@ std::string superscript(int number) {
                                                         "⁵", "⁶", "⁷", "⁸", "⁹"};
   std::string out = number < 0 ? "⁻" : "";
   for (const char digit : std::to_string(std::abs(number))) {
-    out += kDigits[static_cast<std::size_t>(digit - '0')];
+    out += kDigits[digit - '0'];
   }
   return out;
 }

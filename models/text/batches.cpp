@@ -17,7 +17,7 @@ SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
   const auto batch = static_cast<Index>(sentences.size());
   Index longest = 0;
   for (const Sentence& s : sentences) longest = std::max(longest, static_cast<Index>(s.size()));
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(longest * batch), Vocabulary::pad);
+  std::vector<std::int32_t> ids(longest * batch, Vocabulary::pad);
   std::vector<float> mask(ids.size(), 0);
   for (std::size_t b = 0; b < sentences.size(); ++b) {
     for (std::size_t t = 0; t < sentences[b].size(); ++t) {

@@ -38,7 +38,7 @@ std::int32_t Vocabulary::id(std::string_view token) const {
 const std::string& Vocabulary::token(std::int32_t id) const {
   if (id < 0 || id >= size())
     fail("vocabulary", fmt::format("there is no token {} among {}", id, size()));
-  return tokens_[static_cast<std::size_t>(id)];
+  return tokens_[id];
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::span<const std::string> tokens) const {

@@ -117,7 +117,7 @@ void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to) {
 
 void run_pairs(const PanelProduct<float>& product) {
   static constexpr auto all = kernels(std::make_integer_sequence<int, 14>());
-  run_panels<float>(product, all, 2 * lanes);
+  run_panels<float>(product, all);
 }
 
 }  // namespace attune::simd
@@ -129,7 +129,7 @@ bool has_bf16() {
   // The panels are those of f32, of the instruction set that was chosen for it.
   static const bool cpu = __builtin_cpu_supports("avx512bf16") &&
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  return cpu && panel_width<float>() == 2 * lanes;
+  return cpu && panel_width<float>(2 * lanes) == 2 * lanes;
 }
 
 }  // namespace attune::simd

@@ -13,6 +13,9 @@ inline void limit_targets_once() {
   static_cast<void>(limited);
 }
 
+/// Name of the instruction set in use, for example "AVX2".
+const char* target();
+
 }  // namespace attune::simd
 
 /// HWY_DYNAMIC_DISPATCH after that: no kernel is chosen before the limit is known.

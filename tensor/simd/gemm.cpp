@@ -36,9 +36,9 @@ HWY_INLINE void Unroll(F f) {
   (std::make_integer_sequence<Index, n>());
 }
 
-/// C = or += A·B for kRows rows and one panel of B: an element of A times two registers of B, into
-/// two registers for each row of C.
-template <class T, Index kRows>
+/// C = or += A·B for kRows rows and one panel of B: an element of A times one or two registers of B,
+/// into as many for each row of C.
+template <class T, Index kRegisters, Index kRows>
 void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
             bool add, Ahead<T> ahead) {
   // Steps of k between two looks ahead: within a step they would cost the sums their registers.
@@ -46,10 +46,11 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const Index lanes = Lanes<T>();
-  V left[kRows], right[kRows];
+  V sum[kRows][kRegisters];
   Unroll<kRows>([&](auto i) HWY_ATTR {
-    left[i] = add ? hn::LoadU(d, c + i * stride_c) : hn::Zero(d);
-    right[i] = add ? hn::LoadU(d, c + i * stride_c + lanes) : hn::Zero(d);
+    Unroll<kRegisters>([&](auto j) HWY_ATTR {
+      sum[i][j] = add ? hn::LoadU(d, c + i * stride_c + j * lanes) : hn::Zero(d);
+    });
   });
   // Three rows to a pointer: with all rows from one, or a pointer for each, addresses take more
   // registers than there are.
@@ -58,32 +59,33 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
   for (Index begin = 0; begin < depth; begin += kTogether) {
     fetch(ahead.data + begin * ahead.step, kTogether * ahead.step);
     for (Index k = std::min(kTogether, depth - begin); k > 0; --k) {
-      const V b_left = hn::Load(d, b), b_right = hn::Load(d, b + lanes);
+      V y[kRegisters];
+      Unroll<kRegisters>([&](auto j) HWY_ATTR { y[j] = hn::Load(d, b + j * lanes); });
       Unroll<kRows>([&](auto i) HWY_ATTR {
         const V x = hn::Set(d, rows[i / 3][i % 3 * a_row]);
-        left[i] = hn::MulAdd(x, b_left, left[i]);
-        right[i] = hn::MulAdd(x, b_right, right[i]);
+        Unroll<kRegisters>([&](auto j) HWY_ATTR { sum[i][j] = hn::MulAdd(x, y[j], sum[i][j]); });
       });
       Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] += a_column; });
-      b += 2 * lanes;
+      b += kRegisters * lanes;
     }
   }
   Unroll<kRows>([&](auto i) HWY_ATTR {
-    hn::StoreU(left[i], d, c + i * stride_c);
-    hn::StoreU(right[i], d, c + i * stride_c + lanes);
+    Unroll<kRegisters>([&](auto j)
+                           HWY_ATTR { hn::StoreU(sum[i][j], d, c + i * stride_c + j * lanes); });
   });
 }
 
 /// The kernels for 1, 2, ... rows.
-template <class T, std::size_t... i>
+template <class T, Index kRegisters, std::size_t... i>
 constexpr std::array<PanelKernel<T>, sizeof...(i)> Kernels(std::index_sequence<i...>) {
-  return {Kernel<T, static_cast<Index>(i) + 1>...};
+  return {Kernel<T, kRegisters, static_cast<Index>(i) + 1>...};
 }
 
 template <class T>
 void Run(const PanelProduct<T>& product) {
-  static constexpr auto kKernels = Kernels<T>(std::make_index_sequence<kMaxRows>());
-  run_panels<T>(product, kKernels, 2 * Lanes<T>());
+  constexpr auto kRows = std::make_index_sequence<kMaxRows>();
+  static constexpr auto kOne = Kernels<T, 1>(kRows), kTwo = Kernels<T, 2>(kRows);
+  run_panels<T>(product, product.width == Lanes<T>() ? kOne : kTwo);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -123,18 +125,18 @@ HWY_INLINE void TransposeBlocks(const double* x, Index row, double* to, Index st
 /// Whole panels of a matrix whose rows are contiguous, some rows at a time: both the rows and the
 /// panels then are few enough streams for the processor to run ahead of.
 template <class T>
-HWY_INLINE void CopyPanels(const T* b, Index stride, Index depth, Index panels, T* to) {
+HWY_INLINE void CopyPanels(const T* b, Index stride, Index depth, Index panels, Index width,
+                           T* to) {
   constexpr Index kTogether = 8;
   const hn::ScalableTag<T> d;
-  const Index lanes = Lanes<T>(), width = 2 * lanes;
+  const Index lanes = Lanes<T>();
   for (Index begin = 0; begin < depth; begin += kTogether) {
     const Index end = std::min(begin + kTogether, depth);
     for (Index panel = 0; panel < panels; ++panel) {
       for (Index k = begin; k < end; ++k) {
         const T* from = b + k * stride + panel * width;
         T* row = to + (panel * depth + k) * width;
-        hn::Store(hn::LoadU(d, from), d, row);
-        hn::Store(hn::LoadU(d, from + lanes), d, row + lanes);
+        for (Index j = 0; j < width; j += lanes) hn::Store(hn::LoadU(d, from + j), d, row + j);
       }
     }
   }
@@ -142,14 +144,13 @@ HWY_INLINE void CopyPanels(const T* b, Index stride, Index depth, Index panels, 
 
 /// A whole panel of a matrix whose columns are contiguous, `stride` apart.
 template <class T>
-HWY_INLINE void TransposePanel(const T* b, Index stride, Index depth, T* to) {
-  const Index lanes = Lanes<T>(), width = 2 * lanes;
+HWY_INLINE void TransposePanel(const T* b, Index stride, Index depth, Index width, T* to) {
   Index k = 0;
 #if HWY_TARGET != HWY_SCALAR
   // A cache line of each row at a time: rows a power of two apart push each other out of the cache.
   constexpr Index kLine = 64 / sizeof(T), kBlock = 16 / sizeof(T);
   for (const Index whole = depth - depth % kBlock; k < whole; k = std::min(k + kLine, whole)) {
-    for (Index half = 0; half < width; half += lanes) {
+    for (Index half = 0; half < width; half += Lanes<T>()) {
       for (Index at = k; at < std::min(k + kLine, whole); at += kBlock) {
         TransposeBlocks(b + half * stride + at, stride, to + at * width + half, width);
       }
@@ -162,13 +163,14 @@ HWY_INLINE void TransposePanel(const T* b, Index stride, Index depth, T* to) {
 }
 
 template <class T>
-HWY_INLINE void PackPanels(Strided<T> b, Index depth, Index columns, T* panels) {
-  const Index width = 2 * Lanes<T>(), whole = columns / width, rest = columns % width;
+HWY_INLINE void PackPanels(Strided<T> b, Index depth, Index columns, Index width, T* panels) {
+  const Index whole = columns / width, rest = columns % width;
   if (b.column == 1) {
-    CopyPanels(b.data, b.row, depth, whole, panels);
+    CopyPanels(b.data, b.row, depth, whole, width, panels);
   } else {
     for (Index i = 0; i < whole; ++i) {
-      TransposePanel(b.data + i * width * b.column, b.column, depth, panels + i * width * depth);
+      TransposePanel(b.data + i * width * b.column, b.column, depth, width,
+                     panels + i * width * depth);
     }
   }
   if (rest == 0) return;
@@ -211,8 +213,7 @@ HWY_INLINE void Run(const RowProduct<T>& p) {
     Index row = 0;
     const auto rows = [&](auto count) HWY_ATTR {
       for (; row + count <= p.rows; row += count) {
-        const Strided<T> a{p.a.data + row * p.a.row + k * p.a.column, p.a.row, p.a.column};
-        AddRows<count, depth>(p.columns, a, p.b + k * p.stride_b, p.stride_b,
+        AddRows<count, depth>(p.columns, p.a.from(row, k), p.b + k * p.stride_b, p.stride_b,
                               p.c + row * p.stride_c, p.stride_c);
       }
     };
@@ -225,14 +226,14 @@ HWY_INLINE void Run(const RowProduct<T>& p) {
 }
 
 template <class T>
-HWY_INLINE Index PanelWidth() {
-  return 2 * Lanes<T>();
+HWY_INLINE Index PanelWidth(Index columns) {
+  return columns <= Lanes<T>() ? Lanes<T>() : 2 * Lanes<T>();
 }
 
 // clang-format off
 #define ATTUNE_KERNELS(KERNEL, T, bits) \
-  KERNEL(Index, PanelWidth<T>, PanelWidth##bits, panel_width<T>, (), ()) \
-  KERNEL(void, PackPanels, PackPanels##bits, pack_panels, (Strided<T> b, Index depth, Index columns, T* panels), (b, depth, columns, panels)) \
+  KERNEL(Index, PanelWidth<T>, PanelWidth##bits, panel_width<T>, (Index columns), (columns)) \
+  KERNEL(void, PackPanels, PackPanels##bits, pack_panels, (Strided<T> b, Index depth, Index columns, Index width, T* panels), (b, depth, columns, width, panels)) \
   KERNEL(void, Run, PanelProduct##bits, run, (const PanelProduct<T>& product), (product)) \
   KERNEL(void, Run, RowProduct##bits, run, (const RowProduct<T>& product), (product))
 // clang-format on

@@ -4,7 +4,7 @@
 // with 0 or with what C holds. It depends neither on the other rows and columns nor on how the
 // product is cut: a row alone and the same row in a batch give the same bits.
 //
-// B is first packed into panels as wide as two registers: panel p holds columns [p width,
+// B is first packed into panels as wide as two registers, or one: panel p holds columns [p width,
 // (p + 1) width) of B one row after another, and columns that B does not have are zero. The kernel
 // then reads B as one stream, and keeps its block of C, all of whose columns are of one panel, in
 // registers.
@@ -19,22 +19,26 @@ template <class T>
 struct Strided {
   const T* data;
   Index row, column;
+
+  /// Without the rows before i and the columns before j.
+  Strided from(Index i, Index j) const { return {data + i * row + j * column, row, column}; }
 };
 
-/// Columns of a panel.
+/// Columns of a panel of a matrix of so many: those of two registers, or of one where they suffice.
 template <class T>
-Index panel_width();
+Index panel_width(Index columns);
 
 /// Packs B (depth, columns), one of whose strides is 1, into depth x width elements for each panel.
 /// The panels are 64-byte aligned.
 template <class T>
-void pack_panels(Strided<T> b, Index depth, Index columns, T* panels);
+void pack_panels(Strided<T> b, Index depth, Index columns, Index width, T* panels);
 
 /// C = A·B, or C += A·B when `add`, for A (rows, depth) and B (depth, columns) in panels that
 /// begin `panel_stride` elements apart. Rows of C are `stride_c` apart.
 template <class T>
 struct PanelProduct {
   Index rows, depth, columns;
+  Index width;  // of a panel
   Strided<T> a;
   const T* panels;
   Index panel_stride;

@@ -19,15 +19,36 @@ namespace attune::simd::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+template <class D>
+HWY_INLINE Index LanesOf(D d) {
+  return static_cast<Index>(hn::Lanes(d));
+}
+
 /// Calls f(d, i) for whole registers and then element by element: one arithmetic for both, so an
 /// element's value does not depend on where the row ends.
 template <class T, class F>
-HWY_INLINE void ForEach(std::size_t n, F f) {
+HWY_INLINE void ForEach(Index n, F f) {
   const hn::ScalableTag<T> wide;
   const hn::CappedTag<T, 1> one;
-  std::size_t i = 0;
-  for (; i + hn::Lanes(wide) <= n; i += hn::Lanes(wide)) f(wide, i);
+  Index i = 0;
+  for (; i + LanesOf(wide) <= n; i += LanesOf(wide)) f(wide, i);
   for (; i < n; ++i) f(one, i);
+}
+
+template <class T>
+HWY_INLINE void ExpOf(const T* x, T* y, Index n) {
+  ForEach<T>(
+      n, [&](auto d, Index at) HWY_ATTR { hn::StoreU(Exp(d, hn::LoadU(d, x + at)), d, y + at); });
+}
+template <class T>
+HWY_INLINE void TanhOf(const T* x, T* y, Index n) {
+  ForEach<T>(
+      n, [&](auto d, Index at) HWY_ATTR { hn::StoreU(Tanh(d, hn::LoadU(d, x + at)), d, y + at); });
+}
+template <class T>
+HWY_INLINE void SigmoidOf(const T* x, T* y, Index n) {
+  ForEach<T>(n, [&](auto d, Index at)
+                    HWY_ATTR { hn::StoreU(Sigmoid(d, hn::LoadU(d, x + at)), d, y + at); });
 }
 
 /// s (1 - s), the derivative of σ where its value is s.
@@ -42,9 +63,9 @@ HWY_INLINE V TanhSlope(D d, V t) {
 }
 
 template <class T>
-HWY_INLINE void Run(const LstmForwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
-    const auto gate = [&](std::size_t k) HWY_ATTR {
+HWY_INLINE void Run(const LstmForwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+    const auto gate = [&](Index k) HWY_ATTR {
       return hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at));
     };
     const auto i = Sigmoid(d, gate(0)), f = Sigmoid(d, gate(1));
@@ -60,8 +81,8 @@ HWY_INLINE void Run(const LstmForwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const LstmBackwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const LstmBackwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto i = hn::LoadU(d, row.gates + at), f = hn::LoadU(d, row.gates + n + at);
     const auto g = hn::LoadU(d, row.gates + 2 * n + at);
     auto dc = hn::LoadU(d, row.dc + at);
@@ -80,16 +101,16 @@ HWY_INLINE void Run(const LstmBackwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const LstmOutputRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const LstmOutputRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto h = hn::Mul(hn::LoadU(d, row.o + at), Tanh(d, hn::LoadU(d, row.m + at)));
     hn::StoreU(h, d, row.h + at);
   });
 }
 
 template <class T>
-HWY_INLINE void Run(const LstmOutputBackwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const LstmOutputBackwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto o = hn::LoadU(d, row.o + at), dh = hn::LoadU(d, row.dh + at);
     const auto tanh_m = Tanh(d, hn::LoadU(d, row.m + at));
     hn::StoreU(hn::Mul(hn::Mul(dh, tanh_m), SigmoidSlope(d, o)), d, row.d_o + at);
@@ -98,9 +119,9 @@ HWY_INLINE void Run(const LstmOutputBackwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const GruForwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
-    const auto gate = [&](std::size_t k) HWY_ATTR {
+HWY_INLINE void Run(const GruForwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+    const auto gate = [&](Index k) HWY_ATTR {
       return hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at));
     };
     const auto r = Sigmoid(d, gate(0)), z = Sigmoid(d, gate(1));
@@ -116,8 +137,8 @@ HWY_INLINE void Run(const GruForwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const GruBackwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const GruBackwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto r = hn::LoadU(d, row.gates + at), z = hn::LoadU(d, row.gates + n + at);
     const auto candidate = hn::LoadU(d, row.gates + 2 * n + at);
     const auto hidden = hn::LoadU(d, row.gates + 3 * n + at);
@@ -136,9 +157,9 @@ HWY_INLINE void Run(const GruBackwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const GruResetRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
-    const auto gate = [&](std::size_t k) HWY_ATTR {
+HWY_INLINE void Run(const GruResetRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+    const auto gate = [&](Index k) HWY_ATTR {
       return Sigmoid(d,
                      hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at)));
     };
@@ -150,8 +171,8 @@ HWY_INLINE void Run(const GruResetRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const GruUpdateRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const GruUpdateRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto candidate = Tanh(d, hn::Add(hn::LoadU(d, row.xw_n + at), hn::LoadU(d, row.hn + at)));
     const auto h_prev = hn::LoadU(d, row.h_prev + at);
     hn::StoreU(candidate, d, row.n + at);
@@ -161,8 +182,8 @@ HWY_INLINE void Run(const GruUpdateRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const GruUpdateBackwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const GruUpdateBackwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto z = hn::LoadU(d, row.z + at), candidate = hn::LoadU(d, row.n + at);
     const auto dh = hn::LoadU(d, row.dh + at), h_prev = hn::LoadU(d, row.h_prev + at);
     hn::StoreU(hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(d, z)), d,
@@ -173,8 +194,8 @@ HWY_INLINE void Run(const GruUpdateBackwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const GruResetBackwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const GruResetBackwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto r = hn::LoadU(d, row.r + at), drh = hn::LoadU(d, row.drh + at);
     const auto h_prev = hn::LoadU(d, row.h_prev + at);
     hn::StoreU(hn::Mul(hn::Mul(drh, h_prev), SigmoidSlope(d, r)), d, row.dr + at);
@@ -191,12 +212,12 @@ HWY_INLINE void PrefetchAhead(const T* x) {
 
 /// Σ_i f(i), in two interleaved sums: the additions of one do not wait for each other.
 template <class T, class F>
-HWY_INLINE T Sum(std::size_t n, F f) {
+HWY_INLINE T Sum(Index n, F f) {
   const hn::ScalableTag<T> d;
   const hn::CappedTag<T, 1> one;
-  const std::size_t lanes = hn::Lanes(d);
+  const Index lanes = LanesOf(d);
   auto even = hn::Zero(d), odd = hn::Zero(d);
-  std::size_t i = 0;
+  Index i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     even = f(d, i, even);
     odd = f(d, i + lanes, odd);
@@ -208,19 +229,19 @@ HWY_INLINE T Sum(std::size_t n, F f) {
 }
 
 template <class T>
-HWY_INLINE void Run(const LayerNormRow<T>& row, std::size_t n) {
-  for (std::size_t block = 0; block < row.blocks; ++block) {
+HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
+  for (Index block = 0; block < row.blocks; ++block) {
     const T *x = row.x + block * n, *gain = row.gain + block * n;
     const T* bias = row.bias ? row.bias + block * n : nullptr;
-    const T total = Sum<T>(n, [&](auto d, std::size_t at, auto sum)
-                                  HWY_ATTR { return hn::Add(sum, hn::LoadU(d, x + at)); });
+    const T total = Sum<T>(
+        n, [&](auto d, Index at, auto sum) HWY_ATTR { return hn::Add(sum, hn::LoadU(d, x + at)); });
     const T mean = total / static_cast<T>(n);
-    const T squares = Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+    const T squares = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
       const auto centred = hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean));
       return hn::MulAdd(centred, centred, sum);
     });
     const T factor = 1 / std::sqrt(squares / static_cast<T>(n) + row.epsilon);
-    ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
       const auto centred = hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean));
       const auto x_hat = hn::Mul(centred, hn::Set(d, factor)), g = hn::LoadU(d, gain + at);
       const auto y = bias ? hn::MulAdd(g, x_hat, hn::LoadU(d, bias + at)) : hn::Mul(g, x_hat);
@@ -231,24 +252,24 @@ HWY_INLINE void Run(const LayerNormRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, std::size_t n) {
-  for (std::size_t block = 0; block < row.blocks; ++block) {
+HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, Index n) {
+  for (Index block = 0; block < row.blocks; ++block) {
     const T *x = row.x + block * n, *gain = row.gain + block * n, *dy = row.dy + block * n;
     T *dgain = row.dgain + block * n, *dbias = row.dbias ? row.dbias + block * n : nullptr;
     const T mean = row.moments[2 * block], factor = row.moments[2 * block + 1];
-    const auto normal = [&](auto d, std::size_t at) HWY_ATTR {
+    const auto normal = [&](auto d, Index at) HWY_ATTR {
       return hn::Mul(hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean)), hn::Set(d, factor));
     };
-    const auto scaled = [&](auto d, std::size_t at) HWY_ATTR {
+    const auto scaled = [&](auto d, Index at) HWY_ATTR {
       return hn::Mul(hn::LoadU(d, dy + at), hn::LoadU(d, gain + at));
     };
-    const T total = Sum<T>(
-        n, [&](auto d, std::size_t at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(d, at)); });
-    const T product = Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+    const T total =
+        Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(d, at)); });
+    const T product = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
       return hn::MulAdd(scaled(d, at), normal(d, at), sum);
     });
     const T mean_g = total / static_cast<T>(n), mean_gx = product / static_cast<T>(n);
-    ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+    ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
       const auto x_hat = normal(d, at), dy_at = hn::LoadU(d, dy + at);
       const auto centred = hn::Sub(scaled(d, at), hn::Set(d, mean_g));
       const auto rest = hn::NegMulAdd(x_hat, hn::Set(d, mean_gx), centred);
@@ -260,23 +281,23 @@ HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE T AdditiveScore(const T* q, const T* k, const T* v, std::size_t n) {
-  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+HWY_INLINE T AdditiveScore(const T* q, const T* k, const T* v, Index n) {
+  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
     const auto t = Tanh(d, hn::Add(hn::LoadU(d, q + at), hn::LoadU(d, k + at)));
     return hn::MulAdd(t, hn::LoadU(d, v + at), sum);
   });
 }
 
 template <class T>
-HWY_INLINE T Dot(const T* x, const T* y, std::size_t n) {
-  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+HWY_INLINE T Dot(const T* x, const T* y, Index n) {
+  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
     return hn::MulAdd(hn::LoadU(d, x + at), hn::LoadU(d, y + at), sum);
   });
 }
 
 template <class T>
-HWY_INLINE double SumOfSquares(const T* x, std::size_t n) {
-  return Sum<double>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+HWY_INLINE double SumOfSquares(const T* x, Index n) {
+  return Sum<double>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
     PrefetchAhead(x + at);
     const auto value = hn::LoadU(hn::Rebind<T, decltype(d)>(), x + at);
     if constexpr (std::is_same_v<T, double>) {
@@ -289,12 +310,12 @@ HWY_INLINE double SumOfSquares(const T* x, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE T Largest(const T* x, std::size_t n) {
+HWY_INLINE T Largest(const T* x, Index n) {
   const hn::ScalableTag<T> d;
-  const std::size_t lanes = hn::Lanes(d);
+  const Index lanes = LanesOf(d);
   const auto none = hn::Set(d, -std::numeric_limits<T>::infinity());
   auto even = none, odd = none;
-  std::size_t i = 0;
+  Index i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     even = hn::Max(even, hn::LoadU(d, x + i));
     odd = hn::Max(odd, hn::LoadU(d, x + i + lanes));
@@ -310,24 +331,59 @@ HWY_INLINE T Largest(const T* x, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE T SumExp(const T* x, T shift, std::size_t n) {
-  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+HWY_INLINE T SumExp(const T* x, T shift, Index n) {
+  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
     return hn::Add(sum, Exp(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift))));
   });
 }
 
 template <class T>
-HWY_INLINE T ExpShifted(const T* x, T shift, T* y, std::size_t n) {
-  return Sum<T>(n, [&](auto d, std::size_t at, auto sum) HWY_ATTR {
+HWY_INLINE T ExpShifted(const T* x, T shift, T* y, Index n) {
+  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
     const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift)));
     hn::StoreU(e, d, y + at);
     return hn::Add(sum, e);
   });
 }
 
+/// Elements of a softmax that are added up in T, before their sum joins that in double.
+constexpr Index kSumBlock = 512;
+
 template <class T>
-HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
+  constexpr T kNone = -std::numeric_limits<T>::infinity();
+  const T* x = row.x;
+  if (row.mask) {
+    x = row.y;
+    ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+      const auto masked = hn::Eq(hn::LoadU(d, row.mask + at), hn::Zero(d));
+      hn::StoreU(hn::IfThenElse(masked, hn::Set(d, kNone), hn::LoadU(d, row.x + at)), d,
+                 row.y + at);
+    });
+  }
+  const T largest = Largest(x, n);
+  if (row.mask && largest == kNone &&
+      std::all_of(row.mask, row.mask + n, [](T m) { return m == 0; })) {
+    std::fill_n(row.y, n, T(0));
+    return;
+  }
+  double total = 0;
+  for (Index at = 0; at < n; at += kSumBlock) {
+    total += ExpShifted(x + at, largest, row.y + at, std::min(kSumBlock, n - at));
+  }
+  const T factor = static_cast<T>(1 / total);
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+    const auto y = hn::Mul(hn::LoadU(d, row.y + at), hn::Set(d, factor));
+    if (!row.mask) return hn::StoreU(y, d, row.y + at);
+    // Where the others are NaN, too.
+    const auto masked = hn::Eq(hn::LoadU(d, row.mask + at), hn::Zero(d));
+    hn::StoreU(hn::IfThenZeroElse(masked, y), d, row.y + at);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto p = Exp(d, hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, row.norm)));
     const auto dx = hn::Mul(hn::Sub(p, hn::Set(d, row.even)), hn::Set(d, row.scale));
     hn::StoreU(dx, d, row.dx + at);
@@ -335,23 +391,23 @@ HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void AddScaled(T a, const T* x, T* y, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void AddScaled(T a, const T* x, T* y, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + at), hn::LoadU(d, y + at)), d, y + at);
   });
 }
 
 template <class T>
-HWY_INLINE void Scale(T a, T* x, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Scale(T a, T* x, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     PrefetchAhead(x + at);
     hn::StoreU(hn::Mul(hn::Set(d, a), hn::LoadU(d, x + at)), d, x + at);
   });
 }
 
 template <class T>
-HWY_INLINE void Run(const AdditiveScoreBackwardRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const AdditiveScoreBackwardRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto t = Tanh(d, hn::Add(hn::LoadU(d, row.q + at), hn::LoadU(d, row.k + at)));
     const auto de = hn::Set(d, row.de);
     const auto g = hn::Mul(hn::Mul(de, hn::LoadU(d, row.v + at)), TanhSlope(d, t));
@@ -362,8 +418,8 @@ HWY_INLINE void Run(const AdditiveScoreBackwardRow<T>& row, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
-  ForEach<T>(n, [&](auto d, std::size_t at) HWY_ATTR {
+HWY_INLINE void Run(const AdamRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto g = hn::Mul(hn::LoadU(d, row.gradient + at), hn::Set(d, row.scale));
     const auto m = hn::MulAdd(hn::Set(d, row.beta1), hn::LoadU(d, row.m + at),
                               hn::Mul(hn::Set(d, 1 - row.beta1), g));
@@ -380,7 +436,7 @@ HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
 
 // clang-format off
 #define ATTUNE_ROW(KERNEL, Row, T, bits) \
-  KERNEL(void, Run, Row##bits, run, (const Row<T>& row, std::size_t n), (row, n))
+  KERNEL(void, Run, Row##bits, run, (const Row<T>& row, Index n), (row, n))
 #define ATTUNE_KERNELS(KERNEL, T, bits) \
   ATTUNE_ROW(KERNEL, LstmForwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, LstmBackwardRow, T, bits) \
@@ -395,16 +451,19 @@ HWY_INLINE void Run(const AdamRow<T>& row, std::size_t n) {
   ATTUNE_ROW(KERNEL, LayerNormRow, T, bits) \
   ATTUNE_ROW(KERNEL, LayerNormBackwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, AdditiveScoreBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, SoftmaxRow, T, bits) \
   ATTUNE_ROW(KERNEL, SoftmaxGradientRow, T, bits) \
   ATTUNE_ROW(KERNEL, AdamRow, T, bits) \
-  KERNEL(T, AdditiveScore, AdditiveScore##bits, additive_score, (const T* q, const T* k, const T* v, std::size_t n), (q, k, v, n)) \
-  KERNEL(T, Dot, Dot##bits, dot, (const T* x, const T* y, std::size_t n), (x, y, n)) \
-  KERNEL(double, SumOfSquares, SumOfSquares##bits, sum_of_squares, (const T* x, std::size_t n), (x, n)) \
-  KERNEL(T, Largest, Largest##bits, largest, (const T* x, std::size_t n), (x, n)) \
-  KERNEL(T, SumExp, SumExp##bits, sum_exp, (const T* x, T shift, std::size_t n), (x, shift, n)) \
-  KERNEL(T, ExpShifted, ExpShifted##bits, exp_shifted, (const T* x, T shift, T* y, std::size_t n), (x, shift, y, n)) \
-  KERNEL(void, AddScaled, AddScaled##bits, add_scaled, (T a, const T* x, T* y, std::size_t n), (a, x, y, n)) \
-  KERNEL(void, Scale, Scale##bits, scale, (T a, T* x, std::size_t n), (a, x, n))
+  KERNEL(void, ExpOf, Exp##bits, exp, (const T* x, T* y, Index n), (x, y, n)) \
+  KERNEL(void, TanhOf, Tanh##bits, tanh, (const T* x, T* y, Index n), (x, y, n)) \
+  KERNEL(void, SigmoidOf, Sigmoid##bits, sigmoid, (const T* x, T* y, Index n), (x, y, n)) \
+  KERNEL(T, AdditiveScore, AdditiveScore##bits, additive_score, (const T* q, const T* k, const T* v, Index n), (q, k, v, n)) \
+  KERNEL(T, Dot, Dot##bits, dot, (const T* x, const T* y, Index n), (x, y, n)) \
+  KERNEL(double, SumOfSquares, SumOfSquares##bits, sum_of_squares, (const T* x, Index n), (x, n)) \
+  KERNEL(T, Largest, Largest##bits, largest, (const T* x, Index n), (x, n)) \
+  KERNEL(T, SumExp, SumExp##bits, sum_exp, (const T* x, T shift, Index n), (x, shift, n)) \
+  KERNEL(void, AddScaled, AddScaled##bits, add_scaled, (T a, const T* x, T* y, Index n), (a, x, y, n)) \
+  KERNEL(void, Scale, Scale##bits, scale, (T a, T* x, Index n), (a, x, n))
 // clang-format on
 
 ATTUNE_KERNELS(ATTUNE_DEFINE, float, F32)

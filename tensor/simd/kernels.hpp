@@ -1,12 +1,23 @@
-// The fused inner loops of the recurrent cells, of attention and of Adam, vectorised, with the
-// instruction set chosen at run time. Each handles one row of n elements; which rows, in which
+// exp, tanh, σ, and the fused inner loops of the recurrent cells, of attention and of Adam,
+// vectorised, with the instruction set chosen at run time. Each handles one row of n elements; which rows, in which
 // order and in which thread is the caller's business. All pointers are to n elements unless said
 // otherwise, need no alignment, and outputs may not overlap inputs unless said so.
 #pragma once
 
-#include <cstddef>
+#include <attune/tensor/dtype.hpp>
 
 namespace attune::simd {
+
+/// y_i = e^{x_i}, tanh x_i and 1 / (1 + e^{-x_i}), where y may be x: within 2 ulp of the exact value
+/// for every x, subnormal ones and results included; the limits at infinities, and NaN for NaN. An
+/// element's result depends neither on its position nor on n. Round-to-nearest and gradual underflow
+/// (the defaults of the floating-point environment) are taken for granted.
+template <class T>
+void exp(const T* x, T* y, Index n);
+template <class T>
+void tanh(const T* x, T* y, Index n);
+template <class T>
+void sigmoid(const T* x, T* y, Index n);
 
 /// One row of an LSTM cell. Blocks of n elements in the order i f g o:
 ///     [i f g o] = [σ σ tanh σ](xw + hw),   c = f ⊙ c_prev + i ⊙ g,   h = o ⊙ tanh(c)
@@ -97,7 +108,7 @@ struct GruResetBackwardRow {
 ///     y = gain ⊙ (x - μ) / √(σ² + ε) + bias,   μ = mean(x),   σ² = mean((x - μ)²)
 template <class T>
 struct LayerNormRow {
-  std::size_t blocks;
+  Index blocks;
   const T *x, *gain;  // blocks · n
   const T* bias;      // blocks · n; null is zero
   T epsilon;
@@ -109,41 +120,20 @@ struct LayerNormRow {
 ///     dx = (g - mean(g) - x̂ mean(g ⊙ x̂)) / √(σ² + ε),   dgain += dy ⊙ x̂,   dbias += dy
 template <class T>
 struct LayerNormBackwardRow {
-  std::size_t blocks;
+  Index blocks;
   const T *x, *gain, *moments, *dy;
   T* dx;     // blocks · n; may be dy
   T* dgain;  // blocks · n
   T* dbias;  // blocks · n; null is not asked for
 };
 
-template <class T>
-void run(const LstmForwardRow<T>& row, std::size_t n);
-template <class T>
-void run(const LstmBackwardRow<T>& row, std::size_t n);
-template <class T>
-void run(const LstmOutputRow<T>& row, std::size_t n);
-template <class T>
-void run(const LstmOutputBackwardRow<T>& row, std::size_t n);
-template <class T>
-void run(const GruForwardRow<T>& row, std::size_t n);
-template <class T>
-void run(const GruBackwardRow<T>& row, std::size_t n);
-template <class T>
-void run(const GruResetRow<T>& row, std::size_t n);
-template <class T>
-void run(const GruUpdateRow<T>& row, std::size_t n);
-template <class T>
-void run(const GruUpdateBackwardRow<T>& row, std::size_t n);
-template <class T>
-void run(const GruResetBackwardRow<T>& row, std::size_t n);
-template <class T>
-void run(const LayerNormRow<T>& row, std::size_t n);
-template <class T>
-void run(const LayerNormBackwardRow<T>& row, std::size_t n);
+/// Any of these and those below, for a row of n elements.
+template <class Row>
+void run(const Row& row, Index n);
 
 /// v · tanh(q + k)
 template <class T>
-T additive_score(const T* q, const T* k, const T* v, std::size_t n);
+T additive_score(const T* q, const T* k, const T* v, Index n);
 
 /// With t = tanh(q + k):  g = de v ⊙ (1 - t²),  dq += g,  dk += g,  dv += de t
 template <class T>
@@ -152,31 +142,35 @@ struct AdditiveScoreBackwardRow {
   T de;
   T *dq, *dk, *dv;
 };
-template <class T>
-void run(const AdditiveScoreBackwardRow<T>& row, std::size_t n);
 
 /// x · y
 template <class T>
-T dot(const T* x, const T* y, std::size_t n);
+T dot(const T* x, const T* y, Index n);
 /// Σ x², in double
 template <class T>
-double sum_of_squares(const T* x, std::size_t n);
+double sum_of_squares(const T* x, Index n);
 /// y += a x
 template <class T>
-void add_scaled(T a, const T* x, T* y, std::size_t n);
+void add_scaled(T a, const T* x, T* y, Index n);
 /// x *= a
 template <class T>
-void scale(T a, T* x, std::size_t n);
+void scale(T a, T* x, Index n);
 
 /// The largest of x, -∞ of none. Where some are NaN, it may be NaN or not the largest.
 template <class T>
-T largest(const T* x, std::size_t n);
+T largest(const T* x, Index n);
 /// Σ_i e^{x_i - shift}
 template <class T>
-T sum_exp(const T* x, T shift, std::size_t n);
-/// y_i = e^{x_i - shift}, of which it returns the sum
+T sum_exp(const T* x, T shift, Index n);
+
+/// One row of a softmax over the places whose mask is not 0:  y_i = e^{x_i} / Σ_j e^{x_j}, and 0 at
+/// the others, whatever x is there, NaN included. All are 0 where no place takes part.
 template <class T>
-T exp_shifted(const T* x, T shift, T* y, std::size_t n);
+struct SoftmaxRow {
+  const T* x;
+  const T* mask;  // null: all take part
+  T* y;
+};
 
 /// One row of the gradient of a softmax cross-entropy:  dx = scale (e^{x - norm} - even)
 template <class T>
@@ -185,8 +179,6 @@ struct SoftmaxGradientRow {
   T norm, even, scale;
   T* dx;
 };
-template <class T>
-void run(const SoftmaxGradientRow<T>& row, std::size_t n);
 
 /// Adam (Kingma and Ba, 2015, algorithm 1) with the gradient scaled first:
 ///     g = scale · gradient,  m = β₁ m + (1 - β₁) g,  v = β₂ v + (1 - β₂) g²,
@@ -200,7 +192,5 @@ struct AdamRow {
   T scale, beta1, beta2, rate, root, epsilon;
   T decay = 0;
 };
-template <class T>
-void run(const AdamRow<T>& row, std::size_t n);
 
 }  // namespace attune::simd

@@ -1,5 +1,5 @@
 // exp, tanh and the logistic function on one register of floats or doubles, for kernels which are
-// compiled once per instruction set. See math.hpp for the promises kept: at most 2 ulp off
+// compiled once per instruction set. See kernels.hpp for the promises kept: at most 2 ulp off
 // everywhere, with or without fused multiply-add.
 //
 // All three start from the same reduction, e^x = 2^n (1 + t), and differ in how they put the parts

@@ -30,9 +30,10 @@ using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_colum
 /// Elements of the largest block of C that a kernel keeps.
 constexpr Index most_in_registers = 14 * 32;
 
-/// The product by the kernels for 1, 2, ... rows and for panels of `width` columns.
+/// The product by the kernels for 1, 2, ... rows.
 template <class T>
-void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernels, Index width) {
+void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernels) {
+  const Index width = p.width;
   const auto copy_rows = [](const T* from, Index from_stride, T* to, Index to_stride, Index rows,
                             Index columns) {
     for (Index i = 0; i < rows; ++i) {
@@ -53,7 +54,7 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
     for (Index i = 0; i < parts; ++i) {
       const Ahead<T> ahead{next ? next + i * p.depth * step : panel, step};
       const Index begin = p.rows * i / parts, rows = p.rows * (i + 1) / parts - begin;
-      const PanelKernel<T> kernel = kernels[static_cast<std::size_t>(rows - 1)];
+      const PanelKernel<T> kernel = kernels[rows - 1];
       const T* a = p.a.data + begin * p.a.row;
       T* c = p.c + begin * p.stride_c + column;
       if (columns == width) {

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <hwy/targets.h>
 
-#include <attune/tensor/simd/math.hpp>
+#include <attune/tensor/simd/dispatch.hpp>
 
 namespace attune::test {
 

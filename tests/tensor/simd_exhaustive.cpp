@@ -17,7 +17,8 @@
 
 #include <hwy/targets.h>
 
-#include <attune/tensor/simd/math.hpp>
+#include <attune/tensor/simd/dispatch.hpp>
+#include <attune/tensor/simd/kernels.hpp>
 
 namespace {
 
@@ -27,15 +28,15 @@ constexpr std::size_t kThreads = 2;
 
 struct Function {
   const char* name;
-  void (*computed)(const float*, float*, std::size_t);
+  void (*computed)(const float*, float*, attune::Index);
   double (*exact)(double);
 };
 
 constexpr Function kFunctions[] = {
-    {"exp", attune::simd::exp, [](double x) { return std::exp(x); }},
-    {"tanh", attune::simd::tanh, [](double x) { return std::tanh(x); }},
+    {"exp", attune::simd::exp<float>, [](double x) { return std::exp(x); }},
+    {"tanh", attune::simd::tanh<float>, [](double x) { return std::tanh(x); }},
     // Accurate on both sides of 0, and far from under- or overflow for every float.
-    {"sigmoid", attune::simd::sigmoid,
+    {"sigmoid", attune::simd::sigmoid<float>,
      [](double x) {
        const double e = std::exp(-std::abs(x));
        return (x > 0 ? 1 : e) / (1 + e);

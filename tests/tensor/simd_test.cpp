@@ -15,7 +15,6 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/simd/kernels.hpp>
-#include <attune/tensor/simd/math.hpp>
 
 #include "support/targets.hpp"
 
@@ -29,7 +28,7 @@ using Bits = std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::ui
 
 template <typename T>
 struct Function {
-  void (*computed)(const T*, T*, std::size_t);
+  void (*computed)(const T*, T*, Index);
   Wide<T> (*exact)(Wide<T>);
   // Outside of these the function is 0, 1, -1 or infinite.
   T low, high;
@@ -42,12 +41,12 @@ Wide<T> ExactSigmoid(Wide<T> x) {
 }
 
 template <typename T>
-const Function<T> kExp{exp, [](Wide<T> x) { return std::exp(x); },
+const Function<T> kExp{exp<T>, [](Wide<T> x) { return std::exp(x); },
                        std::is_same_v<T, float> ? -106 : -748, std::is_same_v<T, float> ? 90 : 712};
 template <typename T>
-const Function<T> kTanh{tanh, [](Wide<T> x) { return std::tanh(x); }, -22, 22};
+const Function<T> kTanh{tanh<T>, [](Wide<T> x) { return std::tanh(x); }, -22, 22};
 template <typename T>
-const Function<T> kSigmoid{sigmoid, ExactSigmoid<T>, std::is_same_v<T, float> ? -106 : -748, 40};
+const Function<T> kSigmoid{sigmoid<T>, ExactSigmoid<T>, std::is_same_v<T, float> ? -106 : -748, 40};
 
 // |computed - exact| in units of the spacing of T at exact. Infinity counts as the number after the
 // largest finite one.

@@ -128,9 +128,6 @@ TEST_CASE("log_softmax: it is the logarithm of softmax, far out too") {
   }
   CHECK(difference(log_softmax(reals({3}, {1000, 0, -1000}), 0), reals({3}, {0, -1000, -2000})) ==
         0);
-  const Tensor y = log_softmax(x, 1), dy = randn({3, 4, 5}, 10);
-  CHECK(difference(log_softmax_backward(y, dy, 1), dy - exp(y) * sum(dy, {1}, KeepAxes::yes)) <=
-        1e-14);
 }
 
 TEST_CASE("cross_entropy_forward: each row's loss is minus the logarithm of its probability") {

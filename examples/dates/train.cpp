@@ -12,6 +12,7 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/nn/divergence.hpp>
+#include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/products.hpp>
 #include <attune/tensor/threads.hpp>
@@ -33,8 +34,9 @@ std::string text_of(double value) { return fmt::format("{}", value); }
 
 /// Constant for the first half, then down to a fiftieth along a line.
 double rate_at(Index step, const TrainOptions& o) {
-  const double progress = static_cast<double>(step) / static_cast<double>(o.steps);
-  return o.rate * std::clamp(2 - 2 * progress, 0.02, 1.0);
+  const Index half = o.steps / 2;
+  const nn::LinearDecay decay{.rate = o.rate, .last = o.rate / 50, .steps = o.steps - half};
+  return decay(std::max<Index>(0, step - half));
 }
 
 /// A training run: the model, the optimiser, and how far it has come.

@@ -80,8 +80,6 @@ void Model::save(Safetensors& file) const {
   file.metadata["target_vocabulary"] = text::to_json(target_);
 }
 
-void Model::load_weights(const Safetensors& file) { nn::load_parameters(file, *parameters_); }
-
 text::Sentence Model::encode_source(std::string_view text) const {
   return source_.encode(text::code_points(text));
 }

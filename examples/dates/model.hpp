@@ -46,8 +46,6 @@ class Model {
 
   /// Adds weights, options and vocabularies to a file.
   void save(Safetensors& file) const;
-  /// Overwrites the weights; the options and vocabularies must be the same.
-  void load_weights(const Safetensors& file);
 
   /// Throws when the text is not UTF-8. Characters never seen become <unk>.
   text::Sentence encode_source(std::string_view text) const;

@@ -4,22 +4,15 @@
 #include <span>
 
 #include <attune/models/option_field.hpp>
-#include <attune/tensor/precision.hpp>
 
 #include "data.hpp"
+#include "support/training_options.hpp"
 
 namespace attune::dates {
 
-struct TrainOptions {
-  std::filesystem::path out = "dates-model";
-  bool resume = false;
+struct TrainOptions : TrainingOptions {
+  TrainOptions() : TrainingOptions{.out = "dates-model", .rate = 2e-3, .validate_every = 250} {}
   Index steps = 2000;
-  Index validate_every = 250;
-  Index batch = 64;
-  double rate = 2e-3;
-  double clip = 1;
-  Index max_skipped = 10;
-  Precision precision = Precision::f32;
   DataOptions data;
   ModelOptions model = model_options("bahdanau");
 };

@@ -1,14 +1,14 @@
 // `translate train`
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/seq2seq_options.hpp>
-#include <attune/tensor/precision.hpp>
+
+#include "support/training_options.hpp"
 
 namespace attune::translate {
 
@@ -24,9 +24,8 @@ enum class Metric { bleu, loss };
 /// How the learning rate goes on after the warm-up.
 enum class RateSchedule { constant, inverse_sqrt };
 
-struct TrainOptions {
-  std::filesystem::path out = "translate-model";
-  bool resume = false;
+struct TrainOptions : TrainingOptions {
+  TrainOptions() : TrainingOptions{.out = "translate-model"} {}
   std::string config;  // a file that more of them came from
   std::string preset = "conditional";
   models::Seq2SeqOptions network;
@@ -42,22 +41,16 @@ struct TrainOptions {
   Index longest = 100;
   std::string alignments;
 
-  Index batch = 64;
   Index batch_tokens = 0;
   Index epochs = 30;
   double minutes = 0;
-  double rate = 1e-3;
   RateSchedule schedule = RateSchedule::constant;
   Index warm_up = 0;
   double weight_decay = 0;
-  double clip = 1;
-  Index max_skipped = 10;
   double average = 0;
   double guided_alignment = 1;
   std::uint64_t seed = 1;
-  Precision precision = Precision::f32;
 
-  Index validate_every = 500;
   Metric metric = Metric::bleu;
   Index beam = 1;
   metrics::BleuTokens bleu = metrics::BleuTokens::mteval_13a;

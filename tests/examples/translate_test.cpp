@@ -295,6 +295,20 @@ TEST_CASE("translate train: a signal ends a validation, which then was none") {
   CHECK(load_safetensors(corpus / "out/last.safetensors").metadata.at("validated") == "0");
 }
 
+TEST_CASE(
+    "translate train: a run interrupted before its first step is resumed without a validation") {
+  const Corpus corpus;
+  const std::string last = corpus / "out/last.safetensors";
+  output_of(corpus.train("out", tiny + Arguments{"--epochs", "1"}));
+  Safetensors file = load_safetensors(last);
+  for (const char* name : {"step", "epoch", "position", "best_step", "validated"}) {
+    file.metadata[name] = "0";
+  }
+  save_safetensors(last, file);
+  CHECK(contains(output_of({"train", "--out", corpus / "out", "--resume"}), "resuming at step 0,"));
+  CHECK(log_of(corpus / "out").front().at("step") > 0);
+}
+
 TEST_CASE("translate train: a log that cannot be written ends it after the step's checkpoint") {
   const Corpus corpus;
   const std::string whole = corpus / "whole", full = corpus / "full", log = full + "/log.jsonl";

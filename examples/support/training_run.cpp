@@ -1,0 +1,210 @@
+#include "support/training_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/nn/dropout.hpp>
+#include <attune/tensor/products.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "support/checkpoint.hpp"
+#include "support/memory_fields.hpp"
+#include "support/output.hpp"
+#include "support/precision.hpp"
+#include "support/signals.hpp"
+
+namespace attune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+void append(report::LogFields& line, const report::LogFields& more) {
+  line.insert(line.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const TrainingOptions& options, const RunKind& kind, std::uint64_t seed,
+                         RunDirectory& files, bool resumes, nn::Parameters& parameters,
+                         const nn::AdamOptions& adam)
+    : options_(options),
+      kind_(kind),
+      seed_(seed),
+      files_(files),
+      resumes_(resumes),
+      parameters_(parameters),
+      adam_(parameters, adam),
+      precision_(available(options.precision)),
+      owed_(kind.starts_with_validation) {}
+
+int TrainingRun::go() {
+  files_.make();
+  catch_signals();
+  resumes_ ? resume() : files_.keep_previous();
+  log_.emplace(files_.log().string(), resumes_);
+  describe();
+  started_ = logged_ = Clock::now();
+  const std::string why = loop(), best = best_result();
+  say("{} after {} steps, {}: ", why.empty() ? "stopped" : why, step_, duration(seconds()));
+  say("{}\n{}\n", best.empty() ? "before a validation" : best,
+      (best.empty() ? files_.last() : files_.best()).string());
+  return why.empty() ? interrupted_status() : 0;
+}
+
+double TrainingRun::seconds() const { return seconds_before_ + seconds_since(started_); }
+
+double TrainingRun::mean_loss() const {
+  return loss_weights_ > 0 ? loss_sum_ / loss_weights_ : shown_loss_;
+}
+
+std::string TrainingRun::machinery() const {
+  return fmt::format("{} parameters, {} thread{}, products: {}", parameters_.count(), threads(),
+                     threads() == 1 ? "" : "s", products());
+}
+
+/// Why it ended; empty when it was interrupted. Whatever ends it, the last step is saved.
+std::string TrainingRun::loop() {
+  Progress progress(step_, std::max(total_steps(), step_));
+  while (true) {
+    std::string why = end();
+    if (owed_ && !settle(!why.empty(), progress)) break;
+    if (why.empty() && validated_) why = end();  // which the validation may have decided
+    if (!why.empty()) return why;
+    if (interrupted()) break;
+    train_step();
+    progress.show(step_, status(), false, most_left());
+  }
+  save();
+  return {};
+}
+
+/// What a step is followed by: a validation where one is due, a checkpoint, a line of the log; in
+/// this order, for a line that is missing can be written later, by a run that is resumed. The best
+/// weights are saved before the checkpoint: a run that is killed in between makes the same ones
+/// once more. False when it was interrupted before the validation was over, and nothing has changed.
+bool TrainingRun::settle(bool last, Progress& progress) {
+  const bool due = validated_ || last || step_ % options_.validate_every == 0;
+  if (due && !validated_) {
+    try {
+      validate();
+    } catch (const Interrupted&) {
+      return false;
+    }
+    validated_ = true;
+    if (step_ > 0) save();
+  }
+  if (due || step_ % 50 == 0) write_log();
+  if (due && step_ > 0) progress.show(step_, status(), true, most_left());
+  owed_ = false;
+  return true;
+}
+
+void TrainingRun::train_step() {
+  Random dropout(seed_, fmt::format("dropout {}", step_));
+  const nn::Training training(dropout);
+  const InPrecision products(precision_);
+  const BatchLoss batch = batch_loss();
+  Gradients gradients = backward(batch.loss);
+  const auto [usable, message] = watch_.observe(batch.loss.item(), parameters_, gradients);
+  if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
+  if (usable) {
+    nn::clip_by_global_norm(gradients, options_.clip);
+    adam_.set_rate(rate());
+    adam_.step(gradients);
+    loss_sum_ += batch.loss.item() * batch.weight, loss_weights_ += batch.weight;
+  }
+  ++step_;
+  validated_ = false, owed_ = true;
+  after_step(usable);
+  // Here, for the time of a validation does not count.
+  size_ += batch.size, per_second_ = size_ / std::max(1e-9, seconds_since(logged_));
+  if (watch_.skipped_in_a_row() >= options_.max_skipped) give_up();
+}
+
+/// Skipped updates have changed no weight.
+void TrainingRun::give_up() const {
+  save();
+  fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
+                            watch_.skipped_in_a_row(), step_));
+}
+
+void TrainingRun::write_log() {
+  shown_loss_ = mean_loss();
+  report::LogFields line{{"step", step_}};
+  append(line, place());
+  if (step_ > 0) line.push_back({"loss", shown_loss_});
+  append(line, {{"rate", rate()},
+                {kind_.speed, std::round(per_second_)},
+                {"seconds", std::round(10 * seconds()) / 10},
+                {"skipped", watch_.skipped()}});
+  append(line, memory_fields());
+  if (validated_) append(line, measures());
+  try {
+    log_->write(line);
+  } catch (const Error&) {
+    if (!validated_) save();
+    throw;
+  }
+  loss_sum_ = loss_weights_ = size_ = 0;
+  logged_ = Clock::now();
+}
+
+Safetensors TrainingRun::checkpoint() const {
+  Safetensors file;
+  save_model(file);
+  file.metadata["step"] = std::to_string(step_);
+  file.metadata["seconds"] = fmt::format("{}", seconds());
+  file.metadata["attune_version"] = ATTUNE_VERSION;
+  file.metadata["products"] = products();
+  return file;
+}
+
+void TrainingRun::save_best() const { save_safetensors(files_.best(), checkpoint()); }
+
+/// Everything that resuming needs.
+void TrainingRun::save() const {
+  Safetensors file = checkpoint();
+  save_progress(file);
+  file.metadata["validated"] = validated_ ? "1" : "0";
+  file.metadata["loss_sum"] = fmt::format("{}", loss_sum_);
+  file.metadata[kind_.weights] = fmt::format("{}", loss_weights_);
+  watch_.save(file.metadata);
+  adam_.save(file);
+  save_safetensors(files_.last(), file);
+}
+
+void TrainingRun::resume() {
+  const Safetensors file = load_safetensors(files_.last());
+  const bool settled = !file.metadata.contains("validated");  // older ones were
+  compare_products(file.metadata);
+  reading(files_.last(), [&] {
+    check(file);
+    nn::load_parameters(file, parameters_);
+    adam_.load(file);
+    step_ = nn::load_count(file.metadata, "step");
+    seconds_before_ = seconds_in(file.metadata);
+    load_progress(file);
+    if (settled) return;
+    const auto load = [&](const char* name, double high) {
+      return nn::load_number(file.metadata, name, 0, high);
+    };
+    validated_ = load("validated", 1) == 1;
+    loss_sum_ = load("loss_sum", std::numeric_limits<double>::infinity());
+    loss_weights_ = load(kind_.weights, std::numeric_limits<double>::infinity());
+    watch_.load(file.metadata);
+  });
+  const bool logged = files_.cut_log(step_);
+  owed_ = !logged && !settled && (step_ > 0 || kind_.starts_with_validation);
+  if (!owed_) loss_sum_ = loss_weights_ = 0;  // they are in the log
+}
+
+}  // namespace attune

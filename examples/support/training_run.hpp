@@ -1,0 +1,115 @@
+// A training run: its steps, its log and its checkpoints, whatever is trained.
+#pragma once
+
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include <attune/autograd/var.hpp>
+#include <attune/models/report/log.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/divergence.hpp>
+
+#include "support/progress.hpp"
+#include "support/run_directory.hpp"
+#include "support/training_options.hpp"
+
+namespace attune {
+
+struct BatchLoss {
+  Var loss;
+  double weight;  // of this loss in the mean that is logged
+  double size;    // of the batch, in what the speed counts
+};
+
+struct RunKind {
+  const char* speed;    // its name in the log
+  const char* weights;  // in checkpoints: the name of the sum of the losses' weights
+  bool starts_with_validation;
+};
+
+/// The model's updates, one after the other, and what each is followed by. A program derives its run
+/// from this, and says what it trains.
+class TrainingRun {
+ public:
+  virtual ~TrainingRun() = default;
+
+  /// Trains to the end, or until interrupted. Returns the exit status: 0, or 128 + the number of a
+  /// signal.
+  int go();
+
+ protected:
+  /// Options, files and parameters must outlive the run.
+  TrainingRun(const TrainingOptions& options, const RunKind& kind, std::uint64_t seed,
+              RunDirectory& files, bool resumes, nn::Parameters& parameters,
+              const nn::AdamOptions& adam);
+
+  bool resumes() const { return resumes_; }
+  Index step() const { return step_; }
+  double seconds() const;
+  bool diverges() const { return watch_.diverges(); }
+  /// Speed and loss since the last line of the log; before the first step after it, those until it.
+  double per_second() const { return per_second_; }
+  double mean_loss() const;
+  /// "129391 parameters, 2 threads, products: ..."
+  std::string machinery() const;
+  void save_best() const;
+
+ private:
+  /// Prints what is trained on what, and from where on.
+  virtual void describe() const = 0;
+  /// Why the run is at its end; empty when it is not.
+  virtual std::string end() const = 0;
+  virtual Index total_steps() const = 0;
+  /// Seconds until the run ends at the latest.
+  virtual double most_left() const { return std::numeric_limits<double>::infinity(); }
+  /// The learning rate of the step that comes.
+  virtual double rate() const = 0;
+  virtual BatchLoss batch_loss() = 0;
+  virtual void after_step(bool /*updated*/) {}
+  /// Measures, and saves the weights when they are the best so far. Where it throws Interrupted,
+  /// nothing has changed.
+  virtual void validate() = 0;
+  /// What to say of the best weights in the end; empty when there are none.
+  virtual std::string best_result() const = 0;
+  virtual std::string status() const = 0;
+  /// What the log has after the step, and of a validation.
+  virtual report::LogFields place() const { return {}; }
+  virtual report::LogFields measures() const = 0;
+  /// What every checkpoint has: the model, its options and measures.
+  virtual void save_model(Safetensors& file) const = 0;
+  /// What resuming needs beyond that. `check` throws where something else was trained; `load` reads
+  /// the measures, too.
+  virtual void save_progress(Safetensors& file) const = 0;
+  virtual void check(const Safetensors& /*file*/) const {}
+  virtual void load_progress(const Safetensors& file) = 0;
+
+  std::string loop();
+  bool settle(bool last, Progress& progress);
+  void train_step();
+  [[noreturn]] void give_up() const;
+  void write_log();
+  Safetensors checkpoint() const;
+  void save() const;
+  void resume();
+
+  const TrainingOptions& options_;
+  const RunKind kind_;
+  const std::uint64_t seed_;
+  RunDirectory& files_;
+  const bool resumes_;
+  nn::Parameters& parameters_;
+  nn::Adam adam_;
+  nn::DivergenceWatch watch_;
+  const Precision precision_;
+  std::optional<report::LogWriter> log_;
+  Index step_ = 0;
+  bool validated_ = false;  // at this step
+  bool owed_;               // the step is not settled
+  double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
+  double seconds_before_ = 0, size_ = 0, per_second_ = 0;
+  std::chrono::steady_clock::time_point started_, logged_;
+};
+
+}  // namespace attune

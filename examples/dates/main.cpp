@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -79,22 +78,14 @@ void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fie
 
 /// A published model first, then changes to it: CLI11 sets options in the order they are added in.
 void add_model(CLI::App& app, ModelOptions& o) {
-  std::string names;
-  for (const models::Preset& preset : models::presets())
-    names += fmt::format("\n- {}: {}", preset.name, preset.what);
-  const auto set_preset = [&o, &app](const std::string& name) {
-    if (name == o.name) return;
-    o = model_options(name);
+  const auto get = [](const ModelOptions& options) { return options.name; };
+  const auto set = [&app](ModelOptions& options, const std::string& name) {
+    if (name == options.name) return;
+    options = model_options(name);
     for (const auto& field : models::seq2seq_fields())  // as --help shows them
-      app.get_option("--" + field.name)->default_str(field.get(o.network));
+      app.get_option("--" + field.name)->default_str(field.get(options.network));
   };
-  app.add_option_function<std::string>(
-         "--model", setting(set_preset),
-         "published model to start from; it decides the defaults of what follows" + names)
-      ->default_str(o.name)
-      ->run_callback_for_default(false)
-      ->type_name("NAME")
-      ->group("Model");
+  add_field(app, preset_field<ModelOptions>(get, set), o)->group("Model");
   add_fields(app, models::seq2seq_fields(), o.network);
 }
 
@@ -255,23 +246,20 @@ int run(int argc, char** argv) {
   CommandLine line;
   CLI::App* command = nullptr;
   std::unique_ptr<CLI::App> app;
-  try {
+  const auto read = [&] {
     parse(argc, argv, line, command, app);
     const std::filesystem::path last = line.train.out / "last.safetensors";
-    if (line.train.resume && std::filesystem::exists(last)) {
-      const TrainOptions stored = stored_options(last);
-      line = {};
-      line.train = stored;
-      parse(argc, argv, line, command, app);
-    }
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app->help());
-    return 0;
-  } catch (const CLI::CallForVersion&) {
-    fmt::print("attune {}\n", ATTUNE_VERSION);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    throw Error(app->get_subcommands().empty() ? no_command(*app) : error.what());
+    if (!line.train.resume || !std::filesystem::exists(last)) return;
+    const TrainOptions stored = stored_options(last);
+    line = {};
+    line.train = stored;
+    parse(argc, argv, line, command, app);
+  };
+  try {
+    if (!parsed(app, read)) return 0;
+  } catch (const CLI::ParseError&) {
+    if (app->get_subcommands().empty()) throw Error(no_command(*app));
+    throw;
   }
   line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;

@@ -92,17 +92,7 @@ int run_command_line(int argc, char** argv) {
   CommandLine line;
   line.options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   add_options(app, line);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::CallForVersion&) {
-    fmt::print("attune {}\n", ATTUNE_VERSION);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    throw Error(error.what());
-  }
+  if (!parsed(&app, [&] { app.parse(argc, argv); })) return 0;
   fill_in(app, line);
   experiment(line.options);
   return 0;

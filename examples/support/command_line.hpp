@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/option_field.hpp>
+#include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune {
@@ -41,6 +42,21 @@ auto setting(F set) {
   };
 }
 
+/// Runs `parse`, of the App that is pointed to. False where help or the version was asked for, which
+/// is then printed.
+template <class AppPointer, class Parse>
+bool parsed(const AppPointer& app, Parse parse) {
+  try {
+    parse();
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app->help());
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("attune {}\n", ATTUNE_VERSION);
+  }
+  return false;
+}
+
 /// An option of a struct of them.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
@@ -52,6 +68,15 @@ CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field,
       ->default_str(field.get(options))
       ->run_callback_for_default(false)
       ->type_name(field.type);
+}
+
+/// --model, for add_field: a published model, whose name is got and set so.
+template <class Options, class Get, class Set>
+models::OptionField<Options> preset_field(Get get, Set set) {
+  std::string help = "published model to start from; it decides the defaults of what follows";
+  for (const models::Preset& preset : models::presets())
+    help += fmt::format("\n- {}: {}", preset.name, preset.what);
+  return {"model", help, {}, "NAME", get, set};
 }
 
 }  // namespace attune

@@ -90,7 +90,7 @@ std::string TrainingRun::loop() {
 /// What a step is followed by: a validation where one is due, a checkpoint, a line of the log; in
 /// this order, for a line that is missing can be written later, by a run that is resumed. The best
 /// weights are saved before the checkpoint: a run that is killed in between makes the same ones
-/// once more. False when it was interrupted before the validation was over, and nothing has changed.
+/// once more. False when it was interrupted before the validation was over: nothing has changed.
 bool TrainingRun::settle(bool last, Progress& progress) {
   const bool due = validated_ || last || step_ % options_.validate_every == 0;
   if (due && !validated_) {

@@ -29,8 +29,8 @@ struct RunKind {
   bool starts_with_validation;
 };
 
-/// The model's updates, one after the other, and what each is followed by. A program derives its run
-/// from this, and says what it trains.
+/// The updates of a model, and what each of them is followed by. A program derives its run from
+/// this, and says what it trains.
 class TrainingRun {
  public:
   virtual ~TrainingRun() = default;

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -39,21 +38,14 @@ void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fie
 }
 
 void add_preset(CLI::App& app, TrainOptions& o) {
-  std::string names;
-  for (const models::Preset& preset : models::presets())
-    names += fmt::format("\n- {}: {}", preset.name, preset.what);
-  const auto set = [&o](const std::string& name) {
-    if (name == o.preset) return;
-    o.network = preset_network(name);
-    o.preset = name;
+  const auto get = [](const TrainOptions& options) { return options.preset; };
+  const auto set = [](TrainOptions& options, const std::string& name) {
+    if (name == options.preset) return;
+    options.network = preset_network(name);
+    options.preset = name;
   };
-  app.add_option_function<std::string>(
-         "--model", setting(set),
-         "published model to start from; it decides the defaults of what follows" + names)
-      ->default_str(o.preset)
-      ->run_callback_for_default(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->type_name("NAME");
+  add_field(app, preset_field<TrainOptions>(get, set), o)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
@@ -244,7 +236,7 @@ int run(int argc, char** argv) {
   CommandLine line = new_command_line();
   CLI::App* command = nullptr;
   std::unique_ptr<CLI::App> app;
-  try {
+  const auto read = [&] {
     parse(argc, argv, {}, line, command, app);
     if (const std::string config = line.train.config; !config.empty()) {
       line = new_command_line();
@@ -258,15 +250,8 @@ int run(int argc, char** argv) {
       line.train = stored;
       parse(argc, argv, config, line, command, app);
     }
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app->help());
-    return 0;
-  } catch (const CLI::CallForVersion&) {
-    fmt::print("attune {}\n", ATTUNE_VERSION);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    throw Error(error.what());
-  }
+  };
+  if (!parsed(app, read)) return 0;
   line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
   const std::string name = command->get_name();
   if (name == "translate") return translate(line.translate);

@@ -17,11 +17,11 @@ namespace {
 
 class Run : public TrainingRun {
  public:
-  Run(const TrainOptions& options, RunDirectory& files, bool resumes, Data& data, Model& model)
+  Run(const TrainOptions& options, RunDirectory& files, Data& data, Model& model)
       : TrainingRun(
             options,
             {.speed = "examples_per_s", .weights = "loss_count", .starts_with_validation = true},
-            options.data.seed, files, resumes, model.parameters(), {.rate = options.rate}),
+            options.data.seed, files, model.parameters(), {.rate = options.rate}),
         options_(options),
         data_(data),
         model_(model) {}
@@ -122,20 +122,18 @@ class Run : public TrainingRun {
 }  // namespace
 
 int train(const TrainOptions& options) {
-  RunDirectory files(options.out);
-  const std::filesystem::path last = files.last();
-  const bool resumes = options.resume && std::filesystem::exists(last);
-  if (resumes) {
-    check_same(stored_options(last), options);  // now that nobody can change them
+  RunDirectory files(options.out, options.resume);
+  if (files.resumes()) {
+    check_same(stored_options(files.last()), options);  // now that nobody can change them
     // Throws where sizes are not those of the tensors, before anything so large is made.
-    Model::load(last);
+    Model::load(files.last());
   }
   // Errors of what a checkpoint asks for begin with its path.
   const auto read = [&] { return Data(options.data); };
-  Data data = resumes ? reading(last, read) : read();
+  Data data = files.resumes() ? reading(files.last(), read) : read();
   Model model(options.model, text::Vocabulary(data.source_alphabet()),
               text::Vocabulary(data.target_alphabet()), options.data.seed);
-  return Run(options, files, resumes, data, model).go();
+  return Run(options, files, data, model).go();
 }
 
 }  // namespace attune::dates

@@ -43,9 +43,10 @@ void remove_unfinished(const std::filesystem::path& whole) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
+RunDirectory::RunDirectory(std::filesystem::path path, bool resume) : path_(std::move(path)) {
   std::error_code none;
   if (std::filesystem::is_directory(path_, none)) lock_.emplace(path_);
+  resumes_ = resume && std::filesystem::exists(last());
 }
 
 void RunDirectory::make() {

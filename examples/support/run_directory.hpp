@@ -15,7 +15,10 @@ class RunDirectory {
  public:
   /// Locks it where it is there already, so that no other run changes what is read from it. Throws
   /// an Error that begins with "--out", as make() does.
-  explicit RunDirectory(std::filesystem::path path);
+  explicit RunDirectory(std::filesystem::path path, bool resume = false);
+
+  /// Whether it is to be resumed: that was asked for, and there was a checkpoint.
+  bool resumes() const { return resumes_; }
 
   /// Makes it where it is not there, and removes what killed programs have left half-written.
   void make();
@@ -34,6 +37,7 @@ class RunDirectory {
  private:
   std::filesystem::path path_;
   std::optional<DirectoryLock> lock_;
+  bool resumes_ = false;
 };
 
 /// What to call runs in a table or chart: the directory of best.safetensors or log.jsonl, otherwise

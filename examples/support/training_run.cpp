@@ -34,13 +34,12 @@ void append(report::LogFields& line, const report::LogFields& more) {
 }  // namespace
 
 TrainingRun::TrainingRun(const TrainingOptions& options, const RunKind& kind, std::uint64_t seed,
-                         RunDirectory& files, bool resumes, nn::Parameters& parameters,
+                         RunDirectory& files, nn::Parameters& parameters,
                          const nn::AdamOptions& adam)
     : options_(options),
       kind_(kind),
       seed_(seed),
       files_(files),
-      resumes_(resumes),
       parameters_(parameters),
       adam_(parameters, adam),
       precision_(available(options.precision)),
@@ -49,8 +48,8 @@ TrainingRun::TrainingRun(const TrainingOptions& options, const RunKind& kind, st
 int TrainingRun::go() {
   files_.make();
   catch_signals();
-  resumes_ ? resume() : files_.keep_previous();
-  log_.emplace(files_.log().string(), resumes_);
+  resumes() ? resume() : files_.keep_previous();
+  log_.emplace(files_.log().string(), resumes());
   describe();
   started_ = logged_ = Clock::now();
   const std::string why = loop(), best = best_result();
@@ -151,7 +150,7 @@ void TrainingRun::write_log() {
   try {
     log_->write(line);
   } catch (const Error&) {
-    if (!validated_) save();
+    if (!validated_) save();  // or the step would be lost
     throw;
   }
   loss_sum_ = loss_weights_ = size_ = 0;

@@ -42,10 +42,9 @@ class TrainingRun {
  protected:
   /// Options, files and parameters must outlive the run.
   TrainingRun(const TrainingOptions& options, const RunKind& kind, std::uint64_t seed,
-              RunDirectory& files, bool resumes, nn::Parameters& parameters,
-              const nn::AdamOptions& adam);
+              RunDirectory& files, nn::Parameters& parameters, const nn::AdamOptions& adam);
 
-  bool resumes() const { return resumes_; }
+  bool resumes() const { return files_.resumes(); }
   Index step() const { return step_; }
   double seconds() const;
   bool diverges() const { return watch_.diverges(); }
@@ -98,7 +97,6 @@ class TrainingRun {
   const RunKind kind_;
   const std::uint64_t seed_;
   RunDirectory& files_;
-  const bool resumes_;
   nn::Parameters& parameters_;
   nn::Adam adam_;
   nn::DivergenceWatch watch_;

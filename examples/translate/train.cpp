@@ -34,12 +34,12 @@ nn::Schedule schedule_of(const TrainOptions& o) {
 
 class Run : public TrainingRun {
  public:
-  Run(const TrainOptions& options, RunDirectory& files, bool resumes, const ReferenceText& valid,
+  Run(const TrainOptions& options, RunDirectory& files, const ReferenceText& valid,
       TrainingText& text, Model& model)
       : TrainingRun(
             options,
             {.speed = "words_per_s", .weights = "loss_words", .starts_with_validation = false},
-            options.seed, files, resumes, model.parameters(),
+            options.seed, files, model.parameters(),
             {.rate = options.rate,
              .weight_decay = options.weight_decay,
              .decays = nn::matrices_only}),
@@ -219,10 +219,9 @@ void check_files(const TrainOptions& o) {
 }  // namespace
 
 int train(const TrainOptions& options) {
-  RunDirectory files(options.out);
+  RunDirectory files(options.out, options.resume);
   const std::filesystem::path last = files.last();
-  const bool resumes = options.resume && std::filesystem::exists(last);
-  if (resumes) {
+  if (files.resumes()) {
     check_same(stored_options(last), options);  // now that nobody can change them
     // Errors of what a checkpoint asks for begin with its path.
     reading(last, [&] { check_files(options); });
@@ -231,11 +230,11 @@ int train(const TrainOptions& options) {
   }
   // A resumed run has its own tokenizers and vocabularies. To load them throws where sizes are not
   // those of the tensors, before anything so large is made.
-  Codecs codecs = resumes ? Model::load(last).codecs() : make_codecs(options);
+  Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(options);
   const ReferenceText valid = reference_text(options.valid_source, options.valid_target, codecs);
   TrainingText text(options, codecs);
   Model model(options.network, std::move(codecs), options.seed);
-  return Run(options, files, resumes, valid, text, model).go();
+  return Run(options, files, valid, text, model).go();
 }
 
 }  // namespace attune::translate

@@ -95,7 +95,8 @@ bool recorded(const Vars&... inputs) {
   return detail::recording_enabled && (inputs.requires_gradient() || ...);
 }
 
-/// How its products are made: those of a training together, others, which are decoding's, apart.
+/// For products of such an operation: rows together where it is recorded, which is training; apart
+/// elsewhere, which may be decoding.
 inline Rows rows_of(bool recorded) { return recorded ? Rows::together : Rows::apart; }
 
 /// Declares an operation with one result. The name is kept as a pointer: give a literal.

@@ -22,9 +22,9 @@ class Training {
   Random* before_;
 };
 
-/// x itself. Where a gradient flows through it, a line on standard error says, once in a process,
-/// that a loss was made outside of training and `what` has not acted: for what acts in training
-/// only.
+/// x itself, for a layer that acts in training only. If a gradient flows through it, a warning on
+/// standard error says, once in a process, that the loss was computed outside of training and that
+/// `what` has not acted.
 Var outside_of_training(const Var& x, const char* what);
 
 /// Whether every step of a sequence has a mask of its own, or all share one (variational dropout:
@@ -32,8 +32,9 @@ Var outside_of_training(const Var& x, const char* what);
 enum class DropoutKind { elementwise, per_sequence };
 
 /// In training, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate` and 1
-/// otherwise (Srivastava et al., 2014); elsewhere y = x, of which backward says so. m has the shape of x, or with per_sequence
-/// that of one step: (B, D) for x (T, B, D). Tensors of other ranks are no sequences.
+/// otherwise (Srivastava et al., 2014). m has the shape of x, or with per_sequence that of one step:
+/// (B, D) for x (T, B, D). Tensors of other ranks are no sequences.
+/// Outside of training y = x; backward of such a loss prints a warning, once in a process.
 class Dropout {
  public:
   /// Throws unless 0 <= rate < 1.

@@ -20,8 +20,8 @@ class Error : public std::runtime_error {
 /// it may go on.
 class OutOfMemory : public Error {
  public:
-  /// `what` is what the bytes are for, "(2, 3) f32", or empty. An operation that is not known here
-  /// is empty too, until somebody knows it.
+  /// `what` is what the bytes are for, "(2, 3) f32", or empty. The operation may be empty too, and
+  /// be added by a caller that knows it (throw_as).
   OutOfMemory(std::string_view operation, std::string what, std::size_t bytes);
   /// Throws it again while it is being handled: of this operation, where it had none.
   [[noreturn]] void throw_as(std::string_view operation) const;

@@ -5,7 +5,7 @@ namespace attune::models {
 
 BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o,
                                  EncodedSizes source, nn::Attention attention)
-    : target_(scope / "target", o.target_vocabulary, o.embedding, o.dropout),
+    : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
       bridge_(scope / "bridge", source.last, o.hidden),
       attention_(std::move(attention)),
       cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),

@@ -14,7 +14,7 @@ class BidirectionalWords {
  public:
   template <class Options>
   BidirectionalWords(const nn::Scope& scope, const Options& o)
-      : source_(scope / "source", o.source_vocabulary, o.embedding, o.dropout),
+      : source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
         encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}) {}
 
   /// source (S, B) i32, mask (S, B)

@@ -4,8 +4,8 @@
 namespace attune::models {
 
 EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o)
-    : source_(scope / "source", o.source_vocabulary, o.embedding, o.dropout),
-      target_(scope / "target", o.target_vocabulary, o.embedding, o.dropout),
+    : source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
+      target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
       encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
       bridge_(scope / "bridge", o.hidden, o.hidden),
       cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),

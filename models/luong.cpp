@@ -17,7 +17,7 @@ nn::Attention make_attention(const nn::Scope& scope, const LuongOptions& o) {
 
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
                            nn::Attention attention)
-    : target_(scope / "target", o.target_vocabulary, o.embedding, o.dropout),
+    : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
       attention_(std::move(attention)),
       decoder_(make_layers(scope / "decoder", o)),
       W_c_((scope / "readout").add("W_c", {source.h + o.hidden, o.hidden}, nn::init::glorot())),
@@ -62,7 +62,7 @@ LuongDecoder::State LuongDecoder::select(const State& state, const Tensor& rows)
 Luong::Luong(const nn::Scope& scope, const LuongOptions& o, std::optional<nn::Attention> attention)
     : LuongDecoder(scope, o, {.h = o.hidden, .last = o.hidden},
                    attention ? *attention : make_attention(scope / "attention", o)),
-      source_(scope / "source", o.source_vocabulary, o.embedding, o.dropout),
+      source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
       encoder_(make_layers(scope / "encoder", o)) {}
 
 Encoded Luong::encode(const Tensor& source, const Tensor& mask) const {

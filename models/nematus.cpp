@@ -7,7 +7,7 @@ namespace attune::models {
 
 NematusDecoder::NematusDecoder(const nn::Scope& scope, const NematusOptions& o, EncodedSizes source,
                                nn::Attention attention)
-    : target_(scope / "target", o.target_vocabulary, o.embedding, o.dropout),
+    : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
       bridge_(scope / "bridge", source.h, o.hidden),
       attention_(std::move(attention)),
       first_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),

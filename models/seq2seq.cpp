@@ -2,6 +2,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/output_layer.hpp>
 #include <attune/models/seq2seq.hpp>
+#include <attune/models/word_vectors.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -27,7 +28,8 @@ nn::RecurrentOptions decoder_cell(const Seq2SeqOptions& o) {
 nn::Embedding source_table(const nn::Scope& scope, const Seq2SeqOptions& o,
                            const nn::Embedding& target) {
   if (o.tied == Tied::all) return target;
-  return nn::Embedding(scope / "source", o.source_vocabulary, o.embedding);
+  return nn::Embedding(scope / "source", o.source_vocabulary, o.embedding,
+                       word_vectors_init(o.encoder_cell));
 }
 
 /// The mean annotation of each sentence: h (S, B, D) -> (B, D)
@@ -39,7 +41,7 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
                  std::optional<nn::Attention> attention)
     : options_(checked(o)),
       target_(scope / "target", o.target_vocabulary, o.embedding,
-              o.tied == Tied::none ? nn::init::normal(1) : output_weights()),
+              o.tied == Tied::none ? word_vectors_init(o.decoder_cell) : output_weights()),
       source_(source_table(scope, o, target_)),
       encoder_(scope / "encoder", o),
       attention_(std::move(attention)),

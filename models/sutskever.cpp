@@ -12,8 +12,8 @@ nn::Stacked<nn::Recurrent> make_layers(const nn::Scope& scope, const SutskeverOp
 }  // namespace
 
 Sutskever::Sutskever(const nn::Scope& scope, const SutskeverOptions& o)
-    : source_(scope / "source", o.source_vocabulary, o.embedding, o.dropout),
-      target_(scope / "target", o.target_vocabulary, o.embedding, o.dropout),
+    : source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
+      target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
       encoder_(make_layers(scope / "encoder", o)),
       decoder_(make_layers(scope / "decoder", o)),
       W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),

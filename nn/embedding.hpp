@@ -5,11 +5,10 @@
 
 namespace attune::nn {
 
-/// A row of a table for each word. With vectors as large as N(0, 1), what a cell adds up with
-/// Glorot's weights is of size 1, and says something of the word from the first step on.
+/// A row of a table for each word.
 class Embedding {
  public:
-  Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init = init::normal(1));
+  Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init = init::normal(0.1));
 
   /// ids i32 (...) -> (..., size)
   Var operator()(const Tensor& ids) const;

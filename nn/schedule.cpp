@@ -54,9 +54,11 @@ InverseSquareRoot vaswani_rate(Index model_size, std::int64_t warm_up) {
 double LinearDecay::operator()(std::int64_t step) const {
   require_rate("LinearDecay", rate);
   require(last >= 0 && std::isfinite(last), "LinearDecay", "last", last, "[0, inf)");
-  require_count("LinearDecay", "steps", steps, 1);
+  require_count("LinearDecay", "after", after, 0);
+  require(steps > after, "LinearDecay", "steps", steps, "(after, inf)");
   require_count("LinearDecay", "step", step, 0);
-  return step < steps ? rate + (last - rate) * ratio(step, steps) : last;
+  if (step <= after) return rate;
+  return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;
 }
 
 double ExponentialDecay::operator()(std::int64_t step) const {

@@ -39,12 +39,14 @@ struct InverseSquareRoot {
 /// The paper's: d^-½ · min(t^-½, t · warm_up^-3/2), the highest rate being (d · warm_up)^-½.
 InverseSquareRoot vaswani_rate(Index model_size, std::int64_t warm_up = 4000);
 
-/// rate + (last - rate) · min(1, step / steps): a straight line from `rate` at step 0 to `last` at
-/// step `steps`, which stays. `last` may be 0: then training is over before that step.
+/// `rate` up to step `after`; from there a straight line to `last` at step `steps`, which stays:
+///     rate + (last - rate) · min(1, (step - after) / (steps - after))
+/// `last` may be 0: then training is over before that step.
 struct LinearDecay {
   double rate;
   double last = 0;
   std::int64_t steps;
+  std::int64_t after = 0;
   double operator()(std::int64_t step) const;
 };
 

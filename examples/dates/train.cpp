@@ -39,12 +39,12 @@ class Run : public TrainingRun {
   std::string end() const override { return step() < options_.steps ? "" : "finished"; }
   Index total_steps() const override { return options_.steps; }
 
-  /// Constant for the first half, then down to a fiftieth along a line.
   double rate() const override {
-    const Index half = options_.steps / 2;
-    const nn::LinearDecay decay{
-        .rate = options_.rate, .last = options_.rate / 50, .steps = options_.steps - half};
-    return decay(std::max<Index>(0, step() - half));
+    const nn::LinearDecay schedule{.rate = options_.rate,
+                                   .last = options_.rate / 50,
+                                   .steps = options_.steps,
+                                   .after = options_.steps / 2};
+    return schedule(step());
   }
 
   BatchLoss batch_loss() override {

@@ -1,7 +1,5 @@
 #include "run.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <ctime>
 
 #include <attune/models/metrics/accuracy.hpp>
@@ -9,6 +7,7 @@
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
+#include <attune/nn/schedule.hpp>
 
 namespace attune::long_sentences {
 namespace {
@@ -22,13 +21,6 @@ double processor_seconds() {
 Index draw_length(Index longest, Random& random) {
   const double u = random.uniform();
   return 1 + static_cast<Index>(static_cast<double>(longest) * u * u);
-}
-
-/// Rises over 50 steps, stays for the first half, and falls along a line to 2 %.
-double rate_at(Index step, const Budget& b) {
-  const double done = static_cast<double>(step) / static_cast<double>(b.steps);
-  const double warm_up = static_cast<double>(step + 1) / 50;
-  return b.rate * std::min({1.0, warm_up, std::max(0.02, 2 - 2 * done)});
 }
 
 std::vector<std::string> as_text(const text::Sentence& sentence) {
@@ -53,13 +45,16 @@ double accuracy(const models::Seq2Seq& model, const std::vector<text::Pair>& pai
 /// Returns the loss of the last batch.
 double train(const models::Seq2Seq& model, nn::Adam& adam, const Task& task, Index longest,
              Random& random, const Budget& b) {
+  const nn::LinearDecay decay{
+      .rate = b.rate, .last = b.rate / 50, .steps = b.steps, .after = b.steps / 2};
+  const nn::WarmUp schedule{.steps = 50, .next = decay};
   double last = 0;
   for (Index step = 0; step < b.steps; ++step) {
     const Index length = draw_length(longest, random);
     const Var loss = model.loss(text::make_batch(task.pairs(length, b.batch, random)));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, b.clip);
-    adam.set_rate(rate_at(step, b));
+    adam.set_rate(schedule(step));
     adam.step(gradients);
     last = loss.item();
   }

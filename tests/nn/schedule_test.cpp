@@ -58,6 +58,10 @@ TEST_CASE("LinearDecay: is a straight line to the last rate, which stays") {
   const nn::LinearDecay to_zero{.rate = 1, .steps = 10};
   CHECK(to_zero(9) == Approx(0.1));
   CHECK(to_zero(10) == 0);
+  const nn::LinearDecay late{.rate = 1, .last = 0.5, .steps = 6, .after = 2};
+  for (std::int64_t step = 0; step < 8; ++step) {
+    CHECK(late(step) == schedule(std::max<std::int64_t>(0, step - 2)));
+  }
 }
 
 TEST_CASE("ExponentialDecay: falls by the factor over `every` steps, and by its root over one") {
@@ -126,7 +130,8 @@ TEST_CASE("Schedules: fields out of range are errors") {
   CHECK_THROWS_AS((nn::InverseSquareRoot{.rate = 1}(-1)), Error);
   CHECK_THROWS_WITH_AS((nn::LinearDecay{.rate = 1, .last = -1, .steps = 1}(0)),
                        "LinearDecay: last = -1 is not in [0, inf)", Error);
-  CHECK_THROWS_AS((nn::LinearDecay{.rate = 1, .steps = 0}(0)), Error);
+  CHECK_THROWS_WITH_AS((nn::LinearDecay{.rate = 1, .steps = 2, .after = 2}(0)),
+                       "LinearDecay: steps = 2 is not in (after, inf)", Error);
   CHECK_THROWS_WITH_AS((nn::ExponentialDecay{.rate = 1, .factor = 1.5}(0)),
                        "ExponentialDecay: factor = 1.5 is not in (0, 1]", Error);
   CHECK_THROWS_AS((nn::ExponentialDecay{.rate = 1, .factor = 0.5, .every = 0}(0)), Error);

@@ -172,10 +172,9 @@ std::vector<Seq2SeqOptions> all_variants() {
 }
 
 /// Gradients of the logits and weights of a ragged batch, with parameters `scale` times their
-/// initial values. The step is small, and the seed such that no maxout has its kink within two
-/// steps.
-GradcheckResult check_gradients(const Seq2SeqOptions& options, double scale) {
-  nn::Parameters params(6, DType::f64);
+/// initial values of that seed. The step is small, so that few maxouts have their kink within it.
+GradcheckResult check_at(std::uint64_t seed, const Seq2SeqOptions& options, double scale) {
+  nn::Parameters params(seed, DType::f64);
   const Seq2Seq model(params, options);
   test::scale_parameters(params, scale);
   const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 3), DType::f64);
@@ -184,6 +183,16 @@ GradcheckResult check_gradients(const Seq2SeqOptions& options, double scale) {
     return test::flat({logits, weights});
   };
   return gradcheck(params, run, {.step = scale == 1 ? 2e-4 : 2e-5});
+}
+
+/// Of a seed with which none has.
+GradcheckResult check_gradients(const Seq2SeqOptions& options, double scale) {
+  GradcheckResult result;
+  for (std::uint64_t seed = 6; seed < 12; ++seed) {
+    result = check_at(seed, options, scale);
+    if (result || !result.rough) break;
+  }
+  return result;
 }
 
 TEST_CASE("Seq2Seq: gradients of every variant agree with differences") {
@@ -203,6 +212,7 @@ TEST_CASE("Seq2Seq: gradients of every variant agree at ten times the initial va
 TEST_CASE("Seq2Seq: gradients of the loss agree with differences") {
   nn::Parameters params(6, DType::f64);
   const Seq2Seq model(params, tiny());
+  test::scale_parameters(params, 1);
   const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 3), DType::f64);
   CHECK(gradcheck(params, [&] { return model.loss(batch); }, {.step = 5e-4}));
 }

@@ -10,6 +10,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune::test {
@@ -47,12 +48,13 @@ inline Tensor sentence(const Tensor& x, Index column, Index length) {
   return slice(slice(x, 0, 0, length), 1, column, column + 1);
 }
 
-/// w *= factor, for every parameter but tables of word vectors, which are large from the start.
+/// w *= factor, for every parameter. Elements of word vectors become 1 in the mean, whatever the
+/// factor: with less, the attention's gradients would be too small; with more, cells would saturate.
 inline void scale_parameters(nn::Parameters& parameters, double factor) {
   for (const auto& [name, w] : parameters) {
-    if (name.ends_with(".E")) continue;
     Tensor values = w.value();
-    scale_in_place(values, factor);
+    const double mean_square = sum_of_squares(values) / static_cast<double>(values.size());
+    scale_in_place(values, name.ends_with(".E") ? 1 / std::sqrt(mean_square) : factor);
   }
 }
 

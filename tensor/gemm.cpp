@@ -149,7 +149,9 @@ class Product {
       for (Index step = 0; step < steps_; step += depth_block) {
         const Index steps = std::min(depth_block, steps_ - step);
         simd::Strided<T> a = a_.from(tile.row, step);
-        if (a.column > 1) a = gathered(a, tile.rows, steps, storage);
+        if (a.column > 1 && a.column * Index{sizeof(T)} >= gathered_bytes) {
+          a = gathered(a, tile.rows, steps, storage);
+        }
         const T* first = panels + tile.column * steps_ + step * width_;
         const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
         arithmetic_.run({tile.rows, steps, tile.columns, width_, a, first, steps_ * width_,

@@ -49,15 +49,12 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index fir
   }
 }
 
-/// Elements that are added up in T, before their sum joins that in double.
-constexpr Index block = 512;
-
 /// body(begin, size) for blocks of n elements; the sum of what it returns.
 template <class Body>
 double sum_of_blocks(Index n, Body body) {
   double total = 0;
-  for (Index begin = 0; begin < n; begin += block) {
-    total += body(begin, std::min(block, n - begin));
+  for (Index begin = 0; begin < n; begin += simd::sum_block) {
+    total += body(begin, std::min(simd::sum_block, n - begin));
   }
   return total;
 }

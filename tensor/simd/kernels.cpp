@@ -346,9 +346,6 @@ HWY_INLINE T ExpShifted(const T* x, T shift, T* y, Index n) {
   });
 }
 
-/// Elements of a softmax that are added up in T, before their sum joins that in double.
-constexpr Index kSumBlock = 512;
-
 template <class T>
 HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
@@ -368,8 +365,8 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
     return;
   }
   double total = 0;
-  for (Index at = 0; at < n; at += kSumBlock) {
-    total += ExpShifted(x + at, largest, row.y + at, std::min(kSumBlock, n - at));
+  for (Index at = 0; at < n; at += sum_block) {
+    total += ExpShifted(x + at, largest, row.y + at, std::min(sum_block, n - at));
   }
   const T factor = static_cast<T>(1 / total);
   ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {

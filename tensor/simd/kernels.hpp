@@ -1,7 +1,7 @@
 // exp, tanh, σ, and the fused inner loops of the recurrent cells, of attention and of Adam,
-// vectorised, with the instruction set chosen at run time. Each handles one row of n elements; which rows, in which
-// order and in which thread is the caller's business. All pointers are to n elements unless said
-// otherwise, need no alignment, and outputs may not overlap inputs unless said so.
+// vectorised, with the instruction set chosen at run time. Each handles one row of n elements; which
+// rows, in which order and in which thread is the caller's business. All pointers are to n elements
+// unless said otherwise, need no alignment, and outputs may not overlap inputs unless said so.
 #pragma once
 
 #include <attune/tensor/dtype.hpp>
@@ -159,6 +159,9 @@ void scale(T a, T* x, Index n);
 /// The largest of x, -∞ of none. Where some are NaN, it may be NaN or not the largest.
 template <class T>
 T largest(const T* x, Index n);
+/// Elements of a softmax that are added up in T, before their sum joins that in double.
+inline constexpr Index sum_block = 512;
+
 /// Σ_i e^{x_i - shift}
 template <class T>
 T sum_exp(const T* x, T shift, Index n);

@@ -48,6 +48,17 @@ inline Tensor sentence(const Tensor& x, Index column, Index length) {
   return slice(slice(x, 0, 0, length), 1, column, column + 1);
 }
 
+/// check(seed) of the first seed, from `first` to `last`, whose values have no kink near, as maxout,
+/// sparsemax and the edges of a window have them.
+template <class Check>
+GradcheckResult gradcheck_off_kinks(std::uint64_t first, std::uint64_t last, Check check) {
+  for (std::uint64_t seed = first; seed < last; ++seed) {
+    GradcheckResult result = check(seed);
+    if (result || !result.rough) return result;
+  }
+  return check(last);
+}
+
 /// w *= factor, for every parameter. Elements of word vectors become 1 in the mean, whatever the
 /// factor: with less, the attention's gradients would be too small; with more, cells would saturate.
 inline void scale_parameters(nn::Parameters& parameters, double factor) {

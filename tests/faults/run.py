@@ -40,16 +40,17 @@ def overlay(directory, fault):
     changed.write_text((ROOT / path).read_text().replace(old, new))
 
 
-def sources_to_compile(name):
-    """The source itself; of a header, those that show what its change does: all of its layer would take minutes."""
-    return [name] if name.endswith(".cpp") else [str(p.relative_to(ROOT)) for p in (ROOT / name).parent.glob("*.cpp")]
+def sources_to_compile(name, commands):
+    """The source itself; of a header, those beside it that are built: all of its layer would take minutes."""
+    beside = [str(path.relative_to(ROOT)) for path in (ROOT / name).parent.glob("*.cpp")]
+    return [name] if name.endswith(".cpp") else [source for source in beside if source in commands]
 
 
 def library(build, directory, fault, commands):
     """The library with the fault in it."""
     overlay(directory, fault)
     objects = {}
-    for source in sources_to_compile(fault[1]):
+    for source in sources_to_compile(fault[1], commands):
         command = [word for word in shlex.split(commands[source]["command"]) if word != "ccache"]
         output = command[command.index("-o") + 1]
         objects[output] = str(directory / output.replace("/", "."))

@@ -7,6 +7,7 @@
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/ctc.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -27,10 +28,10 @@ void check_places(const char* operation, const char* name, const Var& x, const T
 }
 
 /// What the sum over so many rows is multiplied with.
-double scale_of(Reduction reduction, const Tensor& mask, Index rows) {
+double scale_of(const char* operation, Reduction reduction, const Tensor& mask, Index rows) {
   if (reduction == Reduction::sum) return 1;
   const double count = mask.defined() ? sum(mask).item() : static_cast<double>(rows);
-  if (count == 0) fail("cross_entropy", "there is no position with mask 1");
+  if (count == 0) fail(operation, "there is no position with mask 1");
   return 1 / count;
 }
 
@@ -45,7 +46,7 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
                flat_mask = mask.defined() ? mask.reshape({-1}) : mask;
   const CrossEntropy result =
       cross_entropy_forward(rows, flat_targets, flat_mask, options.smoothing);
-  const double scale = scale_of(options.reduction, flat_mask, rows.dim(0));
+  const double scale = scale_of("cross_entropy", options.reduction, flat_mask, rows.dim(0));
   return record("cross_entropy", sum(result.loss) * scale)
       .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp,
                     smoothing = options.smoothing](const Tensor& dy) {
@@ -149,7 +150,7 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   const auto used = [&](const Tensor& of) { return places.defined() ? gather(of, places) : of; };
   const auto flat = [&](const Tensor& of) { return of.defined() ? used(of.reshape({-1})) : of; };
   const Tensor weights = flat(mask);
-  const double scale = scale_of(options.reduction, weights, all.dim(0));
+  const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));
   AffineGradients d;
   const AffineCrossEntropy loss(affine, scale, options.smoothing);
   const double total =
@@ -167,6 +168,16 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
         for (std::size_t i = 0; i < 3; ++i) {
           if (slots[i]) slots[i]->add(by == 1 ? std::move(*gradients[i]) : *gradients[i] * by);
         }
+      });
+}
+
+Var ctc_loss(const Var& logits, const Tensor& mask, const Tensor& labels, const Tensor& labels_mask,
+             const CtcLossOptions& options) {
+  const double scale = scale_of("ctc_loss", options.reduction, labels_mask, labels.size());
+  Ctc result = ctc({logits.value(), mask, labels, labels_mask, options.blank}, recorded(logits));
+  return record("ctc_loss", sum(result.loss) * scale)
+      .wrt(logits, [=, d = std::move(result.dlogits)](const Tensor& dy) {
+        return d * (scale * dy.item());
       });
 }
 

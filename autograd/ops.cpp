@@ -405,4 +405,11 @@ Var gather(const Var& table, const Tensor& ids) {
       .wrt(table, [ids](const Tensor& dy, GradientSlot& dtable) { dtable.add_rows(ids, dy); });
 }
 
+Var unfold(const Var& x, const UnfoldOptions& options) {
+  return record("unfold", unfold(x.value(), options))
+      .wrt(x, [steps = x.dim(0), options](const Tensor& dy) {
+        return unfold_backward(dy, steps, options);
+      });
+}
+
 }  // namespace attune

@@ -7,6 +7,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/unfold.hpp>
 
 namespace attune {
 
@@ -97,5 +98,8 @@ Var concat(const std::vector<Var>& parts, int axis);
 Var stack(const std::vector<Var>& rows);
 /// table (V, ...), ids i32 of any shape -> (ids, ...): rows by number, the embedding.
 Var gather(const Var& table, const Tensor& ids);
+/// Windows of a sequence (T, B, D) with their steps side by side: (T', B, width · D). See
+/// `UnfoldOptions` in unfold.hpp.
+Var unfold(const Var& x, const UnfoldOptions& options);
 
 }  // namespace attune

@@ -12,6 +12,7 @@
 #include <attune/models/attending_state.hpp>
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/bidirectional_words.hpp>
+#include <attune/models/ctc.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/decoding.hpp>
 #include <attune/models/deep_output.hpp>
@@ -22,6 +23,8 @@
 #include <attune/models/forced.hpp>
 #include <attune/models/guided_alignment.hpp>
 #include <attune/models/hypothesis.hpp>
+#include <attune/models/joint_ctc.hpp>
+#include <attune/models/listener.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/metrics/accuracy.hpp>
 #include <attune/models/metrics/alignment_error_rate.hpp>
@@ -80,10 +83,12 @@
 #include <attune/nn/score.hpp>
 #include <attune/nn/score_kind.hpp>
 #include <attune/nn/self_attention.hpp>
+#include <attune/nn/sequence.hpp>
 #include <attune/nn/sgd.hpp>
 #include <attune/nn/stacked.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/ctc.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/printable.hpp>
@@ -93,3 +98,4 @@
 #include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/softmax.hpp>
 #include <attune/tensor/threads.hpp>
+#include <attune/tensor/unfold.hpp>

@@ -3,6 +3,7 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/models/decoder.hpp>
+#include <attune/nn/coverage.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {
@@ -61,7 +62,7 @@ class Ensemble {
     for (std::size_t n = 0; n < models_.size(); ++n) {
       auto step = models_[n]->step(words[n], state[n]);
       const Var w = step.weights;
-      if (w.defined()) weights.push_back(w.rank() == 3 ? mean(w, {0}) : w);
+      if (w.defined()) weights.push_back(nn::mean_of_heads(w));
       all.output.push_back(std::move(step.output));
       all.state.push_back(std::move(step.state));
     }

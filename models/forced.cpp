@@ -24,11 +24,6 @@ Tensor log_probabilities(const Tensor& logits, const text::Batch& batch) {
               .loss.reshape(batch.next.shape());
 }
 
-/// Words of each sentence of a mask (T, B).
-std::vector<std::int32_t> lengths_of(const Tensor& mask) {
-  return sum(mask, {0}).to_vector<std::int32_t>();
-}
-
 /// Sentence b of words or log-probabilities (T, B).
 template <class T>
 std::vector<T> sentence(const Tensor& x, Index b, Index steps) {
@@ -48,7 +43,7 @@ std::vector<Hypothesis> forced_hypotheses(const Tensor& logits, const Tensor& we
   std::vector<Hypothesis> hypotheses(target_lengths.size());
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
     Hypothesis& h = hypotheses[i];
-    const auto b = static_cast<Index>(i), steps = static_cast<Index>(target_lengths[i]);
+    const Index b = static_cast<Index>(i), steps = target_lengths[i];
     h.words = sentence<std::int32_t>(batch.next, b, steps);
     if (h.words.empty() || h.words.back() != text::Vocabulary::end)
       fail("force_decode", fmt::format("target {} does not end with </s>", i));

@@ -83,38 +83,46 @@ std::vector<Field> wiring_fields() {
 
 std::vector<Field> attention_fields() {
   using nn::Window, nn::Normalizer, nn::ConcatForm, nn::Coverage;
-  return {
-      choice<std::string_view>(
-          "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
-          scores()),
-      number(
-          "attention", "size A of the scores additive, concat and multi-head",
-          [](Options & o) -> auto& { return o.score.attention; }, 1, largest),
-      number(
-          "heads", "heads of the score multi-head",
-          [](Options & o) -> auto& { return o.score.heads; }, 1, largest),
-      number(
-          "longest", "longest source of the score location",
-          [](Options & o) -> auto& { return o.score.longest; }, 1, 1 << 20),
-      choice<ConcatForm>("concat-form", "what the score concat does to the memory",
-                         [](Options & o) -> auto& { return o.score.concat; },
-                         {{ConcatForm::full, "full"}, {ConcatForm::identity, "identity"}}),
-      choice<Coverage>("coverage", "whether the score sees the weights so far",
-                       [](Options & o) -> auto& { return o.score.coverage; },
-                       {{Coverage::none, "none"}, {Coverage::summed, "summed"}}),
-      number("coverage-loss", "weight of the loss for attending twice", &Options::coverage_loss, 0,
-             1e6),
-      choice<Window>("window", "which places a step may look at",
-                     [](Options & o) -> auto& { return o.attention.window; },
-                     {{Window::global, "global"},
-                      {Window::local_monotonic, "local-m"},
-                      {Window::local_predictive, "local-p"}}),
-      number(
-          "half-width", "half width D of a local window",
-          [](Options & o) -> auto& { return o.attention.half_width; }, 1, 1 << 20),
-      choice<Normalizer>("normalizer", "what makes weights of scores",
-                         [](Options & o) -> auto& { return o.attention.normalizer; },
-                         {{Normalizer::softmax, "softmax"}, {Normalizer::sparsemax, "sparsemax"}})};
+  return {choice<std::string_view>(
+              "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
+              scores()),
+          number(
+              "attention", "size A of the scores additive, concat, multi-head and location-aware",
+              [](Options & o) -> auto& { return o.score.attention; }, 1, largest),
+          number(
+              "heads", "heads of the score multi-head",
+              [](Options & o) -> auto& { return o.score.heads; }, 1, largest),
+          number(
+              "longest", "longest source of the score location",
+              [](Options & o) -> auto& { return o.score.longest; }, 1, 1 << 20),
+          number(
+              "filters", "filters of the score location-aware",
+              [](Options & o) -> auto& { return o.score.location_aware.filters; }, 1, largest),
+          number(
+              "radius", "places that such a filter sees on each side of its own",
+              [](Options & o) -> auto& { return o.score.location_aware.radius; }, 0, 1 << 20),
+          choice<ConcatForm>("concat-form", "what the score concat does to the memory",
+                             [](Options & o) -> auto& { return o.score.concat; },
+                             {{ConcatForm::full, "full"}, {ConcatForm::identity, "identity"}}),
+          choice<Coverage>("coverage", "whether the score sees the weights so far",
+                           [](Options & o) -> auto& { return o.score.coverage; },
+                           {{Coverage::none, "none"}, {Coverage::summed, "summed"}}),
+          number("coverage-loss", "weight of the loss for attending twice", &Options::coverage_loss,
+                 0, 1e6),
+          choice<Window>("window", "which places a step may look at",
+                         [](Options & o) -> auto& { return o.attention.window; },
+                         {{Window::global, "global"},
+                          {Window::local_monotonic, "local-m"},
+                          {Window::local_predictive, "local-p"},
+                          {Window::around_median, "around-median"}}),
+          number(
+              "half-width", "half width D of a local window",
+              [](Options & o) -> auto& { return o.attention.half_width; }, 1, 1 << 20),
+          choice<Normalizer>("normalizer", "what makes weights of scores",
+                             [](Options & o) -> auto& { return o.attention.normalizer; },
+                             {{Normalizer::softmax, "softmax"},
+                              {Normalizer::sparsemax, "sparsemax"},
+                              {Normalizer::sigmoid, "sigmoid"}})};
 }
 
 std::vector<Field> output_fields() {
@@ -227,7 +235,13 @@ std::map<std::string, std::string> to_map(const Options& options) {
 
 Options seq2seq_options_from(const std::map<std::string, std::string>& map) {
   Options options;
-  set_fields_from(seq2seq_fields(), options, map);
+  std::map<std::string, std::string> all = map;
+  // Options that are younger than some checkpoints: there they have the default.
+  for (const auto& field : seq2seq_fields()) {
+    if (field.name == "filters" || field.name == "radius")
+      all.try_emplace(field.name, field.get(options));
+  }
+  set_fields_from(seq2seq_fields(), options, all);
   return options;
 }
 

@@ -9,6 +9,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/coverage.hpp>
+#include <attune/nn/dropout.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -28,8 +29,10 @@ Memory select(const Memory& memory, const Tensor& rows) {
 }
 
 Past select(const Past& past, const Tensor& rows) {
-  const Var& coverage = past.coverage;
-  return {past.steps, coverage.defined() ? gather_columns(coverage.value(), rows) : coverage};
+  const auto columns = [&](const Var& x) {
+    return x.defined() ? Var(gather_columns(x.value(), rows)) : x;
+  };
+  return {past.steps, columns(past.coverage), columns(past.weights)};
 }
 
 namespace {
@@ -70,6 +73,22 @@ Tensor monotonic_centre(Index step, const Tensor& lengths) {
   return map(lengths, [step](auto n) { return std::min(static_cast<decltype(n)>(step), n - 1); });
 }
 
+/// The median of each sentence's weights (S, B): the first place up to which they sum to half or
+/// more. -> (B)
+Tensor median_place(const Tensor& weights) {
+  const std::vector<double> w = weights.to_vector<double>(),
+                            totals = sum(weights, {0}).to_vector<double>();
+  const Index steps = weights.dim(0), batch = weights.dim(1);
+  std::vector<double> places(totals.size(), 0);
+  for (Index b = 0; b < batch; ++b) {
+    double below = w[b];
+    Index place = 0;
+    while (below < totals[b] / 2 && place + 1 < steps) below += w[++place * batch + b];
+    places[b] = static_cast<double>(place);
+  }
+  return Tensor::of({batch}, std::span<const double>(places)).to(weights.dtype());
+}
+
 /// x (W, B) or (heads, W, B) back at its places of a source of S.
 Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
   if (x.rank() == 2) return unwindow(x, positions, steps);
@@ -104,22 +123,39 @@ Memory Attention::remember(const Var& h, const Tensor& mask) const {
 }
 
 Past Attention::next(const Past& past, const Var& weights) const {
+  const bool kept = score_->looks_at_weights() || options_.window == Window::around_median;
   return {past.steps + 1,
-          score_->looks_at_coverage() ? add_coverage(past.coverage, weights) : Var()};
+          score_->looks_at_coverage() ? add_coverage(past.coverage, weights) : Var(),
+          kept ? mean_of_heads(weights) : Var()};
 }
 
 /// Over the places of each sentence, whatever the heads.
 Var Attention::normalized(const Var& e, const Tensor& mask) const {
-  return options_.normalizer == Normalizer::softmax ? softmax(e, -2, mask) : sparsemax(e, -2, mask);
+  switch (options_.normalizer) {
+    case Normalizer::softmax:
+      return softmax(e, -2, mask);
+    case Normalizer::sparsemax:
+      return sparsemax(e, -2, mask);
+    case Normalizer::sigmoid:
+      break;
+  }
+  const Var s = where(mask, sigmoid(e), scalar(0, e.dtype()));
+  return s / sum(s, {-2}, KeepAxes::yes);
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
   ShapeCheck check("attention");
   check("mask", memory.mask.shape(), "S B");
   if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
-  if (options_.window != Window::global) return attend_to_window(query, memory);
+  if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
+  if (looks_at_window(query.past)) return attend_to_window(query, memory);
   const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
   return {weighted_sum(weights, memory.h), weights};
+}
+
+bool Attention::looks_at_window(const Past& past) const {
+  if (options_.window != Window::around_median) return options_.window != Window::global;
+  return past.weights.defined() && !Training::random();
 }
 
 Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
@@ -127,7 +163,9 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   // p_t (B); where it is a constant, its gradient is not asked for.
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
-                 : Var(monotonic_centre(query.past.steps, memory.lengths));
+      : options_.window == Window::around_median
+          ? Var(median_place(query.past.weights.value()))
+          : Var(monotonic_centre(query.past.steps, memory.lengths));
   const Places places =
       places_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
   const Var& k = memory.keys.k;

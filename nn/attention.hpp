@@ -34,13 +34,19 @@ struct Attended {
 ///    it;
 ///  * local_predictive (local-p): those within D of p_t = S · σ(v_p · tanh(h_t W_p)), S being the
 ///    sentence's length (equation 9); weights are multiplied by exp(-(s - p_t)² / 2σ²), σ = D / 2
-///    (equation 10), and not normalised again.
+///    (equation 10), and not normalised again;
+///  * around_median: those within D of p_t, the median of the weights of the step before (Chorowski
+///    et al., 2015, section 2.3), for sources longer than those of training: in training, and at
+///    the first step, all of them.
 /// Places count from 0. A window costs O(D), whatever the length of the source.
-enum class Window { global, local_monotonic, local_predictive };
+enum class Window { global, local_monotonic, local_predictive, around_median };
 
-/// What turns scores into weights: softmax, or sparsemax (Martins and Astudillo, 2016), which gives
-/// most places exactly 0.
-enum class Normalizer { softmax, sparsemax };
+/// What turns scores into weights:
+///  * softmax;
+///  * sparsemax (Martins and Astudillo, 2016), which gives most places exactly 0;
+///  * sigmoid: σ(e_j) / Σ_k σ(e_k), which lets attention rest on several places (the smoothing of
+///    Chorowski et al., 2015, section 2.3).
+enum class Normalizer { softmax, sparsemax, sigmoid };
 
 struct AttentionOptions {
   Window window = Window::global;
@@ -81,6 +87,7 @@ class Attention {
 
  private:
   Var normalized(const Var& e, const Tensor& mask) const;
+  bool looks_at_window(const Past& past) const;
   Attended attend_to_window(const Query& query, const Memory& memory) const;
 
   std::shared_ptr<const Score> score_;

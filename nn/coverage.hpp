@@ -11,8 +11,11 @@ namespace attune::nn {
 //     loss = loss + sum(coverage_loss(weights, coverage));
 //     coverage = add_coverage(coverage, weights);
 
+/// What attention with several heads looked at: (heads, S, B) -> (S, B), their mean; (S, B) as it is.
+Var mean_of_heads(const Var& weights);
+
 /// Σ_{t' <= t} α_t'  (See et al., equation 10): coverage (S, B) or undefined, weights (S, B) or
-/// (heads, S, B), of which the mean over the heads counts -> (S, B).
+/// (heads, S, B), of which the mean counts -> (S, B).
 Var add_coverage(const Var& coverage, const Var& weights);
 
 /// Σ_s min(α_s, coverage_s)  (equation 12) of each sentence, shapes as above -> (B); zeros where

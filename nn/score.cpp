@@ -45,6 +45,35 @@ Var AdditiveScore::operator()(const Query& query, const Keys& keys) const {
   return tanh_scores(matmul(query.state, W_a_), keys.k, v_a_, query.past.coverage, w_c_);
 }
 
+LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
+                                       Index attention, const LocationAwareScoreOptions& o)
+    : radius_(o.radius),
+      W_a_(scope.add("W_a", {query, attention}, init::glorot())),
+      U_a_(scope.add("U_a", {memory, attention}, init::glorot())),
+      b_a_(scope.add("b_a", {attention}, init::zeros())),
+      v_a_(add_v(scope, attention)) {
+  if (o.filters < 1 || o.radius < 0) {
+    fail("LocationAwareScore", fmt::format("{} filters of radius {}: at least 1 and 0 are expected",
+                                           o.filters, o.radius));
+  }
+  F_ = scope.add("F", {2 * o.radius + 1, o.filters}, init::glorot());
+  U_f_ = scope.add("U_f", {o.filters, attention}, init::glorot());
+}
+
+Keys LocationAwareScore::keys(const Var& memory, const Tensor& mask) const {
+  return {.k = add_matmul(b_a_, memory, U_a_), .mask = mask};
+}
+
+Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
+  const Var &alpha = query.past.weights, q = matmul(query.state, W_a_);
+  if (!alpha.defined()) return additive_scores(q, keys.k, v_a_);
+  const Var places = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
+                            {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
+  Var f = matmul(places, F_);  // (S, B, K)
+  if (keys.positions.defined()) f = window(f, keys.positions);
+  return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
+}
+
 Keys DotScore::keys(const Var& memory, const Tensor& mask) const {
   return {.k = memory, .mask = mask};
 }

@@ -11,8 +11,10 @@ namespace attune::nn {
 /// What attention has done for a sentence so far: a decoder carries it from step to step
 /// (Attention::next).
 struct Past {
-  Index steps = 0;    // made before
-  Var coverage = {};  // (S, B), their weights summed, where the score looks at it; undefined: 0
+  Index steps = 0;  // made before
+  // (S, B), the mean over the heads where there are several; undefined: 0
+  Var coverage = {};  // their weights summed, where the score looks at it
+  Var weights = {};   // those of the step before, where the score or the window looks at them
 };
 
 /// What a score is asked about.
@@ -42,6 +44,8 @@ struct Score {
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
   /// Whether it looks at `past.coverage`.
   virtual bool looks_at_coverage() const { return false; }
+  /// Whether it looks at `past.weights`.
+  virtual bool looks_at_weights() const { return false; }
   /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
   virtual Var read(const Var& memory) const { return memory; }
 };
@@ -63,6 +67,35 @@ class AdditiveScore : public Score {
   Var U_a_;  // (D, A)
   Var v_a_;  // (A)
   Var w_c_;  // (A), undefined without coverage
+};
+
+struct LocationAwareScoreOptions {
+  Index filters = 10;  // K
+  Index radius = 100;  // r: each filter sees the 2r + 1 places around its own
+};
+
+/// The additive score made to see where attention stood at the step before (Chorowski et al., 2015,
+/// equations 8 and 9):
+///     f_i = F ∗ α_{i-1},   e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a + f_ij U_f + b_a)
+/// with zeros around the source, and for α_0. In a window, f is made of all places.
+class LocationAwareScore : public Score {
+ public:
+  LocationAwareScore(const Scope& scope, Index query, Index memory, Index attention,
+                     const LocationAwareScoreOptions& options = {});
+
+  /// h U_a + b_a: (S, B, D) -> (S, B, A)
+  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var operator()(const Query& query, const Keys& keys) const override;
+  bool looks_at_weights() const override { return true; }
+
+ private:
+  Index radius_;
+  Var W_a_;  // (Q, A)
+  Var U_a_;  // (D, A)
+  Var b_a_;  // (A)
+  Var v_a_;  // (A)
+  Var F_;    // (2r + 1, K)
+  Var U_f_;  // (K, A)
 };
 
 /// e_ts = h_t · h_s   (Luong et al., 2015, equation 8, "dot"): Q must be D.
@@ -179,6 +212,7 @@ class CoveredScore : public Score {
   Var operator()(const Query& query, const Keys& keys) const override;
   Var read(const Var& memory) const override;
   bool looks_at_coverage() const override { return true; }
+  bool looks_at_weights() const override { return score_->looks_at_weights(); }
 
  private:
   std::shared_ptr<const Score> score_;

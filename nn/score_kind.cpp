@@ -47,6 +47,11 @@ constexpr auto kinds = std::to_array<ScoreKind>({
      [](const Scope& scope, Index query, Index memory, const ScoreOptions& o) -> Made {
        return std::make_shared<MultiHeadScore>(scope, query, memory, o.attention, o.heads);
      }},
+    {"location_aware", false,
+     [](const Scope& scope, Index query, Index memory, const ScoreOptions& o) -> Made {
+       return std::make_shared<LocationAwareScore>(scope, query, memory, o.attention,
+                                                   o.location_aware);
+     }},
 });
 
 }  // namespace

@@ -16,6 +16,7 @@ struct ScoreOptions {
   Index longest = 100;                   // location: the longest source
   ConcatForm concat = ConcatForm::full;  // identity: A is the memory's size
   Coverage coverage = Coverage::none;
+  LocationAwareScoreOptions location_aware = {};
 };
 
 /// A kind of score. An entry in the table of score_kind.cpp is all that one more takes.
@@ -29,7 +30,7 @@ struct ScoreKind {
                                        const ScoreOptions& options);
 };
 
-/// additive, dot, scaled_dot, general, concat, location, cosine and multi_head.
+/// additive, dot, scaled_dot, general, concat, location, cosine, multi_head and location_aware.
 std::span<const ScoreKind> score_kinds();
 
 /// Throws on a name that is none of them.

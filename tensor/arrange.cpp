@@ -9,6 +9,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 namespace {
@@ -270,6 +271,13 @@ Tensor mask_of(std::span<const Index> lengths, DType dtype) {
     }
   });
   return mask;
+}
+
+std::vector<Index> lengths_of(const Tensor& mask) {
+  std::vector<Index> lengths;
+  for (const double length : sum(mask, {0}).to_vector<double>())
+    lengths.push_back(static_cast<Index>(length));
+  return lengths;
 }
 
 }  // namespace attune

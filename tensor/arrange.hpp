@@ -40,4 +40,7 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids);
 /// them. Throws when there is none, or a length below 1.
 Tensor mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
 
+/// The opposite: how many steps each sequence of a mask (T, B) has.
+std::vector<Index> lengths_of(const Tensor& mask);
+
 }  // namespace attune

@@ -234,7 +234,7 @@ TEST_CASE("affine_cross_entropy: errors name what is wrong") {
         }) == "cross_entropy: target 5 at 5 is not in 0 to 4");
   CHECK(error_of([&] {
           affine_cross_entropy(x, {W, {}}, targets, zeros({3, 2}, DType::f64));
-        }) == "cross_entropy: there is no position with mask 1");
+        }) == "affine_cross_entropy: there is no position with mask 1");
 }
 
 }  // namespace attune

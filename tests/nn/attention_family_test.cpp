@@ -8,6 +8,7 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
+#include <attune/nn/dropout.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
@@ -59,6 +60,11 @@ std::vector<NamedScore> scores() {
                      return std::make_shared<CoveredScore>(s, score.make(s), kSize);
                    }});
   }
+  all.push_back({"location-aware", [](const Scope& s) {
+                   return std::make_shared<LocationAwareScore>(
+                       s, kSize, kSize, kAttention,
+                       LocationAwareScoreOptions{.filters = 2, .radius = 2});
+                 }});
   all.push_back({"additive, coverage", [](const Scope& s) {
                    return std::make_shared<AdditiveScore>(s, kSize, kSize, kAttention,
                                                           Coverage::summed);
@@ -83,6 +89,8 @@ const std::vector<NamedWindow> windows = {
     {"local-p", {Window::local_predictive, 2}},
     {"local-p, wide", {Window::local_predictive, 10}},
     {"sparsemax", {Window::global, 10, Normalizer::sparsemax}},
+    {"sigmoid", {Window::global, 10, Normalizer::sigmoid}},
+    {"around median", {Window::around_median, 2}},
     {"local-m, sparsemax", {Window::local_monotonic, 2, Normalizer::sparsemax}}};
 
 /// Sentences of 7, 4 and 1 words.
@@ -99,14 +107,15 @@ Tensor ragged_mask() {
 struct Setting {
   Parameters params{3, DType::f64};
   Attention attention;
-  Var h, state, coverage;
+  Var h, state, coverage, weights;
   Tensor mask = ragged_mask();
 
   Setting(const NamedScore& score, const NamedWindow& window)
       : attention(score.make(Scope(params) / "score"), params, kSize, window.options),
         h(params.add("h", {kSteps, kBatch, kSize}, init::normal(1))),
         state(params.add("state", {kBatch, kSize}, init::normal(1))),
-        coverage(params.add("coverage", {kSteps, kBatch}, init::uniform(0, 2))) {
+        coverage(params.add("coverage", {kSteps, kBatch}, init::uniform(0, 2))),
+        weights(params.add("weights", {kSteps, kBatch}, init::uniform(0, 0.3))) {
     if (!params.contains("score.w_c")) return;
     Tensor w_c = params["score.w_c"].value();  // so small at first that it would hide errors
     copy(w_c * 30.0, w_c);
@@ -114,7 +123,8 @@ struct Setting {
 
   Attended at(Index step) const { return at(step, coverage); }
   Attended at(Index step, const Var& seen) const {
-    return attention({.state = state, .past = {step, seen}}, attention.remember(h, mask));
+    return attention({.state = state, .past = {step, seen, weights * mask}},
+                     attention.remember(h, mask));
   }
 };
 
@@ -130,7 +140,8 @@ void for_all(F f) {
 
 void scale_parameters(const Parameters& params, double factor) {
   for (const auto& [name, w] : params) {
-    if (name == "h" || name == "state" || name == "coverage") continue;  // inputs
+    if (name == "h" || name == "state" || name == "coverage" || name == "weights")
+      continue;  // inputs
     Tensor values = w.value();
     for (Index i = 0; i < values.size(); ++i) values.mutable_data<double>()[i] *= factor;
   }
@@ -191,9 +202,10 @@ TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
     for (Index b = 0; b < kBatch; ++b) {
       const Var h = slice(slice(s.h, 1, b, b + 1), 0, 0, lengths[b]),
                 state = slice(s.state, 0, b, b + 1),
-                coverage = slice(slice(s.coverage, 1, b, b + 1), 0, 0, lengths[b]);
+                coverage = slice(slice(s.coverage, 1, b, b + 1), 0, 0, lengths[b]),
+                weights = slice(slice(s.weights, 1, b, b + 1), 0, 0, lengths[b]);
       const Attended alone =
-          s.attention({.state = state, .past = {2, coverage}},
+          s.attention({.state = state, .past = {2, coverage, weights}},
                       s.attention.remember(h, ones({lengths[b], 1}, DType::f64)));
       const std::vector<double> expected = alone.context.value().to_vector<double>();
       const std::vector<double> actual = all.context.value()[b].to_vector<double>();
@@ -262,6 +274,52 @@ TEST_CASE("Attention: a coverage of another shape is an error") {
   const Setting s(scores()[0], windows[1]);
   CHECK_THROWS_WITH_AS(s.at(0, ones({kSteps, 1}, DType::f64)),
                        "attention: coverage (S, B) is (7, 1), but B = 3 in mask", Error);
+}
+
+TEST_CASE("Attention: around the median of the weights before, but not in training nor at first") {
+  const NamedScore additive = scores()[0];
+  const Setting median(additive, {"around median", {Window::around_median, 1}});
+  const auto used = [&](const Past& past) {
+    const Tensor w = median
+                         .attention({.state = median.state, .past = past},
+                                    median.attention.remember(median.h, median.mask))
+                         .weights.value();
+    return map(w, [](auto v) { return v > 0 ? decltype(v)(1) : decltype(v)(0); });
+  };
+  // Half of the first sentence's weight is reached at place 3; the second's at 0, the third has one.
+  const Tensor before =
+      Tensor::of<double>({kSteps, kBatch}, {.1, .6, 1, .2, .4, 0, 0, 0, 0, .3, 0,  //
+                                            0,  .4, 0, 0,  0,  0, 0, 0, 0, 0});
+  const Tensor expected = Tensor::of<double>(
+      {kSteps, kBatch}, {0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0});
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.to_vector<double>() == b.to_vector<double>();
+  };
+  CHECK(same(used({.weights = before}), expected));
+  CHECK(same(used({}), median.mask));
+  Random random(1);
+  const Training training(random);
+  CHECK(same(used({.weights = before}), median.mask));
+}
+
+TEST_CASE("Attention: the sigmoid's weights are its share of all places'") {
+  Parameters params(1, DType::f64);
+  const AdditiveScore score(params, kSize, kSize, kAttention);
+  const Attention attention(std::make_shared<AdditiveScore>(score), params, kSize,
+                            {.normalizer = Normalizer::sigmoid});
+  const nn::Memory memory = attention.remember(randn({kSteps, kBatch, kSize}), ragged_mask());
+  const Query query{.state = randn({kBatch, kSize}, 2)};
+  const std::vector<double> scores = score(query, memory.keys).value().to_vector<double>(),
+                            mask = memory.mask.to_vector<double>(),
+                            actual = attention(query, memory).weights.value().to_vector<double>();
+  for (std::size_t b = 0; b < kBatch; ++b) {
+    double total = 0;
+    for (std::size_t i = b; i < scores.size(); i += kBatch)
+      total += mask[i] / (1 + std::exp(-scores[i]));
+    for (std::size_t i = b; i < scores.size(); i += kBatch)
+      CHECK(actual[i] ==
+            doctest::Approx(mask[i] / (1 + std::exp(-scores[i])) / total).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {

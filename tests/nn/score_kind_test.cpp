@@ -12,7 +12,7 @@ TEST_CASE("score_kind: every kind has a name of its own, and is found by it") {
   CHECK_THROWS_WITH_AS(score_kind("bilinear"),
                        "score: 'bilinear' is not one of additive, dot, scaled_dot, general, "
                        "concat, location, cosine, "
-                       "multi_head",
+                       "multi_head, location_aware",
                        Error);
 }
 

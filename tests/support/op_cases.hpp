@@ -495,6 +495,35 @@ inline void add_splits(Cases& cases) {
                    }});
 }
 
+/// Windows that overlap, that leave steps out, and that reach beyond both ends.
+inline void add_unfolds(Cases& cases) {
+  const auto add = [&](const Shape& shape, const UnfoldOptions& o) {
+    cases.push_back({"arrangements",
+                     "unfold " + to_string(shape) + " " + std::to_string(o.width) + " " +
+                         std::to_string(o.stride) + " " + std::to_string(o.before) + " " +
+                         std::to_string(o.after),
+                     {randn(shape, 61)},
+                     [o](const Vars& v) { return unfold(v[0], o); },
+                     [o](const Tensors& v) {
+                       const naive::Array x(v[0]);
+                       const Index d = v[0].dim(2), steps = v[0].dim(0);
+                       const Index windows = (steps + o.before + o.after - o.width) / o.stride + 1;
+                       naive::Array y(Shape{windows, v[0].dim(1), o.width * d});
+                       naive::for_each_index(y.shape(), [&](const naive::At& at) {
+                         const Index t = at[0] * o.stride - o.before + at[2] / d;
+                         y[at] = t < 0 || t >= steps ? 0 : x[{t, at[1], at[2] % d}];
+                       });
+                       return y.tensor();
+                     }});
+  };
+  add({7, 2, 3}, {.width = 3});
+  add({7, 2, 3}, {.width = 3, .stride = 2});
+  add({7, 2, 3}, {.width = 2, .stride = 3});
+  add({7, 2, 3}, {.width = 3, .stride = 2, .before = 2, .after = 1});
+  add({2, 3, 4}, {.width = 5, .stride = 1, .before = 2, .after = 2});
+  add({5, 3, 1}, {.width = 2, .stride = 2, .after = 1});
+}
+
 inline void add_arrangements(Cases& cases) {
   const auto add = [&](const std::string& name, std::vector<Tensor> inputs,
                        std::function<Var(const Vars&)> f,
@@ -617,6 +646,7 @@ inline std::vector<OpCase> op_cases() {
   op_cases_detail::add_arrangements(cases);
   op_cases_detail::add_orders_of_axes(cases);
   op_cases_detail::add_splits(cases);
+  op_cases_detail::add_unfolds(cases);
   return cases;
 }
 

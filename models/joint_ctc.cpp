@@ -1,0 +1,85 @@
+#include <cmath>
+
+#include <attune/models/joint_ctc.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/ctc.hpp>
+#include <attune/tensor/softmax.hpp>
+
+namespace attune::models {
+
+CtcPrefix::CtcPrefix(Tensor log_p, const JointCtcOptions& o)
+    : log_p_(std::move(log_p)), blank_(o.blank), end_(o.end), last_(o.begin), ends_blank_{0} {
+  const Index frames = log_p_.dim(0);
+  for (Index t = 0; t < frames; ++t)
+    ends_blank_.push_back(ends_blank_.back() + this->log_p(t, blank_));
+  ends_label_.assign(ends_blank_.size(), log_zero);
+}
+
+double CtcPrefix::log_p(Index t, std::int32_t v) const {
+  return log_p_.data<double>()[t * log_p_.dim(1) + v];
+}
+
+double CtcPrefix::before(Index t, std::int32_t label) const {
+  return label == last_ ? ends_blank_[t] : log_add(ends_blank_[t], ends_label_[t]);
+}
+
+CtcPrefix CtcPrefix::extended(std::int32_t label) const {
+  CtcPrefix longer = *this;
+  longer.last_ = label;
+  longer.ends_blank_[0] = longer.ends_label_[0] = log_zero;
+  for (Index t = 0; t < log_p_.dim(0); ++t) {
+    const double blank = longer.ends_blank_[t], own = longer.ends_label_[t];
+    longer.ends_label_[t + 1] = log_add(own, before(t, label)) + log_p(t, label);
+    longer.ends_blank_[t + 1] = log_add(blank, own) + log_p(t, blank_);
+  }
+  return longer;
+}
+
+std::vector<double> CtcPrefix::next() const {
+  const Index frames = log_p_.dim(0);
+  std::vector<double> log_next(static_cast<std::size_t>(log_p_.dim(1)), log_zero);
+  double total = log_zero;
+  for (std::int32_t v = 0; v < std::ssize(log_next); ++v) {
+    double& next = log_next[v];
+    if (v == blank_) continue;
+    if (v == end_) next = log_add(ends_blank_[frames], ends_label_[frames]);
+    for (Index t = 0; v != end_ && t < frames; ++t)
+      next = log_add(next, before(t, v) + log_p(t, v));
+    total = log_add(total, next);
+  }
+  for (double& next : log_next) next = total == log_zero ? log_zero : next - total;
+  return log_next;
+}
+
+std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
+                                    const JointCtcOptions& options) {
+  ShapeCheck("JointCtc")("logits", logits.shape(), "S B V")("mask", mask.shape(), "S B");
+  // Sentences one after the other, so that each is a slice.
+  const Tensor log_p = transpose(log_softmax(logits.to(DType::f64), -1), 0, 1);
+  std::vector<CtcPrefix> prefixes;
+  for (const Index frames : lengths_of(mask))
+    prefixes.emplace_back(log_p[std::ssize(prefixes)].slice(0, frames), options);
+  return prefixes;
+}
+
+std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Tensor& words,
+                                std::int32_t begin) {
+  const auto ids = words.to_vector<std::int32_t>();
+  std::vector<CtcPrefix> longer;
+  for (std::size_t row = 0; row < prefixes.size(); ++row)
+    longer.push_back(ids[row] == begin ? prefixes[row] : prefixes[row].extended(ids[row]));
+  return longer;
+}
+
+Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
+  std::vector<double> all;
+  for (const CtcPrefix& prefix : prefixes) {
+    const std::vector<double> next = prefix.next();
+    all.insert(all.end(), next.begin(), next.end());
+  }
+  const Index rows = std::ssize(prefixes);
+  return Tensor::of({rows, std::ssize(all) / std::max<Index>(1, rows)},
+                    std::span<const double>(all));
+}
+
+}  // namespace attune::models

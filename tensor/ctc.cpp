@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/ctc.hpp>
+#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/threads.hpp>
+
+namespace attune {
+
+double log_add(double a, double b, double c) {
+  const double m = std::max({a, b, c});
+  if (m == log_zero) return m;
+  return m + std::log(std::exp(a - m) + std::exp(b - m) + std::exp(c - m));
+}
+
+namespace {
+
+/// A sentence as a row of states: its labels with blanks before, between and after them, l' of the
+/// paper.
+struct States {
+  Index frames = 0;
+  std::vector<std::int32_t> label;
+  std::vector<char> skips;  // whether a path may come from two states before, past a blank
+
+  Index size() const { return std::ssize(label); }
+};
+
+States states_of(const CtcInput& input, Index b, Index frames, Index labels) {
+  States s{.frames = frames, .label = {input.blank}, .skips = {0}};
+  const auto* column = input.labels.data<std::int32_t>() + b;
+  Index repeated = 0;
+  for (Index u = 0; u < labels; ++u) {
+    const std::int32_t label = column[u * input.labels.dim(1)];
+    if (label < 0 || label >= input.logits.dim(2) || label == input.blank) {
+      fail("ctc", fmt::format("label {} of sentence {} is {}: not in 0 to {}, or the blank, {}", u,
+                              b, label, input.logits.dim(2) - 1, input.blank));
+    }
+    const bool equal = u > 0 && label == s.label[s.label.size() - 2];
+    repeated += equal;
+    s.label.insert(s.label.end(), {label, input.blank});
+    s.skips.insert(s.skips.end(), {static_cast<char>(u > 0 && !equal), 0});
+  }
+  if (frames < labels + repeated) {
+    fail("ctc", fmt::format("sentence {} has {} frames, but its {} labels need {}", b, frames,
+                            labels, labels + repeated));
+  }
+  return s;
+}
+
+/// (frames, states): the log-probability of each state's label at each frame.
+using Lattice = std::vector<double>;
+
+/// α of the paper: of all paths to a state, with the label of the frame.
+Lattice forward(const States& s, const Lattice& y) {
+  const Index n = s.size();
+  Lattice alpha(y.size(), log_zero);
+  alpha[0] = y[0];
+  if (n > 1) alpha[1] = y[1];
+  for (Index t = 1; t < s.frames; ++t) {
+    const double* before = &alpha[(t - 1) * n];
+    for (Index i = 0; i < n; ++i) {
+      alpha[t * n + i] = y[t * n + i] + log_add(before[i], i >= 1 ? before[i - 1] : log_zero,
+                                                s.skips[i] ? before[i - 2] : log_zero);
+    }
+  }
+  return alpha;
+}
+
+/// log p of all paths that end on the last label or on the blank after it.
+double total_of(const States& s, const Lattice& alpha) {
+  const double* last = &alpha[(s.frames - 1) * s.size()];
+  return log_add(last[s.size() - 1], s.size() > 1 ? last[s.size() - 2] : log_zero);
+}
+
+/// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with β
+/// of all paths on from the state, without the label of the frame.
+template <class F>
+void backward(const States& s, const Lattice& y, const Lattice& alpha, F f) {
+  const Index n = s.size();
+  const double total = total_of(s, alpha);
+  std::vector<double> beta(n, log_zero), after(n);
+  for (Index i = std::max<Index>(0, n - 2); i < n; ++i) beta[i] = 0;
+  for (Index t = s.frames - 1; t >= 0; --t) {
+    for (Index i = 0; i < n; ++i) {
+      f(t, i, std::exp(alpha[t * n + i] + beta[i] - total));
+      after[i] = beta[i] + y[t * n + i];
+    }
+    for (Index i = 0; i < n; ++i) {
+      beta[i] = log_add(after[i], i + 1 < n ? after[i + 1] : log_zero,
+                        i + 2 < n && s.skips[i + 2] ? after[i + 2] : log_zero);
+    }
+  }
+}
+
+}  // namespace
+
+Ctc ctc(const CtcInput& input, bool with_gradient) {
+  ShapeCheck("ctc")("logits", input.logits.shape(), "T B V")("mask", input.mask.shape(), "T B")(
+      "labels", input.labels.shape(), "U B")("labels_mask", input.labels_mask.shape(), "U B");
+  const Index batch = input.logits.dim(1), v = input.logits.dim(2);
+  if (input.blank < 0 || input.blank >= v) {
+    fail("ctc", fmt::format("the blank, {}, is not in 0 to {}", input.blank, v - 1));
+  }
+  const auto frames = lengths_of(input.mask), labels = lengths_of(input.labels_mask);
+  const Tensor norm = log_sum_exp(input.logits, -1);
+  Ctc result{.loss = zeros({batch}, input.logits.dtype()), .dlogits = {}};
+  if (with_gradient) result.dlogits = softmax(input.logits, -1);
+  visit_floating("ctc", input.logits, [&](auto zero) {
+    using T = decltype(zero);
+    const T* logits = input.logits.data<T>();
+    const T* normalizer = norm.data<T>();
+    T* loss = result.loss.mutable_data<T>();
+    T* d = with_gradient ? result.dlogits.mutable_data<T>() : nullptr;
+    parallel_for(batch, [&](Index b) {
+      const auto at = [=](Index t) { return t * batch + b; };
+      const States s = states_of(input, b, frames[b], labels[b]);
+      for (Index t = s.frames; d && t < input.logits.dim(0); ++t)
+        std::fill_n(d + at(t) * v, v, zero);
+      if (s.frames == 0) return;
+      Lattice y;
+      y.reserve(s.frames * s.size());
+      for (Index t = 0; t < s.frames; ++t)
+        for (auto label : s.label) y.push_back(logits[at(t) * v + label] - normalizer[at(t)]);
+      const Lattice alpha = forward(s, y);
+      loss[b] = static_cast<T>(-total_of(s, alpha));
+      if (!d) return;
+      backward(s, y, alpha, [&](Index t, Index i, double gamma) {
+        d[at(t) * v + s.label[i]] -= static_cast<T>(gamma);
+      });
+    });
+  });
+  return result;
+}
+
+}  // namespace attune

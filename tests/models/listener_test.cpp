@@ -1,0 +1,55 @@
+#include <doctest/doctest.h>
+
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/models/listener.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "nn/tools.hpp"
+
+namespace {
+
+using namespace attune;
+using models::Listener;
+
+TEST_CASE("Listener: each layer joins steps, and the mask with them") {
+  nn::Parameters params(1, DType::f64);
+  const Listener listener(params, {.features = 3, .hidden = 4, .join = {1, 2, 3}});
+  const auto [h, last, mask] = listener(randn({13, 2, 3}), test::ragged_mask(13, {13, 5}));
+  CHECK(h.shape() == Shape{3, 2, 8});  // 13, 7, 3
+  CHECK(test::identical(mask, test::ragged_mask(3, {3, 1})));
+  CHECK(last.size() == 3);
+  CHECK(last.back().h.shape() == Shape{2, 4});
+  CHECK(params["layer2.forward.W_x"].shape() == Shape{16, 16});
+  CHECK(listener.sizes().h == 8);
+  CHECK(listener.sizes().last == 4);
+}
+
+TEST_CASE("Listener: a sentence in a padded batch is heard as alone") {
+  nn::Parameters params(1, DType::f64);
+  const Listener listener(params, {.features = 3, .hidden = 4, .join = {2, 2}});
+  const Tensor x = randn({9, 2, 3});
+  const auto both = listener(x, test::ragged_mask(9, {9, 5}));
+  const auto alone = listener(test::sentence(x, 1, 5), {});
+  CHECK(alone.h.dim(0) == 2);
+  CHECK(test::difference(test::sentence(both.h.value(), 1, 2), alone.h.value()) < 1e-13);
+}
+
+TEST_CASE("Listener: gradients are central differences") {
+  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru}) {
+    nn::Parameters params(1, DType::f64);
+    const Listener listener(nn::Scope(params) / "listener",
+                            {.features = 2, .hidden = 2, .join = {1, 2}, .cell = cell});
+    const Var x = params.add("x", {5, 2, 2}, nn::init::normal(1));
+    const Tensor mask = test::ragged_mask(5, {5, 3});
+    CHECK(gradcheck(params, [&] { return listener(x, mask).h; }, {.allow_zero = true}));
+  }
+}
+
+TEST_CASE("Listener: no layers, and a layer that joins nothing, are errors") {
+  nn::Parameters params(1, DType::f64);
+  CHECK_THROWS_WITH_AS(Listener(params, {.join = {}}), "Listener: there is no layer", Error);
+  CHECK_THROWS_WITH_AS(Listener(params, {.join = {2, 0}}), "Listener: layer 2 joins 0 steps",
+                       Error);
+}
+
+}  // namespace

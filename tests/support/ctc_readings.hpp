@@ -1,0 +1,41 @@
+// What CTC means, path by path.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <attune/tensor/softmax.hpp>
+
+namespace attune::test {
+
+using Labels = std::vector<std::int32_t>;
+
+/// What a path reads as: repeated symbols once, without blanks (0).
+inline Labels read(const Labels& path) {
+  Labels labels;
+  for (std::size_t t = 0; t < path.size(); ++t) {
+    if (path[t] != 0 && (t == 0 || path[t] != path[t - 1])) labels.push_back(path[t]);
+  }
+  return labels;
+}
+
+/// The probabilities of all that logits (T, 1, V) can be read as, by going through all paths.
+inline std::map<Labels, double> readings(const Tensor& logits) {
+  const Index frames = logits.dim(0), v = logits.dim(2);
+  const std::vector<double> p = softmax(logits, -1).to_vector<double>();
+  std::map<Labels, double> all;
+  for (Index code = 0; code < static_cast<Index>(std::pow(v, frames)); ++code) {
+    Labels path;
+    double probability = 1;
+    for (Index t = 0, rest = code; t < frames; ++t, rest /= v) {
+      path.push_back(static_cast<std::int32_t>(rest % v));
+      probability *= p[static_cast<std::size_t>(t * v + rest % v)];
+    }
+    all[read(path)] += probability;
+  }
+  return all;
+}
+
+}  // namespace attune::test

@@ -37,10 +37,10 @@ Prefixes advance(const Prefixes& before, std::span<const double> log_p, std::int
     text::Sentence longer = prefix;
     longer.push_back(0);
     for (std::int32_t v = 0; v < std::ssize(log_p); ++v) {
-      if (v == blank || log_p[v] == log_zero) continue;
-      longer.back() = v;
       // After the same label only a path with a blank between them is a longer prefix.
       const double from = !prefix.empty() && prefix.back() == v ? ends.blank : ends.total();
+      if (v == blank || from + log_p[v] == log_zero) continue;
+      longer.back() = v;
       Ends& extended = next[longer];
       extended.label = log_add(extended.label, from + log_p[v]);
     }

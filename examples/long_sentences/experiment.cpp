@@ -9,7 +9,7 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "processes.hpp"
+#include "support/processes.hpp"
 #include "report.hpp"
 #include "support/directory_lock.hpp"
 #include "support/progress.hpp"

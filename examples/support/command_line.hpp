@@ -30,6 +30,30 @@ CLI::Validator in_range(T low, T high) {
   return CLI::Validator(check, "");  // ranges would crowd --help; errors have them
 }
 
+/// Breaks lines at spaces.
+inline std::string wrapped(const std::string& text, std::size_t width) {
+  std::string result;
+  std::size_t column = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" \n", begin + 1), text.size());
+    if (text[begin] == '\n') column = 0;
+    const bool breaks = text[begin] == ' ' && column + (end - begin) > width;
+    result +=
+        breaks ? "\n" + text.substr(begin + 1, end - begin - 1) : text.substr(begin, end - begin);
+    column = breaks ? end - begin - 1 : column + (end - begin);
+    begin = end;
+  }
+  return result;
+}
+
+/// Help whose lines fit a terminal of 100 columns.
+struct HelpFormatter : CLI::Formatter {
+  HelpFormatter() { column_width(32); }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(CLI::Formatter::make_option_desc(option), 66);
+  }
+};
+
 /// Errors of our own become those of the command line.
 template <class F>
 auto setting(F set) {

@@ -1,4 +1,4 @@
-#include "processes.hpp"
+#include "support/processes.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -16,7 +16,7 @@
 
 #include <attune/tensor/check.hpp>
 
-namespace attune::long_sentences {
+namespace attune {
 namespace {
 
 struct Child {
@@ -134,4 +134,4 @@ void in_processes(std::size_t n, int jobs, const std::function<std::string(std::
   }
 }
 
-}  // namespace attune::long_sentences
+}  // namespace attune

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace attune::long_sentences {
+namespace attune {
 
 /// Calls work(i) for i in [0, n), each in a forked process and at most `jobs` at once, and hands
 /// the text that it returns to done(i, text), here and in the order in which they end. Throws what
@@ -14,4 +14,4 @@ namespace attune::long_sentences {
 void in_processes(std::size_t n, int jobs, const std::function<std::string(std::size_t)>& work,
                   const std::function<void(std::size_t, const std::string&)>& done);
 
-}  // namespace attune::long_sentences
+}  // namespace attune

@@ -1,0 +1,172 @@
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "commands.hpp"
+#include "support/checkpoint.hpp"
+#include "support/output.hpp"
+#include "support/processes.hpp"
+#include "support/progress.hpp"
+
+namespace attune::forecast {
+namespace {
+
+/// What is changed of the options.
+struct Variant {
+  std::string name;
+  void (*change)(TrainOptions& options);
+};
+
+const std::vector<Variant>& all_variants() {
+  static const std::vector<Variant> all = {
+      {"linear",
+       [](TrainOptions& o) {
+         o.network.kind = Kind::linear;
+         o.network.look_back = 336;
+         o.loss = Loss::squared;
+         o.rate = 5e-3;
+         o.batch = 32;
+         o.steps = 1000;
+       }},
+      {"lstm",
+       [](TrainOptions& o) {
+         o.network.kind = Kind::lstm;
+         o.network.look_back = 96;
+         o.network.hidden = 64;
+         o.loss = Loss::squared;
+       }},
+      {"segments", [](TrainOptions&) {}},
+      {"segments-location", [](TrainOptions& o) { o.network.score.kind = "location"; }},
+      {"segments-local-p",
+       [](TrainOptions& o) {
+         o.network.attention = {.window = nn::Window::local_predictive, .half_width = 4};
+       }},
+      {"segments-blind", [](TrainOptions& o) { o.network.attends = Attends::no; }}};
+  return all;
+}
+
+const Variant& variant(const std::string& name) {
+  for (const Variant& one : all_variants()) {
+    if (one.name == name) return one;
+  }
+  fail("--variants", fmt::format("'{}' is not one of {}", name, fmt::join(variant_names(), ", ")));
+}
+
+/// A training of the table.
+struct Cell {
+  std::string name;
+  Index horizon;
+  TrainOptions options;
+};
+
+Cell cell(const CompareArguments& options, const std::string& name, Index horizon, Index seed) {
+  Cell cell{name, horizon, options.train};
+  variant(name).change(cell.options);
+  cell.options.network.horizon = horizon;
+  cell.options.seed = static_cast<std::uint64_t>(seed);
+  cell.options.out /= fmt::format("{}-{}-{}", name, horizon, seed);
+  cell.options.resume = std::filesystem::exists(cell.options.out / "last.safetensors");
+  return cell;
+}
+
+/// Trains it as far as it is not trained yet, with its progress in a file, and measures its best
+/// weights on the part to test on.
+std::string run(const TrainOptions& options) {
+  make_directories(options.out);
+  if (!std::freopen((options.out / "progress.txt").c_str(), "w", stdout)) {
+    fail(options.out.string(), "progress.txt cannot be written");
+  }
+  if (const int status = train(options))
+    fail("train", fmt::format("it ended with status {}", status));
+  const Model model = Model::load(options.out / "best.safetensors");
+  const Table table = read_table(options.csv, model.columns());
+  const Part test = parts_of(table.rows(), options.protocol).test;
+  const Errors errors = measure(model, scaled(table.values, model.scaling()),
+                                windows_of(test, model.sizes(), "the part to test on"));
+  return fmt::format("{} {}", errors.mse, errors.mae);
+}
+
+/// Over seeds.
+struct Spread {
+  std::vector<double> values;
+
+  std::string text() const {
+    double mean = 0, squares = 0;
+    for (const double value : values) mean += value / static_cast<double>(values.size());
+    for (const double value : values) squares += (value - mean) * (value - mean);
+    if (values.size() < 2) return fmt::format("{:.3f}", mean);
+    return fmt::format("{:.3f} ± {:.3f}", mean,
+                       std::sqrt(squares / static_cast<double>(values.size() - 1)));
+  }
+};
+
+void print_table(const CompareArguments& options, const char* what,
+                 const std::vector<std::vector<Spread>>& rows) {
+  constexpr int width = 15;
+  say("\n{:<18}", what);
+  for (const Index horizon : options.horizons) say("{:>{}}", horizon, width);
+  say("\n");
+  for (std::size_t v = 0; v < rows.size(); ++v) {
+    say("{:<18}", options.variants[v]);
+    for (const Spread& spread : rows[v]) say("{:>{}}", spread.text(), width);
+    say("\n");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> names;
+  for (const Variant& one : all_variants()) names.push_back(one.name);
+  return names;
+}
+
+int compare(const CompareArguments& options) {
+  std::vector<Cell> cells;
+  for (const std::string& name : options.variants) {
+    for (const Index horizon : options.horizons) {
+      for (Index seed = 1; seed <= options.seeds; ++seed) {
+        cells.push_back(cell(options, name, horizon, seed));
+      }
+    }
+  }
+  using Rows = std::vector<std::vector<Spread>>;
+  Rows mse(options.variants.size(), std::vector<Spread>(options.horizons.size())), mae = mse;
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t ended = 0;
+  in_processes(
+      cells.size(), options.jobs,
+      [&](std::size_t i) {
+        set_threads(1);
+        return run(cells[i].options);
+      },
+      [&](std::size_t i, const std::string& text) {
+        double squared = 0, absolute = 0;
+        std::sscanf(text.c_str(), "%lf %lf", &squared, &absolute);
+        const std::size_t seeds = static_cast<std::size_t>(options.seeds), place = i / seeds;
+        const std::size_t v = place / options.horizons.size(), h = place % options.horizons.size();
+        mse[v][h].values.push_back(squared);
+        mae[v][h].values.push_back(absolute);
+        const double seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        ++ended;
+        say("{:>3}/{}  {:<18} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {} left\n", ended,
+            cells.size(), cells[i].name, cells[i].horizon, cells[i].options.seed, squared, absolute,
+            duration(seconds / static_cast<double>(ended) *
+                     static_cast<double>(cells.size() - ended)));
+        std::fflush(stdout);
+      });
+  print_table(options, "squared error", mse);
+  print_table(options, "absolute error", mae);
+  return 0;
+}
+
+}  // namespace attune::forecast

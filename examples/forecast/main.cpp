@@ -1,0 +1,134 @@
+// forecast: attention models that forecast measurements over time.
+#include <algorithm>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "commands.hpp"
+#include "support/checkpoint.hpp"
+#include "support/command_line.hpp"
+#include "support/program.hpp"
+
+namespace attune::forecast {
+namespace {
+
+/// Everything the command line can say.
+struct CommandLine {
+  TrainOptions train;
+  PredictArguments predict;
+  EvaluateArguments evaluate;
+  CompareArguments compare;
+  ReportArguments report;
+  std::string model = "forecast-model/best.safetensors";
+  int threads = 0;
+};
+
+template <class Options>
+void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
+                Options& options, const char* group) {
+  for (const auto& field : fields) add_field(app, field, options)->group(group);
+}
+
+void add_train(CLI::App& app, TrainOptions& o) {
+  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
+  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  add_fields(app, train_fields(), o, "Training");
+  add_fields(app, network_fields(), o.network, "Model");
+}
+
+void add_compare(CLI::App& app, CompareArguments& o) {
+  o.train.out = "forecast-compare";
+  o.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  app.add_option("--out", o.train.out, "directory, with one in it for each run");
+  app.add_option("--variants", o.variants,
+                 fmt::format("with commas between them: {}", fmt::join(variant_names(), ", ")))
+      ->delimiter(',')
+      ->default_str("all")
+      ->type_name("LIST");
+  app.add_option("--horizons", o.horizons, "rows to forecast, with commas between them")
+      ->delimiter(',')
+      ->check(in_range(1, 1 << 16))
+      ->default_str("24,48,96,168,192,336,720")
+      ->type_name("LIST");
+  app.add_option("--seeds", o.seeds, "seeds from 1 on")->check(in_range(1, 1000));
+  app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
+  add_fields(app, train_fields(), o.train, "Training");
+}
+
+void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
+           std::unique_ptr<CLI::App>& app) {
+  app = std::make_unique<CLI::App>("Forecasts measurements over time, with attention.", "forecast");
+  app->require_subcommand(1);
+  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
+  app->option_defaults()->always_capture_default();
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->footer("Example: forecast train --csv ETTh1.csv --protocol ett && forecast report");
+  CLI::App* train = app->add_subcommand("train", "train a model on a CSV file");
+  CLI::App* predict =
+      app->add_subcommand("predict", "write what comes after the last row of a file");
+  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model on the part to test on");
+  CLI::App* compare = app->add_subcommand(
+      "compare", "train models for several horizons and seeds, and print a table");
+  CLI::App* report =
+      app->add_subcommand("report", "write an HTML page: forecasts, attention, errors");
+  for (CLI::App* sub : {train, predict, evaluate, report}) {
+    sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
+        ->check(in_range(1, 1024))
+        ->default_str("");
+  }
+  for (CLI::App* sub : {predict, evaluate, report})
+    sub->add_option("--model", line.model, "checkpoint");
+  add_train(*train, line.train);
+  add_compare(*compare, line.compare);
+  predict
+      ->add_option("csv", line.predict.csv, "file with the columns that the model was trained on")
+      ->required();
+  const char* csv = "file with the columns that the model was trained on (default: that file)";
+  evaluate->add_option("--csv", line.evaluate.csv, csv)->default_str("");
+  evaluate->add_flag("--json", line.evaluate.json, "one JSON object");
+  report->add_option("--csv", line.report.csv, csv)->default_str("");
+  report
+      ->add_option("--out", line.report.out,
+                   "file to write (default: report.html beside the model)")
+      ->default_str("");
+  report->add_option("--examples", line.report.examples, "windows to draw")
+      ->check(in_range(1, 100));
+  app->parse(argc, argv);
+  command = app->get_subcommands().front();
+}
+
+int run(int argc, char** argv) {
+  CommandLine line;
+  CLI::App* command = nullptr;
+  std::unique_ptr<CLI::App> app;
+  const auto read = [&] {
+    parse(argc, argv, line, command, app);
+    const std::filesystem::path last = line.train.out / "last.safetensors";
+    if (!line.train.resume || !std::filesystem::exists(last)) return;
+    const TrainOptions stored = stored_options(last);
+    line = {};
+    line.train = stored;
+    parse(argc, argv, line, command, app);
+  };
+  if (!parsed(app, read)) return 0;
+  const std::string name = command->get_name();
+  if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
+  line.threads > 0 ? set_threads(line.threads) : void(threads());
+  line.predict.model = line.evaluate.model = line.report.model = line.model;
+  return name == "train"      ? train(line.train)
+         : name == "predict"  ? predict(line.predict)
+         : name == "evaluate" ? evaluate(line.evaluate)
+                              : report(line.report);
+}
+
+}  // namespace
+}  // namespace attune::forecast
+
+int main(int argc, char** argv) {
+  return attune::run_program("forecast", [&] { return attune::forecast::run(argc, argv); });
+}

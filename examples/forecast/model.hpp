@@ -1,0 +1,60 @@
+// A network that forecasts, with what its numbers mean.
+#pragma once
+
+#include <filesystem>
+
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+#include "networks.hpp"
+#include "windows.hpp"
+
+namespace attune::forecast {
+
+/// What a checkpoint of this program says that it is.
+inline constexpr const char* checkpoint_format = "attune forecast 1";
+
+class Model {
+ public:
+  Model(const NetworkOptions& options, std::vector<std::string> columns, Scaling scaling,
+        std::uint64_t seed);
+
+  /// Reads a checkpoint written by `save`. Throws an Error that begins with the path.
+  static Model load(const std::filesystem::path& path);
+  void save(Safetensors& file) const;
+
+  /// past (L, B, C), scaled
+  Forecast operator()(const Tensor& past) const { return (*network_)(past); }
+
+  const NetworkOptions& options() const { return options_; }
+  WindowSizes sizes() const { return {options_.look_back, options_.horizon}; }
+  std::span<const std::string> columns() const { return columns_; }
+  const Scaling& scaling() const { return scaling_; }
+  nn::Parameters& parameters() { return *parameters_; }
+  const nn::Parameters& parameters() const { return *parameters_; }
+  /// All metadata of the checkpoint it was loaded from.
+  const Metadata& metadata() const { return metadata_; }
+
+ private:
+  Model(const NetworkOptions& options, std::vector<std::string> columns, Scaling scaling,
+        std::unique_ptr<nn::Parameters> parameters);
+
+  NetworkOptions options_;
+  std::vector<std::string> columns_;
+  Scaling scaling_;
+  std::unique_ptr<nn::Parameters> parameters_;
+  std::unique_ptr<Network> network_;
+  Metadata metadata_;
+};
+
+/// Mean squared and mean absolute error of scaled values, over all windows.
+struct Errors {
+  double mse = 0, mae = 0;
+  Index windows = 0;
+  std::vector<double> mse_by_step;  // (H)
+};
+
+/// Of the windows whose targets begin at these rows of scaled values (rows, C).
+Errors measure(const Model& model, const Tensor& values, std::span<const Index> rows);
+
+}  // namespace attune::forecast

@@ -1,0 +1,206 @@
+#include "networks.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/sequence.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::forecast {
+namespace {
+
+/// What every column was last: (1, B, C)
+Tensor last_of(const Tensor& past) { return past.slice(past.dim(0) - 1, past.dim(0)); }
+
+/// y = (x - x_L) W + b + x_L for each column by itself.
+class Linear : public Network {
+ public:
+  Linear(const nn::Scope& scope, const NetworkOptions& o)
+      : W_(scope.add("W", {o.look_back, o.horizon}, init(o))),
+        b_(scope.add("b", {o.horizon, 1}, init(o))) {}
+
+  Forecast operator()(const Tensor& past) const override {
+    const Tensor last = last_of(past);
+    const Var change = matmul(W_, (past - last).reshape({past.dim(0), -1}), {.a = true}) + b_;
+    return {reshape(change, {-1, past.dim(1), past.dim(2)}) + last, {}};
+  }
+
+ private:
+  static nn::Init init(const NetworkOptions& o) {
+    const double bound = 1 / std::sqrt(static_cast<double>(o.look_back));
+    return nn::init::uniform(-bound, bound);
+  }
+
+  Var W_;  // (L, H)
+  Var b_;  // (H, 1)
+};
+
+/// An encoder reads all columns hour by hour; a decoder writes them hour by hour, and reads what it
+/// has written:
+///     c_i = a(s_{i-1}),   s_i = LSTM([y_{i-1}; c_i], s_{i-1}),   y_i = [s_i; c_i] W + b
+class LstmAttention : public Network {
+ public:
+  LstmAttention(const nn::Scope& scope, const NetworkOptions& o, Index columns)
+      : horizon_(o.horizon),
+        encoder_(scope / "encoder", columns, o.hidden),
+        attention_(nn::make_score(scope / "attention", o.hidden, o.hidden, o.score),
+                   scope / "attention", o.hidden, o.attention),
+        decoder_(scope / "decoder", columns + o.hidden, o.hidden),
+        output_(scope / "output", 2 * o.hidden, columns),
+        dropout_(o.dropout) {}
+
+  Forecast operator()(const Tensor& past) const override {
+    const auto [h, last] = encoder_(past);
+    const nn::Memory memory =
+        attention_.remember(dropout_(h), ones({past.dim(0), past.dim(1)}, past.dtype()));
+    nn::RecurrentState s = last;
+    nn::Past so_far;
+    Forecast forecast;
+    std::vector<Var> hours{past[past.dim(0) - 1]};
+    for (Index i = 0; i < horizon_; ++i) {
+      const auto [c, alpha] = attention_({s.h, so_far}, memory);
+      s = decoder_.step(decoder_.input(concat({hours.back(), c}, -1)), s);
+      so_far = attention_.next(so_far, alpha);
+      hours.push_back(output_(concat({s.h, c}, -1)));
+      forecast.weights.push_back(alpha);
+    }
+    hours.erase(hours.begin());
+    forecast.y = stack(hours);
+    return forecast;
+  }
+
+ private:
+  Index horizon_;
+  nn::Lstm encoder_;
+  nn::Attention attention_;
+  nn::Lstm decoder_;
+  nn::Linear output_;
+  nn::Dropout dropout_;
+};
+
+/// Each column by itself, in segments of w hours of what is left when its last value is taken away.
+/// An encoder reads them; for each segment to come the decoder makes one step from its last state,
+/// reading which segment and which column it is, and attends:
+///     x_j = relu(segment_j W_x + b_x),   h_j = GRU(x_j, h_{j-1})
+///     s_i = GRU([p_i; q_column], h_n),   c_i = a(s_i),   y_i = [s_i; c_i] W_y + b_y + last value
+class Segments : public Network {
+ public:
+  Segments(const nn::Scope& scope, const NetworkOptions& o, Index columns)
+      : o_(o),
+        input_(scope / "input", o.segment, o.hidden),
+        encoder_(scope / "encoder", o.hidden, o.hidden),
+        p_(scope.add("p", {o.horizon / o.segment, o.hidden / 2}, nn::init::normal(1))),
+        q_(scope.add("q", {columns, o.hidden - o.hidden / 2}, nn::init::normal(1))),
+        decoder_(scope / "decoder", o.hidden, o.hidden),
+        output_(scope / "output", (o.attends == Attends::yes ? 2 : 1) * o.hidden, o.segment),
+        dropout_(o.dropout) {
+    if (o.attends == Attends::no) return;
+    const nn::Scope place = scope / "attention";
+    attention_.emplace(nn::make_score(place, o.hidden, o.hidden, o.score), place, o.hidden,
+                       o.attention);
+  }
+
+  Forecast operator()(const Tensor& past) const override {
+    const Index batch = past.dim(1), columns = past.dim(2), n = batch * columns;
+    const Tensor last = last_of(past);
+    const Var x =
+        relu(input_(nn::join_steps({(past - last).reshape({-1, n, 1}), {}}, o_.segment).x));
+    const auto [h, end] = encoder_(x);
+    std::optional<nn::Memory> memory;
+    if (attention_) memory = attention_->remember(dropout_(h), ones({h.dim(0), n}, past.dtype()));
+    Forecast forecast;
+    nn::Past so_far;
+    std::vector<Var> segments;
+    const Var nothing = zeros({batch, columns, 1}, past.dtype());
+    for (Index i = 0; i < p_.dim(0); ++i) {
+      // [p_i; q_column], the same for every window
+      const Var place = concat({zeros({columns, p_.dim(1)}, past.dtype()) + p_[i], q_}, -1);
+      const Var share = reshape(nothing + decoder_.input(place), {n, -1});
+      Var s = decoder_.step(share, {end.h}).h;
+      if (memory) {
+        const auto [c, alpha] = (*attention_)({s, so_far}, *memory);
+        so_far = attention_->next(so_far, alpha);
+        s = concat({s, c}, -1);
+        forecast.weights.push_back(alpha);
+      }
+      segments.push_back(transpose(output_(dropout_(s)), 0, 1));  // (w, B · C)
+    }
+    forecast.y = reshape(concat(segments, 0), {o_.horizon, batch, columns}) + last;
+    return forecast;
+  }
+
+ private:
+  NetworkOptions o_;
+  nn::Linear input_;
+  nn::Gru encoder_;
+  Var p_;  // (H / w, N / 2)
+  Var q_;  // (C, N / 2)
+  nn::Gru decoder_;
+  nn::Linear output_;
+  std::optional<nn::Attention> attention_;
+  nn::Dropout dropout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& o,
+                                      Index columns) {
+  switch (o.kind) {
+    case Kind::linear:
+      return std::make_unique<Linear>(scope, o);
+    case Kind::lstm:
+      return std::make_unique<LstmAttention>(scope, o, columns);
+    case Kind::segments:
+      break;
+  }
+  if (o.look_back % o.segment != 0 || o.horizon % o.segment != 0) {
+    fail("--segment", fmt::format("{} does not divide both the look-back, {}, and the horizon, {}",
+                                  o.segment, o.look_back, o.horizon));
+  }
+  return std::make_unique<Segments>(scope, o, columns);
+}
+
+std::span<const models::OptionField<NetworkOptions>> network_fields() {
+  using Options = NetworkOptions;
+  using models::choice_field, models::number_field;
+  constexpr double largest = 1 << 16;
+  static const auto fields = [] {
+    std::vector<std::pair<std::string_view, std::string>> scores;
+    for (const nn::ScoreKind& kind : nn::score_kinds()) scores.emplace_back(kind.name, kind.name);
+    return std::vector<models::OptionField<Options>>{
+        choice_field<Options, Kind>(
+            "model",
+            "linear (NLinear), lstm (with attention, hour by hour) or "
+            "segments (a GRU over segments, with attention)",
+            &Options::kind,
+            {{Kind::linear, "linear"}, {Kind::lstm, "lstm"}, {Kind::segments, "segments"}}),
+        number_field<Options>("look-back", "rows to read", &Options::look_back, 1, largest),
+        number_field<Options>("horizon", "rows to forecast", &Options::horizon, 1, largest),
+        number_field<Options>("segment", "rows of a segment", &Options::segment, 1, largest),
+        number_field<Options>("hidden", "size of states", &Options::hidden, 2, largest),
+        number_field<Options>("dropout", "rate on annotations and outputs", &Options::dropout, 0,
+                              0.99),
+        choice_field<Options, Attends>("attends", "whether the decoder over segments attends",
+                                       &Options::attends,
+                                       {{Attends::no, "no"}, {Attends::yes, "yes"}}),
+        choice_field<Options, std::string_view>(
+            "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
+            scores),
+        number_field<Options>(
+            "attention", "size of the score",
+            [](Options & o) -> auto& { return o.score.attention; }, 1, largest),
+        choice_field<Options, nn::Window>("window", "which places a step may look at",
+                                          [](Options & o) -> auto& { return o.attention.window; },
+                                          {{nn::Window::global, "global"},
+                                           {nn::Window::local_monotonic, "local-m"},
+                                           {nn::Window::local_predictive, "local-p"}}),
+        number_field<Options>(
+            "half-width", "half width of a local window",
+            [](Options & o) -> auto& { return o.attention.half_width; }, 1, largest)};
+  }();
+  return fields;
+}
+
+}  // namespace attune::forecast

@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+
+#include "commands.hpp"
+#include "support/output.hpp"
+
+namespace attune::forecast {
+
+int predict(const PredictArguments& options) {
+  const Model model = Model::load(options.model);
+  const Table table = read_table(options.csv, model.columns());
+  const Index look_back = model.options().look_back, rows = table.rows();
+  if (rows < look_back) {
+    fail(options.csv.string(),
+         fmt::format("it has {} rows, but the model reads {}", rows, look_back));
+  }
+  const NoGrad no_grad;
+  const Tensor past = scaled(table.values.slice(rows - look_back, rows), model.scaling());
+  const Tensor y = model(past.reshape({look_back, 1, -1})).y.value();
+  const std::vector<double> values =
+      unscaled(y.reshape({model.options().horizon, -1}), model.scaling()).to_vector<double>();
+  say("date");
+  for (const std::string& column : model.columns()) say(",{}", column);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i % model.columns().size() == 0) {
+      say("\n{}", to_string(table.time(rows + static_cast<Index>(i / model.columns().size()))));
+    }
+    say(",{:.6g}", values[i]);
+  }
+  say("\n");
+  return 0;
+}
+
+}  // namespace attune::forecast

@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <attune/models/report/chart.hpp>
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/report/log.hpp>
+#include <attune/models/report/page.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/file.hpp>
+
+#include "commands.hpp"
+#include "support/checkpoint.hpp"
+#include "support/output.hpp"
+#include "support/progress.hpp"
+
+namespace attune::forecast {
+namespace {
+
+/// One window: what was read, what came and what was forecast of a column, in its own unit.
+struct Example {
+  Index row;  // of the first hour that is forecast
+  std::vector<double> past, future, forecast;
+  report::Heatmap attention;  // without rows where there is none
+};
+
+/// Values (T) of one column of one window, as they were measured.
+std::vector<double> column(const Tensor& x, Index c, const Scaling& scaling) {
+  const Tensor values = unscaled(x.reshape({x.dim(0), -1}), scaling);
+  return slice(values, 1, c, c + 1).to_vector<double>();
+}
+
+/// Steps of the decoder down the side, what was read along the top.
+report::Heatmap attention_of(const Forecast& forecast, Index c, const Model& model) {
+  report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
+  const Index segment = model.options().kind == Kind::segments ? model.options().segment : 1;
+  for (const Var& weights : forecast.weights) {
+    const Tensor own =
+        slice(weights.value(), 1, weights.dim(1) == 1 ? 0 : c, weights.dim(1) == 1 ? 1 : c + 1);
+    for (const double w : own.to_vector<double>()) map.weights.push_back(w);
+    map.rows.push_back(fmt::format("+{}", (std::ssize(map.rows) + 1) * segment));
+    if (!map.columns.empty()) continue;
+    for (Index s = 0; s < own.dim(0); ++s)
+      map.columns.push_back(fmt::format("{}", (s - own.dim(0)) * segment));
+  }
+  return map;
+}
+
+Example example(const Model& model, const Tensor& values, Index row, Index c) {
+  const NoGrad no_grad;
+  const auto [past, future] = windows_at(values, model.sizes(), std::span(&row, 1));
+  const Forecast forecast = model(past);
+  return {row, column(past, c, model.scaling()), column(future, c, model.scaling()),
+          column(forecast.y.value(), c, model.scaling()), attention_of(forecast, c, model)};
+}
+
+report::Series series(std::string name, const std::vector<double>& y, Index first) {
+  report::Series series{.name = std::move(name), .x = {}, .y = y};
+  for (std::size_t i = 0; i < y.size(); ++i)
+    series.x.push_back(static_cast<double>(first) + static_cast<double>(i));
+  return series;
+}
+
+void add_example(report::Page& page, const Table& table, const std::string& name,
+                 const Example& e) {
+  // As much of the past as of the future, and two weeks at least.
+  const std::size_t shown = std::min(e.past.size(), std::max<std::size_t>(e.future.size(), 336));
+  const std::vector<double> recent(e.past.end() - static_cast<std::ptrdiff_t>(shown), e.past.end());
+  page.figure(report::svg(report::Chart{
+                  .title = fmt::format("{}, {} steps from {}", name, e.future.size(),
+                                       to_string(table.time(e.row))),
+                  .x_label = "steps from the first that is forecast",
+                  .y_label = name,
+                  .series = {series("measured", recent, -static_cast<Index>(shown)),
+                             series("came", e.future, 0), series("forecast", e.forecast, 0)}}),
+              "");
+  if (e.attention.rows.empty()) return;
+  page.figure(
+      report::svg(e.attention, {.cell = 12}),
+      fmt::format(
+          "{}: what each step of the decoder, down the side, attended to of the past, along "
+          "the top; numbers are steps from the first that is forecast.",
+          name));
+}
+
+void add_curves(report::Page& page, const Errors& errors, const std::filesystem::path& log_path) {
+  page.heading("Errors");
+  page.figure(report::svg(report::Chart{.title = "By how far ahead",
+                                        .x_label = "steps ahead",
+                                        .y_label = "mean squared error of scaled values",
+                                        .series = {series("", errors.mse_by_step, 1)}}),
+              fmt::format("Over {} windows of the part to test on.", errors.windows));
+  if (!std::filesystem::exists(log_path)) return;
+  const auto log = report::read_log(log_path.string());
+  page.figure(
+      report::svg(report::Chart{.title = "Learning curves",
+                                .x_label = "step",
+                                .y_label = "error of scaled values",
+                                .series = {report::curve(log, "loss", "loss in training"),
+                                           report::curve(log, "mse", "squared, validation"),
+                                           report::curve(log, "mae", "absolute, validation")}}),
+      "");
+}
+
+std::string make_page(const Model& model, const ReportArguments& options) {
+  const TrainOptions trained = stored_options(options.model);
+  const Table table = read_table(
+      options.csv.empty() ? std::filesystem::path(trained.csv) : options.csv, model.columns());
+  const Tensor values = scaled(table.values, model.scaling());
+  const std::vector<Index> rows = windows_of(parts_of(table.rows(), trained.protocol).test,
+                                             model.sizes(), "the part to test on");
+  const Errors errors = measure(model, values, rows);
+  report::Page page(fmt::format("Forecasts of {} steps", model.options().horizon));
+  page.definitions({{"Mean squared error (test)", fmt::format("{:.4f}", errors.mse)},
+                    {"Mean absolute error (test)", fmt::format("{:.4f}", errors.mae)},
+                    {"Parameters", std::to_string(model.parameters().count())},
+                    {"Trained for", duration(seconds_in(model.metadata()))}});
+  page.heading("Forecasts, and what was attended to");
+  const Index count = std::min<Index>(options.examples, std::ssize(rows));
+  for (Index i = 0; i < count; ++i) {
+    const Index at = count == 1 ? 0 : i * (std::ssize(rows) - 1) / (count - 1);
+    const Index c = (std::ssize(model.columns()) - 1 + i) % std::ssize(model.columns());
+    add_example(page, table, model.columns()[c], example(model, values, rows[at], c));
+  }
+  add_curves(page, errors, options.model.parent_path() / "log.jsonl");
+  page.heading("The model");
+  std::vector<std::vector<std::string>> card;
+  for (const auto& [name, value] : model.metadata()) card.push_back({name, value});
+  page.table({"option", "value"}, card);
+  return page.html();
+}
+
+}  // namespace
+
+int report(const ReportArguments& options) {
+  const Model model = Model::load(options.model);
+  const std::filesystem::path beside = options.model.parent_path() / "report.html";
+  const std::filesystem::path out = options.out.empty() ? beside : options.out;
+  write_file(out, make_page(model, options));
+  say("{}\n", out.string());
+  return 0;
+}
+
+}  // namespace attune::forecast

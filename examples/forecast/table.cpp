@@ -1,0 +1,140 @@
+#include "table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/text/corpus.hpp>
+
+namespace attune::forecast {
+namespace {
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t most = 40;
+  return fmt::format("'{}{}'", text.substr(0, most), text.size() > most ? "..." : "");
+}
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const std::size_t comma = line.find(',');
+    fields.push_back(line.substr(0, comma));
+    if (comma == std::string_view::npos) return fields;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<Time> parse_time(std::string_view text) {
+  constexpr std::string_view pattern = "0000-00-00 00:00:00";
+  if (text.size() != 10 && text.size() != 16 && text.size() != 19) return {};
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (pattern[i] == '0' ? !digit : text[i] != pattern[i] && !(i == 10 && text[i] == 'T'))
+      return {};
+  }
+  const auto number = [&](std::size_t begin, std::size_t size) {
+    int value = 0;
+    if (begin < text.size()) std::from_chars(&text[begin], &text[begin] + size, value);
+    return value;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return {};
+  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         std::chrono::seconds(second);
+}
+
+/// Reads the rows after the header one by one.
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path) : lines_(path) {}
+
+  Table read() {
+    read_header();
+    while (const auto line = lines_.next()) {
+      if (!line->empty()) read_row(*line);
+    }
+    if (rows_ < 2) lines_.fail("the file ends after less than two rows");
+    table_.values =
+        Tensor::of({rows_, std::ssize(table_.columns)}, std::span<const double>(values_));
+    return std::move(table_);
+  }
+
+ private:
+  void read_header() {
+    const auto header = lines_.next();
+    if (!header) lines_.fail("a header was expected, but the file is empty");
+    for (const std::string_view name : fields_of(*header)) table_.columns.emplace_back(name);
+    if (table_.columns.size() < 2) {
+      lines_.fail(fmt::format("a header with commas was expected, not {}", in_quotes(*header)));
+    }
+    table_.columns.erase(table_.columns.begin());
+  }
+
+  void read_row(const std::string& line) {
+    const std::vector<std::string_view> fields = fields_of(line);
+    if (fields.size() != table_.columns.size() + 1) {
+      lines_.fail(fmt::format("{} columns, but the header has {}", fields.size(),
+                              table_.columns.size() + 1));
+    }
+    read_time(fields[0]);
+    for (std::size_t i = 1; i < fields.size(); ++i)
+      values_.push_back(read_number(fields[i], table_.columns[i - 1]));
+    ++rows_;
+  }
+
+  void read_time(std::string_view text) {
+    const std::optional<Time> time = parse_time(text);
+    if (!time) {
+      lines_.fail(
+          fmt::format("a date such as 2016-07-01 05:00:00 was expected, not {}", in_quotes(text)));
+    }
+    if (rows_ == 0) table_.first = *time;
+    if (rows_ == 1) table_.interval = *time - table_.first;
+    if (rows_ == 1 && table_.interval.count() <= 0) {
+      lines_.fail(fmt::format("{} is not after the row before", to_string(*time)));
+    }
+    if (rows_ > 1 && *time != table_.time(rows_)) {
+      lines_.fail(fmt::format("{} was expected, in the interval of the first two rows, not {}",
+                              to_string(table_.time(rows_)), to_string(*time)));
+    }
+  }
+
+  double read_number(std::string_view text, const std::string& column) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+      lines_.fail(fmt::format("{}: a number was expected, not {}", column, in_quotes(text)));
+    }
+    return value;
+  }
+
+  text::LineReader lines_;
+  Table table_{.columns = {}, .first = {}, .interval = std::chrono::seconds(1), .values = {}};
+  std::vector<double> values_;
+  Index rows_ = 0;
+};
+
+}  // namespace
+
+Table read_table(const std::filesystem::path& path) { return Reader(path).read(); }
+
+Table read_table(const std::filesystem::path& path, std::span<const std::string> columns) {
+  Table table = read_table(path);
+  if (!std::ranges::equal(table.columns, columns)) {
+    fail(path.string(), fmt::format("its columns are {}, but the model's are {}",
+                                    fmt::join(table.columns, ", "), fmt::join(columns, ", ")));
+  }
+  return table;
+}
+
+std::string to_string(Time time) { return fmt::format("{:%Y-%m-%d %H:%M:%S}", time); }
+
+}  // namespace attune::forecast

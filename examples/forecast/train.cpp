@@ -1,0 +1,197 @@
+#include "train.hpp"
+
+#include <fmt/format.h>
+
+#include <attune/autograd/ops.hpp>
+#include <attune/models/text/batches.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/schedule.hpp>
+
+#include "support/checkpoint.hpp"
+#include "support/output.hpp"
+#include "support/training_run.hpp"
+
+namespace attune::forecast {
+namespace {
+
+/// A table, and which of its windows are learnt from and chosen by.
+struct Data {
+  Table table;
+  Parts parts;
+  Scaling scaling;
+  Tensor values;  // scaled
+  std::vector<Index> train, validation;
+
+  explicit Data(const TrainOptions& o)
+      : table(read_table(o.csv)), parts(parts_of(table.rows(), o.protocol)) {
+    const Tensor& all = table.values;
+    scaling = scaling_of(all.slice(parts.train.begin, parts.train.end), table.columns);
+    values = scaled(all, scaling);
+    const WindowSizes sizes{o.network.look_back, o.network.horizon};
+    train = windows_of(parts.train, sizes, "the part to learn from");
+    validation = windows_of(parts.validation, sizes, "the part to choose by");
+  }
+};
+
+class Run : public TrainingRun {
+ public:
+  Run(const TrainOptions& options, RunDirectory& files, const Data& data, Model& model)
+      : TrainingRun(
+            options,
+            {.speed = "windows_per_s", .weights = "loss_count", .starts_with_validation = true},
+            options.seed, files, model.parameters(), {.rate = options.rate}),
+        options_(options),
+        data_(data),
+        model_(model) {}
+
+ private:
+  void describe() const override {
+    say("{}: {} columns, {} rows from {}; windows: {} to learn from, {} to choose by\n{}\n",
+        options_.csv, data_.table.columns.size(), data_.table.rows(), to_string(data_.table.first),
+        data_.train.size(), data_.validation.size(), machinery());
+    if (resumes()) say("resuming at step {} of {}\n", step(), std::max(step(), options_.steps));
+  }
+
+  std::string end() const override { return step() < options_.steps ? "" : "finished"; }
+  Index total_steps() const override { return options_.steps; }
+
+  double rate() const override {
+    const nn::LinearDecay schedule{.rate = options_.rate,
+                                   .last = options_.rate / 50,
+                                   .steps = options_.steps,
+                                   .after = options_.steps / 2};
+    return schedule(step());
+  }
+
+  BatchLoss batch_loss() override {
+    const auto [past, future] = windows_at(data_.values, model_.sizes(), next_rows());
+    const Var error = model_(past).y - future;
+    const Var loss = mean(options_.loss == Loss::squared ? square(error) : abs(error));
+    return {loss, 1, static_cast<double>(past.dim(1))};
+  }
+
+  /// The windows of this step: each once in an epoch, in a random order.
+  std::vector<Index> next_rows() {
+    const Index n = std::ssize(data_.train), batches = (n + options_.batch - 1) / options_.batch;
+    const Index epoch = step() / batches, begin = step() % batches * options_.batch;
+    if (epoch != epoch_) {
+      order_ = shuffled(data_.train.size(),
+                        Random(options_.seed, static_cast<std::uint64_t>(epoch) + 1));
+      epoch_ = epoch;
+    }
+    std::vector<Index> rows;
+    for (Index i = begin; i < std::min(n, begin + options_.batch); ++i)
+      rows.push_back(data_.train[order_[static_cast<std::size_t>(i)]]);
+    return rows;
+  }
+
+  void validate() override {
+    last_ = measure(model_, data_.values, data_.validation);
+    if (step() == 0 || (best_.windows > 0 && (last_.mse >= best_.mse || diverges()))) return;
+    best_ = last_;
+    save_best();
+  }
+
+  std::string best_result() const override {
+    if (best_.windows == 0) return {};
+    return fmt::format("mean squared error {:.4f}, absolute {:.4f} on {} windows of scaled values",
+                       best_.mse, best_.mae, best_.windows);
+  }
+
+  std::string status() const override {
+    return fmt::format("{:5.0f} windows/s  loss {:.4f}  mse {:.4f}  mae {:.4f}", per_second(),
+                       mean_loss(), last_.mse, last_.mae);
+  }
+
+  report::LogFields measures() const override { return {{"mse", last_.mse}, {"mae", last_.mae}}; }
+
+  void save_model(Safetensors& file) const override {
+    model_.save(file);
+    file.metadata.merge(models::fields_to_map(train_fields(), options_));
+    file.metadata["mse"] = fmt::format("{}", last_.mse);
+    file.metadata["mae"] = fmt::format("{}", last_.mae);
+  }
+
+  void save_progress(Safetensors& file) const override {
+    file.metadata["best_mse"] = fmt::format("{}", best_.mse);
+    file.metadata["best_mae"] = fmt::format("{}", best_.mae);
+    file.metadata["best_windows"] = fmt::format("{}", best_.windows);
+  }
+
+  void load_progress(const Safetensors& file) override {
+    const auto error = [&](const char* name) {
+      return nn::load_number(file.metadata, name, 0, 1e300);
+    };
+    last_.mse = error("mse"), last_.mae = error("mae");
+    best_.mse = error("best_mse"), best_.mae = error("best_mae");
+    best_.windows = nn::load_count(file.metadata, "best_windows");
+  }
+
+  const TrainOptions& options_;
+  const Data& data_;
+  Model& model_;
+  std::vector<std::uint32_t> order_;
+  Index epoch_ = -1;
+  Errors last_, best_;
+};
+
+}  // namespace
+
+std::span<const models::OptionField<TrainOptions>> train_fields() {
+  using Options = TrainOptions;
+  using models::choice_field, models::number_field, models::text_field;
+  constexpr double many = 1e9;
+  static const std::vector<models::OptionField<Options>> fields = {
+      text_field<Options>("csv", "file: a date in the first column, numbers in the others",
+                          &Options::csv),
+      text_field<Options>(
+          "protocol",
+          "which rows to learn from, to choose by and to test on: shares (70, 10 and 20 %), "
+          "or ett (12, 4 and 4 months of 30 days of hours)",
+          &Options::protocol),
+      number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
+      number_field<Options>("batch", "windows in a batch", &Options::batch, 1, 1 << 16),
+      number_field<Options>(
+          "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
+          &Options::rate, 1e-9, 10),
+      choice_field<Options, Loss>("loss", "what is made small: squared or absolute errors",
+                                  &Options::loss,
+                                  {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}}),
+      number_field<Options>("clip", "largest global norm of the gradients", &Options::clip, 1e-9,
+                            many),
+      number_field<Options>(
+          "max-skipped",
+          "updates in a row that may be skipped, as loss or gradients are not finite, "
+          "before training ends",
+          &Options::max_skipped, 1, many),
+      choice_field<Options, Precision>(
+          "precision",
+          "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
+          &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+      number_field<Options>("validate-every",
+                            "steps between validations, each of which saves a checkpoint",
+                            &Options::validate_every, 1, many),
+      number_field<Options>("seed", "of initial values, order and dropout", &Options::seed, 0,
+                            0x1p64)};
+  return fields;
+}
+
+TrainOptions stored_options(const std::filesystem::path& checkpoint) {
+  const Safetensors file = load_safetensors(checkpoint);
+  return reading(checkpoint, [&] {
+    require_format(file, checkpoint_format);
+    TrainOptions options;
+    models::set_fields_from(train_fields(), options, file.metadata);
+    models::set_fields_from(network_fields(), options.network, file.metadata);
+    return options;
+  });
+}
+
+int train(const TrainOptions& options) {
+  RunDirectory files(options.out, options.resume);
+  const Data data(options);
+  Model model(options.network, data.table.columns, data.scaling, options.seed);
+  return Run(options, files, data, model).go();
+}
+
+}  // namespace attune::forecast

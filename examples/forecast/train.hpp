@@ -1,0 +1,31 @@
+// `forecast train`
+#pragma once
+
+#include "model.hpp"
+#include "support/training_options.hpp"
+#include "table.hpp"
+
+namespace attune::forecast {
+
+enum class Loss { squared, absolute };
+
+struct TrainOptions : TrainingOptions {
+  TrainOptions() : TrainingOptions{.out = "forecast-model", .rate = 1e-3, .validate_every = 100} {}
+  std::string csv;
+  std::string protocol = "shares";
+  Index steps = 1000;
+  std::uint64_t seed = 1;
+  Loss loss = Loss::absolute;
+  NetworkOptions network;
+};
+
+/// Everything but `out`, `resume` and the network.
+std::span<const models::OptionField<TrainOptions>> train_fields();
+
+/// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
+TrainOptions stored_options(const std::filesystem::path& checkpoint);
+
+/// Trains until `steps`, or until interrupted. Returns the exit status.
+int train(const TrainOptions& options);
+
+}  // namespace attune::forecast

@@ -1,0 +1,79 @@
+#include "windows.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/reduce.hpp>
+
+namespace attune::forecast {
+
+Scaling scaling_of(const Tensor& values, std::span<const std::string> columns) {
+  const Tensor mean = attune::mean(values, {0}), distance = values - mean;
+  const Tensor deviation =
+      map(attune::mean(distance * distance, {0}), [](auto v) { return std::sqrt(v); });
+  const std::vector<double> spread = deviation.to_vector<double>();
+  for (std::size_t i = 0; i < spread.size(); ++i) {
+    if (spread[i] > 0) continue;
+    fail("forecast", fmt::format("{} is the same in all rows to learn from", columns[i]));
+  }
+  return {mean.to(DType::f32), deviation.to(DType::f32)};
+}
+
+Tensor scaled(const Tensor& values, const Scaling& scaling) {
+  return ((values - scaling.mean.to(values.dtype())) / scaling.deviation.to(values.dtype()))
+      .to(DType::f32);
+}
+
+Tensor unscaled(const Tensor& values, const Scaling& scaling) {
+  return values * scaling.deviation + scaling.mean;
+}
+
+Parts parts_of(Index rows, std::string_view protocol) {
+  constexpr Index month = 30 * 24;
+  const bool ett = protocol == "ett";
+  if (!ett && protocol != "shares") {
+    fail("--protocol", fmt::format("'{}' is not one of ett, shares", protocol));
+  }
+  const Index train = ett ? 12 * month : rows * 7 / 10, validation = ett ? 4 * month : rows / 10,
+              test = ett ? 4 * month : rows - train - validation;
+  if (train + validation + test > rows) {
+    fail("--protocol",
+         fmt::format("ett takes {} rows, and there are {}", train + validation + test, rows));
+  }
+  return {.train = {0, train},
+          .validation = {train, train + validation},
+          .test = {train + validation, train + validation + test}};
+}
+
+std::vector<Index> windows_of(const Part& part, const WindowSizes& sizes, const char* what) {
+  const Index first = std::max(part.begin, sizes.look_back), last = part.end - sizes.horizon;
+  if (first > last) {
+    fail("forecast", fmt::format("{} has {} rows, but a window reads {} and forecasts {}", what,
+                                 part.size(), sizes.look_back, sizes.horizon));
+  }
+  std::vector<Index> rows(static_cast<std::size_t>(last - first + 1));
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+Windows windows_at(const Tensor& values, const WindowSizes& sizes, std::span<const Index> rows) {
+  const Index columns = values.dim(1), batch = std::ssize(rows);
+  const float* from = values.data<float>();
+  const auto cut = [&](Index offset, Index steps) {
+    Tensor x = Tensor::uninitialized({steps, batch, columns});
+    float* to = x.mutable_data<float>();
+    for (Index t = 0; t < steps; ++t) {
+      for (const Index row : rows) {
+        to = std::copy_n(from + (row + offset + t) * columns, columns, to);
+      }
+    }
+    return x;
+  };
+  return {cut(-sizes.look_back, sizes.look_back), cut(0, sizes.horizon)};
+}
+
+}  // namespace attune::forecast

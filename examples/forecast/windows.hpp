@@ -1,0 +1,55 @@
+// A table cut into what to learn from, to choose by and to test on, and its windows.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <attune/tensor/tensor.hpp>
+
+namespace attune::forecast {
+
+/// Of each column, over the rows to learn from.
+struct Scaling {
+  Tensor mean, deviation;  // (C) f32
+};
+
+/// Throws for a column that never changes.
+Scaling scaling_of(const Tensor& values, std::span<const std::string> columns);
+/// (rows, C) f64 -> f32: (value - mean) / deviation, and back.
+Tensor scaled(const Tensor& values, const Scaling& scaling);
+Tensor unscaled(const Tensor& values, const Scaling& scaling);
+
+/// Rows begin to end (exclusive).
+struct Part {
+  Index begin = 0, end = 0;
+  Index size() const { return end - begin; }
+};
+
+/// A table's rows, one part after the other.
+struct Parts {
+  Part train, validation, test;
+};
+
+/// "ett": 12, 4 and 4 months of 30 days of hours, the protocol of the published tables; "shares":
+/// 70, 10 and 20 % of all rows. Throws on another name, and when there are too few rows.
+Parts parts_of(Index rows, std::string_view protocol);
+
+/// What is read, and what is forecast from it.
+struct WindowSizes {
+  Index look_back = 0, horizon = 0;
+};
+
+/// The first target rows of all windows whose targets lie within the part; the rows that are read
+/// may lie before it, but not before the table. Throws when there is none.
+std::vector<Index> windows_of(const Part& part, const WindowSizes& sizes, const char* what);
+
+/// Windows side by side.
+struct Windows {
+  Tensor past;    // (look_back, B, C)
+  Tensor future;  // (horizon, B, C)
+};
+
+/// Those whose targets begin at these rows of values (rows, C).
+Windows windows_at(const Tensor& values, const WindowSizes& sizes, std::span<const Index> rows);
+
+}  // namespace attune::forecast

@@ -87,8 +87,6 @@ struct WarmUp {
     return share < 1 ? share * next(0) : next(step - (steps - 1));
   }
 };
-template <class Next>
-WarmUp(std::int64_t, Next) -> WarmUp<Next>;
 
 struct HalveOnPlateauOptions {
   double rate;                    // to begin with

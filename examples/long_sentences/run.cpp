@@ -47,7 +47,7 @@ double train(const models::Seq2Seq& model, nn::Adam& adam, const Task& task, Ind
              Random& random, const Budget& b) {
   const nn::LinearDecay decay{
       .rate = b.rate, .last = b.rate / 50, .steps = b.steps, .after = b.steps / 2};
-  const nn::WarmUp schedule{.steps = 50, .next = decay};
+  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50, .next = decay};
   double last = 0;
   for (Index step = 0; step < b.steps; ++step) {
     const Index length = draw_length(longest, random);

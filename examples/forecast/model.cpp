@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -13,10 +12,6 @@
 
 namespace attune::forecast {
 namespace {
-
-nn::NamedTensors scaling_tensors(const Scaling& scaling) {
-  return {{"scaling.mean", scaling.mean}, {"scaling.deviation", scaling.deviation}};
-}
 
 std::vector<std::string> columns_in(const Metadata& metadata) {
   const auto json = nlohmann::json::parse(nn::load_text(metadata, "columns"), nullptr, false);
@@ -28,6 +23,10 @@ std::vector<std::string> columns_in(const Metadata& metadata) {
 }
 
 }  // namespace
+
+nn::NamedTensors scaling_tensors(const Scaling& scaling) {
+  return {{"scaling.mean", scaling.mean}, {"scaling.deviation", scaling.deviation}};
+}
 
 Model::Model(const NetworkOptions& options, std::vector<std::string> columns, Scaling scaling,
              std::unique_ptr<nn::Parameters> parameters)

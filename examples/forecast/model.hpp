@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include <attune/nn/parameters.hpp>
+#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "networks.hpp"
@@ -13,6 +13,9 @@ namespace attune::forecast {
 
 /// What a checkpoint of this program says that it is.
 inline constexpr const char* checkpoint_format = "attune forecast 1";
+
+/// As a checkpoint has them.
+nn::NamedTensors scaling_tensors(const Scaling& scaling);
 
 class Model {
  public:

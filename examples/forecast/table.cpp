@@ -124,7 +124,10 @@ class Reader {
 
 }  // namespace
 
-Table read_table(const std::filesystem::path& path) { return Reader(path).read(); }
+Table read_table(const std::filesystem::path& path) {
+  if (path.empty()) fail("--csv", "a file was expected");
+  return Reader(path).read();
+}
 
 Table read_table(const std::filesystem::path& path, std::span<const std::string> columns) {
   Table table = read_table(path);

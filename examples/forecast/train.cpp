@@ -118,6 +118,15 @@ class Run : public TrainingRun {
     file.metadata["best_windows"] = fmt::format("{}", best_.windows);
   }
 
+  void check(const Safetensors& file) const override {
+    for (const auto& [name, tensor] : scaling_tensors(data_.scaling)) {
+      const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
+      if (stored.to_vector<float>() == tensor.to_vector<float>()) continue;
+      fail("checkpoint",
+           fmt::format("'{}' is not that of {}: it was trained on other rows", name, options_.csv));
+    }
+  }
+
   void load_progress(const Safetensors& file) override {
     const auto error = [&](const char* name) {
       return nn::load_number(file.metadata, name, 0, 1e300);
@@ -187,8 +196,19 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   });
 }
 
+void check_same(const TrainOptions& stored, const TrainOptions& given) {
+  auto before = models::fields_to_map(train_fields(), stored),
+       after = models::fields_to_map(train_fields(), given);
+  before.merge(models::fields_to_map(network_fields(), stored.network));
+  after.merge(models::fields_to_map(network_fields(), given.network));
+  for (const char* free : {"csv", "steps", "validate-every", "max-skipped"})
+    after[free] = before[free];
+  attune::check_same("--resume", given.out / "last.safetensors", before, after);
+}
+
 int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
+  if (files.resumes()) check_same(stored_options(files.last()), options);
   const Data data(options);
   Model model(options.network, data.table.columns, data.scaling, options.seed);
   return Run(options, files, data, model).go();

@@ -25,6 +25,9 @@ std::span<const models::OptionField<TrainOptions>> train_fields();
 /// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);
 
+/// Throws an Error that names the first option which a resumed run may not change.
+void check_same(const TrainOptions& stored, const TrainOptions& given);
+
 /// Trains until `steps`, or until interrupted. Returns the exit status.
 int train(const TrainOptions& options);
 

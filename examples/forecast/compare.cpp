@@ -34,7 +34,7 @@ const std::vector<Variant>& all_variants() {
          o.loss = Loss::squared;
          o.rate = 5e-3;
          o.batch = 32;
-         o.steps = 1000;
+         o.steps *= 3;
        }},
       {"lstm",
        [](TrainOptions& o) {
@@ -42,6 +42,7 @@ const std::vector<Variant>& all_variants() {
          o.network.look_back = 96;
          o.network.hidden = 64;
          o.loss = Loss::squared;
+         o.batch = 32;
        }},
       {"segments", [](TrainOptions&) {}},
       {"segments-location", [](TrainOptions& o) { o.network.score.kind = "location"; }},

@@ -13,7 +13,7 @@ struct TrainOptions : TrainingOptions {
   TrainOptions() : TrainingOptions{.out = "forecast-model", .rate = 1e-3, .validate_every = 100} {}
   std::string csv;
   std::string protocol = "shares";
-  Index steps = 1000;
+  Index steps = 300;
   std::uint64_t seed = 1;
   Loss loss = Loss::absolute;
   NetworkOptions network;

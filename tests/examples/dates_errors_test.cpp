@@ -150,7 +150,8 @@ TEST_CASE("dates: an unknown name is refused with the option and the names there
       {"--start", "zero, last, mean, bridge"},
       {"--readout-kind", "tanh, maxout, attentional"},
       {"--model", "bahdanau, luong, conditional, encoder-decoder, sutskever"},
-      {"--score", "additive, dot, scaled-dot, general, concat, location, cosine, multi-head"},
+      {"--score",
+       "additive, dot, scaled-dot, general, concat, location, cosine, multi-head, location-aware"},
       {"--window", "global, local-m, local-p"},
       {"--readout-state", "current, previous"}};
   for (const auto& [option, names] : options) {

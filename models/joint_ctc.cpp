@@ -51,6 +51,8 @@ std::vector<double> CtcPrefix::next() const {
   return log_next;
 }
 
+namespace detail {
+
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options) {
   ShapeCheck("JointCtc")("logits", logits.shape(), "S B V")("mask", mask.shape(), "S B");
@@ -82,4 +84,5 @@ Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
                     std::span<const double>(all));
 }
 
+}  // namespace detail
 }  // namespace attune::models

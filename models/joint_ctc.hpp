@@ -47,6 +47,8 @@ struct CtcEncoded {
   Tensor logits;  // (S, B, V): what CTC makes of the annotations
 };
 
+namespace detail {
+
 /// One for each sentence.
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options);
@@ -55,6 +57,8 @@ std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Te
                                 std::int32_t begin);
 /// What comes next in each row: (B, V) f64
 Tensor next_of(const std::vector<CtcPrefix>& prefixes);
+
+}  // namespace detail
 
 /// A decoder whose next word is drawn from p(y) ∝ p_att(y)^(1-λ) p_ctc(y)^λ, where p_ctc are shares
 /// of the probability of a prefix: CTC only goes forward, and so keeps attention from skipping or
@@ -92,15 +96,16 @@ class JointCtc {
 
   template <Source Encoded>
   State start(const CtcEncoded<Encoded>& source) const {
-    return {decoder_->start(source.encoded), ctc_prefixes(source.logits, source.mask, options_)};
+    return {decoder_->start(source.encoded),
+            detail::ctc_prefixes(source.logits, source.mask, options_)};
   }
 
   Words read(const Tensor& previous) const { return {decoder_->read(previous), previous}; }
 
   Step step(const WordStep& words, const State& state) const {
     auto own = decoder_->step(words.own, state.own);
-    std::vector<CtcPrefix> prefixes = extended(state.prefixes, words.ids, options_.begin);
-    return {.output = {std::move(own.output), next_of(prefixes)},
+    std::vector<CtcPrefix> prefixes = detail::extended(state.prefixes, words.ids, options_.begin);
+    return {.output = {std::move(own.output), detail::next_of(prefixes)},
             .weights = own.weights,
             .state = {std::move(own.state), std::move(prefixes)}};
   }

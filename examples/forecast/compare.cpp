@@ -88,10 +88,8 @@ std::string run(const TrainOptions& options) {
   if (const int status = train(options))
     fail("train", fmt::format("it ended with status {}", status));
   const Model model = Model::load(options.out / "best.safetensors");
-  const Table table = read_table(options.csv, model.columns());
-  const Part test = parts_of(table.rows(), options.protocol).test;
-  const Errors errors = measure(model, scaled(table.values, model.scaling()),
-                                windows_of(test, model.sizes(), "the part to test on"));
+  const TestData data = test_data(model);
+  const Errors errors = measure(model, data.values, data.rows);
   return fmt::format("{} {}", errors.mse, errors.mae);
 }
 

@@ -8,12 +8,8 @@ namespace attune::forecast {
 
 int evaluate(const EvaluateArguments& options) {
   const Model model = Model::load(options.model);
-  const TrainOptions trained = stored_options(options.model);
-  const Table table = read_table(
-      options.csv.empty() ? std::filesystem::path(trained.csv) : options.csv, model.columns());
-  const Part test = parts_of(table.rows(), trained.protocol).test;
-  const Errors errors = measure(model, scaled(table.values, model.scaling()),
-                                windows_of(test, model.sizes(), "the part to test on"));
+  const auto [table, values, rows] = test_data(model, options.csv);
+  const Errors errors = measure(model, values, rows);
   if (options.json) {
     say("{}\n", nlohmann::ordered_json{{"mse", errors.mse},
                                        {"mae", errors.mae},
@@ -23,7 +19,8 @@ int evaluate(const EvaluateArguments& options) {
     return 0;
   }
   say("of scaled values, {} windows from {} to {}\n", errors.windows,
-      to_string(table.time(test.begin)), to_string(table.time(test.end - 1)));
+      to_string(table.time(rows.front())),
+      to_string(table.time(rows.back() + model.options().horizon - 1)));
   say("mean squared error   {:8.4f}\nmean absolute error  {:8.4f}\n\nsteps ahead     mean squared "
       "error\n",
       errors.mse, errors.mae);

@@ -24,20 +24,16 @@ std::vector<std::string> columns_in(const Metadata& metadata) {
 
 }  // namespace
 
-nn::NamedTensors scaling_tensors(const Scaling& scaling) {
-  return {{"scaling.mean", scaling.mean}, {"scaling.deviation", scaling.deviation}};
-}
-
-Model::Model(const NetworkOptions& options, std::vector<std::string> columns, Scaling scaling,
-             std::unique_ptr<nn::Parameters> parameters)
+Model::Model(const NetworkOptions& options, std::vector<std::string> columns,
+             frames::Scaling scaling, std::unique_ptr<nn::Parameters> parameters)
     : options_(options),
       columns_(std::move(columns)),
       scaling_(std::move(scaling)),
       parameters_(std::move(parameters)),
       network_(make_network(*parameters_, options, std::ssize(columns_))) {}
 
-Model::Model(const NetworkOptions& options, std::vector<std::string> columns, Scaling scaling,
-             std::uint64_t seed)
+Model::Model(const NetworkOptions& options, std::vector<std::string> columns,
+             frames::Scaling scaling, std::uint64_t seed)
     : Model(options, std::move(columns), std::move(scaling),
             std::make_unique<nn::Parameters>(seed)) {}
 
@@ -49,8 +45,8 @@ Model Model::load(const std::filesystem::path& path) {
     models::set_fields_from(network_fields(), options, file.metadata);
     std::vector<std::string> columns = columns_in(file.metadata);
     const Shape shape{std::ssize(columns)};
-    Scaling scaling{zeros(shape), zeros(shape)};
-    nn::load_tensors(file, scaling_tensors(scaling));
+    frames::Scaling scaling{zeros(shape), zeros(shape)};
+    nn::load_tensors(file, frames::scaling_tensors(scaling));
     Model model(options, std::move(columns), scaling, std::make_unique<nn::Parameters>(file));
     model.metadata_ = file.metadata;
     return model;
@@ -59,7 +55,7 @@ Model Model::load(const std::filesystem::path& path) {
 
 void Model::save(Safetensors& file) const {
   nn::save_parameters(*parameters_, file);
-  nn::save_tensors(scaling_tensors(scaling_), file);
+  nn::save_tensors(frames::scaling_tensors(scaling_), file);
   file.metadata.merge(models::fields_to_map(network_fields(), options_));
   file.metadata["format"] = checkpoint_format;
   file.metadata["columns"] = nlohmann::json(columns_).dump();

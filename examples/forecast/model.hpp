@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "networks.hpp"
@@ -14,12 +13,9 @@ namespace attune::forecast {
 /// What a checkpoint of this program says that it is.
 inline constexpr const char* checkpoint_format = "attune forecast 1";
 
-/// As a checkpoint has them.
-nn::NamedTensors scaling_tensors(const Scaling& scaling);
-
 class Model {
  public:
-  Model(const NetworkOptions& options, std::vector<std::string> columns, Scaling scaling,
+  Model(const NetworkOptions& options, std::vector<std::string> columns, frames::Scaling scaling,
         std::uint64_t seed);
 
   /// Reads a checkpoint written by `save`. Throws an Error that begins with the path.
@@ -32,19 +28,19 @@ class Model {
   const NetworkOptions& options() const { return options_; }
   WindowSizes sizes() const { return {options_.look_back, options_.horizon}; }
   std::span<const std::string> columns() const { return columns_; }
-  const Scaling& scaling() const { return scaling_; }
+  const frames::Scaling& scaling() const { return scaling_; }
   nn::Parameters& parameters() { return *parameters_; }
   const nn::Parameters& parameters() const { return *parameters_; }
   /// All metadata of the checkpoint it was loaded from.
   const Metadata& metadata() const { return metadata_; }
 
  private:
-  Model(const NetworkOptions& options, std::vector<std::string> columns, Scaling scaling,
+  Model(const NetworkOptions& options, std::vector<std::string> columns, frames::Scaling scaling,
         std::unique_ptr<nn::Parameters> parameters);
 
   NetworkOptions options_;
   std::vector<std::string> columns_;
-  Scaling scaling_;
+  frames::Scaling scaling_;
   std::unique_ptr<nn::Parameters> parameters_;
   std::unique_ptr<Network> network_;
   Metadata metadata_;

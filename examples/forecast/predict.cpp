@@ -16,10 +16,12 @@ int predict(const PredictArguments& options) {
          fmt::format("it has {} rows, but the model reads {}", rows, look_back));
   }
   const NoGrad no_grad;
-  const Tensor past = scaled(table.values.slice(rows - look_back, rows), model.scaling());
+  const Tensor recent = table.values.slice(rows - look_back, rows).to(DType::f32);
+  const Tensor past = frames::scaled(recent, model.scaling());
   const Tensor y = model(past.reshape({look_back, 1, -1})).y.value();
   const std::vector<double> values =
-      unscaled(y.reshape({model.options().horizon, -1}), model.scaling()).to_vector<double>();
+      frames::unscaled(y.reshape({model.options().horizon, -1}), model.scaling())
+          .to_vector<double>();
   say("date");
   for (const std::string& column : model.columns()) say(",{}", column);
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -24,8 +24,8 @@ struct Example {
 };
 
 /// Values (T) of one column of one window, as they were measured.
-std::vector<double> column(const Tensor& x, Index c, const Scaling& scaling) {
-  const Tensor values = unscaled(x.reshape({x.dim(0), -1}), scaling);
+std::vector<double> column(const Tensor& x, Index c, const frames::Scaling& scaling) {
+  const Tensor values = frames::unscaled(x.reshape({x.dim(0), -1}), scaling);
   return slice(values, 1, c, c + 1).to_vector<double>();
 }
 
@@ -102,12 +102,7 @@ void add_curves(report::Page& page, const Errors& errors, const std::filesystem:
 }
 
 std::string make_page(const Model& model, const ReportArguments& options) {
-  const TrainOptions trained = stored_options(options.model);
-  const Table table = read_table(
-      options.csv.empty() ? std::filesystem::path(trained.csv) : options.csv, model.columns());
-  const Tensor values = scaled(table.values, model.scaling());
-  const std::vector<Index> rows = windows_of(parts_of(table.rows(), trained.protocol).test,
-                                             model.sizes(), "the part to test on");
+  const auto [table, values, rows] = test_data(model, options.csv);
   const Errors errors = measure(model, values, rows);
   report::Page page(fmt::format("Forecasts of {} steps", model.options().horizon));
   page.definitions({{"Mean squared error (test)", fmt::format("{:.4f}", errors.mse)},

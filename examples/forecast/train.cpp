@@ -18,7 +18,7 @@ namespace {
 struct Data {
   Table table;
   Parts parts;
-  Scaling scaling;
+  frames::Scaling scaling;
   Tensor values;  // scaled
   std::vector<Index> train, validation;
 
@@ -26,7 +26,7 @@ struct Data {
       : table(read_table(o.csv)), parts(parts_of(table.rows(), o.protocol)) {
     const Tensor& all = table.values;
     scaling = scaling_of(all.slice(parts.train.begin, parts.train.end), table.columns);
-    values = scaled(all, scaling);
+    values = frames::scaled(all.to(DType::f32), scaling);
     const WindowSizes sizes{o.network.look_back, o.network.horizon};
     train = windows_of(parts.train, sizes, "the part to learn from");
     validation = windows_of(parts.validation, sizes, "the part to choose by");
@@ -119,7 +119,7 @@ class Run : public TrainingRun {
   }
 
   void check(const Safetensors& file) const override {
-    for (const auto& [name, tensor] : scaling_tensors(data_.scaling)) {
+    for (const auto& [name, tensor] : frames::scaling_tensors(data_.scaling)) {
       const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
       if (stored.to_vector<float>() == tensor.to_vector<float>()) continue;
       fail("checkpoint",
@@ -204,6 +204,15 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
   for (const char* free : {"csv", "steps", "validate-every", "max-skipped"})
     after[free] = before[free];
   attune::check_same("--resume", given.out / "last.safetensors", before, after);
+}
+
+TestData test_data(const Model& model, const std::filesystem::path& csv) {
+  const auto text = [&](const char* name) { return nn::load_text(model.metadata(), name); };
+  Table table = read_table(csv.empty() ? std::filesystem::path(text("csv")) : csv, model.columns());
+  const Part test = parts_of(table.rows(), text("protocol")).test;
+  return {.table = table,
+          .values = frames::scaled(table.values.to(DType::f32), model.scaling()),
+          .rows = windows_of(test, model.sizes(), "the part to test on")};
 }
 
 int train(const TrainOptions& options) {

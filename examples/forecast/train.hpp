@@ -28,6 +28,17 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint);
 /// Throws an Error that names the first option which a resumed run may not change.
 void check_same(const TrainOptions& stored, const TrainOptions& given);
 
+/// What a model is tested on.
+struct TestData {
+  Table table;
+  Tensor values;            // (rows, C) f32, scaled
+  std::vector<Index> rows;  // where the targets of each window begin
+};
+
+/// From that file, or where it is empty from that of the model's training. Throws where it has other
+/// columns.
+TestData test_data(const Model& model, const std::filesystem::path& csv = {});
+
 /// Trains until `steps`, or until interrupted. Returns the exit status.
 int train(const TrainOptions& options);
 

@@ -1,35 +1,24 @@
 #include "windows.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/reduce.hpp>
 
 namespace attune::forecast {
 
-Scaling scaling_of(const Tensor& values, std::span<const std::string> columns) {
-  const Tensor mean = attune::mean(values, {0}), distance = values - mean;
-  const Tensor deviation =
-      map(attune::mean(distance * distance, {0}), [](auto v) { return std::sqrt(v); });
-  const std::vector<double> spread = deviation.to_vector<double>();
-  for (std::size_t i = 0; i < spread.size(); ++i) {
-    if (spread[i] > 0) continue;
+frames::Scaling scaling_of(const Tensor& values, std::span<const std::string> columns) {
+  frames::Moments moments;
+  moments.add(values);
+  const frames::Scaling scaling = moments.scaling();
+  const std::vector<double> deviation = scaling.deviation.to_vector<double>();
+  for (std::size_t i = 0; i < deviation.size(); ++i) {
+    if (deviation[i] > 0) continue;
     fail("forecast", fmt::format("{} is the same in all rows to learn from", columns[i]));
   }
-  return {mean.to(DType::f32), deviation.to(DType::f32)};
-}
-
-Tensor scaled(const Tensor& values, const Scaling& scaling) {
-  return ((values - scaling.mean.to(values.dtype())) / scaling.deviation.to(values.dtype()))
-      .to(DType::f32);
-}
-
-Tensor unscaled(const Tensor& values, const Scaling& scaling) {
-  return values * scaling.deviation + scaling.mean;
+  return scaling;
 }
 
 Parts parts_of(Index rows, std::string_view protocol) {

@@ -4,20 +4,12 @@
 #include <span>
 #include <vector>
 
-#include <attune/tensor/tensor.hpp>
+#include <attune/models/frames/scaling.hpp>
 
 namespace attune::forecast {
 
-/// Of each column, over the rows to learn from.
-struct Scaling {
-  Tensor mean, deviation;  // (C) f32
-};
-
-/// Throws for a column that never changes.
-Scaling scaling_of(const Tensor& values, std::span<const std::string> columns);
-/// (rows, C) f64 -> f32: (value - mean) / deviation, and back.
-Tensor scaled(const Tensor& values, const Scaling& scaling);
-Tensor unscaled(const Tensor& values, const Scaling& scaling);
+/// Of each column, over the rows to learn from. Throws for a column that never changes.
+frames::Scaling scaling_of(const Tensor& values, std::span<const std::string> columns);
 
 /// Rows begin to end (exclusive).
 struct Part {

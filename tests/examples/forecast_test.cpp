@@ -101,14 +101,15 @@ TEST_CASE("windows_of: every window whose targets lie in the part, and no other"
 TEST_CASE("windows_at: what is read ends where the targets begin; scaling there and back") {
   const Tensor values = Tensor::of<double>({5, 2}, {0, 10, 1, 20, 2, 30, 3, 40, 4, 50});
   const std::vector<std::string> columns{"a", "b"};
-  const Scaling scaling = scaling_of(values.slice(0, 3), columns);
-  const Tensor x = scaled(values, scaling);
+  const frames::Scaling scaling = scaling_of(values.slice(0, 3), columns);
+  const Tensor x = frames::scaled(values.to(DType::f32), scaling);
   CHECK(x[1][0].item() == doctest::Approx(0));
   CHECK(x[2][1].item() == doctest::Approx(std::sqrt(1.5)));
   const Index rows[] = {2, 3};
   const auto [past, future] = windows_at(x, {.look_back = 2, .horizon = 1}, rows);
-  CHECK(unscaled(past[1], scaling).to_vector<float>() == std::vector<float>{1, 20, 2, 30});
-  CHECK(unscaled(future[0], scaling).to_vector<float>() == std::vector<float>{2, 30, 3, 40});
+  CHECK(frames::unscaled(past[1], scaling).to_vector<float>() == std::vector<float>{1, 20, 2, 30});
+  CHECK(frames::unscaled(future[0], scaling).to_vector<float>() ==
+        std::vector<float>{2, 30, 3, 40});
   CHECK(attune::error_of([&] {
           scaling_of(ones({3, 2}, DType::f64), columns);
         }) == "forecast: a is the same in all rows to learn from");

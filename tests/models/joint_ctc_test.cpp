@@ -44,7 +44,7 @@ TEST_CASE("CtcPrefix: what comes next is the share of the readings that begin so
     return total;
   };
   for (const Words& prefix : {Words{}, {3}, {4, 4}, {5, 3, 5}}) {
-    CtcPrefix at = models::ctc_prefixes(logits, mask, {})[0];
+    CtcPrefix at = models::detail::ctc_prefixes(logits, mask, {})[0];
     for (const std::int32_t label : prefix) at = at.extended(label);
     const std::vector<double> next = at.next();
     CHECK(std::exp(next[0]) == 0);
@@ -84,7 +84,7 @@ TEST_CASE("JointCtc: probabilities are weighted in the logarithm") {
       models::CtcEncoded<TableDecoder::Source>{table.encode(source, mask), mask, logits});
   const auto words = joint.read(Tensor::of<std::int32_t>({1, 1}, {text::Vocabulary::begin}));
   const auto step = joint.step(words[0], state);
-  const std::vector<double> ctc = models::ctc_prefixes(logits, mask, {})[0].next(),
+  const std::vector<double> ctc = models::detail::ctc_prefixes(logits, mask, {})[0].next(),
                             joined = joint.logits(words, {step.output}).value().to_vector<double>();
   for (std::size_t v = 2; v < p.size(); ++v)
     CHECK(joined[v] == doctest::Approx(0.7 * std::log(p[v]) + 0.3 * ctc[v]));

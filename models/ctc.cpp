@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/softmax.hpp>
+#include <attune/tensor/threads.hpp>
 
 namespace attune::models {
 namespace {
@@ -51,7 +53,10 @@ Prefixes advance(const Prefixes& before, std::span<const double> log_p, std::int
 /// Best first; among equals the smaller labels.
 std::vector<CtcHypothesis> ranked(const Prefixes& prefixes) {
   std::vector<CtcHypothesis> all;
-  for (const auto& [prefix, ends] : prefixes) all.push_back({prefix, ends.total()});
+  for (const auto& [prefix, ends] : prefixes) {
+    const double total = ends.total();
+    if (total != log_zero) all.push_back({prefix, total});
+  }
   std::ranges::stable_sort(all, std::ranges::greater(), &CtcHypothesis::log_probability);
   return all;
 }
@@ -90,16 +95,17 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
   const auto frames = lengths_of(mask);
   std::vector<std::vector<CtcHypothesis>> results(frames.size());
   const Index v = logits.dim(2);
-  for (std::size_t b = 0; b < frames.size(); ++b) {
+  parallel_for(std::ssize(frames), [&](Index b) {
     Prefixes prefixes{{{}, {.blank = 0}}};
     for (Index t = 0; t < frames[b]; ++t) {
       const double* row = log_p.data<double>() + (t * std::ssize(frames) + b) * v;
+      if (std::isnan(row[0])) fail("ctc", "a logit is NaN");  // and so are all of the frame
       prefixes = advance(prefixes, {row, static_cast<std::size_t>(v)}, o.blank);
       prune(prefixes, static_cast<std::size_t>(o.beam));
     }
     results[b] = ranked(prefixes);
     results[b].resize(std::min(results[b].size(), static_cast<std::size_t>(o.best)));
-  }
+  });
   return results;
 }
 

@@ -27,7 +27,7 @@ struct CtcHypothesis {
 /// For each sentence the most likely labels, best first, by a search over prefixes, frame by frame
 /// (Hannun et al., 2014, algorithm 1, without a language model): paths that differ only in how they
 /// stretch the labels are added up. With a beam large enough for all prefixes it is exact. Throws
-/// unless 1 <= best <= beam.
+/// unless 1 <= best <= beam, and on logits that are NaN.
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& options = {});
 

@@ -1,14 +1,20 @@
-#include <cmath>
+#include <fmt/format.h>
 
 #include <attune/models/joint_ctc.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/softmax.hpp>
+#include <attune/tensor/threads.hpp>
 
 namespace attune::models {
 
 CtcPrefix::CtcPrefix(Tensor log_p, const JointCtcOptions& o)
-    : log_p_(std::move(log_p)), blank_(o.blank), end_(o.end), last_(o.begin), ends_blank_{0} {
+    : log_p_(std::move(log_p)),
+      blank_(o.blank),
+      begin_(o.begin),
+      end_(o.end),
+      last_(o.begin),
+      ends_blank_{0} {
   const Index frames = log_p_.dim(0);
   for (Index t = 0; t < frames; ++t)
     ends_blank_.push_back(ends_blank_.back() + this->log_p(t, blank_));
@@ -37,16 +43,17 @@ CtcPrefix CtcPrefix::extended(std::int32_t label) const {
 
 std::vector<double> CtcPrefix::next() const {
   const Index frames = log_p_.dim(0);
-  std::vector<double> log_next(static_cast<std::size_t>(log_p_.dim(1)), log_zero);
-  double total = log_zero;
-  for (std::int32_t v = 0; v < std::ssize(log_next); ++v) {
-    double& next = log_next[v];
-    if (v == blank_) continue;
-    if (v == end_) next = log_add(ends_blank_[frames], ends_label_[frames]);
-    for (Index t = 0; v != end_ && t < frames; ++t)
-      next = log_add(next, before(t, v) + log_p(t, v));
-    total = log_add(total, next);
+  const auto symbols = static_cast<std::int32_t>(log_p_.dim(1));
+  std::vector<double> log_next(static_cast<std::size_t>(symbols), log_zero);
+  for (Index t = 0; t < frames; ++t) {
+    const double any = before(t, begin_), last = last_ == begin_ ? any : before(t, last_);
+    for (std::int32_t v = 0; v < symbols; ++v)
+      log_next[v] = log_add(log_next[v], (v == last_ ? last : any) + log_p(t, v));
   }
+  log_next[blank_] = log_next[begin_] = log_zero;
+  log_next[end_] = log_add(ends_blank_[frames], ends_label_[frames]);
+  double total = log_zero;
+  for (const double next : log_next) total = log_add(total, next);
   for (double& next : log_next) next = total == log_zero ? log_zero : next - total;
   return log_next;
 }
@@ -56,6 +63,11 @@ namespace detail {
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options) {
   ShapeCheck("JointCtc")("logits", logits.shape(), "S B V")("mask", mask.shape(), "S B");
+  for (const std::int32_t symbol : {options.blank, options.begin, options.end}) {
+    if (symbol >= 0 && symbol < logits.dim(2)) continue;
+    fail("JointCtc",
+         fmt::format("the blank, begin or end {} is not in 0 to {}", symbol, logits.dim(2) - 1));
+  }
   // Sentences one after the other, so that each is a slice.
   const Tensor log_p = transpose(log_softmax(logits.to(DType::f64), -1), 0, 1);
   std::vector<CtcPrefix> prefixes;
@@ -74,11 +86,10 @@ std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Te
 }
 
 Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
+  std::vector<std::vector<double>> rows_of(prefixes.size());
+  parallel_for(std::ssize(prefixes), [&](Index row) { rows_of[row] = prefixes[row].next(); });
   std::vector<double> all;
-  for (const CtcPrefix& prefix : prefixes) {
-    const std::vector<double> next = prefix.next();
-    all.insert(all.end(), next.begin(), next.end());
-  }
+  for (const auto& next : rows_of) all.insert(all.end(), next.begin(), next.end());
   const Index rows = std::ssize(prefixes);
   return Tensor::of({rows, std::ssize(all) / std::max<Index>(1, rows)},
                     std::span<const double>(all));

@@ -24,7 +24,8 @@ class CtcPrefix {
   /// One label further.
   CtcPrefix extended(std::int32_t label) const;
   /// For each symbol the log-probability that it comes next, and at `end` that nothing does
-  /// (algorithm 2 of the paper, as a share of the probability of the prefix). log 0 for the blank.
+  /// (algorithm 2 of the paper, as a share of the probability of the prefix). log 0 for the blank
+  /// and for `begin`.
   std::vector<double> next() const;
 
  private:
@@ -33,7 +34,7 @@ class CtcPrefix {
   double before(Index t, std::int32_t label) const;
 
   Tensor log_p_;
-  std::int32_t blank_, end_, last_;
+  std::int32_t blank_, begin_, end_, last_;
   // γ of the paper: after t frames, of all paths that read the prefix and end with a blank, and with
   // its last label.
   std::vector<double> ends_blank_, ends_label_;
@@ -62,8 +63,10 @@ Tensor next_of(const std::vector<CtcPrefix>& prefixes);
 
 /// A decoder whose next word is drawn from p(y) ∝ p_att(y)^(1-λ) p_ctc(y)^λ, where p_ctc are shares
 /// of the probability of a prefix: CTC only goes forward, and so keeps attention from skipping or
-/// repeating. (The paper adds the logarithms and leaves out the normalisation.) A Decoder itself, for
-/// search; CTC's share has no gradient. Keeps a pointer to the decoder.
+/// repeating. The paper ranks by the sum of the logarithms as it is; here each word's probabilities
+/// are made to add up to 1, so that words on which the two disagree cost less than there. A Decoder
+/// itself, for search, whose begin and end words must be those of the options; CTC's share has no
+/// gradient. Keeps a pointer to the decoder.
 template <Decoder M>
 class JointCtc {
  public:
@@ -118,9 +121,13 @@ class JointCtc {
       own.push_back(output.own);
       ctc.push_back(output.ctc);
     }
+    const Var heard = stack(ctc);
+    if (options_.weight == 1) return heard;  // where attention says 0, 0 log 0 would be NaN
     const Var attention = log_softmax(decoder_->logits(words.own, own), -1);
+    ShapeCheck check("JointCtc");
+    check("attention's logits", attention.shape(), "T B V")("CTC's", heard.shape(), "T B V");
     return (1 - options_.weight) * attention +
-           options_.weight * stack(ctc).value().to(attention.dtype());
+           options_.weight * heard.value().to(attention.dtype());
   }
 
   State select(const State& state, const Tensor& rows) const {

@@ -139,8 +139,7 @@ Var Attention::normalized(const Var& e, const Tensor& mask) const {
     case Normalizer::sigmoid:
       break;
   }
-  const Var s = where(mask, sigmoid(e), scalar(0, e.dtype()));
-  return s / sum(s, {-2}, KeepAxes::yes);
+  return softmax(-softplus(-e), -2, mask);  // e^(log σ(e)), as log σ(e) = -softplus(-e)
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {

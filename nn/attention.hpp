@@ -38,7 +38,7 @@ struct Attended {
 ///  * around_median: those within D of p_t, the median of the weights of the step before (Chorowski
 ///    et al., 2015, section 2.3), for sources longer than those of training: in training, and at
 ///    the first step, all of them.
-/// Places count from 0. A window costs O(D), whatever the length of the source.
+/// Places count from 0. Scores are made of the window's places alone.
 enum class Window { global, local_monotonic, local_predictive, around_median };
 
 /// What turns scores into weights:

@@ -28,7 +28,9 @@ void check_sequence(const char* operation, const Sequence& sequence) {
 
 Conv1d::Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& o)
     : windows_{.width = o.width, .stride = o.stride, .before = o.padding, .after = o.padding},
-      linear_(scope, o.width * in, out, o.linear) {}
+      linear_(scope, o.width * in, out, o.linear) {
+  windows_of(0, windows_);  // throws where they make no windows
+}
 
 Sequence Conv1d::operator()(const Sequence& sequence) const {
   check_sequence("Conv1d", sequence);
@@ -44,7 +46,8 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
   }
   const Var y = linear_(windows(sequence, windows_));
   if (!mask.defined()) return {y, mask};
-  const Tensor places = mask_of(lengths, mask.dtype());
+  const Tensor places =
+      lengths.empty() ? zeros({y.dim(0), 0}, mask.dtype()) : mask_of(lengths, mask.dtype());
   return {slice(y, 0, 0, places.dim(0)), places};  // of a mask without a full column, less
 }
 
@@ -55,7 +58,7 @@ Sequence join_steps(const Sequence& sequence, Index n) {
   const UnfoldOptions joined{.width = n, .stride = n, .after = n - 1};
   return {windows(sequence, joined),
           mask.defined() ? unfold(mask.reshape({mask.dim(0), mask.dim(1), 1}), {.stride = n})
-                               .reshape({-1, mask.dim(1)})
+                               .reshape({(mask.dim(0) + n - 1) / n, mask.dim(1)})
                          : mask};
 }
 

@@ -119,16 +119,23 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
     parallel_for(batch, [&](Index b) {
       const auto at = [=](Index t) { return t * batch + b; };
       const States s = states_of(input, b, frames[b], labels[b]);
-      for (Index t = s.frames; d && t < input.logits.dim(0); ++t)
-        std::fill_n(d + at(t) * v, v, zero);
+      const auto no_gradient_from = [&](Index first) {
+        for (Index t = first; d && t < input.logits.dim(0); ++t)
+          std::fill_n(d + at(t) * v, v, zero);
+      };
+      no_gradient_from(s.frames);
       if (s.frames == 0) return;
       Lattice y;
       y.reserve(s.frames * s.size());
       for (Index t = 0; t < s.frames; ++t)
-        for (auto label : s.label) y.push_back(logits[at(t) * v + label] - normalizer[at(t)]);
+        for (auto label : s.label)
+          y.push_back(static_cast<double>(logits[at(t) * v + label]) -
+                      static_cast<double>(normalizer[at(t)]));
       const Lattice alpha = forward(s, y);
-      loss[b] = static_cast<T>(-total_of(s, alpha));
-      if (!d) return;
+      const double total = total_of(s, alpha);
+      loss[b] = static_cast<T>(-total);
+      if (total == log_zero) no_gradient_from(0);
+      if (!d || total == log_zero) return;
       backward(s, y, alpha, [&](Index t, Index i, double gamma) {
         d[at(t) * v + s.label[i]] -= static_cast<T>(gamma);
       });

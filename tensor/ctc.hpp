@@ -30,7 +30,8 @@ struct Ctc {
 /// The negative log-probability of each sentence's labels: over all ways to stretch them over its
 /// frames, with any number of blanks between, and with at least one between two equal ones
 /// (sections 4.1 and 4.2). In the logarithm, and in f64 within; the softmax over V is a part of it.
-/// What stands at padding does not matter.
+/// What stands at padding does not matter. Where logits of -∞ leave no path, the loss is ∞ and the
+/// gradient 0.
 ///
 /// Throws when a label is the blank or not in [0, V), and when a sentence has fewer frames than its
 /// labels need: their number, and one more for each that is equal to the one before.

@@ -19,7 +19,7 @@ struct EvaluateArguments {
   bool json = false;
 };
 
-/// Errors on the part to test on, over every window, by how far ahead.
+/// Errors on the test part, over every window, by how far ahead.
 int evaluate(const EvaluateArguments& options);
 
 /// The names of all variants, in the order of the table.
@@ -34,7 +34,7 @@ struct CompareArguments {
 };
 
 /// Trains every variant for every horizon with every seed, as far as that is not done yet, and prints
-/// a table of their errors on the part to test on.
+/// a table of their errors on the test part.
 int compare(const CompareArguments& options);
 
 struct ReportArguments {
@@ -44,7 +44,7 @@ struct ReportArguments {
   int examples = 4;
 };
 
-/// One self-contained HTML page: forecasts over what came, what was attended to, errors by how far
+/// One self-contained HTML page: forecasts over what was measured, what was attended to, errors by how far
 /// ahead, learning curves.
 int report(const ReportArguments& options);
 

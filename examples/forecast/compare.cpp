@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -50,7 +51,7 @@ const std::vector<Variant>& all_variants() {
        [](TrainOptions& o) {
          o.network.attention = {.window = nn::Window::local_predictive, .half_width = 4};
        }},
-      {"segments-blind", [](TrainOptions& o) { o.network.attends = Attends::no; }}};
+      {"segments-no-attention", [](TrainOptions& o) { o.network.attends = Attends::no; }}};
   return all;
 }
 
@@ -78,9 +79,22 @@ Cell cell(const CompareArguments& options, const std::string& name, Index horizo
   return cell;
 }
 
+/// Two runs may not have one directory.
+template <class T>
+void check_each_once(const char* option, std::vector<T> values) {
+  std::ranges::sort(values);
+  const auto twice = std::ranges::adjacent_find(values);
+  if (twice != values.end()) fail(option, fmt::format("{} is given twice", *twice));
+}
+
 /// Trains it as far as it is not trained yet, with its progress in a file, and measures its best
 /// weights on the part to test on.
 std::string run(const TrainOptions& options) {
+  const std::filesystem::path last = options.out / "last.safetensors";
+  if (options.resume && stored_options(last).steps != options.steps) {
+    fail("--out", fmt::format("{} was trained for {} steps, not {}", last.string(),
+                              stored_options(last).steps, options.steps));
+  }
   make_directories(options.out);
   if (!std::freopen((options.out / "progress.txt").c_str(), "w", stdout)) {
     fail(options.out.string(), "progress.txt cannot be written");
@@ -110,11 +124,11 @@ struct Spread {
 void print_table(const CompareArguments& options, const char* what,
                  const std::vector<std::vector<Spread>>& rows) {
   constexpr int width = 15;
-  say("\n{:<18}", what);
+  say("\n{:<22}", what);
   for (const Index horizon : options.horizons) say("{:>{}}", horizon, width);
   say("\n");
   for (std::size_t v = 0; v < rows.size(); ++v) {
-    say("{:<18}", options.variants[v]);
+    say("{:<22}", options.variants[v]);
     for (const Spread& spread : rows[v]) say("{:>{}}", spread.text(), width);
     say("\n");
   }
@@ -129,11 +143,14 @@ std::vector<std::string> variant_names() {
 }
 
 int compare(const CompareArguments& options) {
+  check_each_once("--variants", options.variants);
+  check_each_once("--horizons", options.horizons);
   std::vector<Cell> cells;
   for (const std::string& name : options.variants) {
     for (const Index horizon : options.horizons) {
       for (Index seed = 1; seed <= options.seeds; ++seed) {
         cells.push_back(cell(options, name, horizon, seed));
+        check(cells.back().options.network);
       }
     }
   }
@@ -145,7 +162,7 @@ int compare(const CompareArguments& options) {
       cells.size(), options.jobs,
       [&](std::size_t i) {
         set_threads(1);
-        return run(cells[i].options);
+        return reading(cells[i].options.out, [&] { return run(cells[i].options); });
       },
       [&](std::size_t i, const std::string& text) {
         double squared = 0, absolute = 0;
@@ -157,7 +174,7 @@ int compare(const CompareArguments& options) {
         const double seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         ++ended;
-        say("{:>3}/{}  {:<18} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {} left\n", ended,
+        say("{:>3}/{}  {:<22} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {} left\n", ended,
             cells.size(), cells[i].name, cells[i].horizon, cells[i].options.seed, squared, absolute,
             duration(seconds / static_cast<double>(ended) *
                      static_cast<double>(cells.size() - ended)));

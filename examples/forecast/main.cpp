@@ -57,7 +57,10 @@ void add_compare(CLI::App& app, CompareArguments& o) {
       ->type_name("LIST");
   app.add_option("--seeds", o.seeds, "seeds from 1 on")->check(in_range(1, 1000));
   app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
-  add_fields(app, train_fields(), o.train, "Training");
+  for (const auto& field : train_fields()) {
+    if (field.name != "seed")
+      add_field(app, field, o.train)->group("Training, where a variant says nothing else");
+  }
 }
 
 void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
@@ -71,7 +74,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   CLI::App* train = app->add_subcommand("train", "train a model on a CSV file");
   CLI::App* predict =
       app->add_subcommand("predict", "write what comes after the last row of a file");
-  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model on the part to test on");
+  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model on the test part");
   CLI::App* compare = app->add_subcommand(
       "compare", "train models for several horizons and seeds, and print a table");
   CLI::App* report =

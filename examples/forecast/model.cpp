@@ -70,18 +70,18 @@ Errors measure(const Model& model, const Tensor& values, std::span<const Index> 
     stop_if_interrupted();
     const auto some = rows.subspan(begin, std::min(batch, rows.size() - begin));
     const auto [past, future] = windows_at(values, model.sizes(), some);
-    const Tensor error = (model(past).y.value() - future).to(DType::f64);
+    const Tensor error = (model(past).value() - future).to(DType::f64);
     errors.mae += sum(abs(error)).item();
     const std::vector<double> squares = sum(error * error, {1, 2}).to_vector<double>();
     for (std::size_t step = 0; step < squares.size(); ++step)
       errors.mse_by_step[step] += squares[step];
   }
-  const double of_hour = static_cast<double>(errors.windows * values.dim(1));
+  const double of_step = static_cast<double>(errors.windows * values.dim(1));
   for (double& mse : errors.mse_by_step) {
-    errors.mse += mse / of_hour / static_cast<double>(errors.mse_by_step.size());
-    mse /= of_hour;
+    errors.mse += mse / of_step / static_cast<double>(errors.mse_by_step.size());
+    mse /= of_step;
   }
-  errors.mae /= of_hour * static_cast<double>(errors.mse_by_step.size());
+  errors.mae /= of_step * static_cast<double>(errors.mse_by_step.size());
   return errors;
 }
 

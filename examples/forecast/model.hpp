@@ -22,8 +22,10 @@ class Model {
   static Model load(const std::filesystem::path& path);
   void save(Safetensors& file) const;
 
-  /// past (L, B, C), scaled
-  Forecast operator()(const Tensor& past) const { return (*network_)(past); }
+  /// See Network; of scaled values.
+  Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const {
+    return (*network_)(past, weights);
+  }
 
   const NetworkOptions& options() const { return options_; }
   WindowSizes sizes() const { return {options_.look_back, options_.horizon}; }
@@ -50,7 +52,7 @@ class Model {
 struct Errors {
   double mse = 0, mae = 0;
   Index windows = 0;
-  std::vector<double> mse_by_step;  // (H)
+  std::vector<double> mse_by_step;  // of each row ahead (H)
 };
 
 /// Of the windows whose targets begin at these rows of scaled values (rows, C).

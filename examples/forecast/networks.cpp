@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/ops.hpp>
+#include <attune/nn/coverage.hpp>
 #include <attune/nn/sequence.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -14,6 +15,14 @@ namespace {
 /// What every column was last: (1, B, C)
 Tensor last_of(const Tensor& past) { return past.slice(past.dim(0) - 1, past.dim(0)); }
 
+/// Of so many places.
+std::shared_ptr<const nn::Score> score(const nn::Scope& scope, const NetworkOptions& o,
+                                       Index places) {
+  nn::ScoreOptions options = o.score;
+  options.longest = places;
+  return nn::make_score(scope, o.hidden, o.hidden, options);
+}
+
 /// y = (x - x_L) W + b + x_L for each column by itself.
 class Linear : public Network {
  public:
@@ -21,10 +30,10 @@ class Linear : public Network {
       : W_(scope.add("W", {o.look_back, o.horizon}, init(o))),
         b_(scope.add("b", {o.horizon, 1}, init(o))) {}
 
-  Forecast operator()(const Tensor& past) const override {
+  Var operator()(const Tensor& past, std::vector<Tensor>*) const override {
     const Tensor last = last_of(past);
     const Var change = matmul(W_, (past - last).reshape({past.dim(0), -1}), {.a = true}) + b_;
-    return {reshape(change, {-1, past.dim(1), past.dim(2)}) + last, {}};
+    return reshape(change, {-1, past.dim(1), past.dim(2)}) + last;
   }
 
  private:
@@ -37,38 +46,36 @@ class Linear : public Network {
   Var b_;  // (H, 1)
 };
 
-/// An encoder reads all columns hour by hour; a decoder writes them hour by hour, and reads what it
-/// has written:
+/// An encoder reads all columns row by row; a decoder writes them row by row, and reads what it has
+/// written:
 ///     c_i = a(s_{i-1}),   s_i = LSTM([y_{i-1}; c_i], s_{i-1}),   y_i = [s_i; c_i] W + b
 class LstmAttention : public Network {
  public:
   LstmAttention(const nn::Scope& scope, const NetworkOptions& o, Index columns)
       : horizon_(o.horizon),
         encoder_(scope / "encoder", columns, o.hidden),
-        attention_(nn::make_score(scope / "attention", o.hidden, o.hidden, o.score),
-                   scope / "attention", o.hidden, o.attention),
+        attention_(score(scope / "attention", o, o.look_back), scope / "attention", o.hidden,
+                   o.attention),
         decoder_(scope / "decoder", columns + o.hidden, o.hidden),
         output_(scope / "output", 2 * o.hidden, columns),
         dropout_(o.dropout) {}
 
-  Forecast operator()(const Tensor& past) const override {
+  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const override {
     const auto [h, last] = encoder_(past);
     const nn::Memory memory =
         attention_.remember(dropout_(h), ones({past.dim(0), past.dim(1)}, past.dtype()));
     nn::RecurrentState s = last;
     nn::Past so_far;
-    Forecast forecast;
-    std::vector<Var> hours{past[past.dim(0) - 1]};
+    std::vector<Var> rows{past[past.dim(0) - 1]};
     for (Index i = 0; i < horizon_; ++i) {
       const auto [c, alpha] = attention_({s.h, so_far}, memory);
-      s = decoder_.step(decoder_.input(concat({hours.back(), c}, -1)), s);
+      s = decoder_.step(decoder_.input(concat({rows.back(), c}, -1)), s);
       so_far = attention_.next(so_far, alpha);
-      hours.push_back(output_(concat({s.h, c}, -1)));
-      forecast.weights.push_back(alpha);
+      rows.push_back(output_(concat({s.h, c}, -1)));
+      if (weights) weights->push_back(nn::mean_of_heads(alpha).value());
     }
-    hours.erase(hours.begin());
-    forecast.y = stack(hours);
-    return forecast;
+    rows.erase(rows.begin());
+    return stack(rows);
   }
 
  private:
@@ -80,7 +87,7 @@ class LstmAttention : public Network {
   nn::Dropout dropout_;
 };
 
-/// Each column by itself, in segments of w hours of what is left when its last value is taken away.
+/// Each column by itself, in segments of w rows of what is left when its last value is taken away.
 /// An encoder reads them; for each segment to come the decoder makes one step from its last state,
 /// reading which segment and which column it is, and attends:
 ///     x_j = relu(segment_j W_x + b_x),   h_j = GRU(x_j, h_{j-1})
@@ -98,11 +105,10 @@ class Segments : public Network {
         dropout_(o.dropout) {
     if (o.attends == Attends::no) return;
     const nn::Scope place = scope / "attention";
-    attention_.emplace(nn::make_score(place, o.hidden, o.hidden, o.score), place, o.hidden,
-                       o.attention);
+    attention_.emplace(score(place, o, o.look_back / o.segment), place, o.hidden, o.attention);
   }
 
-  Forecast operator()(const Tensor& past) const override {
+  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const override {
     const Index batch = past.dim(1), columns = past.dim(2), n = batch * columns;
     const Tensor last = last_of(past);
     const Var x =
@@ -110,7 +116,6 @@ class Segments : public Network {
     const auto [h, end] = encoder_(x);
     std::optional<nn::Memory> memory;
     if (attention_) memory = attention_->remember(dropout_(h), ones({h.dim(0), n}, past.dtype()));
-    Forecast forecast;
     nn::Past so_far;
     std::vector<Var> segments;
     const Var nothing = zeros({batch, columns, 1}, past.dtype());
@@ -123,12 +128,11 @@ class Segments : public Network {
         const auto [c, alpha] = (*attention_)({s, so_far}, *memory);
         so_far = attention_->next(so_far, alpha);
         s = concat({s, c}, -1);
-        forecast.weights.push_back(alpha);
+        if (weights) weights->push_back(nn::mean_of_heads(alpha).value());
       }
       segments.push_back(transpose(output_(dropout_(s)), 0, 1));  // (w, B · C)
     }
-    forecast.y = reshape(concat(segments, 0), {o_.horizon, batch, columns}) + last;
-    return forecast;
+    return reshape(concat(segments, 0), {o_.horizon, batch, columns}) + last;
   }
 
  private:
@@ -145,8 +149,16 @@ class Segments : public Network {
 
 }  // namespace
 
+void check(const NetworkOptions& o) {
+  if (o.kind != Kind::segments) return;
+  if (o.look_back % o.segment == 0 && o.horizon % o.segment == 0) return;
+  fail("--segment", fmt::format("{} does not divide both the look-back, {}, and the horizon, {}",
+                                o.segment, o.look_back, o.horizon));
+}
+
 std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& o,
                                       Index columns) {
+  check(o);
   switch (o.kind) {
     case Kind::linear:
       return std::make_unique<Linear>(scope, o);
@@ -154,10 +166,6 @@ std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptio
       return std::make_unique<LstmAttention>(scope, o, columns);
     case Kind::segments:
       break;
-  }
-  if (o.look_back % o.segment != 0 || o.horizon % o.segment != 0) {
-    fail("--segment", fmt::format("{} does not divide both the look-back, {}, and the horizon, {}",
-                                  o.segment, o.look_back, o.horizon));
   }
   return std::make_unique<Segments>(scope, o, columns);
 }
@@ -172,7 +180,7 @@ std::span<const models::OptionField<NetworkOptions>> network_fields() {
     return std::vector<models::OptionField<Options>>{
         choice_field<Options, Kind>(
             "model",
-            "linear (NLinear), lstm (with attention, hour by hour) or "
+            "linear (NLinear), lstm (an encoder-decoder with attention, row by row) or "
             "segments (a GRU over segments, with attention)",
             &Options::kind,
             {{Kind::linear, "linear"}, {Kind::lstm, "lstm"}, {Kind::segments, "segments"}}),

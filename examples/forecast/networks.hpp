@@ -1,5 +1,4 @@
-// Networks that forecast: a linear one, the encoder-decoder with attention as it was published, and
-// one over segments.
+// Networks that forecast: a linear one, an encoder-decoder with attention, and one over segments.
 #pragma once
 
 #include <memory>
@@ -17,7 +16,7 @@ namespace attune::forecast {
 
 enum class Kind {
   linear,    // NLinear (Zeng et al., 2023): one matrix, from the past to the future
-  lstm,      // the LSTMa of published tables: Bahdanau et al. (2014) hour by hour
+  lstm,      // an encoder-decoder with attention, row by row: what published tables call LSTMa
   segments,  // a GRU over segments of each column, after SegRNN (Lin et al., 2023), with attention
 };
 
@@ -39,20 +38,18 @@ struct NetworkOptions {
 /// All of it as text.
 std::span<const models::OptionField<NetworkOptions>> network_fields();
 
-/// What comes, and what was attended to in each step of the decoder.
-struct Forecast {
-  Var y;                     // (H, B, C)
-  std::vector<Var> weights;  // (places, B · C), or (places, B); none without attention
-};
-
 class Network {
  public:
   virtual ~Network() = default;
-  /// past (L, B, C)
-  virtual Forecast operator()(const Tensor& past) const = 0;
+  /// past (L, B, C) -> what comes, (H, B, C). What each step of the decoder attended to, (places, B · C)
+  /// or (places, B), is added to `weights`, where they are asked for.
+  virtual Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const = 0;
 };
 
-/// Throws when the segment divides not both the look-back and the horizon.
+/// Throws where segments are asked for that do not divide both the look-back and the horizon.
+void check(const NetworkOptions& options);
+
+/// Throws as check does.
 std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& options,
                                       Index columns);
 

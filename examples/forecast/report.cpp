@@ -16,9 +16,9 @@
 namespace attune::forecast {
 namespace {
 
-/// One window: what was read, what came and what was forecast of a column, in its own unit.
+/// One window: what was read, what was measured later and what was forecast of a column, in its own unit.
 struct Example {
-  Index row;  // of the first hour that is forecast
+  Index row;  // of the first row that is forecast
   std::vector<double> past, future, forecast;
   report::Heatmap attention;  // without rows where there is none
 };
@@ -30,12 +30,12 @@ std::vector<double> column(const Tensor& x, Index c, const frames::Scaling& scal
 }
 
 /// Steps of the decoder down the side, what was read along the top.
-report::Heatmap attention_of(const Forecast& forecast, Index c, const Model& model) {
+report::Heatmap attention_of(std::span<const Tensor> steps, Index c, const Model& model) {
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
   const Index segment = model.options().kind == Kind::segments ? model.options().segment : 1;
-  for (const Var& weights : forecast.weights) {
+  for (const Tensor& weights : steps) {
     const Tensor own =
-        slice(weights.value(), 1, weights.dim(1) == 1 ? 0 : c, weights.dim(1) == 1 ? 1 : c + 1);
+        slice(weights, 1, weights.dim(1) == 1 ? 0 : c, weights.dim(1) == 1 ? 1 : c + 1);
     for (const double w : own.to_vector<double>()) map.weights.push_back(w);
     map.rows.push_back(fmt::format("+{}", (std::ssize(map.rows) + 1) * segment));
     if (!map.columns.empty()) continue;
@@ -48,9 +48,10 @@ report::Heatmap attention_of(const Forecast& forecast, Index c, const Model& mod
 Example example(const Model& model, const Tensor& values, Index row, Index c) {
   const NoGrad no_grad;
   const auto [past, future] = windows_at(values, model.sizes(), std::span(&row, 1));
-  const Forecast forecast = model(past);
+  std::vector<Tensor> weights;
+  const Tensor forecast = model(past, &weights).value();
   return {row, column(past, c, model.scaling()), column(future, c, model.scaling()),
-          column(forecast.y.value(), c, model.scaling()), attention_of(forecast, c, model)};
+          column(forecast, c, model.scaling()), attention_of(weights, c, model)};
 }
 
 report::Series series(std::string name, const std::vector<double>& y, Index first) {
@@ -65,14 +66,15 @@ void add_example(report::Page& page, const Table& table, const std::string& name
   // As much of the past as of the future, and two weeks at least.
   const std::size_t shown = std::min(e.past.size(), std::max<std::size_t>(e.future.size(), 336));
   const std::vector<double> recent(e.past.end() - static_cast<std::ptrdiff_t>(shown), e.past.end());
-  page.figure(report::svg(report::Chart{
-                  .title = fmt::format("{}, {} steps from {}", name, e.future.size(),
-                                       to_string(table.time(e.row))),
-                  .x_label = "steps from the first that is forecast",
-                  .y_label = name,
-                  .series = {series("measured", recent, -static_cast<Index>(shown)),
-                             series("came", e.future, 0), series("forecast", e.forecast, 0)}}),
-              "");
+  page.figure(
+      report::svg(report::Chart{
+          .title = fmt::format("{}, {} steps from {}", name, e.future.size(),
+                               to_string(table.time(e.row))),
+          .x_label = "steps from the first that is forecast",
+          .y_label = name,
+          .series = {series("measured", recent, -static_cast<Index>(shown)),
+                     series("measured later", e.future, 0), series("forecast", e.forecast, 0)}}),
+      "");
   if (e.attention.rows.empty()) return;
   page.figure(
       report::svg(e.attention, {.cell = 12}),
@@ -88,7 +90,7 @@ void add_curves(report::Page& page, const Errors& errors, const std::filesystem:
                                         .x_label = "steps ahead",
                                         .y_label = "mean squared error of scaled values",
                                         .series = {series("", errors.mse_by_step, 1)}}),
-              fmt::format("Over {} windows of the part to test on.", errors.windows));
+              fmt::format("Over {} windows of the test part.", errors.windows));
   if (!std::filesystem::exists(log_path)) return;
   const auto log = report::read_log(log_path.string());
   page.figure(

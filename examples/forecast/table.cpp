@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -75,7 +76,13 @@ class Reader {
     if (table_.columns.size() < 2) {
       lines_.fail(fmt::format("a header with commas was expected, not {}", in_quotes(*header)));
     }
+    if (parse_time(table_.columns[0])) lines_.fail("a header was expected, not the first row");
     table_.columns.erase(table_.columns.begin());
+    std::set<std::string_view> names;
+    for (const std::string& name : table_.columns) {
+      if (!names.insert(name).second)
+        lines_.fail(fmt::format("there are two columns {}", in_quotes(name)));
+    }
   }
 
   void read_row(const std::string& line) {

@@ -23,15 +23,20 @@ struct Data {
   std::vector<Index> train, validation;
 
   explicit Data(const TrainOptions& o)
-      : table(read_table(o.csv)), parts(parts_of(table.rows(), o.protocol)) {
+      : table(read_table(o.csv)), parts(parts_of(table, o.protocol)) {
     const Tensor& all = table.values;
     scaling = scaling_of(all.slice(parts.train.begin, parts.train.end), table.columns);
-    values = frames::scaled(all.to(DType::f32), scaling);
+    values = frames::scaled(all, scaling).to(DType::f32);
     const WindowSizes sizes{o.network.look_back, o.network.horizon};
-    train = windows_of(parts.train, sizes, "the part to learn from");
-    validation = windows_of(parts.validation, sizes, "the part to choose by");
+    train = windows_of(parts.train, sizes, "the training part");
+    validation = windows_of(parts.validation, sizes, "the validation part");
   }
 };
+
+constexpr double worst = 1e300;
+
+/// An error as a checkpoint has it: one that is not finite is the worst.
+std::string stored(double error) { return fmt::format("{}", error < worst ? error : worst); }
 
 class Run : public TrainingRun {
  public:
@@ -46,7 +51,7 @@ class Run : public TrainingRun {
 
  private:
   void describe() const override {
-    say("{}: {} columns, {} rows from {}; windows: {} to learn from, {} to choose by\n{}\n",
+    say("{}: {} columns, {} rows from {}; windows: {} to train on, {} to validate on\n{}\n",
         options_.csv, data_.table.columns.size(), data_.table.rows(), to_string(data_.table.first),
         data_.train.size(), data_.validation.size(), machinery());
     if (resumes()) say("resuming at step {} of {}\n", step(), std::max(step(), options_.steps));
@@ -65,7 +70,7 @@ class Run : public TrainingRun {
 
   BatchLoss batch_loss() override {
     const auto [past, future] = windows_at(data_.values, model_.sizes(), next_rows());
-    const Var error = model_(past).y - future;
+    const Var error = model_(past) - future;
     const Var loss = mean(options_.loss == Loss::squared ? square(error) : abs(error));
     return {loss, 1, static_cast<double>(past.dim(1))};
   }
@@ -87,7 +92,7 @@ class Run : public TrainingRun {
 
   void validate() override {
     last_ = measure(model_, data_.values, data_.validation);
-    if (step() == 0 || (best_.windows > 0 && (last_.mse >= best_.mse || diverges()))) return;
+    if (step() == 0 || (best_.windows > 0 && (!(last_.mse < best_.mse) || diverges()))) return;
     best_ = last_;
     save_best();
   }
@@ -108,13 +113,13 @@ class Run : public TrainingRun {
   void save_model(Safetensors& file) const override {
     model_.save(file);
     file.metadata.merge(models::fields_to_map(train_fields(), options_));
-    file.metadata["mse"] = fmt::format("{}", last_.mse);
-    file.metadata["mae"] = fmt::format("{}", last_.mae);
+    file.metadata["mse"] = stored(last_.mse);
+    file.metadata["mae"] = stored(last_.mae);
   }
 
   void save_progress(Safetensors& file) const override {
-    file.metadata["best_mse"] = fmt::format("{}", best_.mse);
-    file.metadata["best_mae"] = fmt::format("{}", best_.mae);
+    file.metadata["best_mse"] = stored(best_.mse);
+    file.metadata["best_mae"] = stored(best_.mae);
     file.metadata["best_windows"] = fmt::format("{}", best_.windows);
   }
 
@@ -129,7 +134,7 @@ class Run : public TrainingRun {
 
   void load_progress(const Safetensors& file) override {
     const auto error = [&](const char* name) {
-      return nn::load_number(file.metadata, name, 0, 1e300);
+      return nn::load_number(file.metadata, name, 0, worst);
     };
     last_.mse = error("mse"), last_.mae = error("mae");
     best_.mse = error("best_mse"), best_.mae = error("best_mae");
@@ -153,17 +158,18 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
   static const std::vector<models::OptionField<Options>> fields = {
       text_field<Options>("csv", "file: a date in the first column, numbers in the others",
                           &Options::csv),
-      text_field<Options>(
-          "protocol",
-          "which rows to learn from, to choose by and to test on: shares (70, 10 and 20 %), "
-          "or ett (12, 4 and 4 months of 30 days of hours)",
-          &Options::protocol),
+      choice_field<Options, Protocol>("protocol",
+                                      "which rows to train, validate and test on: 70, 10 and 20 % "
+                                      "(shares), or 12, 4 and 4 months of "
+                                      "30 days of hours (ett)",
+                                      &Options::protocol,
+                                      {{Protocol::shares, "shares"}, {Protocol::ett, "ett"}}),
       number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
       number_field<Options>("batch", "windows in a batch", &Options::batch, 1, 1 << 16),
       number_field<Options>(
           "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
           &Options::rate, 1e-9, 10),
-      choice_field<Options, Loss>("loss", "what is made small: squared or absolute errors",
+      choice_field<Options, Loss>("loss", "what training makes small: squared or absolute errors",
                                   &Options::loss,
                                   {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}}),
       number_field<Options>("clip", "largest global norm of the gradients", &Options::clip, 1e-9,
@@ -207,18 +213,22 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
 }
 
 TestData test_data(const Model& model, const std::filesystem::path& csv) {
-  const auto text = [&](const char* name) { return nn::load_text(model.metadata(), name); };
-  Table table = read_table(csv.empty() ? std::filesystem::path(text("csv")) : csv, model.columns());
-  const Part test = parts_of(table.rows(), text("protocol")).test;
+  TrainOptions trained;
+  models::set_fields_from(train_fields(), trained, model.metadata());
+  Table table = read_table(csv.empty() ? std::filesystem::path(trained.csv) : csv, model.columns());
+  const Part test = parts_of(table, trained.protocol).test;
   return {.table = table,
-          .values = frames::scaled(table.values.to(DType::f32), model.scaling()),
-          .rows = windows_of(test, model.sizes(), "the part to test on")};
+          .values = frames::scaled(table.values, model.scaling()).to(DType::f32),
+          .rows = windows_of(test, model.sizes(), "the test part")};
 }
 
 int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) check_same(stored_options(files.last()), options);
   const Data data(options);
+  // Of a run that is resumed, throws where sizes are not those of the tensors, before anything so
+  // large is made.
+  if (files.resumes()) read_table(options.csv, Model::load(files.last()).columns());
   Model model(options.network, data.table.columns, data.scaling, options.seed);
   return Run(options, files, data, model).go();
 }

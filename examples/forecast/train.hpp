@@ -12,7 +12,7 @@ enum class Loss { squared, absolute };
 struct TrainOptions : TrainingOptions {
   TrainOptions() : TrainingOptions{.out = "forecast-model", .rate = 1e-3, .validate_every = 100} {}
   std::string csv;
-  std::string protocol = "shares";
+  Protocol protocol = Protocol::shares;
   Index steps = 300;
   std::uint64_t seed = 1;
   Loss loss = Loss::absolute;

@@ -21,14 +21,16 @@ frames::Scaling scaling_of(const Tensor& values, std::span<const std::string> co
   return scaling;
 }
 
-Parts parts_of(Index rows, std::string_view protocol) {
+Parts parts_of(const Table& table, Protocol protocol) {
   constexpr Index month = 30 * 24;
-  const bool ett = protocol == "ett";
-  if (!ett && protocol != "shares") {
-    fail("--protocol", fmt::format("'{}' is not one of ett, shares", protocol));
-  }
-  const Index train = ett ? 12 * month : rows * 7 / 10, validation = ett ? 4 * month : rows / 10,
+  const bool ett = protocol == Protocol::ett;
+  const Index rows = table.rows(), train = ett ? 12 * month : rows * 7 / 10,
+              validation = ett ? 4 * month : rows / 10,
               test = ett ? 4 * month : rows - train - validation;
+  if (ett && table.interval != std::chrono::hours(1)) {
+    fail("--protocol", fmt::format("ett takes a row for each hour, not for every {} seconds",
+                                   table.interval.count()));
+  }
   if (train + validation + test > rows) {
     fail("--protocol",
          fmt::format("ett takes {} rows, and there are {}", train + validation + test, rows));

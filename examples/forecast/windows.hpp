@@ -6,6 +6,8 @@
 
 #include <attune/models/frames/scaling.hpp>
 
+#include "table.hpp"
+
 namespace attune::forecast {
 
 /// Of each column, over the rows to learn from. Throws for a column that never changes.
@@ -22,9 +24,13 @@ struct Parts {
   Part train, validation, test;
 };
 
-/// "ett": 12, 4 and 4 months of 30 days of hours, the protocol of the published tables; "shares":
-/// 70, 10 and 20 % of all rows. Throws on another name, and when there are too few rows.
-Parts parts_of(Index rows, std::string_view protocol);
+enum class Protocol {
+  shares,  // 70, 10 and 20 % of all rows
+  ett,     // that of the published tables: 12, 4 and 4 months of 30 days of hours
+};
+
+/// Throws where `ett` is given too few rows, or rows that are not an hour apart.
+Parts parts_of(const Table& table, Protocol protocol);
 
 /// What is read, and what is forecast from it.
 struct WindowSizes {

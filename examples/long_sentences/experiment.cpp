@@ -9,9 +9,9 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "support/processes.hpp"
 #include "report.hpp"
 #include "support/directory_lock.hpp"
+#include "support/processes.hpp"
 #include "support/progress.hpp"
 
 namespace attune::long_sentences {

@@ -94,6 +94,30 @@ TEST_CASE("ctc_loss: a thousand frames neither underflow nor lose the loss") {
   CHECK(loss == doctest::Approx(frames * std::log(3.0) - std::log(paths)).epsilon(1e-12));
 }
 
+TEST_CASE("ctc_loss: labels that no path leads to cost infinitely much, and have no gradient") {
+  Tensor logits = randn({4, 2, 3});
+  for (Index t = 0; t < 4; ++t) logits.mutable_data<double>()[t * 6 + 3 + 2] = -INFINITY;
+  const Var x = variable(logits);
+  const Tensor frames = ones({4, 2}, DType::f64), one = ones({1, 2}, DType::f64);
+  const Var loss = ctc_loss(x, frames, ints({1, 2}, {1, 2}), one, summed);
+  CHECK(loss.item() == INFINITY);
+  const Tensor d = backward(loss)[x];
+  CHECK(difference(slice(d, 1, 1, 2), zeros({4, 1, 3}, DType::f64)) == 0);
+  CHECK(difference(slice(d, 1, 0, 1), zeros({4, 1, 3}, DType::f64)) > 0.01);
+}
+
+TEST_CASE("ctc_loss: in f32, without frames, and without sentences") {
+  const Golden golden = Golden("sequences").at("ctc sum/");
+  const Var x = variable(golden["logits"].to(DType::f32));
+  const Var loss = ctc_loss(x, golden["mask"], golden["labels"], golden["labels_mask"], summed);
+  CHECK(loss.item() == doctest::Approx(golden.number("loss")).epsilon(1e-6));
+  CHECK(difference(backward(loss)[x].to(DType::f64), golden["d_logits"]) < 1e-6);
+  CHECK(ctc_loss(zeros({0, 1, 3}), zeros({0, 1}), zeros({0, 1}, DType::i32), zeros({0, 1}), summed)
+            .item() == 0);
+  CHECK(ctc_loss(zeros({4, 0, 3}), zeros({4, 0}), zeros({2, 0}, DType::i32), zeros({2, 0}), summed)
+            .item() == 0);
+}
+
 TEST_CASE("ctc_loss: errors name what is wrong") {
   const Tensor logits = randn({3, 2, 5}), mask = ones({3, 2}, DType::f64),
                two = ones({2, 2}, DType::f64);

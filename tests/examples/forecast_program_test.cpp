@@ -85,6 +85,21 @@ TEST_CASE(
   CHECK(contains(error_of(train(once, "500", {"--resume"})), "it was trained on other rows"));
 }
 
+TEST_CASE("forecast predict: small changes of large numbers are not lost") {
+  const Directory directory;
+  const std::string csv = directory / "large.csv", out = directory / "run";
+  std::string text = "date,load\n";
+  for (int i = 0; i < 300; ++i)
+    text += fmt::format("2024-01-{:02} {:02}:00,{}\n", 1 + i / 24, i % 24, 100000000 + i % 2);
+  write(csv, text);
+  output_of(Arguments{"train", "--csv", csv, "--out", out, "--steps", "100"} + tiny);
+  const auto lines = lines_of(output_of({"predict", csv, "--model", out + "/best.safetensors"}));
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const double load = std::stod(lines[i].substr(lines[i].find(',') + 1));
+    CHECK(std::abs(load - (100000000.0 + static_cast<double>((i + 1) % 2))) < 0.4);
+  }
+}
+
 TEST_CASE("forecast compare: a table of variants, horizons and seeds, without training twice") {
   const Directory directory;
   const std::string csv = directory / "waves.csv";
@@ -115,6 +130,8 @@ TEST_CASE("forecast: errors are one line and status 1") {
   CHECK(contains(error_of({"train", "--csv", directory / "short.csv"}),
                  "has 21 rows, but a window reads 720"));
   CHECK(contains(error_of({"compare", "--variants", "best"}), "'best' is not one of linear, lstm"));
+  CHECK(contains(error_of({"compare", "--horizons", "24,24"}), "--horizons: 24 is given twice"));
+  CHECK(contains(error_of({"compare", "--horizons", "12"}), "--segment: 24 does not divide"));
   CHECK(contains(error_of({"evaluate", "--model", directory / "gap.csv"}), "gap.csv"));
   CHECK(contains(error_of({"train", "--csv", directory / "short.csv", "--out", directory / "run",
                            "--look-back", "10", "--horizon", "2", "--segment", "4"}),

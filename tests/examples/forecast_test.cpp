@@ -44,6 +44,9 @@ TEST_CASE("read_table: dates with and without a time, numbers, columns") {
 TEST_CASE("read_table: every mistake is one line with file and line") {
   const std::string head = "date,a,b\n2016-07-01 00:00,1,2\n2016-07-01 01:00,3,4\n";
   CHECK(error_of_table("") == "t.csv:0: a header was expected, but the file is empty");
+  CHECK(error_of_table("2016-07-01,1\n2016-07-02,2\n") ==
+        "t.csv:1: a header was expected, not the first row");
+  CHECK(error_of_table("date,a,b,a\n") == "t.csv:1: there are two columns 'a'");
   CHECK(error_of_table("date\n") == "t.csv:1: a header with commas was expected, not 'date'");
   CHECK(error_of_table("date,a\n2016-07-01,1\n") ==
         "t.csv:2: the file ends after less than two rows");
@@ -69,20 +72,29 @@ TEST_CASE("read_table: every mistake is one line with file and line") {
   }
 }
 
+/// Rows of nothing.
+Table rows_every(std::chrono::seconds interval, Index rows) {
+  return {
+      .columns = {"a"}, .first = {}, .interval = interval, .values = zeros({rows, 1}, DType::f64)};
+}
+
 TEST_CASE("parts_of: the published protocol, and shares of any table") {
-  const Parts ett = parts_of(17420, "ett");
+  using std::chrono::minutes;
+  const Parts ett = parts_of(rows_every(minutes(60), 17420), Protocol::ett);
   CHECK(ett.train.size() == 8640);
   CHECK(ett.validation.size() == 2880);
   CHECK(ett.test.begin == 11520);
   CHECK(ett.test.end == 14400);
-  const Parts shares = parts_of(105, "shares");
+  const Parts shares = parts_of(rows_every(minutes(15), 105), Protocol::shares);
   CHECK(shares.train.size() == 73);
   CHECK(shares.validation.size() == 10);
   CHECK(shares.test.end == 105);
-  CHECK(attune::error_of([] { parts_of(100, "ett"); }) ==
-        "--protocol: ett takes 14400 rows, and there are 100");
-  CHECK(attune::error_of([] { parts_of(100, "all"); }) ==
-        "--protocol: 'all' is not one of ett, shares");
+  const auto error = [](std::chrono::seconds interval, Index rows) {
+    return attune::error_of([&] { parts_of(rows_every(interval, rows), Protocol::ett); });
+  };
+  CHECK(error(minutes(60), 100) == "--protocol: ett takes 14400 rows, and there are 100");
+  CHECK(error(minutes(15), 17420) ==
+        "--protocol: ett takes a row for each hour, not for every 900 seconds");
 }
 
 TEST_CASE("windows_of: every window whose targets lie in the part, and no other") {
@@ -102,7 +114,7 @@ TEST_CASE("windows_at: what is read ends where the targets begin; scaling there 
   const Tensor values = Tensor::of<double>({5, 2}, {0, 10, 1, 20, 2, 30, 3, 40, 4, 50});
   const std::vector<std::string> columns{"a", "b"};
   const frames::Scaling scaling = scaling_of(values.slice(0, 3), columns);
-  const Tensor x = frames::scaled(values.to(DType::f32), scaling);
+  const Tensor x = frames::scaled(values, scaling).to(DType::f32);
   CHECK(x[1][0].item() == doctest::Approx(0));
   CHECK(x[2][1].item() == doctest::Approx(std::sqrt(1.5)));
   const Index rows[] = {2, 3};
@@ -111,7 +123,7 @@ TEST_CASE("windows_at: what is read ends where the targets begin; scaling there 
   CHECK(frames::unscaled(future[0], scaling).to_vector<float>() ==
         std::vector<float>{2, 30, 3, 40});
   CHECK(attune::error_of([&] {
-          scaling_of(ones({3, 2}, DType::f64), columns);
+          scaling_of(full({3, 2}, 0.1, DType::f64), columns);
         }) == "forecast: a is the same in all rows to learn from");
 }
 
@@ -123,12 +135,15 @@ std::vector<NetworkOptions> networks() {
                             .hidden = 4,
                             .dropout = 0,
                             .score = {.attention = 3}};
-  std::vector<NetworkOptions> all(5, tiny);
+  std::vector<NetworkOptions> all(7, tiny);
   all[0].kind = Kind::linear;
   all[1].kind = Kind::lstm;
   all[2].attends = Attends::no;
   all[3].score.kind = "location";
   all[4].attention = {.window = nn::Window::local_predictive, .half_width = 1};
+  all[5].score.kind = "multi_head";
+  all[5].score.attention = 4;
+  all[6].score.kind = "location_aware";
   return all;
 }
 
@@ -138,13 +153,17 @@ TEST_CASE("networks: shapes, gradients, and one window's forecast does not depen
     nn::Parameters params(1, DType::f64);
     const auto network = make_network(params, options, 3);
     const Tensor past = randn({6, 2, 3});
-    const Forecast forecast = (*network)(past);
-    CHECK(forecast.y.shape() == Shape{4, 2, 3});
-    CHECK(
-        gradcheck(params, [&] { return (*network)(past).y; }, {.step = 2e-4, .allow_zero = true}));
-    const Forecast alone = (*network)(slice(past, 1, 1, 2));
-    const Tensor own = slice(forecast.y.value(), 1, 1, 2);
-    CHECK(difference(own, alone.y.value()) < 1e-12);
+    std::vector<Tensor> weights;
+    const Tensor forecast = (*network)(past, &weights).value();
+    CHECK(weights.size() == (options.kind == Kind::linear || options.attends == Attends::no ? 0u
+                             : options.kind == Kind::lstm                                   ? 4u
+                                                                                            : 2u));
+    for (const Tensor& w : weights) CHECK(w.rank() == 2);
+    CHECK(forecast.shape() == Shape{4, 2, 3});
+    CHECK(gradcheck(params, [&] { return (*network)(past); }, {.step = 2e-4, .allow_zero = true}));
+    const Tensor alone = (*network)(slice(past, 1, 1, 2)).value();
+    const Tensor own = slice(forecast, 1, 1, 2);
+    CHECK(difference(own, alone) < 1e-12);
   }
 }
 
@@ -156,7 +175,7 @@ TEST_CASE(
     nn::Parameters params(1);
     const auto network = make_network(params, options, 3);
     const Tensor past = randn({6, 2, 3}, 1, DType::f32);
-    const Tensor y = (*network)(past).y.value(), higher = (*network)(past + 10.0).y.value();
+    const Tensor y = (*network)(past).value(), higher = (*network)(past + 10.0).value();
     CHECK(difference(higher - 10.0, y) < 1e-4);
   }
 }

@@ -10,9 +10,9 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "support/processes.hpp"
 #include "long_sentences/report.hpp"
 #include "long_sentences/task.hpp"
+#include "support/processes.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace attune::long_sentences {

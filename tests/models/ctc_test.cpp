@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <doctest/doctest.h>
 
@@ -53,7 +54,7 @@ TEST_CASE(
 }
 
 TEST_CASE("ctc_search: it finds labels that are more likely than those of the best path") {
-  // Graves et al. (2006), figure 2: the blank is best at both frames, but more paths lead to 1.
+  // The blank is best at both frames, with 0.36 in all, but three paths lead to 1.
   const Tensor logits = log_softmax(
       Tensor::of<double>({2, 1, 2}, {std::log(0.6), std::log(0.4), std::log(0.6), std::log(0.4)}),
       -1);
@@ -68,6 +69,7 @@ TEST_CASE("ctc_search: errors name what is wrong") {
   const Tensor logits = randn({2, 1, 3}), mask = ones({2, 1}, DType::f64);
   CHECK_THROWS_WITH_AS(models::ctc_search(logits, mask, {.beam = 2, .best = 3}),
                        "ctc: best is not in 1 to beam", Error);
+  CHECK_THROWS_WITH_AS(models::ctc_search(logits * NAN, mask), "ctc: a logit is NaN", Error);
   CHECK_THROWS_WITH_AS(models::ctc_greedy(logits, mask, 3), "ctc: the blank, 3, is not in 0 to 2",
                        Error);
   CHECK_THROWS_WITH_AS(models::ctc_greedy(logits, ones({3, 1}, DType::f64)),

@@ -28,8 +28,8 @@ Tensor frames(Index steps, Index batch, std::uint64_t seed) {
   return logits;
 }
 
-/// Every word as likely as the others, </s> too.
-Probabilities uniform(std::int32_t, const Words&) { return Probabilities(kVocabulary, 1.0 / 6); }
+/// The same word for ever.
+Probabilities certain(std::int32_t, const Words&) { return {0, 0, 0, 0, 1, 0}; }
 
 TEST_CASE("CtcPrefix: what comes next is the share of the readings that begin so") {
   const Tensor logits = frames(4, 1, 1), mask = ones({4, 1}, DType::f64);
@@ -48,6 +48,7 @@ TEST_CASE("CtcPrefix: what comes next is the share of the readings that begin so
     for (const std::int32_t label : prefix) at = at.extended(label);
     const std::vector<double> next = at.next();
     CHECK(std::exp(next[0]) == 0);
+    CHECK(std::exp(next[text::Vocabulary::begin]) == 0);
     CHECK(std::exp(next[kEnd]) == doctest::Approx(share(prefix, true) / share(prefix, false)));
     for (std::int32_t v = 3; v < kVocabulary; ++v) {
       Words longer = prefix;
@@ -58,7 +59,7 @@ TEST_CASE("CtcPrefix: what comes next is the share of the readings that begin so
 }
 
 TEST_CASE("JointCtc: with all the weight on CTC a search finds what CTC reads, in a batch too") {
-  const TableDecoder table(uniform);
+  const TableDecoder table(certain);
   const Joint joint(table, {.weight = 1});
   const Tensor logits = frames(4, 2, 2), mask = ragged_mask(4, {4, 3});
   const Tensor source = Tensor::of<std::int32_t>({4, 2}, {4, 5, 3, 3, 3, 3, 3, 0});
@@ -88,6 +89,8 @@ TEST_CASE("JointCtc: probabilities are weighted in the logarithm") {
                             joined = joint.logits(words, {step.output}).value().to_vector<double>();
   for (std::size_t v = 2; v < p.size(); ++v)
     CHECK(joined[v] == doctest::Approx(0.7 * std::log(p[v]) + 0.3 * ctc[v]));
+  CHECK_THROWS_WITH_AS(models::detail::ctc_prefixes(logits, mask, {.end = 6}),
+                       "JointCtc: the blank, begin or end 6 is not in 0 to 5", Error);
   CHECK_THROWS_WITH_AS(Joint(table, {.weight = 0}), "JointCtc: the weight is not in (0, 1]", Error);
 }
 

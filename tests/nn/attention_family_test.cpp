@@ -322,6 +322,17 @@ TEST_CASE("Attention: the sigmoid's weights are its share of all places'") {
   }
 }
 
+TEST_CASE(
+    "Attention: the sigmoid's weights are finite for scores far below 0, and 0 without a place") {
+  Parameters params(1);
+  const Attention attention(std::make_shared<DotScore>(), params, 1,
+                            {.normalizer = Normalizer::sigmoid});
+  const Tensor h = Tensor::of<float>({2, 2, 1}, {-200, 1, -200, 1}),
+               mask = Tensor::of<float>({2, 2}, {1, 0, 1, 0});
+  const Tensor w = attention({.state = ones({2, 1})}, attention.remember(h, mask)).weights.value();
+  CHECK(w.to_vector<float>() == std::vector<float>{0.5, 0, 0.5, 0});
+}
+
 TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {
   Parameters a(1, DType::f64), b(2, DType::f64);
   const AdditiveScore additive(a, kSize, 5, kAttention);

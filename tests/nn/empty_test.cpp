@@ -12,6 +12,7 @@
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/score_kind.hpp>
 #include <attune/nn/self_attention.hpp>
+#include <attune/nn/sequence.hpp>
 #include <attune/nn/stacked.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -67,6 +68,11 @@ std::vector<Case> cases() {
   all.push_back({"self-attention", [](const Scope& scope, const Var& x, const Tensor& mask) {
                    return SelfAttention(scope, kSize, {.heads = 2})(x, mask).y;
                  }});
+  for (const bool masked : {false, true}) {
+    all.push_back({"joined steps", [masked](const Scope&, const Var& x, const Tensor& mask) {
+                     return join_steps({x, masked ? mask : Tensor()}, 2).x;
+                   }});
+  }
   all.push_back({"linear", [](const Scope& scope, const Var& x, const Tensor&) {
                    return Linear(scope, kSize, 3)(x);
                  }});

@@ -65,7 +65,7 @@ TEST_CASE("Conv1d: a sequence shorter than a window is an error, as is a window 
                        "Conv1d: a sequence of 2 steps with a padding of 1 is shorter than a window "
                        "of 5",
                        Error);
-  CHECK_THROWS_WITH_AS(unfold(randn({7, 2, 3}), {.width = 0}),
+  CHECK_THROWS_WITH_AS(nn::Conv1d(nn::Scope(params) / "other", 3, 2, {.width = 0}),
                        "unfold: width 0 and stride 1 must be at least 1, before 0 and after 0 at "
                        "least 0",
                        Error);

@@ -24,6 +24,11 @@ FAULTS = [
      "  buffer_->modified_at.store(detail::tick(), std::memory_order_relaxed);\n", ""),
 
     # Tensor kernels
+    ("CTC: labels that are equal may follow without a blank", "tensor/ctc.cpp", "static_cast<char>(u > 0 && !equal)",
+     "static_cast<char>(u > 0)"),
+    ("CTC: backward ends on the last label alone", "tensor/ctc.cpp", "i = std::max<Index>(0, n - 2); i < n", "i = std::max<Index>(0, n - 2); i + (n > 1) < n"),
+    ("unfold: backward leaves the last window out", "tensor/unfold.cpp", "std::min(windows - 1, at / o.stride)",
+     "std::min(windows - 1 - (windows > 2), at / o.stride)"),
     ("softmax: the mask is not looked at for the largest", "tensor/softmax.cpp", "if (used(at) && !(x[at] <= largest[j]))",
      "if (!(x[at] <= largest[j]))"),
     ("softmax: padding keeps its weight", "tensor/softmax.cpp", "      if (!used(row + j)) y[row + j] = 0;\n", ""),
@@ -117,6 +122,10 @@ FAULTS = [
     ("local attention: a window may read padding", "nn/attention.cpp", "|| place >= n[column]) continue;",
      "|| place > n[column]) continue;"),
     ("local-p: σ is D", "nn/attention.cpp", "static_cast<double>(options_.half_width) / 2;", "static_cast<double>(options_.half_width);"),
+    ("around the median: half of one is meant, not of what there is", "nn/attention.cpp", "below < totals[b] / 2", "below < 0.5"),
+    ("location-aware: the filters see one place further on", "nn/score.cpp", ".before = radius_, .after = radius_}",
+     ".before = radius_ - (radius_ > 0), .after = radius_ + (radius_ > 0)}"),
+    ("joined steps: padding is not zero", "nn/sequence.cpp", "if (!mask.defined()) return unfold(x, options);", "return unfold(x, options);"),
     ("scaled dot: divided by the size", "nn/score.cpp",
      "/ std::sqrt(static_cast<double>(query.state.dim(-1)));", "/ static_cast<double>(query.state.dim(-1));"),
     ("dropout: every tile draws the numbers of the first", "nn/dropout.cpp",
@@ -136,6 +145,10 @@ FAULTS = [
     ("BLEU: no brevity penalty", "models/metrics/bleu.cpp", "c >= r ? 1 : c == 0 ? 0 : std::exp(1 - r / c)", "c == 0 && r > 0 ? 0 : 1"),
     ("batches: the mask leaves the last word out", "models/text/batches.cpp", "      mask[t * sentences.size() + b] = 1;",
      "      mask[t * sentences.size() + b] = t + 1 < sentences[b].size() || t == 0 ? 1.0f : 0.0f;"),
+    ("CTC search: a repeated label needs no blank", "models/ctc.cpp",
+     "!prefix.empty() && prefix.back() == v ? ends.blank : ends.total();", "ends.total();"),
+    ("joint CTC: a repeated label needs no blank", "models/joint_ctc.cpp", "(v == last_ ? last : any)", "(v == last_ ? any : any)"),
+    ("listener: the mask is not joined", "models/listener.cpp", "    encoded.mask = steps;\n", ""),
     ("translations come back in the order of their lengths", "models/translate.cpp",
      "translations[order[i]] = std::move(found[i - begin]);", "translations[i] = std::move(found[i - begin]);"),
 ]

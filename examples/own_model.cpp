@@ -42,13 +42,13 @@ struct DistanceScore : nn::Score {
 };
 
 struct Melodies {
-  std::vector<text::Pair> pairs;  // the notes, as the target
-  Tensor frames, mask;            // (S, B, 1), (S, B)
+  std::vector<text::Sentence> notes;
+  Tensor frames, mask;  // (S, B, 1), (S, B)
 };
 
 /// 3 to 6 notes, each of 4 to 8 frames and unlike the one before, under noise.
 Melodies draw(Index batch, Random& random) {
-  Melodies m{.pairs = {}, .frames = zeros({48, batch, 1}), .mask = zeros({48, batch})};
+  Melodies m{.notes = {}, .frames = zeros({48, batch, 1}), .mask = zeros({48, batch})};
   float *level = m.frames.mutable_data<float>(), *used = m.mask.mutable_data<float>();
   for (Index b = 0; b < batch; ++b) {
     text::Sentence melody;
@@ -61,7 +61,7 @@ Melodies draw(Index batch, Random& random) {
         used[at] = 1;
       }
     }
-    m.pairs.push_back({melody, melody});
+    m.notes.push_back(melody);
   }
   return m;
 }
@@ -77,17 +77,17 @@ int main() {
   Random random(/*seed=*/1);
   for (int step = 1; step <= 400; ++step) {
     const Melodies m = draw(32, random);
-    const text::Batch target = text::make_batch(m.pairs);
+    const text::TargetBatch target = text::make_target_batch(m.notes);
     const nn::Training training(random);
     const Var loss = models::loss(decoder, encoder(m.frames, m.mask),
-                                  {target.previous, target.next, target.target_mask});
+                                  {target.previous, target.next, target.mask});
     adam.step(backward(loss));
     if (step % 100 == 0) std::cout << "step " << step << "  loss " << loss.item() << "\n";
   }
   const Melodies heard = draw(50, random);
   const auto found = models::search(decoder, encoder(heard.frames, heard.mask), {.beam = 4});
   int right = 0;
-  for (int i = 0; i < 50; ++i) right += found[i][0].words == heard.pairs[i].target;
+  for (int i = 0; i < 50; ++i) right += found[i][0].words == heard.notes[i];
   std::cout << right << " of 50 melodies right\n";
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
   const models::Hypothesis& best = found[0][0];

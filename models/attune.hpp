@@ -35,6 +35,7 @@
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
+#include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/metrics/symmetrise.hpp>
 #include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>

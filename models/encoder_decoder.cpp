@@ -3,47 +3,52 @@
 
 namespace attune::models {
 
-EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o)
-    : source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
-      target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
-      encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
-      bridge_(scope / "bridge", o.hidden, o.hidden),
+LastStateDecoder::LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o,
+                                   EncodedSizes source)
+    : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
+      bridge_(scope / "bridge", source.last, o.hidden),
       cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
-      readout_(scope / "readout", {o.hidden, o.embedding, o.hidden}, 2 * o.readout),
+      readout_(scope / "readout", {o.hidden, o.embedding, source.last}, 2 * o.readout),
       output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
       dropout_(o.dropout) {
   const Index gates = cell_.gates();
-  C_ = (scope / "decoder").add("W_c", {o.hidden, gates * o.hidden}, nn::init::glorot(gates));
+  C_ = (scope / "decoder").add("W_c", {source.last, gates * o.hidden}, nn::init::glorot(gates));
 }
 
-Encoded EncoderDecoder::encode(const Tensor& source, const Tensor& mask) const {
-  const auto [h, last] = encoder_(source_(source), {.mask = mask});
-  return {h, {last}, mask};
-}
-
-EncoderDecoder::State EncoderDecoder::start(const Encoded& source) const {
+LastStateDecoder::State LastStateDecoder::start(const Encoded& source) const {
   const Var c = source.last.back().h;
   return {.c = c, .share = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
 }
 
-EncoderDecoder::Words EncoderDecoder::read(const Tensor& previous) const {
+LastStateDecoder::Words LastStateDecoder::read(const Tensor& previous) const {
   const Var y = target_(previous);
   return {y, cell_.input(y)};
 }
 
-EncoderDecoder::Step EncoderDecoder::step(const Var& share, const State& before) const {
+LastStateDecoder::Step LastStateDecoder::step(const Var& share, const State& before) const {
   const nn::RecurrentState h = cell_.step(share + before.share, before.h);
   return {{h.h, before.c}, {}, {before.c, before.share, h}};
 }
 
-AffineLogits EncoderDecoder::logits(const Words& words, const std::vector<Output>& outputs) const {
+AffineLogits LastStateDecoder::logits(const Words& words,
+                                      const std::vector<Output>& outputs) const {
   const Var h = stack(outputs, &Output::h), c = stack(outputs, &Output::c);
   const Var t = maxout(readout_(h, words.y, c));
   return {dropout_(t), output_.affine()};
 }
 
-EncoderDecoder::State EncoderDecoder::select(const State& state, const Tensor& rows) const {
+LastStateDecoder::State LastStateDecoder::select(const State& state, const Tensor& rows) const {
   return {select_rows(state.c, rows), select_rows(state.share, rows), select_rows(state.h, rows)};
+}
+
+EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o)
+    : LastStateDecoder(scope, o, {.h = o.hidden, .last = o.hidden}),
+      source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
+      encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}) {}
+
+Encoded EncoderDecoder::encode(const Tensor& source, const Tensor& mask) const {
+  const auto [h, last] = encoder_(source_(source), {.mask = mask});
+  return {h, {last}, mask};
 }
 
 }  // namespace attune::models

@@ -33,7 +33,7 @@ struct EncoderDecoderOptions {
 /// |                                         |                  | readout.V_o        | (E, 2R) |
 /// |                                         |                  | readout.C_o        | (H, 2R) |
 /// | maxout over pairs of s'_t, then softmax | logits()         | output.W, output.b | (R, V)  |
-class EncoderDecoder {
+class LastStateDecoder {
  public:
   struct State {
     Var c, share;  // c, and C c
@@ -45,10 +45,10 @@ class EncoderDecoder {
   };
   using Step = DecoderStep<Output, State>;
 
-  EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options);
+  /// Of the last states of any encoder.
+  LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options,
+                   EncodedSizes source);
 
-  /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const;
   State start(const Encoded& source) const;
   Words read(const Tensor& previous) const;
   Step step(const Var& share, const State& before) const;
@@ -56,14 +56,26 @@ class EncoderDecoder {
   State select(const State& state, const Tensor& rows) const;
 
  private:
-  WordVectors source_, target_;
-  nn::Recurrent encoder_;
+  WordVectors target_;
   nn::Linear bridge_;
   nn::Recurrent cell_;
-  Var C_;  // (H, 3H)
+  Var C_;  // (source.last, 3H)
   DeepOutput readout_;
   nn::Linear output_;
   nn::Dropout dropout_;
+};
+
+/// With its encoder.
+class EncoderDecoder : public LastStateDecoder {
+ public:
+  EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options);
+
+  /// source (S, B) i32, mask (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const;
+
+ private:
+  WordVectors source_;
+  nn::Recurrent encoder_;
 };
 
 }  // namespace attune::models

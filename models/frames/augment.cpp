@@ -10,13 +10,29 @@
 namespace attune::frames {
 namespace {
 
-constexpr double crossings = 16;  // of zero, on each side of the kernel
+constexpr Index crossings = 16,
+                resolution = 512;  // zeros on each side of the kernel; points between two
 
-/// A sinc under a Hann window, `x` zero crossings from its middle.
-double kernel(double x) {
-  if (std::abs(x) >= crossings) return 0;
-  const double angle = std::numbers::pi * x;
-  return (x == 0 ? 1 : std::sin(angle) / angle) * (0.5 + 0.5 * std::cos(angle / crossings));
+/// A sinc under a Hann window, at `resolution` points between its zeros, from its middle on.
+const std::vector<double>& kernel_points() {
+  static const std::vector<double> points = [] {
+    std::vector<double> y{1};
+    for (Index i = 1; i <= crossings * resolution; ++i) {
+      const double x = std::numbers::pi * static_cast<double>(i) / resolution;
+      y.push_back(std::sin(x) / x * (0.5 + 0.5 * std::cos(x / crossings)));
+    }
+    y.push_back(0);
+    return y;
+  }();
+  return points;
+}
+
+/// The kernel `x` >= 0 zeros from its middle, between two points on a straight line.
+double kernel(const std::vector<double>& points, double x) {
+  const double at = std::min(x, static_cast<double>(crossings)) * resolution;
+  const auto below = static_cast<std::size_t>(at);
+  const double share = at - static_cast<double>(below);
+  return points[below] + share * (points[below + 1] - points[below]);
 }
 
 }  // namespace
@@ -26,6 +42,7 @@ std::vector<float> resampled(std::span<const float> waveform, double ratio) {
     fail("resampled", fmt::format("the ratio {} is not in 1/64 to 64", ratio));
   }
   if (ratio == 1) return {waveform.begin(), waveform.end()};
+  const std::vector<double>& points = kernel_points();
   const double cutoff = std::min(1.0, ratio);  // of the old rate's band
   const double reach = crossings / cutoff;     // samples on each side
   const auto last = static_cast<double>(waveform.size()) - 1;
@@ -37,7 +54,8 @@ std::vector<float> resampled(std::span<const float> waveform, double ratio) {
                  end = std::min(last, std::floor(at + reach));
     double sum = 0;
     for (double s = first; s <= end; ++s)
-      sum += static_cast<double>(waveform[static_cast<std::size_t>(s)]) * kernel((s - at) * cutoff);
+      sum += static_cast<double>(waveform[static_cast<std::size_t>(s)]) *
+             kernel(points, std::abs(s - at) * cutoff);
     result[i] = static_cast<float>(sum * cutoff);
   }
   return result;

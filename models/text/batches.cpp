@@ -76,18 +76,24 @@ SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtyp
   return pad(sources, mask_dtype);
 }
 
+TargetBatch make_target_batch(std::span<const Sentence> targets, DType mask_dtype) {
+  if (targets.empty()) fail("batch", "there is no sentence");
+  std::vector<Sentence> previous(targets.begin(), targets.end()), next = previous;
+  for (Sentence& words : previous) words.insert(words.begin(), Vocabulary::begin);
+  for (Sentence& words : next) words.push_back(Vocabulary::end);
+  const auto [next_ids, mask] = pad(next, mask_dtype);
+  return {pad(previous, mask_dtype).source, next_ids, mask};
+}
+
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype) {
-  std::vector<Sentence> sources, previous, next;
+  std::vector<Sentence> sources, targets;
   for (const auto& [source, target] : pairs) {
     sources.push_back(source);
-    previous.push_back(target);
-    previous.back().insert(previous.back().begin(), Vocabulary::begin);
-    next.push_back(target);
-    next.back().push_back(Vocabulary::end);
+    targets.push_back(target);
   }
   const auto [source, source_mask] = make_source_batch(sources, mask_dtype);
-  const auto [next_ids, target_mask] = pad(next, mask_dtype);
-  return {source, source_mask, pad(previous, mask_dtype).source, next_ids, target_mask};
+  const auto [previous, next, target_mask] = make_target_batch(targets, mask_dtype);
+  return {source, source_mask, previous, next, target_mask};
 }
 
 PairLengths lengths_of(const Pair& pair) {

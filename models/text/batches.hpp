@@ -30,8 +30,15 @@ struct SourceBatch {
   Tensor source, mask;  // (S, B)
 };
 
+/// Targets alone, for sources that are no words.
+struct TargetBatch {
+  Tensor previous, next;  // (T, B) i32
+  Tensor mask;            // (T, B)
+};
+
 /// Throws when there is no sentence, or a source without words.
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype = DType::f32);
+TargetBatch make_target_batch(std::span<const Sentence> targets, DType mask_dtype = DType::f32);
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
 
 /// Words of the two sides of a pair.

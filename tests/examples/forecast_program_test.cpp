@@ -77,7 +77,7 @@ TEST_CASE(
              actual = load_safetensors(twice + last).tensors;
   REQUIRE(actual.size() == expected.size());
   for (const auto& [name, tensor] : expected) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(std::ranges::equal(bytes_of(actual.at(name)), bytes_of(tensor)));
   }
   CHECK(contains(error_of(train(once, "500", {"--resume", "--hidden", "16"})), "hidden"));

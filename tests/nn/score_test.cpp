@@ -7,6 +7,7 @@
 #include <attune/tensor/softmax.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/golden.hpp"
 
 namespace {
@@ -63,7 +64,7 @@ TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {
   CHECK(difference(gradients[h], golden["d_h"]) < 1e-11);
   CHECK(difference(gradients[alpha], golden["d_alpha"]) < 1e-11);
   for (const auto& [name, w] : params) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(difference(gradients[w], golden["d_" + name]) < 1e-11);
   }
 }

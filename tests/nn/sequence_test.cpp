@@ -22,11 +22,11 @@ TEST_CASE("Conv1d: values, masks and gradients are PyTorch's, sentence by senten
                {"4 2 1", {.width = 4, .stride = 2, .padding = 1}},
                {"2 3 0", {.width = 2, .stride = 3}},
                {"1 1 2", {.width = 1, .padding = 2}}};
-  for (const auto& [name, options] : cases) {
-    INFO(name);
-    const Golden golden = Golden("sequences").at("conv1d " + name + "/");
+  for (const auto& one : cases) {
+    INFO(one.name);
+    const Golden golden = Golden("sequences").at("conv1d " + one.name + "/");
     nn::Parameters params(1, DType::f64);
-    const nn::Conv1d conv(params, 4, 3, options);
+    const nn::Conv1d conv(params, 4, 3, one.options);
     for (const auto& [path, w] : params) test::set(params, path, golden[path]);
     const Var x = variable(golden["x"]);
     const auto [y, mask] = conv({x, golden["mask"]});
@@ -74,11 +74,12 @@ TEST_CASE("Conv1d: a sequence shorter than a window is an error, as is a window 
 TEST_CASE(
     "join_steps: steps stand side by side, what is lacking is zero, padding does not matter") {
   const Tensor x = randn({5, 2, 3});
-  const auto [y, mask] = nn::join_steps({x, test::ragged_mask(5, {5, 3})}, 2);
+  const auto [joined, mask] = nn::join_steps({x, test::ragged_mask(5, {5, 3})}, 2);
+  const Tensor y = joined.value();
   CHECK(y.shape() == Shape{3, 2, 6});
   CHECK(test::identical(mask, test::ragged_mask(3, {3, 2})));
   const auto at = [&](Index t, Index b, Index half) {
-    return slice(y.value()[t][b], 0, 3 * half, 3 * half + 3);
+    return slice(y[t][b], 0, 3 * half, 3 * half + 3);
   };
   const Tensor nothing = zeros({3}, DType::f64);
   CHECK(test::identical(at(0, 0, 0), x[0][0]));

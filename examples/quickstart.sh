@@ -10,11 +10,7 @@ echo "== 1/4  Packages"
 examples/packages.sh
 
 echo "== 2/4  Building into build/ (a minute or two, the first time)"
-if [ ! -f build/build.ninja ]; then
-  mkdir -p build
-  meson setup build -Dtests=disabled -Dbench=disabled >build/setup.log || { cat build/setup.log; exit 1; }
-fi
-ninja -C build examples/dates
+examples/build.sh dates
 
 echo "== 3/4  Training a model on English dates (about half a minute on two cores)"
 build/examples/dates train --out $out --resume

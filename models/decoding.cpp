@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/decoding.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/softmax.hpp>
@@ -48,13 +49,10 @@ Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, 
   if (max_length < 1) fail(operation, "max_length is less than 1");
   ShapeCheck check(operation);
   check("mask", mask.shape(), "S B");
-  const std::vector<double> m = mask.to_vector<double>();
-  const auto batch = static_cast<std::size_t>(check['B']);
   source_steps_ = check['S'];
-  source_lengths_.assign(batch, 0);
-  for (std::size_t i = 0; i < m.size(); ++i) source_lengths_[i % batch] += m[i] != 0;
-  finished_.resize(batch);
-  for (std::size_t sentence = 0; sentence < batch; ++sentence) {
+  source_lengths_ = lengths_of(mask);
+  finished_.resize(source_lengths_.size());
+  for (std::size_t sentence = 0; sentence < finished_.size(); ++sentence) {
     if (source_lengths_[sentence] == 0)
       fail(operation, fmt::format("source {} has no words", sentence));
     running_.push_back({sentence, nullptr});

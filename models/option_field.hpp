@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -109,13 +110,17 @@ std::map<std::string, std::string> fields_to_map(std::span<const OptionField<Opt
 }
 
 /// The reverse. Throws when a field is missing or not understood; takes no notice of other entries.
+/// Fields that older files do not have are named in `younger`: such a one stays as it is.
 template <class Options>
 void set_fields_from(std::span<const OptionField<Options>> fields, Options& options,
-                     const std::map<std::string, std::string>& map) {
+                     const std::map<std::string, std::string>& map,
+                     std::initializer_list<std::string_view> younger = {}) {
   for (const auto& field : fields) {
-    const auto at = map.find(field.name);
-    if (at == map.end()) fail("options", "there is no '" + field.name + "'");
-    field.set(options, at->second);
+    if (const auto at = map.find(field.name); at != map.end()) {
+      field.set(options, at->second);
+    } else if (std::ranges::find(younger, field.name) == younger.end()) {
+      fail("options", "there is no '" + field.name + "'");
+    }
   }
 }
 

@@ -235,13 +235,7 @@ std::map<std::string, std::string> to_map(const Options& options) {
 
 Options seq2seq_options_from(const std::map<std::string, std::string>& map) {
   Options options;
-  std::map<std::string, std::string> all = map;
-  // Options that are younger than some checkpoints: there they have the default.
-  for (const auto& field : seq2seq_fields()) {
-    if (field.name == "filters" || field.name == "radius")
-      all.try_emplace(field.name, field.get(options));
-  }
-  set_fields_from(seq2seq_fields(), options, all);
+  set_fields_from(seq2seq_fields(), options, map, {"filters", "radius"});
   return options;
 }
 

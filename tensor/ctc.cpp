@@ -77,12 +77,11 @@ double total_of(const States& s, const Lattice& alpha) {
   return log_add(last[s.size() - 1], s.size() > 1 ? last[s.size() - 2] : log_zero);
 }
 
-/// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with β
-/// of all paths on from the state, without the label of the frame.
+/// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with p of
+/// all paths and β of all on from the state, without the label of the frame.
 template <class F>
-void backward(const States& s, const Lattice& y, const Lattice& alpha, F f) {
+void backward(const States& s, const Lattice& y, const Lattice& alpha, double total, F f) {
   const Index n = s.size();
-  const double total = total_of(s, alpha);
   std::vector<double> beta(n, log_zero), after(n);
   for (Index i = std::max<Index>(0, n - 2); i < n; ++i) beta[i] = 0;
   for (Index t = s.frames - 1; t >= 0; --t) {
@@ -136,7 +135,7 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
       loss[b] = static_cast<T>(-total);
       if (total == log_zero) no_gradient_from(0);
       if (!d || total == log_zero) return;
-      backward(s, y, alpha, [&](Index t, Index i, double gamma) {
+      backward(s, y, alpha, total, [&](Index t, Index i, double gamma) {
         d[at(t) * v + s.label[i]] -= static_cast<T>(gamma);
       });
     });

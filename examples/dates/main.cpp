@@ -173,7 +173,6 @@ std::vector<std::string> protect_brackets(int argc, char** argv) {
   return arguments;
 }
 
-/// Options that were not given come from the checkpoint when a run is resumed.
 void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
            std::unique_ptr<CLI::App>& app) {
   app = std::make_unique<CLI::App>(
@@ -224,13 +223,7 @@ int run(int argc, char** argv) {
   CLI::App* command = nullptr;
   std::unique_ptr<CLI::App> app;
   const auto read = [&] {
-    parse(argc, argv, line, command, app);
-    const std::filesystem::path last = line.train.out / "last.safetensors";
-    if (!line.train.resume || !std::filesystem::exists(last)) return;
-    const TrainOptions stored = stored_options(last);
-    line = {};
-    line.train = stored;
-    parse(argc, argv, line, command, app);
+    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
   };
   try {
     if (!parsed(app, read)) return 0;

@@ -6,7 +6,6 @@
 
 #include <attune/models/report/log.hpp>
 #include <attune/nn/checkpoint.hpp>
-#include <attune/nn/schedule.hpp>
 
 #include "metrics.hpp"
 #include "support/output.hpp"
@@ -39,13 +38,7 @@ class Run : public TrainingRun {
   std::string end() const override { return step() < options_.steps ? "" : "finished"; }
   Index total_steps() const override { return options_.steps; }
 
-  double rate() const override {
-    const nn::LinearDecay schedule{.rate = options_.rate,
-                                   .last = options_.rate / 50,
-                                   .steps = options_.steps,
-                                   .after = options_.steps / 2};
-    return schedule(step());
-  }
+  double rate() const override { return late_decay(options_.rate, options_.steps)(step()); }
 
   BatchLoss batch_loss() override {
     const text::Batch batch = data_.batch(model_, step(), options_.batch);

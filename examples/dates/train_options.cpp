@@ -76,10 +76,9 @@ TrainOptions train_options_from(Metadata metadata) {
     if (metadata.contains(older)) metadata.emplace(name, metadata[older]);
   }
   TrainOptions options;
-  metadata.emplace("max-skipped", std::to_string(options.max_skipped));  // nor do they have this
   options.model = model_options_from(metadata);
   models::preset(options.model.name);  // throws where there is none of that name
-  models::set_fields_from(train_fields(), options, metadata);
+  models::set_fields_from(train_fields(), options, metadata, {"max-skipped"});
   return options;
 }
 

@@ -65,12 +65,11 @@ const Variant& variant(const std::string& name) {
 /// A training of the table.
 struct Cell {
   std::string name;
-  Index horizon;
   TrainOptions options;
 };
 
 Cell cell(const CompareArguments& options, const std::string& name, Index horizon, Index seed) {
-  Cell cell{name, horizon, options.train};
+  Cell cell{name, options.train};
   variant(name).change(cell.options);
   cell.options.network.horizon = horizon;
   cell.options.seed = static_cast<std::uint64_t>(seed);
@@ -88,12 +87,13 @@ void check_each_once(const char* option, std::vector<T> values) {
 }
 
 /// Trains it as far as it is not trained yet, with its progress in a file, and measures its best
-/// weights on the part to test on.
+/// weights on the test part.
 std::string run(const TrainOptions& options) {
   const std::filesystem::path last = options.out / "last.safetensors";
-  if (options.resume && stored_options(last).steps != options.steps) {
-    fail("--out", fmt::format("{} was trained for {} steps, not {}", last.string(),
-                              stored_options(last).steps, options.steps));
+  const Index steps = options.resume ? stored_options(last).steps : options.steps;
+  if (steps != options.steps) {
+    fail("--out",
+         fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
   }
   make_directories(options.out);
   if (!std::freopen((options.out / "progress.txt").c_str(), "w", stdout)) {
@@ -175,7 +175,8 @@ int compare(const CompareArguments& options) {
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         ++ended;
         say("{:>3}/{}  {:<22} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {} left\n", ended,
-            cells.size(), cells[i].name, cells[i].horizon, cells[i].options.seed, squared, absolute,
+            cells.size(), cells[i].name, cells[i].options.network.horizon, cells[i].options.seed,
+            squared, absolute,
             duration(seconds / static_cast<double>(ended) *
                      static_cast<double>(cells.size() - ended)));
         std::fflush(stdout);

@@ -18,11 +18,7 @@ echo "== 1/3  Packages"
 examples/packages.sh
 
 echo "== 2/3  Building into build/ (a minute or two, the first time)"
-if [ ! -f build/build.ninja ]; then
-  mkdir -p build
-  meson setup build -Dtests=disabled -Dbench=disabled >build/setup.log || { cat build/setup.log; exit 1; }
-fi
-ninja -C build examples/forecast
+examples/build.sh forecast
 
 if [ "$table" = --table ]; then
   echo "== 3/3  Training every model of the table"

@@ -110,13 +110,7 @@ int run(int argc, char** argv) {
   CLI::App* command = nullptr;
   std::unique_ptr<CLI::App> app;
   const auto read = [&] {
-    parse(argc, argv, line, command, app);
-    const std::filesystem::path last = line.train.out / "last.safetensors";
-    if (!line.train.resume || !std::filesystem::exists(last)) return;
-    const TrainOptions stored = stored_options(last);
-    line = {};
-    line.train = stored;
-    parse(argc, argv, line, command, app);
+    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
   };
   if (!parsed(app, read)) return 0;
   const std::string name = command->get_name();

@@ -9,7 +9,8 @@ namespace attune::forecast {
 
 int predict(const PredictArguments& options) {
   const Model model = Model::load(options.model);
-  const Table table = read_table(options.csv, model.columns());
+  const Table table = read_table(options.csv);
+  check_columns(options.csv, table, model.columns());
   const Index look_back = model.options().look_back, rows = table.rows();
   if (rows < look_back) {
     fail(options.csv.string(),

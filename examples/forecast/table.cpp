@@ -136,13 +136,11 @@ Table read_table(const std::filesystem::path& path) {
   return Reader(path).read();
 }
 
-Table read_table(const std::filesystem::path& path, std::span<const std::string> columns) {
-  Table table = read_table(path);
-  if (!std::ranges::equal(table.columns, columns)) {
-    fail(path.string(), fmt::format("its columns are {}, but the model's are {}",
-                                    fmt::join(table.columns, ", "), fmt::join(columns, ", ")));
-  }
-  return table;
+void check_columns(const std::filesystem::path& path, const Table& table,
+                   std::span<const std::string> columns) {
+  if (std::ranges::equal(table.columns, columns)) return;
+  fail(path.string(), fmt::format("its columns are {}, but the model's are {}",
+                                  fmt::join(table.columns, ", "), fmt::join(columns, ", ")));
 }
 
 std::string to_string(Time time) { return fmt::format("{:%Y-%m-%d %H:%M:%S}", time); }

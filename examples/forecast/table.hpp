@@ -29,8 +29,10 @@ struct Table {
 /// anything else: a date that does not follow the one before in the interval of the first two,
 /// another number of columns, text or nothing where a number belongs, numbers that are not finite.
 Table read_table(const std::filesystem::path& path);
-/// The same, with the columns that a model knows, in their order.
-Table read_table(const std::filesystem::path& path, std::span<const std::string> columns);
+
+/// Throws an Error where the columns of a file are not those that a model knows, in their order.
+void check_columns(const std::filesystem::path& path, const Table& table,
+                   std::span<const std::string> columns);
 
 /// 2016-07-01 05:00:00
 std::string to_string(Time time);

@@ -5,7 +5,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/nn/checkpoint.hpp>
-#include <attune/nn/schedule.hpp>
 
 #include "support/checkpoint.hpp"
 #include "support/output.hpp"
@@ -14,7 +13,7 @@
 namespace attune::forecast {
 namespace {
 
-/// A table, and which of its windows are learnt from and chosen by.
+/// A table, and its windows for training and validation.
 struct Data {
   Table table;
   Parts parts;
@@ -60,13 +59,7 @@ class Run : public TrainingRun {
   std::string end() const override { return step() < options_.steps ? "" : "finished"; }
   Index total_steps() const override { return options_.steps; }
 
-  double rate() const override {
-    const nn::LinearDecay schedule{.rate = options_.rate,
-                                   .last = options_.rate / 50,
-                                   .steps = options_.steps,
-                                   .after = options_.steps / 2};
-    return schedule(step());
-  }
+  double rate() const override { return late_decay(options_.rate, options_.steps)(step()); }
 
   BatchLoss batch_loss() override {
     const auto [past, future] = windows_at(data_.values, model_.sizes(), next_rows());
@@ -215,7 +208,9 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
 TestData test_data(const Model& model, const std::filesystem::path& csv) {
   TrainOptions trained;
   models::set_fields_from(train_fields(), trained, model.metadata());
-  Table table = read_table(csv.empty() ? std::filesystem::path(trained.csv) : csv, model.columns());
+  const std::filesystem::path path = csv.empty() ? std::filesystem::path(trained.csv) : csv;
+  const Table table = read_table(path);
+  check_columns(path, table, model.columns());
   const Part test = parts_of(table, trained.protocol).test;
   return {.table = table,
           .values = frames::scaled(table.values, model.scaling()).to(DType::f32),
@@ -228,7 +223,7 @@ int train(const TrainOptions& options) {
   const Data data(options);
   // Of a run that is resumed, throws where sizes are not those of the tensors, before anything so
   // large is made.
-  if (files.resumes()) read_table(options.csv, Model::load(files.last()).columns());
+  if (files.resumes()) check_columns(options.csv, data.table, Model::load(files.last()).columns());
   Model model(options.network, data.table.columns, data.scaling, options.seed);
   return Run(options, files, data, model).go();
 }

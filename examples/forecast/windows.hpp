@@ -1,4 +1,4 @@
-// A table cut into what to learn from, to choose by and to test on, and its windows.
+// A table cut into parts for training, validation and test, and its windows.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace attune::forecast {
 
-/// Of each column, over the rows to learn from. Throws for a column that never changes.
+/// Of each column, over the rows of training. Throws for a column that never changes.
 frames::Scaling scaling_of(const Tensor& values, std::span<const std::string> columns);
 
 /// Rows begin to end (exclusive).

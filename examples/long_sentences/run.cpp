@@ -9,6 +9,8 @@
 #include <attune/nn/clip.hpp>
 #include <attune/nn/schedule.hpp>
 
+#include "support/training_options.hpp"
+
 namespace attune::long_sentences {
 namespace {
 
@@ -45,9 +47,7 @@ double accuracy(const models::Seq2Seq& model, const std::vector<text::Pair>& pai
 /// Returns the loss of the last batch.
 double train(const models::Seq2Seq& model, nn::Adam& adam, const Task& task, Index longest,
              Random& random, const Budget& b) {
-  const nn::LinearDecay decay{
-      .rate = b.rate, .last = b.rate / 50, .steps = b.steps, .after = b.steps / 2};
-  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50, .next = decay};
+  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50, .next = late_decay(b.rate, b.steps)};
   double last = 0;
   for (Index step = 0; step < b.steps; ++step) {
     const Index length = draw_length(longest, random);

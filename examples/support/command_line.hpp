@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <filesystem>
 #include <string>
 #include <type_traits>
 
@@ -79,6 +80,19 @@ bool parsed(const AppPointer& app, Parse parse) {
     fmt::print("attune {}\n", ATTUNE_VERSION);
   }
   return false;
+}
+
+/// Runs `parse`, which sets `line`. Where a run is resumed it runs again, from the options of
+/// last.safetensors, as `stored_options` reads them: they stand for what was not given.
+template <class Parse, class CommandLine, class Stored>
+void parse_resuming(Parse parse, CommandLine& line, Stored stored_options) {
+  parse();
+  const std::filesystem::path last = line.train.out / "last.safetensors";
+  if (!line.train.resume || !std::filesystem::exists(last)) return;
+  auto stored = stored_options(last);
+  line = {};
+  line.train = std::move(stored);
+  parse();
 }
 
 /// An option of a struct of them.

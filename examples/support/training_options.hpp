@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include <attune/nn/schedule.hpp>
 #include <attune/tensor/dtype.hpp>
 #include <attune/tensor/precision.hpp>
 
@@ -18,5 +19,10 @@ struct TrainingOptions {
   Index max_skipped = 10;
   Precision precision = Precision::f32;
 };
+
+/// `rate` for half of the steps, then in a straight line down to 2 % of it.
+inline nn::LinearDecay late_decay(double rate, Index steps) {
+  return {.rate = rate, .last = rate / 50, .steps = steps, .after = steps / 2};
+}
 
 }  // namespace attune

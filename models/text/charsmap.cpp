@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <attune/models/text/charsmap.hpp>
+#include <attune/models/text/utf8.hpp>
 
 namespace attune::text::detail {
 namespace {
@@ -54,9 +55,9 @@ std::uint32_t number_at(std::string_view bytes, std::size_t i) {
   return number;
 }
 
-/// The length of a trie in bytes, the trie, and texts that end with NUL and that its leaves point
-/// into. The trie is the array of Darts-clone: each unit leads to 256 others, of which those with the
-/// right label are followed.
+/// The length of a trie in bytes, the trie, and texts in UTF-8 that end with NUL and whose beginnings
+/// its leaves point to. The trie is the array of Darts-clone: each unit leads to 256 others, of which
+/// those with the right label are followed.
 bool is_sound(std::string_view charsmap) {
   if (charsmap.empty()) return true;
   if (charsmap.size() < 4) return false;
@@ -64,13 +65,19 @@ bool is_sound(std::string_view charsmap) {
   charsmap.remove_prefix(4);
   if (size == 0 || size % 4 != 0 || size >= charsmap.size() || charsmap.back() != '\0')
     return false;
-  const std::size_t units = size / 4, texts = charsmap.size() - size;
+  const std::size_t units = size / 4;
+  const std::string_view texts = charsmap.substr(size);
+  if (find_bad_byte(texts)) return false;
+  const auto begins_character = [&](std::size_t at) {
+    return at < texts.size() && (static_cast<unsigned char>(texts[at]) & 0xC0) != 0x80;
+  };
   for (std::size_t i = 0; i < units; ++i) {
     const std::uint32_t unit = number_at(charsmap, i);
     if (i > 0 && unit >> 31 != 0) continue;  // the value of a leaf, which no label leads to
     const std::size_t next = i ^ (unit >> 10 << ((unit & 0x200) >> 6));
     if ((next | 0xFF) >= units) return false;
-    if ((unit & 0x100) != 0 && (number_at(charsmap, next) & 0x7FFFFFFF) >= texts) return false;
+    if ((unit & 0x100) != 0 && !begins_character(number_at(charsmap, next) & 0x7FFFFFFF))
+      return false;
   }
   return true;
 }

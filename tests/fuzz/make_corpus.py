@@ -77,6 +77,10 @@ def main():
     write("sentencepiece/characters-text", model(1, words, changed(characters, 4 + 4 * LEAF, 1 << 31 | 0x1000)))
     write("sentencepiece/characters-size", model(1, words, changed(characters, 0, len(characters) - 1)))
     write("sentencepiece/characters-end", model(1, words, characters[:-1]))
+    # Texts that are not UTF-8: the bytes of one, and a leaf that points into a character.
+    write("sentencepiece/characters-bytes", model(2, words, charsmap("\ufb01".encode(), b"\xff\xffi")))
+    inside = charsmap("\ufb01".encode(), "\u0133".encode())
+    write("sentencepiece/characters-inside", model(2, words, changed(inside, 4 + 4 * LEAF, 1 << 31 | 1)))
 
 
 if __name__ == "__main__":

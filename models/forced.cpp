@@ -10,18 +10,19 @@
 namespace attune::models::detail {
 namespace {
 
-void check_shapes(const Tensor& logits, const Tensor& weights, const text::Batch& batch) {
+void check_shapes(const Tensor& logits, const Tensor& weights, const Tensor& source_mask,
+                  const Target& target) {
   ShapeCheck check("force_decode");
-  check("next", batch.next.shape(), "T B")("logits", logits.shape(), "T B V");
+  check("next", target.next.shape(), "T B")("logits", logits.shape(), "T B V");
   if (!weights.defined()) return;
-  check("source", batch.source.shape(), "S B")("weights", weights.shape(), "T S B");
+  check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
 }
 
 /// log p of each word of a batch (T, B).
-Tensor log_probabilities(const Tensor& logits, const text::Batch& batch) {
-  return -cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), batch.next.reshape({-1}),
-                                batch.target_mask.to(logits.dtype()).reshape({-1}))
-              .loss.reshape(batch.next.shape());
+Tensor log_probabilities(const Tensor& logits, const Target& target) {
+  return -cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), target.next.reshape({-1}),
+                                target.mask.to(logits.dtype()).reshape({-1}))
+              .loss.reshape(target.next.shape());
 }
 
 /// Sentence b of words or log-probabilities (T, B).
@@ -32,19 +33,18 @@ std::vector<T> sentence(const Tensor& x, Index b, Index steps) {
 
 }  // namespace
 
-std::vector<Hypothesis> forced_hypotheses(const Tensor& logits, const Tensor& weights_of_heads,
-                                          const text::Batch& batch) {
-  const Tensor weights =
-      weights_of_heads.rank() == 4 ? mean(weights_of_heads, {1}) : weights_of_heads;
-  check_shapes(logits, weights, batch);
-  const Tensor log_p = log_probabilities(logits, batch);
-  const auto target_lengths = lengths_of(batch.target_mask),
-             source_lengths = lengths_of(batch.source_mask);
+std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
+                                          const Target& target) {
+  const Tensor logits = forced.logits.value(), of_heads = forced.weights.value();
+  const Tensor weights = of_heads.rank() == 4 ? mean(of_heads, {1}) : of_heads;
+  check_shapes(logits, weights, source_mask, target);
+  const Tensor log_p = log_probabilities(logits, target);
+  const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
   std::vector<Hypothesis> hypotheses(target_lengths.size());
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
     Hypothesis& h = hypotheses[i];
     const Index b = static_cast<Index>(i), steps = target_lengths[i];
-    h.words = sentence<std::int32_t>(batch.next, b, steps);
+    h.words = sentence<std::int32_t>(target.next, b, steps);
     if (h.words.empty() || h.words.back() != text::Vocabulary::end)
       fail("force_decode", fmt::format("target {} does not end with </s>", i));
     h.words.pop_back();

@@ -7,19 +7,24 @@
 namespace attune::models {
 
 namespace detail {
-std::vector<Hypothesis> forced_hypotheses(const Tensor& logits, const Tensor& weights,
-                                          const text::Batch& batch);
+std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
+                                          const Target& target);
 }  // namespace detail
 
 /// For each sentence of a batch its target as the hypothesis that a search would have returned, had
 /// it found these words: log-probabilities of each word and of </s>, and the weights (steps,
 /// source words) f32, </s> included, without padding. The score is the log-probability. Throws on a
 /// target that does not end with </s>.
+template <Decoder M, Source Encoded>
+std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target) {
+  const NoGrad no_grad;
+  return detail::forced_hypotheses(force(model, encoded, target.previous), encoded.mask, target);
+}
 template <WordModel M>
 std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch) {
   const NoGrad no_grad;
-  const Forced forced = force(model, batch);
-  return detail::forced_hypotheses(forced.logits.value(), forced.weights.value(), batch);
+  return force_decode(model, model.encode(batch.source, batch.source_mask),
+                      Target{batch.previous, batch.next, batch.target_mask});
 }
 
 }  // namespace attune::models

@@ -42,7 +42,8 @@ const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
 
 std::vector<Hypothesis> hypotheses(const models::Forced& forced,
                                    const text::Batch& batch = kBatch) {
-  return models::detail::forced_hypotheses(forced.logits.value(), forced.weights.value(), batch);
+  return models::detail::forced_hypotheses(forced, batch.source_mask,
+                                           {batch.previous, batch.next, batch.target_mask});
 }
 
 /// logits (T, B, V) and weights (T, heads, S, B) at random.

@@ -1,21 +1,17 @@
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "support/checkpoint.hpp"
+#include "support/comparing.hpp"
 #include "support/output.hpp"
 #include "support/processes.hpp"
-#include "support/progress.hpp"
 
 namespace attune::forecast {
 namespace {
@@ -74,52 +70,17 @@ Cell cell(const CompareArguments& options, const std::string& name, Index horizo
   cell.options.network.horizon = horizon;
   cell.options.seed = static_cast<std::uint64_t>(seed);
   cell.options.out /= fmt::format("{}-{}-{}", name, horizon, seed);
-  cell.options.resume = std::filesystem::exists(cell.options.out / "last.safetensors");
   return cell;
 }
 
-/// Two runs may not have one directory.
-template <class T>
-void check_each_once(const char* option, std::vector<T> values) {
-  std::ranges::sort(values);
-  const auto twice = std::ranges::adjacent_find(values);
-  if (twice != values.end()) fail(option, fmt::format("{} is given twice", *twice));
-}
-
-/// Trains it as far as it is not trained yet, with its progress in a file, and measures its best
-/// weights on the test part.
+/// Trains it, and measures its best weights on the test part.
 std::string run(const TrainOptions& options) {
-  const std::filesystem::path last = options.out / "last.safetensors";
-  const Index steps = options.resume ? stored_options(last).steps : options.steps;
-  if (steps != options.steps) {
-    fail("--out",
-         fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
-  }
-  make_directories(options.out);
-  if (!std::freopen((options.out / "progress.txt").c_str(), "w", stdout)) {
-    fail(options.out.string(), "progress.txt cannot be written");
-  }
-  if (const int status = train(options))
-    fail("train", fmt::format("it ended with status {}", status));
+  train_or_go_on(options, train, stored_options);
   const Model model = Model::load(options.out / "best.safetensors");
   const TestData data = test_data(model);
   const Errors errors = measure(model, data.values, data.rows);
   return fmt::format("{} {}", errors.mse, errors.mae);
 }
-
-/// Over seeds.
-struct Spread {
-  std::vector<double> values;
-
-  std::string text() const {
-    double mean = 0, squares = 0;
-    for (const double value : values) mean += value / static_cast<double>(values.size());
-    for (const double value : values) squares += (value - mean) * (value - mean);
-    if (values.size() < 2) return fmt::format("{:.3f}", mean);
-    return fmt::format("{:.3f} ± {:.3f}", mean,
-                       std::sqrt(squares / static_cast<double>(values.size() - 1)));
-  }
-};
 
 void print_table(const CompareArguments& options, const char* what,
                  const std::vector<std::vector<Spread>>& rows) {
@@ -156,8 +117,7 @@ int compare(const CompareArguments& options) {
   }
   using Rows = std::vector<std::vector<Spread>>;
   Rows mse(options.variants.size(), std::vector<Spread>(options.horizons.size())), mae = mse;
-  const auto begin = std::chrono::steady_clock::now();
-  std::size_t ended = 0;
+  Countdown countdown(cells.size());
   in_processes(
       cells.size(), options.jobs,
       [&](std::size_t i) {
@@ -171,14 +131,9 @@ int compare(const CompareArguments& options) {
         const std::size_t v = place / options.horizons.size(), h = place % options.horizons.size();
         mse[v][h].values.push_back(squared);
         mae[v][h].values.push_back(absolute);
-        const double seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        ++ended;
-        say("{:>3}/{}  {:<22} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {} left\n", ended,
-            cells.size(), cells[i].name, cells[i].options.network.horizon, cells[i].options.seed,
-            squared, absolute,
-            duration(seconds / static_cast<double>(ended) *
-                     static_cast<double>(cells.size() - ended)));
+        const auto [ended, left] = countdown.next();
+        say("{}  {:<22} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {}\n", ended, cells[i].name,
+            cells[i].options.network.horizon, cells[i].options.seed, squared, absolute, left);
         std::fflush(stdout);
       });
   print_table(options, "squared error", mse);

@@ -28,12 +28,6 @@ struct CommandLine {
   int threads = 0;
 };
 
-template <class Options>
-void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
-                Options& options, const char* group) {
-  for (const auto& field : fields) add_field(app, field, options)->group(group);
-}
-
 void add_train(CLI::App& app, TrainOptions& o) {
   app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");

@@ -108,6 +108,13 @@ CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field,
       ->type_name(field.type);
 }
 
+/// All of them, in a group of --help.
+template <class Options>
+void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
+                Options& options, const char* group) {
+  for (const auto& field : fields) add_field(app, field, options)->group(group);
+}
+
 /// --model, for add_field: a published model, whose name is got and set so.
 template <class Options, class Get, class Set>
 models::OptionField<Options> preset_field(Get get, Set set) {

@@ -1,0 +1,123 @@
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+
+#include "commands.hpp"
+#include "list.hpp"
+#include "support/checkpoint.hpp"
+#include "support/output.hpp"
+#include "timing.hpp"
+
+namespace attune::speech {
+namespace {
+
+/// An utterance of a list, aligned.
+struct Aligned {
+  Listed listed;
+  double seconds;
+  std::vector<Timed> tokens;
+};
+
+std::string tsv_of(const Aligned& a) {
+  std::string text;
+  for (const Timed& one : a.tokens) {
+    text += fmt::format("{}\t{:.3f}\t{:.3f}\t{}\t{:.4f}\n", a.listed.file.string(), one.begin,
+                        one.end, one.token, one.probability);
+  }
+  return text;
+}
+
+std::string json_of(const Aligned& a) {
+  nlohmann::ordered_json json = {{"file", a.listed.file.string()}, {"seconds", a.seconds}};
+  for (const Timed& one : a.tokens) {
+    json["tokens"].push_back({{"token", one.token},
+                              {"begin", one.begin},
+                              {"end", one.end},
+                              {"probability", one.probability}});
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+/// As Praat has it in strings: quotes are doubled.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return result + "\"";
+}
+
+/// Praat's long text format: one tier of intervals.
+std::string textgrid_of(const Aligned& a) {
+  std::string text = fmt::format(
+      "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\nxmin = 0\nxmax = {0}\n"
+      "tiers? <exists>\nsize = 1\nitem []:\n    item [1]:\n        class = \"IntervalTier\"\n"
+      "        name = \"tokens\"\n        xmin = 0\n        xmax = {0}\n"
+      "        intervals: size = {1}\n",
+      a.seconds, a.tokens.size());
+  for (std::size_t i = 0; i < a.tokens.size(); ++i) {
+    text += fmt::format(
+        "        intervals [{}]:\n            xmin = {}\n            xmax = {}\n"
+        "            text = {}\n",
+        i + 1, a.tokens[i].begin, a.tokens[i].end, quoted(a.tokens[i].token));
+  }
+  return text;
+}
+
+Aligned align_one(const Model& model, const Listed& listed) {
+  const Utterance utterance{.samples = samples_of(listed, model.rate()),
+                            .tokens = tokens_of(model.codec(), listed.transcript),
+                            .ends = {}};
+  for (const std::int32_t token : utterance.tokens) {
+    if (token == text::Vocabulary::unknown)
+      fail(listed.where,
+           fmt::format("'{}' is not all in the model's vocabulary", listed.transcript));
+  }
+  const double seconds =
+      static_cast<double>(utterance.samples.size()) / static_cast<double>(model.rate());
+  Aligned a{listed, seconds,
+            reading(listed.where, [&] { return align(model, std::span(&utterance, 1)).front(); })};
+  // The last annotation may stand for more frames than there are.
+  if (!a.tokens.empty()) a.tokens.back().end = seconds;
+  return a;
+}
+
+/// Each utterance in a file of its own.
+void write_textgrids(const Model& model, const AlignArguments& options) {
+  if (options.out.empty()) fail("--out", "a directory for the TextGrid files was expected");
+  make_directories(options.out);
+  std::set<std::filesystem::path> written;
+  for (const Listed& listed : read_list(options.list)) {
+    const std::filesystem::path file =
+        options.out / listed.file.filename().replace_extension(".TextGrid");
+    if (!written.insert(file).second)
+      fail(listed.where, fmt::format("a recording before it has the file {}, too", file.string()));
+    write_file(file, textgrid_of(align_one(model, listed)));
+  }
+}
+
+}  // namespace
+
+int align(const AlignArguments& options) {
+  const Model model = Model::load(options.model);
+  if (options.format == AlignFormat::textgrid) {
+    write_textgrids(model, options);
+    return 0;
+  }
+  const bool tsv = options.format == AlignFormat::tsv;
+  std::string text = tsv ? "file\tbegin\tend\ttoken\tprobability\n" : "";
+  for (const Listed& listed : read_list(options.list)) {
+    const Aligned aligned = align_one(model, listed);
+    text += tsv ? tsv_of(aligned) : json_of(aligned);
+  }
+  if (options.out.empty()) {
+    say("{}", text);
+  } else {
+    write_file(options.out, text);
+  }
+  return 0;
+}
+
+}  // namespace attune::speech

@@ -1,0 +1,60 @@
+#include "evaluation.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <attune/models/frames/store.hpp>
+
+#include "support/signals.hpp"
+
+namespace attune::speech {
+
+std::vector<models::Hypothesis> recognise(const Model& model,
+                                          std::span<const std::vector<float>> waveforms,
+                                          Index beam) {
+  constexpr std::size_t batch = 32;
+  std::vector<std::size_t> order(waveforms.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return waveforms[i].size(); });
+  std::vector<models::Hypothesis> all(waveforms.size());
+  for (std::size_t begin = 0; begin < order.size(); begin += batch) {
+    stop_if_interrupted();
+    const std::size_t end = std::min(order.size(), begin + batch);
+    std::vector<Tensor> heard;
+    for (std::size_t i = begin; i < end; ++i) heard.push_back(model.hear(waveforms[order[i]]));
+    const nn::Sequence frames = frames::make_batch(heard);
+    const Index annotations = frames.x.dim(0) / model.recogniser().joined() + 1;
+    auto found = model.recogniser().recognise(frames, {.beam = beam, .max_length = annotations});
+    for (std::size_t i = begin; i < end; ++i) all[order[i]] = std::move(found[i - begin]);
+  }
+  return all;
+}
+
+Counts& Counts::operator+=(const Counts& other) {
+  edits += other.edits;
+  utterances += other.utterances;
+  right += other.right;
+  return *this;
+}
+
+CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances, Index beam) {
+  std::vector<std::vector<float>> waveforms;
+  for (const Utterance& one : utterances) waveforms.push_back(one.samples);
+  const std::vector<models::Hypothesis> found = recognise(model, waveforms, beam);
+  CountsByLength counts;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const metrics::Edits edits = metrics::edits(found[i].words, utterances[i].tokens);
+    counts[utterances[i].tokens.size()] += {edits, 1, edits.count() == 0};
+  }
+  return counts;
+}
+
+Counts total(const CountsByLength& counts, std::size_t first, std::size_t last) {
+  Counts sum;
+  for (const auto& [length, some] : counts) {
+    if (length >= first && length <= last) sum += some;
+  }
+  return sum;
+}
+
+}  // namespace attune::speech

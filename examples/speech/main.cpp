@@ -1,0 +1,167 @@
+// speech: attention models that listen.
+#include <algorithm>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "commands.hpp"
+#include "support/command_line.hpp"
+#include "support/program.hpp"
+
+namespace attune::speech {
+namespace {
+
+/// Everything the command line can say.
+struct CommandLine {
+  TrainOptions train;
+  RecogniseArguments recognise;
+  EvaluateArguments evaluate;
+  AlignArguments align;
+  ReportArguments report;
+  CompareArguments compare;
+  std::string model = "speech-model/best.safetensors";
+  int threads = 0;
+};
+
+void add_training(CLI::App& app, TrainOptions& o) {
+  add_fields(app, train_fields(), o, "Training");
+  add_fields(app, recogniser_fields(), o.network, "Model");
+  add_fields(app, log_mel_fields(), o.features, "Features");
+}
+
+void add_train(CLI::App& app, TrainOptions& o) {
+  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
+  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  add_training(app, o);
+}
+
+void add_compare(CLI::App& app, CompareArguments& o) {
+  o.train.out = "speech-compare";
+  o.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  app.add_option("--out", o.train.out, "directory, with one in it for each run");
+  app.add_option("--variants", o.variants,
+                 fmt::format("with commas between them: {}", fmt::join(variant_names(), ", ")))
+      ->delimiter(',')
+      ->default_str("all")
+      ->type_name("LIST");
+  app.add_option("--seeds", o.seeds, "seeds from 1 on")->check(in_range(1, 1000));
+  app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
+  add_training(app, o.train);
+}
+
+void add_recognise(CLI::App& app, RecogniseArguments& o) {
+  app.add_option("files", o.files,
+                 "recordings (WAV, FLAC, Ogg); without any, raw samples of 16 bits, little-endian, "
+                 "of one channel are read from standard input")
+      ->default_str("");
+  app.add_option("--rate", o.rate, "samples per second of standard input (default: the model's)")
+      ->check(in_range(1000, 192000))
+      ->default_str("");
+  app.add_option("--pause", o.pause,
+                 "seconds of quiet after which a line is written for what was said until then on "
+                 "standard input; 0: one line at its end")
+      ->check(in_range(0.0, 60.0));
+  app.add_flag("--json", o.json, "one JSON object a line: text, probability, tokens with times");
+}
+
+void add_evaluate(CLI::App& app, EvaluateArguments& o) {
+  app.add_option("lists", o.lists, "files: RECORDING TAB TRANSCRIPT, a line each")->default_str("");
+  app.add_option("--digits", o.digits,
+                 "or directory of the Free Spoken Digit Dataset: the recordings 5 to 9, one by one "
+                 "and joined to strings")
+      ->default_str("");
+  app.add_option("--longest", o.longest, "digits of a string at most")->check(in_range(1, 100));
+  app.add_option("--strings", o.strings, "of each length")->check(in_range(1, 10000));
+  app.add_flag("--json", o.json, "a line of JSON for each of them");
+}
+
+void add_align(CLI::App& app, AlignArguments& o) {
+  app.add_option("list", o.list, "file: RECORDING TAB TRANSCRIPT, a line each")->required();
+  add_field(app,
+            models::choice_field<AlignArguments, AlignFormat>(
+                "format", "of the times; textgrid, Praat's, is a file for each recording",
+                &AlignArguments::format,
+                {{AlignFormat::json, "json"},
+                 {AlignFormat::textgrid, "textgrid"},
+                 {AlignFormat::tsv, "tsv"}}),
+            o);
+  app.add_option("--out", o.out, "file to write (default: standard output), or directory")
+      ->default_str("");
+}
+
+void add_report(CLI::App& app, ReportArguments& o) {
+  app.add_option("--out", o.out, "file to write (default: report.html beside the model)")
+      ->default_str("");
+  app.add_option("--list", o.list, "file with utterances (default: what the model was chosen by)")
+      ->default_str("");
+  app.add_option("--examples", o.examples, "utterances to draw")->check(in_range(1, 1000));
+}
+
+void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
+           std::unique_ptr<CLI::App>& app) {
+  app = std::make_unique<CLI::App>("Writes what was said, with attention.", "speech");
+  app->require_subcommand(1);
+  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
+  app->option_defaults()->always_capture_default();
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->footer("Example: speech train --digits recordings && speech recognise 7_jackson_5.wav");
+  CLI::App* train = app->add_subcommand("train", "train a model on recordings");
+  CLI::App* recognise = app->add_subcommand("recognise", "write what is said in recordings");
+  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model, by length");
+  CLI::App* align = app->add_subcommand("align", "when each word of a transcript was said");
+  CLI::App* report =
+      app->add_subcommand("report", "write an HTML page: attention above spectrograms, errors");
+  CLI::App* compare =
+      app->add_subcommand("compare", "train kinds of attention with several seeds; a table");
+  for (CLI::App* sub : {train, recognise, evaluate, align, report}) {
+    sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
+        ->check(in_range(1, 1024))
+        ->default_str("");
+  }
+  for (CLI::App* sub : {recognise, evaluate, align, report})
+    sub->add_option("--model", line.model, "checkpoint");
+  for (auto& [sub, beam] :
+       {std::pair{recognise, &line.recognise.beam}, std::pair{evaluate, &line.evaluate.beam}}) {
+    sub->add_option("--beam", *beam, "hypotheses kept by the search; 1 is greedy")
+        ->check(in_range(1, 100));
+  }
+  add_train(*train, line.train);
+  add_recognise(*recognise, line.recognise);
+  add_evaluate(*evaluate, line.evaluate);
+  add_align(*align, line.align);
+  add_report(*report, line.report);
+  add_compare(*compare, line.compare);
+  app->parse(argc, argv);
+  command = app->get_subcommands().front();
+}
+
+int run(int argc, char** argv) {
+  CommandLine line;
+  CLI::App* command = nullptr;
+  std::unique_ptr<CLI::App> app;
+  const auto read = [&] {
+    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
+  };
+  if (!parsed(app, read)) return 0;
+  const std::string name = command->get_name();
+  if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
+  line.threads > 0 ? set_threads(line.threads) : void(threads());
+  line.recognise.model = line.evaluate.model = line.align.model = line.report.model = line.model;
+  return name == "train"       ? train(line.train)
+         : name == "recognise" ? recognise(line.recognise)
+         : name == "evaluate"  ? evaluate(line.evaluate)
+         : name == "align"     ? align(line.align)
+                               : report(line.report);
+}
+
+}  // namespace
+}  // namespace attune::speech
+
+int main(int argc, char** argv) {
+  return attune::run_program("speech", [&] { return attune::speech::run(argc, argv); });
+}

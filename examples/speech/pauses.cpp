@@ -1,0 +1,55 @@
+#include "pauses.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace attune::speech {
+
+PauseCutter::PauseCutter(Index rate, double pause)
+    : frame_(std::max<Index>(1, rate / 100)),
+      quiet_frames_(std::max<Index>(1, std::lround(100 * pause))),
+      longest_(30 * rate),
+      cuts_(pause > 0) {}
+
+std::vector<std::vector<float>> PauseCutter::add(std::span<const float> samples) {
+  std::vector<std::vector<float>> ended;
+  if (!cuts_) {
+    samples_.insert(samples_.end(), samples.begin(), samples.end());
+    return ended;
+  }
+  for (const float sample : samples) {
+    part_.push_back(sample);
+    if (std::ssize(part_) == frame_) add_frame(ended);
+  }
+  return ended;
+}
+
+void PauseCutter::add_frame(std::vector<std::vector<float>>& ended) {
+  constexpr double floor = 1e-6, below_loudest = 1e-3;
+  double power = 0;
+  for (const float x : part_) power += static_cast<double>(x) * x / static_cast<double>(frame_);
+  const bool loud = power > floor && power > below_loudest * loudest_;
+  samples_.insert(samples_.end(), part_.begin(), part_.end());
+  part_.clear();
+  if (loud) {
+    speaks_ = true, quiet_ = 0;
+    loudest_ = std::max(loudest_, power);
+  } else if (!speaks_ && std::ssize(samples_) > 10 * frame_) {
+    samples_.erase(samples_.begin(), samples_.end() - 10 * frame_);
+  } else if (speaks_) {
+    ++quiet_;
+  }
+  if (speaks_ && (quiet_ == quiet_frames_ || std::ssize(samples_) >= longest_))
+    ended.push_back(flush());
+}
+
+std::vector<float> PauseCutter::flush() {
+  samples_.insert(samples_.end(), part_.begin(), part_.end());
+  part_.clear();
+  std::vector<float> all = std::exchange(samples_, {});
+  if (cuts_ && !speaks_) all.clear();
+  speaks_ = false, loudest_ = 0, quiet_ = 0;
+  return all;
+}
+
+}  // namespace attune::speech

@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include <attune/models/report/chart.hpp>
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/report/log.hpp>
+#include <attune/models/report/page.hpp>
+#include <attune/tensor/file.hpp>
+#include <attune/tensor/reduce.hpp>
+
+#include "commands.hpp"
+#include "digits.hpp"
+#include "list.hpp"
+#include "support/checkpoint.hpp"
+#include "support/output.hpp"
+#include "support/progress.hpp"
+#include "timing.hpp"
+
+namespace attune::speech {
+namespace {
+
+/// Utterances to measure and to draw, and what they are.
+struct Data {
+  std::string name;
+  std::vector<Utterance> utterances;
+};
+
+Data data_of(const Model& model, const ReportArguments& options) {
+  TrainOptions trained;
+  models::set_fields_from(train_fields(), trained, model.metadata());
+  if (options.list.empty() && !trained.digits.empty()) {
+    const Digits digits = validation_digits(trained.digits, model.rate());
+    return {"strings of the digits 5 to 9 of each speaker", strings(digits, 1, 12, 20, 1)};
+  }
+  const std::string list = options.list.empty() ? trained.valid_list : options.list;
+  return {list, read_utterances(list, model.codec(), model.rate())};
+}
+
+/// The rows of a picture whose columns are annotations: what was attended to at each token, and below it the
+/// spectrogram, the highest band first, each value as a share of the range of all.
+report::Heatmap picture(const Model& model, const Utterance& utterance,
+                        const models::Hypothesis& h) {
+  const Index places = h.weights.dim(1), joined = model.recogniser().joined();
+  report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
+  for (Index s = 0; s < places; ++s)
+    map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
+  for (std::size_t i = 0; i <= h.words.size(); ++i)
+    map.rows.push_back(i < h.words.size() ? model.codec().vocabulary.token(h.words[i]) : "end");
+  for (const float w : h.weights.to_vector<float>()) map.weights.push_back(w);
+  const Tensor heard = model.hear(utterance.samples);
+  const Index frames = heard.dim(0), bands = heard.dim(1);
+  const std::vector<float> values = heard.to_vector<float>();
+  const auto [low, high] = std::ranges::minmax(values);
+  for (Index band = bands - 1; band >= 0; --band) {
+    map.rows.push_back(band == bands - 1 ? "high" : band == 0 ? "low" : "");
+    for (Index s = 0; s < places; ++s) {
+      const Index begin = s * joined, end = std::min(frames, begin + joined);
+      double sum = 0;
+      for (Index t = begin; t < end; ++t) sum += values[t * bands + band];
+      map.weights.push_back((sum / static_cast<double>(end - begin) - low) / (high - low));
+    }
+  }
+  return map;
+}
+
+void add_examples(report::Page& page, const Model& model, const Data& data, Index count) {
+  page.heading("What was attended to");
+  page.paragraph(
+      "Each row above is a token that was written, and how much of its attention each stretch of "
+      "the recording had. Below it is the spectrogram that was heard, high tones at the top.");
+  const Index all = std::ssize(data.utterances);
+  count = std::min(count, all);
+  for (Index i = 0; i < count; ++i) {
+    const Utterance& one =
+        data.utterances[static_cast<std::size_t>((2 * i + 1) * all / (2 * count))];
+    const auto found = recognise(model, std::span(&one.samples, 1)).front();
+    const std::string caption = fmt::format("said: {}; heard: {}", model.codec().decode(one.tokens),
+                                            model.codec().decode(found.words));
+    if (found.weights.defined()) {
+      page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
+    } else {
+      page.paragraph(caption);
+    }
+  }
+}
+
+void add_curves(report::Page& page, const CountsByLength& counts,
+                const std::filesystem::path& log_path) {
+  report::Series errors{.name = "", .x = {}, .y = {}};
+  for (const auto& [length, some] : counts) {
+    errors.x.push_back(static_cast<double>(length));
+    errors.y.push_back(100 * some.edits.rate());
+  }
+  page.heading("Errors");
+  page.figure(report::svg(report::Chart{.title = "By length",
+                                        .x_label = "tokens that were said",
+                                        .y_label = "token error (%)",
+                                        .series = {errors}}),
+              "");
+  if (!std::filesystem::exists(log_path)) return;
+  const auto log = report::read_log(log_path.string());
+  page.figure(report::svg(report::Chart{
+                  .title = "Learning curves",
+                  .x_label = "step",
+                  .y_label = "loss, and token error (%)",
+                  .series = {report::curve(log, "loss", "loss in training"),
+                             report::curve(log, "token_error", "error, validation", 100)},
+                  .log_y = true}),
+              "");
+}
+
+std::string make_page(const Model& model, const ReportArguments& options) {
+  const Data data = data_of(model, options);
+  const CountsByLength counts = evaluate(model, data.utterances);
+  const Counts all = total(counts);
+  report::Page page("What was heard");
+  page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
+                    {"All right", fmt::format("{:.1f} %", 100 * all.share_right())},
+                    {"Utterances", std::to_string(all.utterances)},
+                    {"Parameters", std::to_string(model.parameters().count())},
+                    {"Trained for", duration(seconds_in(model.metadata()))}});
+  page.paragraph(fmt::format("Measured on {}, by greedy search.", data.name));
+  add_examples(page, model, data, options.examples);
+  add_curves(page, counts, options.model.parent_path() / "log.jsonl");
+  page.heading("The model");
+  std::vector<std::vector<std::string>> card;
+  for (const auto& [name, value] : model.metadata()) card.push_back({name, value});
+  page.table({"option", "value"}, card);
+  return page.html();
+}
+
+}  // namespace
+
+int report(const ReportArguments& options) {
+  const Model model = Model::load(options.model);
+  const std::filesystem::path beside = options.model.parent_path() / "report.html";
+  const std::filesystem::path out = options.out.empty() ? beside : options.out;
+  write_file(out, make_page(model, options));
+  say("{}\n", out.string());
+  return 0;
+}
+
+}  // namespace attune::speech

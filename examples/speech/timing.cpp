@@ -1,0 +1,65 @@
+#include "timing.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/models/frames/store.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "support/signals.hpp"
+
+namespace attune::speech {
+
+std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens) {
+  const Index places = weights.dim(1);
+  if (tokens > places)
+    fail("align", fmt::format("{} tokens do not fit into {} annotations", tokens, places));
+  const float* w = weights.data<float>();
+  const auto at = [=](Index u, Index s) { return static_cast<std::size_t>(u * (places + 1) + s); };
+  // The most weight of the first u tokens within the first s places; whether place s - 1 begins one.
+  std::vector<double> best(at(tokens, places) + 1, -1);
+  std::vector<char> begins(best.size(), 0);
+  best[0] = 0;
+  for (Index u = 1; u <= tokens; ++u) {
+    for (Index s = u; s <= places; ++s) {
+      const double before = best[at(u - 1, s - 1)], same = best[at(u, s - 1)];
+      begins[at(u, s)] = before > same;
+      best[at(u, s)] = std::max(before, same) + static_cast<double>(w[(u - 1) * places + s - 1]);
+    }
+  }
+  std::vector<std::pair<Index, Index>> all(static_cast<std::size_t>(tokens));
+  Index s = places;
+  for (Index u = tokens; u > 0; --u) {
+    all[u - 1].second = s;
+    while (!begins[at(u, s)]) --s;
+    all[u - 1].first = --s;
+  }
+  return all;
+}
+
+std::vector<Timed> timed(const Model& model, const models::Hypothesis& h) {
+  if (!h.weights.defined()) fail("align", "the model does not attend");
+  const auto places = stretches(h.weights, std::ssize(h.words));
+  std::vector<Timed> all;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    all.push_back({.token = model.codec().vocabulary.token(h.words[i]),
+                   .begin = model.time(places[i].first),
+                   .end = model.time(places[i].second),
+                   .probability = std::exp(h.word_log_probabilities[i])});
+  }
+  return all;
+}
+
+std::vector<std::vector<Timed>> align(const Model& model, std::span<const Utterance> utterances) {
+  std::vector<std::vector<Timed>> all;
+  for (const Utterance& one : utterances) {
+    stop_if_interrupted();
+    const Tensor heard = model.hear(one.samples);
+    const Batch batch{frames::make_batch(std::span(&heard, 1)), {one.tokens}};
+    all.push_back(timed(model, model.recogniser().force(batch).front()));
+  }
+  return all;
+}
+
+}  // namespace attune::speech

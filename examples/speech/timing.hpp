@@ -1,0 +1,28 @@
+// When each token was heard.
+#pragma once
+
+#include <utility>
+
+#include "evaluation.hpp"
+
+namespace attune::speech {
+
+/// A token, and from when to when, in seconds.
+struct Timed {
+  std::string token;
+  double begin, end;
+  double probability;
+};
+
+/// weights (U, S), a row for each token and perhaps more, as stretches [begin, end) of 0 to S: in order, without gaps,
+/// of one place at least, and such that the tokens have as much weight as possible within their own.
+/// Throws when there are fewer places than tokens.
+std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
+
+/// By what the decoder attended to. Throws for a model that does not attend.
+std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis);
+
+/// Given tokens, in each utterance.
+std::vector<std::vector<Timed>> align(const Model& model, std::span<const Utterance> utterances);
+
+}  // namespace attune::speech

@@ -1,0 +1,268 @@
+#include "train.hpp"
+
+#include <fmt/format.h>
+
+#include <attune/models/frames/augment.hpp>
+#include <attune/models/frames/store.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "evaluation.hpp"
+#include "support/checkpoint.hpp"
+#include "support/output.hpp"
+#include "support/training_run.hpp"
+#include "training_set.hpp"
+
+namespace attune::speech {
+namespace {
+
+/// What a model is trained on and chosen by.
+struct Data {
+  text::Codec codec;
+  std::unique_ptr<TrainingSet> train;
+  std::vector<Utterance> validation;
+};
+
+Data digit_data(const TrainOptions& o) {
+  Data data{Digits::codec(), digit_strings(o.digits, o.features.rate, o.longest, o.batch), {}};
+  data.validation = strings(validation_digits(o.digits, o.features.rate), 1, o.longest, 30, o.seed);
+  return data;
+}
+
+Data listed_data(const TrainOptions& o) {
+  if (o.list.empty() || o.valid_list.empty())
+    fail("train", "--digits DIRECTORY, or --list FILE and --valid-list FILE were expected");
+  const text::Tokenizer tokenizer =
+      o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
+  text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
+  // CTC needs an annotation for each token, and one between two that are equal, at the highest speed.
+  const double annotation =
+      o.features.step * static_cast<double>(Index{1} << o.network.joined) * (1 + o.speed);
+  auto train = listed_recordings({.list = o.list,
+                                  .rate = o.features.rate,
+                                  .batch = o.batch,
+                                  .seed = o.seed,
+                                  .shortest = o.network.ctc > 0 ? 2 * annotation : 0},
+                                 codec);
+  auto validation = read_utterances(o.valid_list, codec, o.features.rate);
+  return {std::move(codec), std::move(train), std::move(validation)};
+}
+
+Data read_data(const TrainOptions& o) {
+  if (o.digits.empty()) return listed_data(o);
+  if (!o.list.empty() || !o.valid_list.empty())
+    fail("train", "--digits and --list are two kinds of data: one was expected");
+  return digit_data(o);
+}
+
+frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options) {
+  const LogMel features(options);
+  frames::Moments moments;
+  set.each([&](const std::vector<float>& samples) { moments.add(features(samples)); });
+  return moments.scaling();
+}
+
+class Run : public TrainingRun {
+ public:
+  Run(const TrainOptions& options, RunDirectory& files, Data& data, Model& model)
+      : TrainingRun(
+            options,
+            {.speed = "utterances_per_s", .weights = "loss_count", .starts_with_validation = false},
+            options.seed, files, model.parameters(), {.rate = options.rate}),
+        options_(options),
+        data_(data),
+        model_(model) {}
+
+ private:
+  void describe() const override {
+    say("{}\n{} utterances to validate on\n{}\n", data_.train->description(),
+        data_.validation.size(), machinery());
+    if (resumes()) say("resuming at step {} of {}\n", step(), std::max(step(), options_.steps));
+  }
+
+  std::string end() const override { return step() < options_.steps ? "" : "finished"; }
+  Index total_steps() const override { return options_.steps; }
+
+  double rate() const override {
+    const nn::WarmUp<nn::LinearDecay> schedule{.steps = 200,
+                                               .next = late_decay(options_.rate, options_.steps)};
+    return schedule(step());
+  }
+
+  /// Each utterance has a stream of random numbers of its own, whichever thread makes it.
+  BatchLoss batch_loss() override {
+    const Index n = data_.train->begin_step(step());
+    std::vector<Tensor> heard(static_cast<std::size_t>(n));
+    std::vector<text::Sentence> tokens(heard.size());
+    parallel_for(n, [&](Index i) {
+      Random random(options_.seed, fmt::format("utterance {}", step() * options_.batch + i));
+      Utterance one = data_.train->draw(i, random);
+      heard[static_cast<std::size_t>(i)] = augmented(std::move(one.samples), random);
+      tokens[static_cast<std::size_t>(i)] = std::move(one.tokens);
+    });
+    const Batch batch{frames::make_batch(heard), std::move(tokens)};
+    return {model_.recogniser().loss(batch), 1, static_cast<double>(n)};
+  }
+
+  Tensor augmented(std::vector<float> samples, Random& random) const {
+    if (options_.speed > 0)
+      samples = frames::resampled(samples, 1 + random.uniform(-options_.speed, options_.speed));
+    frames::add_noise(samples, options_.noise + 20 * random.uniform(), random);
+    Tensor features = model_.hear(samples);
+    frames::spec_augment(features, {.time_masks = options_.time_masks, .longest_time = 10}, random);
+    return features;
+  }
+
+  void validate() override {
+    last_ = total(evaluate(model_, data_.validation)).edits;
+    if (best_.expected > 0 && (last_.rate() > best_.rate() || diverges())) return;
+    best_ = last_;
+    save_best();
+  }
+
+  std::string best_result() const override {
+    if (best_.expected == 0) return {};
+    return fmt::format(
+        "token error {:.2f} %: {} substitutions, {} deletions, {} insertions in {} tokens",
+        100 * best_.rate(), best_.substitutions, best_.deletions, best_.insertions, best_.expected);
+  }
+
+  std::string status() const override {
+    return fmt::format("{:5.0f} utterances/s  loss {:.4f}  error {:6.2f} %", per_second(),
+                       mean_loss(), 100 * last_.rate());
+  }
+
+  report::LogFields measures() const override { return {{"token_error", last_.rate()}}; }
+
+  void save_model(Safetensors& file) const override {
+    model_.save(file);
+    file.metadata.merge(models::fields_to_map(train_fields(), options_));
+    save_edits(file, "last_", last_);
+  }
+
+  void save_progress(Safetensors& file) const override { save_edits(file, "best_", best_); }
+
+  void check(const Safetensors& file) const override {
+    if (nn::load_text(file.metadata, "vocabulary") != text::to_json(data_.codec.vocabulary))
+      fail("checkpoint", "it was trained on other transcripts: its vocabulary is another");
+    for (const auto& [name, tensor] : frames::scaling_tensors(model_.scaling())) {
+      const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
+      if (stored.to_vector<float>() != tensor.to_vector<float>())
+        fail("checkpoint",
+             fmt::format("it was trained on other recordings: '{}' is another", name));
+    }
+  }
+
+  void load_progress(const Safetensors& file) override {
+    last_ = load_edits(file, "last_");
+    best_ = load_edits(file, "best_");
+  }
+
+  static void save_edits(Safetensors& file, const std::string& name, const metrics::Edits& edits) {
+    for (const auto& [part, count] : {std::pair{"substitutions", edits.substitutions},
+                                      {"deletions", edits.deletions},
+                                      {"insertions", edits.insertions},
+                                      {"expected", edits.expected}})
+      file.metadata[name + part] = std::to_string(count);
+  }
+  static metrics::Edits load_edits(const Safetensors& file, const std::string& name) {
+    const auto count = [&](const char* part) { return nn::load_count(file.metadata, name + part); };
+    return {count("substitutions"), count("deletions"), count("insertions"), count("expected")};
+  }
+
+  const TrainOptions& options_;
+  Data& data_;
+  Model& model_;
+  metrics::Edits last_, best_;
+};
+
+Metadata to_map(const TrainOptions& options) {
+  Metadata map = models::fields_to_map(train_fields(), options);
+  map.merge(models::fields_to_map(log_mel_fields(), options.features));
+  map.merge(models::fields_to_map(recogniser_fields(), options.network));
+  return map;
+}
+
+void check_same(const TrainOptions& stored, const TrainOptions& given) {
+  Metadata before = to_map(stored), after = to_map(given);
+  for (const char* free :
+       {"digits", "list", "valid-list", "steps", "validate-every", "max-skipped"})
+    after[free] = before[free];
+  attune::check_same("--resume", given.out / "last.safetensors", before, after);
+}
+
+}  // namespace
+
+std::span<const models::OptionField<TrainOptions>> train_fields() {
+  using Options = TrainOptions;
+  using models::choice_field, models::number_field, models::text_field;
+  constexpr double many = 1e9;
+  static const std::vector<models::OptionField<Options>> fields = {
+      text_field<Options>("digits",
+                          "directory of the Free Spoken Digit Dataset: strings of its digits are "
+                          "trained on (recordings from 10 on) and validated on (5 to 9)",
+                          &Options::digits),
+      number_field<Options>("longest", "digits of a string at most", &Options::longest, 1, 1000),
+      text_field<Options>("list", "or file to train on: RECORDING TAB TRANSCRIPT, a line each",
+                          &Options::list),
+      text_field<Options>("valid-list", "the same, to choose the best weights by",
+                          &Options::valid_list),
+      choice_field<Options, Tokens>("tokens", "of the transcripts", &Options::tokens,
+                                    {{Tokens::characters, "characters"}, {Tokens::words, "words"}}),
+      number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
+      number_field<Options>("batch", "utterances in a batch", &Options::batch, 1, 1 << 16),
+      number_field<Options>("rate",
+                            "learning rate of Adam: after 200 steps constant for half of the "
+                            "steps, then down to 2 % of it",
+                            &Options::rate, 1e-9, 10),
+      number_field<Options>("speed", "recordings are made faster or slower by up to this share",
+                            &Options::speed, 0, 0.5),
+      number_field<Options>("noise", "decibels that noise is below a recording, at least",
+                            &Options::noise, -100, 1000),
+      number_field<Options>("time-masks", "stretches of time that are hidden", &Options::time_masks,
+                            0, 1000),
+      number_field<Options>("clip", "largest global norm of the gradients", &Options::clip, 1e-9,
+                            many),
+      number_field<Options>("max-skipped",
+                            "updates in a row that may be skipped, as loss or gradients are not "
+                            "finite, before training ends",
+                            &Options::max_skipped, 1, many),
+      choice_field<Options, Precision>(
+          "precision",
+          "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
+          &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+      number_field<Options>("validate-every",
+                            "steps between validations, each of which saves a checkpoint",
+                            &Options::validate_every, 1, many),
+      number_field<Options>("seed", "of initial values, strings, order, augmentation and dropout",
+                            &Options::seed, 0, 0x1p64)};
+  return fields;
+}
+
+TrainOptions stored_options(const std::filesystem::path& checkpoint) {
+  const Safetensors file = load_safetensors(checkpoint);
+  return reading(checkpoint, [&] {
+    require_format(file, checkpoint_format);
+    TrainOptions options;
+    models::set_fields_from(train_fields(), options, file.metadata);
+    models::set_fields_from(log_mel_fields(), options.features, file.metadata);
+    models::set_fields_from(recogniser_fields(), options.network, file.metadata);
+    return options;
+  });
+}
+
+int train(const TrainOptions& options) {
+  check(options.network);
+  RunDirectory files(options.out, options.resume);
+  if (files.resumes()) {
+    check_same(stored_options(files.last()), options);
+    // Throws where sizes are not those of the tensors, before anything so large is made.
+    Model::load(files.last());
+  }
+  Data data = read_data(options);
+  Model model(options.network, options.features, data.codec,
+              scaling_of(*data.train, options.features), options.seed);
+  return Run(options, files, data, model).go();
+}
+
+}  // namespace attune::speech

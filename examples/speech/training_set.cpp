@@ -1,0 +1,118 @@
+#include "training_set.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+
+#include "audio.hpp"
+#include "support/checkpoint.hpp"
+
+namespace attune::speech {
+namespace {
+
+class DigitStrings : public TrainingSet {
+ public:
+  DigitStrings(const std::filesystem::path& directory, Index rate, Index longest, Index batch)
+      : directory_(directory.string()),
+        digits_(training_digits(directory, rate)),
+        longest_(longest),
+        batch_(batch) {}
+
+  std::string description() const override {
+    return fmt::format("{}: strings of 1 to {} digits of one speaker", directory_, longest_);
+  }
+  Index begin_step(Index /*step*/) override { return batch_; }
+  Utterance draw(Index /*i*/, Random& random) const override {
+    return digits_.draw(1 + random.below(longest_), random);
+  }
+  void each(const std::function<void(const std::vector<float>&)>& visit) const override {
+    for (const Utterance& one : digits_.single()) visit(one.samples);
+  }
+
+ private:
+  std::string directory_;
+  Digits digits_;
+  Index longest_, batch_;
+};
+
+class ListedRecordings : public TrainingSet {
+ public:
+  ListedRecordings(const ListOptions& options, const text::Codec& codec)
+      : options_(options), listed_(read_list(options.list)) {
+    for (const Listed& one : listed_) {
+      const double seconds = reading(one.where, [&] { return seconds_of(one.file); });
+      tokens_.push_back(tokens_of(codec, one.transcript));
+      const auto tokens = tokens_.back().size();
+      if (seconds < options.shortest * static_cast<double>(tokens)) {
+        fail(one.where, fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens));
+      }
+      seconds_ += seconds;
+      // Batches are of similar length in time, whatever is said.
+      lengths_.push_back({.source = static_cast<std::uint32_t>(tokens),
+                          .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
+    }
+  }
+
+  std::string description() const override {
+    return fmt::format("{}: {} recordings, {:.1f} minutes", options_.list.string(), listed_.size(),
+                       seconds_ / 60);
+  }
+
+  Index begin_step(Index step) override {
+    if (batches_.empty()) start_epoch(0);
+    const Index count = std::ssize(batches_);  // the same in every epoch
+    if (epoch_ != step / count) start_epoch(step / count);
+    now_ = batches_[static_cast<std::size_t>(step % count)];
+    return std::ssize(now_);
+  }
+
+  Utterance draw(Index i, Random& /*random*/) const override {
+    const std::size_t number = now_[static_cast<std::size_t>(i)];
+    return {.samples = samples_of(listed_[number], options_.rate),
+            .tokens = tokens_[number],
+            .ends = {}};
+  }
+
+  void each(const std::function<void(const std::vector<float>&)>& visit) const override {
+    for (const Listed& one : listed_) visit(samples_of(one, options_.rate));
+  }
+
+ private:
+  void start_epoch(Index epoch) {
+    epoch_ = epoch;
+    batches_ = text::epoch_batches(lengths_, {.sentences = options_.batch}, options_.seed, epoch);
+  }
+
+  ListOptions options_;
+  std::vector<Listed> listed_;
+  std::vector<text::Sentence> tokens_;
+  std::vector<text::PairLengths> lengths_;
+  double seconds_ = 0;
+  Index epoch_ = 0;
+  std::vector<std::vector<std::uint32_t>> batches_;  // of this epoch
+  std::vector<std::uint32_t> now_;                   // of this step
+};
+
+}  // namespace
+
+std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index rate,
+                                           Index longest, Index batch) {
+  return std::make_unique<DigitStrings>(directory, rate, longest, batch);
+}
+
+std::unique_ptr<TrainingSet> listed_recordings(const ListOptions& options,
+                                               const text::Codec& codec) {
+  return std::make_unique<ListedRecordings>(options, codec);
+}
+
+text::Vocabulary vocabulary_of(const std::filesystem::path& list,
+                               const text::Tokenizer& tokenizer) {
+  text::TokenCounts counts;
+  for (const Listed& one : read_list(list))
+    text::count_tokens(counts, tokenizer.encode(one.transcript));
+  return text::make_vocabulary(counts);
+}
+
+}  // namespace attune::speech

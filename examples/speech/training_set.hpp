@@ -1,0 +1,47 @@
+// What a model is trained on: strings of digits, or a list of recordings.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "digits.hpp"
+#include "list.hpp"
+
+namespace attune::speech {
+
+/// Utterances, in the order in which a training draws them. It depends on the seed alone, so that a
+/// run can go on from any step.
+class TrainingSet {
+ public:
+  virtual ~TrainingSet() = default;
+
+  virtual std::string description() const = 0;
+  /// How many utterances a step has. To be called before they are drawn.
+  virtual Index begin_step(Index step) = 0;
+  /// Number i of this step, by any thread. `random` is its own.
+  virtual Utterance draw(Index i, Random& random) const = 0;
+  /// Every recording, for what features are scaled by.
+  virtual void each(const std::function<void(const std::vector<float>& samples)>& visit) const = 0;
+};
+
+struct ListOptions {
+  std::filesystem::path list;
+  Index rate = 8000;       // samples per second
+  Index batch = 32;        // utterances
+  std::uint64_t seed = 1;  // of the order
+  double shortest = 0;     // seconds that each token needs
+};
+
+/// Strings of 1 to `longest` digits.
+std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index rate,
+                                           Index longest, Index batch);
+/// The recordings of a list, each once in an epoch, in batches of similar lengths. They are read when
+/// they are drawn, so that they may be more than memory holds. Throws for a file that is no audio, and
+/// for one that is too short for its tokens.
+std::unique_ptr<TrainingSet> listed_recordings(const ListOptions& options,
+                                               const text::Codec& codec);
+
+/// All tokens of the transcripts of a list.
+text::Vocabulary vocabulary_of(const std::filesystem::path& list, const text::Tokenizer& tokenizer);
+
+}  // namespace attune::speech

@@ -1,0 +1,63 @@
+// Trainings of several variants with several seeds, in one table.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+
+namespace attune {
+
+/// A measure over seeds.
+struct Spread {
+  std::vector<double> values;
+  /// "0.352 ± 0.004": the mean and, of several, the standard deviation.
+  std::string text(int digits = 3) const;
+};
+
+/// Throws where one is given twice: two runs may not have one directory.
+template <class T>
+void check_each_once(const char* option, std::vector<T> values) {
+  std::ranges::sort(values);
+  const auto twice = std::ranges::adjacent_find(values);
+  if (twice != values.end()) fail(option, fmt::format("{} is given twice", *twice));
+}
+
+/// Sends what this process prints to progress.txt in that directory, which is made.
+void print_to_progress_file(const std::filesystem::path& directory);
+
+/// Trains as far as that is not done yet, with its progress in a file beside the weights. Throws where
+/// the run is there with another number of steps.
+template <class Options>
+void train_or_go_on(Options options, int (*train)(const Options&),
+                    Options (*stored_options)(const std::filesystem::path&)) {
+  const std::filesystem::path last = options.out / "last.safetensors";
+  options.resume = std::filesystem::exists(last);
+  const Index steps = options.resume ? stored_options(last).steps : options.steps;
+  if (steps != options.steps) {
+    fail("--out",
+         fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
+  }
+  print_to_progress_file(options.out);
+  if (const int status = train(options))
+    fail("train", fmt::format("it ended with status {}", status));
+}
+
+/// How many of some runs have ended, and how long the others will take.
+class Countdown {
+ public:
+  explicit Countdown(std::size_t runs) : runs_(runs) {}
+  /// Of one more: " 3/12" and "4 min left".
+  std::pair<std::string, std::string> next();
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::size_t runs_, ended_ = 0;
+};
+
+}  // namespace attune

@@ -1,6 +1,7 @@
 // The commands beside `train`. Each prints to standard output and returns the exit status.
 #pragma once
 
+#include "evaluation.hpp"
 #include "train.hpp"
 
 namespace attune::speech {
@@ -8,7 +9,7 @@ namespace attune::speech {
 struct RecogniseArguments {
   std::filesystem::path model;
   std::vector<std::string> files;  // none: samples from standard input
-  Index beam = 4;
+  HearOptions hear;
   Index rate = 0;  // of standard input; 0: the model's
   double pause =
       0.5;  // seconds of quiet that end an utterance of standard input; 0: only its end does
@@ -24,7 +25,7 @@ struct EvaluateArguments {
   std::string digits;   // or strings made of the recordings 5 to 9
   Index longest = 12;   // digits,
   Index strings = 100;  // so many of each length
-  Index beam = 4;
+  HearOptions hear;
   bool json = false;
 };
 
@@ -64,8 +65,8 @@ struct CompareArguments {
 };
 
 /// Trains every variant with every seed on strings of digits, as far as that is not done yet, and
-/// prints a table of their errors on single digits, on strings of lengths that were trained on, and
-/// on longer ones.
+/// prints a table of their errors on single digits, on strings of lengths that were trained on, and on
+/// longer ones, by attention and CTC and by attention alone.
 int compare(const CompareArguments& options);
 
 }  // namespace attune::speech

@@ -1,3 +1,4 @@
+#include <array>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -57,35 +58,34 @@ Cell cell(const CompareArguments& options, const std::string& name, Index seed) 
   return cell;
 }
 
-/// The columns of the table: token errors in percent.
-struct Errors {
-  double single, trained, longer;
-};
-
 /// Trains it, and measures its best weights on strings that no seed changes.
 std::string run(const TrainOptions& options) {
   train_or_go_on(options, train, stored_options);
   const Model model = Model::load(options.out / "best.safetensors");
   const Digits digits = validation_digits(options.digits, model.rate());
-  const auto percent = [&](const std::vector<Utterance>& utterances) {
-    return 100 * total(evaluate(model, utterances)).edits.rate();
+  const auto percent = [&](const std::vector<Utterance>& utterances, const HearOptions& hear) {
+    return 100 * total(evaluate(model, utterances, hear)).edits.rate();
   };
-  return fmt::format("{} {} {}", percent(digits.single()),
-                     percent(strings(digits, 1, options.longest, 100, 1)),
-                     percent(strings(digits, options.longest + 1, options.longest + 5, 100, 1)));
+  const std::vector<Utterance> longer =
+      strings(digits, options.longest + 1, options.longest + 5, 100, 1);
+  return fmt::format("{} {} {} {}", percent(digits.single(), {}),
+                     percent(strings(digits, 1, options.longest, 100, 1), {}), percent(longer, {}),
+                     percent(longer, {.ctc = false}));
 }
 
-struct Row {
-  Spread single, trained, longer;
-};
+/// Token errors in percent.
+constexpr std::size_t columns = 4;
+using Row = std::array<Spread, columns>;
 
 void print_table(const CompareArguments& options, const std::vector<Row>& rows) {
   const Index longest = options.train.longest;
-  say("\n{:<16}{:>18}{:>18}{:>18}\n", "token error, %", "single digits",
-      fmt::format("1 to {}", longest), fmt::format("{} to {}", longest + 1, longest + 5));
+  const std::string longer = fmt::format("{} to {}", longest + 1, longest + 5);
+  say("\n{:<16}{:>18}{:>18}{:>18}{:>18}\n", "token error, %", "single digits",
+      fmt::format("1 to {}", longest), longer, longer + ", no CTC");
   for (std::size_t v = 0; v < rows.size(); ++v) {
-    say("{:<16}{:>18}{:>18}{:>18}\n", options.variants[v], rows[v].single.text(2),
-        rows[v].trained.text(2), rows[v].longer.text(2));
+    say("{:<16}", options.variants[v]);
+    for (const Spread& spread : rows[v]) say("{:>18}", spread.text(2));
+    say("\n");
   }
 }
 
@@ -99,12 +99,12 @@ std::vector<std::string> variant_names() {
 
 int compare(const CompareArguments& options) {
   check_each_once("--variants", options.variants);
-  if (options.train.digits.empty()) fail("--digits", "a directory was expected");
   std::vector<Cell> cells;
   for (const std::string& name : options.variants) {
     for (Index seed = 1; seed <= options.seeds; ++seed) cells.push_back(cell(options, name, seed));
   }
   for (const Cell& one : cells) check(one.options.network);
+  if (options.train.digits.empty()) fail("--digits", "a directory was expected");
   std::vector<Row> rows(options.variants.size());
   Countdown countdown(cells.size());
   in_processes(
@@ -114,15 +114,13 @@ int compare(const CompareArguments& options) {
         return reading(cells[i].options.out, [&] { return run(cells[i].options); });
       },
       [&](std::size_t i, const std::string& text) {
-        Errors e{};
-        std::sscanf(text.c_str(), "%lf %lf %lf", &e.single, &e.trained, &e.longer);
-        Row& row = rows[i / static_cast<std::size_t>(options.seeds)];
-        row.single.values.push_back(e.single);
-        row.trained.values.push_back(e.trained);
-        row.longer.values.push_back(e.longer);
+        std::array<double, columns> e{};
+        std::sscanf(text.c_str(), "%lf %lf %lf %lf", &e[0], &e[1], &e[2], &e[3]);
+        for (std::size_t c = 0; c < columns; ++c)
+          rows[i / static_cast<std::size_t>(options.seeds)][c].values.push_back(e[c]);
         const auto [ended, left] = countdown.next();
-        say("{}  {:<16} seed {}: single {:.2f} %  trained lengths {:.2f} %  longer {:.2f} %  {}\n",
-            ended, cells[i].name, cells[i].options.seed, e.single, e.trained, e.longer, left);
+        say("{}  {:<16} seed {}: {:.2f}  {:.2f}  {:.2f}  {:.2f}  {}\n", ended, cells[i].name,
+            cells[i].options.seed, e[0], e[1], e[2], e[3], left);
         std::fflush(stdout);
       });
   print_table(options, rows);

@@ -68,10 +68,10 @@ double median_distance(const Model& model, std::span<const Utterance> utterances
 
 void evaluate_digits(const Model& model, const EvaluateArguments& options) {
   const Digits digits = validation_digits(options.digits, model.rate());
-  print("single recordings, 5 to 9", evaluate(model, digits.single(), options.beam), options.json);
+  print("single recordings, 5 to 9", evaluate(model, digits.single(), options.hear), options.json);
   const std::vector<Utterance> joined = strings(digits, 1, options.longest, options.strings, 1);
   if (!options.json) say("\n");
-  print("strings of them", evaluate(model, joined, options.beam), options.json);
+  print("strings of them", evaluate(model, joined, options.hear), options.json);
   if (options.json || options.longest < 2 || nn::load_text(model.metadata(), "attends") == "no") {
     return;
   }
@@ -88,7 +88,7 @@ int evaluate(const EvaluateArguments& options) {
   if (!options.digits.empty()) evaluate_digits(model, options);
   for (const std::string& list : options.lists) {
     const auto utterances = read_utterances(list, model.codec(), model.rate());
-    print(list, evaluate(model, utterances, options.beam), options.json);
+    print(list, evaluate(model, utterances, options.hear), options.json);
   }
   return 0;
 }

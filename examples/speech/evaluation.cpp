@@ -11,7 +11,7 @@ namespace attune::speech {
 
 std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
-                                          Index beam) {
+                                          const HearOptions& options) {
   constexpr std::size_t batch = 32;
   std::vector<std::size_t> order(waveforms.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -24,7 +24,8 @@ std::vector<models::Hypothesis> recognise(const Model& model,
     for (std::size_t i = begin; i < end; ++i) heard.push_back(model.hear(waveforms[order[i]]));
     const nn::Sequence frames = frames::make_batch(heard);
     const Index annotations = frames.x.dim(0) / model.recogniser().joined() + 1;
-    auto found = model.recogniser().recognise(frames, {.beam = beam, .max_length = annotations});
+    auto found = model.recogniser().recognise(
+        frames, {.beam = options.beam, .max_length = annotations}, options.ctc);
     for (std::size_t i = begin; i < end; ++i) all[order[i]] = std::move(found[i - begin]);
   }
   return all;
@@ -37,10 +38,11 @@ Counts& Counts::operator+=(const Counts& other) {
   return *this;
 }
 
-CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances, Index beam) {
+CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
+                        const HearOptions& options) {
   std::vector<std::vector<float>> waveforms;
   for (const Utterance& one : utterances) waveforms.push_back(one.samples);
-  const std::vector<models::Hypothesis> found = recognise(model, waveforms, beam);
+  const std::vector<models::Hypothesis> found = recognise(model, waveforms, options);
   CountsByLength counts;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const metrics::Edits edits = metrics::edits(found[i].words, utterances[i].tokens);

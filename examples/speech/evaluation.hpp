@@ -10,11 +10,17 @@
 
 namespace attune::speech {
 
+/// How to search.
+struct HearOptions {
+  Index beam = 4;
+  bool ctc = true;  // whether CTC takes part, where the model has it
+};
+
 /// The best tokens of each waveform, in batches of similar lengths: as many at most as there are
 /// annotations.
 std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
-                                          Index beam = 1);
+                                          const HearOptions& options);
 
 /// The counts of some utterances.
 struct Counts {
@@ -30,7 +36,8 @@ struct Counts {
 /// By the number of tokens that were said.
 using CountsByLength = std::map<std::size_t, Counts>;
 
-CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances, Index beam = 1);
+CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
+                        const HearOptions& options);
 /// Of lengths first to last.
 Counts total(const CountsByLength& counts, std::size_t first = 0,
              std::size_t last = static_cast<std::size_t>(-1));

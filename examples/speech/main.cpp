@@ -125,10 +125,11 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   }
   for (CLI::App* sub : {recognise, evaluate, align, report})
     sub->add_option("--model", line.model, "checkpoint");
-  for (auto& [sub, beam] :
-       {std::pair{recognise, &line.recognise.beam}, std::pair{evaluate, &line.evaluate.beam}}) {
-    sub->add_option("--beam", *beam, "hypotheses kept by the search; 1 is greedy")
+  for (auto& [sub, hear] :
+       {std::pair{recognise, &line.recognise.hear}, std::pair{evaluate, &line.evaluate.hear}}) {
+    sub->add_option("--beam", hear->beam, "hypotheses kept by the search; 1 is greedy")
         ->check(in_range(1, 100));
+    sub->add_flag("!--no-ctc", hear->ctc, "search by attention alone");
   }
   add_train(*train, line.train);
   add_recognise(*recognise, line.recognise);

@@ -5,6 +5,12 @@
 
 namespace attune::speech {
 
+namespace {
+
+constexpr Index around = 5;  // frames of quiet that are kept before and after what is said
+
+}  // namespace
+
 PauseCutter::PauseCutter(Index rate, double pause)
     : frame_(std::max<Index>(1, rate / 100)),
       quiet_frames_(std::max<Index>(1, std::lround(100 * pause))),
@@ -34,8 +40,8 @@ void PauseCutter::add_frame(std::vector<std::vector<float>>& ended) {
   if (loud) {
     speaks_ = true, quiet_ = 0;
     loudest_ = std::max(loudest_, power);
-  } else if (!speaks_ && std::ssize(samples_) > 10 * frame_) {
-    samples_.erase(samples_.begin(), samples_.end() - 10 * frame_);
+  } else if (!speaks_ && std::ssize(samples_) > around * frame_) {
+    samples_.erase(samples_.begin(), samples_.end() - around * frame_);
   } else if (speaks_) {
     ++quiet_;
   }
@@ -48,6 +54,8 @@ std::vector<float> PauseCutter::flush() {
   part_.clear();
   std::vector<float> all = std::exchange(samples_, {});
   if (cuts_ && !speaks_) all.clear();
+  if (quiet_ > around)
+    all.resize(all.size() - static_cast<std::size_t>((quiet_ - around) * frame_));
   speaks_ = false, loudest_ = 0, quiet_ = 0;
   return all;
 }

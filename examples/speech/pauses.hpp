@@ -8,8 +8,8 @@
 
 namespace attune::speech {
 
-/// Utterances begin with the first frame of 10 ms that is loud, and 100 ms before it, and end once
-/// none has been for so many seconds, or after 30 s. A frame is loud with a power of 10^-6 of full
+/// Utterances go from 50 ms before the first frame of 10 ms that is loud to 50 ms after the last one,
+/// once none has been for so many seconds; what is longer than 30 s is cut there. A frame is loud with a power of 10^-6 of full
 /// scale (-60 dB), and of a thousandth of that of the loudest frame of the utterance (-30 dB).
 class PauseCutter {
  public:

@@ -59,11 +59,10 @@ void recognise_files(const Model& model, const RecogniseArguments& options) {
     Waveforms waveforms;
     for (std::size_t i = begin; i < end; ++i)
       waveforms.push_back(samples_in(options.files[i], model.rate()));
-    const auto found = recognise(model, waveforms, options.beam);
-    for (std::size_t i = begin; i < end; ++i) {
-      print(model, found[i - begin], options.files.size() > 1 ? options.files[i] : "",
-            options.json);
-    }
+    const auto found = recognise(model, waveforms, options.hear);
+    const bool named = options.json || options.files.size() > 1;
+    for (std::size_t i = begin; i < end; ++i)
+      print(model, found[i - begin], named ? options.files[i] : "", options.json);
   }
 }
 
@@ -108,7 +107,7 @@ void recognise_stream(const Model& model, const RecogniseArguments& options) {
     if (samples.empty()) return;
     const Recording recording{.samples = std::move(samples), .rate = rate};
     const std::vector<float> waveform = at_rate(recording, model.rate());
-    print(model, recognise(model, std::span(&waveform, 1), options.beam).front(), "", options.json);
+    print(model, recognise(model, std::span(&waveform, 1), options.hear).front(), "", options.json);
     std::fflush(stdout);
   };
   SampleStream stream;

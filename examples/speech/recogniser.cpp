@@ -57,25 +57,26 @@ Recogniser::Recogniser(const nn::Scope& scope, const RecogniserOptions& o, Index
 
 Var Recogniser::loss(const Batch& batch) const {
   const models::Encoded heard = listener_(batch.frames.x, batch.frames.mask);
-  const text::TargetBatch target = text::make_target_batch(batch.words);
+  const text::TargetBatch target = text::make_target_batch(batch.words, heard.mask.dtype());
   const Var written = std::visit(
       [&](const auto& decoder) {
         return models::loss(decoder, heard, {target.previous, target.next, target.mask});
       },
       decoder_);
   if (!ctc_) return written;
-  const auto [labels, labels_mask] = text::make_source_batch(batch.words);
+  const auto [labels, labels_mask] = text::make_source_batch(batch.words, heard.mask.dtype());
   return (1 - options_.ctc) * written +
          options_.ctc * ctc_loss((*ctc_)(heard.h), heard.mask, labels, labels_mask);
 }
 
 std::vector<models::Hypothesis> Recogniser::recognise(const nn::Sequence& frames,
-                                                      const models::SearchOptions& search) const {
+                                                      const models::SearchOptions& search,
+                                                      bool ctc) const {
   const NoGrad no_grad;
   const models::Encoded heard = listener_(frames.x, frames.mask);
   const auto found = std::visit(
       [&](const auto& decoder) {
-        if (!ctc_) return models::search(decoder, heard, search);
+        if (!ctc_ || !ctc) return models::search(decoder, heard, search);
         return models::search(
             models::JointCtc(decoder, {.weight = options_.ctc}),
             models::CtcEncoded<models::Encoded>{heard, heard.mask, (*ctc_)(heard.h).value()},
@@ -90,7 +91,7 @@ std::vector<models::Hypothesis> Recogniser::recognise(const nn::Sequence& frames
 std::vector<models::Hypothesis> Recogniser::force(const Batch& batch) const {
   const NoGrad no_grad;
   const models::Encoded heard = listener_(batch.frames.x, batch.frames.mask);
-  const text::TargetBatch target = text::make_target_batch(batch.words);
+  const text::TargetBatch target = text::make_target_batch(batch.words, heard.mask.dtype());
   return std::visit(
       [&](const auto& decoder) {
         return models::force_decode(decoder, heard,

@@ -53,9 +53,10 @@ class Recogniser {
   /// (1 - λ) · cross-entropy of the words + λ · CTC, each per word.
   Var loss(const Batch& batch) const;
 
-  /// The best words of each utterance, with where the decoder attended to.
+  /// The best words of each utterance, with where the decoder attended to; by attention and CTC, or
+  /// by attention alone.
   std::vector<models::Hypothesis> recognise(const nn::Sequence& frames,
-                                            const models::SearchOptions& search) const;
+                                            const models::SearchOptions& search, bool ctc) const;
   /// Given words, as if they had been found.
   std::vector<models::Hypothesis> force(const Batch& batch) const;
 

@@ -72,7 +72,7 @@ void add_examples(report::Page& page, const Model& model, const Data& data, Inde
   for (Index i = 0; i < count; ++i) {
     const Utterance& one =
         data.utterances[static_cast<std::size_t>((2 * i + 1) * all / (2 * count))];
-    const auto found = recognise(model, std::span(&one.samples, 1)).front();
+    const auto found = recognise(model, std::span(&one.samples, 1), {}).front();
     const std::string caption = fmt::format("said: {}; heard: {}", model.codec().decode(one.tokens),
                                             model.codec().decode(found.words));
     if (found.weights.defined()) {
@@ -110,7 +110,7 @@ void add_curves(report::Page& page, const CountsByLength& counts,
 
 std::string make_page(const Model& model, const ReportArguments& options) {
   const Data data = data_of(model, options);
-  const CountsByLength counts = evaluate(model, data.utterances);
+  const CountsByLength counts = evaluate(model, data.utterances, {});
   const Counts all = total(counts);
   report::Page page("What was heard");
   page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
@@ -118,7 +118,7 @@ std::string make_page(const Model& model, const ReportArguments& options) {
                     {"Utterances", std::to_string(all.utterances)},
                     {"Parameters", std::to_string(model.parameters().count())},
                     {"Trained for", duration(seconds_in(model.metadata()))}});
-  page.paragraph(fmt::format("Measured on {}, by greedy search.", data.name));
+  page.paragraph(fmt::format("Measured on {}, with a beam of {}.", data.name, HearOptions().beam));
   add_examples(page, model, data, options.examples);
   add_curves(page, counts, options.model.parent_path() / "log.jsonl");
   page.heading("The model");

@@ -11,10 +11,12 @@
 
 namespace attune::speech {
 
-std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens) {
+namespace {
+
+/// Where each token's stretch ends when they are cut, in order and without gaps, such that the tokens have as much weight
+/// as possible within their own: weights (U, S), by dynamic programming.
+std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
   const Index places = weights.dim(1);
-  if (tokens > places)
-    fail("align", fmt::format("{} tokens do not fit into {} annotations", tokens, places));
   const float* w = weights.data<float>();
   const auto at = [=](Index u, Index s) { return static_cast<std::size_t>(u * (places + 1) + s); };
   // The most weight of the first u tokens within the first s places; whether place s - 1 begins one.
@@ -28,12 +30,44 @@ std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index toke
       best[at(u, s)] = std::max(before, same) + static_cast<double>(w[(u - 1) * places + s - 1]);
     }
   }
-  std::vector<std::pair<Index, Index>> all(static_cast<std::size_t>(tokens));
+  std::vector<Index> ends(static_cast<std::size_t>(tokens));
   Index s = places;
   for (Index u = tokens; u > 0; --u) {
-    all[u - 1].second = s;
+    ends[u - 1] = s;
     while (!begins[at(u, s)]) --s;
-    all[u - 1].first = --s;
+    --s;
+  }
+  return ends;
+}
+
+/// The mean place of what token u attended to within [begin, end).
+double centre(const Tensor& weights, Index u, Index begin, Index end) {
+  const float* w = weights.data<float>() + u * weights.dim(1);
+  double sum = 0, places = 0;
+  for (Index s = begin; s < end; ++s) {
+    sum += static_cast<double>(w[s]);
+    places += static_cast<double>(w[s]) * static_cast<double>(s);
+  }
+  return sum > 0 ? places / sum : static_cast<double>(begin + end - 1) / 2;
+}
+
+}  // namespace
+
+std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens) {
+  const Index places = weights.dim(1);
+  if (tokens > places)
+    fail("align", fmt::format("{} tokens do not fit into {} annotations", tokens, places));
+  std::vector<std::pair<Index, Index>> all;
+  double before = 0;
+  Index begin = 0;
+  for (const Index end : ends_with_most_weight(weights, tokens)) {
+    const Index u = std::ssize(all);
+    const double here = centre(weights, u, begin, end);
+    const Index cut = u == 0 ? 0 : static_cast<Index>(std::floor((before + here + 1) / 2));
+    if (u > 0) all.back().second = cut;
+    all.emplace_back(cut, places);
+    before = here;
+    begin = end;
   }
   return all;
 }

@@ -14,9 +14,10 @@ struct Timed {
   double probability;
 };
 
-/// weights (U, S), a row for each token and perhaps more, as stretches [begin, end) of 0 to S: in order, without gaps,
-/// of one place at least, and such that the tokens have as much weight as possible within their own.
-/// Throws when there are fewer places than tokens.
+/// weights (U, S), a row for each token and perhaps more, as stretches [begin, end) of 0 to S, in
+/// order and without gaps: they are cut so that the tokens have as much weight as possible within
+/// their own, and then in the middle between the centres of these weights. Throws when there are
+/// fewer places than tokens.
 std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
 
 /// By what the decoder attended to. Throws for a model that does not attend.

@@ -51,7 +51,9 @@ Data listed_data(const TrainOptions& o) {
 Data read_data(const TrainOptions& o) {
   if (o.digits.empty()) return listed_data(o);
   if (!o.list.empty() || !o.valid_list.empty())
-    fail("train", "--digits and --list are two kinds of data: one was expected");
+    fail("train", fmt::format("--digits {} and --list {} --valid-list {} are two kinds of data: "
+                              "one was expected",
+                              o.digits, o.list, o.valid_list));
   return digit_data(o);
 }
 
@@ -107,14 +109,26 @@ class Run : public TrainingRun {
   Tensor augmented(std::vector<float> samples, Random& random) const {
     if (options_.speed > 0)
       samples = frames::resampled(samples, 1 + random.uniform(-options_.speed, options_.speed));
+    samples.insert(samples.begin(), silence(random), 0.0f);
+    samples.insert(samples.end(), silence(random), 0.0f);
     frames::add_noise(samples, options_.noise + 20 * random.uniform(), random);
     Tensor features = model_.hear(samples);
-    frames::spec_augment(features, {.time_masks = options_.time_masks, .longest_time = 10}, random);
+    frames::spec_augment(features,
+                         {.time_masks = options_.time_masks,
+                          .longest_time = 10,
+                          .feature_masks = options_.band_masks},
+                         random);
     return features;
   }
 
+  /// In samples.
+  std::size_t silence(Random& random) const {
+    return static_cast<std::size_t>(options_.silence * random.uniform() *
+                                    static_cast<double>(model_.rate()));
+  }
+
   void validate() override {
-    last_ = total(evaluate(model_, data_.validation)).edits;
+    last_ = total(evaluate(model_, data_.validation, {.beam = 1})).edits;
     if (best_.expected > 0 && (last_.rate() > best_.rate() || diverges())) return;
     best_ = last_;
     save_best();
@@ -217,10 +231,14 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
                             &Options::rate, 1e-9, 10),
       number_field<Options>("speed", "recordings are made faster or slower by up to this share",
                             &Options::speed, 0, 0.5),
+      number_field<Options>("silence", "seconds of it before and after a recording, at most",
+                            &Options::silence, 0, 10),
       number_field<Options>("noise", "decibels that noise is below a recording, at least",
                             &Options::noise, -100, 1000),
       number_field<Options>("time-masks", "stretches of time that are hidden", &Options::time_masks,
                             0, 1000),
+      number_field<Options>("band-masks", "stretches of the mel scale that are hidden",
+                            &Options::band_masks, 0, 1000),
       number_field<Options>("clip", "largest global norm of the gradients", &Options::clip, 1e-9,
                             many),
       number_field<Options>("max-skipped",

@@ -17,9 +17,10 @@ struct TrainOptions : TrainingOptions {
   std::string list, valid_list;   // or lists of recordings
   Tokens tokens = Tokens::words;  // of their transcripts
   Index steps = 1500;
-  double speed = 0.1;    // recordings are made faster or slower by up to this share
-  double noise = 20;     // decibels below the recording at the loudest
-  Index time_masks = 2;  // stretches of time that are hidden
+  double speed = 0.1;                    // recordings are made faster or slower by up to this share
+  double silence = 0.1;                  // seconds of it before and after a recording, at most
+  double noise = 20;                     // decibels below the recording at the loudest
+  Index time_masks = 2, band_masks = 2;  // stretches of time, and of the mel scale, that are hidden
   std::uint64_t seed = 1;
   LogMelOptions features;
   RecogniserOptions network;

@@ -119,6 +119,17 @@ TEST_CASE("forecast compare: a table of variants, horizons and seeds, without tr
         written);
 }
 
+TEST_CASE("forecast train --resume: a checkpoint with any entry changed goes on or is refused") {
+  const Directory directory;
+  write(directory / "waves.csv", waves(300));
+  output_of(Arguments{"train", "--csv", directory / "waves.csv", "--out", directory / "run",
+                      "--steps", "2"} +
+            tiny);
+  check_resumes_or_refuses("forecast", directory / "run", {"csv"}, [&] {
+    return run({"train", "--resume", "--out", directory / "run", "--steps", "3"});
+  });
+}
+
 TEST_CASE("forecast: errors are one line and status 1") {
   const Directory directory;
   write(directory / "short.csv", waves(30));

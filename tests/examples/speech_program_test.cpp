@@ -1,0 +1,285 @@
+// `speech`, run as a user runs it.
+#include <fmt/format.h>
+
+#include "wav.hpp"
+
+namespace attune::speech::test {
+namespace {
+
+using namespace attune::test;
+
+ProcessResult run(const Arguments& arguments, ProcessOptions options = {}) {
+  return run_program(ATTUNE_SPEECH, arguments, std::move(options));
+}
+
+std::string output_of(const Arguments& arguments, ProcessOptions options = {}) {
+  const ProcessResult result = run(arguments, std::move(options));
+  INFO(result.err);
+  REQUIRE(result.status == 0);
+  return result.out;
+}
+
+std::string error_of(const Arguments& arguments) { return error_line("speech", run(arguments)); }
+
+const Arguments tiny = {"--hidden",         "8", "--layers",    "2", "--embedding", "4",
+                        "--readout",        "8", "--attention", "8", "--filters",   "2",
+                        "--radius",         "2", "--dropout",   "0", "--bands",     "12",
+                        "--validate-every", "4", "--batch",     "4"};
+
+/// Tones for digits, and a model that knows them, trained when a test first asks for it.
+class Trained {
+ public:
+  static const Trained& get() {
+    static const Trained trained;
+    return trained;
+  }
+
+  std::string recording(const std::string& name) const { return digits() + "/" + name; }
+  std::string digits() const { return directory_ / "digits"; }
+  std::string model() const { return directory_ / "run/best.safetensors"; }
+
+ private:
+  Trained() {
+    write_digits(digits());
+    output_of({"train",
+               "--digits",
+               digits(),
+               "--out",
+               directory_ / "run",
+               "--steps",
+               "500",
+               "--longest",
+               "2",
+               "--rate",
+               "0.01",
+               "--hidden",
+               "24",
+               "--layers",
+               "2",
+               "--embedding",
+               "8",
+               "--attention",
+               "16",
+               "--readout",
+               "16",
+               "--bands",
+               "20",
+               "--batch",
+               "16",
+               "--validate-every",
+               "100",
+               "--filters",
+               "4",
+               "--radius",
+               "5",
+               "--dropout",
+               "0",
+               "--speed",
+               "0",
+               "--band-masks",
+               "0"});
+  }
+
+  Directory directory_;
+};
+
+TEST_CASE("speech: what tones say is learnt, and recognised from files and from a stream") {
+  const Trained& t = Trained::get();
+  const std::string seven = t.recording("7_ann_9.wav"), two = t.recording("2_bob_9.wav");
+  CHECK(output_of({"recognise", seven, "--model", t.model()}) == "seven\n");
+  CHECK(output_of({"recognise", seven, two, "--model", t.model()}) ==
+        seven + "\tseven\n" + two + "\ttwo\n");
+  const Json said = Json::parse(output_of({"recognise", two, "--json", "--model", t.model()}));
+  CHECK(said["text"] == "two");
+  CHECK(said["file"] == two);
+  CHECK(said["tokens"][0]["begin"] == 0);
+  // Raw samples: two, a pause, seven.
+  const std::string pause(8000, '\0');
+  const std::string pcm = read(two).substr(44) + pause + read(seven).substr(44) + pause;
+  CHECK(output_of({"recognise", "--model", t.model()}, {.input = pcm}) == "two\nseven\n");
+  CHECK(output_of({"recognise", "--model", t.model()}, {.input = std::string(4000, '\0')}).empty());
+  CHECK(
+      contains(error_line("speech", run({"recognise", "--model", t.model()}, {.input = pcm + "x"})),
+               "ends after half of one"));
+}
+
+TEST_CASE("speech recognise: two channels and another rate are said") {
+  const Trained& t = Trained::get();
+  const Directory directory;
+  const std::vector<float> samples = tone(300 * std::pow(1.25, 7), 0.22, 0.5, 16000);
+  std::vector<float> both;
+  for (const float x : samples) both.insert(both.end(), {x, x});
+  write(directory / "seven.wav", wav(both, {.rate = 16000, .channels = 2}));
+  write(directory / "one.wav", wav(samples, {.rate = 16000}));
+  const ProcessResult result = run({"recognise", directory / "seven.wav", "--model", t.model()});
+  CHECK(result.out == output_of({"recognise", directory / "one.wav", "--model", t.model()}));
+  CHECK(contains(result.err, "the mean of its 2 channels"));
+  CHECK(contains(result.err, "converted from 16000 to 8000 samples per second"));
+}
+
+TEST_CASE("speech evaluate: errors by length, of strings and of lists") {
+  const Trained& t = Trained::get();
+  const Arguments digits = {"evaluate",  "--digits", t.digits(),  "--model", t.model(),
+                            "--longest", "2",        "--strings", "10"};
+  CHECK(contains(output_of(digits), "substitutions"));
+  const auto lines = lines_of(output_of(digits + Arguments{"--json"}));
+  REQUIRE(lines.size() == 2);
+  CHECK(Json::parse(lines[0])["all"]["utterances"] == 40);
+  CHECK(Json::parse(lines[1])["by_length"]["2"]["tokens"] == 20);
+  CHECK(Json::parse(lines[1])["all"]["token_error"].get<double>() < 0.2);
+  const Directory directory;
+  write(directory / "l.tsv", t.recording("7_ann_9.wav") + "\tseven\n" + t.recording("2_bob_9.wav") +
+                                 "\t2\n" + t.recording("2_bob_9.wav") + "\tseven two\n" +
+                                 t.recording("2_bob_9.wav") + "\televen\n");
+  const ProcessResult result =
+      run({"evaluate", directory / "l.tsv", "--json", "--model", t.model()});
+  const Json list = Json::parse(result.out)["all"];
+  CHECK(list["right"] == 2);
+  CHECK(list["deletions"] == 1);
+  CHECK(list["substitutions"] == 1);
+  CHECK(contains(result.err, "l.tsv: 1 tokens are not in the model's vocabulary"));
+}
+
+TEST_CASE("speech align: when each word was heard, as TSV, JSON and TextGrid") {
+  const Trained& t = Trained::get();
+  const Directory directory;
+  std::vector<float> samples = tone(300 * std::pow(1.25, 2), 0.22);
+  std::ranges::copy(tone(300 * std::pow(1.25, 7), 0.22), std::back_inserter(samples));
+  write(directory / "a.wav", wav(samples));
+  write(directory / "l.tsv", "a.wav\ttwo seven\n");
+  const auto lines = lines_of(output_of({"align", directory / "l.tsv", "--model", t.model()}));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[1].starts_with(directory / "a.wav\t0.000\t0."));
+  CHECK(contains(lines[2], "\t0.440\tseven\t"));
+  const Json json = Json::parse(
+      output_of({"align", directory / "l.tsv", "--format", "json", "--model", t.model()}));
+  CHECK(json["tokens"][0]["end"] == json["tokens"][1]["begin"]);
+  output_of({"align", directory / "l.tsv", "--format", "textgrid", "--out", directory / "grids",
+             "--model", t.model()});
+  const std::string grid = read(directory / "grids/a.TextGrid");
+  CHECK(grid.starts_with(
+      "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\nxmin = 0\nxmax = 0.44\n"));
+  CHECK(contains(grid, "intervals: size = 2"));
+  CHECK(contains(grid, "text = \"seven\""));
+  write(directory / "l.tsv", "a.wav\ttwo eleven\n");
+  CHECK(contains(error_of({"align", directory / "l.tsv", "--model", t.model()}),
+                 "l.tsv:1: 'two eleven' is not all in the model's vocabulary"));
+}
+
+TEST_CASE("speech report: one page with attention, errors and curves") {
+  const Trained& t = Trained::get();
+  const Directory directory;
+  output_of({"report", "--model", t.model(), "--out", directory / "r.html", "--examples", "2"});
+  const std::string page = read(directory / "r.html");
+  CHECK(contains(page, "What was attended to"));
+  CHECK(contains(page, "Learning curves"));
+  CHECK(contains(page, "<svg"));
+}
+
+TEST_CASE(
+    "speech train --list: recordings and transcripts, in characters; resumed with the same bits") {
+  const Directory directory;
+  write_digits(directory / "digits");
+  std::string list;
+  for (int i = 0; i < 10; ++i) list += fmt::format("digits/{}_ann_8.wav\tab {}\n", i, i);
+  write(directory / "l.tsv", list);
+  const auto train = [&](const std::string& out, const Arguments& more = {}) {
+    return Arguments{"train",
+                     "--list",
+                     directory / "l.tsv",
+                     "--valid-list",
+                     directory / "l.tsv",
+                     "--out",
+                     out,
+                     "--tokens",
+                     "characters",
+                     "--steps",
+                     "60",
+                     "--joined",
+                     "0"} +
+           tiny + more;
+  };
+  const std::string once = directory / "once", twice = directory / "twice",
+                    last = "/last.safetensors";
+  CHECK(contains(output_of(train(once)), "l.tsv: 10 recordings, 0.0 minutes"));
+  const ProcessResult ended = run(
+      train(twice),
+      {.signal_when = [&] { return std::filesystem::exists(twice + last); }, .signal = SIGTERM});
+  CHECK(ended.status == 128 + SIGTERM);
+  CHECK(contains(output_of(train(twice, {"--resume"})), "resuming at step "));
+  check_same_tensors(once + last, twice + last);
+  CHECK(contains(error_of(train(once, {"--resume", "--hidden", "16"})), "hidden"));
+  write(directory / "l.tsv", list + "digits/1_bob_9.wav\tab 1\n");
+  CHECK(contains(error_of(train(once, {"--resume"})), "its vocabulary is another"));
+  write(directory / "l.tsv", list + "digits/1_bob_9.wav\tabc\n");
+  CHECK(contains(error_of(train(once, {"--resume"})), "its vocabulary is another"));
+}
+
+TEST_CASE("speech train --resume: a checkpoint with any entry changed goes on or is refused") {
+  const Directory directory;
+  write_digits(directory / "digits");
+  const Arguments train = {
+      "train", "--digits", directory / "digits", "--out", directory / "run", "--longest", "1"};
+  output_of(train + tiny +
+            Arguments{"--steps", "2", "--score", "additive", "--lowest", "0", "--joined", "0",
+                      "--emphasis", "0"});
+  check_resumes_or_refuses("speech", directory / "run", {"digits", "list", "valid-list"}, [&] {
+    return run({"train", "--resume", "--out", directory / "run", "--steps", "3"});
+  });
+}
+
+TEST_CASE("speech compare: a table of kinds of attention, without training twice") {
+  const Directory directory;
+  write_digits(directory / "digits");
+  const Arguments arguments = Arguments{"compare",
+                                        "--digits",
+                                        directory / "digits",
+                                        "--out",
+                                        directory / "table",
+                                        "--variants",
+                                        "content,no-attention",
+                                        "--seeds",
+                                        "2",
+                                        "--steps",
+                                        "4",
+                                        "--longest",
+                                        "1"} +
+                              tiny;
+  const std::string table = output_of(arguments);
+  CHECK(contains(table, "4/4"));
+  CHECK(contains(table, "2 to 6"));
+  const std::string again = output_of(arguments);
+  CHECK(again.substr(again.find("\ntoken error")) == table.substr(table.find("\ntoken error")));
+}
+
+TEST_CASE("speech: errors are one line and status 1") {
+  const Trained& t = Trained::get();
+  const Directory directory;
+  write(directory / "l.tsv", "none.wav\tone\n");
+  write(directory / "text.wav", "hello");
+  const std::string out = directory / "run";
+  CHECK(contains(error_of({"train", "--out", out}), "--digits DIRECTORY, or --list FILE"));
+  CHECK(contains(error_of({"train", "--out", out, "--digits", "a", "--list", "b"}),
+                 "two kinds of data"));
+  CHECK(contains(error_of({"train", "--out", out, "--digits", directory / "none"}),
+                 directory / "none: "));
+  CHECK(contains(error_of({"train", "--out", out, "--list", directory / "l.tsv", "--valid-list",
+                           directory / "l.tsv"}),
+                 "l.tsv:1: " + (directory / "none.wav: it cannot be read as audio")));
+  CHECK(contains(error_of({"train", "--out", out, "--layers", "2", "--joined", "3"}),
+                 "--joined: there are 2 layers"));
+  CHECK_FALSE(std::filesystem::exists(out));
+  CHECK(contains(error_of({"evaluate", "--model", t.model()}), "lists, or --digits DIRECTORY"));
+  CHECK(contains(error_of({"recognise", directory / "text.wav", "--model", t.model()}),
+                 "text.wav: it cannot be read as audio"));
+  CHECK(contains(error_of({"recognise", directory / "text.wav", "--model", directory / "l.tsv"}),
+                 "l.tsv"));
+  CHECK(
+      contains(error_of({"compare", "--variants", "best"}), "'best' is not one of location-aware"));
+  CHECK(contains(
+      error_of({"align", directory / "l.tsv", "--format", "textgrid", "--model", t.model()}),
+      "--out: "));
+}
+
+}  // namespace
+}  // namespace attune::speech::test

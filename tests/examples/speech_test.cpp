@@ -1,0 +1,290 @@
+// Recordings, what is heard of them, lists of them, and when each token was heard.
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sndfile.h>
+
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/models/frames/store.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/softmax.hpp>
+
+#include "speech/audio.hpp"
+#include "speech/digits.hpp"
+#include "speech/features.hpp"
+#include "speech/list.hpp"
+#include "speech/pauses.hpp"
+#include "speech/recogniser.hpp"
+#include "speech/timing.hpp"
+#include "speech/training_set.hpp"
+#include "support/golden.hpp"
+#include "support/naive.hpp"
+#include "wav.hpp"
+
+namespace attune::speech {
+namespace {
+
+using test::tone, test::wav;
+using Directory = attune::test::Directory;
+using attune::test::write;
+
+std::vector<float> audio_of(const std::string& bytes) {
+  const Directory directory;
+  write(directory / "a.wav", bytes);
+  return read_audio(directory / "a.wav").samples;
+}
+
+std::string audio_error(const std::string& bytes) {
+  const Directory directory;
+  write(directory / "a.wav", bytes);
+  const std::string error = error_of([&] { read_audio(directory / "a.wav"); });
+  CHECK(error == error_of([&] { seconds_of(directory / "a.wav"); }));
+  return error.substr(directory.path().size() + 1);
+}
+
+TEST_CASE("read_audio: samples of 16 and of 8 bits, and the mean of two channels") {
+  const std::vector<float> samples = tone(440, 0.05);
+  const std::vector<float> read = audio_of(wav(samples)),
+                           coarse = audio_of(wav(samples, {.bits = 8}));
+  REQUIRE(read.size() == samples.size());
+  REQUIRE(coarse.size() == samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    CHECK(std::abs(read[i] - samples[i]) < 1e-4f);
+    CHECK(std::abs(coarse[i] - samples[i]) < 0.02f);
+  }
+  const std::vector<float> both =
+      audio_of(wav(std::vector<float>{0.5f, 0.25f, -0.5f, 0.5f}, {.channels = 2}));
+  REQUIRE(both.size() == 2);
+  CHECK(std::abs(both[0] - 0.375f) < 1e-4f);
+  CHECK(std::abs(both[1]) < 1e-4f);
+}
+
+TEST_CASE("read_audio: FLAC as well, of its own rate") {
+  const Directory directory;
+  const std::string path = directory / "a.flac";
+  const std::vector<float> samples = tone(440, 0.5, 0.5, 16000);
+  SF_INFO info{.frames = 0,
+               .samplerate = 16000,
+               .channels = 1,
+               .format = SF_FORMAT_FLAC | SF_FORMAT_PCM_16,
+               .sections = 0,
+               .seekable = 0};
+  SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
+  REQUIRE(file != nullptr);
+  sf_writef_float(file, samples.data(), std::ssize(samples));
+  sf_close(file);
+  const Recording recording = read_audio(path);
+  CHECK(recording.rate == 16000);
+  REQUIRE(recording.samples.size() == samples.size());
+  CHECK(std::abs(recording.samples[100] - samples[100]) < 1e-4f);
+  CHECK(seconds_of(path) == 0.5);
+  CHECK(at_rate(recording, 8000).size() == samples.size() / 2);
+}
+
+TEST_CASE("read_audio: what is no whole recording is refused by name") {
+  const std::string whole = wav(tone(440, 0.1));
+  CHECK(audio_error("").starts_with("a.wav: it cannot be read as audio"));
+  CHECK(audio_error("hello").starts_with("a.wav: it cannot be read as audio"));
+  CHECK(audio_error(whole.substr(0, 30)).starts_with("a.wav: it cannot be read as audio"));
+  CHECK(audio_error(wav({})) == "a.wav: it has no samples");
+  CHECK(audio_error(whole.substr(0, 1044)) == "a.wav: it ends after 1000 of 1600 bytes of samples");
+  CHECK(audio_error(whole.substr(0, 44)) == "a.wav: it ends after 0 of 1600 bytes of samples");
+  // A program that writes into a pipe says that there is as much as there can be.
+  std::string endless = whole;
+  endless.replace(40, 4, "\xFF\xFF\xFF\xFF");
+  CHECK(audio_of(endless).size() == 800);
+}
+
+TEST_CASE("LogMel: it is what numpy makes of the same waveform") {
+  const Golden golden("log_mel");
+  const std::vector<float> waveform = golden["waveform"].to(DType::f32).to_vector<float>();
+  const LogMel features({.rate = 8000, .bands = 20, .lowest = 100});
+  const std::vector<double> expected = golden["features"].to_vector<double>(),
+                            actual = features(waveform).to_vector<double>();
+  REQUIRE(features(waveform).shape() == golden["features"].shape());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(actual[i] - expected[i]) < 1e-4 * std::max(1.0, std::abs(expected[i])));
+  }
+}
+
+TEST_CASE(
+    "LogMel: a short waveform is one frame, silence is finite, bands without a bin are refused") {
+  const LogMel features({});
+  CHECK(features(std::vector<float>(50, 0.1f)).shape() == Shape{1, 40});
+  CHECK(features(std::vector<float>(280)).shape() == Shape{2, 40});
+  for (const double value : features(std::vector<float>(200)).to_vector<double>())
+    CHECK(value == doctest::Approx(std::log(1e-10)));
+  CHECK(error_of([] {
+          LogMel({.bands = 300});
+        }).starts_with("LogMel: 300 bands are too many: band 0"));
+  CHECK(error_of([] { LogMel({.lowest = 5000}); }).starts_with("LogMel: "));
+}
+
+std::string list_error(const std::string& text) {
+  const Directory directory;
+  write(directory / "l.tsv", text);
+  const std::string error = error_of([&] { read_list(directory / "l.tsv"); });
+  return error.substr(directory.path().size() + 1);
+}
+
+TEST_CASE("read_list: paths from the list's directory; mistakes are said with file and line") {
+  const Directory directory;
+  write(directory / "l.tsv", "a.wav\tone two\r\nb/c.wav\tthree\n");
+  const std::vector<Listed> list = read_list(directory / "l.tsv");
+  REQUIRE(list.size() == 2);
+  CHECK(list[1].file == directory / "b/c.wav");
+  CHECK(list[0].transcript == "one two");
+  CHECK(list[1].where == directory / "l.tsv:2");
+  const std::string expected = "a file and its words were expected, with a TAB between them";
+  CHECK(list_error("a.wav\tone\nb.wav two\n") == "l.tsv:2: " + expected);
+  CHECK(list_error("a.wav\t\n") == "l.tsv:1: " + expected);
+  CHECK(list_error("a.wav\tone\ttwo\n") == "l.tsv:1: " + expected);
+  CHECK(list_error("\n") == "l.tsv:1: " + expected);
+  CHECK(list_error("") == "l.tsv:0: there is no line");
+}
+
+TEST_CASE("tokens_of: numbers are read as the names of their digits, where those are known") {
+  const text::Codec digits = Digits::codec();
+  CHECK(digits.decode(tokens_of(digits, "72 one")) == "seven two one");
+  CHECK(tokens_of(digits, "ten").front() == text::Vocabulary::unknown);
+  const std::vector<std::string> words = {"7", "one"};
+  const text::Codec own{text::Words{}, text::Vocabulary(words)};
+  CHECK(own.decode(tokens_of(own, "7 one")) == "7 one");
+  CHECK(tokens_of(own, "2").front() == text::Vocabulary::unknown);
+}
+
+TEST_CASE("Digits: strings of one speaker, the same for a seed, with the ends of their digits") {
+  const Directory directory;
+  test::write_digits(directory.path());
+  const Digits digits(directory.path(), 8, 9, 8000);
+  CHECK(digits.single().size() == 40);
+  const std::vector<Utterance> some = strings(digits, 2, 3, 4, 1),
+                               same = strings(digits, 2, 3, 4, 1);
+  REQUIRE(some.size() == 8);
+  CHECK(some[7].tokens.size() == 3);
+  CHECK(some[7].ends.back() == some[7].samples.size());
+  for (std::size_t i = 0; i < some.size(); ++i) CHECK(some[i].samples == same[i].samples);
+  CHECK(error_of([&] { Digits(directory.path(), 20, 29, 8000); }) ==
+        directory.path() + ": there is no DIGIT_SPEAKER_NUMBER.wav with a number from 20 to 29");
+  std::filesystem::remove(directory / "3_ann_8.wav");
+  CHECK(error_of([&] { Digits(directory.path(), 8, 8, 8000); }) ==
+        directory.path() + ": ann has no recording of 3 with a number from 8 to 8");
+  CHECK(
+      error_of([&] { Digits(directory / "none", 8, 8, 8000); }).starts_with(directory / "none: "));
+}
+
+TEST_CASE("listed_recordings: each once in an epoch, the same from any step on") {
+  const Directory directory;
+  std::string list;
+  for (int i = 0; i < 7; ++i) {
+    write(directory / fmt::format("{}.wav", i), wav(tone(400, 0.1 * (i + 1))));
+    list += fmt::format("{}.wav\tw{}\n", i, i);
+  }
+  write(directory / "l.tsv", list);
+  const text::Codec codec{text::Words{}, vocabulary_of(directory / "l.tsv", text::Words{})};
+  const ListOptions options{.list = directory / "l.tsv", .batch = 3};
+  const auto set = listed_recordings(options, codec), again = listed_recordings(options, codec);
+  std::vector<std::size_t> lengths;
+  Random random(1);
+  for (Index step = 0; step < 3; ++step) {
+    const Index n = set->begin_step(step);
+    for (Index i = 0; i < n; ++i) lengths.push_back(set->draw(i, random).samples.size());
+  }
+  const std::size_t last = lengths.back();
+  std::ranges::sort(lengths);
+  CHECK(lengths == std::vector<std::size_t>{800, 1600, 2400, 3200, 4000, 4800, 5600});
+  const Index n = again->begin_step(2);
+  CHECK(again->draw(n - 1, random).samples.size() == last);
+  CHECK(error_of([&] {
+          listed_recordings({.list = directory / "l.tsv", .shortest = 0.2}, codec);
+        }) == directory / "l.tsv:1: 0.10 s are too short for 1 tokens");
+}
+
+TEST_CASE("PauseCutter: an utterance from each loud stretch, whatever the size of the blocks") {
+  std::vector<float> stream(4000);
+  for (const double seconds : {0.3, 0.6}) {
+    const std::vector<float> loud = tone(440, seconds);
+    stream.insert(stream.end(), loud.begin(), loud.end());
+    stream.resize(stream.size() + 4000);
+  }
+  for (const std::size_t block : {std::size_t{1}, std::size_t{333}, stream.size()}) {
+    PauseCutter cutter(8000, 0.2);
+    std::vector<std::vector<float>> found;
+    for (std::size_t at = 0; at < stream.size(); at += block) {
+      const std::span<const float> some =
+          std::span(stream).subspan(at, std::min(block, stream.size() - at));
+      std::ranges::move(cutter.add(some), std::back_inserter(found));
+    }
+    REQUIRE(found.size() == 2);
+    CHECK(std::abs(static_cast<double>(found[0].size()) - 0.4 * 8000) <=
+          80);  // 0.05 + 0.3 + 0.05 s
+    CHECK(std::abs(static_cast<double>(found[1].size()) - 0.7 * 8000) <= 80);
+    CHECK(cutter.flush().empty());
+  }
+  PauseCutter whole(8000, 0);
+  CHECK(whole.add(stream).empty());
+  CHECK(whole.flush().size() == stream.size());
+  PauseCutter endless(8000, 1);
+  const std::vector<std::vector<float>> cut = endless.add(tone(440, 61));
+  REQUIRE(cut.size() == 2);
+  CHECK(cut[0].size() == 240000);
+}
+
+using Stretches = std::vector<std::pair<Index, Index>>;
+
+TEST_CASE("stretches: between the centres of what tokens attended to, in order and without gaps") {
+  // The second token attended to the first one's place, too, and the row of the end does not count.
+  const Tensor w = Tensor::of({4, 8}, {0., .2, .8, 0., 0., 0., 0., 0.,  // 1.8
+                                       0., .3, 0., 0., .7, 0., 0., 0.,  // 4
+                                       0., 0., 0., 0., 0., 0., .5, .5,  // 6.5
+                                       1., 0., 0., 0., 0., 0., 0., 0.})
+                       .to(DType::f32);
+  CHECK(stretches(w, 3) == Stretches{{0, 3}, {3, 5}, {5, 8}});
+  CHECK(stretches(ones({2, 5}, DType::f32), 0).empty());
+  CHECK(stretches(zeros({3, 3}, DType::f32), 3) == Stretches{{0, 1}, {1, 2}, {2, 3}});
+  CHECK(error_of([] {
+          stretches(ones({3, 2}, DType::f32), 3);
+        }) == "align: 3 tokens do not fit into 2 annotations");
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    Index at = 0;
+    for (const auto& [begin, end] : stretches(softmax(randn({5, 7}, seed, DType::f32), 1), 5)) {
+      CHECK(begin == at);
+      CHECK(end > at);
+      at = end;
+    }
+    CHECK(at == 7);
+  }
+}
+
+TEST_CASE("Recogniser: gradients of the loss are central differences, with and without CTC") {
+  const std::vector<Tensor> heard = {randn({9, 3}, 1), randn({6, 3}, 2)};
+  const std::vector<text::Sentence> words = {{4, 5}, {5}};
+  for (const double ctc : {0.0, 0.3}) {
+    for (const Attends attends : {Attends::yes, Attends::no}) {
+      nn::Parameters params(1, DType::f64);
+      const Recogniser recogniser(params,
+                                  {.bands = 3,
+                                   .hidden = 3,
+                                   .layers = 2,
+                                   .joined = 1,
+                                   .embedding = 2,
+                                   .readout = 4,
+                                   .dropout = 0,
+                                   .attends = attends,
+                                   .score = {.kind = "location_aware",
+                                             .attention = 3,
+                                             .location_aware = {.filters = 2, .radius = 1}},
+                                   .ctc = ctc},
+                                  6);
+      const Batch batch{frames::make_batch(heard), words};
+      CHECK(gradcheck(params, [&] { return recogniser.loss(batch); },
+                      {.step = 2e-4, .allow_zero = true}));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attune::speech

@@ -1,14 +1,16 @@
 #!/bin/sh
 # Installs the Debian packages that attune is built from, those that are missing only:
-#   examples/packages.sh            what the library and the examples need
+#   examples/packages.sh            what the library and most examples need
+#   examples/packages.sh speech     and what examples/speech needs
 #   examples/packages.sh tests      and what the tests and benchmarks need
 set -eu
 
 packages="g++ meson ninja-build pkg-config libopenblas-dev libfmt-dev libhwy-dev nlohmann-json3-dev
           libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
-if [ "${1-}" = tests ]; then
-  packages="$packages python3 doctest-dev libbenchmark-dev"
-fi
+case ${1-} in
+  speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
+  tests) packages="$packages libsndfile1-dev libkissfft-dev python3 doctest-dev libbenchmark-dev" ;;
+esac
 
 missing=
 for package in $packages; do

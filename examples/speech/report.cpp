@@ -35,30 +35,36 @@ Data data_of(const Model& model, const ReportArguments& options) {
   return {list, read_utterances(list, model.codec(), model.rate())};
 }
 
-/// The rows of a picture whose columns are annotations: what was attended to at each token, and below it the
-/// spectrogram, the highest band first, each value as a share of the range of all.
+/// Rows of the mean of two bands each, the highest first, in columns of `joined` frames, as shares of the range of
+/// all.
+void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, Index joined) {
+  const Index frames = heard.dim(0), bands = heard.dim(1), rows = (bands + 1) / 2;
+  const std::vector<float> values = heard.to_vector<float>();
+  const auto [low, high] = std::ranges::minmax(values);
+  for (Index row = rows - 1; row >= 0; --row) {
+    map.rows.push_back(row == rows - 1 ? "high" : row == 0 ? "low" : "");
+    for (Index s = 0; s < places; ++s) {
+      double sum = 0, count = 0;
+      for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t) {
+        for (Index band = 2 * row; band < std::min(bands, 2 * row + 2); ++band, ++count)
+          sum += static_cast<double>(values[t * bands + band]);
+      }
+      map.weights.push_back((sum / count - low) / (high - low));
+    }
+  }
+}
+
+/// A column for each annotation: what was attended to at each token, and below it the spectrogram.
 report::Heatmap picture(const Model& model, const Utterance& utterance,
                         const models::Hypothesis& h) {
-  const Index places = h.weights.dim(1), joined = model.recogniser().joined();
+  const Index places = h.weights.dim(1);
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
   for (Index s = 0; s < places; ++s)
     map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
   for (std::size_t i = 0; i <= h.words.size(); ++i)
     map.rows.push_back(i < h.words.size() ? model.codec().vocabulary.token(h.words[i]) : "end");
   for (const float w : h.weights.to_vector<float>()) map.weights.push_back(w);
-  const Tensor heard = model.hear(utterance.samples);
-  const Index frames = heard.dim(0), bands = heard.dim(1);
-  const std::vector<float> values = heard.to_vector<float>();
-  const auto [low, high] = std::ranges::minmax(values);
-  for (Index band = bands - 1; band >= 0; --band) {
-    map.rows.push_back(band == bands - 1 ? "high" : band == 0 ? "low" : "");
-    for (Index s = 0; s < places; ++s) {
-      const Index begin = s * joined, end = std::min(frames, begin + joined);
-      double sum = 0;
-      for (Index t = begin; t < end; ++t) sum += values[t * bands + band];
-      map.weights.push_back((sum / static_cast<double>(end - begin) - low) / (high - low));
-    }
-  }
+  add_spectrogram(map, model.hear(utterance.samples), places, model.recogniser().joined());
   return map;
 }
 

@@ -40,15 +40,22 @@ std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
   return ends;
 }
 
-/// The mean place of what token u attended to within [begin, end).
-double centre(const Tensor& weights, Index u, Index begin, Index end) {
-  const float* w = weights.data<float>() + u * weights.dim(1);
-  double sum = 0, places = 0;
-  for (Index s = begin; s < end; ++s) {
-    sum += static_cast<double>(w[s]);
-    places += static_cast<double>(w[s]) * static_cast<double>(s);
+/// The mean places of what the tokens attended to within their own, from 0 to S.
+std::vector<double> centres(const Tensor& weights, const std::vector<Index>& ends) {
+  const float* w = weights.data<float>();
+  std::vector<double> all;
+  Index begin = 0;
+  for (const Index end : ends) {
+    double sum = 0, places = 0;
+    for (Index s = begin; s < end; ++s) {
+      sum += static_cast<double>(w[s]);
+      places += static_cast<double>(w[s]) * (static_cast<double>(s) + 0.5);
+    }
+    all.push_back(sum > 0 ? places / sum : static_cast<double>(begin + end) / 2);
+    begin = end;
+    w += weights.dim(1);
   }
-  return sum > 0 ? places / sum : static_cast<double>(begin + end - 1) / 2;
+  return all;
 }
 
 }  // namespace
@@ -57,17 +64,16 @@ std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index toke
   const Index places = weights.dim(1);
   if (tokens > places)
     fail("align", fmt::format("{} tokens do not fit into {} annotations", tokens, places));
-  std::vector<std::pair<Index, Index>> all;
-  double before = 0;
-  Index begin = 0;
-  for (const Index end : ends_with_most_weight(weights, tokens)) {
-    const Index u = std::ssize(all);
-    const double here = centre(weights, u, begin, end);
-    const Index cut = u == 0 ? 0 : static_cast<Index>(std::floor((before + here + 1) / 2));
-    if (u > 0) all.back().second = cut;
-    all.emplace_back(cut, places);
-    before = here;
-    begin = end;
+  if (tokens == 0) return {};
+  const std::vector<double> c = centres(weights, ends_with_most_weight(weights, tokens));
+  const double before = c.front(), after = static_cast<double>(places) - c.back();
+  std::vector<std::pair<Index, Index>> all{{0, places}};
+  for (Index u = 1; u < tokens; ++u) {
+    const double cut = c[u - 1] + (c[u] - c[u - 1]) * after / (before + after);
+    const Index place =
+        std::clamp<Index>(std::lround(cut), all.back().first + 1, places - (tokens - u));
+    all.back().second = place;
+    all.emplace_back(place, places);
   }
   return all;
 }

@@ -16,8 +16,9 @@ struct Timed {
 
 /// weights (U, S), a row for each token and perhaps more, as stretches [begin, end) of 0 to S, in
 /// order and without gaps: they are cut so that the tokens have as much weight as possible within
-/// their own, and then in the middle between the centres of these weights. Throws when there are
-/// fewer places than tokens.
+/// their own, and then anew between the centres of these weights. Where a decoder looks, at the
+/// beginning of a word or at its end, is seen from the first one, which begins at 0, and the last one,
+/// which ends at S. Throws when there are fewer places than tokens.
 std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
 
 /// By what the decoder attended to. Throws for a model that does not attend.

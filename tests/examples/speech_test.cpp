@@ -237,12 +237,16 @@ using Stretches = std::vector<std::pair<Index, Index>>;
 
 TEST_CASE("stretches: between the centres of what tokens attended to, in order and without gaps") {
   // The second token attended to the first one's place, too, and the row of the end does not count.
-  const Tensor w = Tensor::of({4, 8}, {0., .2, .8, 0., 0., 0., 0., 0.,  // 1.8
-                                       0., .3, 0., 0., .7, 0., 0., 0.,  // 4
-                                       0., 0., 0., 0., 0., 0., .5, .5,  // 6.5
-                                       1., 0., 0., 0., 0., 0., 0., 0.})
+  const Tensor w = Tensor::of({4, 9}, {0., 1., 0., 0., 0., 0., 0., 0., 0.,  //
+                                       0., .3, 0., 0., .7, 0., 0., 0., 0.,  //
+                                       0., 0., 0., 0., 0., 0., .5, .5, 0.,  //
+                                       1., 0., 0., 0., 0., 0., 0., 0., 0.})
                        .to(DType::f32);
-  CHECK(stretches(w, 3) == Stretches{{0, 3}, {3, 5}, {5, 8}});
+  // Centres at 1.5, 4.5 and 7: 1.5 after the beginning, 2 before the end.
+  CHECK(stretches(w, 3) == Stretches{{0, 3}, {3, 6}, {6, 9}});
+  // They look at the beginnings.
+  const Tensor early = Tensor::of({2, 6}, {1., 0., 0., 0., 0., 0., 0., 0., 0., 1., 0., 0.});
+  CHECK(stretches(early.to(DType::f32), 2) == Stretches{{0, 3}, {3, 6}});
   CHECK(stretches(ones({2, 5}, DType::f32), 0).empty());
   CHECK(stretches(zeros({3, 3}, DType::f32), 3) == Stretches{{0, 1}, {1, 2}, {2, 3}});
   CHECK(error_of([] {

@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Timed steps in a run: some seconds for most sizes.
 STEPS = {"toy": 60, "small": 20, "medium": 6, "large": 3, "overhead": 300}
 PARTS = {"lstm_fwd_bwd": 25, "additive_attention_fwd_bwd": 600, "cross_entropy_fwd_bwd": 150, "adam_20m": 80,
-         "clip_norm_20m": 200}
+         "clip_norm_20m": 200, "listener_step": 10}
 
 # What the peer's process has loaded.
 LOOK = """

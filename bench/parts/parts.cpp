@@ -9,9 +9,13 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/listener.hpp>
+#include <attune/models/unroll.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/nn/lstm.hpp>
+#include <attune/nn/score.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -127,6 +131,65 @@ Part clip() {
           }};
 }
 
+/// A whole training step of a model that listens: a pyramid over frames, additive attention, and a word at a time. With
+/// the gradients of all parameters in the order of their names, once clipped.
+struct ListenerModel {
+  static constexpr Index S = 400, B = 32, D = 40, H = 128, E = 32, R = 64, T = 20, V = 32;
+  nn::Parameters parameters;
+  models::Listener listener;
+  models::BahdanauDecoder decoder;
+  nn::Adam adam;
+  Tensor frames = mixed({S, B, D}, 1), mask = ones({S, B});
+  models::Target words;
+
+  ListenerModel()
+      : listener(nn::Scope(parameters) / "listener",
+                 {.features = D, .hidden = H, .join = {2, 2, 2}}),
+        decoder(parameters,
+                {.target_vocabulary = V,
+                 .embedding = E,
+                 .hidden = H,
+                 .readout = R,
+                 .cell = nn::Cell::lstm},
+                listener.sizes(),
+                nn::Attention(nn::AdditiveScore(nn::Scope(parameters) / "attention", H, 2 * H, H))),
+        adam(parameters) {
+    std::uint32_t seed = 2;
+    for (auto [name, x] : by_name())
+      fill_mixed(x.mutable_data<float>(), static_cast<std::uint32_t>(x.size()), seed++, 0.1f);
+    words = {.previous = ids(7919), .next = ids(104729), .mask = ones({T, B})};
+  }
+
+  std::map<std::string, Tensor> by_name() const {
+    std::map<std::string, Tensor> all;
+    for (const auto& [name, variable] : parameters) all.emplace(name, variable.value());
+    return all;
+  }
+
+  static Tensor ids(Index factor) {
+    std::vector<std::int32_t> all;
+    for (Index i = 0; i < T * B; ++i) all.push_back(static_cast<std::int32_t>(i * factor % V));
+    return Tensor::of({T, B}, std::span<const std::int32_t>(all));
+  }
+
+  Results step() {
+    const Var loss = models::loss(decoder, listener(frames, mask), words);
+    Gradients gradients = backward(loss);
+    nn::clip_by_global_norm(gradients, 1);
+    Results results = {loss.value()};
+    for (const auto& [name, x] : by_name()) results.push_back(gradients[parameters[name]]);
+    adam.step(gradients);
+    return results;
+  }
+};
+
+Part listener() {
+  using M = ListenerModel;
+  auto model = std::make_shared<M>();
+  return {.sizes = {{"B", M::B}, {"H", M::H}, {"S", M::S}, {"T", M::T}},
+          .step = [=] { return model->step(); }};
+}
+
 const std::map<std::string, Part (*)()>& parts() {
   static const std::map<std::string, Part (*)()> all = {
       {"lstm_fwd_bwd", lstm},
@@ -134,6 +197,7 @@ const std::map<std::string, Part (*)()>& parts() {
       {"cross_entropy_fwd_bwd", mean_cross_entropy},
       {"adam_20m", adam},
       {"clip_norm_20m", clip},
+      {"listener_step", listener},
   };
   return all;
 }

@@ -136,6 +136,109 @@ def clip_norm_20m():
     return {}, {"clip_grad_norm_": step}, 0
 
 
+class Listener(nn.Module):
+    """A pyramid over frames, additive attention, and a word at a time. Shapes by name are ours: torch's weights are
+    transposed, and of its two biases one stays zero."""
+    S, B, D, H, E, R, T, V = 400, 32, 40, 128, 32, 64, 20, 32
+
+    def __init__(self):
+        super().__init__()
+        H, E, R, V = self.H, self.E, self.R, self.V
+        self.pyramid = nn.ModuleList([nn.LSTM(n, H, bidirectional=True) for n in (2 * self.D, 4 * H, 4 * H)])
+        self.table, self.bridge = nn.Embedding(V, E), nn.Linear(H, H)
+        self.keys, self.query = nn.Linear(2 * H, H, bias=False), nn.Linear(H, H, bias=False)
+        self.v = nn.Parameter(torch.zeros(H))
+        self.word, self.ctx = nn.Linear(E, 4 * H), nn.Linear(2 * H, 4 * H, bias=False)
+        self.state = nn.Linear(H, 4 * H, bias=False)
+        self.read, self.out = nn.Linear(3 * H + E, 2 * R), nn.Linear(R, V)
+        self.frames = mixed((self.S, self.B, self.D), 1)
+        count = torch.arange(self.T * self.B)
+        self.previous, self.next = ((count * n % V).view(self.T, self.B) for n in (7919, 104729))
+        self.fill()
+
+    def named(self):
+        """By the names that ours have; a tuple is what one matrix of ours is cut into."""
+        all = {"attention.U_a": self.keys.weight, "attention.W_a": self.query.weight, "attention.v_a": self.v,
+               "bridge.W": self.bridge.weight, "bridge.b": self.bridge.bias, "decoder.W_c": self.ctx.weight,
+               "decoder.layer1.W_h": self.state.weight, "decoder.layer1.W_x": self.word.weight,
+               "decoder.layer1.b": self.word.bias, "output.W": self.out.weight, "output.b": self.out.bias,
+               "target.E": self.table.weight, "readout.b_o": self.read.bias}
+        for i, layer in enumerate(self.pyramid):
+            for suffix, direction in (("", "forward"), ("_reverse", "backward")):
+                place = f"listener.layer{i + 1}.{direction}."
+                all[place + "W_x"] = getattr(layer, "weight_ih_l0" + suffix)
+                all[place + "W_h"] = getattr(layer, "weight_hh_l0" + suffix)
+                all[place + "b"] = getattr(layer, "bias_ih_l0" + suffix)
+        H, E = self.H, self.E
+        for name, columns in (("U_o", slice(0, H)), ("V_o", slice(H, H + E)), ("C_o", slice(H + E, None))):
+            all["readout." + name] = (self.read.weight, columns)
+        return dict(sorted(all.items()))
+
+    @torch.no_grad()
+    def fill(self):
+        for x in self.parameters():
+            x.zero_()
+        for seed, (name, x) in enumerate(self.named().items(), 2):
+            x = x[0][:, x[1]] if isinstance(x, tuple) else x
+            ours = x if x.dim() == 1 or name == "target.E" else x.t()
+            ours.copy_(mixed(tuple(ours.shape), seed, 0.1))
+
+    def gradients(self):
+        return [x[0].grad[:, x[1]] if isinstance(x, tuple) else x.grad for x in self.named().values()]
+
+    def loss(self, decode):
+        h = self.frames
+        for layer in self.pyramid:
+            t, b, d = h.shape
+            h, (last, _) = layer(h.view(t // 2, 2, b, d).transpose(1, 2).reshape(t // 2, b, 2 * d))
+        values = h.transpose(0, 1).contiguous()
+        y, s = self.table(self.previous), self.bridge(last[1]).tanh()
+        w = torch.cat([self.query.weight, self.state.weight])
+        states, contexts = decode(self.word(y), s, torch.zeros_like(s), self.keys(values), values, w, self.ctx.weight, self.v)
+        t = torch.maximum(*self.read(torch.cat([states, y, contexts], -1)).chunk(2, -1))
+        return nn.functional.cross_entropy(self.out(t).view(-1, self.V), self.next.view(-1))
+
+
+def decode(words, s, cell, keys, values, w, w_c, v):
+    """words (T, B, 4H), keys (B, S, A), values (B, S, D), w (A + 4H, H): of query and gates i f g o"""
+    n = s.size(1)
+    states, contexts = [], []
+    for word in words.unbind():
+        query, gates = s.mm(w.t()).split([n, 4 * n], 1)
+        weights = (keys + query.unsqueeze(1)).tanh().matmul(v).softmax(1)
+        context = weights.unsqueeze(1).bmm(values).squeeze(1)
+        i, f, g, o = (torch.addmm(word, context, w_c.t()) + gates).chunk(4, 1)
+        cell = torch.addcmul(f.sigmoid() * cell, i.sigmoid(), g.tanh())
+        s = o.sigmoid() * cell.tanh()
+        states.append(s)
+        contexts.append(context)
+    return torch.stack(states), torch.stack(contexts)
+
+
+@part
+def listener_step():
+    def step_with(loop, foreach):
+        model = Listener()
+        adam = torch.optim.Adam(model.parameters(), foreach=foreach)
+
+        def step():
+            for x in model.parameters():
+                x.grad = None
+            loss = model.loss(loop)
+            loss.backward()
+            nn.utils.clip_grad_norm_([x for x in model.parameters() if x.grad is not None], 1)
+            gradients = [x.clone() for x in model.gradients()] if not adam.state else []
+            adam.step()
+            return [loss, *gradients]
+
+        return step
+
+    loops = {"python": decode, "jit": torch.jit.script(decode)}
+    steps = {f"{name} {'foreach' if foreach else 'single'}": step_with(loop, foreach)
+             for name, loop in loops.items() for foreach in (True, False)}
+    return dict(B=Listener.B, H=Listener.H, S=Listener.S, T=Listener.T), steps, 0
+
+
 def cpu_seconds():
     """Of this process, and of the whole machine."""
     usage = resource.getrusage(resource.RUSAGE_SELF)

@@ -16,9 +16,10 @@ SIZES = {
     "cross_entropy_fwd_bwd": ["classes", "rows"],
     "adam_20m": [],
     "clip_norm_20m": [],
+    "listener_step": ["B", "H", "S", "T"],
 }
-# The result and its gradients; a parameter; the norm before, and a gradient after.
-NORMS = dict(zip(SIZES, [7, 5, 2, 1, 2]))
+# The result and its gradients; a parameter; the norm before, and a gradient after; the loss and all gradients.
+NORMS = dict(zip(SIZES, [7, 5, 2, 1, 2, 35]))
 TIMES = ["ms_median", "ms_min", "steps", "probe_gflops", "cpus_used", "cpus_others", "peak_rss_mib"]
 PYTHON = "/usr/bin/python3"
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <attune/models/layer_fields.hpp>
 #include <attune/models/seq2seq_options.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -25,17 +26,6 @@ Field choice(std::string name, std::string help, Member member,
 
 constexpr double largest = 1 << 16, deepest = 64;
 
-const std::vector<std::pair<nn::Cell, std::string>> cells = {
-    {nn::Cell::gru, nn::name_of(nn::Cell::gru)},
-    {nn::Cell::gru_reset_before, nn::name_of(nn::Cell::gru_reset_before)},
-    {nn::Cell::lstm, nn::name_of(nn::Cell::lstm)}};
-
-std::vector<std::pair<std::string_view, std::string>> scores() {
-  std::vector<std::pair<std::string_view, std::string>> names;
-  for (const nn::ScoreKind& kind : nn::score_kinds()) names.emplace_back(kind.name, kind.name);
-  return names;
-}
-
 std::vector<Field> size_fields() {
   return {
       number("embedding", "size E of a word's vector", &Options::embedding, 1, largest),
@@ -50,8 +40,8 @@ std::vector<Field> size_fields() {
 
 std::vector<Field> wiring_fields() {
   return {
-      choice<nn::Cell>("encoder-cell", "cell of the encoder", &Options::encoder_cell, cells),
-      choice<nn::Cell>("decoder-cell", "cell of the decoder", &Options::decoder_cell, cells),
+      cell_field<Options>("encoder-cell", "cell of the encoder", &Options::encoder_cell),
+      cell_field<Options>("decoder-cell", "cell of the decoder", &Options::decoder_cell),
       choice<Reading>("reading", "directions in which the encoder reads", &Options::reading,
                       {{Reading::forward, "forward"},
                        {Reading::backward, "backward"},
@@ -81,52 +71,10 @@ std::vector<Field> wiring_fields() {
                            {{InputFeeding::no, "no"}, {InputFeeding::yes, "yes"}})};
 }
 
-std::vector<Field> attention_fields() {
-  using nn::Window, nn::Normalizer, nn::ConcatForm, nn::Coverage;
-  return {choice<std::string_view>(
-              "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
-              scores()),
-          number(
-              "attention", "size A of the scores additive, concat, multi-head and location-aware",
-              [](Options & o) -> auto& { return o.score.attention; }, 1, largest),
-          number(
-              "heads", "heads of the score multi-head",
-              [](Options & o) -> auto& { return o.score.heads; }, 1, largest),
-          number(
-              "longest", "longest source of the score location",
-              [](Options & o) -> auto& { return o.score.longest; }, 1, 1 << 20),
-          number(
-              "filters", "filters of the score location-aware",
-              [](Options & o) -> auto& { return o.score.location_aware.filters; }, 1, largest),
-          number(
-              "radius", "places that such a filter sees on each side of its own",
-              [](Options & o) -> auto& { return o.score.location_aware.radius; }, 0, 1 << 20),
-          choice<ConcatForm>("concat-form", "what the score concat does to the memory",
-                             [](Options & o) -> auto& { return o.score.concat; },
-                             {{ConcatForm::full, "full"}, {ConcatForm::identity, "identity"}}),
-          choice<Coverage>("coverage", "whether the score sees the weights so far",
-                           [](Options & o) -> auto& { return o.score.coverage; },
-                           {{Coverage::none, "none"}, {Coverage::summed, "summed"}}),
-          number("coverage-loss", "weight of the loss for attending twice", &Options::coverage_loss,
-                 0, 1e6),
-          choice<Window>("window", "which places a step may look at",
-                         [](Options & o) -> auto& { return o.attention.window; },
-                         {{Window::global, "global"},
-                          {Window::local_monotonic, "local-m"},
-                          {Window::local_predictive, "local-p"},
-                          {Window::around_median, "around-median"}}),
-          number(
-              "half-width", "half width D of a local window",
-              [](Options & o) -> auto& { return o.attention.half_width; }, 1, 1 << 20),
-          choice<Normalizer>("normalizer", "what makes weights of scores",
-                             [](Options & o) -> auto& { return o.attention.normalizer; },
-                             {{Normalizer::softmax, "softmax"},
-                              {Normalizer::sparsemax, "sparsemax"},
-                              {Normalizer::sigmoid, "sigmoid"}})};
-}
-
 std::vector<Field> output_fields() {
   return {
+      number("coverage-loss", "weight of the loss for attending twice", &Options::coverage_loss, 0,
+             1e6),
       choice<ReadoutKind>("readout-kind", "first layer before the softmax", &Options::readout_kind,
                           {{ReadoutKind::tanh, "tanh"},
                            {ReadoutKind::maxout, "maxout"},
@@ -217,7 +165,8 @@ void check(const Options& o) {
 std::span<const OptionField<Options>> seq2seq_fields() {
   static const std::vector<Field> fields = [] {
     std::vector<Field> all;
-    for (const auto& some : {size_fields(), wiring_fields(), attention_fields(), output_fields()}) {
+    for (const auto& some :
+         {size_fields(), wiring_fields(), attention_fields<Options>(), output_fields()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

@@ -77,8 +77,8 @@ double total_of(const States& s, const Lattice& alpha) {
   return log_add(last[s.size() - 1], s.size() > 1 ? last[s.size() - 2] : log_zero);
 }
 
-/// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with p of
-/// all paths and β of all on from the state, without the label of the frame.
+/// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with p
+/// of all paths and β of all on from the state, without the label of the frame.
 template <class F>
 void backward(const States& s, const Lattice& y, const Lattice& alpha, double total, F f) {
   const Index n = s.size();

@@ -1,5 +1,5 @@
-// Times parts of models: an LSTM layer, attention, cross-entropy, Adam and clipping; and a listener's
-// whole training step.
+// Times parts of models: an LSTM layer, attention, cross-entropy, Adam and clipping; and a
+// listener's whole training step.
 #include <attune/tensor/threads.hpp>
 
 #include "parts/parts.hpp"

@@ -131,8 +131,8 @@ Part clip() {
           }};
 }
 
-/// A whole training step of a model that listens: a pyramid over frames, additive attention, and a word at a time. With
-/// the gradients of all parameters in the order of their names, once clipped.
+/// A whole training step of a model that listens: a pyramid over frames, additive attention, and a
+/// word at a time. With the gradients of all parameters in the order of their names, once clipped.
 struct ListenerModel {
   static constexpr Index S = 400, B = 32, D = 40, H = 128, E = 32, R = 64, T = 20, V = 32;
   nn::Parameters parameters;

@@ -151,6 +151,8 @@ class Listener(nn.Module):
         self.word, self.ctx = nn.Linear(E, 4 * H), nn.Linear(2 * H, 4 * H, bias=False)
         self.state = nn.Linear(H, 4 * H, bias=False)
         self.read, self.out = nn.Linear(3 * H + E, 2 * R), nn.Linear(R, V)
+        for name, x in self.pyramid.named_parameters():
+            x.requires_grad_("bias_hh" not in name)  # it stays zero
         self.frames = mixed((self.S, self.B, self.D), 1)
         count = torch.arange(self.T * self.B)
         self.previous, self.next = ((count * n % V).view(self.T, self.B) for n in (7919, 104729))
@@ -219,14 +221,15 @@ def decode(words, s, cell, keys, values, w, w_c, v):
 def listener_step():
     def step_with(loop, foreach):
         model = Listener()
-        adam = torch.optim.Adam(model.parameters(), foreach=foreach)
+        weights = [x for x in model.parameters() if x.requires_grad]
+        adam = torch.optim.Adam(weights, foreach=foreach)
 
         def step():
-            for x in model.parameters():
+            for x in weights:
                 x.grad = None
             loss = model.loss(loop)
             loss.backward()
-            nn.utils.clip_grad_norm_([x for x in model.parameters() if x.grad is not None], 1)
+            nn.utils.clip_grad_norm_(weights, 1)
             gradients = [x.clone() for x in model.gradients()] if not adam.state else []
             adam.step()
             return [loss, *gradients]

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <attune/models/seq2seq_options.hpp>
 #include <attune/nn/checkpoint.hpp>
 
 #include "metrics.hpp"
+#include "support/comparing.hpp"
 #include "support/output.hpp"
 
 namespace attune::dates {
@@ -41,13 +41,6 @@ const std::vector<Variant>& all_variants() {
       {"encoder-decoder", "encoder-decoder", {}, "no attention: one vector is every context"},
       {"sutskever", "sutskever", {}, "no attention: all passes through the decoder's first state"}};
   return all;
-}
-
-const Variant& variant(const std::string& name) {
-  for (const Variant& one : all_variants()) {
-    if (one.name == name) return one;
-  }
-  fail("--variants", fmt::format("'{}' is not one of {}", name, fmt::join(variant_names(), ", ")));
 }
 
 TrainOptions train_options(const Variant& variant, const CompareArguments& options) {
@@ -121,11 +114,7 @@ void print_table(const std::vector<Line>& lines, bool markdown) {
 
 }  // namespace
 
-std::vector<std::string> variant_names() {
-  std::vector<std::string> names;
-  for (const Variant& one : all_variants()) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> variant_names() { return names_of(all_variants()); }
 
 std::span<const models::OptionField<CompareArguments>> compare_fields() {
   using Options = CompareArguments;
@@ -144,7 +133,8 @@ std::span<const models::OptionField<CompareArguments>> compare_fields() {
 
 int compare(const CompareArguments& options) {
   std::vector<const Variant*> chosen;
-  for (const std::string& name : options.variants) chosen.push_back(&variant(name));
+  for (const std::string& name : options.variants)
+    chosen.push_back(&variant_named(all_variants(), name));
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const std::string heading = fmt::format("{} ({} of {})", chosen[i]->name, i + 1, chosen.size());
     if (int status = train_variant(train_options(*chosen[i], options), heading)) return status;

@@ -175,13 +175,9 @@ std::vector<std::string> protect_brackets(int argc, char** argv) {
 
 void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
            std::unique_ptr<CLI::App>& app) {
-  app = std::make_unique<CLI::App>(
-      "Turns dates as people write them into ISO dates, with an attention model.", "dates");
-  app->require_subcommand(1);
-  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
-  app->option_defaults()->always_capture_default();
-  app->formatter(std::make_shared<HelpFormatter>());
-  app->footer("Example: dates train && dates predict \"3 May 79\"");
+  app =
+      make_app("dates", "Turns dates as people write them into ISO dates, with an attention model.",
+               "dates train && dates predict \"3 May 79\"");
   CLI::App* train = app->add_subcommand("train", "train a model, on generated dates or on files");
   CLI::App* predict =
       app->add_subcommand("predict", "write the ISO date, with its probability and the attention");
@@ -193,9 +189,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   CLI::App* report = app->add_subcommand(
       "report", "write an HTML page: learning curves, attention, the model's card");
   for (CLI::App* sub : {train, predict, evaluate, compare, align, report}) {
-    sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
-        ->check(in_range(1, 1024))
-        ->default_str("");
+    add_threads(*sub, line.threads);
   }
   add_train(*train, line.train);
   add_predict(*predict, line);

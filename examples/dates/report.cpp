@@ -6,15 +6,14 @@
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
 #include "metrics.hpp"
 #include "support/progress.hpp"
+#include "support/report_page.hpp"
 #include "train.hpp"
 
 namespace attune::dates {
@@ -101,18 +100,9 @@ void add_examples(report::Page& page, const Model& model, std::span<const Row> r
   page.table({"source", "written", "expected", "probability"}, lines);
 }
 
-void add_card(report::Page& page, const Model& model) {
-  page.heading("The model");
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, value] : model.metadata()) {
-    if (name == "source_vocabulary" || name == "target_vocabulary") continue;
-    rows.push_back({name, value});
-  }
-  rows.push_back({"source characters", std::to_string(model.source_vocabulary().size())});
-  rows.push_back({"target characters", std::to_string(model.target_vocabulary().size())});
-  page.table({"option", "value"}, rows);
+void add_parameters(report::Page& page, const Model& model) {
   page.heading("Parameters");
-  rows.clear();
+  std::vector<std::vector<std::string>> rows;
   for (const auto& [name, w] : model.parameters())
     rows.push_back({name, to_string(w.shape()), std::to_string(w.size())});
   page.table({"name", "shape", "elements"}, rows);
@@ -130,7 +120,7 @@ std::string introduction(const models::Seq2SeqOptions& network) {
                                : "from nothing but the encoder's last state");
 }
 
-std::string make_page(const Model& model, const ReportArguments& options) {
+report::Page make_page(const Model& model, const ReportArguments& options) {
   const models::Seq2SeqOptions& network = model.options().network;
   const bool attends = models::attends(network);
   report::Page page(attends ? "Human dates, normalised with attention"
@@ -146,18 +136,19 @@ std::string make_page(const Model& model, const ReportArguments& options) {
   }
   (attends ? add_heatmaps : add_examples)(page, model, rows, written);
   add_learning_curves(page, options.model.parent_path() / "log.jsonl");
-  add_card(page, model);
-  return page.html();
+  add_card(page, model.metadata(),
+           {{"source characters", std::to_string(model.source_vocabulary().size())},
+            {"target characters", std::to_string(model.target_vocabulary().size())}});
+  add_parameters(page, model);
+  return page;
 }
 
 }  // namespace
 
 int report(const ReportArguments& options) {
   const Model model = Model::load(options.model);
-  const std::filesystem::path beside = options.model.parent_path() / "report.html";
-  const std::filesystem::path out = options.out.empty() ? beside : options.out;
-  write_file(out, reading(options.model, [&] { return make_page(model, options); }));
-  fmt::print("{}\n", out.string());
+  write_page(reading(options.model, [&] { return make_page(model, options); }), options.model,
+             options.out);
   return 0;
 }
 

@@ -21,26 +21,14 @@ Field text(const char* name, const char* help, auto member) {
 constexpr double many = 1e9;
 
 std::vector<Field> training_fields() {
-  return {
-      number("steps", "batches to train on", &Options::steps, 1, many),
-      number("batch", "examples in a batch", &Options::batch, 1, 1 << 16),
-      number("rate",
-             "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
-             &Options::rate, 1e-9, 10),
-      number("clip", "largest global norm of the gradients", &Options::clip, 1e-9, many),
-      number("max-skipped",
-             "updates in a row that may be skipped, as loss or gradients are not finite, before "
-             "training ends",
-             &Options::max_skipped, 1, many),
-      models::choice_field<Options, Precision>(
-          "precision",
-          "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
-          &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
-      number("validate-every", "steps between validations, each of which saves a checkpoint",
-             &Options::validate_every, 1, many),
-      number(
-          "seed", "of initial values, examples and dropout",
-          [](Options & o) -> auto& { return o.data.seed; }, 0, 0x1p64)};
+  return {number("steps", "batches to train on", &Options::steps, 1, many),
+          number("batch", "examples in a batch", &Options::batch, 1, 1 << 16),
+          number("rate",
+                 "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
+                 &Options::rate, 1e-9, 10),
+          number(
+              "seed", "of initial values, examples and dropout",
+              [](Options & o) -> auto& { return o.data.seed; }, 0, 0x1p64)};
 }
 
 std::vector<Field> data_fields() {
@@ -63,7 +51,8 @@ std::vector<Field> data_fields() {
 std::span<const Field> train_fields() {
   static const std::vector<Field> fields = [] {
     std::vector<Field> all = training_fields();
-    for (const Field& field : data_fields()) all.push_back(field);
+    for (const auto& some : {common_training_fields<Options>(), data_fields()})
+      all.insert(all.end(), some.begin(), some.end());
     return all;
   }();
   return fields;

@@ -51,13 +51,6 @@ const std::vector<Variant>& all_variants() {
   return all;
 }
 
-const Variant& variant(const std::string& name) {
-  for (const Variant& one : all_variants()) {
-    if (one.name == name) return one;
-  }
-  fail("--variants", fmt::format("'{}' is not one of {}", name, fmt::join(variant_names(), ", ")));
-}
-
 /// A training of the table.
 struct Cell {
   std::string name;
@@ -66,7 +59,7 @@ struct Cell {
 
 Cell cell(const CompareArguments& options, const std::string& name, Index horizon, Index seed) {
   Cell cell{name, options.train};
-  variant(name).change(cell.options);
+  variant_named(all_variants(), name).change(cell.options);
   cell.options.network.horizon = horizon;
   cell.options.seed = static_cast<std::uint64_t>(seed);
   cell.options.out /= fmt::format("{}-{}-{}", name, horizon, seed);
@@ -97,11 +90,7 @@ void print_table(const CompareArguments& options, const char* what,
 
 }  // namespace
 
-std::vector<std::string> variant_names() {
-  std::vector<std::string> names;
-  for (const Variant& one : all_variants()) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> variant_names() { return names_of(all_variants()); }
 
 int compare(const CompareArguments& options) {
   check_each_once("--variants", options.variants);

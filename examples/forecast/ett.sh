@@ -5,7 +5,7 @@
 # DATA is the directory with ETTh1.csv (github.com/zhouhaoyi/ETDataset, ETT-small). Installs packages and builds
 # into build/. Safe to repeat: what is there is not done again, and a training that was interrupted goes on.
 set -eu
-if [ $# -lt 1 ] || [ ! -f "$1/ETTh1.csv" ]; then
+if [ $# -lt 1 ] || [ "${2---table}" != --table ] || [ ! -f "$1/ETTh1.csv" ]; then
   echo "usage: $0 DATA [--table], where DATA has ETTh1.csv" >&2
   exit 1
 fi

@@ -59,12 +59,8 @@ void add_compare(CLI::App& app, CompareArguments& o) {
 
 void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
            std::unique_ptr<CLI::App>& app) {
-  app = std::make_unique<CLI::App>("Forecasts measurements over time, with attention.", "forecast");
-  app->require_subcommand(1);
-  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
-  app->option_defaults()->always_capture_default();
-  app->formatter(std::make_shared<HelpFormatter>());
-  app->footer("Example: forecast train --csv ETTh1.csv --protocol ett && forecast report");
+  app = make_app("forecast", "Forecasts measurements over time, with attention.",
+                 "forecast train --csv ETTh1.csv --protocol ett && forecast report");
   CLI::App* train = app->add_subcommand("train", "train a model on a CSV file");
   CLI::App* predict =
       app->add_subcommand("predict", "write what comes after the last row of a file");
@@ -74,9 +70,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   CLI::App* report =
       app->add_subcommand("report", "write an HTML page: forecasts, attention, errors");
   for (CLI::App* sub : {train, predict, evaluate, report}) {
-    sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
-        ->check(in_range(1, 1024))
-        ->default_str("");
+    add_threads(*sub, line.threads);
   }
   for (CLI::App* sub : {predict, evaluate, report})
     sub->add_option("--model", line.model, "checkpoint");

@@ -47,6 +47,7 @@ Model Model::load(const std::filesystem::path& path) {
     const Shape shape{std::ssize(columns)};
     frames::Scaling scaling{zeros(shape), zeros(shape)};
     nn::load_tensors(file, frames::scaling_tensors(scaling));
+    frames::check(scaling);
     Model model(options, std::move(columns), scaling, std::make_unique<nn::Parameters>(file));
     model.metadata_ = file.metadata;
     return model;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/ops.hpp>
+#include <attune/models/layer_fields.hpp>
 #include <attune/nn/coverage.hpp>
 #include <attune/nn/sequence.hpp>
 #include <attune/tensor/check.hpp>
@@ -175,9 +176,7 @@ std::span<const models::OptionField<NetworkOptions>> network_fields() {
   using models::choice_field, models::number_field;
   constexpr double largest = 1 << 16;
   static const auto fields = [] {
-    std::vector<std::pair<std::string_view, std::string>> scores;
-    for (const nn::ScoreKind& kind : nn::score_kinds()) scores.emplace_back(kind.name, kind.name);
-    return std::vector<models::OptionField<Options>>{
+    std::vector<models::OptionField<Options>> all = {
         choice_field<Options, Kind>(
             "model",
             "linear (NLinear), lstm (an encoder-decoder with attention, row by row) or "
@@ -192,21 +191,11 @@ std::span<const models::OptionField<NetworkOptions>> network_fields() {
                               0.99),
         choice_field<Options, Attends>("attends", "whether the decoder over segments attends",
                                        &Options::attends,
-                                       {{Attends::no, "no"}, {Attends::yes, "yes"}}),
-        choice_field<Options, std::string_view>(
-            "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
-            scores),
-        number_field<Options>(
-            "attention", "size of the score",
-            [](Options & o) -> auto& { return o.score.attention; }, 1, largest),
-        choice_field<Options, nn::Window>("window", "which places a step may look at",
-                                          [](Options & o) -> auto& { return o.attention.window; },
-                                          {{nn::Window::global, "global"},
-                                           {nn::Window::local_monotonic, "local-m"},
-                                           {nn::Window::local_predictive, "local-p"}}),
-        number_field<Options>(
-            "half-width", "half width of a local window",
-            [](Options & o) -> auto& { return o.attention.half_width; }, 1, largest)};
+                                       {{Attends::no, "no"}, {Attends::yes, "yes"}})};
+    for (auto& field : models::attention_fields<Options>()) {
+      if (field.name != "longest") all.push_back(std::move(field));  // which the look-back says
+    }
+    return all;
   }();
   return fields;
 }

@@ -3,20 +3,19 @@
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
 #include "support/checkpoint.hpp"
-#include "support/output.hpp"
 #include "support/progress.hpp"
+#include "support/report_page.hpp"
 
 namespace attune::forecast {
 namespace {
 
-/// One window: what was read, what was measured later and what was forecast of a column, in its own unit.
+/// One window: what was read, what was measured later and what was forecast of a column, in its own
+/// unit.
 struct Example {
   Index row;  // of the first row that is forecast
   std::vector<double> past, future, forecast;
@@ -103,7 +102,7 @@ void add_curves(report::Page& page, const Errors& errors, const std::filesystem:
       "");
 }
 
-std::string make_page(const Model& model, const ReportArguments& options) {
+report::Page make_page(const Model& model, const ReportArguments& options) {
   const auto [table, values, rows] = test_data(model, options.csv);
   const Errors errors = measure(model, values, rows);
   report::Page page(fmt::format("Forecasts of {} steps", model.options().horizon));
@@ -119,21 +118,15 @@ std::string make_page(const Model& model, const ReportArguments& options) {
     add_example(page, table, model.columns()[c], example(model, values, rows[at], c));
   }
   add_curves(page, errors, options.model.parent_path() / "log.jsonl");
-  page.heading("The model");
-  std::vector<std::vector<std::string>> card;
-  for (const auto& [name, value] : model.metadata()) card.push_back({name, value});
-  page.table({"option", "value"}, card);
-  return page.html();
+  add_card(page, model.metadata());
+  return page;
 }
 
 }  // namespace
 
 int report(const ReportArguments& options) {
   const Model model = Model::load(options.model);
-  const std::filesystem::path beside = options.model.parent_path() / "report.html";
-  const std::filesystem::path out = options.out.empty() ? beside : options.out;
-  write_file(out, make_page(model, options));
-  say("{}\n", out.string());
+  write_page(make_page(model, options), options.model, options.out);
   return 0;
 }
 

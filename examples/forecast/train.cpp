@@ -148,39 +148,29 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
   using Options = TrainOptions;
   using models::choice_field, models::number_field, models::text_field;
   constexpr double many = 1e9;
-  static const std::vector<models::OptionField<Options>> fields = {
-      text_field<Options>("csv", "file: a date in the first column, numbers in the others",
-                          &Options::csv),
-      choice_field<Options, Protocol>("protocol",
-                                      "which rows to train, validate and test on: 70, 10 and 20 % "
-                                      "(shares), or 12, 4 and 4 months of "
-                                      "30 days of hours (ett)",
-                                      &Options::protocol,
-                                      {{Protocol::shares, "shares"}, {Protocol::ett, "ett"}}),
-      number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
-      number_field<Options>("batch", "windows in a batch", &Options::batch, 1, 1 << 16),
-      number_field<Options>(
-          "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
-          &Options::rate, 1e-9, 10),
-      choice_field<Options, Loss>("loss", "what training makes small: squared or absolute errors",
-                                  &Options::loss,
-                                  {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}}),
-      number_field<Options>("clip", "largest global norm of the gradients", &Options::clip, 1e-9,
-                            many),
-      number_field<Options>(
-          "max-skipped",
-          "updates in a row that may be skipped, as loss or gradients are not finite, "
-          "before training ends",
-          &Options::max_skipped, 1, many),
-      choice_field<Options, Precision>(
-          "precision",
-          "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
-          &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
-      number_field<Options>("validate-every",
-                            "steps between validations, each of which saves a checkpoint",
-                            &Options::validate_every, 1, many),
-      number_field<Options>("seed", "of initial values, order and dropout", &Options::seed, 0,
-                            0x1p64)};
+  static const auto fields = [] {
+    std::vector<models::OptionField<Options>> all = {
+        text_field<Options>("csv", "file: a date in the first column, numbers in the others",
+                            &Options::csv),
+        choice_field<Options, Protocol>(
+            "protocol",
+            "which rows to train, validate and test on: 70, 10 and 20 % "
+            "(shares), or 12, 4 and 4 months of "
+            "30 days of hours (ett)",
+            &Options::protocol, {{Protocol::shares, "shares"}, {Protocol::ett, "ett"}}),
+        number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
+        number_field<Options>("batch", "windows in a batch", &Options::batch, 1, 1 << 16),
+        number_field<Options>(
+            "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
+            &Options::rate, 1e-9, 10),
+        choice_field<Options, Loss>("loss", "what training makes small: squared or absolute errors",
+                                    &Options::loss,
+                                    {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}}),
+        number_field<Options>("seed", "of initial values, order and dropout", &Options::seed, 0,
+                              0x1p64)};
+    for (auto& field : common_training_fields<Options>()) all.push_back(std::move(field));
+    return all;
+  }();
   return fields;
 }
 

@@ -15,9 +15,10 @@ frames::Scaling scaling_of(const Tensor& values, std::span<const std::string> co
   const frames::Scaling scaling = moments.scaling();
   const std::vector<double> deviation = scaling.deviation.to_vector<double>();
   for (std::size_t i = 0; i < deviation.size(); ++i) {
-    if (deviation[i] > 0) continue;
-    fail("forecast", fmt::format("{} is the same in all rows to learn from", columns[i]));
+    if (deviation[i] == 0)
+      fail("forecast", fmt::format("{} is the same in all rows of training", columns[i]));
   }
+  frames::check(scaling);
   return scaling;
 }
 

@@ -1,4 +1,5 @@
-#include <set>
+#include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,7 +19,6 @@ namespace {
 /// An utterance of a list, aligned.
 struct Aligned {
   Listed listed;
-  double seconds;
   std::vector<Timed> tokens;
 };
 
@@ -32,13 +32,9 @@ std::string tsv_of(const Aligned& a) {
 }
 
 std::string json_of(const Aligned& a) {
-  nlohmann::ordered_json json = {{"file", a.listed.file.string()}, {"seconds", a.seconds}};
-  for (const Timed& one : a.tokens) {
-    json["tokens"].push_back({{"token", one.token},
-                              {"begin", one.begin},
-                              {"end", one.end},
-                              {"probability", one.probability}});
-  }
+  const nlohmann::ordered_json json = {{"file", a.listed.file.string()},
+                                       {"seconds", a.tokens.back().end},
+                                       {"tokens", json_of(a.tokens)}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -56,7 +52,7 @@ std::string textgrid_of(const Aligned& a) {
       "tiers? <exists>\nsize = 1\nitem []:\n    item [1]:\n        class = \"IntervalTier\"\n"
       "        name = \"tokens\"\n        xmin = 0\n        xmax = {0}\n"
       "        intervals: size = {1}\n",
-      a.seconds, a.tokens.size());
+      a.tokens.back().end, a.tokens.size());
   for (std::size_t i = 0; i < a.tokens.size(); ++i) {
     text += fmt::format(
         "        intervals [{}]:\n            xmin = {}\n            xmax = {}\n"
@@ -68,40 +64,37 @@ std::string textgrid_of(const Aligned& a) {
 
 Aligned align_one(const Model& model, const Listed& listed) {
   const Utterance utterance{.samples = samples_of(listed, model.rate()),
-                            .tokens = tokens_of(model.codec(), listed.transcript),
+                            .tokens = tokens_of(model.codec(), listed),
                             .ends = {}};
-  for (const std::int32_t token : utterance.tokens) {
-    if (token == text::Vocabulary::unknown)
-      fail(listed.where,
-           fmt::format("'{}' is not all in the model's vocabulary", listed.transcript));
+  if (std::ranges::count(utterance.tokens, text::Vocabulary::unknown) > 0) {
+    fail(listed.where, fmt::format("'{}' is not all in the model's vocabulary", listed.transcript));
   }
-  const double seconds =
-      static_cast<double>(utterance.samples.size()) / static_cast<double>(model.rate());
-  Aligned a{listed, seconds,
-            reading(listed.where, [&] { return align(model, std::span(&utterance, 1)).front(); })};
-  // The last annotation may stand for more frames than there are.
-  if (!a.tokens.empty()) a.tokens.back().end = seconds;
-  return a;
+  return {listed, reading(listed.where, [&] { return align(model, utterance); })};
 }
 
 /// Each utterance in a file of its own.
 void write_textgrids(const Model& model, const AlignArguments& options) {
   if (options.out.empty()) fail("--out", "a directory for the TextGrid files was expected");
-  make_directories(options.out);
-  std::set<std::filesystem::path> written;
-  for (const Listed& listed : read_list(options.list)) {
-    const std::filesystem::path file =
-        options.out / listed.file.filename().replace_extension(".TextGrid");
-    if (!written.insert(file).second)
-      fail(listed.where, fmt::format("a recording before it has the file {}, too", file.string()));
-    write_file(file, textgrid_of(align_one(model, listed)));
+  const std::vector<Listed> list = read_list(options.list);
+  std::map<std::filesystem::path, const Listed*> files;
+  for (const Listed& listed : list) {
+    const auto file = options.out / listed.file.filename().replace_extension(".TextGrid");
+    const auto [at, is_new] = files.emplace(file, &listed);
+    if (!is_new) {
+      fail(listed.where,
+           fmt::format("{} would be written for {}, too", file.string(), at->second->where));
+    }
   }
+  make_directories(options.out);
+  for (const auto& [file, listed] : files) write_file(file, textgrid_of(align_one(model, *listed)));
 }
 
 }  // namespace
 
 int align(const AlignArguments& options) {
   const Model model = Model::load(options.model);
+  if (model.recogniser().options().attends == Attends::no)
+    fail(options.model.string(), "it does not attend: nothing says when a word was heard");
   if (options.format == AlignFormat::textgrid) {
     write_textgrids(model, options);
     return 0;

@@ -1,9 +1,12 @@
 #include "audio.hpp"
 
 #include <array>
-#include <cstdlib>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <memory>
-#include <string_view>
+#include <mutex>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <sndfile.h>
@@ -14,38 +17,42 @@
 namespace attune::speech {
 namespace {
 
+constexpr sf_count_t longest = sf_count_t{1} << 28;  // samples of all channels: hours
+
 struct AudioFile {
   std::unique_ptr<SNDFILE, int (*)(SNDFILE*)> file;
   SF_INFO info;
 };
 
-/// libsndfile takes a file that was cut short for a shorter one, and says so in its log alone:
-/// "data : 7094 (should be 1956)". Programs that write into a pipe do not know the size, and say
-/// that it is 2 GiB or more.
+/// libsndfile takes a WAV file that was cut short for a shorter one, and says so in its log alone,
+/// of which it keeps the first lines: "RIFF : 7130 (should be 1992)", where some programs count
+/// wrongly by a few bytes, and "data : 7094 (should be 1956)". Those that write into a pipe do not
+/// know the size, and say that it is 2 GiB or more.
 void check_complete(SNDFILE* file, const std::filesystem::path& path) {
   std::array<char, 1 << 14> log{};
   sf_command(file, SFC_GET_LOG_INFO, log.data(), static_cast<int>(log.size()) - 1);
-  const std::string_view text = log.data();
-  constexpr std::string_view mark = "\ndata : ";
-  const std::size_t at = text.find(mark);
-  if (at == text.npos) return;
-  const std::string_view line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
-  const std::size_t should = line.find("(should be ");
-  if (should == line.npos) return;
-  const long long said = std::atoll(&line[mark.size() - 1]), is = std::atoll(&line[should + 11]);
-  if (is < said && said < 1LL << 31)
-    fail(path.string(), fmt::format("it ends after {} of {} bytes of samples", is, said));
+  for (const auto& [line, format] : {std::pair{"\ndata : ", "\ndata : %lld (should be %lld)"},
+                                     {"\nRIFF : ", "\nRIFF : %lld (should be %lld)"}}) {
+    const char* const at = std::strstr(log.data(), line);
+    long long said = 0, is = 0;
+    if (!at || std::sscanf(at, format, &said, &is) != 2) continue;
+    if (is + 8 < said && said < 1LL << 31)
+      fail(path.string(), fmt::format("it ends after {} of {} bytes", is, said));
+  }
 }
 
 AudioFile open(const std::filesystem::path& path) {
-  constexpr sf_count_t longest = sf_count_t{1} << 30;  // samples of all channels: hours
+  static std::mutex mutex;  // libsndfile keeps the last error in one place
+  const std::lock_guard lock(mutex);
   SF_INFO info{};
   AudioFile audio{{sf_open(path.c_str(), SFM_READ, &info), sf_close}, {}};
   if (!audio.file)
     fail(path.string(), fmt::format("it cannot be read as audio: {}", sf_strerror(nullptr)));
   check_complete(audio.file.get(), path);
   if (info.frames <= 0) fail(path.string(), "it has no samples");
-  if (info.frames > longest / info.channels) fail(path.string(), "it is too long");
+  if (info.frames > longest / info.channels)
+    fail(path.string(),
+         fmt::format("{} samples of {} channels are too long", info.frames, info.channels));
   audio.info = info;
   return audio;
 }
@@ -54,17 +61,26 @@ AudioFile open(const std::filesystem::path& path) {
 
 Recording read_audio(const std::filesystem::path& path) {
   const auto [file, info] = open(path);
+  constexpr sf_count_t block = 1 << 16;
   const auto channels = static_cast<std::size_t>(info.channels);
-  std::vector<float> all(static_cast<std::size_t>(info.frames) * channels);
-  const sf_count_t read = sf_readf_float(file.get(), all.data(), info.frames);
-  if (read != info.frames)
-    fail(path.string(), fmt::format("it ends after {} of {} samples", read, info.frames));
+  std::vector<float> some(block * channels);
   Recording recording{.samples = {}, .rate = info.samplerate, .channels = info.channels};
-  recording.samples.reserve(static_cast<std::size_t>(info.frames));
-  for (std::size_t i = 0; i < all.size(); i += channels) {
-    float sum = 0;
-    for (std::size_t c = 0; c < channels; ++c) sum += all[i + c];
-    recording.samples.push_back(sum / static_cast<float>(channels));
+  // Memory for what is there: a header may say anything.
+  while (const sf_count_t read = sf_readf_float(file.get(), some.data(), block)) {
+    for (sf_count_t i = 0; i < read; ++i) {
+      const float* sample = &some[static_cast<std::size_t>(i) * channels];
+      const float mean =
+          std::accumulate(sample, sample + channels, 0.0f) / static_cast<float>(channels);
+      if (!(std::abs(mean) < 1e6f)) {
+        fail(path.string(),
+             fmt::format("sample {} is {}: -1 to 1 was expected", recording.samples.size(), mean));
+      }
+      recording.samples.push_back(mean);
+    }
+  }
+  if (std::ssize(recording.samples) != info.frames) {
+    fail(path.string(),
+         fmt::format("it ends after {} of {} samples", recording.samples.size(), info.frames));
   }
   return recording;
 }
@@ -76,8 +92,13 @@ double seconds_of(const std::filesystem::path& path) {
 
 std::vector<float> at_rate(const Recording& recording, Index rate) {
   if (recording.rate == rate) return recording.samples;
-  return frames::resampled(recording.samples,
-                           static_cast<double>(rate) / static_cast<double>(recording.rate));
+  const double ratio = static_cast<double>(rate) / static_cast<double>(recording.rate);
+  if (ratio > 64 || ratio * 64 < 1) {
+    fail("audio", fmt::format("{} samples per second cannot be made of {}", rate, recording.rate));
+  }
+  if (ratio * static_cast<double>(recording.samples.size()) > static_cast<double>(longest))
+    fail("audio", fmt::format("at {} samples per second it is too long", rate));
+  return frames::resampled(recording.samples, ratio);
 }
 
 }  // namespace attune::speech

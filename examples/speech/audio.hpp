@@ -20,10 +20,11 @@ struct Recording {
 /// should.
 Recording read_audio(const std::filesystem::path& path);
 
-/// Its length, without reading the samples. Throws as read_audio does.
+/// Its length, without reading the samples. Throws as read_audio does, but for what only the
+/// samples show.
 double seconds_of(const std::filesystem::path& path);
 
-/// The samples at that rate. Throws where the rates are too far apart.
+/// The samples at that rate. Throws for rates that are more than 64 times apart.
 std::vector<float> at_rate(const Recording& recording, Index rate);
 
 }  // namespace attune::speech

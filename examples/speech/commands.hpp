@@ -22,9 +22,10 @@ int recognise(const RecogniseArguments& options);
 struct EvaluateArguments {
   std::filesystem::path model;
   std::vector<std::string> lists;
-  std::string digits;   // or strings made of the recordings 5 to 9
-  Index longest = 12;   // digits,
-  Index strings = 100;  // so many of each length
+  std::string digits;         // or directory of digits, of which
+  Index first = 5, last = 9;  // these recordings are measured by themselves and as strings
+  Index longest = 12;         // digits of the longest
+  Index strings = 100;        // of each length
   HearOptions hear;
   bool json = false;
 };
@@ -65,8 +66,8 @@ struct CompareArguments {
 };
 
 /// Trains every variant with every seed on strings of digits, as far as that is not done yet, and
-/// prints a table of their errors on single digits, on strings of lengths that were trained on, and on
-/// longer ones, by attention and CTC and by attention alone.
+/// prints a table of their errors on single digits, on strings of lengths that were trained on, and
+/// on longer ones, by attention and CTC and by attention alone.
 int compare(const CompareArguments& options);
 
 }  // namespace attune::speech

@@ -18,30 +18,21 @@
 namespace attune::speech {
 namespace {
 
-/// What is changed of the network.
+/// What is set of the network.
 struct Variant {
   std::string name;
-  void (*change)(RecogniserOptions& options);
+  Attends attends;
+  const char* score;
+  nn::Window window;
 };
 
 const std::vector<Variant>& all_variants() {
   static const std::vector<Variant> all = {
-      {"location-aware", [](RecogniserOptions&) {}},
-      {"content", [](RecogniserOptions& o) { o.score.kind = "additive"; }},
-      {"local-m",
-       [](RecogniserOptions& o) {
-         o.score.kind = "additive";
-         o.attention.window = nn::Window::local_monotonic;
-       }},
-      {"no-attention", [](RecogniserOptions& o) { o.attends = Attends::no; }}};
+      {"location-aware", Attends::yes, "location_aware", nn::Window::global},
+      {"content", Attends::yes, "additive", nn::Window::global},
+      {"local-m", Attends::yes, "additive", nn::Window::local_monotonic},
+      {"no-attention", Attends::no, "additive", nn::Window::global}};
   return all;
-}
-
-const Variant& variant(const std::string& name) {
-  for (const Variant& one : all_variants()) {
-    if (one.name == name) return one;
-  }
-  fail("--variants", fmt::format("'{}' is not one of {}", name, fmt::join(variant_names(), ", ")));
 }
 
 /// A training of the table.
@@ -52,7 +43,10 @@ struct Cell {
 
 Cell cell(const CompareArguments& options, const std::string& name, Index seed) {
   Cell cell{name, options.train};
-  variant(name).change(cell.options.network);
+  const Variant& variant = variant_named(all_variants(), name);
+  cell.options.network.attends = variant.attends;
+  cell.options.network.score.kind = variant.score;
+  cell.options.network.attention.window = variant.window;
   cell.options.seed = static_cast<std::uint64_t>(seed);
   cell.options.out /= fmt::format("{}-{}", name, seed);
   return cell;
@@ -91,11 +85,7 @@ void print_table(const CompareArguments& options, const std::vector<Row>& rows) 
 
 }  // namespace
 
-std::vector<std::string> variant_names() {
-  std::vector<std::string> names;
-  for (const Variant& one : all_variants()) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> variant_names() { return names_of(all_variants()); }
 
 int compare(const CompareArguments& options) {
   check_each_once("--variants", options.variants);

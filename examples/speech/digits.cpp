@@ -10,6 +10,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "audio.hpp"
+#include "support/checkpoint.hpp"
 
 namespace attune::speech {
 namespace {
@@ -58,7 +59,9 @@ Digits::Digits(const std::filesystem::path& directory, Index first, Index last, 
     if (!name || name->number < first || name->number > last) continue;
     const auto [at, is_new] = places.try_emplace(name->speaker, speakers_.size());
     if (is_new) speakers_.emplace_back();
-    speakers_[at->second][name->digit].push_back(at_rate(read_audio(file), rate));
+    const Recording recording = read_audio(file);
+    speakers_[at->second][name->digit].push_back(
+        reading(file, [&] { return at_rate(recording, rate); }));
   }
   const std::string numbers = fmt::format("with a number from {} to {}", first, last);
   if (speakers_.empty())

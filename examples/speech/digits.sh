@@ -6,7 +6,7 @@
 # packages and builds into build/. Safe to repeat: what is there is not done again, and a training that was interrupted
 # goes on.
 set -eu
-if [ $# -lt 1 ] || [ ! -d "$1/recordings" ]; then
+if [ $# -lt 1 ] || [ "${2---table}" != --table ] || [ ! -d "$1/recordings" ]; then
   echo "usage: $0 DATA [--table], where DATA has recordings/" >&2
   exit 1
 fi

@@ -10,6 +10,7 @@
 #include "digits.hpp"
 #include "list.hpp"
 #include "support/output.hpp"
+#include "support/signals.hpp"
 #include "timing.hpp"
 
 namespace attune::speech {
@@ -47,18 +48,19 @@ void print(const std::string& name, const CountsByLength& counts, bool json) {
   nlohmann::ordered_json line = {{"data", name}, {"all", json_of(total(counts))}};
   for (const auto& [length, some] : counts)
     line["by_length"][std::to_string(length)] = json_of(some);
-  say("{}\n", line.dump());
+  say("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-/// Half of the ends of tokens within an utterance are less than so many seconds from where they are.
+/// Median distance in seconds between the ends of tokens that attention gives and the true ones;
+/// the last token of each utterance is left out.
 double median_distance(const Model& model, std::span<const Utterance> utterances) {
   std::vector<double> distances;
-  const auto aligned = align(model, utterances);
-  for (std::size_t i = 0; i < utterances.size(); ++i) {
-    for (std::size_t u = 0; u + 1 < utterances[i].ends.size(); ++u) {
-      const double end =
-          static_cast<double>(utterances[i].ends[u]) / static_cast<double>(model.rate());
-      distances.push_back(std::abs(aligned[i][u].end - end));
+  for (const Utterance& one : utterances) {
+    stop_if_interrupted();
+    const std::vector<Timed> tokens = align(model, one);
+    for (std::size_t u = 0; u + 1 < one.ends.size(); ++u) {
+      const double end = static_cast<double>(one.ends[u]) / static_cast<double>(model.rate());
+      distances.push_back(std::abs(tokens[u].end - end));
     }
   }
   const auto middle = distances.begin() + std::ssize(distances) / 2;
@@ -67,8 +69,9 @@ double median_distance(const Model& model, std::span<const Utterance> utterances
 }
 
 void evaluate_digits(const Model& model, const EvaluateArguments& options) {
-  const Digits digits = validation_digits(options.digits, model.rate());
-  print("single recordings, 5 to 9", evaluate(model, digits.single(), options.hear), options.json);
+  const Digits digits(options.digits, options.first, options.last, model.rate());
+  print(fmt::format("single recordings, {} to {}", options.first, options.last),
+        evaluate(model, digits.single(), options.hear), options.json);
   const std::vector<Utterance> joined = strings(digits, 1, options.longest, options.strings, 1);
   if (!options.json) say("\n");
   print("strings of them", evaluate(model, joined, options.hear), options.json);

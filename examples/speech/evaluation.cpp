@@ -23,7 +23,7 @@ std::vector<models::Hypothesis> recognise(const Model& model,
     std::vector<Tensor> heard;
     for (std::size_t i = begin; i < end; ++i) heard.push_back(model.hear(waveforms[order[i]]));
     const nn::Sequence frames = frames::make_batch(heard);
-    const Index annotations = frames.x.dim(0) / model.recogniser().joined() + 1;
+    const Index annotations = 1 + (frames.x.dim(0) - 1) / joined(model.recogniser().options());
     auto found = model.recogniser().recognise(
         frames, {.beam = options.beam, .max_length = annotations}, options.ctc);
     for (std::size_t i = begin; i < end; ++i) all[order[i]] = std::move(found[i - begin]);
@@ -45,17 +45,18 @@ CountsByLength evaluate(const Model& model, std::span<const Utterance> utterance
   const std::vector<models::Hypothesis> found = recognise(model, waveforms, options);
   CountsByLength counts;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const metrics::Edits edits = metrics::edits(found[i].words, utterances[i].tokens);
-    counts[utterances[i].tokens.size()] += {edits, 1, edits.count() == 0};
+    text::Sentence expected = utterances[i].tokens;
+    // What is not in the vocabulary cannot be written.
+    std::ranges::replace(expected, text::Vocabulary::unknown, std::int32_t{-1});
+    const metrics::Edits edits = metrics::edits(found[i].words, expected);
+    counts[expected.size()] += {edits, 1, edits.count() == 0};
   }
   return counts;
 }
 
-Counts total(const CountsByLength& counts, std::size_t first, std::size_t last) {
+Counts total(const CountsByLength& counts) {
   Counts sum;
-  for (const auto& [length, some] : counts) {
-    if (length >= first && length <= last) sum += some;
-  }
+  for (const auto& [length, some] : counts) sum += some;
   return sum;
 }
 

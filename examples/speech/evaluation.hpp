@@ -16,8 +16,8 @@ struct HearOptions {
   bool ctc = true;  // whether CTC takes part, where the model has it
 };
 
-/// The best tokens of each waveform, in batches of similar lengths: as many at most as there are
-/// annotations.
+/// The best tokens of each waveform, in batches of similar lengths: as many at most as the longest
+/// of its batch has annotations.
 std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
                                           const HearOptions& options);
@@ -38,8 +38,7 @@ using CountsByLength = std::map<std::size_t, Counts>;
 
 CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
                         const HearOptions& options);
-/// Of lengths first to last.
-Counts total(const CountsByLength& counts, std::size_t first = 0,
-             std::size_t last = static_cast<std::size_t>(-1));
+/// Of all lengths.
+Counts total(const CountsByLength& counts);
 
 }  // namespace attune::speech

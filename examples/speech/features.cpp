@@ -71,9 +71,13 @@ LogMel::LogMel(const LogMelOptions& o)
   }
 }
 
+Index LogMel::frames(Index samples) const {
+  return samples < window_ ? 1 : 1 + (samples - window_) / step_;
+}
+
 Tensor LogMel::operator()(std::span<const float> waveform) const {
   const auto samples = std::ssize(waveform);
-  const Index frames = samples < window_ ? 1 : 1 + (samples - window_) / step_;
+  const Index frames = this->frames(samples);
   Tensor features = Tensor::uninitialized({frames, options_.bands});
   float* to = features.mutable_data<float>();
   // It has room for one transform at a time: each call, and so each thread, has its own.

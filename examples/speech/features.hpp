@@ -21,17 +21,23 @@ struct LogMelOptions {
 /// All of it as text.
 std::span<const models::OptionField<LogMelOptions>> log_mel_fields();
 
-/// Frames of a waveform, each under a Hann window, as power spectra by FFT, summed in triangles whose
-/// corners are evenly spaced on the mel scale, mel(f) = 2595 log10(1 + f / 700):
+/// Frames of a waveform x_i - 0.97 x_{i-1} (`emphasis`), each under a Hann window, as power spectra
+/// by FFT, summed in triangles whose corners are evenly spaced on the mel scale,
+/// mel(f) = 2595 log10(1 + f / 700):
 ///     log(max(Σ_f triangle_b(f) |X(f)|², 1e-10))
 class LogMel {
  public:
   /// Throws when a band is narrower than what the FFT tells apart.
   explicit LogMel(const LogMelOptions& options);
 
-  /// (T, bands) f32, T = 1 + (samples - window) / step; a waveform shorter than a window is one frame.
+  /// (T, bands) f32, T = 1 + (samples - window) / step, rounded down; a waveform shorter than a
+  /// window is one frame.
   Tensor operator()(std::span<const float> waveform) const;
 
+  /// T of a waveform of so many samples.
+  Index frames(Index samples) const;
+  /// Seconds from frame to frame: those of the options, as a whole number of samples.
+  double step() const { return static_cast<double>(step_) / static_cast<double>(options_.rate); }
   const LogMelOptions& options() const { return options_; }
 
  private:

@@ -51,6 +51,12 @@ text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript
   return codec.encode(tokens);
 }
 
+text::Sentence tokens_of(const text::Codec& codec, const Listed& listed) {
+  text::Sentence tokens = tokens_of(codec, listed.transcript);
+  if (tokens.empty()) fail(listed.where, "there are no words in the transcript");
+  return tokens;
+}
+
 std::vector<float> samples_of(const Listed& listed, Index rate) {
   return reading(listed.where, [&] { return at_rate(read_audio(listed.file), rate); });
 }
@@ -63,7 +69,7 @@ std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const t
     const Recording recording = reading(listed.where, [&] { return read_audio(listed.file); });
     converted += recording.rate != rate;
     Utterance utterance{.samples = reading(listed.where, [&] { return at_rate(recording, rate); }),
-                        .tokens = tokens_of(codec, listed.transcript),
+                        .tokens = tokens_of(codec, listed),
                         .ends = {}};
     unknown +=
         static_cast<std::size_t>(std::ranges::count(utterance.tokens, text::Vocabulary::unknown));

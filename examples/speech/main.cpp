@@ -72,10 +72,13 @@ void add_recognise(CLI::App& app, RecogniseArguments& o) {
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("lists", o.lists, "files: RECORDING TAB TRANSCRIPT, a line each")->default_str("");
   app.add_option("--digits", o.digits,
-                 "or directory of the Free Spoken Digit Dataset: the recordings 5 to 9, one by one "
-                 "and joined to strings")
+                 "or directory of the Free Spoken Digit Dataset: recordings one by one, and joined "
+                 "to strings")
       ->default_str("");
-  app.add_option("--longest", o.longest, "digits of a string at most")->check(in_range(1, 100));
+  app.add_option("--first", o.first, "number of the first recording; weights are chosen by 5 to 9")
+      ->check(in_range(0, 1'000'000));
+  app.add_option("--last", o.last, "number of the last recording")->check(in_range(0, 1'000'000));
+  app.add_option("--max-digits", o.longest, "digits of a string at most")->check(in_range(1, 100));
   app.add_option("--strings", o.strings, "of each length")->check(in_range(1, 10000));
   app.add_flag("--json", o.json, "a line of JSON for each of them");
 }
@@ -104,12 +107,8 @@ void add_report(CLI::App& app, ReportArguments& o) {
 
 void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
            std::unique_ptr<CLI::App>& app) {
-  app = std::make_unique<CLI::App>("Writes what was said, with attention.", "speech");
-  app->require_subcommand(1);
-  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
-  app->option_defaults()->always_capture_default();
-  app->formatter(std::make_shared<HelpFormatter>());
-  app->footer("Example: speech train --digits recordings && speech recognise 7_jackson_5.wav");
+  app = make_app("speech", "Writes what was said, with attention.",
+                 "speech train --digits recordings && speech recognise 7_jackson_5.wav");
   CLI::App* train = app->add_subcommand("train", "train a model on recordings");
   CLI::App* recognise = app->add_subcommand("recognise", "write what is said in recordings");
   CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model, by length");
@@ -119,9 +118,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   CLI::App* compare =
       app->add_subcommand("compare", "train kinds of attention with several seeds; a table");
   for (CLI::App* sub : {train, recognise, evaluate, align, report}) {
-    sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
-        ->check(in_range(1, 1024))
-        ->default_str("");
+    add_threads(*sub, line.threads);
   }
   for (CLI::App* sub : {recognise, evaluate, align, report})
     sub->add_option("--model", line.model, "checkpoint");

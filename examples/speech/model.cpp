@@ -40,6 +40,7 @@ Model Model::load(const std::filesystem::path& path) {
     models::set_fields_from(log_mel_fields(), features, file.metadata);
     frames::Scaling scaling{zeros({features.bands}), zeros({features.bands})};
     nn::load_tensors(file, frames::scaling_tensors(scaling));
+    frames::check(scaling);
     text::Codec codec{text::tokenizer_from_json(nn::load_text(file.metadata, "tokenizer")),
                       text::vocabulary_from_json(nn::load_text(file.metadata, "vocabulary"))};
     Model model(options, features, std::move(codec), scaling,
@@ -64,7 +65,7 @@ Tensor Model::hear(std::span<const float> waveform) const {
 }
 
 double Model::time(Index annotation) const {
-  return static_cast<double>(annotation * recogniser_->joined()) * features_->options().step;
+  return static_cast<double>(annotation * joined(recogniser_->options())) * features_->step();
 }
 
 }  // namespace attune::speech

@@ -1,5 +1,6 @@
 #include "pauses.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 

@@ -8,9 +8,10 @@
 
 namespace attune::speech {
 
-/// Utterances go from 50 ms before the first frame of 10 ms that is loud to 50 ms after the last one,
-/// once none has been for so many seconds; what is longer than 30 s is cut there. A frame is loud with a power of 10^-6 of full
-/// scale (-60 dB), and of a thousandth of that of the loudest frame of the utterance (-30 dB).
+/// An utterance begins at most 50 ms before its first loud frame, of 10 ms. It ends when no frame
+/// was loud for `pause` seconds, and keeps 50 ms after the last loud one; or after 30 s. A frame is
+/// loud when its mean square is above 10^-6 of full scale (-60 dB) and above a thousandth of that
+/// of the utterance's loudest frame (-30 dB).
 class PauseCutter {
  public:
   /// With a pause of 0 all is one utterance, which flush() returns.

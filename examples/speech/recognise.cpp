@@ -1,6 +1,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -10,8 +11,8 @@
 #include "audio.hpp"
 #include "commands.hpp"
 #include "pauses.hpp"
+#include "support/checkpoint.hpp"
 #include "support/output.hpp"
-#include "support/signals.hpp"
 #include "timing.hpp"
 
 namespace attune::speech {
@@ -19,27 +20,21 @@ namespace {
 
 using Waveforms = std::vector<std::vector<float>>;
 
-nlohmann::ordered_json json_of(const Model& model, const models::Hypothesis& h) {
-  nlohmann::ordered_json json = {{"text", model.codec().decode(h.words)},
-                                 {"probability", std::exp(h.log_probability)}};
-  if (!h.weights.defined()) return json;
-  for (const Timed& one : timed(model, h)) {
-    json["tokens"].push_back({{"token", one.token},
-                              {"begin", one.begin},
-                              {"end", one.end},
-                              {"probability", one.probability}});
+/// What was heard in so many samples; `file` may be empty.
+void print(const Model& model, const models::Hypothesis& h, std::size_t samples,
+           const std::string& file, bool json) {
+  const std::string text = model.codec().decode(h.words);
+  if (!json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", text);
+  nlohmann::ordered_json line;
+  if (!file.empty()) line["file"] = file;
+  line["text"] = text;
+  line["probability"] = std::exp(h.log_probability);
+  // Without CTC there may be more words than places.
+  if (h.weights.defined() && std::ssize(h.words) <= h.weights.dim(1)) {
+    const double seconds = static_cast<double>(samples) / static_cast<double>(model.rate());
+    line["tokens"] = json_of(timed(model, h, seconds));
   }
-  return json;
-}
-
-void print(const Model& model, const models::Hypothesis& h, const std::string& file, bool json) {
-  if (json) {
-    nlohmann::ordered_json line = json_of(model, h);
-    if (!file.empty()) line["file"] = file;
-    say("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else {
-    say("{}{}{}\n", file, file.empty() ? "" : "\t", model.codec().decode(h.words));
-  }
+  say("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 std::vector<float> samples_in(const std::string& file, Index rate) {
@@ -49,7 +44,7 @@ std::vector<float> samples_in(const std::string& file, Index rate) {
   if (recording.rate != rate) {
     complain("{}: converted from {} to {} samples per second\n", file, recording.rate, rate);
   }
-  return at_rate(recording, rate);
+  return reading(file, [&] { return at_rate(recording, rate); });
 }
 
 void recognise_files(const Model& model, const RecogniseArguments& options) {
@@ -62,7 +57,8 @@ void recognise_files(const Model& model, const RecogniseArguments& options) {
     const auto found = recognise(model, waveforms, options.hear);
     const bool named = options.json || options.files.size() > 1;
     for (std::size_t i = begin; i < end; ++i)
-      print(model, found[i - begin], named ? options.files[i] : "", options.json);
+      print(model, found[i - begin], waveforms[i - begin].size(), named ? options.files[i] : "",
+            options.json);
   }
 }
 
@@ -74,8 +70,10 @@ class SampleStream {
     std::array<unsigned char, 1 << 14> bytes;
     bytes[0] = odd_;
     const std::size_t kept = has_odd_;
-    const ssize_t count = ::read(STDIN_FILENO, &bytes[kept], bytes.size() - kept);
-    if (count < 0 && errno == EINTR) return read_again();
+    ssize_t count;
+    do {
+      count = ::read(STDIN_FILENO, &bytes[kept], bytes.size() - kept);
+    } while (count < 0 && errno == EINTR);
     if (count < 0)
       fail("standard input", fmt::format("it cannot be read: {}", std::strerror(errno)));
     if (count == 0 && has_odd_)
@@ -92,11 +90,6 @@ class SampleStream {
   }
 
  private:
-  std::vector<float> read_again() {
-    stop_if_interrupted();
-    return read();
-  }
-
   unsigned char odd_ = 0;  // half of a sample
   bool has_odd_ = false;
 };
@@ -107,7 +100,8 @@ void recognise_stream(const Model& model, const RecogniseArguments& options) {
     if (samples.empty()) return;
     const Recording recording{.samples = std::move(samples), .rate = rate};
     const std::vector<float> waveform = at_rate(recording, model.rate());
-    print(model, recognise(model, std::span(&waveform, 1), options.hear).front(), "", options.json);
+    print(model, recognise(model, std::span(&waveform, 1), options.hear).front(), waveform.size(),
+          "", options.json);
     std::fflush(stdout);
   };
   SampleStream stream;

@@ -5,6 +5,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/forced.hpp>
 #include <attune/models/joint_ctc.hpp>
+#include <attune/models/layer_fields.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -103,6 +104,11 @@ std::vector<models::Hypothesis> Recogniser::force(const Batch& batch) const {
 void check(const RecogniserOptions& o) {
   if (o.joined > o.layers)
     fail("--joined", fmt::format("there are {} layers, not {}", o.layers, o.joined));
+  if (o.attends == Attends::yes && nn::score_kind(o.score.kind).direct) {
+    fail("--score",
+         fmt::format("{} compares states with annotations, which are twice as large here",
+                     o.score.kind));
+  }
 }
 
 std::span<const models::OptionField<RecogniserOptions>> recogniser_fields() {
@@ -110,19 +116,14 @@ std::span<const models::OptionField<RecogniserOptions>> recogniser_fields() {
   using models::choice_field, models::number_field;
   constexpr double largest = 1 << 16;
   static const auto fields = [] {
-    std::vector<std::pair<std::string_view, std::string>> scores;
-    for (const nn::ScoreKind& kind : nn::score_kinds()) scores.emplace_back(kind.name, kind.name);
-    return std::vector<models::OptionField<Options>>{
+    std::vector<models::OptionField<Options>> all = {
         number_field<Options>("hidden",
                               "size of each direction of the listener, and of the decoder",
                               &Options::hidden, 1, largest),
         number_field<Options>("layers", "layers of the listener", &Options::layers, 1, 100),
         number_field<Options>("joined", "how many of them, the highest, join two steps into one",
                               &Options::joined, 0, 20),
-        choice_field<Options, nn::Cell>("cell", "of all layers", &Options::cell,
-                                        {{nn::Cell::gru, "gru"},
-                                         {nn::Cell::gru_reset_before, "gru-reset-before"},
-                                         {nn::Cell::lstm, "lstm"}}),
+        models::cell_field<Options>("cell", "of all layers", &Options::cell),
         number_field<Options>("embedding", "size of a word's vector", &Options::embedding, 1,
                               largest),
         number_field<Options>("readout", "size of the layer before the softmax", &Options::readout,
@@ -130,38 +131,13 @@ std::span<const models::OptionField<RecogniserOptions>> recogniser_fields() {
         number_field<Options>("dropout",
                               "rate between layers, and on words, annotations and readouts",
                               &Options::dropout, 0, 0.99),
+        number_field<Options>("ctc",
+                              "weight of CTC beside attention, in training and search; 0: none",
+                              &Options::ctc, 0, 0.99),
         choice_field<Options, Attends>("attends", "whether the decoder attends", &Options::attends,
-                                       {{Attends::no, "no"}, {Attends::yes, "yes"}}),
-        choice_field<Options, std::string_view>(
-            "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },
-            scores),
-        number_field<Options>(
-            "attention", "size of the score",
-            [](Options & o) -> auto& { return o.score.attention; }, 1, largest),
-        number_field<Options>(
-            "filters", "filters of the score location-aware",
-            [](Options & o) -> auto& { return o.score.location_aware.filters; }, 1, largest),
-        number_field<Options>(
-            "radius", "places that such a filter sees on each side of its own",
-            [](Options & o) -> auto& { return o.score.location_aware.radius; }, 0, 1 << 20),
-        choice_field<Options, nn::Window>("window", "which places a step may look at",
-                                          [](Options & o) -> auto& { return o.attention.window; },
-                                          {{nn::Window::global, "global"},
-                                           {nn::Window::local_monotonic, "local-m"},
-                                           {nn::Window::local_predictive, "local-p"},
-                                           {nn::Window::around_median, "around-median"}}),
-        number_field<Options>(
-            "half-width", "half width of a window",
-            [](Options & o) -> auto& { return o.attention.half_width; }, 1, 1 << 20),
-        choice_field<Options, nn::Normalizer>(
-            "normalizer", "what makes weights of scores",
-            [](Options & o) -> auto& { return o.attention.normalizer; },
-            {{nn::Normalizer::softmax, "softmax"},
-             {nn::Normalizer::sparsemax, "sparsemax"},
-             {nn::Normalizer::sigmoid, "sigmoid"}}),
-        number_field<Options>(
-            "ctc", "weight of CTC beside attention, in training and in recognising; 0: none",
-            &Options::ctc, 0, 0.99)};
+                                       {{Attends::no, "no"}, {Attends::yes, "yes"}})};
+    for (auto& field : models::attention_fields<Options>()) all.push_back(std::move(field));
+    return all;
   }();
   return fields;
 }

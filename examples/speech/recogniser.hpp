@@ -37,6 +37,9 @@ struct RecogniserOptions {
 /// All of it as text, but for `bands`.
 std::span<const models::OptionField<RecogniserOptions>> recogniser_fields();
 
+/// Frames that one annotation stands for.
+inline Index joined(const RecogniserOptions& options) { return Index{1} << options.joined; }
+
 /// Throws an Error that names the option for numbers that contradict each other.
 void check(const RecogniserOptions& options);
 
@@ -60,8 +63,7 @@ class Recogniser {
   /// Given words, as if they had been found.
   std::vector<models::Hypothesis> force(const Batch& batch) const;
 
-  /// Frames that one annotation stands for.
-  Index joined() const { return Index{1} << options_.joined; }
+  const RecogniserOptions& options() const { return options_; }
 
  private:
   RecogniserOptions options_;

@@ -3,16 +3,14 @@
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/models/report/page.hpp>
-#include <attune/tensor/file.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "commands.hpp"
 #include "digits.hpp"
 #include "list.hpp"
 #include "support/checkpoint.hpp"
-#include "support/output.hpp"
 #include "support/progress.hpp"
+#include "support/report_page.hpp"
 #include "timing.hpp"
 
 namespace attune::speech {
@@ -35,11 +33,11 @@ Data data_of(const Model& model, const ReportArguments& options) {
   return {list, read_utterances(list, model.codec(), model.rate())};
 }
 
-/// Rows of the mean of two bands each, the highest first, in columns of `joined` frames, as shares of the range of
-/// all.
+/// Rows of the mean of two bands each, the highest first, in columns of `joined` frames, as shares
+/// of the range of all.
 void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, Index joined) {
   const Index frames = heard.dim(0), bands = heard.dim(1), rows = (bands + 1) / 2;
-  const std::vector<float> values = heard.to_vector<float>();
+  const std::vector<double> values = heard.to_vector<double>();
   const auto [low, high] = std::ranges::minmax(values);
   for (Index row = rows - 1; row >= 0; --row) {
     map.rows.push_back(row == rows - 1 ? "high" : row == 0 ? "low" : "");
@@ -47,9 +45,9 @@ void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, In
       double sum = 0, count = 0;
       for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t) {
         for (Index band = 2 * row; band < std::min(bands, 2 * row + 2); ++band, ++count)
-          sum += static_cast<double>(values[t * bands + band]);
+          sum += values[t * bands + band];
       }
-      map.weights.push_back((sum / count - low) / (high - low));
+      map.weights.push_back(high > low ? (sum / count - low) / (high - low) : 0);
     }
   }
 }
@@ -61,10 +59,10 @@ report::Heatmap picture(const Model& model, const Utterance& utterance,
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
   for (Index s = 0; s < places; ++s)
     map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
-  for (std::size_t i = 0; i <= h.words.size(); ++i)
-    map.rows.push_back(i < h.words.size() ? model.codec().vocabulary.token(h.words[i]) : "end");
+  for (const std::int32_t word : h.words) map.rows.push_back(model.codec().vocabulary.token(word));
+  if (h.complete) map.rows.push_back("end");
   for (const float w : h.weights.to_vector<float>()) map.weights.push_back(w);
-  add_spectrogram(map, model.hear(utterance.samples), places, model.recogniser().joined());
+  add_spectrogram(map, model.hear(utterance.samples), places, joined(model.recogniser().options()));
   return map;
 }
 
@@ -114,7 +112,7 @@ void add_curves(report::Page& page, const CountsByLength& counts,
               "");
 }
 
-std::string make_page(const Model& model, const ReportArguments& options) {
+report::Page make_page(const Model& model, const ReportArguments& options) {
   const Data data = data_of(model, options);
   const CountsByLength counts = evaluate(model, data.utterances, {});
   const Counts all = total(counts);
@@ -127,21 +125,15 @@ std::string make_page(const Model& model, const ReportArguments& options) {
   page.paragraph(fmt::format("Measured on {}, with a beam of {}.", data.name, HearOptions().beam));
   add_examples(page, model, data, options.examples);
   add_curves(page, counts, options.model.parent_path() / "log.jsonl");
-  page.heading("The model");
-  std::vector<std::vector<std::string>> card;
-  for (const auto& [name, value] : model.metadata()) card.push_back({name, value});
-  page.table({"option", "value"}, card);
-  return page.html();
+  add_card(page, model.metadata());
+  return page;
 }
 
 }  // namespace
 
 int report(const ReportArguments& options) {
   const Model model = Model::load(options.model);
-  const std::filesystem::path beside = options.model.parent_path() / "report.html";
-  const std::filesystem::path out = options.out.empty() ? beside : options.out;
-  write_file(out, make_page(model, options));
-  say("{}\n", out.string());
+  write_page(make_page(model, options), options.model, options.out);
   return 0;
 }
 

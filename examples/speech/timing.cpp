@@ -1,5 +1,6 @@
 #include "timing.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -7,26 +8,24 @@
 #include <attune/models/frames/store.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "support/signals.hpp"
-
 namespace attune::speech {
 
 namespace {
 
-/// Where each token's stretch ends when they are cut, in order and without gaps, such that the tokens have as much weight
-/// as possible within their own: weights (U, S), by dynamic programming.
+/// The ends of the stretches with the largest sum of weights.
 std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
   const Index places = weights.dim(1);
   const float* w = weights.data<float>();
   const auto at = [=](Index u, Index s) { return static_cast<std::size_t>(u * (places + 1) + s); };
-  // The most weight of the first u tokens within the first s places; whether place s - 1 begins one.
+  // The most weight of the first u tokens within the first s places; whether place s - 1 begins
+  // one.
   std::vector<double> best(at(tokens, places) + 1, -1);
   std::vector<char> begins(best.size(), 0);
   best[0] = 0;
   for (Index u = 1; u <= tokens; ++u) {
     for (Index s = u; s <= places; ++s) {
       const double before = best[at(u - 1, s - 1)], same = best[at(u, s - 1)];
-      begins[at(u, s)] = before > same;
+      begins[at(u, s)] = s == u || before > same;
       best[at(u, s)] = std::max(before, same) + static_cast<double>(w[(u - 1) * places + s - 1]);
     }
   }
@@ -78,8 +77,8 @@ std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index toke
   return all;
 }
 
-std::vector<Timed> timed(const Model& model, const models::Hypothesis& h) {
-  if (!h.weights.defined()) fail("align", "the model does not attend");
+std::vector<Timed> timed(const Model& model, const models::Hypothesis& h, double seconds) {
+  if (!std::isfinite(h.log_probability)) fail("align", "the model's scores are not numbers");
   const auto places = stretches(h.weights, std::ssize(h.words));
   std::vector<Timed> all;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -88,18 +87,28 @@ std::vector<Timed> timed(const Model& model, const models::Hypothesis& h) {
                    .end = model.time(places[i].second),
                    .probability = std::exp(h.word_log_probabilities[i])});
   }
+  // The last annotation may stand for more frames than there are.
+  if (!all.empty()) all.back().end = seconds;
   return all;
 }
 
-std::vector<std::vector<Timed>> align(const Model& model, std::span<const Utterance> utterances) {
-  std::vector<std::vector<Timed>> all;
-  for (const Utterance& one : utterances) {
-    stop_if_interrupted();
-    const Tensor heard = model.hear(one.samples);
-    const Batch batch{frames::make_batch(std::span(&heard, 1)), {one.tokens}};
-    all.push_back(timed(model, model.recogniser().force(batch).front()));
+nlohmann::ordered_json json_of(std::span<const Timed> tokens) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Timed& one : tokens) {
+    json.push_back({{"token", one.token},
+                    {"begin", one.begin},
+                    {"end", one.end},
+                    {"probability", one.probability}});
   }
-  return all;
+  return json;
+}
+
+std::vector<Timed> align(const Model& model, const Utterance& utterance) {
+  const Tensor heard = model.hear(utterance.samples);
+  const Batch batch{frames::make_batch(std::span(&heard, 1)), {utterance.tokens}};
+  const double seconds =
+      static_cast<double>(utterance.samples.size()) / static_cast<double>(model.rate());
+  return timed(model, model.recogniser().force(batch).front(), seconds);
 }
 
 }  // namespace attune::speech

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "evaluation.hpp"
 
 namespace attune::speech {
@@ -14,17 +16,20 @@ struct Timed {
   double probability;
 };
 
-/// weights (U, S), a row for each token and perhaps more, as stretches [begin, end) of 0 to S, in
-/// order and without gaps: they are cut so that the tokens have as much weight as possible within
-/// their own, and then anew between the centres of these weights. Where a decoder looks, at the
-/// beginning of a word or at its end, is seen from the first one, which begins at 0, and the last one,
-/// which ends at S. Throws when there are fewer places than tokens.
+/// Cuts the places 0 to S of weights (U, S) into a stretch [begin, end) for each of the first
+/// `tokens` rows, in order and without gaps. First the cuts with the largest sum of weights inside
+/// the tokens' own stretches; then new cuts between the centres of these weights. A decoder may
+/// look at the beginnings of words or at their ends: where between two centres to cut is seen from
+/// the first word, which begins at 0, and the last one, which ends at S. Throws when there are
+/// fewer places than tokens.
 std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
 
-/// By what the decoder attended to. Throws for a model that does not attend.
-std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis);
+/// By what the decoder attended to in a recording of so many seconds. The model must attend, and
+/// there must be as many annotations as tokens. Throws where the scores are not numbers.
+std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis, double seconds);
+nlohmann::ordered_json json_of(std::span<const Timed> tokens);
 
-/// Given tokens, in each utterance.
-std::vector<std::vector<Timed>> align(const Model& model, std::span<const Utterance> utterances);
+/// Given tokens. Throws as `timed` and `stretches` do.
+std::vector<Timed> align(const Model& model, const Utterance& utterance);
 
 }  // namespace attune::speech

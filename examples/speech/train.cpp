@@ -35,15 +35,14 @@ Data listed_data(const TrainOptions& o) {
   const text::Tokenizer tokenizer =
       o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
   text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
-  // CTC needs an annotation for each token, and one between two that are equal, at the highest speed.
-  const double annotation =
-      o.features.step * static_cast<double>(Index{1} << o.network.joined) * (1 + o.speed);
-  auto train = listed_recordings({.list = o.list,
-                                  .rate = o.features.rate,
-                                  .batch = o.batch,
-                                  .seed = o.seed,
-                                  .shortest = o.network.ctc > 0 ? 2 * annotation : 0},
-                                 codec);
+  ListOptions options{.list = o.list, .rate = o.features.rate, .batch = o.batch, .seed = o.seed};
+  if (o.network.ctc > 0) {
+    options.annotations = [&, features = LogMel(o.features)](double seconds) {
+      const double samples = seconds * (1 - o.speed) * static_cast<double>(o.features.rate);
+      return 1 + (features.frames(static_cast<Index>(samples)) - 1) / joined(o.network);
+    };
+  }
+  auto train = listed_recordings(options, codec);
   auto validation = read_utterances(o.valid_list, codec, o.features.rate);
   return {std::move(codec), std::move(train), std::move(validation)};
 }
@@ -61,7 +60,9 @@ frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options)
   const LogMel features(options);
   frames::Moments moments;
   set.each([&](const std::vector<float>& samples) { moments.add(features(samples)); });
-  return moments.scaling();
+  const frames::Scaling scaling = moments.scaling();
+  frames::check(scaling);
+  return scaling;
 }
 
 class Run : public TrainingRun {
@@ -211,49 +212,43 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
   using Options = TrainOptions;
   using models::choice_field, models::number_field, models::text_field;
   constexpr double many = 1e9;
-  static const std::vector<models::OptionField<Options>> fields = {
-      text_field<Options>("digits",
-                          "directory of the Free Spoken Digit Dataset: strings of its digits are "
-                          "trained on (recordings from 10 on) and validated on (5 to 9)",
-                          &Options::digits),
-      number_field<Options>("longest", "digits of a string at most", &Options::longest, 1, 1000),
-      text_field<Options>("list", "or file to train on: RECORDING TAB TRANSCRIPT, a line each",
-                          &Options::list),
-      text_field<Options>("valid-list", "the same, to choose the best weights by",
-                          &Options::valid_list),
-      choice_field<Options, Tokens>("tokens", "of the transcripts", &Options::tokens,
-                                    {{Tokens::characters, "characters"}, {Tokens::words, "words"}}),
-      number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
-      number_field<Options>("batch", "utterances in a batch", &Options::batch, 1, 1 << 16),
-      number_field<Options>("rate",
-                            "learning rate of Adam: after 200 steps constant for half of the "
-                            "steps, then down to 2 % of it",
-                            &Options::rate, 1e-9, 10),
-      number_field<Options>("speed", "recordings are made faster or slower by up to this share",
-                            &Options::speed, 0, 0.5),
-      number_field<Options>("silence", "seconds of it before and after a recording, at most",
-                            &Options::silence, 0, 10),
-      number_field<Options>("noise", "decibels that noise is below a recording, at least",
-                            &Options::noise, -100, 1000),
-      number_field<Options>("time-masks", "stretches of time that are hidden", &Options::time_masks,
-                            0, 1000),
-      number_field<Options>("band-masks", "stretches of the mel scale that are hidden",
-                            &Options::band_masks, 0, 1000),
-      number_field<Options>("clip", "largest global norm of the gradients", &Options::clip, 1e-9,
-                            many),
-      number_field<Options>("max-skipped",
-                            "updates in a row that may be skipped, as loss or gradients are not "
-                            "finite, before training ends",
-                            &Options::max_skipped, 1, many),
-      choice_field<Options, Precision>(
-          "precision",
-          "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
-          &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
-      number_field<Options>("validate-every",
-                            "steps between validations, each of which saves a checkpoint",
-                            &Options::validate_every, 1, many),
-      number_field<Options>("seed", "of initial values, strings, order, augmentation and dropout",
-                            &Options::seed, 0, 0x1p64)};
+  static const auto fields = [] {
+    std::vector<models::OptionField<Options>> all = {
+        text_field<Options>("digits",
+                            "directory of the Free Spoken Digit Dataset: strings of its digits are "
+                            "trained on (recordings from 10 on) and validated on (5 to 9)",
+                            &Options::digits),
+        number_field<Options>("max-digits", "digits of a string at most", &Options::longest, 1,
+                              1000),
+        text_field<Options>("list", "or file to train on: RECORDING TAB TRANSCRIPT, a line each",
+                            &Options::list),
+        text_field<Options>("valid-list", "the same, to choose the best weights by",
+                            &Options::valid_list),
+        choice_field<Options, Tokens>(
+            "tokens", "of the transcripts", &Options::tokens,
+            {{Tokens::characters, "characters"}, {Tokens::words, "words"}}),
+        number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
+        number_field<Options>("batch", "utterances in a batch", &Options::batch, 1, 1 << 16),
+        number_field<Options>(
+            "rate",
+            "learning rate of Adam: rises for 200 steps, is constant until half of "
+            "all, then falls to 2 % of it",
+            &Options::rate, 1e-9, 10),
+        number_field<Options>("speed", "recordings are made faster or slower by up to this share",
+                              &Options::speed, 0, 0.5),
+        number_field<Options>("silence", "seconds of it before and after a recording, at most",
+                              &Options::silence, 0, 10),
+        number_field<Options>("noise", "decibels that noise is below a recording, at least",
+                              &Options::noise, -100, 1000),
+        number_field<Options>("time-masks", "stretches of time that are hidden",
+                              &Options::time_masks, 0, 1000),
+        number_field<Options>("band-masks", "stretches of the mel scale that are hidden",
+                              &Options::band_masks, 0, 1000),
+        number_field<Options>("seed", "of initial values, strings, order, augmentation and dropout",
+                              &Options::seed, 0, 0x1p64)};
+    for (auto& field : common_training_fields<Options>()) all.push_back(std::move(field));
+    return all;
+  }();
   return fields;
 }
 
@@ -271,6 +266,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 
 int train(const TrainOptions& options) {
   check(options.network);
+  LogMel{options.features};  // throws where they contradict each other
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) {
     check_same(stored_options(files.last()), options);

@@ -37,20 +37,28 @@ class DigitStrings : public TrainingSet {
   Index longest_, batch_;
 };
 
+/// Annotations that CTC needs for them.
+Index needed(const text::Sentence& tokens) {
+  Index count = std::ssize(tokens);
+  for (std::size_t i = 1; i < tokens.size(); ++i) count += tokens[i] == tokens[i - 1];
+  return count;
+}
+
 class ListedRecordings : public TrainingSet {
  public:
   ListedRecordings(const ListOptions& options, const text::Codec& codec)
       : options_(options), listed_(read_list(options.list)) {
     for (const Listed& one : listed_) {
       const double seconds = reading(one.where, [&] { return seconds_of(one.file); });
-      tokens_.push_back(tokens_of(codec, one.transcript));
-      const auto tokens = tokens_.back().size();
-      if (seconds < options.shortest * static_cast<double>(tokens)) {
-        fail(one.where, fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens));
+      tokens_.push_back(tokens_of(codec, one));
+      const text::Sentence& tokens = tokens_.back();
+      if (options.annotations && options.annotations(seconds) < needed(tokens)) {
+        fail(one.where,
+             fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens.size()));
       }
       seconds_ += seconds;
       // Batches are of similar length in time, whatever is said.
-      lengths_.push_back({.source = static_cast<std::uint32_t>(tokens),
+      lengths_.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
                           .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
     }
   }

@@ -29,15 +29,17 @@ struct ListOptions {
   Index rate = 8000;       // samples per second
   Index batch = 32;        // utterances
   std::uint64_t seed = 1;  // of the order
-  double shortest = 0;     // seconds that each token needs
+  /// How many annotations a recording of so many seconds has at least. CTC needs one for each
+  /// token, and one between two that are equal; without it nothing is checked.
+  std::function<Index(double seconds)> annotations = {};
 };
 
 /// Strings of 1 to `longest` digits.
 std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index rate,
                                            Index longest, Index batch);
-/// The recordings of a list, each once in an epoch, in batches of similar lengths. They are read when
-/// they are drawn, so that they may be more than memory holds. Throws for a file that is no audio, and
-/// for one that is too short for its tokens.
+/// The recordings of a list, each once in an epoch, in batches of similar lengths. They are read
+/// when they are drawn, so that they may be more than memory holds. Throws for a file that is no
+/// audio, and for one that is too short for its tokens.
 std::unique_ptr<TrainingSet> listed_recordings(const ListOptions& options,
                                                const text::Codec& codec);
 

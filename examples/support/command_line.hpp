@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -67,8 +68,25 @@ auto setting(F set) {
   };
 }
 
-/// Runs `parse`, of the App that is pointed to. False where help or the version was asked for, which
-/// is then printed.
+/// A program with commands. `example` is what --help ends with.
+inline std::unique_ptr<CLI::App> make_app(const char* name, const char* what, const char* example) {
+  auto app = std::make_unique<CLI::App>(what, name);
+  app->require_subcommand(1);
+  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
+  app->option_defaults()->always_capture_default();
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->footer(fmt::format("Example: {}", example));
+  return app;
+}
+
+inline void add_threads(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
+      ->check(in_range(1, 1024))
+      ->default_str("");
+}
+
+/// Runs `parse`, of the App that is pointed to. False where help or the version was asked for,
+/// which is then printed.
 template <class AppPointer, class Parse>
 bool parsed(const AppPointer& app, Parse parse) {
   try {

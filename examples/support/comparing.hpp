@@ -8,8 +8,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
+
+#include "support/output.hpp"
 
 namespace attune {
 
@@ -19,6 +22,23 @@ struct Spread {
   /// "0.352 ± 0.004": the mean and, of several, the standard deviation.
   std::string text(int digits = 3) const;
 };
+
+/// The names of variants, in their order.
+template <class Variant>
+std::vector<std::string> names_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& one : variants) names.push_back(one.name);
+  return names;
+}
+
+/// Throws where there is none of that name.
+template <class Variant>
+const Variant& variant_named(const std::vector<Variant>& variants, const std::string& name) {
+  const auto at = std::ranges::find(variants, name, &Variant::name);
+  if (at != variants.end()) return *at;
+  fail("--variants",
+       fmt::format("'{}' is not one of {}", name, fmt::join(names_of(variants), ", ")));
+}
 
 /// Throws where one is given twice: two runs may not have one directory.
 template <class T>
@@ -31,8 +51,8 @@ void check_each_once(const char* option, std::vector<T> values) {
 /// Sends what this process prints to progress.txt in that directory, which is made.
 void print_to_progress_file(const std::filesystem::path& directory);
 
-/// Trains as far as that is not done yet, with its progress in a file beside the weights. Throws where
-/// the run is there with another number of steps.
+/// Trains as far as that is not done yet, with its progress in a file beside the weights. Throws
+/// where the run is there with another number of steps.
 template <class Options>
 void train_or_go_on(Options options, int (*train)(const Options&),
                     Options (*stored_options)(const std::filesystem::path&)) {
@@ -44,8 +64,9 @@ void train_or_go_on(Options options, int (*train)(const Options&),
          fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
   }
   print_to_progress_file(options.out);
-  if (const int status = train(options))
-    fail("train", fmt::format("it ended with status {}", status));
+  const int status = train(options);
+  flush_output();  // the process ends without
+  if (status != 0) fail("train", fmt::format("it ended with status {}", status));
 }
 
 /// How many of some runs have ended, and how long the others will take.

@@ -46,6 +46,9 @@ void write_all(int pipe, const std::string& text) {
   } catch (const std::exception& error) {
     write_all(pipe, error.what());
     _exit(1);
+  } catch (...) {  // a signal
+    write_all(pipe, "interrupted");
+    _exit(1);
   }
   _exit(0);
 }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include <attune/models/option_field.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/dtype.hpp>
 #include <attune/tensor/precision.hpp>
@@ -19,6 +20,26 @@ struct TrainingOptions {
   Index max_skipped = 10;
   Precision precision = Precision::f32;
 };
+
+/// Of any training's options by name: clip, max-skipped, precision and validate-every.
+template <class Options>
+std::vector<models::OptionField<Options>> common_training_fields() {
+  using models::choice_field, models::number_field;
+  constexpr double many = 1e9;
+  return {number_field<Options>("clip", "largest global norm of the gradients", &Options::clip,
+                                1e-9, many),
+          number_field<Options>("max-skipped",
+                                "updates in a row that may be skipped, as loss or gradients are "
+                                "not finite, before training ends",
+                                &Options::max_skipped, 1, many),
+          choice_field<Options, Precision>(
+              "precision",
+              "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
+              &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+          number_field<Options>("validate-every",
+                                "steps between validations, each of which saves a checkpoint",
+                                &Options::validate_every, 1, many)};
+}
 
 /// `rate` for half of the steps, then in a straight line down to 2 % of it.
 inline nn::LinearDecay late_decay(double rate, Index steps) {

@@ -208,9 +208,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   CLI::App* inspect = app->add_subcommand("inspect", "what is in a checkpoint");
   for (CLI::App* sub :
        {train, translate, evaluate, compare, score, align, report, curves, average, inspect}) {
-    sub->add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
-        ->check(in_range(1, 1024))
-        ->default_str("");
+    add_threads(*sub, line.threads);
   }
   add_train(*train, line.train);
   add_translate(*translate, line.translate);

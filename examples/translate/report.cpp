@@ -8,17 +8,16 @@
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/translate.hpp>
 #include <attune/nn/checkpoint.hpp>
-#include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
 #include "reference_text.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
+#include "support/report_page.hpp"
 #include "train.hpp"
 
 namespace attune::translate {
@@ -129,17 +128,6 @@ void add_examples(report::Page& page, const Model& model, const Translated& text
   page.table({"source", "translation", "score"}, rows);
 }
 
-void add_card(report::Page& page, const Model& model) {
-  page.heading("The model");
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, value] : model.metadata()) {
-    if (!name.ends_with("_vocabulary") && !name.ends_with("_tokenizer")) {
-      rows.push_back({name, value});
-    }
-  }
-  page.table({"option", "value"}, rows);
-}
-
 }  // namespace
 
 int report(const ReportArguments& o) {
@@ -150,11 +138,8 @@ int report(const ReportArguments& o) {
   add_lengths(page, text, o);
   add_curves(page, o.model.parent_path() / "log.jsonl");
   add_examples(page, model, text, static_cast<std::size_t>(o.examples));
-  add_card(page, model);
-  const std::filesystem::path out =
-      o.out.empty() ? o.model.parent_path() / "report.html" : std::filesystem::path(o.out);
-  write_file(out, page.html());
-  fmt::print("{}\n", out.string());
+  add_card(page, model.metadata());
+  write_page(page, o.model, o.out);
   return 0;
 }
 

@@ -16,6 +16,17 @@ Tensor unscaled(const Tensor& x, const Scaling& scaling) {
   return x * scaling.deviation.to(x.dtype()) + scaling.mean.to(x.dtype());
 }
 
+void check(const Scaling& scaling) {
+  const std::vector<double> mean = scaling.mean.to_vector<double>(),
+                            deviation = scaling.deviation.to_vector<double>();
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    if (std::isfinite(mean[i]) && std::isfinite(deviation[i]) && deviation[i] > 0) continue;
+    fail("scaling", fmt::format("feature {} has the mean {} and the deviation {}: numbers were "
+                                "expected, and a positive deviation",
+                                i, mean[i], deviation[i]));
+  }
+}
+
 nn::NamedTensors scaling_tensors(const Scaling& scaling) {
   return {{"scaling.mean", scaling.mean}, {"scaling.deviation", scaling.deviation}};
 }

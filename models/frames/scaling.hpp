@@ -17,6 +17,9 @@ struct Scaling {
 Tensor scaled(const Tensor& x, const Scaling& scaling);
 Tensor unscaled(const Tensor& x, const Scaling& scaling);
 
+/// Throws unless all means are finite, and all deviations positive and finite.
+void check(const Scaling& scaling);
+
 /// "scaling.mean" and "scaling.deviation", sharing elements with the scaling: for save_tensors and
 /// load_tensors.
 nn::NamedTensors scaling_tensors(const Scaling& scaling);

@@ -20,8 +20,8 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-/// Calls visit(number, bytes), which may return false, for each field of a message whose value has a
-/// length. False when one did, or the message is malformed.
+/// Calls visit(number, bytes), which may return false, for each field of a message whose value has
+/// a length. False when one did, or the message is malformed.
 template <class Visit>
 bool all_fields(std::string_view message, Visit visit) {
   while (!message.empty()) {
@@ -55,9 +55,9 @@ std::uint32_t number_at(std::string_view bytes, std::size_t i) {
   return number;
 }
 
-/// The length of a trie in bytes, the trie, and texts in UTF-8 that end with NUL and whose beginnings
-/// its leaves point to. The trie is the array of Darts-clone: each unit leads to 256 others, of which
-/// those with the right label are followed.
+/// The length of a trie in bytes, the trie, and texts in UTF-8 that end with NUL; leaves point to
+/// the first byte of a character of them. The trie is the array of Darts-clone: each unit leads to
+/// 256 others, of which those with the right label are followed.
 bool is_sound(std::string_view charsmap) {
   if (charsmap.empty()) return true;
   if (charsmap.size() < 4) return false;

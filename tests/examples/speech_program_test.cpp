@@ -48,7 +48,7 @@ class Trained {
                directory_ / "run",
                "--steps",
                "500",
-               "--longest",
+               "--max-digits",
                "2",
                "--rate",
                "0.01",
@@ -94,7 +94,7 @@ TEST_CASE("speech: what tones say is learnt, and recognised from files and from 
   CHECK(said["file"] == two);
   CHECK(said["tokens"][0]["begin"] == 0);
   // Raw samples: two, a pause, seven.
-  const std::string pause(8000, '\0');
+  const std::string pause(12000, '\0');
   const std::string pcm = read(two).substr(44) + pause + read(seven).substr(44) + pause;
   CHECK(output_of({"recognise", "--model", t.model()}, {.input = pcm}) == "two\nseven\n");
   CHECK(output_of({"recognise", "--model", t.model()}, {.input = std::string(4000, '\0')}).empty());
@@ -119,8 +119,8 @@ TEST_CASE("speech recognise: two channels and another rate are said") {
 
 TEST_CASE("speech evaluate: errors by length, of strings and of lists") {
   const Trained& t = Trained::get();
-  const Arguments digits = {"evaluate",  "--digits", t.digits(),  "--model", t.model(),
-                            "--longest", "2",        "--strings", "10"};
+  const Arguments digits = {"evaluate",     "--digits", t.digits(),  "--model", t.model(),
+                            "--max-digits", "2",        "--strings", "10"};
   CHECK(contains(output_of(digits), "substitutions"));
   const auto lines = lines_of(output_of(digits + Arguments{"--json"}));
   REQUIRE(lines.size() == 2);
@@ -154,6 +154,7 @@ TEST_CASE("speech align: when each word was heard, as TSV, JSON and TextGrid") {
   const Json json = Json::parse(
       output_of({"align", directory / "l.tsv", "--format", "json", "--model", t.model()}));
   CHECK(json["tokens"][0]["end"] == json["tokens"][1]["begin"]);
+  CHECK(std::abs(json["tokens"][0]["end"].get<double>() - 0.22) < 0.08);
   output_of({"align", directory / "l.tsv", "--format", "textgrid", "--out", directory / "grids",
              "--model", t.model()});
   const std::string grid = read(directory / "grids/a.TextGrid");
@@ -194,7 +195,7 @@ TEST_CASE(
                      "--tokens",
                      "characters",
                      "--steps",
-                     "60",
+                     "400",
                      "--joined",
                      "0"} +
            tiny + more;
@@ -209,23 +210,72 @@ TEST_CASE(
   CHECK(contains(output_of(train(twice, {"--resume"})), "resuming at step "));
   check_same_tensors(once + last, twice + last);
   CHECK(contains(error_of(train(once, {"--resume", "--hidden", "16"})), "hidden"));
-  write(directory / "l.tsv", list + "digits/1_bob_9.wav\tab 1\n");
-  CHECK(contains(error_of(train(once, {"--resume"})), "its vocabulary is another"));
   write(directory / "l.tsv", list + "digits/1_bob_9.wav\tabc\n");
   CHECK(contains(error_of(train(once, {"--resume"})), "its vocabulary is another"));
+  list.replace(list.find("ann"), 3, "bob");
+  write(directory / "l.tsv", list);
+  CHECK(
+      contains(error_of(train(once, {"--resume"})), "trained on other recordings: 'scaling.mean'"));
 }
 
 TEST_CASE("speech train --resume: a checkpoint with any entry changed goes on or is refused") {
   const Directory directory;
   write_digits(directory / "digits");
   const Arguments train = {
-      "train", "--digits", directory / "digits", "--out", directory / "run", "--longest", "1"};
+      "train", "--digits", directory / "digits", "--out", directory / "run", "--max-digits", "1"};
   output_of(train + tiny +
             Arguments{"--steps", "2", "--score", "additive", "--lowest", "0", "--joined", "0",
                       "--emphasis", "0"});
   check_resumes_or_refuses("speech", directory / "run", {"digits", "list", "valid-list"}, [&] {
     return run({"train", "--resume", "--out", directory / "run", "--steps", "3"});
   });
+}
+
+TEST_CASE("speech train: the same weights whichever thread makes an utterance") {
+  const Directory directory;
+  write_digits(directory / "digits");
+  for (const char* threads : {"1", "3"}) {
+    output_of(Arguments{"train", "--digits", directory / "digits", "--out", directory / threads,
+                        "--max-digits", "2", "--steps", "4", "--threads", threads} +
+              tiny);
+  }
+  check_same_tensors(directory / "1/last.safetensors", directory / "3/last.safetensors");
+}
+
+TEST_CASE("speech: a model without attention, and one that does not end what it writes") {
+  const Directory directory;
+  write_digits(directory / "digits");
+  const std::string recording = directory / "digits/1_ann_9.wav";
+  for (const Arguments& kind : {Arguments{"--attends", "no"}, Arguments{"--ctc", "0"}}) {
+    const std::string out = directory / kind[0].substr(2), best = out + "/best.safetensors";
+    output_of(Arguments{"train", "--digits", directory / "digits", "--out", out, "--max-digits",
+                        "1", "--steps", "2"} +
+              tiny + kind);
+    CHECK(Json::parse(output_of({"recognise", recording, "--json", "--model", best}))
+              .contains("text"));
+    output_of({"report", "--model", best, "--examples", "1"});
+  }
+  write(directory / "l.tsv", recording + "\tone\n");
+  CHECK(contains(
+      error_of({"align", directory / "l.tsv", "--model", directory / "attends/best.safetensors"}),
+      "it does not attend"));
+}
+
+TEST_CASE("speech: a checkpoint whose numbers are none gives one line") {
+  const Trained& t = Trained::get();
+  const Directory directory;
+  const std::string file = directory / "nan.safetensors";
+  for (const char* name : {"attention.v_a", "scaling.deviation"}) {
+    Safetensors contents = load_safetensors(t.model());
+    Tensor& x = contents.tensors.at(name);
+    x = full(x.shape(), std::nan(""), x.dtype());
+    contents.metadata.erase("attune.checksum");
+    contents.metadata.erase("attune.checksum_function");
+    save_safetensors(file, contents);
+    write(directory / "l.tsv", t.recording("7_ann_9.wav") + "\tseven\n");
+    CHECK(contains(error_of({"align", directory / "l.tsv", "--model", file}), "number"));
+    CHECK(contains(error_of({"recognise", t.recording("7_ann_9.wav"), "--model", file}), "number"));
+  }
 }
 
 TEST_CASE("speech compare: a table of kinds of attention, without training twice") {
@@ -242,14 +292,17 @@ TEST_CASE("speech compare: a table of kinds of attention, without training twice
                                         "2",
                                         "--steps",
                                         "4",
-                                        "--longest",
+                                        "--max-digits",
                                         "1"} +
                               tiny;
   const std::string table = output_of(arguments);
   CHECK(contains(table, "4/4"));
   CHECK(contains(table, "2 to 6"));
+  const std::string best = directory / "table/content-1/best.safetensors";
+  const auto written = std::filesystem::last_write_time(best);
   const std::string again = output_of(arguments);
   CHECK(again.substr(again.find("\ntoken error")) == table.substr(table.find("\ntoken error")));
+  CHECK(std::filesystem::last_write_time(best) == written);
 }
 
 TEST_CASE("speech: errors are one line and status 1") {

@@ -89,12 +89,31 @@ TEST_CASE("read_audio: what is no whole recording is refused by name") {
   CHECK(audio_error("hello").starts_with("a.wav: it cannot be read as audio"));
   CHECK(audio_error(whole.substr(0, 30)).starts_with("a.wav: it cannot be read as audio"));
   CHECK(audio_error(wav({})) == "a.wav: it has no samples");
-  CHECK(audio_error(whole.substr(0, 1044)) == "a.wav: it ends after 1000 of 1600 bytes of samples");
-  CHECK(audio_error(whole.substr(0, 44)) == "a.wav: it ends after 0 of 1600 bytes of samples");
+  CHECK(audio_error(whole.substr(0, 1044)) == "a.wav: it ends after 1000 of 1600 bytes");
+  CHECK(audio_error(whole.substr(0, 44)) == "a.wav: it ends after 0 of 1600 bytes");
   // A program that writes into a pipe says that there is as much as there can be.
   std::string endless = whole;
   endless.replace(40, 4, "\xFF\xFF\xFF\xFF");
   CHECK(audio_of(endless).size() == 800);
+}
+
+TEST_CASE("read_audio: samples that are no numbers are refused") {
+  const Directory directory;
+  const std::string path = directory / "a.wav";
+  SF_INFO info{.frames = 0,
+               .samplerate = 8000,
+               .channels = 1,
+               .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT,
+               .sections = 0,
+               .seekable = 0};
+  for (const float bad : {std::nanf(""), 1e30f}) {
+    SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
+    REQUIRE(file != nullptr);
+    const std::vector<float> samples = {0.5f, bad};
+    sf_writef_float(file, samples.data(), 2);
+    sf_close(file);
+    CHECK(error_of([&] { read_audio(path); }).starts_with(path + ": sample 1 is "));
+  }
 }
 
 TEST_CASE("LogMel: it is what numpy makes of the same waveform") {
@@ -167,6 +186,10 @@ TEST_CASE("Digits: strings of one speaker, the same for a seed, with the ends of
   CHECK(some[7].tokens.size() == 3);
   CHECK(some[7].ends.back() == some[7].samples.size());
   for (std::size_t i = 0; i < some.size(); ++i) CHECK(some[i].samples == same[i].samples);
+  for (const Utterance& one : some) {  // bob's recordings have an odd number of samples
+    for (std::size_t u = 1; u < one.ends.size(); ++u)
+      CHECK((one.ends[u] - one.ends[u - 1]) % 2 == one.ends[0] % 2);
+  }
   CHECK(error_of([&] { Digits(directory.path(), 20, 29, 8000); }) ==
         directory.path() + ": there is no DIGIT_SPEAKER_NUMBER.wav with a number from 20 to 29");
   std::filesystem::remove(directory / "3_ann_8.wav");
@@ -198,9 +221,15 @@ TEST_CASE("listed_recordings: each once in an epoch, the same from any step on")
   CHECK(lengths == std::vector<std::size_t>{800, 1600, 2400, 3200, 4000, 4800, 5600});
   const Index n = again->begin_step(2);
   CHECK(again->draw(n - 1, random).samples.size() == last);
-  CHECK(error_of([&] {
-          listed_recordings({.list = directory / "l.tsv", .shortest = 0.2}, codec);
-        }) == directory / "l.tsv:1: 0.10 s are too short for 1 tokens");
+  write(directory / "t.tsv", "4.wav\tw1 w2\n4.wav\tw1 w1\n");
+  const ListOptions short_of_one{.list = directory / "t.tsv", .annotations = [](double seconds) {
+                                   return static_cast<Index>(4 * seconds);  // of 0.5 s
+                                 }};
+  CHECK(error_of([&] { listed_recordings(short_of_one, codec); }) ==
+        directory / "t.tsv:2: 0.50 s are too short for 2 tokens");
+  write(directory / "t.tsv", "4.wav\t \n");
+  CHECK(error_of([&] { listed_recordings(short_of_one, codec); }) ==
+        directory / "t.tsv:1: there are no words in the transcript");
 }
 
 TEST_CASE("PauseCutter: an utterance from each loud stretch, whatever the size of the blocks") {
@@ -224,6 +253,18 @@ TEST_CASE("PauseCutter: an utterance from each loud stretch, whatever the size o
     CHECK(std::abs(static_cast<double>(found[1].size()) - 0.7 * 8000) <= 80);
     CHECK(cutter.flush().empty());
   }
+  const auto cuts = [](double volume, double before) {
+    std::vector<float> samples = tone(440, 0.3, before);
+    std::ranges::copy(tone(440, 0.3, volume), std::back_inserter(samples));
+    samples.resize(samples.size() + 4000);
+    PauseCutter cutter(8000, 0.2);
+    return cutter.add(samples).front().size();
+  };
+  CHECK(cuts(0.02, 0.5) > 4800);  // 28 dB below the loudest
+  CHECK(cuts(0.01, 0.5) < 3200);  // 34 dB
+  PauseCutter quiet(8000, 0.2);
+  CHECK(quiet.add(std::vector<float>(8000, 0.9e-3f)).empty());
+  CHECK(quiet.flush().empty());
   PauseCutter whole(8000, 0);
   CHECK(whole.add(stream).empty());
   CHECK(whole.flush().size() == stream.size());

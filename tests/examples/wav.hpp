@@ -48,8 +48,8 @@ inline std::vector<float> tone(double hertz, double seconds, double volume = 0.5
   return samples;
 }
 
-/// Every digit by two speakers, in the naming of the Free Spoken Digit Dataset, numbers 8 to 11: each digit is a tone
-/// of its own, of which the second speaker's is higher.
+/// Every digit by two speakers, in the naming of the Free Spoken Digit Dataset, numbers 8 to 11:
+/// each digit is a tone of its own, of which the second speaker's is higher and one sample longer.
 inline void write_digits(const std::string& directory) {
   std::filesystem::create_directories(directory);
   for (int digit = 0; digit < 10; ++digit) {
@@ -57,7 +57,7 @@ inline void write_digits(const std::string& directory) {
       for (const auto& [speaker, pitch] : {std::pair{"ann", 1.0}, {"bob", 1.05}}) {
         const double hertz = pitch * 300 * std::pow(1.25, digit);
         attune::test::write(fmt::format("{}/{}_{}_{}.wav", directory, digit, speaker, number),
-                            wav(tone(hertz, 0.13 + 0.01 * number)));
+                            wav(tone(hertz, 0.13 + 0.01 * number + (pitch > 1 ? 1 / 8000.0 : 0))));
       }
     }
   }

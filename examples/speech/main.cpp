@@ -54,6 +54,13 @@ void add_compare(CLI::App& app, CompareArguments& o) {
   add_training(app, o.train);
 }
 
+void add_hearing(CLI::App& app, HearOptions& o) {
+  app.add_option("--beam", o.beam, "hypotheses kept by the search; 1 is greedy")
+      ->check(in_range(1, 100));
+  app.add_flag_callback(
+      "--no-ctc", [&o] { o.ctc = false; }, "search by attention alone");
+}
+
 void add_recognise(CLI::App& app, RecogniseArguments& o) {
   app.add_option("files", o.files,
                  "recordings (WAV, FLAC, Ogg); without any, raw samples of 16 bits, little-endian, "
@@ -122,12 +129,8 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   }
   for (CLI::App* sub : {recognise, evaluate, align, report})
     sub->add_option("--model", line.model, "checkpoint");
-  for (auto& [sub, hear] :
-       {std::pair{recognise, &line.recognise.hear}, std::pair{evaluate, &line.evaluate.hear}}) {
-    sub->add_option("--beam", hear->beam, "hypotheses kept by the search; 1 is greedy")
-        ->check(in_range(1, 100));
-    sub->add_flag("!--no-ctc", hear->ctc, "search by attention alone");
-  }
+  add_hearing(*recognise, line.recognise.hear);
+  add_hearing(*evaluate, line.evaluate.hear);
   add_train(*train, line.train);
   add_recognise(*recognise, line.recognise);
   add_evaluate(*evaluate, line.evaluate);

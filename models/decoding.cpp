@@ -44,7 +44,7 @@ struct Decoding::History {
 };
 
 Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, std::int32_t begin,
-                   std::int32_t end)
+                   std::int32_t end, bool within_source)
     : operation_(operation), max_length_(max_length), begin_(begin), end_(end) {
   if (max_length < 1) fail(operation, "max_length is less than 1");
   ShapeCheck check(operation);
@@ -56,6 +56,8 @@ Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, 
     if (source_lengths_[sentence] == 0)
       fail(operation, fmt::format("source {} has no words", sentence));
     running_.push_back({sentence, nullptr});
+    most_words_.push_back(within_source ? std::min(max_length, source_lengths_[sentence])
+                                        : max_length);
   }
 }
 
@@ -151,7 +153,7 @@ void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
       sentence = from.sentence;
       if (candidate.word == end_) {
         finish(extend(candidate, weights), /*complete=*/true);
-      } else if (from.length < max_length_) {
+      } else if (from.length < most_words_[sentence]) {
         next.push_back(extend(candidate, weights));
         parents.push_back(static_cast<std::int32_t>(candidate.row));
       } else if (std::ranges::find(cut_off, candidate.row) == cut_off.end()) {

@@ -53,7 +53,7 @@ class Decoding {
   };
 
   Decoding(const char* operation, const Tensor& source_mask, Index max_length, std::int32_t begin,
-           std::int32_t end);
+           std::int32_t end, bool within_source = false);
   Decoding(const Decoding&) = delete;
   Decoding& operator=(const Decoding&) = delete;
 
@@ -75,6 +75,7 @@ class Decoding {
   void finish(const Running& end, bool complete);
 
   Index max_length_, source_steps_;
+  std::vector<Index> most_words_;  // of each sentence
   std::int32_t begin_, end_;
   std::vector<Index> source_lengths_;
   Tensor rows_;

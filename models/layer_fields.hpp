@@ -16,13 +16,15 @@ OptionField<Options> cell_field(const char* name, const char* help, Member membe
   return choice_field<Options, nn::Cell>(name, help, member, cells);
 }
 
-/// Those of `score`, nn::ScoreOptions, and of `attention`, nn::AttentionOptions.
+/// Those of `score`, nn::ScoreOptions, and of `attention`, nn::AttentionOptions; without scores
+/// that compare directly where states and annotations are never of one size.
 template <class Options>
-std::vector<OptionField<Options>> attention_fields() {
+std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
   using nn::ConcatForm, nn::Coverage, nn::Normalizer, nn::Window;
   constexpr double largest = 1 << 16, longest = 1 << 20;
   std::vector<std::pair<std::string_view, std::string>> scores;
-  for (const nn::ScoreKind& kind : nn::score_kinds()) scores.emplace_back(kind.name, kind.name);
+  for (const nn::ScoreKind& kind : nn::score_kinds())
+    if (with_direct || !kind.direct) scores.emplace_back(kind.name, kind.name);
   return {
       choice_field<Options, std::string_view>(
           "score", "how places are scored", [](Options & o) -> auto& { return o.score.kind; },

@@ -36,7 +36,8 @@ double log_coverage(const Tensor& weights) {
 }  // namespace
 
 Beam::Beam(const Tensor& source_mask, const SearchOptions& options)
-    : Decoding("search", source_mask, options.max_length, options.begin, options.end),
+    : Decoding("search", source_mask, options.max_length, options.begin, options.end,
+               options.within_source),
       options_(checked(options)) {}
 
 /// The best continuations of a sentence's rows, as many as there are places left, best first. Among

@@ -18,9 +18,10 @@ enum class LengthNormalization { length, shifted };
 /// α (`length_penalty`, 0.6 to 1 there) makes up for the log-probability that every word costs, β
 /// for source words that were left out. One that had no weight at all counts as if it had 10⁻¹⁰.
 struct SearchOptions {
-  Index beam = 1;             // K; 1 is greedy search
-  Index max_length = 100;     // most words; one more step may then write </s>
-  double length_penalty = 0;  // α
+  Index beam = 1;              // K; 1 is greedy search
+  Index max_length = 100;      // most words; one more step may then write </s>
+  bool within_source = false;  // whether there may be no more words than places of the source
+  double length_penalty = 0;   // α
   LengthNormalization length_normalization = LengthNormalization::length;
   double coverage_penalty = 0;  // β
   Index best = 1;               // how many of the K to return
@@ -48,8 +49,8 @@ class Beam : public Decoding {
 }  // namespace detail
 
 /// The best hypotheses for each sentence of a batch: of words, or of whatever the decoder starts
-/// from. Ties are broken by the order of hypotheses and words, so the result is the same every time. Any word may
-/// be written that the model gives a probability, <unk> and <s> too.
+/// from. Ties are broken by the order of hypotheses and words, so the result is the same every
+/// time. Any word may be written that the model gives a probability, <unk> and <s> too.
 ///
 /// Of all continuations those with the largest log-probability go on, normalised only once they are
 /// finished; a finished one keeps its place among the K. A sentence ends when K are finished, or

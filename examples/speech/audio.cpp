@@ -42,14 +42,22 @@ void check_complete(SNDFILE* file, const std::filesystem::path& path) {
 }
 
 AudioFile open(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path))
+    fail(path.string(), "it cannot be read as audio: a file was expected");
   static std::mutex mutex;  // libsndfile keeps the last error in one place
   const std::lock_guard lock(mutex);
   SF_INFO info{};
   AudioFile audio{{sf_open(path.c_str(), SFM_READ, &info), sf_close}, {}};
   if (!audio.file)
     fail(path.string(), fmt::format("it cannot be read as audio: {}", sf_strerror(nullptr)));
+  const int format = info.format & SF_FORMAT_TYPEMASK;
+  if (format != SF_FORMAT_WAV && format != SF_FORMAT_WAVEX && format != SF_FORMAT_FLAC &&
+      format != SF_FORMAT_OGG) {
+    fail(path.string(), "it cannot be read as audio: WAV, FLAC or Ogg was expected");
+  }
   check_complete(audio.file.get(), path);
   if (info.frames <= 0) fail(path.string(), "it has no samples");
+  if (info.frames == SF_COUNT_MAX) fail(path.string(), "it ends early");
   if (info.frames > longest / info.channels)
     fail(path.string(),
          fmt::format("{} samples of {} channels are too long", info.frames, info.channels));

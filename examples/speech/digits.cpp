@@ -91,6 +91,16 @@ Utterance Digits::draw(Index digits, Random& random) const {
   return utterance;
 }
 
+std::size_t Digits::shortest() const {
+  std::size_t least = static_cast<std::size_t>(-1);
+  for (const auto& speaker : speakers_) {
+    for (const auto& recordings : speaker) {
+      for (const auto& samples : recordings) least = std::min(least, samples.size());
+    }
+  }
+  return least;
+}
+
 std::vector<Utterance> Digits::single() const {
   std::vector<Utterance> all;
   for (const auto& speaker : speakers_) {

@@ -21,6 +21,8 @@ class Digits {
 
   /// So many digits of one speaker, each one after the other.
   Utterance draw(Index digits, Random& random) const;
+  /// Samples of the shortest recording.
+  std::size_t shortest() const;
   /// Every recording by itself.
   std::vector<Utterance> single() const;
 

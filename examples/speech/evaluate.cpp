@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "digits.hpp"
@@ -41,7 +42,7 @@ nlohmann::ordered_json json_of(const Counts& c) {
 
 void print(const std::string& name, const CountsByLength& counts, bool json) {
   if (!json) {
-    say("{}\n", name);
+    say("{}\n", printable(name));
     print_table(counts);
     return;
   }

@@ -16,8 +16,8 @@ struct HearOptions {
   bool ctc = true;  // whether CTC takes part, where the model has it
 };
 
-/// The best tokens of each waveform, in batches of similar lengths: as many at most as the longest
-/// of its batch has annotations.
+/// The best tokens of each waveform, in batches of similar lengths: as many at most as there are
+/// annotations.
 std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
                                           const HearOptions& options);

@@ -6,6 +6,7 @@
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
 
 #include "audio.hpp"
 #include "digits.hpp"
@@ -76,12 +77,12 @@ std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const t
     all.push_back(std::move(utterance));
   }
   if (converted > 0) {
-    complain("{}: {} of {} recordings were converted to {} samples per second\n", tsv.string(),
-             converted, all.size(), rate);
+    complain("{}: {} of {} recordings were converted to {} samples per second\n",
+             printable(tsv.string()), converted, all.size(), rate);
   }
   if (unknown > 0) {
     complain("{}: {} tokens are not in the model's vocabulary: each counts as an error\n",
-             tsv.string(), unknown);
+             printable(tsv.string()), unknown);
   }
   return all;
 }

@@ -1,5 +1,6 @@
 // speech: attention models that listen.
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -28,9 +29,12 @@ struct CommandLine {
   int threads = 0;
 };
 
-void add_training(CLI::App& app, TrainOptions& o) {
-  add_fields(app, train_fields(), o, "Training");
-  add_fields(app, recogniser_fields(), o.network, "Model");
+/// But for those that are `left_out`.
+void add_training(CLI::App& app, TrainOptions& o, const std::set<std::string>& left_out = {}) {
+  for (const auto& field : train_fields())
+    if (!left_out.contains(field.name)) add_field(app, field, o)->group("Training");
+  for (const auto& field : recogniser_fields())
+    if (!left_out.contains(field.name)) add_field(app, field, o.network)->group("Model");
   add_fields(app, log_mel_fields(), o.features, "Features");
 }
 
@@ -51,7 +55,9 @@ void add_compare(CLI::App& app, CompareArguments& o) {
       ->type_name("LIST");
   app.add_option("--seeds", o.seeds, "seeds from 1 on")->check(in_range(1, 1000));
   app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
-  add_training(app, o.train);
+  // What the variants and the seeds say.
+  add_training(app, o.train,
+               {"list", "valid-list", "tokens", "seed", "attends", "score", "window"});
 }
 
 void add_hearing(CLI::App& app, HearOptions& o) {

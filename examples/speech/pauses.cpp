@@ -18,8 +18,8 @@ PauseCutter::PauseCutter(Index rate, double pause)
       longest_(30 * rate),
       cuts_(pause > 0) {}
 
-std::vector<std::vector<float>> PauseCutter::add(std::span<const float> samples) {
-  std::vector<std::vector<float>> ended;
+std::vector<Piece> PauseCutter::add(std::span<const float> samples) {
+  std::vector<Piece> ended;
   if (!cuts_) {
     samples_.insert(samples_.end(), samples.begin(), samples.end());
     return ended;
@@ -31,7 +31,7 @@ std::vector<std::vector<float>> PauseCutter::add(std::span<const float> samples)
   return ended;
 }
 
-void PauseCutter::add_frame(std::vector<std::vector<float>>& ended) {
+void PauseCutter::add_frame(std::vector<Piece>& ended) {
   constexpr double floor = 1e-6, below_loudest = 1e-3;
   double power = 0;
   for (const float x : part_) power += static_cast<double>(x) * x / static_cast<double>(frame_);
@@ -42,6 +42,7 @@ void PauseCutter::add_frame(std::vector<std::vector<float>>& ended) {
     speaks_ = true, quiet_ = 0;
     loudest_ = std::max(loudest_, power);
   } else if (!speaks_ && std::ssize(samples_) > around * frame_) {
+    seen_ += std::ssize(samples_) - around * frame_;
     samples_.erase(samples_.begin(), samples_.end() - around * frame_);
   } else if (speaks_) {
     ++quiet_;
@@ -50,15 +51,18 @@ void PauseCutter::add_frame(std::vector<std::vector<float>>& ended) {
     ended.push_back(flush());
 }
 
-std::vector<float> PauseCutter::flush() {
+Piece PauseCutter::flush() {
   samples_.insert(samples_.end(), part_.begin(), part_.end());
   part_.clear();
-  std::vector<float> all = std::exchange(samples_, {});
-  if (cuts_ && !speaks_) all.clear();
-  if (quiet_ > around)
-    all.resize(all.size() - static_cast<std::size_t>((quiet_ - around) * frame_));
+  Piece piece{std::exchange(samples_, {}), seen_};
+  seen_ += std::ssize(piece.samples);
+  if (cuts_ && !speaks_) piece.samples.clear();
+  if (quiet_ > around) {
+    piece.samples.resize(piece.samples.size() -
+                         static_cast<std::size_t>((quiet_ - around) * frame_));
+  }
   speaks_ = false, loudest_ = 0, quiet_ = 0;
-  return all;
+  return piece;
 }
 
 }  // namespace attune::speech

@@ -8,6 +8,12 @@
 
 namespace attune::speech {
 
+/// A part of a stream.
+struct Piece {
+  std::vector<float> samples;
+  Index begin = 0;  // samples of the stream before it
+};
+
 /// An utterance begins at most 50 ms before its first loud frame, of 10 ms. It ends when no frame
 /// was loud for `pause` seconds, and keeps 50 ms after the last loud one; or after 30 s. A frame is
 /// loud when its mean square is above 10^-6 of full scale (-60 dB) and above a thousandth of that
@@ -18,12 +24,12 @@ class PauseCutter {
   PauseCutter(Index rate, double pause);
 
   /// What ended with these samples.
-  std::vector<std::vector<float>> add(std::span<const float> samples);
+  std::vector<Piece> add(std::span<const float> samples);
   /// What is left at the end; empty when it is quiet.
-  std::vector<float> flush();
+  Piece flush();
 
  private:
-  void add_frame(std::vector<std::vector<float>>& ended);
+  void add_frame(std::vector<Piece>& ended);
 
   Index frame_, quiet_frames_, longest_;
   bool cuts_;
@@ -32,6 +38,7 @@ class PauseCutter {
   double loudest_ = 0;          // power of a frame
   bool speaks_ = false;
   Index quiet_ = 0;  // frames since the last loud one
+  Index seen_ = 0;   // samples of the stream before samples_
 };
 
 }  // namespace attune::speech

@@ -3,10 +3,14 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
+
+#include <attune/tensor/printable.hpp>
 
 #include "audio.hpp"
 #include "commands.hpp"
@@ -18,47 +22,78 @@
 namespace attune::speech {
 namespace {
 
-using Waveforms = std::vector<std::vector<float>>;
+/// What is heard together.
+struct Part {
+  std::string file;  // may be empty
+  Piece piece;
+};
 
-/// What was heard in so many samples; `file` may be empty.
-void print(const Model& model, const models::Hypothesis& h, std::size_t samples,
-           const std::string& file, bool json) {
-  const std::string text = model.codec().decode(h.words);
+void print(const Model& model, const models::Hypothesis& h, const Part& part, bool json) {
+  const std::string text = printable(model.codec().decode(h.words)), file = printable(part.file);
   if (!json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", text);
+  const auto seconds = [&](Index samples) {
+    return static_cast<double>(samples) / static_cast<double>(model.rate());
+  };
   nlohmann::ordered_json line;
-  if (!file.empty()) line["file"] = file;
-  line["text"] = text;
+  if (!part.file.empty()) line["file"] = part.file;
+  line["begin"] = seconds(part.piece.begin);
+  line["text"] = model.codec().decode(h.words);
   line["probability"] = std::exp(h.log_probability);
-  // Without CTC there may be more words than places.
-  if (h.weights.defined() && std::ssize(h.words) <= h.weights.dim(1)) {
-    const double seconds = static_cast<double>(samples) / static_cast<double>(model.rate());
-    line["tokens"] = json_of(timed(model, h, seconds));
+  if (h.weights.defined()) {
+    auto tokens = timed(model, h, seconds(std::ssize(part.piece.samples)));
+    for (Timed& one : tokens) {
+      one.begin += seconds(part.piece.begin);
+      one.end += seconds(part.piece.begin);
+    }
+    line["tokens"] = json_of(tokens);
   }
   say("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-std::vector<float> samples_in(const std::string& file, Index rate) {
+void hear(const Model& model, const RecogniseArguments& options, std::span<const Part> parts) {
+  std::vector<std::vector<float>> waveforms;
+  for (const Part& part : parts) waveforms.push_back(part.piece.samples);
+  const auto found = recognise(model, waveforms, options.hear);
+  for (std::size_t i = 0; i < parts.size(); ++i) print(model, found[i], parts[i], options.json);
+  std::fflush(stdout);
+}
+
+/// The recording, cut at pauses where it is long: memory and time grow with the square of the
+/// length.
+std::vector<Part> parts_of(const std::string& file, const RecogniseArguments& options, Index rate) {
+  constexpr double longest = 30;  // seconds
   const Recording recording = read_audio(file);
+  std::vector<float> samples = reading(file, [&] { return at_rate(recording, rate); });
   if (recording.channels > 1)
-    complain("{}: the mean of its {} channels is heard\n", file, recording.channels);
+    complain("{}: the mean of its {} channels is heard\n", printable(file), recording.channels);
   if (recording.rate != rate) {
-    complain("{}: converted from {} to {} samples per second\n", file, recording.rate, rate);
+    complain("{}: converted from {} to {} samples per second\n", printable(file), recording.rate,
+             rate);
   }
-  return reading(file, [&] { return at_rate(recording, rate); });
+  const std::string name = options.json || options.files.size() > 1 ? file : "";
+  if (static_cast<double>(samples.size()) <= longest * static_cast<double>(rate))
+    return {{name, {std::move(samples), 0}}};
+  PauseCutter cutter(rate, options.pause);
+  std::vector<Part> parts;
+  for (Piece& piece : cutter.add(samples)) parts.push_back({name, std::move(piece)});
+  if (Piece last = cutter.flush(); !last.samples.empty()) parts.push_back({name, std::move(last)});
+  if (options.pause > 0) {
+    complain("{}: it is longer than {} s, and is cut at its pauses: {} lines\n", printable(file),
+             longest, parts.size());
+  }
+  return parts;
 }
 
 void recognise_files(const Model& model, const RecogniseArguments& options) {
   constexpr std::size_t at_once = 256;
+  for (const std::string& file : options.files) seconds_of(file);  // throws before any is heard
   for (std::size_t begin = 0; begin < options.files.size(); begin += at_once) {
     const std::size_t end = std::min(options.files.size(), begin + at_once);
-    Waveforms waveforms;
+    std::vector<Part> parts;
     for (std::size_t i = begin; i < end; ++i)
-      waveforms.push_back(samples_in(options.files[i], model.rate()));
-    const auto found = recognise(model, waveforms, options.hear);
-    const bool named = options.json || options.files.size() > 1;
-    for (std::size_t i = begin; i < end; ++i)
-      print(model, found[i - begin], waveforms[i - begin].size(), named ? options.files[i] : "",
-            options.json);
+      std::ranges::move(parts_of(options.files[i], options, model.rate()),
+                        std::back_inserter(parts));
+    hear(model, options, parts);
   }
 }
 
@@ -79,6 +114,13 @@ class SampleStream {
     if (count == 0 && has_odd_)
       fail("standard input", "samples of 16 bits were expected, but it ends after half of one");
     const std::size_t size = kept + static_cast<std::size_t>(count);
+    if (std::exchange(is_first_, false)) {
+      const std::string_view head(reinterpret_cast<const char*>(bytes.data()),
+                                  std::min<std::size_t>(size, 4));
+      if (head == "RIFF" || head == "fLaC" || head == "OggS")
+        fail("standard input",
+             "raw samples were expected, but it is a file of audio: give its name");
+    }
     std::vector<float> samples;
     for (std::size_t i = 0; i + 1 < size; i += 2) {
       const auto bits = static_cast<std::uint16_t>(bytes[i] | bytes[i + 1] << 8);
@@ -91,25 +133,31 @@ class SampleStream {
 
  private:
   unsigned char odd_ = 0;  // half of a sample
-  bool has_odd_ = false;
+  bool has_odd_ = false, is_first_ = true;
 };
 
 void recognise_stream(const Model& model, const RecogniseArguments& options) {
+  constexpr Index most = 1 << 28;  // samples of one utterance
+  if (isatty(STDIN_FILENO)) complain("raw samples are read from standard input\n");
   const Index rate = options.rate > 0 ? options.rate : model.rate();
-  const auto hear = [&](std::vector<float> samples) {
-    if (samples.empty()) return;
-    const Recording recording{.samples = std::move(samples), .rate = rate};
-    const std::vector<float> waveform = at_rate(recording, model.rate());
-    print(model, recognise(model, std::span(&waveform, 1), options.hear).front(), waveform.size(),
-          "", options.json);
-    std::fflush(stdout);
+  const double ratio = static_cast<double>(model.rate()) / static_cast<double>(rate);
+  const auto hear_piece = [&](Piece piece) {
+    if (piece.samples.empty()) return;
+    const Recording recording{.samples = std::move(piece.samples), .rate = rate};
+    const auto begin = static_cast<Index>(static_cast<double>(piece.begin) * ratio);
+    const Part part{"", {at_rate(recording, model.rate()), begin}};
+    hear(model, options, std::span(&part, 1));
   };
   SampleStream stream;
   PauseCutter cutter(rate, options.pause);
+  Index read = 0;
   for (std::vector<float> some = stream.read(); !some.empty(); some = stream.read()) {
-    for (std::vector<float>& utterance : cutter.add(some)) hear(std::move(utterance));
+    read += std::ssize(some);
+    if (options.pause == 0 && read > most)
+      fail("standard input", fmt::format("it has more than {} samples, and no --pause", most));
+    for (Piece& piece : cutter.add(some)) hear_piece(std::move(piece));
   }
-  hear(cutter.flush());
+  hear_piece(cutter.flush());
 }
 
 }  // namespace

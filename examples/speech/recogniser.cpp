@@ -104,11 +104,6 @@ std::vector<models::Hypothesis> Recogniser::force(const Batch& batch) const {
 void check(const RecogniserOptions& o) {
   if (o.joined > o.layers)
     fail("--joined", fmt::format("there are {} layers, not {}", o.layers, o.joined));
-  if (o.attends == Attends::yes && nn::score_kind(o.score.kind).direct) {
-    fail("--score",
-         fmt::format("{} compares states with annotations, which are twice as large here",
-                     o.score.kind));
-  }
 }
 
 std::span<const models::OptionField<RecogniserOptions>> recogniser_fields() {
@@ -136,7 +131,7 @@ std::span<const models::OptionField<RecogniserOptions>> recogniser_fields() {
                               &Options::ctc, 0, 0.99),
         choice_field<Options, Attends>("attends", "whether the decoder attends", &Options::attends,
                                        {{Attends::no, "no"}, {Attends::yes, "yes"}})};
-    for (auto& field : models::attention_fields<Options>()) all.push_back(std::move(field));
+    for (auto& field : models::attention_fields<Options>(false)) all.push_back(std::move(field));
     return all;
   }();
   return fields;

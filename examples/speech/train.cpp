@@ -23,8 +23,19 @@ struct Data {
   std::vector<Utterance> validation;
 };
 
+SetOptions set_options(const TrainOptions& o) {
+  SetOptions options{.rate = o.features.rate, .batch = o.batch, .seed = o.seed};
+  if (o.network.ctc == 0) return options;
+  options.annotations = [features = LogMel(o.features), joined = joined(o.network),
+                         fastest = 1 - o.speed](double seconds) {
+    const double samples = seconds * fastest * static_cast<double>(features.options().rate);
+    return 1 + (features.frames(static_cast<Index>(samples)) - 1) / joined;
+  };
+  return options;
+}
+
 Data digit_data(const TrainOptions& o) {
-  Data data{Digits::codec(), digit_strings(o.digits, o.features.rate, o.longest, o.batch), {}};
+  Data data{Digits::codec(), digit_strings(o.digits, o.longest, set_options(o)), {}};
   data.validation = strings(validation_digits(o.digits, o.features.rate), 1, o.longest, 30, o.seed);
   return data;
 }
@@ -35,14 +46,7 @@ Data listed_data(const TrainOptions& o) {
   const text::Tokenizer tokenizer =
       o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
   text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
-  ListOptions options{.list = o.list, .rate = o.features.rate, .batch = o.batch, .seed = o.seed};
-  if (o.network.ctc > 0) {
-    options.annotations = [&, features = LogMel(o.features)](double seconds) {
-      const double samples = seconds * (1 - o.speed) * static_cast<double>(o.features.rate);
-      return 1 + (features.frames(static_cast<Index>(samples)) - 1) / joined(o.network);
-    };
-  }
-  auto train = listed_recordings(options, codec);
+  auto train = listed_recordings(o.list, codec, set_options(o));
   auto validation = read_utterances(o.valid_list, codec, o.features.rate);
   return {std::move(codec), std::move(train), std::move(validation)};
 }

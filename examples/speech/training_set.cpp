@@ -1,10 +1,12 @@
 #include "training_set.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
 
 #include "audio.hpp"
 #include "support/checkpoint.hpp"
@@ -14,14 +16,25 @@ namespace {
 
 class DigitStrings : public TrainingSet {
  public:
-  DigitStrings(const std::filesystem::path& directory, Index rate, Index longest, Index batch)
+  DigitStrings(const std::filesystem::path& directory, Index longest, const SetOptions& options)
       : directory_(directory.string()),
-        digits_(training_digits(directory, rate)),
+        digits_(training_digits(directory, options.rate)),
         longest_(longest),
-        batch_(batch) {}
+        batch_(options.batch) {
+    const double shortest =
+        static_cast<double>(digits_.shortest()) / static_cast<double>(options.rate);
+    for (Index n = 1; options.annotations && n <= longest; ++n) {
+      const Index count = options.annotations(static_cast<double>(n) * shortest);
+      if (count >= 2 * n - 1) continue;  // all of them may be equal
+      fail("--frame-step, --joined",
+           fmt::format("{} digits of {:.2f} s each have {} annotations, and need {}", n, shortest,
+                       count, 2 * n - 1));
+    }
+  }
 
   std::string description() const override {
-    return fmt::format("{}: strings of 1 to {} digits of one speaker", directory_, longest_);
+    return fmt::format("{}: strings of 1 to {} digits of one speaker", printable(directory_),
+                       longest_);
   }
   Index begin_step(Index /*step*/) override { return batch_; }
   Utterance draw(Index /*i*/, Random& random) const override {
@@ -46,12 +59,15 @@ Index needed(const text::Sentence& tokens) {
 
 class ListedRecordings : public TrainingSet {
  public:
-  ListedRecordings(const ListOptions& options, const text::Codec& codec)
-      : options_(options), listed_(read_list(options.list)) {
+  ListedRecordings(const std::filesystem::path& list, const text::Codec& codec,
+                   const SetOptions& options)
+      : options_(options), list_(list.string()), listed_(read_list(list)) {
     for (const Listed& one : listed_) {
       const double seconds = reading(one.where, [&] { return seconds_of(one.file); });
       tokens_.push_back(tokens_of(codec, one));
       const text::Sentence& tokens = tokens_.back();
+      if (std::ranges::count(tokens, text::Vocabulary::unknown) > 0)
+        fail(one.where, "a word is spelt like <pad>, <s>, </s> or <unk>");
       if (options.annotations && options.annotations(seconds) < needed(tokens)) {
         fail(one.where,
              fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens.size()));
@@ -64,7 +80,7 @@ class ListedRecordings : public TrainingSet {
   }
 
   std::string description() const override {
-    return fmt::format("{}: {} recordings, {:.1f} minutes", options_.list.string(), listed_.size(),
+    return fmt::format("{}: {} recordings, {:.1f} minutes", printable(list_), listed_.size(),
                        seconds_ / 60);
   }
 
@@ -93,7 +109,8 @@ class ListedRecordings : public TrainingSet {
     batches_ = text::epoch_batches(lengths_, {.sentences = options_.batch}, options_.seed, epoch);
   }
 
-  ListOptions options_;
+  SetOptions options_;
+  std::string list_;
   std::vector<Listed> listed_;
   std::vector<text::Sentence> tokens_;
   std::vector<text::PairLengths> lengths_;
@@ -105,14 +122,15 @@ class ListedRecordings : public TrainingSet {
 
 }  // namespace
 
-std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index rate,
-                                           Index longest, Index batch) {
-  return std::make_unique<DigitStrings>(directory, rate, longest, batch);
+std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index longest,
+                                           const SetOptions& options) {
+  return std::make_unique<DigitStrings>(directory, longest, options);
 }
 
-std::unique_ptr<TrainingSet> listed_recordings(const ListOptions& options,
-                                               const text::Codec& codec) {
-  return std::make_unique<ListedRecordings>(options, codec);
+std::unique_ptr<TrainingSet> listed_recordings(const std::filesystem::path& list,
+                                               const text::Codec& codec,
+                                               const SetOptions& options) {
+  return std::make_unique<ListedRecordings>(list, codec, options);
 }
 
 text::Vocabulary vocabulary_of(const std::filesystem::path& list,

@@ -24,24 +24,23 @@ class TrainingSet {
   virtual void each(const std::function<void(const std::vector<float>& samples)>& visit) const = 0;
 };
 
-struct ListOptions {
-  std::filesystem::path list;
+struct SetOptions {
   Index rate = 8000;       // samples per second
   Index batch = 32;        // utterances
-  std::uint64_t seed = 1;  // of the order
+  std::uint64_t seed = 1;  // of the order of a list
   /// How many annotations a recording of so many seconds has at least. CTC needs one for each
   /// token, and one between two that are equal; without it nothing is checked.
   std::function<Index(double seconds)> annotations = {};
 };
 
-/// Strings of 1 to `longest` digits.
-std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index rate,
-                                           Index longest, Index batch);
+/// Strings of 1 to `longest` digits. Throws where frames are too coarse for them.
+std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index longest,
+                                           const SetOptions& options);
 /// The recordings of a list, each once in an epoch, in batches of similar lengths. They are read
 /// when they are drawn, so that they may be more than memory holds. Throws for a file that is no
 /// audio, and for one that is too short for its tokens.
-std::unique_ptr<TrainingSet> listed_recordings(const ListOptions& options,
-                                               const text::Codec& codec);
+std::unique_ptr<TrainingSet> listed_recordings(const std::filesystem::path& list,
+                                               const text::Codec& codec, const SetOptions& options);
 
 /// All tokens of the transcripts of a list.
 text::Vocabulary vocabulary_of(const std::filesystem::path& list, const text::Tokenizer& tokenizer);

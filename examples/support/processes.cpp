@@ -16,6 +16,8 @@
 
 #include <attune/tensor/check.hpp>
 
+#include "support/signals.hpp"
+
 namespace attune {
 namespace {
 
@@ -89,13 +91,25 @@ class Children {
   std::size_t count() const { return running_.size(); }
   void add(Child child) { running_.push_back(std::move(child)); }
 
-  /// Waits for one to end. Throws when it failed.
+  /// Tells all to end, and waits until they have: they may have something to save.
+  void end() {
+    for (const Child& child : running_) kill(child.pid, SIGTERM);
+    while (!running_.empty()) reap(running_.size() - 1);
+  }
+
+  /// Waits for one to end. Throws when it failed, and Interrupted where there was a signal, once
+  /// all have ended.
   Child next() {
     while (true) {
       std::vector<pollfd> pipes;
       for (const Child& child : running_) pipes.push_back({child.pipe, POLLIN, 0});
-      if (poll(pipes.data(), pipes.size(), -1) < 0 && errno != EINTR) {
+      // Now and then, for a signal may come just before.
+      if (poll(pipes.data(), pipes.size(), 1000) < 0 && errno != EINTR) {
         fail("poll", std::strerror(errno));
+      }
+      if (interrupted()) {
+        end();
+        throw Interrupted();
       }
       for (std::size_t i = 0; i < pipes.size(); ++i) {
         if (pipes[i].revents == 0 || !read_some(running_[i])) continue;
@@ -126,6 +140,7 @@ class Children {
 
 void in_processes(std::size_t n, int jobs, const std::function<std::string(std::size_t)>& work,
                   const std::function<void(std::size_t, const std::string&)>& done) {
+  catch_signals();
   Children children;
   for (std::size_t next = 0; next < n || children.count() > 0;) {
     if (next < n && children.count() < static_cast<std::size_t>(jobs)) {

@@ -107,11 +107,24 @@ bool TrainingRun::settle(bool last, Progress& progress) {
   return true;
 }
 
+/// Where a batch cannot be made, as a file is not there any more, what was learnt is saved.
+BatchLoss TrainingRun::loss_or_save() {
+  try {
+    return batch_loss();
+  } catch (const std::exception&) {
+    try {
+      save();
+    } catch (const std::exception&) {  // the first error is the one to tell
+    }
+    throw;
+  }
+}
+
 void TrainingRun::train_step() {
   Random dropout(seed_, fmt::format("dropout {}", step_));
   const nn::Training training(dropout);
   const InPrecision products(precision_);
-  const BatchLoss batch = batch_loss();
+  const BatchLoss batch = loss_or_save();
   Gradients gradients = backward(batch.loss);
   const auto [usable, message] = watch_.observe(batch.loss.item(), parameters_, gradients);
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);

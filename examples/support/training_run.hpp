@@ -86,6 +86,7 @@ class TrainingRun {
 
   std::string loop();
   bool settle(bool last, Progress& progress);
+  BatchLoss loss_or_save();
   void train_step();
   [[noreturn]] void give_up() const;
   void write_log();

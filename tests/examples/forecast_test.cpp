@@ -124,7 +124,7 @@ TEST_CASE("windows_at: what is read ends where the targets begin; scaling there 
         std::vector<float>{2, 30, 3, 40});
   CHECK(attune::error_of([&] {
           scaling_of(full({3, 2}, 0.1, DType::f64), columns);
-        }) == "forecast: a is the same in all rows to learn from");
+        }) == "forecast: a is the same in all rows of training");
 }
 
 /// Each kind, and each way of the segments to attend.

@@ -103,6 +103,23 @@ TEST_CASE("speech: what tones say is learnt, and recognised from files and from 
                "ends after half of one"));
 }
 
+TEST_CASE(
+    "speech recognise: a long recording is cut at its pauses, with times from its beginning") {
+  const Trained& t = Trained::get();
+  const Directory directory;
+  std::vector<float> samples(8000 * 30);
+  std::ranges::copy(tone(300 * std::pow(1.25, 7), 0.22), samples.begin() + 8000);
+  std::ranges::copy(tone(300 * std::pow(1.25, 7), 0.22), std::back_inserter(samples));
+  write(directory / "long.wav", wav(samples));
+  const ProcessResult result =
+      run({"recognise", directory / "long.wav", "--json", "--model", t.model()});
+  CHECK(contains(result.err, "cut at its pauses: 2 lines"));
+  const auto lines = lines_of(result.out);
+  REQUIRE(lines.size() == 2);
+  CHECK(std::abs(Json::parse(lines[0])["begin"].get<double>() - 0.95) < 0.02);
+  CHECK(std::abs(Json::parse(lines[1])["begin"].get<double>() - 29.95) < 0.02);
+}
+
 TEST_CASE("speech recognise: two channels and another rate are said") {
   const Trained& t = Trained::get();
   const Directory directory;
@@ -229,6 +246,29 @@ TEST_CASE("speech train --resume: a checkpoint with any entry changed goes on or
   check_resumes_or_refuses("speech", directory / "run", {"digits", "list", "valid-list"}, [&] {
     return run({"train", "--resume", "--out", directory / "run", "--steps", "3"});
   });
+}
+
+TEST_CASE("speech train: what was learnt is saved when a recording is not there any more") {
+  const Directory directory;
+  write_digits(directory / "digits");
+  std::string list;
+  for (int i = 0; i < 10; ++i) list += fmt::format("digits/{}_ann_8.wav\tw{}\n", i, i);
+  write(directory / "l.tsv", list);
+  const std::string out = directory / "run", lost = directory / "digits/3_ann_8.wav";
+  Arguments seldom = tiny;
+  *std::next(std::ranges::find(seldom, "--validate-every")) = "100000";
+  const ProcessResult result =
+      run(Arguments{"train", "--list", directory / "l.tsv", "--valid-list", directory / "l.tsv",
+                    "--out", out, "--steps", "100000", "--joined", "0"} +
+              seldom,
+          {.signal_when = [&] {
+            if (std::filesystem::exists(out + "/log.jsonl")) std::filesystem::remove(lost);
+            return false;
+          }});
+  CHECK(result.status == 1);
+  const std::string line = error_line("speech", result);
+  CHECK_MESSAGE(contains(line, "3_ann_8.wav"), line);
+  CHECK(std::filesystem::exists(out + "/last.safetensors"));
 }
 
 TEST_CASE("speech train: the same weights whichever thread makes an utterance") {

@@ -208,8 +208,9 @@ TEST_CASE("listed_recordings: each once in an epoch, the same from any step on")
   }
   write(directory / "l.tsv", list);
   const text::Codec codec{text::Words{}, vocabulary_of(directory / "l.tsv", text::Words{})};
-  const ListOptions options{.list = directory / "l.tsv", .batch = 3};
-  const auto set = listed_recordings(options, codec), again = listed_recordings(options, codec);
+  const SetOptions options{.batch = 3};
+  const auto set = listed_recordings(directory / "l.tsv", codec, options),
+             again = listed_recordings(directory / "l.tsv", codec, options);
   std::vector<std::size_t> lengths;
   Random random(1);
   for (Index step = 0; step < 3; ++step) {
@@ -222,13 +223,13 @@ TEST_CASE("listed_recordings: each once in an epoch, the same from any step on")
   const Index n = again->begin_step(2);
   CHECK(again->draw(n - 1, random).samples.size() == last);
   write(directory / "t.tsv", "4.wav\tw1 w2\n4.wav\tw1 w1\n");
-  const ListOptions short_of_one{.list = directory / "t.tsv", .annotations = [](double seconds) {
-                                   return static_cast<Index>(4 * seconds);  // of 0.5 s
-                                 }};
-  CHECK(error_of([&] { listed_recordings(short_of_one, codec); }) ==
+  const SetOptions short_of_one{.annotations = [](double seconds) {
+    return static_cast<Index>(4 * seconds);  // of 0.5 s
+  }};
+  CHECK(error_of([&] { listed_recordings(directory / "t.tsv", codec, short_of_one); }) ==
         directory / "t.tsv:2: 0.50 s are too short for 2 tokens");
   write(directory / "t.tsv", "4.wav\t \n");
-  CHECK(error_of([&] { listed_recordings(short_of_one, codec); }) ==
+  CHECK(error_of([&] { listed_recordings(directory / "t.tsv", codec, short_of_one); }) ==
         directory / "t.tsv:1: there are no words in the transcript");
 }
 
@@ -241,37 +242,39 @@ TEST_CASE("PauseCutter: an utterance from each loud stretch, whatever the size o
   }
   for (const std::size_t block : {std::size_t{1}, std::size_t{333}, stream.size()}) {
     PauseCutter cutter(8000, 0.2);
-    std::vector<std::vector<float>> found;
+    std::vector<Piece> found;
     for (std::size_t at = 0; at < stream.size(); at += block) {
       const std::span<const float> some =
           std::span(stream).subspan(at, std::min(block, stream.size() - at));
       std::ranges::move(cutter.add(some), std::back_inserter(found));
     }
     REQUIRE(found.size() == 2);
-    CHECK(std::abs(static_cast<double>(found[0].size()) - 0.4 * 8000) <=
+    CHECK(std::abs(static_cast<double>(found[0].samples.size()) - 0.4 * 8000) <=
           80);  // 0.05 + 0.3 + 0.05 s
-    CHECK(std::abs(static_cast<double>(found[1].size()) - 0.7 * 8000) <= 80);
-    CHECK(cutter.flush().empty());
+    CHECK(std::abs(static_cast<double>(found[1].samples.size()) - 0.7 * 8000) <= 80);
+    CHECK(cutter.flush().samples.empty());
+    CHECK(std::abs(found[0].begin - 3600) <= 80);
+    CHECK(std::abs(found[1].begin - 10000) <= 80);
   }
   const auto cuts = [](double volume, double before) {
     std::vector<float> samples = tone(440, 0.3, before);
     std::ranges::copy(tone(440, 0.3, volume), std::back_inserter(samples));
     samples.resize(samples.size() + 4000);
     PauseCutter cutter(8000, 0.2);
-    return cutter.add(samples).front().size();
+    return cutter.add(samples).front().samples.size();
   };
   CHECK(cuts(0.02, 0.5) > 4800);  // 28 dB below the loudest
   CHECK(cuts(0.01, 0.5) < 3200);  // 34 dB
   PauseCutter quiet(8000, 0.2);
   CHECK(quiet.add(std::vector<float>(8000, 0.9e-3f)).empty());
-  CHECK(quiet.flush().empty());
+  CHECK(quiet.flush().samples.empty());
   PauseCutter whole(8000, 0);
   CHECK(whole.add(stream).empty());
-  CHECK(whole.flush().size() == stream.size());
+  CHECK(whole.flush().samples.size() == stream.size());
   PauseCutter endless(8000, 1);
-  const std::vector<std::vector<float>> cut = endless.add(tone(440, 61));
+  const std::vector<Piece> cut = endless.add(tone(440, 61));
   REQUIRE(cut.size() == 2);
-  CHECK(cut[0].size() == 240000);
+  CHECK(cut[0].samples.size() == 240000);
 }
 
 using Stretches = std::vector<std::pair<Index, Index>>;

@@ -38,7 +38,7 @@ void check_windows(const forecast::Table& table, forecast::Protocol protocol) {
     const forecast::WindowSizes sizes{.look_back = 2, .horizon = 1};
     const auto rows = fuzz::accepted([&] { return forecast::windows_of(part, sizes, "it"); });
     if (!rows) continue;
-    const auto [past, future] = forecast::windows_at(table.values, sizes, *rows);
+    const auto [past, future] = forecast::windows_at(table.values.to(DType::f32), sizes, *rows);
     expect(past.dim(1) == std::ssize(*rows) && future.dim(1) == std::ssize(*rows), "windows");
   }
   if (parts->train.size() < 1) return;

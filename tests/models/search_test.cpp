@@ -311,6 +311,12 @@ TEST_CASE("search: a sentence that does not end is cut off at max_length, and no
   }
 }
 
+TEST_CASE("search: within_source, a sentence has no more words than its own source has places") {
+  const auto found = search(endless(), {3, 4, 5}, {.max_length = 2, .within_source = true});
+  for (const std::size_t i : {0, 1, 2})
+    CHECK(found[i][0].words.size() == std::min<std::size_t>(i + 1, 2));
+}
+
 TEST_CASE("search: a sentence of max_length words may still end") {
   const TableDecoder decoder([](std::int32_t, const Words& words) {
     return words.size() < 3 ? next(0.01, 0.9, 0.05) : next(0.97, 0.01, 0.01);

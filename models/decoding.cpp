@@ -45,7 +45,7 @@ struct Decoding::History {
 
 Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, std::int32_t begin,
                    std::int32_t end, bool within_source)
-    : operation_(operation), max_length_(max_length), begin_(begin), end_(end) {
+    : operation_(operation), begin_(begin), end_(end) {
   if (max_length < 1) fail(operation, "max_length is less than 1");
   ShapeCheck check(operation);
   check("mask", mask.shape(), "S B");

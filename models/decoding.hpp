@@ -74,7 +74,7 @@ class Decoding {
   Running extend(const Candidate& candidate, const Tensor& weights) const;
   void finish(const Running& end, bool complete);
 
-  Index max_length_, source_steps_;
+  Index source_steps_;
   std::vector<Index> most_words_;  // of each sentence
   std::int32_t begin_, end_;
   std::vector<Index> source_lengths_;

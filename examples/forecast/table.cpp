@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -143,6 +142,13 @@ void check_columns(const std::filesystem::path& path, const Table& table,
                                   fmt::join(table.columns, ", "), fmt::join(columns, ", ")));
 }
 
-std::string to_string(Time time) { return fmt::format("{:%Y-%m-%d %H:%M:%S}", time); }
+std::string to_string(Time time) {  // fmt's own counts nanoseconds, which end in 2262
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
 
 }  // namespace attune::forecast

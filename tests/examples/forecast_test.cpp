@@ -39,6 +39,10 @@ TEST_CASE("read_table: dates with and without a time, numbers, columns") {
   CHECK(to_string(table.time(2)) == "2016-02-29 01:00:00");
   write(directory / "days.csv", "date,load\r\n2016-02-28,1\r\n2016-02-29,2\r\n2016-03-01,3");
   CHECK(read_table(directory / "days.csv").interval == std::chrono::hours(24));
+  write(directory / "far.csv", "date,load\n0024-02-29,1\n2424-02-29,2\n");
+  const Table far = read_table(directory / "far.csv");
+  CHECK(to_string(far.time(0)) == "0024-02-29 00:00:00");
+  CHECK(to_string(far.time(2)) == "4824-02-29 00:00:00");
 }
 
 TEST_CASE("read_table: every mistake is one line with file and line") {

@@ -1,10 +1,6 @@
 // forecast: attention models that forecast measurements over time.
-#include <algorithm>
-#include <thread>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
@@ -36,21 +32,12 @@ void add_train(CLI::App& app, TrainOptions& o) {
 }
 
 void add_compare(CLI::App& app, CompareArguments& o) {
-  o.train.out = "forecast-compare";
-  o.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  app.add_option("--out", o.train.out, "directory, with one in it for each run");
-  app.add_option("--variants", o.variants,
-                 fmt::format("with commas between them: {}", fmt::join(variant_names(), ", ")))
-      ->delimiter(',')
-      ->default_str("all")
-      ->type_name("LIST");
+  add_comparison(app, o, "forecast-compare", variant_names());
   app.add_option("--horizons", o.horizons, "rows to forecast, with commas between them")
       ->delimiter(',')
       ->check(in_range(1, 1 << 16))
       ->default_str("24,48,96,168,192,336,720")
       ->type_name("LIST");
-  app.add_option("--seeds", o.seeds, "seeds from 1 on")->check(in_range(1, 1000));
-  app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
   for (const auto& field : train_fields()) {
     if (field.name != "seed")
       add_field(app, field, o.train)->group("Training, where a variant says nothing else");

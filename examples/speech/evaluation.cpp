@@ -26,9 +26,8 @@ std::vector<models::Hypothesis> recognise(const Model& model,
     std::vector<Tensor> heard;
     for (std::size_t i = begin; i < end; ++i) heard.push_back(model.hear(waveforms[order[i]]));
     const nn::Sequence frames = frames::make_batch(heard);
-    const Index annotations = 1 + (frames.x.dim(0) - 1) / joined(model.recogniser().options());
     auto found = model.recogniser().recognise(
-        frames, {.beam = options.beam, .max_length = annotations, .within_source = true},
+        frames, {.beam = options.beam, .max_length = frames.x.dim(0), .within_source = true},
         options.ctc);
     for (std::size_t i = begin; i < end; ++i) all[order[i]] = std::move(found[i - begin]);
   }

@@ -1,11 +1,7 @@
 // speech: attention models that listen.
-#include <algorithm>
 #include <set>
-#include <thread>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
@@ -45,16 +41,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
 }
 
 void add_compare(CLI::App& app, CompareArguments& o) {
-  o.train.out = "speech-compare";
-  o.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  app.add_option("--out", o.train.out, "directory, with one in it for each run");
-  app.add_option("--variants", o.variants,
-                 fmt::format("with commas between them: {}", fmt::join(variant_names(), ", ")))
-      ->delimiter(',')
-      ->default_str("all")
-      ->type_name("LIST");
-  app.add_option("--seeds", o.seeds, "seeds from 1 on")->check(in_range(1, 1000));
-  app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
+  add_comparison(app, o, "speech-compare", variant_names());
   // What the variants and the seeds say.
   add_training(app, o.train,
                {"list", "valid-list", "tokens", "seed", "attends", "score", "window"});

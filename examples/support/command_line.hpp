@@ -1,10 +1,12 @@
 // What command lines have in common.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
@@ -131,6 +133,22 @@ template <class Options>
 void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
                 Options& options, const char* group) {
   for (const auto& field : fields) add_field(app, field, options)->group(group);
+}
+
+/// Options of a comparison of variants with several seeds.
+template <class Arguments>
+void add_comparison(CLI::App& app, Arguments& o, const char* out,
+                    const std::vector<std::string>& variants) {
+  o.train.out = out;
+  o.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  app.add_option("--out", o.train.out, "directory, with one in it for each run");
+  app.add_option("--variants", o.variants,
+                 fmt::format("with commas between them: {}", fmt::join(variants, ", ")))
+      ->delimiter(',')
+      ->default_str("all")
+      ->type_name("LIST");
+  app.add_option("--seeds", o.seeds, "seeds from 1 on")->check(in_range(1, 1000));
+  app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
 }
 
 /// --model, for add_field: a published model, whose name is got and set so.

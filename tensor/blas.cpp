@@ -84,11 +84,12 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
   const auto wanted = static_cast<std::uint64_t>(c.rows * c.cols * a.cols / sizes::blas_call_work);
   const Index calls =
       std::clamp<Index>(static_cast<Index>(std::bit_floor(wanted)), 1, sizes::most_blas_calls);
-  const Index longest = std::max(c.rows, c.cols);
-  // BLAS's kernels take 48 rows or columns at a time, or a divisor of 48.
-  const Index share = (longest / calls + 47) / 48 * 48;
+  // BLAS's kernels take 48 rows or columns at a time, or a divisor of 48. Calls differ by 48 at most,
+  // so that threads end together.
+  const Index longest = std::max(c.rows, c.cols), pieces = (longest + 47) / 48;
   parallel_for(calls, [&](Index i) {
-    const Index begin = std::min(longest, i * share), end = std::min(longest, begin + share);
+    const Index begin = i * pieces / calls * 48,
+                end = std::min(longest, (i + 1) * pieces / calls * 48);
     if (c.rows > c.cols) {
       call(a.row_range(begin, end), b, c.row_range(begin, end), into);
     } else {

@@ -159,7 +159,10 @@ class Run : public TrainingRun {
     save_edits(file, "last_", last_);
   }
 
-  void save_progress(Safetensors& file) const override { save_edits(file, "best_", best_); }
+  void save_progress(Safetensors& file) const override {
+    file.metadata["utterances"] = data_.train->fingerprint();
+    save_edits(file, "best_", best_);
+  }
 
   void check(const Safetensors& file) const override {
     if (nn::load_text(file.metadata, "vocabulary") != text::to_json(data_.codec.vocabulary))
@@ -170,6 +173,9 @@ class Run : public TrainingRun {
         fail("checkpoint",
              fmt::format("it was trained on other recordings: '{}' is another", name));
     }
+    if (nn::load_text(file.metadata, "utterances") != data_.train->fingerprint())
+      fail("checkpoint",
+           "it was trained on other utterances: transcripts or their order have changed");
   }
 
   void load_progress(const Safetensors& file) override {

@@ -16,7 +16,7 @@ struct TrainOptions : TrainingOptions {
   Index longest = 7;              // joined to strings of so many digits at most;
   std::string list, valid_list;   // or lists of recordings
   Tokens tokens = Tokens::words;  // of their transcripts
-  Index steps = 1500;
+  Index steps = 2000;
   double speed = 0.1;                    // recordings are made faster or slower by up to this share
   double silence = 0.1;                  // seconds of it before and after a recording, at most
   double noise = 20;                     // decibels below the recording at the loudest

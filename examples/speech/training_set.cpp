@@ -10,6 +10,7 @@
 
 #include "audio.hpp"
 #include "support/checkpoint.hpp"
+#include "support/hash.hpp"
 
 namespace attune::speech {
 namespace {
@@ -20,7 +21,10 @@ class DigitStrings : public TrainingSet {
       : directory_(directory.string()),
         digits_(training_digits(directory, options.rate)),
         longest_(longest),
-        batch_(options.batch) {
+        batch_(options.batch),
+        seed_(options.seed) {
+    for (const Utterance& one : digits_.single())
+      hash_.add(one.tokens), hash_.add(one.samples.size());
     const double shortest =
         static_cast<double>(digits_.shortest()) / static_cast<double>(options.rate);
     for (Index n = 1; options.annotations && n <= longest; ++n) {
@@ -36,18 +40,40 @@ class DigitStrings : public TrainingSet {
     return fmt::format("{}: strings of 1 to {} digits of one speaker", printable(directory_),
                        longest_);
   }
-  Index begin_step(Index /*step*/) override { return batch_; }
-  Utterance draw(Index /*i*/, Random& random) const override {
-    return digits_.draw(1 + random.below(longest_), random);
+  std::string fingerprint() const override { return hash_.text(); }
+  Index begin_step(Index step) override {
+    if (lengths_.empty() || group_ != step / batches_) start_group(step / batches_);
+    now_ = order_[static_cast<std::size_t>(step % batches_)];
+    return batch_;
+  }
+  Utterance draw(Index i, Random& random) const override {
+    return digits_.draw(lengths_[static_cast<std::size_t>(now_ * batch_ + i)], random);
   }
   void each(const std::function<void(const std::vector<float>&)>& visit) const override {
     for (const Utterance& one : digits_.single()) visit(one.samples);
   }
 
  private:
+  /// The lengths of some batches are drawn together and sorted, so that little of a batch is padding.
+  void start_group(Index group) {
+    group_ = group;
+    Random random(seed_, fmt::format("lengths {}", group));
+    lengths_.resize(static_cast<std::size_t>(batches_ * batch_));
+    for (Index& length : lengths_) length = 1 + random.below(longest_);
+    std::ranges::sort(lengths_);
+    order_ = shuffled(batches_, random);
+  }
+
+  static constexpr Index batches_ = 16;  // of a group
   std::string directory_;
   Digits digits_;
   Index longest_, batch_;
+  std::uint64_t seed_;
+  Hash hash_;
+  Index group_ = 0;
+  std::vector<Index> lengths_;        // of the group's strings
+  std::vector<std::uint32_t> order_;  // of its batches
+  Index now_ = 0;                     // the batch of this step
 };
 
 /// Annotations that CTC needs for them.
@@ -76,6 +102,7 @@ class ListedRecordings : public TrainingSet {
       // Batches are of similar length in time, whatever is said.
       lengths_.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
                           .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
+      hash_.add(tokens), hash_.add(lengths_.back().target);
     }
   }
 
@@ -83,6 +110,8 @@ class ListedRecordings : public TrainingSet {
     return fmt::format("{}: {} recordings, {:.1f} minutes", printable(list_), listed_.size(),
                        seconds_ / 60);
   }
+
+  std::string fingerprint() const override { return hash_.text(); }
 
   Index begin_step(Index step) override {
     if (batches_.empty()) start_epoch(0);
@@ -115,6 +144,7 @@ class ListedRecordings : public TrainingSet {
   std::vector<text::Sentence> tokens_;
   std::vector<text::PairLengths> lengths_;
   double seconds_ = 0;
+  Hash hash_;
   Index epoch_ = 0;
   std::vector<std::vector<std::uint32_t>> batches_;  // of this epoch
   std::vector<std::uint32_t> now_;                   // of this step

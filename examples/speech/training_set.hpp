@@ -16,6 +16,8 @@ class TrainingSet {
   virtual ~TrainingSet() = default;
 
   virtual std::string description() const = 0;
+  /// Another one, almost surely, when what is said, or how long it takes, has changed.
+  virtual std::string fingerprint() const = 0;
   /// How many utterances a step has. To be called before they are drawn.
   virtual Index begin_step(Index step) = 0;
   /// Number i of this step, by any thread. `random` is its own.

@@ -120,10 +120,7 @@ text::CorpusReport TrainingText::read(const Codecs& codecs) {
 void TrainingText::add(const text::Pair& pair) {
   pairs_.add(pair);
   source_.count(pair.source), target_.count(pair.target);
-  for (const text::Sentence* side : {&pair.source, &pair.target}) {
-    hash_.add(side->size());
-    for (const std::int32_t id : *side) hash_.add(static_cast<std::uint64_t>(id));
-  }
+  hash_.add(pair.source), hash_.add(pair.target);
 }
 
 void TrainingText::add(const text::Alignment& links) {
@@ -134,8 +131,6 @@ void TrainingText::add(const text::Alignment& links) {
     hash_.add(static_cast<std::uint64_t>(source)), hash_.add(static_cast<std::uint64_t>(target));
   }
 }
-
-std::string TrainingText::fingerprint() const { return fmt::format("{:016x}", hash_.value); }
 
 std::vector<std::vector<std::uint32_t>> TrainingText::batches(Index epoch) {
   return text::epoch_batches(pairs_.lengths(),

@@ -9,6 +9,7 @@
 #include <attune/models/text/pair_store.hpp>
 
 #include "model.hpp"
+#include "support/hash.hpp"
 #include "train.hpp"
 
 namespace attune::translate {
@@ -23,8 +24,8 @@ class TrainingText {
   TrainingText(const TrainOptions& options, const Codecs& codecs);
 
   std::size_t size() const { return pairs_.size(); }
-  /// Another number, almost surely, when pairs or links have changed.
-  std::string fingerprint() const;
+  /// Another one, almost surely, when pairs or links have changed.
+  std::string fingerprint() const { return hash_.text(); }
 
   /// Numbers of pairs.
   std::vector<std::vector<std::uint32_t>> batches(Index epoch);
@@ -32,12 +33,6 @@ class TrainingText {
   models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch);
 
  private:
-  /// FNV-1a, of words instead of bytes.
-  struct Hash {
-    std::uint64_t value = 0xCBF29CE484222325;
-    void add(std::uint64_t word) { value = (value ^ word) * 0x100000001B3; }
-  };
-
   /// Tokens of a side.
   struct Unknown {
     std::int64_t all = 0, unknown = 0;

@@ -156,7 +156,7 @@ TEST_CASE("networks: shapes, gradients, and one window's forecast does not depen
     INFO(models::fields_to_map(network_fields(), options));
     nn::Parameters params(1, DType::f64);
     const auto network = make_network(params, options, 3);
-    const Tensor past = randn({6, 2, 3});
+    const Tensor past = randn({6, 2, 3}, DType::f64);
     std::vector<Tensor> weights;
     const Tensor forecast = (*network)(past, &weights).value();
     CHECK(weights.size() == (options.kind == Kind::linear || options.attends == Attends::no ? 0u
@@ -178,7 +178,7 @@ TEST_CASE(
     if (options.kind == Kind::lstm) continue;
     nn::Parameters params(1);
     const auto network = make_network(params, options, 3);
-    const Tensor past = randn({6, 2, 3}, 1, DType::f32);
+    const Tensor past = randn({6, 2, 3});
     const Tensor y = (*network)(past).value(), higher = (*network)(past + 10.0).value();
     CHECK(difference(higher - 10.0, y) < 1e-4);
   }

@@ -229,6 +229,10 @@ TEST_CASE(
   CHECK(contains(error_of(train(once, {"--resume", "--hidden", "16"})), "hidden"));
   write(directory / "l.tsv", list + "digits/1_bob_9.wav\tabc\n");
   CHECK(contains(error_of(train(once, {"--resume"})), "its vocabulary is another"));
+  std::string exchanged = list;
+  std::swap(exchanged[exchanged.find("ab 0") + 3], exchanged[exchanged.find("ab 1") + 3]);
+  write(directory / "l.tsv", exchanged);
+  CHECK(contains(error_of(train(once, {"--resume"})), "trained on other utterances: transcripts"));
   list.replace(list.find("ann"), 3, "bob");
   write(directory / "l.tsv", list);
   CHECK(

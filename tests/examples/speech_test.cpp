@@ -298,7 +298,7 @@ TEST_CASE("stretches: between the centres of what tokens attended to, in order a
         }) == "align: 3 tokens do not fit into 2 annotations");
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
     Index at = 0;
-    for (const auto& [begin, end] : stretches(softmax(randn({5, 7}, seed, DType::f32), 1), 5)) {
+    for (const auto& [begin, end] : stretches(softmax(randn({5, 7}, DType::f32, seed), 1), 5)) {
       CHECK(begin == at);
       CHECK(end > at);
       at = end;
@@ -308,7 +308,7 @@ TEST_CASE("stretches: between the centres of what tokens attended to, in order a
 }
 
 TEST_CASE("Recogniser: gradients of the loss are central differences, with and without CTC") {
-  const std::vector<Tensor> heard = {randn({9, 3}, 1), randn({6, 3}, 2)};
+  const std::vector<Tensor> heard = {randn({9, 3}, DType::f64), randn({6, 3}, DType::f64, 2)};
   const std::vector<text::Sentence> words = {{4, 5}, {5}};
   for (const double ctc : {0.0, 0.3}) {
     for (const Attends attends : {Attends::yes, Attends::no}) {

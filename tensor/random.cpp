@@ -112,7 +112,7 @@ std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
   return order;
 }
 
-Tensor randn(const Shape& shape, std::uint64_t seed, DType dtype) {
+Tensor randn(const Shape& shape, DType dtype, std::uint64_t seed) {
   Random random(seed);
   Tensor x = Tensor::uninitialized(shape, DType::f64, "randn");
   double* values = x.mutable_data<double>();

@@ -49,6 +49,6 @@ class Random {
 std::vector<std::uint32_t> shuffled(std::size_t n, Random random);
 
 /// Elements from the standard normal distribution; for tests and experiments.
-Tensor randn(const Shape& shape, std::uint64_t seed = 1, DType dtype = DType::f64);
+Tensor randn(const Shape& shape, DType dtype = DType::f32, std::uint64_t seed = 1);
 
 }  // namespace attune

@@ -24,9 +24,9 @@ struct Setting {
   Setting(const char* kind, nn::Window window, Index steps)
       : attention(nn::make_score(parameters, size, size, {.kind = kind, .attention = size}),
                   parameters, size, {.window = window, .half_width = half_width}),
-        state(variable(randn({batch, size}, 2, DType::f32))) {
+        state(variable(randn({batch, size}, DType::f32, 2))) {
     const NoGrad no_grad;  // what is made once for all steps ends at the memory and the keys
-    memory = attention.remember(randn({steps, batch, size}, 1, DType::f32), ones({steps, batch}));
+    memory = attention.remember(randn({steps, batch, size}), ones({steps, batch}));
     memory.h = variable(memory.h.value());
     memory.keys.k = variable(memory.keys.k.value());
   }

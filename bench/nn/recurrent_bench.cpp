@@ -17,10 +17,10 @@ void recurrent(benchmark::State& state, nn::Cell cell) {
   nn::Parameters params(/*seed=*/1);
   const nn::CellNorm norm = state.range(1) != 0 ? nn::CellNorm::layer : nn::CellNorm::none;
   const nn::Recurrent layer(params, hidden, hidden, {.cell = cell, .norm = norm});
-  const Var x = variable(randn({steps, batch, hidden}, 2, DType::f32));
-  nn::RunOptions<> options{.initial = {.h = variable(randn({batch, hidden}, 3, DType::f32))}};
-  if (cell == nn::Cell::lstm) options.initial.c = variable(randn({batch, hidden}, 4, DType::f32));
-  const Tensor dh = randn({steps, batch, hidden}, 5, DType::f32);
+  const Var x = variable(randn({steps, batch, hidden}, DType::f32, 2));
+  nn::RunOptions<> options{.initial = {.h = variable(randn({batch, hidden}, DType::f32, 3))}};
+  if (cell == nn::Cell::lstm) options.initial.c = variable(randn({batch, hidden}, DType::f32, 4));
+  const Tensor dh = randn({steps, batch, hidden}, DType::f32, 5);
   for (auto _ : state) benchmark::DoNotOptimize(backward(layer(x, options).h, dh));
   // Two products with matrices (H, gates · H), of which backward makes two more each.
   bench::set_flops(state, 12.0 * steps * batch * hidden * hidden * layer.gates());

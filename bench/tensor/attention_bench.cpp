@@ -14,11 +14,11 @@ constexpr Index batch = 64, source = 30;
 struct Inputs {
   Tensor q, k, v, weights, memory;
   explicit Inputs(Index a)
-      : q(randn({batch, a}, 1, DType::f32)),
-        k(randn({source, batch, a}, 2, DType::f32)),
-        v(randn({a}, 3, DType::f32)),
-        weights(softmax(randn({source, batch}, 4, DType::f32), 0)),
-        memory(randn({source, batch, a}, 5, DType::f32)) {}
+      : q(randn({batch, a})),
+        k(randn({source, batch, a}, DType::f32, 2)),
+        v(randn({a}, DType::f32, 3)),
+        weights(softmax(randn({source, batch}, DType::f32, 4), 0)),
+        memory(randn({source, batch, a}, DType::f32, 5)) {}
 };
 
 /// Items are elements of q + k, each with its tanh.
@@ -52,7 +52,7 @@ BENCHMARK(weighted_sum)->ArgName("D")->Arg(256)->Arg(1024)->UseRealTime();
 
 void weighted_sum_gradients(benchmark::State& state) {
   const Inputs in(state.range(0));
-  const Tensor dc = randn({batch, state.range(0)}, 6, DType::f32);
+  const Tensor dc = randn({batch, state.range(0)}, DType::f32, 6);
   Tensor dmemory = zeros(in.memory.shape());
   for (auto _ : state) {
     benchmark::DoNotOptimize(weighted_sum_backward_weights(in.weights, in.memory, dc));
@@ -63,7 +63,7 @@ void weighted_sum_gradients(benchmark::State& state) {
 BENCHMARK(weighted_sum_gradients)->ArgName("D")->Arg(256)->Arg(1024)->UseRealTime();
 
 void masked_softmax(benchmark::State& state) {
-  const Tensor scores = randn({source, batch}, 1, DType::f32), mask = ones({source, batch});
+  const Tensor scores = randn({source, batch}), mask = ones({source, batch});
   for (auto _ : state) benchmark::DoNotOptimize(softmax(scores, 0, mask));
   state.SetItemsProcessed(state.iterations() * scores.size());
 }

@@ -14,7 +14,7 @@ namespace {
 const std::vector<std::int64_t> row_counts{64, 1280};
 constexpr Index columns = 2048;
 
-Tensor gates(benchmark::State& state) { return randn({state.range(0), columns}, 1, DType::f32); }
+Tensor gates(benchmark::State& state) { return randn({state.range(0), columns}); }
 
 void add(benchmark::State& state) {
   const Tensor a = gates(state), b = a.clone();
@@ -24,14 +24,14 @@ void add(benchmark::State& state) {
 BENCHMARK(add)->ArgName("rows")->ArgsProduct({row_counts})->UseRealTime();
 
 void add_bias(benchmark::State& state) {
-  const Tensor a = gates(state), b = randn({columns}, 2, DType::f32);
+  const Tensor a = gates(state), b = randn({columns}, DType::f32, 2);
   for (auto _ : state) benchmark::DoNotOptimize(a + b);
   bench::set_bytes(state, 2 * bench::bytes_of(a));
 }
 BENCHMARK(add_bias)->ArgName("rows")->ArgsProduct({row_counts})->UseRealTime();
 
 void multiply_column(benchmark::State& state) {
-  const Tensor a = gates(state), b = randn({state.range(0), 1}, 2, DType::f32);
+  const Tensor a = gates(state), b = randn({state.range(0), 1}, DType::f32, 2);
   for (auto _ : state) benchmark::DoNotOptimize(a * b);
   bench::set_bytes(state, 2 * bench::bytes_of(a));
 }
@@ -67,7 +67,7 @@ BENCHMARK(sum_axis)->ArgNames({"rows", "axis"})->ArgsProduct({row_counts, {0, 1}
 
 /// Rows of an embedding of 10,000 words by 256, and its gradient.
 void embedding(benchmark::State& state) {
-  const Tensor table = randn({10'000, 256}, 1, DType::f32);
+  const Tensor table = randn({10'000, 256});
   Tensor ids = zeros({1280}, DType::i32);
   for (Index i = 0; i < ids.size(); ++i) {
     ids.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(i * 7919 % 10'000);

@@ -12,7 +12,7 @@
 namespace attune {
 namespace {
 
-Tensor random(const Shape& shape) { return randn(shape, 1, DType::f32); }
+Tensor random(const Shape& shape) { return randn(shape); }
 
 /// f32 where the CPU has no bf16: then the benchmark ends with an error.
 Precision or_skip(benchmark::State& state, Precision precision) {

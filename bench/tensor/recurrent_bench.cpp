@@ -11,7 +11,7 @@ namespace {
 
 constexpr Index steps = 20, batch = 64;
 
-Tensor random(const Shape& shape) { return randn(shape, 1, DType::f32); }
+Tensor random(const Shape& shape) { return randn(shape); }
 
 /// dw += Σ_t h_{t-1}ᵀ d_t, of the steps that have a predecessor.
 void add_state_products(const Tensor& h, const Tensor& d, Tensor& dw) {

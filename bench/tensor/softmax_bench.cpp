@@ -11,7 +11,7 @@ namespace {
 constexpr Index rows = 1280, vocabulary = 10'000;
 
 struct Inputs {
-  Tensor logits = randn({rows, vocabulary}, 1, DType::f32);
+  Tensor logits = randn({rows, vocabulary});
   Tensor targets = zeros({rows}, DType::i32);
   Tensor mask = ones({rows});
 };
@@ -49,7 +49,7 @@ void softmax_rows(benchmark::State& state) {
 BENCHMARK(softmax_rows)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void log_softmax_row(benchmark::State& state) {
-  const Tensor logits = randn({1, vocabulary}, 1, DType::f32);
+  const Tensor logits = randn({1, vocabulary});
   for (auto _ : state) benchmark::DoNotOptimize(log_softmax(logits, -1));
   set_rates(state, logits, 2);
 }

@@ -67,7 +67,7 @@ TEST_CASE("DetectAnomaly: what no operation made is a variable's or a constant's
 
 TEST_CASE("DetectAnomaly: infinities of a mask may pass, but nothing may make nan of them") {
   const DetectAnomaly guard;
-  const Var scores = variable(randn({3, 2}));
+  const Var scores = variable(randn({3, 2}, DType::f64));
   const Var mask(reals({3, 1}, {0, -infinity, 0}));
   const Gradients gradients = backward(sum(square(softmax((scores + mask) * 2.0, 0))));
   CHECK(gradients[scores].size() == 6);
@@ -112,8 +112,8 @@ TEST_CASE("DetectAnomaly: nothing else changes, to the last bit") {
     const Var h = lstm(matmul(v[0], v[1]), v[2]).h;
     return log_softmax(matmul(h, v[2]) / 3.0 + v[3], -1);
   };
-  const std::vector<Tensor> inputs = {randn({4, 2, 3}, 1), randn({3, 20}, 2), randn({5, 20}, 3),
-                                      randn({20}, 4)};
+  const std::vector<Tensor> inputs = {randn({4, 2, 3}, DType::f64), randn({3, 20}, DType::f64, 2),
+                                      randn({5, 20}, DType::f64, 3), randn({20}, DType::f64, 4)};
   const std::vector<Tensor> expected = value_and_gradients(f, inputs);
   const DetectAnomaly guard;
   const std::vector<Tensor> found = value_and_gradients(f, inputs);

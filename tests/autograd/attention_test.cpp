@@ -10,14 +10,16 @@
 namespace attune {
 namespace {
 
-const std::vector<Tensor> score_inputs{randn({3, 5}, 1), randn({4, 3, 5}, 2), randn({5}, 3)};
+const std::vector<Tensor> score_inputs{randn({3, 5}, DType::f64), randn({4, 3, 5}, DType::f64, 2),
+                                       randn({5}, DType::f64, 3)};
 
 Var scores(const std::vector<Var>& v) { return additive_scores(v[0], v[1], v[2]); }
 Var reference_scores(const std::vector<Var>& v) {
   return reference::additive_scores(v[0], v[1], v[2]);
 }
-const std::vector<Tensor> covered_inputs{randn({3, 5}, 1), randn({4, 3, 5}, 2), randn({5}, 3),
-                                         positive({4, 3}, 4), randn({5}, 5)};
+const std::vector<Tensor> covered_inputs{randn({3, 5}, DType::f64), randn({4, 3, 5}, DType::f64, 2),
+                                         randn({5}, DType::f64, 3), positive({4, 3}, 4),
+                                         randn({5}, DType::f64, 5)};
 
 Var covered_scores(const std::vector<Var>& v) {
   return covered_additive_scores(v[0], v[1], v[2], v[3], v[4]);
@@ -49,7 +51,8 @@ TEST_CASE("additive_scores: it is its reference in values and gradients") {
   CHECK(function_difference(scores, reference_scores, score_inputs) <= 1e-12);
   // Several tiles of sentences, and more elements than one tile of work.
   CHECK(function_difference(scores, reference_scores,
-                            {randn({19, 37}, 4), randn({11, 19, 37}, 5), randn({37}, 6)}) <= 1e-12);
+                            {randn({19, 37}, DType::f64, 4), randn({11, 19, 37}, DType::f64, 5),
+                             randn({37}, DType::f64, 6)}) <= 1e-12);
 }
 
 TEST_CASE("additive_scores: keys used by several words get the sum of their gradients") {
@@ -84,8 +87,9 @@ TEST_CASE("covered_additive_scores: it is its reference in values and gradients"
   CHECK(gradcheck(covered_scores, covered_inputs));
   CHECK(function_difference(covered_scores, reference_covered_scores, covered_inputs) <= 1e-12);
   CHECK(function_difference(covered_scores, reference_covered_scores,
-                            {randn({19, 37}, 4), randn({11, 19, 37}, 5), randn({37}, 6),
-                             positive({11, 19}, 7), randn({37}, 8)}) <= 1e-12);
+                            {randn({19, 37}, DType::f64, 4), randn({11, 19, 37}, DType::f64, 5),
+                             randn({37}, DType::f64, 6), positive({11, 19}, 7),
+                             randn({37}, DType::f64, 8)}) <= 1e-12);
 }
 
 TEST_CASE("covered_additive_scores: a coverage of other places is named") {
@@ -96,14 +100,14 @@ TEST_CASE("covered_additive_scores: a coverage of other places is named") {
 }
 
 TEST_CASE("weighted_sum: gradients are central differences") {
-  CHECK(gradcheck(weighted, {positive({4, 3}, 1), randn({4, 3, 5}, 2)}));
+  CHECK(gradcheck(weighted, {positive({4, 3}, 1), randn({4, 3, 5}, DType::f64, 2)}));
 }
 
 TEST_CASE("weighted_sum: it is its reference in values and gradients") {
   CHECK(function_difference(weighted, reference_weighted,
-                            {positive({4, 3}, 1), randn({4, 3, 5}, 2)}) <= 1e-12);
+                            {positive({4, 3}, 1), randn({4, 3, 5}, DType::f64, 2)}) <= 1e-12);
   CHECK(function_difference(weighted, reference_weighted,
-                            {positive({13, 21}, 1), randn({13, 21, 67}, 2)}) <= 1e-12);
+                            {positive({13, 21}, 1), randn({13, 21, 67}, DType::f64, 2)}) <= 1e-12);
 }
 
 TEST_CASE("weighted_sum: memory under a weight of 0 is not read, forward or backward") {

@@ -127,8 +127,8 @@ TEST_CASE("backward: a captured result that was modified in place is an error") 
 TEST_CASE("backward: a modified input of a product that was put off is an error") {
   for (int uses : {1, 3}) {
     CAPTURE(uses);
-    const Var w = variable(randn({4, 5}));
-    Tensor x = randn({2, 4});
+    const Var w = variable(randn({4, 5}, DType::f64));
+    Tensor x = randn({2, 4}, DType::f64);
     Var y = matmul(x, w);
     for (int i = 1; i < uses; ++i) y = y + matmul(x, w);
     fill(x, 1);
@@ -137,7 +137,7 @@ TEST_CASE("backward: a modified input of a product that was put off is an error"
 }
 
 TEST_CASE("backward: modifying a row of a captured tensor through a view is an error too") {
-  const Var w = variable(randn({3, 2}));
+  const Var w = variable(randn({3, 2}, DType::f64));
   const Var loss = sum(w * w);
   Tensor row = w.value()[1];
   fill(row, 0);
@@ -180,7 +180,7 @@ TEST_CASE("backward: a gradient given by the caller is left as it was") {
 }
 
 TEST_CASE("backward: walks in several threads may share their variables") {
-  const Var w = variable(randn({4, 4}));
+  const Var w = variable(randn({4, 4}, DType::f64));
   const auto gradient = [&] {
     Var h = Tensor(ones({2, 4}, DType::f64));
     for (int step = 0; step < 20; ++step) h = tanh(matmul(h, w));
@@ -334,11 +334,11 @@ TEST_CASE("backward: a weight of twenty steps gets the sum of the gradients of t
                            Kind{{5, 5}, {.b = true}, 300}, Kind{{5, 5}, {}, 300}}) {
     CAPTURE(kind.rows);
     CAPTURE(kind.transpose.b);
-    const Tensor weight = randn(kind.weight, 1) * 0.3;
+    const Tensor weight = randn(kind.weight, DType::f64) * 0.3;
     const auto run = [&](const std::vector<Var>& weights) {
-      Var h = randn({kind.rows, 5}, 2);
+      Var h = randn({kind.rows, 5}, DType::f64, 2);
       for (const Var& w : weights) h = tanh(matmul(h, w, kind.transpose) + 0.1);
-      return backward(h, randn({kind.rows, 5}, 3));
+      return backward(h, randn({kind.rows, 5}, DType::f64, 3));
     };
     const Var shared = variable(weight);
     std::vector<Var> separate;
@@ -351,7 +351,8 @@ TEST_CASE("backward: a weight of twenty steps gets the sum of the gradients of t
 }
 
 TEST_CASE("backward: one weight used plain, transposed, sliced and gathered gets all its shares") {
-  const Tensor x = randn({2, 4}, 5), y = randn({3, 4}, 6), large = randn({300, 4}, 7);
+  const Tensor x = randn({2, 4}, DType::f64, 5), y = randn({3, 4}, DType::f64, 6),
+               large = randn({300, 4}, DType::f64, 7);
   const auto f = [&](const std::vector<Var>& v) {
     const Var& w = v[0];
     return joined({matmul(x, w), matmul(y, w, {.b = true}), matmul(w, w), w[1] * w[2],
@@ -359,7 +360,7 @@ TEST_CASE("backward: one weight used plain, transposed, sliced and gathered gets
                    matmul(large, w) * 0.1, matmul(w, w, {.a = true}),
                    matmul(w, w, {.a = true, .b = true})});
   };
-  CHECK(gradcheck(f, {randn({4, 4}, 8)}));
+  CHECK(gradcheck(f, {randn({4, 4}, DType::f64, 8)}));
 }
 
 TEST_CASE("Gradients: a variable that the loss does not depend on has none, and says so") {
@@ -390,7 +391,7 @@ TEST_CASE("Gradients: they come in the order in which the variables were made") 
 }
 
 TEST_CASE("backward: the order in which a sum is written does not matter") {
-  const Tensor values = randn({3, 2}, 9);
+  const Tensor values = randn({3, 2}, DType::f64, 9);
   const auto gradient = [&](bool swapped) {
     const Var x = variable(values);
     const Var p = swapped ? sum(tanh(x)) : sum(exp(x));

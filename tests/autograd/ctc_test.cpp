@@ -29,7 +29,7 @@ constexpr CtcLossOptions summed{.reduction = Reduction::sum};
 }  // namespace
 
 TEST_CASE("ctc_loss: it is the sum over all paths, whatever the labels") {
-  const Tensor logits = randn({5, 1, 3}), frames = ones({5, 1}, DType::f64);
+  const Tensor logits = randn({5, 1, 3}, DType::f64), frames = ones({5, 1}, DType::f64);
   double total = 0;
   for (const auto& [labels, probability] : readings(logits)) {
     const Tensor mask = ones({std::ssize(labels), 1}, DType::f64);
@@ -95,7 +95,7 @@ TEST_CASE("ctc_loss: a thousand frames neither underflow nor lose the loss") {
 }
 
 TEST_CASE("ctc_loss: labels that no path leads to cost infinitely much, and have no gradient") {
-  Tensor logits = randn({4, 2, 3});
+  Tensor logits = randn({4, 2, 3}, DType::f64);
   for (Index t = 0; t < 4; ++t) logits.mutable_data<double>()[t * 6 + 3 + 2] = -INFINITY;
   const Var x = variable(logits);
   const Tensor frames = ones({4, 2}, DType::f64), one = ones({1, 2}, DType::f64);
@@ -119,7 +119,7 @@ TEST_CASE("ctc_loss: in f32, without frames, and without sentences") {
 }
 
 TEST_CASE("ctc_loss: errors name what is wrong") {
-  const Tensor logits = randn({3, 2, 5}), mask = ones({3, 2}, DType::f64),
+  const Tensor logits = randn({3, 2, 5}, DType::f64), mask = ones({3, 2}, DType::f64),
                two = ones({2, 2}, DType::f64);
   const auto error = [&](const Tensor& labels, const Tensor& labels_mask) {
     return error_of([&] { ctc_loss(logits, mask, labels, labels_mask); });

@@ -22,15 +22,15 @@ Var square(const Var& x, double factor) {
 }  // namespace
 
 TEST_CASE("gradcheck: the functions of one or two tensors are passed by name") {
-  CHECK(gradcheck(sigmoid, randn({3, 4})));
-  CHECK(gradcheck(tanh, randn({3, 4})));
-  CHECK(gradcheck(maximum, randn({3, 4}, 1), randn({4}, 2)));
+  CHECK(gradcheck(sigmoid, randn({3, 4}, DType::f64)));
+  CHECK(gradcheck(tanh, randn({3, 4}, DType::f64)));
+  CHECK(gradcheck(maximum, randn({3, 4}, DType::f64), randn({4}, DType::f64, 2)));
 }
 
 TEST_CASE("gradcheck: a function object of one tensor, or of several, will do") {
-  CHECK(gradcheck([](const Var& x) { return x * x; }, randn({3, 4})));
+  CHECK(gradcheck([](const Var& x) { return x * x; }, randn({3, 4}, DType::f64)));
   CHECK(gradcheck([](const std::vector<Var>& v) { return v[0] * v[1]; },
-                  {randn({3, 4}, 1), randn({4}, 2)}));
+                  {randn({3, 4}, DType::f64), randn({4}, DType::f64, 2)}));
 }
 
 TEST_CASE("gradcheck: a wrong pullback fails, and the message has the numbers") {
@@ -76,14 +76,15 @@ TEST_CASE("gradcheck: the first wrong element of the wrong input is named") {
           return wrong;
         });
   };
-  const GradcheckResult result = gradcheck(f, {randn({2, 3}, 1), randn({2, 3}, 2)});
+  const GradcheckResult result =
+      gradcheck(f, {randn({2, 3}, DType::f64), randn({2, 3}, DType::f64, 2)});
   CHECK(result.message.starts_with("gradcheck: input 1 (2, 3), element (1, 1): backward gave "));
 }
 
 TEST_CASE("gradcheck: a relative error of 1e-4 is found, rounding is not") {
-  CHECK_FALSE(gradcheck([](const Var& v) { return square(v, 1.0001); }, randn({2, 3})));
-  CHECK(gradcheck([](const Var& v) { return square(v, 1); }, randn({2, 3})));
-  CHECK(gradcheck([](const Var& v) { return square(v, 1.0001); }, randn({2, 3}),
+  CHECK_FALSE(gradcheck([](const Var& v) { return square(v, 1.0001); }, randn({2, 3}, DType::f64)));
+  CHECK(gradcheck([](const Var& v) { return square(v, 1); }, randn({2, 3}, DType::f64)));
+  CHECK(gradcheck([](const Var& v) { return square(v, 1.0001); }, randn({2, 3}, DType::f64),
                   {.tolerance = 1e-3}));
 }
 
@@ -93,14 +94,14 @@ TEST_CASE("gradcheck: a gradient that exchanges two elements is found") {
       return reals({2}, {dy.to_vector<double>()[1], dy.to_vector<double>()[0]});
     });
   };
-  CHECK_FALSE(gradcheck(f, randn({2})));
+  CHECK_FALSE(gradcheck(f, randn({2}, DType::f64)));
 }
 
 TEST_CASE("gradcheck: a gradient that is zero everywhere fails unless that is asked for") {
   const auto f = [](const std::vector<Var>& v) { return v[0] + v[1] * 0.0; };
-  const GradcheckResult result = gradcheck(f, {randn({2}, 1), randn({2}, 2)});
+  const GradcheckResult result = gradcheck(f, {randn({2}, DType::f64), randn({2}, DType::f64, 2)});
   CHECK(result.message == "gradcheck: input 1 (2): the gradient is zero everywhere");
-  CHECK(gradcheck(f, {randn({2}, 1), randn({2}, 2)}, {.allow_zero = true}));
+  CHECK(gradcheck(f, {randn({2}, DType::f64), randn({2}, DType::f64, 2)}, {.allow_zero = true}));
 }
 
 TEST_CASE("gradcheck: a missing pullback fails, although a gradient is missing rather than wrong") {
@@ -108,35 +109,37 @@ TEST_CASE("gradcheck: a missing pullback fails, although a gradient is missing r
     return record("half", v[0].value() * v[1].value())
         .wrt(v[0], [b = v[1].value()](const Tensor& dy) { return dy * b; });
   };
-  CHECK(gradcheck(f, {randn({2}, 1), randn({2}, 2)})
+  CHECK(gradcheck(f, {randn({2}, DType::f64), randn({2}, DType::f64, 2)})
             .message.starts_with("gradcheck: input 1 (2), element (0): backward gave 0, "));
 }
 
 TEST_CASE("gradcheck: a function that gives another result each time fails") {
   double drift = 0;
   const auto f = [&](const Var& x) { return x * (drift += 0.1); };
-  CHECK(gradcheck(f, randn({2})).message == "gradcheck: two calls of the function differ");
+  CHECK(gradcheck(f, randn({2}, DType::f64)).message ==
+        "gradcheck: two calls of the function differ");
 }
 
 TEST_CASE("gradcheck: a result without history fails") {
   const auto f = [](const Var& x) { return Var(x.value() * 2.0); };
-  CHECK(gradcheck(f, randn({2})).message == "gradcheck: the result depends on no variable");
+  CHECK(gradcheck(f, randn({2}, DType::f64)).message ==
+        "gradcheck: the result depends on no variable");
 }
 
 TEST_CASE("gradcheck: f32 is refused") {
-  CHECK(error_of([] { gradcheck(sigmoid, randn({2}, 1, DType::f32)); }) ==
+  CHECK(error_of([] { gradcheck(sigmoid, randn({2})); }) ==
         "gradcheck: input 0 is f32, but must be f64");
 }
 
 TEST_CASE("gradcheck: a result that is a view of its input is judged like any other") {
-  CHECK(gradcheck([](const Var& x) { return reshape(x, {3, 2}); }, randn({2, 3})));
-  CHECK(gradcheck([](const Var& x) { return x[1]; }, randn({2, 3})));
-  CHECK(gradcheck([](const Var& x) { return slice(x, 0, 1, 3); }, randn({4, 3})));
-  CHECK(gradcheck([](const Var& x) { return x; }, randn({2, 3})));
+  CHECK(gradcheck([](const Var& x) { return reshape(x, {3, 2}); }, randn({2, 3}, DType::f64)));
+  CHECK(gradcheck([](const Var& x) { return x[1]; }, randn({2, 3}, DType::f64)));
+  CHECK(gradcheck([](const Var& x) { return slice(x, 0, 1, 3); }, randn({4, 3}, DType::f64)));
+  CHECK(gradcheck([](const Var& x) { return x; }, randn({2, 3}, DType::f64)));
 }
 
 TEST_CASE("gradcheck: variables get their values back, and names of one's own") {
-  const Tensor before = randn({2, 3}, 4);
+  const Tensor before = randn({2, 3}, DType::f64, 4);
   const std::vector<NamedVariable> named{{"W_a", variable(before.clone())}};
   CHECK(gradcheck(named, [&] { return tanh(named[0].variable); }));
   CHECK(identical(named[0].variable.value(), before));
@@ -146,7 +149,7 @@ TEST_CASE("gradcheck: variables get their values back, and names of one's own") 
 }
 
 TEST_CASE("gradcheck: a result that is not a number fails") {
-  CHECK_FALSE(gradcheck([](const Var& x) { return log(x - 100.0); }, randn({2})));
+  CHECK_FALSE(gradcheck([](const Var& x) { return log(x - 100.0); }, randn({2}, DType::f64)));
 }
 
 }  // namespace attune

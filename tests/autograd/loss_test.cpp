@@ -28,7 +28,7 @@ Function loss(F f, const Tensor& mask, const CrossEntropyOptions& options) {
 }  // namespace
 
 TEST_CASE("cross_entropy: fractional weights weigh, in the loss and in its gradient") {
-  const Tensor x = randn({3, 4});
+  const Tensor x = randn({3, 4}, DType::f64);
   const Tensor targets = Tensor::of<std::int32_t>({3}, {1, 0, 3});
   const Tensor weights = Tensor::of<double>({3}, {0.5, 0, 0.25});
   const Tensor each = -log_softmax(x, 1);
@@ -50,8 +50,8 @@ TEST_CASE("cross_entropy: for equal logits it is the logarithm of the vocabulary
 TEST_CASE("cross_entropy: gradients are central differences") {
   for (const CrossEntropyOptions& options : variants) {
     for (const Tensor& m : {Tensor(), mask}) {
-      CHECK(gradcheck(loss(cross_entropy, m, options), {randn({3, 2, 5}, 1)}));
-      CHECK(gradcheck(loss(cross_entropy, m, options), {randn({3, 2, 5}, 1) * 10.0}));
+      CHECK(gradcheck(loss(cross_entropy, m, options), {randn({3, 2, 5}, DType::f64)}));
+      CHECK(gradcheck(loss(cross_entropy, m, options), {randn({3, 2, 5}, DType::f64) * 10.0}));
     }
   }
 }
@@ -61,7 +61,7 @@ TEST_CASE("cross_entropy: it is its reference in values and gradients") {
     for (const Tensor& m : {Tensor(), mask}) {
       CHECK(function_difference(loss(cross_entropy, m, options),
                                 loss(reference::cross_entropy, m, options),
-                                {randn({3, 2, 5}, 2) * 3.0}) <= 1e-12);
+                                {randn({3, 2, 5}, DType::f64, 2) * 3.0}) <= 1e-12);
     }
   }
 }
@@ -73,7 +73,7 @@ TEST_CASE("cross_entropy: a vocabulary longer than one block of the sum is no di
         [f, far](const std::vector<Var>& v) { return f(v[0], far, Tensor(), {.smoothing = 0.2}); };
   };
   CHECK(function_difference(with(cross_entropy), with(reference::cross_entropy),
-                            {randn({2, 1203}, 3)}) <= 1e-12);
+                            {randn({2, 1203}, DType::f64, 3)}) <= 1e-12);
 }
 
 TEST_CASE("cross_entropy: smoothing mixes the target's loss with the mean over the vocabulary") {
@@ -138,7 +138,7 @@ TEST_CASE("cross_entropy: errors name what is wrong") {
 }
 
 TEST_CASE("cross_entropy: the sum over no position is 0, and so is its gradient") {
-  const Var logits = variable(randn({3, 2, 5}));
+  const Var logits = variable(randn({3, 2, 5}, DType::f64));
   const Var total =
       cross_entropy(logits, targets, zeros({3, 2}, DType::f64), {.reduction = Reduction::sum});
   CHECK(total.item() == 0);
@@ -167,8 +167,8 @@ Function composed_loss(bool transposed, const Tensor& m, const CrossEntropyOptio
 }  // namespace
 
 TEST_CASE("affine_cross_entropy: gradients are central differences, and those of the composition") {
-  const Tensor x = randn({3, 2, 4}, 1), W = randn({4, 5}, 2), Wt = randn({5, 4}, 3),
-               b = randn({5}, 4);
+  const Tensor x = randn({3, 2, 4}, DType::f64), W = randn({4, 5}, DType::f64, 2),
+               Wt = randn({5, 4}, DType::f64, 3), b = randn({5}, DType::f64, 4);
   for (const CrossEntropyOptions& options : variants) {
     for (const Tensor& m : {Tensor(), mask}) {
       for (bool transposed : {false, true}) {
@@ -198,15 +198,15 @@ TEST_CASE("affine_cross_entropy: several blocks of rows are no different from on
   const auto blocks = [&](const std::vector<Var>& v) {
     return affine_cross_entropy(v[0], {v[1], v[2]}, of, m, {.smoothing = 0.1});
   };
-  CHECK(function_difference(
-            blocks, composed_loss(false, m, {.smoothing = 0.1}, of),
-            {randn({rows, 3}, 1), randn({3, vocabulary}, 2), randn({vocabulary}, 3)}) <= 1e-12);
+  CHECK(function_difference(blocks, composed_loss(false, m, {.smoothing = 0.1}, of),
+                            {randn({rows, 3}, DType::f64), randn({3, vocabulary}, DType::f64, 2),
+                             randn({vocabulary}, DType::f64, 3)}) <= 1e-12);
 }
 
 TEST_CASE("affine_cross_entropy: rows with mask 0 do not matter, whatever they hold") {
-  Tensor x = randn({3, 2, 4});
+  Tensor x = randn({3, 2, 4}, DType::f64);
   std::fill_n(x.mutable_data<double>() + 3 * 4, 4, std::numeric_limits<double>::quiet_NaN());
-  const Var W = variable(randn({4, 5}, 2)), v = variable(x);
+  const Var W = variable(randn({4, 5}, DType::f64, 2)), v = variable(x);
   const Var loss = affine_cross_entropy(v, {W, {}}, targets, mask);
   CHECK(std::isfinite(loss.item()));
   const Gradients gradients = backward(loss);
@@ -219,12 +219,12 @@ TEST_CASE("affine_cross_entropy: rows with mask 0 do not matter, whatever they h
 }
 
 TEST_CASE("affine_cross_entropy: errors name what is wrong") {
-  const Var x = variable(randn({3, 2, 4})), W = variable(randn({4, 5}));
+  const Var x = variable(randn({3, 2, 4}, DType::f64)), W = variable(randn({4, 5}, DType::f64));
   CHECK(error_of([&] {
           affine_cross_entropy(x, {W, {}, true}, targets);
         }) == "affine_cross_entropy: W (V, R) is (4, 5), but R = 4 in x");
   CHECK(error_of([&] {
-          affine_cross_entropy(x, {W, randn({6})}, targets);
+          affine_cross_entropy(x, {W, randn({6}, DType::f64)}, targets);
         }) == "affine_cross_entropy: b (V) is (6), but V = 5 in W");
   CHECK(error_of([&] {
           affine_cross_entropy(x, {W, {}}, ints({3}, {0, 0, 0}));

@@ -12,7 +12,8 @@
 namespace attune {
 
 TEST_CASE("layer_norm: only what is asked for gets a gradient") {
-  const Tensor x = randn({3, 4}, 1), gain = randn({4}, 2), bias = randn({4}, 3);
+  const Tensor x = randn({3, 4}, DType::f64), gain = randn({4}, DType::f64, 2),
+               bias = randn({4}, DType::f64, 3);
   CHECK(gradcheck([&](const Var& v) { return layer_norm(v, gain, bias); }, x));
   CHECK(gradcheck([&](const Var& v) { return layer_norm(x, v, bias); }, gain));
   CHECK(gradcheck([&](const Var& v) { return layer_norm(x, gain, v); }, bias));
@@ -49,7 +50,7 @@ TEST_CASE("cosine_similarity: of a zero vector it is 0 and so is the gradient") 
 }
 
 TEST_CASE("cosine_similarity: of a vector with itself it is 1, with its opposite -1") {
-  const Var a = randn({2, 3}, 1);
+  const Var a = randn({2, 3}, DType::f64);
   CHECK(difference(cosine_similarity(a, a * 4.0).value(), ones({2}, DType::f64)) <= 1e-15);
   CHECK(difference(cosine_similarity(a, -a).value(), full({2}, -1, DType::f64)) <= 1e-15);
   CHECK(cosine_similarity(a, a, 0).shape() == Shape{3});

@@ -89,7 +89,7 @@ TEST_CASE("Ops: an axis of extent 1, and one of extent 0") {
 }
 
 TEST_CASE("Ops: split gives back what concat joins, in equal parts or in sizes") {
-  const Var x = randn({6, 2}, 1);
+  const Var x = randn({6, 2}, DType::f64);
   CHECK(split(x, 3, 0).size() == 3);
   CHECK(identical(concat(split(x, 3, 0), 0).value(), x.value()));
   const std::vector<Var> parts = split(x, {1, 0, 5}, 0);
@@ -149,7 +149,7 @@ TEST_CASE("Ops: the later operations name themselves and the shapes in errors to
 }
 
 TEST_CASE("matmul: a batch is multiplied as is fastest where backward follows, and only there") {
-  const Tensor x = randn({600, 800}, 1, DType::f32), w = randn({800, 1200}, 2, DType::f32);
+  const Tensor x = randn({600, 800}), w = randn({800, 1200}, DType::f32, 2);
   const Var weight = variable(w);
   const Tensor y = zeros({1200});
   CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w, {}, Rows::together)));

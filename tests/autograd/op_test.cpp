@@ -58,7 +58,7 @@ void check_f32(const std::string& group) {
     const Var y = op.f(single), expected = op.f(twice);
     CHECK(y.dtype() == DType::f32);
     CHECK(difference(y.value().to(DType::f64), expected.value()) <= 1e-5);
-    const Tensor dy = randn(y.shape(), 3, DType::f32);
+    const Tensor dy = randn(y.shape(), DType::f32, 3);
     const Gradients gradients = backward(y, dy);
     const Gradients expected_gradients = backward(expected, dy.to(DType::f64));
     for (std::size_t i = 0; i < single.size(); ++i) {
@@ -117,7 +117,7 @@ TEST_CASE("Ops: where two maxima are equal the gradient goes to the first") {
 }
 
 TEST_CASE("Ops: a row of a gathered table that no id names gets gradient 0") {
-  const Var table = variable(randn({4, 2}));
+  const Var table = variable(randn({4, 2}, DType::f64));
   const Gradients gradients =
       backward(gather(table, ints({3}, {2, 0, 2})), reals({3, 2}, {1, 2, 3, 4, 5, 6}));
   CHECK(identical(gradients[table], reals({4, 2}, {3, 4, 0, 0, 6, 8, 0, 0})));

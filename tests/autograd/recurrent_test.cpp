@@ -58,16 +58,16 @@ std::string described(const Setting& s) {
 }
 
 std::vector<Tensor> lstm_inputs(const Setting& s, double scale = 1, Index rows = batch) {
-  std::vector<Tensor> inputs{randn({steps, rows, 4 * hidden}, 1) * scale,
-                             randn({hidden, 4 * hidden}, 2)};
+  std::vector<Tensor> inputs{randn({steps, rows, 4 * hidden}, DType::f64) * scale,
+                             randn({hidden, 4 * hidden}, DType::f64, 2)};
   if (s.initial_states) {
-    inputs.push_back(randn({rows, hidden}, 3) * scale);
-    inputs.push_back(randn({rows, hidden}, 4) * scale);
+    inputs.push_back(randn({rows, hidden}, DType::f64, 3) * scale);
+    inputs.push_back(randn({rows, hidden}, DType::f64, 4) * scale);
   }
   if (s.norm) {
-    inputs.push_back(randn({4 * hidden}, 9));
-    inputs.push_back(randn({hidden}, 10));
-    inputs.push_back(randn({hidden}, 11));
+    inputs.push_back(randn({4 * hidden}, DType::f64, 9));
+    inputs.push_back(randn({hidden}, DType::f64, 10));
+    inputs.push_back(randn({hidden}, DType::f64, 11));
   }
   return inputs;
 }
@@ -90,11 +90,11 @@ Function lstm_function(const Setting& s, Lstm lstm, const Tensor& mask) {
 }
 
 std::vector<Tensor> gru_inputs(const Setting& s, double scale = 1, Index rows = batch) {
-  std::vector<Tensor> inputs{randn({steps, rows, 3 * hidden}, 5) * scale,
-                             randn({hidden, 3 * hidden}, 6)};
-  if (s.initial_states) inputs.push_back(randn({rows, hidden}, 7) * scale);
-  if (s.b_hn) inputs.push_back(randn({hidden}, 8));
-  if (s.norm) inputs.push_back(randn({3 * hidden}, 12));
+  std::vector<Tensor> inputs{randn({steps, rows, 3 * hidden}, DType::f64, 5) * scale,
+                             randn({hidden, 3 * hidden}, DType::f64, 6)};
+  if (s.initial_states) inputs.push_back(randn({rows, hidden}, DType::f64, 7) * scale);
+  if (s.b_hn) inputs.push_back(randn({hidden}, DType::f64, 8));
+  if (s.norm) inputs.push_back(randn({3 * hidden}, DType::f64, 12));
   return inputs;
 }
 
@@ -352,8 +352,8 @@ TEST_CASE("lstm: only those inputs that are variables get gradients") {
 }
 
 TEST_CASE("lstm: after one step from a zero state the weight's gradient is zero, not missing") {
-  const Var xw = variable(randn({1, batch, 4 * hidden})),
-            w_h = variable(randn({hidden, 4 * hidden}));
+  const Var xw = variable(randn({1, batch, 4 * hidden}, DType::f64)),
+            w_h = variable(randn({hidden, 4 * hidden}, DType::f64));
   const Gradients gradients = backward(sum(lstm(xw, w_h).h));
   REQUIRE(gradients.find(w_h));
   CHECK(identical(gradients[w_h], zeros({hidden, 4 * hidden}, DType::f64)));

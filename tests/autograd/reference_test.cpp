@@ -16,13 +16,14 @@ TEST_CASE("reference: the definitions of the recurrences have right gradients") 
     const LstmResult result = reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]});
     return joined({result.h, result.c_last});
   };
-  CHECK(gradcheck(states,
-                  {randn({3, 2, 8}, 1), randn({2, 8}, 2), randn({2, 2}, 3), randn({2, 2}, 4)}));
+  CHECK(gradcheck(states, {randn({3, 2, 8}, DType::f64), randn({2, 8}, DType::f64, 2),
+                           randn({2, 2}, DType::f64, 3), randn({2, 2}, DType::f64, 4)}));
   for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
     const auto f = [form](const std::vector<Var>& v) {
       return reference::gru(v[0], v[1], {.h0 = v[2], .form = form});
     };
-    CHECK(gradcheck(f, {randn({3, 2, 6}, 1), randn({2, 6}, 2), randn({2, 2}, 3)}));
+    CHECK(gradcheck(f, {randn({3, 2, 6}, DType::f64), randn({2, 6}, DType::f64, 2),
+                        randn({2, 2}, DType::f64, 3)}));
   }
 }
 
@@ -32,15 +33,19 @@ TEST_CASE("reference: the definitions of the normalised recurrences have right g
         v[0], v[1], {.h0 = v[2], .c0 = v[3], .gain_h = v[4], .gain_c = v[5], .bias_c = v[6]});
     return joined({result.h, result.c_last});
   };
-  CHECK(gradcheck(states,
-                  {randn({3, 2, 12}, 1), randn({3, 12}, 2), randn({2, 3}, 3), randn({2, 3}, 4),
-                   randn({12}, 5), randn({3}, 6), randn({3}, 7)},
-                  {.step = 1e-4}));
+  CHECK(
+      gradcheck(states,
+                {randn({3, 2, 12}, DType::f64), randn({3, 12}, DType::f64, 2),
+                 randn({2, 3}, DType::f64, 3), randn({2, 3}, DType::f64, 4),
+                 randn({12}, DType::f64, 5), randn({3}, DType::f64, 6), randn({3}, DType::f64, 7)},
+                {.step = 1e-4}));
   for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
     const auto f = [form](const std::vector<Var>& v) {
       return reference::gru(v[0], v[1], {.h0 = v[2], .gain_h = v[3], .form = form});
     };
-    CHECK(gradcheck(f, {randn({3, 2, 9}, 1), randn({3, 9}, 2), randn({2, 3}, 3), randn({9}, 4)},
+    CHECK(gradcheck(f,
+                    {randn({3, 2, 9}, DType::f64), randn({3, 9}, DType::f64, 2),
+                     randn({2, 3}, DType::f64, 3), randn({9}, DType::f64, 4)},
                     {.step = 1e-4}));
   }
 }
@@ -49,13 +54,13 @@ TEST_CASE("reference: softmax is what it means") {
   for (int axis : {0, 1, 2}) {
     const auto fused = [axis](const std::vector<Var>& v) { return softmax(v[0], axis); };
     const auto meant = [axis](const std::vector<Var>& v) { return reference::softmax(v[0], axis); };
-    CHECK(function_difference(fused, meant, {randn({3, 4, 5}, 1)}) <= 1e-12);
-    CHECK(gradcheck(meant, {randn({3, 4, 5}, 1)}));
+    CHECK(function_difference(fused, meant, {randn({3, 4, 5}, DType::f64)}) <= 1e-12);
+    CHECK(gradcheck(meant, {randn({3, 4, 5}, DType::f64)}));
   }
   const Tensor mask = mask_of(5, {2, 5, 4});
   const auto fused = [&](const std::vector<Var>& v) { return softmax(v[0], 0, mask); };
   const auto meant = [&](const std::vector<Var>& v) { return reference::softmax(v[0], 0, mask); };
-  CHECK(function_difference(fused, meant, {randn({5, 3}, 2)}) <= 1e-12);
+  CHECK(function_difference(fused, meant, {randn({5, 3}, DType::f64, 2)}) <= 1e-12);
 }
 
 TEST_CASE("reference: log_softmax is what it means") {
@@ -64,7 +69,7 @@ TEST_CASE("reference: log_softmax is what it means") {
     const auto meant = [axis](const std::vector<Var>& v) {
       return reference::log_softmax(v[0], axis);
     };
-    CHECK(function_difference(fused, meant, {randn({3, 4, 5}, 1)}) <= 1e-12);
+    CHECK(function_difference(fused, meant, {randn({3, 4, 5}, DType::f64)}) <= 1e-12);
   }
 }
 
@@ -74,10 +79,12 @@ TEST_CASE("reference: layer_norm is what it means") {
     return reference::layer_norm(v[0], v[1], v[2], 0.01);
   };
   for (const Shape& shape : {Shape{3, 4, 5}, Shape{150, 37}, Shape{1, 3}}) {
-    const std::vector<Tensor> inputs{randn(shape, 1), randn({shape[-1]}, 2), randn({shape[-1]}, 3)};
+    const std::vector<Tensor> inputs{randn(shape, DType::f64), randn({shape[-1]}, DType::f64, 2),
+                                     randn({shape[-1]}, DType::f64, 3)};
     CHECK(function_difference(fused, meant, inputs) <= 1e-12);
   }
-  CHECK(gradcheck(meant, {randn({3, 4}, 1), randn({4}, 2), randn({4}, 3)}));
+  CHECK(gradcheck(
+      meant, {randn({3, 4}, DType::f64), randn({4}, DType::f64, 2), randn({4}, DType::f64, 3)}));
 }
 
 TEST_CASE("reference: sparsemax is what it means") {
@@ -86,13 +93,13 @@ TEST_CASE("reference: sparsemax is what it means") {
     const auto meant = [axis](const std::vector<Var>& v) {
       return reference::sparsemax(v[0], axis);
     };
-    CHECK(function_difference(fused, meant, {randn({7, 4, 9}, 1)}) <= 1e-12);
-    CHECK(gradcheck(meant, {randn({3, 4, 5}, 1)}));
+    CHECK(function_difference(fused, meant, {randn({7, 4, 9}, DType::f64)}) <= 1e-12);
+    CHECK(gradcheck(meant, {randn({3, 4, 5}, DType::f64)}));
   }
   const Tensor mask = mask_of(5, {2, 5, 0});
   const auto fused = [&](const std::vector<Var>& v) { return sparsemax(v[0], 1, mask); };
   const auto meant = [&](const std::vector<Var>& v) { return reference::sparsemax(v[0], 1, mask); };
-  CHECK(function_difference(fused, meant, {randn({4, 5, 3}, 2)}) <= 1e-12);
+  CHECK(function_difference(fused, meant, {randn({4, 5, 3}, DType::f64, 2)}) <= 1e-12);
 }
 
 }  // namespace attune

@@ -99,7 +99,7 @@ Var loss_of(const Graph& g, const Run& run, std::size_t leaves) {
   Var total = zeros({}, g.dtype);
   for (std::size_t i = leaves; i < run.values.size(); ++i) {
     const Var& y = run.values[i];
-    if (y.dtype() == g.dtype) total = total + sum(y * randn(y.shape(), i, g.dtype));
+    if (y.dtype() == g.dtype) total = total + sum(y * randn(y.shape(), g.dtype, i));
   }
   return total;
 }
@@ -188,7 +188,7 @@ double numeric_slope(Graph& g, const Tensors& leaves, const Tensors& directions,
 std::string compare_slopes(Graph& g, const Tensors& leaves, std::uint64_t seed) {
   Tensors directions;
   for (const Tensor& leaf : leaves)
-    directions.push_back(randn(leaf.shape(), seed + directions.size()));
+    directions.push_back(randn(leaf.shape(), DType::f64, seed + directions.size()));
   const Tensors gradients = gradients_at(g, leaves, /*probed=*/true);
   double slope = 0, scale = 1;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -208,7 +208,7 @@ std::string compare_slopes(Graph& g, const Tensors& leaves, std::uint64_t seed) 
 
 Tensors smooth_leaves(const Graph& g, std::uint64_t seed) {
   Tensors leaves;
-  for (const Shape& shape : g.shapes) leaves.push_back(randn(shape, ++seed));
+  for (const Shape& shape : g.shapes) leaves.push_back(randn(shape, DType::f64, ++seed));
   return leaves;
 }
 
@@ -262,7 +262,7 @@ void check(fuzz::Choices& choices) {
   Tensors leaves;
   for (const Shape& shape : g.shapes) {
     if (g.leaves != Leaves::hostile) {
-      leaves.push_back(randn(shape, leaves.size() + 1, g.dtype));
+      leaves.push_back(randn(shape, g.dtype, leaves.size() + 1));
     } else {
       constexpr DType others[] = {DType::f32, DType::f64, DType::i32};
       leaves.push_back(hostile_leaf(

@@ -14,7 +14,7 @@ PROGRAM = """
 int main() {
   attune::nn::Parameters params(1, attune::DType::f64);
   attune::nn::Lstm lstm(params, 3, 2);
-  const attune::Tensor x = attune::randn({4, 2, 3});
+  const attune::Tensor x = attune::randn({4, 2, 3}, attune::DType::f64);
   std::cout << attune::nn::gradcheck(params, [&] { return lstm(x).h; });
 }
 """

@@ -40,7 +40,8 @@ TEST_CASE(
 
 TEST_CASE(
     "ctc_search: with a beam for all prefixes it finds all readings, and what each is worth") {
-  const Tensor logits = concat(std::vector{randn({5, 1, 3}, 1), randn({5, 1, 3}, 2)}, 1);
+  const Tensor logits =
+      concat(std::vector{randn({5, 1, 3}, DType::f64), randn({5, 1, 3}, DType::f64, 2)}, 1);
   const auto found =
       models::ctc_search(logits, test::ragged_mask(5, {5, 3}), {.beam = 200, .best = 200});
   for (const auto& [column, frames] : {std::pair<Index, Index>{0, 5}, {1, 3}}) {
@@ -66,7 +67,7 @@ TEST_CASE("ctc_search: it finds labels that are more likely than those of the be
 }
 
 TEST_CASE("ctc_search: errors name what is wrong") {
-  const Tensor logits = randn({2, 1, 3}), mask = ones({2, 1}, DType::f64);
+  const Tensor logits = randn({2, 1, 3}, DType::f64), mask = ones({2, 1}, DType::f64);
   CHECK_THROWS_WITH_AS(models::ctc_search(logits, mask, {.beam = 2, .best = 3}),
                        "ctc: best is not in 1 to beam", Error);
   CHECK_THROWS_WITH_AS(models::ctc_search(logits * NAN, mask), "ctc: a logit is NaN", Error);

@@ -49,7 +49,8 @@ std::vector<Hypothesis> hypotheses(const models::Forced& forced,
 /// logits (T, B, V) and weights (T, heads, S, B) at random.
 models::Forced random_forced(Index heads) {
   const Index steps = kBatch.next.dim(0), batch = kBatch.next.dim(1), source = kBatch.source.dim(0);
-  return {randn({steps, batch, kTarget}, 1), randn({steps, heads, source, batch}, 2)};
+  return {randn({steps, batch, kTarget}, DType::f64),
+          randn({steps, heads, source, batch}, DType::f64, 2)};
 }
 
 TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {

@@ -23,33 +23,33 @@ TEST_CASE("Store: sequences come back as they were, in any order") {
   Store store(3, directory.path());
   std::vector<Tensor> sequences;
   for (const Index steps : {4, 1, 7}) {
-    sequences.push_back(randn({steps, 3}, static_cast<std::uint64_t>(steps), DType::f32));
+    sequences.push_back(randn({steps, 3}, DType::f32, static_cast<std::uint64_t>(steps)));
     store.append(sequences.back());
   }
   CHECK(std::ranges::equal(store.lengths(), std::vector<Index>{4, 1, 7}));
   for (const std::size_t i : {2, 0, 1}) CHECK(test::identical(store[i], sequences[i]));
   CHECK(error_of([&] {
-          store.append(randn({2, 4}));
+          store.append(randn({2, 4}, DType::f64));
         }) == "Store: a sequence of 3 features was expected, not (2, 4)");
 }
 
 TEST_CASE("make_batch: sequences in columns, zeros and a mask after their ends") {
-  const Tensor all[] = {randn({2, 3}, 1), randn({4, 3}, 2)};
+  const Tensor all[] = {randn({2, 3}, DType::f64), randn({4, 3}, DType::f64, 2)};
   const auto [x, mask] = make_batch(all);
   CHECK(x.shape() == Shape{4, 2, 3});
   CHECK(test::identical(mask, test::ragged_mask(4, {2, 4})));
   for (Index b = 0; b < 2; ++b)
     CHECK(test::identical(test::sentence(x.value(), b, all[b].dim(0)).reshape({-1, 3}), all[b]));
   CHECK(sum(x.value() * (1.0 - mask).reshape({4, 2, 1})).item() == 0);
-  const Tensor other[] = {randn({2, 3}), randn({2, 4})};
+  const Tensor other[] = {randn({2, 3}, DType::f64), randn({2, 4}, DType::f64)};
   CHECK(error_of([&] { make_batch(other); }) ==
         "make_batch: a sequence (D) is (4), but D = 3 in a sequence");
   CHECK(error_of([] { make_batch({}); }) == "make_batch: there is no sequence");
 }
 
 TEST_CASE("Moments: mean and deviation of all that was added, at any level") {
-  const Tensor x =
-      randn({50, 2}) * Tensor::of<double>({2}, {3, 0.5}) + Tensor::of<double>({2}, {1e6, -2});
+  const Tensor x = randn({50, 2}, DType::f64) * Tensor::of<double>({2}, {3, 0.5}) +
+                   Tensor::of<double>({2}, {1e6, -2});
   Moments moments;
   moments.add(x.slice(0, 20));
   moments.add(x.slice(20, 50).reshape({10, 3, 2}));
@@ -60,7 +60,7 @@ TEST_CASE("Moments: mean and deviation of all that was added, at any level") {
   for (const double square : mean(y * y, {0}).to_vector<double>())
     CHECK(square == doctest::Approx(1).epsilon(1e-3));
   CHECK(test::difference(unscaled(y, scaling), x) < 1e-6);
-  CHECK(error_of([&] { moments.add(randn({3})); }) ==
+  CHECK(error_of([&] { moments.add(randn({3}, DType::f64)); }) ==
         "Moments: (3) has not the 2 features of before");
   CHECK(error_of([] { Moments().scaling(); }) == "Moments: there is nothing to scale by");
 }

@@ -20,7 +20,7 @@ static_assert(models::Decoder<Joint>);
 
 /// Logits of frames (T, B, 6) at which neither <s> nor </s> is likely.
 Tensor frames(Index steps, Index batch, std::uint64_t seed) {
-  Tensor logits = randn({steps, batch, kVocabulary}, seed);
+  Tensor logits = randn({steps, batch, kVocabulary}, DType::f64, seed);
   for (Index i = 0; i < steps * batch; ++i) {
     double* row = logits.mutable_data<double>() + i * kVocabulary;
     row[text::Vocabulary::begin] = row[kEnd] = -1e9;

@@ -14,7 +14,8 @@ using models::Listener;
 TEST_CASE("Listener: each layer joins steps, and the mask with them") {
   nn::Parameters params(1, DType::f64);
   const Listener listener(params, {.features = 3, .hidden = 4, .join = {1, 2, 3}});
-  const auto [h, last, mask] = listener(randn({13, 2, 3}), test::ragged_mask(13, {13, 5}));
+  const auto [h, last, mask] =
+      listener(randn({13, 2, 3}, DType::f64), test::ragged_mask(13, {13, 5}));
   CHECK(h.shape() == Shape{3, 2, 8});  // 13, 7, 3
   CHECK(test::identical(mask, test::ragged_mask(3, {3, 1})));
   CHECK(last.size() == 3);
@@ -27,7 +28,7 @@ TEST_CASE("Listener: each layer joins steps, and the mask with them") {
 TEST_CASE("Listener: a sentence in a padded batch is heard as alone") {
   nn::Parameters params(1, DType::f64);
   const Listener listener(params, {.features = 3, .hidden = 4, .join = {2, 2}});
-  const Tensor x = randn({9, 2, 3});
+  const Tensor x = randn({9, 2, 3}, DType::f64);
   const auto both = listener(x, test::ragged_mask(9, {9, 5}));
   const auto alone = listener(test::sentence(x, 1, 5), {});
   CHECK(alone.h.dim(0) == 2);

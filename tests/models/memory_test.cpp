@@ -109,7 +109,7 @@ TEST_CASE("memory: an operation that finds none names itself, its result and the
     };
     check(error([&] { op.f(inputs); }));
     const Var y = op.f(inputs);
-    const Tensor dy = randn(y.shape(), 1, y.dtype());
+    const Tensor dy = randn(y.shape(), y.dtype());
     check(error([&] { backward(y, dy); }));
   }
 }

@@ -229,7 +229,7 @@ TEST_CASE("search: a source word without any weight costs no more than 10^-10 wo
 
 TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller word among equals") {
   constexpr Index v = 1000;
-  Tensor logits = randn({3, v}, 7);
+  Tensor logits = randn({3, v}, DType::f64, 7);
   double* x = logits.mutable_data<double>();
   for (Index row = 0; row < 3; ++row) {
     x[row * v + kEnd] = -100;

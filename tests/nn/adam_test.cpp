@@ -191,14 +191,14 @@ TEST_CASE("Adam: a parameter that the loss did not depend on is left alone, its 
   const Var unused = params.add("unused", {3}, nn::init::normal(1));
   const Tensor before = unused.value().clone();
   nn::Adam adam(params);
-  adam.step(gradients_of({{used, randn({2})}, {unused, randn({3})}}));
+  adam.step(gradients_of({{used, randn({2}, DType::f64)}, {unused, randn({3}, DType::f64)}}));
   Safetensors after_one;
   adam.save(after_one);
   const Tensor m = after_one.find("adam.m.unused")->clone();
   const Tensor v = after_one.find("adam.v.unused")->clone();
   const Tensor moved = unused.value().clone(), m_used = after_one.find("adam.m.used")->clone();
   CHECK_FALSE(identical(moved, before));
-  adam.step(gradients_of({{used, randn({2}, 3)}}));
+  adam.step(gradients_of({{used, randn({2}, DType::f64, 3)}}));
   CHECK(identical(unused.value(), moved));
   Safetensors after_two;
   adam.save(after_two);
@@ -393,7 +393,7 @@ TEST_CASE("AdamW: where nothing decays, every bit is Adam's") {
   nn::Adam adamw(none,
                  {.rate = 0.01, .weight_decay = 0.5, .decays = [](const auto&) { return false; }});
   for (std::uint64_t i = 1; i <= 4; ++i) {
-    const Tensor g = randn({7, 11}, i, DType::f32);
+    const Tensor g = randn({7, 11}, DType::f32, i);
     adam.step(gradients_of({{w, g}}));
     adamw.step(gradients_of({{same, g}}));
     CHECK(identical(w.value(), same.value()));

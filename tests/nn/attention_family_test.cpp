@@ -307,8 +307,9 @@ TEST_CASE("Attention: the sigmoid's weights are its share of all places'") {
   const AdditiveScore score(params, kSize, kSize, kAttention);
   const Attention attention(std::make_shared<AdditiveScore>(score), params, kSize,
                             {.normalizer = Normalizer::sigmoid});
-  const nn::Memory memory = attention.remember(randn({kSteps, kBatch, kSize}), ragged_mask());
-  const Query query{.state = randn({kBatch, kSize}, 2)};
+  const nn::Memory memory =
+      attention.remember(randn({kSteps, kBatch, kSize}, DType::f64), ragged_mask());
+  const Query query{.state = randn({kBatch, kSize}, DType::f64, 2)};
   const std::vector<double> scores = score(query, memory.keys).value().to_vector<double>(),
                             mask = memory.mask.to_vector<double>(),
                             actual = attention(query, memory).weights.value().to_vector<double>();
@@ -342,7 +343,8 @@ TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {
   copy(a["W_a"].value(), upper);
   copy(a["U_a"].value(), lower);
   copy(a["v_a"].value(), v_a);
-  const Tensor h = randn({kSteps, kBatch, 5}), s = randn({kBatch, kSize}, 2), mask = ragged_mask();
+  const Tensor h = randn({kSteps, kBatch, 5}, DType::f64),
+               s = randn({kBatch, kSize}, DType::f64, 2), mask = ragged_mask();
   const std::vector<double> expected =
       additive({.state = s}, additive.keys(h, mask)).value().to_vector<double>();
   const std::vector<double> actual =
@@ -360,12 +362,12 @@ TEST_CASE("Scores: sizes that do not fit are named") {
                        "MultiHeadScore: 4 heads do not divide an attention of 8 and a memory of 6",
                        Error);
   const LocationScore location(Scope(params) / "l", 4, 3);
-  CHECK_THROWS_WITH_AS(location.keys(randn({5, 2, 4}), ones({5, 2}, DType::f64)),
+  CHECK_THROWS_WITH_AS(location.keys(randn({5, 2, 4}, DType::f64), ones({5, 2}, DType::f64)),
                        "LocationScore: the source has 5 places, but W_a (4, 3) has columns for 3",
                        Error);
   const DotScore dot;
-  const Keys keys = dot.keys(randn({5, 2, 4}), ones({5, 2}, DType::f64));
-  CHECK_THROWS_WITH_AS(dot({.state = randn({2, 3})}, keys),
+  const Keys keys = dot.keys(randn({5, 2, 4}, DType::f64), ones({5, 2}, DType::f64));
+  CHECK_THROWS_WITH_AS(dot({.state = randn({2, 3}, DType::f64)}, keys),
                        "dot_scores: k (S, B, A) is (5, 2, 4), but A = 3 in q", Error);
   CHECK_THROWS_WITH_AS(Attention(Scope(params) / "w", DotScore(), 4, {Window::local_monotonic, 0}),
                        "Attention: half_width = 0 is less than 1", Error);

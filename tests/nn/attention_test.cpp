@@ -84,7 +84,7 @@ TEST_CASE("Attention: a memory of NaN under padding does not matter") {
 TEST_CASE("Attention: what stands under padding does not change the gradients") {
   const Fixture f;
   const Tensor words = f.mask.reshape({5, 3, 1});
-  const Tensor g = randn({3, 6}, 8);
+  const Tensor g = randn({3, 6}, DType::f64, 8);
   const Gradients clean = backward(test::weighted(f.attend(f.memory).context, g));
   const Var spoilt = variable(f.memory.value() * words + 300.0 * (1.0 - words));
   const Gradients other = backward(test::weighted(f.attend(spoilt).context, g));
@@ -108,8 +108,8 @@ TEST_CASE("Attention: gradients agree with differences at ten times the initial 
   Fixture f;
   test::scale_parameters(f.params, 10);
   // The query and the memory are scaled too; that would only saturate every tanh.
-  test::set(f.params, "query", randn({3, 4}, 5));
-  test::set(f.params, "memory", randn({5, 3, 6}, 6));
+  test::set(f.params, "query", randn({3, 4}, DType::f64, 5));
+  test::set(f.params, "memory", randn({5, 3, 6}, DType::f64, 6));
   const auto run = [&] {
     const auto [context, weights] = f.attend(f.memory);
     return test::flat({context, weights});
@@ -160,10 +160,11 @@ TEST_CASE("Attention: a score sees the target step and the coverage") {
     }
   };
   const nn::Attention attention{Curious()};
-  const nn::Memory memory = attention.remember(randn({2, 1, 3}), ones({2, 1}, DType::f64));
+  const nn::Memory memory =
+      attention.remember(randn({2, 1, 3}, DType::f64), ones({2, 1}, DType::f64));
   const Var coverage = Tensor::of({2, 1}, {0., std::log(2.) / 3});
   const auto [context, weights] =
-      attention({.state = randn({1, 4}), .past = {3, coverage}}, memory);
+      attention({.state = randn({1, 4}, DType::f64), .past = {3, coverage}}, memory);
   CHECK(difference(weights.value(), Tensor::of({2, 1}, {1. / 3, 2. / 3})) < 1e-15);
 }
 

@@ -53,7 +53,8 @@ TEST_CASE("Bidirectional: the last states stand on the last and on the first wor
   nn::Parameters params(2, DType::f64);
   const nn::Bidirectional<nn::Recurrent> layer(params, 4, 3, {.cell = nn::Cell::lstm});
   const std::vector<Index> lengths = {2, 5};
-  const auto [h, last_states] = layer(randn({5, 2, 4}), {.mask = test::ragged_mask(5, lengths)});
+  const auto [h, last_states] =
+      layer(randn({5, 2, 4}, DType::f64), {.mask = test::ragged_mask(5, lengths)});
   const auto& [forward, backward_] = last_states;
   REQUIRE(h.shape() == Shape{5, 2, 6});
   for (Index b = 0; b < 2; ++b) {

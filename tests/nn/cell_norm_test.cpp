@@ -63,7 +63,7 @@ TEST_CASE("CellNorm: what is larger or shifted in the input's share gives the sa
   for (const Cell cell : kCells) {
     nn::Parameters params(3, DType::f64);
     const nn::Recurrent layer(params, kIn, kHidden, normalized(cell));
-    const Tensor x = randn({kSteps, kBatch, kIn}, 4) * 100.0;  // ε counts for little
+    const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4) * 100.0;  // ε counts for little
     const Tensor h = layer(x).h.value();
     Tensor w = params["W_x"].value();
     scale_in_place(w, 7);
@@ -78,7 +78,8 @@ TEST_CASE("CellNorm: gradients through layers one above another and both directi
     nn::Parameters params(11, DType::f64);
     const nn::Stacked<nn::Recurrent> stacked(params, kIn, kHidden, {.layers = 2}, normalized(cell));
     const nn::Bidirectional<nn::Recurrent> both(params, kHidden, 4, normalized(cell));
-    const Tensor x = randn({kSteps, kBatch, kIn}, 4), mask = test::ragged_mask(kSteps, kLengths);
+    const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4),
+                 mask = test::ragged_mask(kSteps, kLengths);
     CHECK(gradcheck(params, [&] { return both(stacked(x, {.mask = mask}).h, {.mask = mask}).h; },
                     {.step = 5e-5}));
   }

@@ -58,7 +58,7 @@ TEST_CASE("checkpoint: weights come back bit for bit") {
       CAPTURE_BINDING(name);
       CHECK(identical(loaded.params[name].value(), w.value()));
     }
-    const Tensor x = randn({2, 3, 4}, 3, dtype);
+    const Tensor x = randn({2, 3, 4}, dtype, 3);
     CHECK(identical(loaded.output(loaded.encoder(x).h).value(),
                     saved.output(saved.encoder(x).h).value()));
   }

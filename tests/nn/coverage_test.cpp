@@ -57,7 +57,7 @@ struct Reader {
                   params, 4, {.window = window, .half_width = 1}),
         query(params.add("query", {3, 4}, nn::init::normal(1))),
         memory(params.add("memory", {5, 3, 4}, nn::init::normal(1))) {
-    test::set(params, "w_c", randn(params["w_c"].shape(), 9));
+    test::set(params, "w_c", randn(params["w_c"].shape(), DType::f64, 9));
   }
 
   struct Read {

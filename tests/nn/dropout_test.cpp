@@ -16,7 +16,7 @@ using namespace attune;
 using test::identical;
 
 TEST_CASE("Dropout: outside of training nothing is dropped") {
-  const Tensor x = randn({3, 4});
+  const Tensor x = randn({3, 4}, DType::f64);
   CHECK(identical(nn::Dropout(0.9)(x).value(), x));
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("Dropout: the gradient is dropped and scaled where the value was") {
   Random random(5);
   const nn::Training training(random);
   const Var x = variable(ones({5, 7}, DType::f64));
-  const Tensor g = randn({5, 7}, 2);
+  const Tensor g = randn({5, 7}, DType::f64, 2);
   const Var y = nn::Dropout(0.4)(x);  // of ones: the mask itself
   const Tensor mask = y.value();
   CHECK(identical(backward(test::weighted(y, g))[x], g * mask));
@@ -78,9 +78,9 @@ TEST_CASE("Dropout: f32 and f64 draw the same mask") {
 TEST_CASE("Dropout: per sequence, one mask serves all steps, and each sequence has its own") {
   Random random(3), same(3);
   const nn::Dropout dropout(0.5, nn::DropoutKind::per_sequence);
-  const Var x = variable(randn({5, 3, 8}));
+  const Var x = variable(randn({5, 3, 8}, DType::f64));
   Tensor y, gradient, by_step;
-  const Tensor g = randn({5, 3, 8}, 2);
+  const Tensor g = randn({5, 3, 8}, DType::f64, 2);
   {
     const nn::Training training(random);
     const Var dropped = dropout(x);
@@ -103,7 +103,7 @@ TEST_CASE("Dropout: per sequence, what is no sequence has a mask of its own shap
   const auto dropped = [](nn::DropoutKind kind, const Shape& shape) {
     Random random(3);
     const nn::Training training(random);
-    return nn::Dropout(0.5, kind)(randn(shape)).value();
+    return nn::Dropout(0.5, kind)(randn(shape, DType::f64)).value();
   };
   for (const Shape& shape : {Shape{40}, Shape{5, 8}, Shape{2, 3, 4, 5}}) {
     CHECK(identical(dropped(nn::DropoutKind::per_sequence, shape),
@@ -132,7 +132,7 @@ TEST_CASE("Dropout: a mask that many threads draw is what one draws, number by n
 }
 
 TEST_CASE("Dropout: the program of the next test" * doctest::skip()) {
-  for (int i = 0; i < 3; ++i) backward(sum(nn::Dropout(0.5)(variable(randn({2, 3})))));
+  for (int i = 0; i < 3; ++i) backward(sum(nn::Dropout(0.5)(variable(randn({2, 3}, DType::f64)))));
 }
 
 TEST_CASE("Dropout: backward of a loss that was made outside of training says so, once") {
@@ -147,7 +147,7 @@ TEST_CASE("Dropout: backward of a loss that was made outside of training says so
 TEST_CASE("Dropout: a rate of 0 changes nothing and draws nothing") {
   Random random(3), untouched(3);
   const nn::Training training(random);
-  const Tensor x = randn({3, 4});
+  const Tensor x = randn({3, 4}, DType::f64);
   CHECK(identical(nn::Dropout(0)(x).value(), x));
   CHECK(random.state() == untouched.state());
 }

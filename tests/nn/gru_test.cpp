@@ -94,8 +94,8 @@ std::vector<double> step_of_the_papers(const nn::Parameters& params, const std::
 TEST_CASE("Gru: Bahdanau's equations are the same with the sign of z's weights turned") {
   nn::Parameters params(4, DType::f64);
   const nn::Gru gru(params, 4, 3, {.form = GruForm::reset_before});
-  test::set(params, "b", randn({9}, 6));
-  const Tensor x = randn({5, 1, 4}, 7);
+  test::set(params, "b", randn({9}, DType::f64, 6));
+  const Tensor x = randn({5, 1, 4}, DType::f64, 7);
   const Tensor h = gru(x).h.value();
   std::vector<double> state(3, 0.0);
   for (Index t = 0; t < 5; ++t) {

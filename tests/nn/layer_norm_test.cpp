@@ -22,7 +22,7 @@ TEST_CASE("LayerNorm: it has gain and bias, ones and zeros at first") {
 TEST_CASE("LayerNorm: at first rows have mean 0 and variance 1") {
   nn::Parameters params(1, DType::f64);
   const nn::LayerNorm norm(params, 4, {.epsilon = 0});
-  const Tensor y = norm(randn({2, 3, 4}) * 5.0 + 2.0).value();
+  const Tensor y = norm(randn({2, 3, 4}, DType::f64) * 5.0 + 2.0).value();
   CHECK(test::difference(mean(y, {-1}), zeros({2, 3}, DType::f64)) < 1e-14);
   CHECK(test::difference(mean(y * y, {-1}), ones({2, 3}, DType::f64)) < 1e-14);
 }

@@ -34,7 +34,7 @@ TEST_CASE("Linear: without bias there is no parameter b, and zero stays zero") {
 TEST_CASE("Linear: leading axes are rows") {
   nn::Parameters params(1, DType::f64);
   const nn::Linear linear(params, 4, 5, {.bias_init = nn::init::normal(1)});
-  const Tensor x = randn({2, 3, 4});
+  const Tensor x = randn({2, 3, 4}, DType::f64);
   const Var y = linear(x);
   REQUIRE(y.shape() == Shape{2, 3, 5});
   for (Index i = 0; i < 2; ++i) {

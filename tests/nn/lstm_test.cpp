@@ -37,7 +37,7 @@ TEST_CASE("Lstm: values and gradients read backward are PyTorch's") {
 TEST_CASE("Lstm: padding does not change the last state") {
   nn::Parameters params(2, DType::f64);
   const nn::Lstm lstm(params, 4, 3);
-  const Tensor words = randn({2, 1, 4}, 5);
+  const Tensor words = randn({2, 1, 4}, DType::f64, 5);
   const Tensor padding[] = {words, full({3, 1, 4}, 9, DType::f64)};
   const auto last = [&](const Tensor& x, const Tensor& mask) {
     return lstm(x, {.mask = mask}).last;

@@ -74,9 +74,10 @@ void check_padding(MakeLayer make_layer, bool has_c) {
     const Tensor mask = ragged_mask(kSteps, kLengths);
     // What stands at padding is far from the rest; its cotangent is zero.
     const Tensor words = mask.reshape({kSteps, kBatch, 1});
-    const Tensor x = randn({kSteps, kBatch, kIn}, 13) * words + 7.5 * (1.0 - words);
-    const Tensor g_h = randn({kSteps, kBatch, kHidden}, 14) * words;
-    const Tensor g_last = randn({kBatch, kHidden}, 15), h0 = randn({kBatch, kHidden}, 16);
+    const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 13) * words + 7.5 * (1.0 - words);
+    const Tensor g_h = randn({kSteps, kBatch, kHidden}, DType::f64, 14) * words;
+    const Tensor g_last = randn({kBatch, kHidden}, DType::f64, 15),
+                 h0 = randn({kBatch, kHidden}, DType::f64, 16);
     const auto state = [&](Index begin, Index end) {
       const Var h = h0.slice(begin, end);
       return nn::RecurrentState{.h = h, .c = has_c ? h * 0.5 : Var()};
@@ -119,7 +120,7 @@ void check_steps(MakeLayer make_layer, bool has_c) {
     const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
     const nn::RecurrentState initial =
         from_zero ? nn::RecurrentState{} : initial_state(params, kBatch, has_c);
-    const Tensor g = randn({kSteps, kBatch, kHidden}, 18);
+    const Tensor g = randn({kSteps, kBatch, kHidden}, DType::f64, 18);
 
     const auto [h, last] = layer(x, {.initial = initial});
     const Gradients whole = backward(weighted(h, g));

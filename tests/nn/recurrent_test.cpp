@@ -19,7 +19,7 @@ void check_same(nn::Cell cell, MakeLayer make_layer) {
   REQUIRE(chosen.all().size() == plain.all().size());
   for (const auto& [name, w] : plain) CHECK(identical(chosen[name].value(), w.value()));
 
-  const Tensor x = randn({5, 3, 4}, 8), mask = test::ragged_mask(5, {5, 2, 4});
+  const Tensor x = randn({5, 3, 4}, DType::f64, 8), mask = test::ragged_mask(5, {5, 2, 4});
   CHECK(identical(recurrent.input(x).value(), layer.input(x).value()));
   CHECK(recurrent.gates() == layer.gates());
   const auto [h, last] = recurrent(x, {.mask = mask, .direction = Direction::backward});

@@ -28,13 +28,14 @@ TEST_CASE(
     Parameters params(1, DType::f64);
     const auto score =
         make_score(params, 4, memory, {.kind = name, .attention = 8, .heads = 2, .longest = 5});
-    const Var e = (*score)({.state = randn({2, 4})}, score->keys(randn({5, 2, memory}), mask));
+    const Var e = (*score)({.state = randn({2, 4}, DType::f64)},
+                           score->keys(randn({5, 2, memory}, DType::f64), mask));
     CHECK(e.shape() == (name == "multi_head" ? Shape{2, 5, 2} : Shape{5, 2}));
   }
 }
 
 TEST_CASE("make_score: coverage gives every kind a w_c, in the tanh where there is one") {
-  const Tensor mask = ones({5, 2}, DType::f64), coverage = randn({5, 2}, 7);
+  const Tensor mask = ones({5, 2}, DType::f64), coverage = randn({5, 2}, DType::f64, 7);
   for (const ScoreKind& kind : score_kinds()) {
     const std::string name = kind.name;
     INFO(name);
@@ -44,13 +45,14 @@ TEST_CASE("make_score: coverage gives every kind a w_c, in the tanh where there 
         {.kind = name, .attention = 8, .heads = 2, .longest = 5, .coverage = Coverage::summed});
     const bool inside = name == "additive" || name == "concat";
     CHECK(params["w_c"].shape() == Shape{inside ? 8 : 4});
-    const Keys keys = score->keys(randn({5, 2, 4}), mask);
+    const Keys keys = score->keys(randn({5, 2, 4}, DType::f64), mask);
     const auto e = [&](const Var& seen) {
-      return (*score)({.state = randn({2, 4}), .past = {.coverage = seen}}, keys).value();
+      return (*score)({.state = randn({2, 4}, DType::f64), .past = {.coverage = seen}}, keys)
+          .value();
     };
     CHECK(e(coverage).shape() == e({}).shape());
     CHECK(e(coverage).to_vector<double>() != e({}).to_vector<double>());
-    CHECK(score->read(randn({5, 2, 4})).shape() == Shape{5, 2, 4});
+    CHECK(score->read(randn({5, 2, 4}, DType::f64)).shape() == Shape{5, 2, 4});
   }
 }
 

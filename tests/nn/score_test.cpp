@@ -41,12 +41,13 @@ TEST_CASE("AdditiveScore: keys are made once, and hold no query") {
   nn::Parameters params(3, DType::f64);
   const nn::AdditiveScore score(params, 4, 6, 3);
   const Tensor mask = ones({5, 2}, DType::f64);
-  const nn::Keys keys = score.keys(randn({5, 2, 6}), mask);
+  const nn::Keys keys = score.keys(randn({5, 2, 6}, DType::f64), mask);
   CHECK(keys.k.shape() == Shape{5, 2, 3});
   CHECK(test::identical(keys.mask, mask));
-  const Var first = score({.state = randn({2, 4}, 2)}, keys);
-  score({.state = randn({2, 4}, 3)}, keys);
-  CHECK(test::identical(score({.state = randn({2, 4}, 2)}, keys).value(), first.value()));
+  const Var first = score({.state = randn({2, 4}, DType::f64, 2)}, keys);
+  score({.state = randn({2, 4}, DType::f64, 3)}, keys);
+  CHECK(
+      test::identical(score({.state = randn({2, 4}, DType::f64, 2)}, keys).value(), first.value()));
 }
 
 TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {
@@ -72,7 +73,8 @@ TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {
 TEST_CASE("LocationAwareScore: at the first step it is the additive score with a bias") {
   nn::Parameters params(3, DType::f64);
   const nn::LocationAwareScore score(params, 4, 6, 3, {.filters = 2, .radius = 1});
-  const Tensor mask = ones({5, 2}, DType::f64), state = randn({2, 4}), h = randn({5, 2, 6}, 2);
+  const Tensor mask = ones({5, 2}, DType::f64), state = randn({2, 4}, DType::f64),
+               h = randn({5, 2, 6}, DType::f64, 2);
   const nn::Keys keys = score.keys(h, mask);
   const Tensor first = score({.state = state}, keys).value();
   const Tensor nothing = zeros({5, 2}, DType::f64);
@@ -87,9 +89,9 @@ TEST_CASE("LocationAwareScore: in a window it sees the weights of all places") {
   nn::Parameters params(3, DType::f64);
   const nn::LocationAwareScore score(params, 4, 6, 3, {.filters = 2, .radius = 1});
   const Tensor mask = ones({5, 2}, DType::f64);
-  const nn::Query query{.state = randn({2, 4}),
-                        .past = {.weights = Var(softmax(randn({5, 2}, 3), 0))}};
-  nn::Keys keys = score.keys(randn({5, 2, 6}, 2), mask);
+  const nn::Query query{.state = randn({2, 4}, DType::f64),
+                        .past = {.weights = Var(softmax(randn({5, 2}, DType::f64, 3), 0))}};
+  nn::Keys keys = score.keys(randn({5, 2, 6}, DType::f64, 2), mask);
   const Tensor all = score(query, keys).value();
   const Tensor positions = Tensor::of<std::int32_t>({2, 2}, {1, 3, 2, 4});
   keys.k = window(keys.k, positions);
@@ -100,9 +102,9 @@ TEST_CASE("LocationAwareScore: in a window it sees the weights of all places") {
 TEST_CASE("AdditiveScore: a query of another batch is an error") {
   nn::Parameters params(3, DType::f64);
   const nn::AdditiveScore score(params, 4, 6, 3);
-  const nn::Keys keys = score.keys(randn({5, 2, 6}), ones({5, 2}, DType::f64));
-  CHECK_THROWS_WITH_AS(score({.state = randn({3, 4})}, keys), doctest::Contains("(5, 2, 3)"),
-                       Error);
+  const nn::Keys keys = score.keys(randn({5, 2, 6}, DType::f64), ones({5, 2}, DType::f64));
+  CHECK_THROWS_WITH_AS(score({.state = randn({3, 4}, DType::f64)}, keys),
+                       doctest::Contains("(5, 2, 3)"), Error);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_CASE("SelfAttention: it is what the equations give, place by place and head
       CAPTURE(heads);
       Parameters params(heads, DType::f64);
       const SelfAttention layer(params, kSize, {.heads = heads, .causal = causal});
-      const Tensor x = randn({kSteps, kBatch, kSize});
+      const Tensor x = randn({kSteps, kBatch, kSize}, DType::f64);
       const std::vector<double> expected =
           by_loops(params, x, ragged_mask(), heads, causal == Causal::yes);
       const std::vector<double> actual = layer(x, ragged_mask()).y.value().to_vector<double>();
@@ -92,7 +92,8 @@ TEST_CASE(
     "SelfAttention: weights are exactly 0 on padding and, where it is causal, on later places") {
   Parameters params(1, DType::f64);
   const SelfAttention layer(params, kSize, {.heads = 2, .causal = Causal::yes});
-  const Tensor weights = layer(randn({kSteps, kBatch, kSize}), ragged_mask()).weights.value();
+  const Tensor weights =
+      layer(randn({kSteps, kBatch, kSize}, DType::f64), ragged_mask()).weights.value();
   REQUIRE(weights.shape() == Shape{2, kBatch, kSteps, kSteps});
   const double* w = weights.data<double>();
   const Index lengths[] = {4, 2, 1};
@@ -105,7 +106,7 @@ TEST_CASE(
 TEST_CASE("SelfAttention: a padded sentence gives what it gives alone") {
   Parameters params(1, DType::f64);
   const SelfAttention layer(params, kSize, {.heads = 3});
-  const Tensor x = randn({kSteps, kBatch, kSize});
+  const Tensor x = randn({kSteps, kBatch, kSize}, DType::f64);
   const Var all = layer(x, ragged_mask()).y;
   const Var alone = layer(slice(slice(Var(x), 1, 1, 2), 0, 0, 2)).y;  // the second, of two words
   for (Index t = 0; t < 2; ++t) {

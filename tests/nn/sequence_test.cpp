@@ -53,7 +53,7 @@ TEST_CASE(
     "Conv1d: of a batch that is padded beyond its longest sequence no more than that is left") {
   nn::Parameters params(3, DType::f64);
   const nn::Conv1d conv(params, 3, 2, {.width = 3});
-  const auto [y, mask] = conv({randn({9, 2, 3}), test::ragged_mask(9, {6, 3})});
+  const auto [y, mask] = conv({randn({9, 2, 3}, DType::f64), test::ragged_mask(9, {6, 3})});
   CHECK(y.shape() == Shape{4, 2, 2});
   CHECK(test::identical(mask, test::ragged_mask(4, {4, 1})));
 }
@@ -61,7 +61,7 @@ TEST_CASE(
 TEST_CASE("Conv1d: a sequence shorter than a window is an error, as is a window of nothing") {
   nn::Parameters params(3, DType::f64);
   const nn::Conv1d conv(params, 3, 2, {.width = 5, .padding = 1});
-  CHECK_THROWS_WITH_AS(conv({randn({7, 2, 3}), test::ragged_mask(7, {7, 2})}),
+  CHECK_THROWS_WITH_AS(conv({randn({7, 2, 3}, DType::f64), test::ragged_mask(7, {7, 2})}),
                        "Conv1d: a sequence of 2 steps with a padding of 1 is shorter than a window "
                        "of 5",
                        Error);
@@ -73,7 +73,7 @@ TEST_CASE("Conv1d: a sequence shorter than a window is an error, as is a window 
 
 TEST_CASE(
     "join_steps: steps stand side by side, what is lacking is zero, padding does not matter") {
-  const Tensor x = randn({5, 2, 3});
+  const Tensor x = randn({5, 2, 3}, DType::f64);
   const auto [joined, mask] = nn::join_steps({x, test::ragged_mask(5, {5, 3})}, 2);
   const Tensor y = joined.value();
   CHECK(y.shape() == Shape{3, 2, 6});

@@ -73,7 +73,7 @@ TEST_CASE("Sgd: a step is the rate against the gradient, however many tiles ther
   nn::Parameters params(1, DType::f64);
   const Index n = 20001;
   const Var w = params.add("w", {n}, nn::init::normal(1));
-  const Tensor before = w.value().clone(), g = randn({n}, 2);
+  const Tensor before = w.value().clone(), g = randn({n}, DType::f64, 2);
   nn::Sgd sgd(params, {.rate = 0.5});
   sgd.step(gradients_of({{w, g}}));
   CHECK(identical(w.value(), before - 0.5 * g));
@@ -96,12 +96,12 @@ TEST_CASE("Sgd: a parameter that the loss did not depend on is left alone, its m
   const Var used = params.add("used", {2}, nn::init::normal(1));
   const Var unused = params.add("unused", {3}, nn::init::normal(1));
   nn::Sgd sgd(params, {.rate = 0.5, .momentum = 0.5, .weight_decay = 0.5});
-  sgd.step(gradients_of({{used, randn({2})}, {unused, randn({3})}}));
+  sgd.step(gradients_of({{used, randn({2}, DType::f64)}, {unused, randn({3}, DType::f64)}}));
   Safetensors file;
   sgd.save(file);
   const Tensor w = unused.value().clone(), v = file.find("sgd.v.unused")->clone();
   const Tensor v_used = file.find("sgd.v.used")->clone();
-  sgd.step(gradients_of({{used, randn({2}, 3)}}));
+  sgd.step(gradients_of({{used, randn({2}, DType::f64, 3)}}));
   CHECK(identical(unused.value(), w));
   CHECK(identical(*file.find("sgd.v.unused"), v));
   CHECK_FALSE(identical(*file.find("sgd.v.used"), v_used));

@@ -99,7 +99,8 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit") {
       const nn::Recurrent second(scope / "layer2", kHidden, kHidden, {.cell = cell});
       const nn::Recurrent third(scope / "layer3", kHidden, kHidden, {.cell = cell});
       REQUIRE(params.all().size() == plain.all().size());
-      const Tensor x = randn({kSteps, kBatch, kIn}, 4), mask = test::ragged_mask(kSteps, kLengths);
+      const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4),
+                   mask = test::ragged_mask(kSteps, kLengths);
       const auto states = initial_states(params, 3, cell == nn::Cell::lstm);
 
       const auto [h, last] = stacked(x, {.mask = mask, .initial = states, .direction = direction});
@@ -125,7 +126,7 @@ TEST_CASE("Stacked: residual connections add what a layer has read, from the sec
   const nn::Scope scope(plain);
   const nn::Lstm first(scope / "layer1", 2, 2), second(scope / "layer2", 2, 2);
   const nn::Lstm third(scope / "layer3", 2, 2);
-  const Tensor x = randn({5, 3, 2}, 4), mask = test::ragged_mask(5, {5, 1, 3});
+  const Tensor x = randn({5, 3, 2}, DType::f64, 4), mask = test::ragged_mask(5, {5, 1, 3});
   const auto [h, last] = stacked(x, {.mask = mask});
   const Var y1 = first(x, {.mask = mask}).h;
   const auto run2 = second(y1, {.mask = mask});
@@ -139,7 +140,7 @@ TEST_CASE("Stacked: one layer is that layer, residual or not") {
   nn::Parameters params(3, DType::f64), plain(3, DType::f64);
   const nn::Stacked<nn::Gru> stacked(params, 4, 2, {.layers = 1, .residual = true});
   const nn::Gru gru(nn::Scope(plain) / "layer1", 4, 2);
-  const Tensor x = randn({5, 3, 4}, 4);
+  const Tensor x = randn({5, 3, 4}, DType::f64, 4);
   CHECK(identical(stacked(x).h.value(), gru(x).h.value()));
 }
 
@@ -198,9 +199,9 @@ TEST_CASE("Stacked: a padded batch gives what its sentences give one by one") {
       const auto states = initial_states(params, 3, has_c);
       const Tensor mask = test::ragged_mask(kSteps, kLengths);
       const Tensor words = mask.reshape({kSteps, kBatch, 1});
-      const Tensor x = randn({kSteps, kBatch, kIn}, 13) * words + 7.5 * (1.0 - words);
-      const Tensor g_h = randn({kSteps, kBatch, kHidden}, 14) * words;
-      const Tensor g_last = randn({kBatch, kHidden}, 15);
+      const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 13) * words + 7.5 * (1.0 - words);
+      const Tensor g_h = randn({kSteps, kBatch, kHidden}, DType::f64, 14) * words;
+      const Tensor g_last = randn({kBatch, kHidden}, DType::f64, 15);
       const auto loss_of = [](const Stack::Output& y, const Tensor& g, const Tensor& g_state) {
         Var loss = test::weighted(y.h, g);
         double factor = 1;
@@ -253,7 +254,7 @@ TEST_CASE("Stacked: steps made one by one give the whole sequence, values and gr
       const Var x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
       std::vector<nn::RecurrentState> states;
       if (!from_zero) states = initial_states(params, 3, cell == nn::Cell::lstm);
-      const Tensor g = randn({kSteps, kBatch, kHidden}, 18);
+      const Tensor g = randn({kSteps, kBatch, kHidden}, DType::f64, 18);
       const auto [h, last] = stacked(x, {.initial = states});
       const Gradients whole = backward(test::weighted(h, g));
 
@@ -286,7 +287,7 @@ TEST_CASE("Stacked: dropout is between the layers, in training only") {
   const nn::Stacked<nn::Lstm> stacked(params, 4, 6, {.dropout = 0.5});
   const nn::Lstm first(nn::Scope(plain) / "layer1", 4, 6);
   const nn::Lstm second(nn::Scope(plain) / "layer2", 6, 6);
-  const Tensor x = randn({5, 3, 4}, 4);
+  const Tensor x = randn({5, 3, 4}, DType::f64, 4);
   CHECK(identical(stacked(x).h.value(), second(first(x).h).h.value()));
   Random random(6), same(6);
   Tensor dropped, by_hand;
@@ -308,7 +309,7 @@ TEST_CASE("Stacked: residual connections go around the dropout") {
   const nn::Stacked<nn::Gru> stacked(params, 4, 6, {.dropout = 0.5, .residual = true});
   const nn::Gru first(nn::Scope(plain) / "layer1", 4, 6);
   const nn::Gru second(nn::Scope(plain) / "layer2", 6, 6);
-  const Tensor x = randn({3, 4}, 4);
+  const Tensor x = randn({3, 4}, DType::f64, 4);
   Random random(6), same(6);
   Tensor dropped, by_hand;
   {
@@ -331,7 +332,7 @@ TEST_CASE("Stacked: dropout per sequence has one mask per gap, in a run and step
   const nn::Scope scope(plain);
   const nn::Gru first(scope / "layer1", kIn, kHidden), second(scope / "layer2", kHidden, kHidden);
   const nn::Gru third(scope / "layer3", kHidden, kHidden);
-  const Tensor x = randn({kSteps, kBatch, kIn}, 4);
+  const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4);
   Random random(6), same(6);
   Tensor whole;
   {
@@ -385,7 +386,7 @@ TEST_CASE("Stacked: the lowest layer's state goes through a transition on its wa
   const nn::Stacked<nn::Lstm> stacked(params, 4, 6);
   const nn::Lstm first(nn::Scope(plain) / "layer1", 4, 6),
       second(nn::Scope(plain) / "layer2", 6, 6);
-  const Tensor x = randn({3, 4}, 4);
+  const Tensor x = randn({3, 4}, DType::f64, 4);
   const auto transition = [](const nn::RecurrentState& state) {
     return nn::RecurrentState{.h = state.h * 2.0, .c = state.c + 1.0};
   };
@@ -425,9 +426,11 @@ TEST_CASE("Stacked: of layers in both directions each reads both of the one belo
   const nn::Bidirectional<nn::Lstm> second(nn::Scope(plain) / "layer2", 2 * kHidden, kHidden,
                                            {.forget_bias = 0.5});
   CHECK(stacked.size() == 2 * kHidden);
-  const Tensor x = randn({kSteps, kBatch, kIn}, 4), mask = test::ragged_mask(kSteps, kLengths);
+  const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4),
+               mask = test::ragged_mask(kSteps, kLengths);
   const nn::BothWays<> none;
-  const nn::BothWays<> initial{.forward = {.h = randn({kBatch, kHidden}, 5)}, .backward = {}};
+  const nn::BothWays<> initial{.forward = {.h = randn({kBatch, kHidden}, DType::f64, 5)},
+                               .backward = {}};
   const auto [h, last] = stacked(x, {.mask = mask, .initial = {none, initial}});
   const auto expected = second(first(x, {.mask = mask}).h, {.mask = mask, .initial = initial});
   CHECK(identical(h.value(), expected.h.value()));
@@ -445,7 +448,7 @@ TEST_CASE("Stacked: knows how many gates its layers have") {
   CHECK(nn::Stacked<nn::Gru>(scope / "b", 4, 3).gates() == 3);
   const Stack stacked(scope / "c", 4, 3, {}, {.cell = nn::Cell::gru});
   CHECK(stacked.gates() == 3);
-  CHECK(stacked.input(randn({2, 4}, 1, DType::f32)).shape() == Shape{2, 9});
+  CHECK(stacked.input(randn({2, 4})).shape() == Shape{2, 9});
 }
 
 TEST_CASE("Stacked: no layer, states for other layers, or a wrong rate are errors") {
@@ -457,7 +460,7 @@ TEST_CASE("Stacked: no layer, states for other layers, or a wrong rate are error
   CHECK_THROWS_WITH_AS(make({.layers = 0}), "Stacked: layers = 0 is not in [1, inf)", Error);
   CHECK_THROWS_WITH_AS(make({.dropout = 1}), "dropout: the rate 1 is not in [0, 1)", Error);
   const nn::Stacked<nn::Gru> stacked(scope / "good", 4, 3, {.layers = 2});
-  const Tensor x = randn({5, 2, 4});
+  const Tensor x = randn({5, 2, 4}, DType::f64);
   CHECK_THROWS_WITH_AS(stacked(x, {.initial = {{}, {}, {}}}),
                        "Stacked: there are 3 states for 2 layers", Error);
   CHECK_THROWS_WITH_AS(stacked.step(stacked.input(x[0]), {{}}),

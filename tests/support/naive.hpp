@@ -289,10 +289,11 @@ inline Tensor reals(const Shape& shape, std::initializer_list<double> values) {
 }
 /// Standard normal numbers pushed away from 0, for denominators.
 inline Tensor away_from_zero(const Shape& shape, std::uint64_t seed) {
-  return naive::map(randn(shape, seed), [](double v) { return v < 0 ? v - 0.5 : v + 0.5; });
+  return naive::map(randn(shape, DType::f64, seed),
+                    [](double v) { return v < 0 ? v - 0.5 : v + 0.5; });
 }
 inline Tensor positive(const Shape& shape, std::uint64_t seed) {
-  return naive::map(randn(shape, seed), [](double v) { return std::abs(v) + 0.25; });
+  return naive::map(randn(shape, DType::f64, seed), [](double v) { return std::abs(v) + 0.25; });
 }
 /// A (T, B) mask with `lengths` ones in the columns, then zeros.
 inline Tensor mask_of(Index steps, std::initializer_list<Index> lengths, DType dtype = DType::f64) {

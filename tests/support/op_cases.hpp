@@ -31,7 +31,9 @@ using Vars = std::vector<Var>;
 using Tensors = std::vector<Tensor>;
 using Cases = std::vector<OpCase>;
 
-inline Tensor normal(const Shape& shape, std::uint64_t seed) { return randn(shape, seed); }
+inline Tensor normal(const Shape& shape, std::uint64_t seed) {
+  return randn(shape, DType::f64, seed);
+}
 
 /// A binary operation with every kind of broadcasting.
 inline void add_binary(Cases& cases, const std::string& name, Var (*f)(const Var&, const Var&),
@@ -128,7 +130,7 @@ inline void add_arithmetic(Cases& cases) {
 
 inline void add_functions(Cases& cases) {
   const char* group = "functions";
-  const Tensor x = randn({3, 2, 5}, 4);
+  const Tensor x = randn({3, 2, 5}, DType::f64, 4);
   add_unary(cases, group, "exp", x, exp, [](double v) { return std::exp(v); });
   add_unary(cases, group, "log", positive({3, 2, 5}, 5), log, [](double v) { return std::log(v); });
   add_unary(cases, group, "tanh", x, tanh, [](double v) { return std::tanh(v); });
@@ -136,11 +138,11 @@ inline void add_functions(Cases& cases) {
   add_unary(cases, group, "softplus", x, softplus,
             [](double v) { return v > 30 ? v : std::log1p(std::exp(v)); });
   add_unary(cases, group, "relu", x, relu, [](double v) { return v > 0 ? v : 0; });
-  add_unary(cases, group, "exp of a scalar", randn({}, 6), exp,
+  add_unary(cases, group, "exp of a scalar", randn({}, DType::f64, 6), exp,
             [](double v) { return std::exp(v); });
   cases.push_back({group,
                    "maxout",
-                   {randn({3, 2, 8}, 7)},
+                   {randn({3, 2, 8}, DType::f64, 7)},
                    [](const Vars& v) { return maxout(v[0]); },
                    [](const Tensors& v) {
                      naive::Array y(Shape{3, 2, 4}), from(v[0]);
@@ -173,13 +175,14 @@ inline void add_powers(Cases& cases) {
 
 inline void add_products_with_sums(Cases& cases) {
   const auto add = [&](const std::string& name, const Shape& y, const Shape& a) {
-    cases.push_back({"products",
-                     "add_matmul " + name,
-                     {randn(y, 23), randn(a, 24), randn({4, 5}, 25)},
-                     [](const Vars& v) { return add_matmul(v[0], v[1], v[2]); },
-                     [](const Tensors& v) {
-                       return naive::zip(v[0], naive::matmul(v[1], v[2]), std::plus<double>());
-                     }});
+    cases.push_back(
+        {"products",
+         "add_matmul " + name,
+         {randn(y, DType::f64, 23), randn(a, DType::f64, 24), randn({4, 5}, DType::f64, 25)},
+         [](const Vars& v) { return add_matmul(v[0], v[1], v[2]); },
+         [](const Tensors& v) {
+           return naive::zip(v[0], naive::matmul(v[1], v[2]), std::plus<double>());
+         }});
   };
   add("to every row", {5}, {3, 4});
   add("to rows of rows", {5}, {2, 3, 4});
@@ -192,7 +195,7 @@ inline void add_batched_products(Cases& cases) {
                        Transpose transpose = {}) {
     cases.push_back({"products",
                      "batched_matmul " + name,
-                     {randn(a, 27), randn(b, 28)},
+                     {randn(a, DType::f64, 27), randn(b, DType::f64, 28)},
                      [transpose](const Vars& v) { return batched_matmul(v[0], v[1], transpose); },
                      [transpose](const Tensors& v) {
                        return naive::batched_matmul(v[0], v[1], transpose.a, transpose.b);
@@ -214,7 +217,7 @@ inline void add_products(Cases& cases) {
                        Transpose transpose = {}) {
     cases.push_back({"products",
                      "matmul " + name,
-                     {randn(a, 21), randn(b, 22)},
+                     {randn(a, DType::f64, 21), randn(b, DType::f64, 22)},
                      [transpose](const Vars& v) { return matmul(v[0], v[1], transpose); },
                      [transpose](const Tensors& v) {
                        return naive::matmul(transpose.a ? naive::transpose(v[0]) : v[0],
@@ -234,12 +237,13 @@ inline void add_products(Cases& cases) {
   add("with K = 1", {3, 1}, {1, 5});
   cases.push_back({"products",
                    "matmul of x with itself",
-                   {randn({4, 4}, 23)},
+                   {randn({4, 4}, DType::f64, 23)},
                    [](const Vars& v) { return matmul(v[0], v[0], {.b = true}); },
                    [](const Tensors& v) { return naive::matmul(v[0], naive::transpose(v[0])); }});
   cases.push_back({"products",
                    "matmul of a weight with two inputs",
-                   {randn({4, 5}, 24), randn({3, 4}, 25), randn({2, 4}, 26)},
+                   {randn({4, 5}, DType::f64, 24), randn({3, 4}, DType::f64, 25),
+                    randn({2, 4}, DType::f64, 26)},
                    [](const Vars& v) {
                      return concat({matmul(v[1], v[0]), matmul(v[2], v[0])}, 0);
                    },
@@ -264,12 +268,12 @@ inline void add_reductions(Cases& cases) {
     const bool kept = keep == KeepAxes::yes;
     cases.push_back({"reductions",
                      "sum " + name,
-                     {randn(shape, 31)},
+                     {randn(shape, DType::f64, 31)},
                      [=](const Vars& v) { return sum(v[0], axes, keep); },
                      [=](const Tensors& v) { return naive::sum(v[0], positive_axes, kept); }});
     cases.push_back({"reductions",
                      "mean " + name,
-                     {randn(shape, 32)},
+                     {randn(shape, DType::f64, 32)},
                      [=](const Vars& v) { return mean(v[0], axes, keep); },
                      [=](const Tensors& v) {
                        return naive::map(naive::sum(v[0], positive_axes, kept),
@@ -295,7 +299,7 @@ inline void add_axis_reductions(Cases& cases) {
     for (const auto& [axis, keep] :
          {std::pair{0, KeepAxes::no}, std::pair{1, KeepAxes::yes}, std::pair{2, KeepAxes::no},
           std::pair{-2, KeepAxes::no}, std::pair{-1, KeepAxes::yes}}) {
-      const Tensor x = randn({3, 4, 5}, 33);
+      const Tensor x = randn({3, 4, 5}, DType::f64, 33);
       const int along = axis < 0 ? axis + 3 : axis;
       const bool kept = keep == KeepAxes::yes;
       cases.push_back(
@@ -328,7 +332,7 @@ inline void add_cosines(Cases& cases) {
   const auto add = [&](const Shape& a, const Shape& b, int axis, int axis_from_start) {
     cases.push_back({"reductions",
                      "cosine_similarity " + to_string(a) + " " + to_string(b),
-                     {randn(a, 34), randn(b, 35)},
+                     {randn(a, DType::f64, 34), randn(b, DType::f64, 35)},
                      [axis](const Vars& v) { return cosine_similarity(v[0], v[1], axis); },
                      [axis = axis_from_start](const Tensors& v) {
                        const auto sum_of = [axis](const Tensor& x, const Tensor& y) {
@@ -353,16 +357,18 @@ inline void add_cosines(Cases& cases) {
 inline void add_layer_norms(Cases& cases) {
   for (const Shape& shape : {Shape{3, 2, 5}, Shape{4, 19}, Shape{6}, Shape{130, 2}}) {
     const Index n = shape[-1];
-    cases.push_back({"normalisations",
-                     "layer_norm " + to_string(shape),
-                     {randn(shape, 44), randn({n}, 45), randn({n}, 46)},
-                     [](const Vars& v) { return layer_norm(v[0], v[1], v[2], 0.25); },
-                     [](const Tensors& v) { return naive::layer_norm(v[0], v[1], v[2], 0.25); }});
+    cases.push_back(
+        {"normalisations",
+         "layer_norm " + to_string(shape),
+         {randn(shape, DType::f64, 44), randn({n}, DType::f64, 45), randn({n}, DType::f64, 46)},
+         [](const Vars& v) { return layer_norm(v[0], v[1], v[2], 0.25); },
+         [](const Tensors& v) { return naive::layer_norm(v[0], v[1], v[2], 0.25); }});
   }
   for (const Shape& shape : {Shape{3, 2, 12}, Shape{130, 51}}) {
     cases.push_back({"normalisations",
                      "layer_norm_blocks " + to_string(shape),
-                     {randn(shape, 47), randn({shape[-1]}, 48), randn({shape[-1]}, 49)},
+                     {randn(shape, DType::f64, 47), randn({shape[-1]}, DType::f64, 48),
+                      randn({shape[-1]}, DType::f64, 49)},
                      [](const Vars& v) { return layer_norm_blocks(v[0], v[1], v[2], 3, 0.25); },
                      [](const Tensors& v) {
                        const Index n = v[0].dim(-1) / 3;
@@ -392,7 +398,7 @@ inline void add_sparsemaxes(Cases& cases) {
     const auto in = [mask](DType dtype) { return mask.defined() ? mask.to(dtype) : mask; };
     cases.push_back({"normalisations",
                      "sparsemax " + name,
-                     {naive::map(randn(shape, 47), [](double v) { return 0.3 * v; })},
+                     {naive::map(randn(shape, DType::f64, 47), [](double v) { return 0.3 * v; })},
                      [=](const Vars& v) { return sparsemax(v[0], axis, in(v[0].dtype())); },
                      [=](const Tensors& v) { return naive::sparsemax(v[0], from_start, mask); }});
   };
@@ -408,13 +414,13 @@ inline void add_normalisations(Cases& cases) {
     const std::string over = " over axis " + std::to_string(axis);
     cases.push_back({group,
                      "softmax" + over,
-                     {randn({3, 4, 5}, 41)},
+                     {randn({3, 4, 5}, DType::f64, 41)},
                      [axis](const Vars& v) { return softmax(v[0], axis); },
                      [axis](const Tensors& v) { return naive::softmax(v[0], axis); }});
     // log y, which at these sizes does not underflow
     cases.push_back({group,
                      "log_softmax" + over,
-                     {randn({3, 4, 5}, 42)},
+                     {randn({3, 4, 5}, DType::f64, 42)},
                      [axis](const Vars& v) { return log_softmax(v[0], axis); },
                      [axis](const Tensors& v) {
                        return naive::map(naive::softmax(v[0], axis),
@@ -426,7 +432,7 @@ inline void add_normalisations(Cases& cases) {
     const int from_start = axis < 0 ? axis + shape.rank() : axis;
     cases.push_back({group,
                      "softmax " + name,
-                     {randn(shape, 43)},
+                     {randn(shape, DType::f64, 43)},
                      [=](const Vars& v) { return softmax(v[0], axis, mask); },
                      [=](const Tensors& v) { return naive::softmax(v[0], from_start, mask); }});
   };
@@ -443,7 +449,7 @@ inline void add_orders_of_axes(Cases& cases) {
                        std::function<Var(const Var&)> f) {
     cases.push_back({"arrangements",
                      name,
-                     {randn(shape, 59)},
+                     {randn(shape, DType::f64, 59)},
                      [f](const Vars& v) { return f(v[0]); },
                      [order](const Tensors& v) { return naive::permute(v[0], order); }});
   };
@@ -465,7 +471,7 @@ inline void add_orders_of_axes(Cases& cases) {
 }
 
 inline void add_splits(Cases& cases) {
-  const Tensor x = randn({4, 6, 2}, 60);
+  const Tensor x = randn({4, 6, 2}, DType::f64, 60);
   for (int axis : {0, 1, -2}) {
     const int along = axis < 0 ? axis + 3 : axis;
     cases.push_back({"arrangements",
@@ -502,7 +508,7 @@ inline void add_unfolds(Cases& cases) {
                      "unfold " + to_string(shape) + " " + std::to_string(o.width) + " " +
                          std::to_string(o.stride) + " " + std::to_string(o.before) + " " +
                          std::to_string(o.after),
-                     {randn(shape, 61)},
+                     {randn(shape, DType::f64, 61)},
                      [o](const Vars& v) { return unfold(v[0], o); },
                      [o](const Tensors& v) {
                        const naive::Array x(v[0]);
@@ -530,7 +536,7 @@ inline void add_arrangements(Cases& cases) {
                        std::function<Tensor(const Tensors&)> reference) {
     cases.push_back({"arrangements", name, std::move(inputs), std::move(f), std::move(reference)});
   };
-  const Tensor x = randn({3, 4, 5}, 51);
+  const Tensor x = randn({3, 4, 5}, DType::f64, 51);
   add(
       "reshape", {x},
       [](const Vars& v) {
@@ -569,7 +575,8 @@ inline void add_arrangements(Cases& cases) {
   for (int axis : {0, 1, -1}) {
     Shape a{2, 3, 4}, b = a.with(axis, 1), c = a.with(axis, 5);
     add(
-        "concat along axis " + std::to_string(axis), {randn(a, 52), randn(b, 53), randn(c, 54)},
+        "concat along axis " + std::to_string(axis),
+        {randn(a, DType::f64, 52), randn(b, DType::f64, 53), randn(c, DType::f64, 54)},
         [axis](const Vars& v) {
           return concat({v[0], v[1], v[2], v[0]}, axis);
         },
@@ -598,7 +605,7 @@ inline void add_arrangements(Cases& cases) {
         });
   }
   add(
-      "stack", {randn({3, 2}, 55), randn({3, 2}, 56)},
+      "stack", {randn({3, 2}, DType::f64, 55), randn({3, 2}, DType::f64, 56)},
       [](const Vars& v) {
         return stack({v[0], v[1], v[0]});
       },
@@ -611,7 +618,7 @@ inline void add_arrangements(Cases& cases) {
       });
   const Tensor ids = ints({2, 3}, {4, 0, 4, 1, 4, 2});
   add(
-      "gather with repeated ids", {randn({6, 5}, 57)},
+      "gather with repeated ids", {randn({6, 5}, DType::f64, 57)},
       [ids](const Vars& v) { return gather(v[0], ids); },
       [ids](const Tensors& v) {
         naive::Array y(Shape{2, 3, 5}), table(v[0]), id(ids);
@@ -621,7 +628,7 @@ inline void add_arrangements(Cases& cases) {
         return y.tensor();
       });
   add(
-      "gather of matrices by one id", {randn({4, 2, 3}, 58)},
+      "gather of matrices by one id", {randn({4, 2, 3}, DType::f64, 58)},
       [](const Vars& v) { return gather(v[0], ints({}, {3})); },
       [](const Tensors& v) { return naive::sum(naive::slice(v[0], 0, 3, 4), {0}); });
 }

@@ -27,7 +27,7 @@ inline std::vector<Tensor> value_and_gradients(const Function& f,
   std::vector<Var> vars;
   for (const Tensor& x : inputs) vars.push_back(variable(x));
   const Var y = f(vars);
-  const Gradients gradients = backward(y, randn(y.shape(), 77, y.dtype()));
+  const Gradients gradients = backward(y, randn(y.shape(), y.dtype(), 77));
   std::vector<Tensor> results{y.value()};
   for (const Var& x : vars) {
     const Tensor* gradient = gradients.find(x);

@@ -29,7 +29,7 @@ TEST_CASE("mask_of: 1 on the steps of each sequence, 0 after them") {
 }
 
 TEST_CASE("slice: elements of any axis, as a copy") {
-  const Tensor x = randn({3, 4, 5}, 1);
+  const Tensor x = randn({3, 4, 5}, DType::f64);
   for (int axis : {0, 1, 2}) {
     CHECK(identical(slice(x, axis, 1, 3), naive::slice(x, axis, 1, 3)));
     CHECK(identical(slice(x, axis - 3, 1, 3), naive::slice(x, axis, 1, 3)));
@@ -50,10 +50,10 @@ TEST_CASE("slice: what is not there is an error") {
 
 TEST_CASE("add_to_slice: it adds in its place and nowhere else") {
   for (int axis : {0, 1, 2, -1}) {
-    Tensor to = randn({3, 4, 5}, 1);
+    Tensor to = randn({3, 4, 5}, DType::f64);
     const naive::Array before(to);
     const int along = axis < 0 ? 2 : axis;
-    const Tensor x = randn(to.shape().with(axis, 2), 2);
+    const Tensor x = randn(to.shape().with(axis, 2), DType::f64, 2);
     add_to_slice(to, x, axis, 1);
     const naive::Array added(x);
     naive::Array expected(to.shape());
@@ -149,7 +149,7 @@ TEST_CASE("scatter_add: what does not fit is an error and adds nothing") {
 }
 
 TEST_CASE("gather_columns: the second axis by number, for every row of the first") {
-  const Tensor x = randn({4, 3, 5}, 3), ids = ints({6}, {2, 0, 0, 1, 2, 2});
+  const Tensor x = randn({4, 3, 5}, DType::f64, 3), ids = ints({6}, {2, 0, 0, 1, 2, 2});
   naive::Array expected(Shape{4, 6, 5});
   const naive::Array from(x), id(ids);
   naive::for_each_index(expected.shape(), [&](const naive::At& at) {
@@ -166,7 +166,7 @@ TEST_CASE("gather_columns: the second axis by number, for every row of the first
 
 TEST_CASE("permute: every order of axes, in every dtype") {
   std::vector<int> order{0, 1, 2, 3};
-  const Tensor x = randn({2, 3, 4, 5}, 1);
+  const Tensor x = randn({2, 3, 4, 5}, DType::f64);
   do {
     const Tensor expected = naive::permute(x, order);
     CHECK(identical(permute(x, order), expected));
@@ -176,7 +176,7 @@ TEST_CASE("permute: every order of axes, in every dtype") {
 }
 
 TEST_CASE("permute: more rows than one tile, views, extents of 0 and 1") {
-  const Tensor x = randn({70, 3, 900}, 2);
+  const Tensor x = randn({70, 3, 900}, DType::f64, 2);
   CHECK(identical(transpose(x, 0, 2), naive::permute(x, {2, 1, 0})));
   CHECK(identical(transpose(x, 0, 1), naive::permute(x, {1, 0, 2})));
   CHECK(identical(transpose(x[3], 0, 1), naive::transpose(x[3])));

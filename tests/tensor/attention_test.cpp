@@ -22,7 +22,8 @@ Tensor activations(const Tensor& q, const Tensor& k) {
 
 TEST_CASE("additive_scores_forward: batches and keys of many sizes are what the formula gives") {
   for (const Shape& shape : {Shape{4, 3, 5}, Shape{1, 1, 1}, Shape{7, 19, 67}, Shape{3, 2, 3000}}) {
-    const Tensor k = randn(shape, 1), q = randn({shape[1], shape[2]}, 2), v = randn({shape[2]}, 3);
+    const Tensor k = randn(shape, DType::f64), q = randn({shape[1], shape[2]}, DType::f64, 2),
+                 v = randn({shape[2]}, DType::f64, 3);
     const Tensor expected = naive::sum(activations(q, k) * v, {2});
     CHECK(difference(additive_scores_forward(q, k, v), expected) <= 1e-12);
   }
@@ -30,11 +31,12 @@ TEST_CASE("additive_scores_forward: batches and keys of many sizes are what the 
 
 TEST_CASE("additive_scores_backward: dq, dv and dk are what the chain rule gives") {
   for (const Shape& shape : {Shape{4, 3, 5}, Shape{7, 19, 67}}) {
-    const Tensor k = randn(shape, 1), q = randn({shape[1], shape[2]}, 2), v = randn({shape[2]}, 3);
-    const Tensor de = randn({shape[0], shape[1]}, 4);
+    const Tensor k = randn(shape, DType::f64), q = randn({shape[1], shape[2]}, DType::f64, 2),
+                 v = randn({shape[2]}, DType::f64, 3);
+    const Tensor de = randn({shape[0], shape[1]}, DType::f64, 4);
     const Tensor t = activations(q, k), de_column = de.reshape({shape[0], shape[1], 1});
     const Tensor g = de_column * v * (1.0 - t * t);
-    Tensor dk = randn(shape, 5);
+    Tensor dk = randn(shape, DType::f64, 5);
     const Tensor dk_before = dk.clone();
     const AdditiveScoresBackward d = additive_scores_backward(q, k, v, de, dk);
     CHECK(difference(d.dq, naive::sum(g, {0})) <= 1e-12);
@@ -44,8 +46,9 @@ TEST_CASE("additive_scores_backward: dq, dv and dk are what the chain rule gives
 }
 
 TEST_CASE("additive_scores_backward: keys at padding, where de is 0, are not read") {
-  const Tensor q = randn({2, 3}, 1), v = randn({3}, 2), de = reals({2, 2}, {1, 2, 3, 0});
-  const Tensor clean = randn({2, 2, 3}, 3);
+  const Tensor q = randn({2, 3}, DType::f64), v = randn({3}, DType::f64, 2),
+               de = reals({2, 2}, {1, 2, 3, 0});
+  const Tensor clean = randn({2, 2, 3}, DType::f64, 3);
   Tensor dirty = clean.clone();
   Tensor padding = dirty[1][1];
   fill(padding, nan);
@@ -59,13 +62,13 @@ TEST_CASE("additive_scores_backward: keys at padding, where de is 0, are not rea
 
 TEST_CASE("weighted_sum: forward and backward are sums over positions") {
   for (const Shape& shape : {Shape{4, 3, 5}, Shape{11, 19, 67}}) {
-    const Tensor h = randn(shape, 1), alpha = positive({shape[0], shape[1]}, 2);
-    const Tensor dc = randn({shape[1], shape[2]}, 3);
+    const Tensor h = randn(shape, DType::f64), alpha = positive({shape[0], shape[1]}, 2);
+    const Tensor dc = randn({shape[1], shape[2]}, DType::f64, 3);
     const Tensor alpha_column = alpha.reshape({shape[0], shape[1], 1});
     CHECK(difference(weighted_sum_forward(alpha, h), naive::sum(alpha_column * h, {0})) <= 1e-13);
     CHECK(difference(weighted_sum_backward_weights(alpha, h, dc), naive::sum(h * dc, {2})) <=
           1e-13);
-    Tensor dh = randn(shape, 4);
+    Tensor dh = randn(shape, DType::f64, 4);
     const Tensor expected = dh + alpha_column * dc;
     weighted_sum_backward_memory(alpha, dc, dh);
     CHECK(difference(dh, expected) <= 1e-14);

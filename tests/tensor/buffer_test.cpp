@@ -104,7 +104,7 @@ TEST_CASE("Buffer: never more is held than twice what was needed at once") {
 
 TEST_CASE("Buffer: in steady state the system is not asked for memory") {
   const auto step = [] {
-    const Tensor a = randn({37, 41}, 1, DType::f32), b = randn({41, 29}, 2, DType::f32);
+    const Tensor a = randn({37, 41}), b = randn({41, 29}, DType::f32, 2);
     return (tanh(matmul(a, b)) + 1.0).size();
   };
   step();

@@ -43,7 +43,7 @@ TEST_CASE("Elementwise: every kind of broadcasting is what index arithmetic give
     CAPTURE(to_string(pair.first));
     CAPTURE(to_string(pair.second));
     for (DType dtype : {DType::f32, DType::f64}) {
-      const Tensor x = randn(a, 1, dtype), y = randn(b, 2, dtype);
+      const Tensor x = randn(a, dtype), y = randn(b, dtype, 2);
       const auto f = [](auto p, auto q) { return p + 1000 * q; };
       const double tolerance = dtype == DType::f32 ? 1e-6 : 1e-15;
       CHECK(difference(zip("mixed", x, y, f), naive::zip(x, y, mixed)) <= tolerance);
@@ -59,7 +59,7 @@ TEST_CASE("Elementwise: sizes beyond one tile of work, broadcast or not") {
   for (const auto& pair : pairs) {
     const auto& [a, b] = pair;
     CAPTURE(to_string(pair.first));
-    const Tensor x = randn(a, 1), y = randn(b, 2);
+    const Tensor x = randn(a, DType::f64), y = randn(b, DType::f64, 2);
     CHECK(difference(x - y, naive::zip(x, y, [](double p, double q) { return p - q; })) == 0);
   }
 }
@@ -108,7 +108,7 @@ TEST_CASE("Elementwise: maximum keeps what is not a number, on either side") {
 
 TEST_CASE("Elementwise: functions agree with the standard library") {
   for (const Index n : {1, 7, 17000}) {
-    const Tensor x = randn({n}, 3) * 3.0;
+    const Tensor x = randn({n}, DType::f64, 3) * 3.0;
     CHECK(difference(exp(x), naive::map(x, [](double v) { return std::exp(v); })) <= 1e-15);
     CHECK(difference(tanh(x), naive::map(x, [](double v) { return std::tanh(v); })) <= 1e-15);
     CHECK(difference(sigmoid(x), naive::map(x, [](double v) { return 1 / (1 + std::exp(-v)); })) <=
@@ -121,7 +121,7 @@ TEST_CASE("Elementwise: functions agree with the standard library") {
 }
 
 TEST_CASE("Elementwise: the inputs are left as they were") {
-  const Tensor a = randn({3, 2}, 1), b = randn({2}, 2);
+  const Tensor a = randn({3, 2}, DType::f64), b = randn({2}, DType::f64, 2);
   const Tensor before = a.clone();
   (void)(exp(a) + a * b - maximum(a, b) / 2.0);
   CHECK(identical(a, before));
@@ -179,7 +179,7 @@ TEST_CASE("abs, power and minimum: special numbers") {
 }
 
 TEST_CASE("broadcast_to: missing axes and extents of 1 are repeated") {
-  const Tensor x = randn({3, 1, 5}, 1);
+  const Tensor x = randn({3, 1, 5}, DType::f64);
   const Tensor zero = zeros({2, 3, 4, 5}, DType::f64);
   CHECK(identical(broadcast_to(x, {2, 3, 4, 5}), naive::zip(x, zero, std::plus<double>())));
   CHECK(identical(broadcast_to(scalar(3), {2, 2}), full({2, 2}, 3)));

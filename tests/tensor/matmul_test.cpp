@@ -26,8 +26,8 @@ void check_product(const Sizes& s, Transpose t, DType dtype) {
   CAPTURE(s.n);
   CAPTURE(t.a);
   CAPTURE(t.b);
-  const Tensor a = randn(t.a ? Shape{s.k, s.m} : Shape{s.m, s.k}, 1, dtype);
-  const Tensor b = randn(t.b ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2, dtype);
+  const Tensor a = randn(t.a ? Shape{s.k, s.m} : Shape{s.m, s.k}, dtype);
+  const Tensor b = randn(t.b ? Shape{s.n, s.k} : Shape{s.k, s.n}, dtype, 2);
   const Tensor expected =
       naive::matmul(t.a ? naive::transpose(a) : a, t.b ? naive::transpose(b) : b);
   CHECK(difference(matmul(a, b, t), expected) <= product_tolerance(dtype));
@@ -61,11 +61,11 @@ TEST_CASE(
     "matmul: a weight used again and again gives the bits of a fresh copy, also once modified") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const bool transposed : {false, true}) {
-      Tensor w = randn(transposed ? Shape{45, 70} : Shape{70, 45}, 1, dtype);
+      Tensor w = randn(transposed ? Shape{45, 70} : Shape{70, 45}, dtype);
       for (int i = 0; i < 9; ++i) {
         if (i % 3 == 2) scale_in_place(w, -0.3);
         for (const Index m : {1, 5, 64}) {
-          const Tensor a = randn({m, 70}, 2, dtype);
+          const Tensor a = randn({m, 70}, dtype, 2);
           const Transpose t{.b = transposed};
           CHECK(identical(matmul(a, w, t), matmul(a, w.clone(), t)));
         }
@@ -75,7 +75,7 @@ TEST_CASE(
 }
 
 TEST_CASE("matmul: parts of a weight, and its transpose, are not taken for each other") {
-  const Tensor w = randn({80, 40}, 1), a = randn({8, 40}, 2);
+  const Tensor w = randn({80, 40}, DType::f64), a = randn({8, 40}, DType::f64, 2);
   for (int i = 0; i < 3; ++i) {
     for (Index begin = 0; begin <= 40; begin += 4) {
       const Tensor part = w.slice(begin, begin + 40);
@@ -88,7 +88,7 @@ TEST_CASE("matmul: parts of a weight, and its transpose, are not taken for each 
 TEST_CASE("matmul: what is kept of a weight is freed with it") {
   const std::size_t before = buffer_statistics().in_use;
   {
-    const Tensor w = randn({80, 40}, 1), a = randn({8, 80}, 2);
+    const Tensor w = randn({80, 40}, DType::f64), a = randn({8, 80}, DType::f64, 2);
     for (int i = 0; i < 3; ++i) matmul(a, w);
     CHECK(buffer_statistics().in_use >= before + 2 * 80 * 40 * sizeof(double));
   }
@@ -96,7 +96,8 @@ TEST_CASE("matmul: what is kept of a weight is freed with it") {
 }
 
 TEST_CASE("matmul: several threads may use one weight") {
-  const Tensor w = randn({90, 60}, 1), a = randn({7, 90}, 2), expected = matmul(a, w.clone());
+  const Tensor w = randn({90, 60}, DType::f64), a = randn({7, 90}, DType::f64, 2),
+               expected = matmul(a, w.clone());
   std::vector<std::thread> users;
   std::atomic<bool> same{true};
   for (int i = 0; i < 4; ++i) {
@@ -110,10 +111,10 @@ TEST_CASE("matmul: several threads may use one weight") {
 }
 
 TEST_CASE("matmul: the leading axes of a are folded into rows") {
-  const Tensor a = randn({2, 3, 4}, 1), b = randn({4, 5}, 2);
+  const Tensor a = randn({2, 3, 4}, DType::f64), b = randn({4, 5}, DType::f64, 2);
   CHECK(difference(matmul(a, b), naive::matmul(a, b)) <= 1e-14);
   CHECK(difference(matmul(a, naive::transpose(b), {.b = true}), naive::matmul(a, b)) <= 1e-14);
-  const Tensor vector = randn({4}, 3);
+  const Tensor vector = randn({4}, DType::f64, 3);
   CHECK(matmul(vector, b).shape() == Shape{5});
   CHECK(difference(matmul(vector, b), naive::matmul(vector, b)) <= 1e-14);
 }
@@ -126,7 +127,7 @@ TEST_CASE("matmul: without elements the result is empty, with K = 0 it is zero")
 }
 
 TEST_CASE("matmul: views that begin in the middle of a buffer") {
-  const Tensor a = randn({5, 3}, 1), b = randn({2, 3, 4}, 2);
+  const Tensor a = randn({5, 3}, DType::f64), b = randn({2, 3, 4}, DType::f64, 2);
   CHECK(difference(matmul(a.slice(1, 3), b[1]),
                    naive::matmul(a.slice(1, 3).clone(), b[1].clone())) <= 1e-14);
 }
@@ -149,7 +150,7 @@ TEST_CASE("matmul: what does not fit is an error with both shapes and the transp
 }
 
 TEST_CASE("add_product: it adds aᵀ·b, into some columns only where asked") {
-  const Tensor a = randn({4, 3}, 1), b = randn({4, 2}, 2);
+  const Tensor a = randn({4, 3}, DType::f64), b = randn({4, 2}, DType::f64, 2);
   const Tensor product = naive::matmul(naive::transpose(a), b);
   Tensor c = ones({3, 2}, DType::f64);
   add_product(a, b, c);
@@ -178,8 +179,8 @@ TEST_CASE("add_product: what does not fit is an error") {
 TEST_CASE("batched_matmul: every matrix is multiplied by its own, in all transposes") {
   for (const Transpose& t : all_transposes) {
     for (const Sizes& s : {Sizes{3, 4, 5}, Sizes{1, 7, 2}, Sizes{40, 33, 50}}) {
-      const Tensor a = randn(t.a ? Shape{7, s.k, s.m} : Shape{7, s.m, s.k}, 1);
-      const Tensor b = randn(t.b ? Shape{7, s.n, s.k} : Shape{7, s.k, s.n}, 2);
+      const Tensor a = randn(t.a ? Shape{7, s.k, s.m} : Shape{7, s.m, s.k}, DType::f64);
+      const Tensor b = randn(t.b ? Shape{7, s.n, s.k} : Shape{7, s.k, s.n}, DType::f64, 2);
       const Tensor c = batched_matmul(a, b, t);
       CHECK(difference(c, naive::batched_matmul(a, b, t.a, t.b)) <= 1e-13);
       const Tensor single = batched_matmul(a.to(DType::f32), b.to(DType::f32), t);

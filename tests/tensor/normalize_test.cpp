@@ -18,7 +18,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST_CASE("layer_norm_forward: it is what its definition gives, in f64 and f32") {
   for (const Shape& shape : {Shape{3, 2, 5}, Shape{130, 17}, Shape{2, 1000}, Shape{1, 16}}) {
-    const Tensor x = randn(shape, 1), g = randn({shape[-1]}, 2), b = randn({shape[-1]}, 3);
+    const Tensor x = randn(shape, DType::f64), g = randn({shape[-1]}, DType::f64, 2),
+                 b = randn({shape[-1]}, DType::f64, 3);
     const Tensor expected = naive::layer_norm(x, g, b, 1e-5);
     CHECK(difference(layer_norm_forward(x, g, b, 1e-5).y, expected) <= 1e-13);
     const Tensor single =
@@ -28,7 +29,8 @@ TEST_CASE("layer_norm_forward: it is what its definition gives, in f64 and f32")
 }
 
 TEST_CASE("layer_norm_forward: a row gives the same alone and among others") {
-  const Tensor x = randn({70, 33}, 4), g = randn({33}, 5), b = randn({33}, 6);
+  const Tensor x = randn({70, 33}, DType::f64, 4), g = randn({33}, DType::f64, 5),
+               b = randn({33}, DType::f64, 6);
   const Tensor y = layer_norm_forward(x, g, b, 1e-5).y;
   for (Index row : {0, 1, 64, 69}) {
     CHECK(identical(layer_norm_forward(x[row], g, b, 1e-5).y, y[row]));
@@ -37,7 +39,8 @@ TEST_CASE("layer_norm_forward: a row gives the same alone and among others") {
 
 TEST_CASE("layer_norm_forward: a row of equal elements gives the bias") {
   const Tensor b = reals({3}, {1, -2, 0.5});
-  CHECK(identical(layer_norm_forward(full({3}, 7, DType::f64), randn({3}), b, 1e-5).y, b));
+  CHECK(identical(layer_norm_forward(full({3}, 7, DType::f64), randn({3}, DType::f64), b, 1e-5).y,
+                  b));
   CHECK(identical(
       layer_norm_forward(reals({2, 1}, {5, -5}), reals({1}, {3}), reals({1}, {4}), 1e-5).y,
       reals({2, 1}, {4, 4})));
@@ -71,7 +74,7 @@ TEST_CASE("layer_norm_forward: what does not fit is an error with shapes and let
 
 TEST_CASE("sparsemax: along every axis it is what sorting gives") {
   for (double scale : {0.1, 1.0, 10.0}) {
-    const Tensor x = randn({3, 40, 5}, 7) * scale;
+    const Tensor x = randn({3, 40, 5}, DType::f64, 7) * scale;
     for (int axis : {0, 1, 2}) {
       const Tensor expected = naive::sparsemax(x, axis);
       CHECK(difference(sparsemax(x, axis), expected) <= 1e-15);
@@ -83,7 +86,7 @@ TEST_CASE("sparsemax: along every axis it is what sorting gives") {
 
 TEST_CASE("sparsemax: more columns than one block, and longer than one tile") {
   for (const Shape& shape : {Shape{5, 150}, Shape{3, 20000}, Shape{300, 3}}) {
-    const Tensor x = randn(shape, 8);
+    const Tensor x = randn(shape, DType::f64, 8);
     for (int axis : {0, 1}) {
       const Tensor y = sparsemax(x, axis);
       CHECK(difference(sum(y, {axis}), ones(shape.without(axis), DType::f64)) <= 1e-12);
@@ -107,7 +110,7 @@ TEST_CASE("sparsemax: a point of the simplex stays, ties share, a far winner tak
 }
 
 TEST_CASE("sparsemax: masked positions get exactly 0, whatever stands there") {
-  const Tensor clean = randn({5, 3}, 9), mask = mask_of(5, {2, 5, 0});
+  const Tensor clean = randn({5, 3}, DType::f64, 9), mask = mask_of(5, {2, 5, 0});
   const Tensor y = sparsemax(clean, 0, mask);
   CHECK(difference(y, naive::sparsemax(clean, 0, mask)) <= 1e-15);
   CHECK(difference(sum(y, {0}), reals({3}, {1, 1, 0})) <= 1e-15);
@@ -120,7 +123,7 @@ TEST_CASE("sparsemax: masked positions get exactly 0, whatever stands there") {
     });
     CHECK(identical(sparsemax(dirty.tensor(), 0, mask), y));
   }
-  const Tensor heads = randn({2, 5, 3}, 10);
+  const Tensor heads = randn({2, 5, 3}, DType::f64, 10);
   CHECK(difference(sparsemax(heads, 1, mask), naive::sparsemax(heads, 1, mask)) <= 1e-15);
 }
 

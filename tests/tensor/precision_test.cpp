@@ -29,7 +29,7 @@ float bf16(float x) {
 
 /// Whole numbers from -8 to 8: bf16 has them and f32 their sums of products, so nothing is rounded.
 Tensor whole_numbers(const Shape& shape, std::uint64_t seed) {
-  return map(randn(shape, seed, DType::f32) * 3.0, [](auto x) {
+  return map(randn(shape, DType::f32, seed) * 3.0, [](auto x) {
     using T = decltype(x);
     return std::clamp(std::round(x), T(-8), T(8));
   });
@@ -70,7 +70,7 @@ TEST_CASE("bf16: whole numbers are multiplied exactly, at all sizes, transposed,
 TEST_CASE("bf16: factors are rounded to nearest even, sums are of f32") {
   if (!bf16_available()) return;
   const InPrecision in(Precision::bf16);
-  const Tensor a = randn({9, 301}, 1, DType::f32), b = randn({301, 37}, 2, DType::f32);
+  const Tensor a = randn({9, 301}), b = randn({301, 37}, DType::f32, 2);
   const auto round = [](auto x) { return static_cast<decltype(x)>(bf16(static_cast<float>(x))); };
   const Tensor c = matmul(a, b), x = map(a, round), y = map(b, round);
   const auto at = [](const Tensor& of, Index i, Index j) {
@@ -92,7 +92,7 @@ TEST_CASE("bf16: factors are rounded to nearest even, sums are of f32") {
 TEST_CASE("bf16: a row alone and in a batch, with one thread and two, give the same bits") {
   if (!bf16_available()) return;
   const InPrecision in(Precision::bf16);
-  const Tensor a = randn({150, 530}, 1, DType::f32), b = randn({530, 600}, 2, DType::f32);
+  const Tensor a = randn({150, 530}), b = randn({530, 600}, DType::f32, 2);
   const test::ThreadsScope scope(1);
   const Tensor one = matmul(a, b);
   set_threads(2);
@@ -102,7 +102,7 @@ TEST_CASE("bf16: a row alone and in a batch, with one thread and two, give the s
 
 TEST_CASE("bf16: changing the precision changes the next product of a weight that was packed") {
   if (!bf16_available()) return;
-  const Tensor a = randn({8, 64}, 1, DType::f32), w = randn({64, 48}, 2, DType::f32);
+  const Tensor a = randn({8, 64}), w = randn({64, 48}, DType::f32, 2);
   const Tensor exact = matmul(a, w);
   for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), exact));  // by then it is packed
   {

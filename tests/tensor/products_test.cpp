@@ -108,7 +108,7 @@ TEST_CASE("products: BLAS makes large ones whose rows need not be alike, in f32 
 
 TEST_CASE("products: of whatever rows and threads, a row that is apart has the same bits") {
   const test::ThreadsScope scope(1);
-  const Tensor a = randn({m, k}, 1, DType::f32), b = randn({k, n}, 2, DType::f32);
+  const Tensor a = randn({m, k}), b = randn({k, n}, DType::f32, 2);
   const Tensor all = matmul(a, b), one = matmul(a.slice(7, 8), b);
   CHECK(identical(all.slice(7, 8), one));
   const Tensor together = matmul(a, b, {}, Rows::together);

@@ -178,8 +178,8 @@ TEST_CASE("randn: it draws in row-major order, and f32 rounds the numbers of f64
   naive::Array expected(Shape{3, 2, 5});
   naive::for_each_index(expected.shape(),
                         [&](const naive::At& at) { expected[at] = random.normal(); });
-  CHECK(identical(randn({3, 2, 5}, 7), expected.tensor()));
-  CHECK(identical(randn({3, 2, 5}, 7, DType::f32), expected.tensor(DType::f32)));
+  CHECK(identical(randn({3, 2, 5}, DType::f64, 7), expected.tensor()));
+  CHECK(identical(randn({3, 2, 5}, DType::f32, 7), expected.tensor(DType::f32)));
 }
 
 TEST_CASE("shuffled: each number once, in every order about as often") {

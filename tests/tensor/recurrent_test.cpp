@@ -22,13 +22,13 @@ enum class Norm { no, yes };
 
 LstmInput lstm_input(Direction direction, const Tensor& mask = {}, Norm norm = Norm::no) {
   LstmInput in;
-  in.xw = randn({steps, batch, 4 * hidden}, 1);
-  in.w_h = randn({hidden, 4 * hidden}, 2);
-  in.h0 = randn({batch, hidden}, 3);
-  in.c0 = randn({batch, hidden}, 4);
+  in.xw = randn({steps, batch, 4 * hidden}, DType::f64);
+  in.w_h = randn({hidden, 4 * hidden}, DType::f64, 2);
+  in.h0 = randn({batch, hidden}, DType::f64, 3);
+  in.c0 = randn({batch, hidden}, DType::f64, 4);
   if (norm == Norm::yes) {
-    in.gain_h = randn({4 * hidden}, 11);
-    in.gain_c = randn({hidden}, 12), in.bias_c = randn({hidden}, 13);
+    in.gain_h = randn({4 * hidden}, DType::f64, 11);
+    in.gain_c = randn({hidden}, DType::f64, 12), in.bias_c = randn({hidden}, DType::f64, 13);
   }
   in.mask = mask;
   in.direction = direction;
@@ -38,11 +38,11 @@ LstmInput lstm_input(Direction direction, const Tensor& mask = {}, Norm norm = N
 GruInput gru_input(Direction direction, GruForm form, const Tensor& mask = {},
                    Norm norm = Norm::no) {
   GruInput in;
-  in.xw = randn({steps, batch, 3 * hidden}, 5);
-  in.w_h = randn({hidden, 3 * hidden}, 6);
-  if (form == GruForm::reset_after) in.b_hn = randn({hidden}, 7);
-  in.h0 = randn({batch, hidden}, 8);
-  if (norm == Norm::yes) in.gain_h = randn({3 * hidden}, 14);
+  in.xw = randn({steps, batch, 3 * hidden}, DType::f64, 5);
+  in.w_h = randn({hidden, 3 * hidden}, DType::f64, 6);
+  if (form == GruForm::reset_after) in.b_hn = randn({hidden}, DType::f64, 7);
+  in.h0 = randn({batch, hidden}, DType::f64, 8);
+  if (norm == Norm::yes) in.gain_h = randn({3 * hidden}, DType::f64, 14);
   in.mask = mask;
   in.direction = direction;
   in.form = form;
@@ -144,9 +144,9 @@ TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward 
   for (const auto& [direction, norm] : directions_and_norms) {
     const LstmInput in = lstm_input(direction, mask(), norm);
     const LstmForward out = lstm_forward(in);
-    Tensor dh = randn({steps, batch, hidden}, 9);
+    Tensor dh = randn({steps, batch, hidden}, DType::f64, 9);
     dh = dh * in.mask.reshape({steps, batch, 1});
-    const Tensor dc_last = randn({batch, hidden}, 10);
+    const Tensor dc_last = randn({batch, hidden}, DType::f64, 10);
     const LstmBackward gradients = lstm_backward(in, out, dh, dc_last);
     for (Index b = 0; b < batch; ++b) {
       CAPTURE(b);
@@ -174,7 +174,8 @@ TEST_CASE("gru: a padded batch is its sentences one by one to the bit, forward a
     for (const auto& [direction, norm] : directions_and_norms) {
       const GruInput in = gru_input(direction, form, mask(), norm);
       const GruForward out = gru_forward(in);
-      const Tensor dh = randn({steps, batch, hidden}, 9) * in.mask.reshape({steps, batch, 1});
+      const Tensor dh =
+          randn({steps, batch, hidden}, DType::f64, 9) * in.mask.reshape({steps, batch, 1});
       const GruBackward gradients = gru_backward(in, out, dh);
       for (Index b = 0; b < batch; ++b) {
         CAPTURE(b);
@@ -201,7 +202,8 @@ TEST_CASE("lstm: backward is forward over the reversed sequence") {
   const LstmForward out = lstm_forward(in), expected = lstm_forward(turned);
   CHECK(identical(out.h, reversed(expected.h)));
   CHECK(identical(out.c, reversed(expected.c)));
-  const Tensor dh = randn(out.h.shape(), 9), dc_last = randn({batch, hidden}, 10);
+  const Tensor dh = randn(out.h.shape(), DType::f64, 9),
+               dc_last = randn({batch, hidden}, DType::f64, 10);
   const LstmBackward gradients = lstm_backward(in, out, dh, dc_last);
   const LstmBackward expected_gradients = lstm_backward(turned, expected, reversed(dh), dc_last);
   CHECK(identical(gradients.dxw, reversed(expected_gradients.dxw)));
@@ -216,7 +218,7 @@ TEST_CASE("gru: backward is forward over the reversed sequence") {
     turned.direction = Direction::forward;
     const GruForward out = gru_forward(in), expected = gru_forward(turned);
     CHECK(identical(out.h, reversed(expected.h)));
-    const Tensor dh = randn(out.h.shape(), 9);
+    const Tensor dh = randn(out.h.shape(), DType::f64, 9);
     CHECK(identical(gru_backward(in, out, dh).dxw,
                     reversed(gru_backward(turned, expected, reversed(dh)).dxw)));
   }
@@ -242,7 +244,7 @@ TEST_CASE("gru: undefined state and bias are zero, and an undefined mask is all 
 TEST_CASE("lstm: undefined gradients of the results are zero") {
   const LstmInput in = lstm_input(Direction::forward);
   const LstmForward out = lstm_forward(in);
-  const Tensor dh = randn(out.h.shape(), 9);
+  const Tensor dh = randn(out.h.shape(), DType::f64, 9);
   const Tensor none_h = zeros(out.h.shape(), DType::f64),
                none_c = zeros({batch, hidden}, DType::f64);
   CHECK(identical(lstm_backward(in, out, dh, {}).dxw, lstm_backward(in, out, dh, none_c).dxw));
@@ -253,7 +255,8 @@ TEST_CASE("lstm: undefined gradients of the results are zero") {
 TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
   const LstmInput in = lstm_input(Direction::forward, mask());
   const LstmForward out = lstm_forward(in);
-  const Tensor dh = randn(out.h.shape(), 9), dc = randn({batch, hidden}, 10);
+  const Tensor dh = randn(out.h.shape(), DType::f64, 9),
+               dc = randn({batch, hidden}, DType::f64, 10);
   const Tensor dh_before = dh.clone(), dc_before = dc.clone(), c0_before = in.c0.clone();
   lstm_backward(in, out, dh, dc);
   CHECK(identical(dh, dh_before));
@@ -263,8 +266,8 @@ TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
 
 TEST_CASE("lstm: a batch row does not depend on the batch around it, in any tile") {
   LstmInput in;
-  in.xw = randn({3, 70, 4 * 5}, 1);
-  in.w_h = randn({5, 4 * 5}, 2);
+  in.xw = randn({3, 70, 4 * 5}, DType::f64);
+  in.w_h = randn({5, 4 * 5}, DType::f64, 2);
   const Tensor h = lstm_forward(in).h;
   for (Index b : {0, 31, 32, 36, 69}) {
     LstmInput alone = in;

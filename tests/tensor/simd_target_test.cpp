@@ -57,9 +57,9 @@ std::vector<Result> results(DType dtype) {
   };
   const auto absolute = [](const Tensor& x) { return map(x, [](auto v) { return std::abs(v); }); };
 
-  const Tensor a = randn({70, 301}, 1, dtype), b = randn({301, 130}, 2, dtype);
+  const Tensor a = randn({70, 301}, dtype), b = randn({301, 130}, dtype, 2);
   add("product", matmul(a, b), 2 * 301, largest(matmul(absolute(a), absolute(b))));
-  const Tensor x = randn({70, 1003}, 3, dtype);
+  const Tensor x = randn({70, 1003}, dtype, 3);
   // 2 ulp are 4 u, as much as 16 roundings make.
   add("exp", exp(x), 16);
   add("tanh", tanh(x), 16);
@@ -69,21 +69,21 @@ std::vector<Result> results(DType dtype) {
   add("softmax", softmax(x, 1), 1003 + 100);
   const Tensor targets = zeros({70}, DType::i32);
   add("cross-entropy", cross_entropy_forward(x, targets).loss, 1003 + 100, 10);
-  const Tensor gain = randn({1003}, 4, dtype);
+  const Tensor gain = randn({1003}, dtype, 4);
   const LayerNormForward normal = layer_norm_forward(x, gain, gain, 1e-5);
   add("layer norm", normal.y, 2 * 1003 + 20);
   add("layer norm, backward", layer_norm_backward(x, gain, normal, x).dx, 4 * 1003 + 40);
 
   // Weights so small that a step enlarges no error; H products and some forty roundings each.
   constexpr Index steps = 5, hidden = 33;
-  const Tensor w = randn({hidden, 4 * hidden}, 5, dtype) * 0.02;
-  const LstmInput lstm{.xw = randn({steps, 41, 4 * hidden}, 6, dtype), .w_h = w};
+  const Tensor w = randn({hidden, 4 * hidden}, dtype, 5) * 0.02;
+  const LstmInput lstm{.xw = randn({steps, 41, 4 * hidden}, dtype, 6), .w_h = w};
   const LstmForward forward = lstm_forward(lstm);
   add("lstm", forward.h, steps * (hidden + 40));
-  add("lstm, backward", lstm_backward(lstm, forward, randn({steps, 41, hidden}, 7, dtype), {}).dxw,
+  add("lstm, backward", lstm_backward(lstm, forward, randn({steps, 41, hidden}, dtype, 7), {}).dxw,
       steps * (5 * hidden + 80));
-  const GruInput gru{.xw = randn({steps, 41, 3 * hidden}, 8, dtype),
-                     .w_h = randn({hidden, 3 * hidden}, 9, dtype) * 0.02};
+  const GruInput gru{.xw = randn({steps, 41, 3 * hidden}, dtype, 8),
+                     .w_h = randn({hidden, 3 * hidden}, dtype, 9) * 0.02};
   add("gru", gru_forward(gru).h, steps * (hidden + 40));
   return all;
 }

@@ -17,7 +17,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 TEST_CASE("softmax: along every axis it is what its definition gives") {
-  const Tensor x = randn({3, 4, 5}, 1) * 3.0;
+  const Tensor x = randn({3, 4, 5}, DType::f64) * 3.0;
   for (int axis : {0, 1, 2}) {
     CHECK(difference(softmax(x, axis), naive::softmax(x, axis)) <= 1e-15);
     CHECK(difference(softmax(x, axis - 3), naive::softmax(x, axis)) <= 1e-15);
@@ -28,7 +28,7 @@ TEST_CASE("softmax: along every axis it is what its definition gives") {
 
 TEST_CASE("softmax: more columns than one block, and longer than one tile") {
   for (const Shape& shape : {Shape{5, 150}, Shape{2, 7, 130}, Shape{3, 20000}, Shape{1000, 3}}) {
-    const Tensor x = randn(shape, 2);
+    const Tensor x = randn(shape, DType::f64, 2);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const Tensor y = softmax(x, axis);
       CHECK(difference(sum(y, {axis}), ones(shape.without(axis), DType::f64)) <= 1e-13);
@@ -48,7 +48,7 @@ TEST_CASE("softmax: logits of a thousand, and one that is infinitely small") {
 }
 
 TEST_CASE("softmax: masked positions get exactly 0, and the others what they get alone") {
-  const Tensor x = randn({5, 3}, 3), mask = mask_of(5, {2, 5, 1});
+  const Tensor x = randn({5, 3}, DType::f64, 3), mask = mask_of(5, {2, 5, 1});
   const Tensor y = softmax(x, 0, mask);
   CHECK(difference(y, naive::softmax(x, 0, mask)) <= 1e-15);
   const naive::Array weights(y), used(mask);
@@ -63,7 +63,7 @@ TEST_CASE("softmax: masked positions get exactly 0, and the others what they get
 }
 
 TEST_CASE("softmax: where no position takes part all weights are 0") {
-  const Tensor y = softmax(randn({4, 3}, 4), 0, mask_of(4, {2, 0, 4}));
+  const Tensor y = softmax(randn({4, 3}, DType::f64, 4), 0, mask_of(4, {2, 0, 4}));
   const naive::Array weights(y);
   for (Index s = 0; s < 4; ++s) CHECK(weights[{s, 1}] == 0);
   CHECK(difference(sum(y, {0}), reals({3}, {1, 0, 1})) <= 1e-15);
@@ -71,7 +71,7 @@ TEST_CASE("softmax: where no position takes part all weights are 0") {
 
 TEST_CASE("softmax: what stands under the mask does not matter, were it not a number") {
   const Tensor mask = mask_of(3, {2, 0, 3});
-  const Tensor clean = randn({3, 3}, 5);
+  const Tensor clean = randn({3, 3}, DType::f64, 5);
   for (double padding : {nan, infinity, -infinity, 1e308}) {
     CAPTURE(padding);
     naive::Array dirty(clean);
@@ -84,7 +84,7 @@ TEST_CASE("softmax: what stands under the mask does not matter, were it not a nu
 }
 
 TEST_CASE("softmax: a mask of the last axes is shared by the leading ones") {
-  const Tensor x = randn({2, 5, 3}, 6), mask = mask_of(5, {2, 5, 4});
+  const Tensor x = randn({2, 5, 3}, DType::f64, 6), mask = mask_of(5, {2, 5, 4});
   CHECK(difference(softmax(x, 1, mask), naive::softmax(x, 1, mask)) <= 1e-15);
   CHECK(difference(softmax(x, 0, mask), naive::softmax(x, 0, mask)) <= 1e-15);
   const Tensor last = reals({3}, {1, 0, 1});
@@ -116,13 +116,14 @@ TEST_CASE("softmax: an empty axis gives an empty result") {
 }
 
 TEST_CASE("softmax_backward: it is y ⊙ (dy - Σ dy y)") {
-  const Tensor y = softmax(randn({3, 4, 150}, 7), 1), dy = randn({3, 4, 150}, 8);
+  const Tensor y = softmax(randn({3, 4, 150}, DType::f64, 7), 1),
+               dy = randn({3, 4, 150}, DType::f64, 8);
   const Tensor expected = y * (dy - sum(dy * y, {1}, KeepAxes::yes));
   CHECK(difference(softmax_backward(y, dy, 1), expected) <= 1e-14);
 }
 
 TEST_CASE("log_softmax: it is the logarithm of softmax, far out too") {
-  const Tensor x = randn({3, 4, 5}, 9);
+  const Tensor x = randn({3, 4, 5}, DType::f64, 9);
   for (int axis : {0, 1, 2}) {
     CHECK(difference(log_softmax(x, axis), log(naive::softmax(x, axis))) <= 1e-14);
   }
@@ -131,7 +132,7 @@ TEST_CASE("log_softmax: it is the logarithm of softmax, far out too") {
 }
 
 TEST_CASE("cross_entropy_forward: each row's loss is minus the logarithm of its probability") {
-  const Tensor logits = randn({19, 530}, 11) * 2.0;
+  const Tensor logits = randn({19, 530}, DType::f64, 11) * 2.0;
   naive::Array targets(Shape{19});
   for (Index n = 0; n < 19; ++n) targets[{n}] = static_cast<double>(n * 29 % 530);
   const CrossEntropy result = cross_entropy_forward(logits, targets.tensor(DType::i32));
@@ -145,7 +146,8 @@ TEST_CASE("cross_entropy_forward: each row's loss is minus the logarithm of its 
 }
 
 TEST_CASE("cross_entropy_forward: smoothed, it is what the definition gives") {
-  const Tensor logits = randn({5, 530}, 11) * 2.0, targets = ints({5}, {0, 529, 17, 2, 300});
+  const Tensor logits = randn({5, 530}, DType::f64, 11) * 2.0,
+               targets = ints({5}, {0, 529, 17, 2, 300});
   const Tensor weights = reals({5}, {1, 0, 1, 0.5, 1});
   const naive::Array p(naive::softmax(logits, 1)), target(targets), weight(weights);
   const naive::Array loss(cross_entropy_forward(logits, targets, weights, 0.3).loss);
@@ -160,7 +162,7 @@ TEST_CASE("cross_entropy_forward: smoothed, it is what the definition gives") {
 }
 
 TEST_CASE("cross_entropy_backward: it is the scaled difference of softmax and target") {
-  const Tensor logits = randn({4, 37}, 12), targets = ints({4}, {5, 0, 2, 36});
+  const Tensor logits = randn({4, 37}, DType::f64, 12), targets = ints({4}, {5, 0, 2, 36});
   const Tensor mask = reals({4}, {1, 0, 1, 1});
   const CrossEntropy forward = cross_entropy_forward(logits, targets, mask);
   const naive::Array target(targets), used(mask);
@@ -193,7 +195,7 @@ TEST_CASE("cross_entropy_forward: a target out of range is an error that says wh
 }
 
 TEST_CASE("log_sum_exp: along every axis, kept or not, far out too") {
-  const Tensor x = randn({3, 4, 150}, 13);
+  const Tensor x = randn({3, 4, 150}, DType::f64, 13);
   for (int axis : {0, 1, 2}) {
     const Tensor expected = log(naive::sum(exp(x), {axis}));
     CHECK(difference(log_sum_exp(x, axis), expected) <= 1e-14);

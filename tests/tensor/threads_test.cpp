@@ -231,11 +231,11 @@ TEST_CASE("Threads: a product does not depend on their number, to the last bit")
   check_thread_independence([] {
     std::vector<Tensor> results;
     for (DType dtype : {DType::f32, DType::f64}) {
-      const Tensor a = randn({64, 512}, 1, dtype), b = randn({512, 600}, 2, dtype);
+      const Tensor a = randn({64, 512}, dtype), b = randn({512, 600}, dtype, 2);
       results.push_back(matmul(a, b));
-      results.push_back(matmul(a, randn({700, 512}, 3, dtype), {.b = true}));
+      results.push_back(matmul(a, randn({700, 512}, dtype, 3), {.b = true}));
       Tensor dw = zeros({512, 600}, dtype);
-      add_product(a, randn({64, 600}, 4, dtype), dw);
+      add_product(a, randn({64, 600}, dtype, 4), dw);
       results.push_back(dw);
     }
     return results;
@@ -245,14 +245,14 @@ TEST_CASE("Threads: a product does not depend on their number, to the last bit")
 TEST_CASE("Threads: a recurrence does not depend on their number, to the last bit") {
   check_thread_independence([] {
     LstmInput lstm;
-    lstm.xw = randn({5, 41, 4 * 33}, 1, DType::f32);
-    lstm.w_h = randn({33, 4 * 33}, 2, DType::f32);
+    lstm.xw = randn({5, 41, 4 * 33});
+    lstm.w_h = randn({33, 4 * 33}, DType::f32, 2);
     const LstmForward forward = lstm_forward(lstm);
     const LstmBackward backward =
-        lstm_backward(lstm, forward, randn({5, 41, 33}, 3, DType::f32), {});
+        lstm_backward(lstm, forward, randn({5, 41, 33}, DType::f32, 3), {});
     GruInput gru;
-    gru.xw = randn({5, 41, 3 * 33}, 1, DType::f32);
-    gru.w_h = randn({33, 3 * 33}, 2, DType::f32);
+    gru.xw = randn({5, 41, 3 * 33});
+    gru.w_h = randn({33, 3 * 33}, DType::f32, 2);
     return std::vector<Tensor>{forward.h, forward.c, backward.dxw, backward.dh0,
                                gru_forward(gru).h};
   });
@@ -260,7 +260,7 @@ TEST_CASE("Threads: a recurrence does not depend on their number, to the last bi
 
 TEST_CASE("Threads: sums, softmax and cross-entropy do not depend on their number") {
   check_thread_independence([] {
-    const Tensor x = randn({70, 1003}, 1, DType::f32);
+    const Tensor x = randn({70, 1003});
     const Tensor targets = zeros({70}, DType::i32);
     const CrossEntropy loss = cross_entropy_forward(x, targets);
     return std::vector<Tensor>{
@@ -272,10 +272,10 @@ TEST_CASE("Threads: sums, softmax and cross-entropy do not depend on their numbe
 TEST_CASE(
     "Threads: normalisations, batched products and moved axes do not depend on their number") {
   check_thread_independence([] {
-    const Tensor x = randn({300, 257}, 1, DType::f32), g = randn({257}, 2, DType::f32);
+    const Tensor x = randn({300, 257}), g = randn({257}, DType::f32, 2);
     const LayerNormForward forward = layer_norm_forward(x, g, g, 1e-5);
     const LayerNormBackward backward = layer_norm_backward(x, g, forward, x);
-    const Tensor p = sparsemax(x, 0), a = randn({40, 31, 50}, 3, DType::f32);
+    const Tensor p = sparsemax(x, 0), a = randn({40, 31, 50}, DType::f32, 3);
     return std::vector<Tensor>{forward.y,
                                backward.dx,
                                backward.dgain,

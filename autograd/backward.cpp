@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -18,6 +20,11 @@ namespace attune {
 class BackwardWalk {
  public:
   BackwardWalk() = default;
+  /// Each variable is visited as soon as nothing that uses it is left, and not in the end.
+  BackwardWalk(const Var& y, std::function<void(std::uint64_t id, Tensor gradient)> listener)
+      : listener_(std::move(listener)) {
+    find_first_uses(y.node().get());
+  }
   BackwardWalk(const BackwardWalk&) = delete;
   BackwardWalk& operator=(const BackwardWalk&) = delete;
 
@@ -34,8 +41,8 @@ class BackwardWalk {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         (*made)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       }
-      reached_.push_back({node.id, target.node});
-      std::ranges::push_heap(reached_, {}, &Reached::id);
+      reached_.push_back({place(node), target.node});
+      std::ranges::push_heap(reached_, {}, &Reached::place);
       gradients = made.release();
     }
     return (*gradients)[target.output];
@@ -44,7 +51,7 @@ class BackwardWalk {
   Gradients run() {
     Gradients gradients;
     while (!reached_.empty()) {
-      std::ranges::pop_heap(reached_, {}, &Reached::id);
+      std::ranges::pop_heap(reached_, {}, &Reached::place);
       const detail::NodePointer node = std::move(reached_.back().node);
       reached_.pop_back();
       try {
@@ -63,9 +70,36 @@ class BackwardWalk {
 
  private:
   struct Reached {
-    std::uint64_t id;
+    std::uint64_t place;  // in the walk, which goes from high ones to low ones
     detail::NodePointer node;
   };
+
+  /// Of operations in the order in which they were made; of a variable after the first that uses it.
+  std::uint64_t place(const detail::Node& node) const {
+    const auto use = first_uses_.find(&node);
+    return use == first_uses_.end() ? 2 * node.id : 2 * use->second - 1;
+  }
+
+  void find_first_uses(detail::Node* root) {
+    std::unordered_set<const detail::Node*> seen{root};
+    std::vector<detail::Node*> waiting{root};
+    while (!waiting.empty()) {
+      detail::Node* node = waiting.back();
+      waiting.pop_back();
+      for (detail::Edge* edge = node->edges; edge; edge = edge->next) {
+        for (const detail::Target& target : edge->targets()) {
+          detail::Node* input = target.node.get();
+          if (!input) continue;
+          if (input->is_leaf) {
+            std::uint64_t& first = first_uses_.try_emplace(input, node->id).first->second;
+            first = std::min(first, node->id);
+          } else if (seen.insert(input).second) {
+            waiting.push_back(input);
+          }
+        }
+      }
+    }
+  }
 
   /// A variable may stand in several walks at once, of other threads or of a pullback that calls
   /// backward itself; an operation belongs to one.
@@ -79,6 +113,12 @@ class BackwardWalk {
     detail::PerOutput<Tensor> dy(node.outputs.size());
     for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = (*arrived)[i].finish();
     if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback had anything to add
+    if (node.is_leaf && listener_) {
+      detail::pullback_context = {};  // what the listener reads is not of this history
+      // Another variable, or an operation, may have got the same one.
+      listener_(node.id, dy[0].unique() ? std::move(dy[0]) : dy[0].clone());
+      return;
+    }
     if (node.is_leaf) {
       gradients.ids_.push_back(node.id);
       gradients.tensors_.push_back(std::move(dy[0]));
@@ -105,7 +145,9 @@ class BackwardWalk {
     }
   }
 
-  std::vector<Reached> reached_;  // a heap by id
+  std::function<void(std::uint64_t id, Tensor gradient)> listener_;
+  std::unordered_map<const detail::Node*, std::uint64_t> first_uses_;  // of variables, for it
+  std::vector<Reached> reached_;                                       // a heap by place
   std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
 };
 
@@ -133,18 +175,59 @@ Gradients backward(const Var& loss) {
   return backward(loss, ones(loss.shape(), loss.dtype()));
 }
 
-Gradients backward(const Var& y, const Tensor& dy) {
+namespace {
+
+void check_backward(const Var& y, const Tensor& dy) {
   if (!y.requires_gradient())
     fail("backward", "the result depends on no variable, or was computed under NoGrad");
   if (const std::string given = detail::detects_anomaly() ? first_not_finite(dy) : "";
       !given.empty())
     fail("anomaly", "backward was given a gradient that is not finite: " + given);
+}
+
+Gradients walk_from(const Var& y, const Tensor& dy, BackwardWalk& walk) {
   const WalkScope scope;
-  BackwardWalk walk;
   detail::pullback_context.operation = "backward";
   detail::pullback_context.recorded_at = ~std::uint64_t{0};
   walk.slot({y.node(), y.output()}).add(dy.clone());
   return walk.run();
+}
+
+}  // namespace
+
+Gradients backward(const Var& y, const Tensor& dy) {
+  check_backward(y, dy);
+  BackwardWalk walk;
+  return walk_from(y, dy, walk);
+}
+
+void backward(const Var& y, const Tensor& dy, std::span<const Var> variables,
+              const GradientListener& listener) {
+  check_backward(y, dy);
+  std::unordered_map<std::uint64_t, const Var*> by_id;
+  for (const Var& variable : variables) by_id[variable.node()->id] = &variable;
+  BackwardWalk walk(y, [&](std::uint64_t id, Tensor gradient) {
+    if (const auto at = by_id.find(id); at != by_id.end())
+      listener(*at->second, std::move(gradient));
+  });
+  walk_from(y, dy, walk);
+}
+
+Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradients) {
+  if (variables.size() != gradients.size()) {
+    fail("gradients",
+         fmt::format("{} variables, {} gradients", variables.size(), gradients.size()));
+  }
+  std::map<std::uint64_t, Tensor> by_id;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Var& variable = variables[i];
+    if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype()) {
+      fail("gradients", fmt::format("of a variable {} is {}", to_string(variable.shape()),
+                                    to_string(gradients[i].shape())));
+    }
+    by_id[variable.node()->id] = std::move(gradients[i]);
+  }
+  for (auto& [id, gradient] : by_id) ids_.push_back(id), tensors_.push_back(std::move(gradient));
 }
 
 namespace {

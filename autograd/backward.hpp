@@ -1,6 +1,7 @@
 // Reverse-mode differentiation.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <attune/autograd/var.hpp>
@@ -10,6 +11,10 @@ namespace attune {
 /// ∂loss/∂w for every variable w that the loss depends on.
 class Gradients {
  public:
+  Gradients() = default;
+  /// Made elsewhere: one for each variable, of its shape and type. Throws where it is not.
+  Gradients(std::span<const Var> variables, std::vector<Tensor> gradients);
+
   /// The gradient of a variable, of its shape. Throws when the loss did not depend on it.
   const Tensor& operator[](const Var& variable) const;
 
@@ -54,5 +59,15 @@ Gradients backward(const Var& loss);
 
 /// The same for a result of any shape, given ∂loss/∂y.
 Gradients backward(const Var& y, const Tensor& dy);
+
+/// What is told of each variable as soon as its gradient is final: no operation that is left to walk
+/// uses it. The gradient is the listener's own.
+using GradientListener = std::function<void(const Var& variable, Tensor gradient)>;
+
+/// The same for a listener, which may so begin to send the first gradients while the others are
+/// computed. It hears of each of `variables` on which y depends, later ones mostly first; a gradient
+/// that is final frees what its computation had captured.
+void backward(const Var& y, const Tensor& dy, std::span<const Var> variables,
+              const GradientListener& listener);
 
 }  // namespace attune

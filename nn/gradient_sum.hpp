@@ -1,0 +1,79 @@
+// The sum of the gradients of all shards, over all workers. Not installed.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/messages.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/nn/shard_tree.hpp>
+
+namespace attune::nn::detail {
+
+/// Each worker adds the gradients of its own shards. What is left of them is exchanged in buckets,
+/// while the last shard is still computed: each worker gets the others' sums of its range of a
+/// bucket, adds them in the order of the tree, and sends the result to all.
+class GradientSum {
+ public:
+  /// `subtrees` are what each worker has of a parameter when all of its shards are added. Without
+  /// messages there is one.
+  GradientSum(const Parameters& parameters, std::vector<std::vector<Subtree>> subtrees,
+              Messages* messages, std::span<const std::string> hosts, double patience,
+              Index bucket_bytes);
+
+  /// The gradients of share · loss, and zeros for parameters on which it does not depend, or for all
+  /// without a loss. The last one of this worker is sent.
+  void add(Index shard, const Var& loss, double share, bool is_last);
+
+  Gradients finish();
+
+ private:
+  /// Elements [begin, end) of a parameter.
+  struct Piece {
+    std::size_t parameter;
+    Index begin, end;
+  };
+  struct Bucket {
+    std::vector<Piece> pieces;
+    Index elements = 0;
+    std::size_t missing = 0;             // pieces that are not final
+    std::vector<Tensor> sent, received;  // to and from each worker
+    std::optional<Exchange> exchange;
+    bool summed = false;
+  };
+  /// Elements of a bucket.
+  struct Range {
+    Index begin, end;
+    Index size() const { return end - begin; }
+  };
+
+  void make_buckets(Index bucket_bytes);
+  void push(std::size_t parameter, Index shard, Tensor gradient, bool is_last);
+  void advance(bool wait);
+  void start(std::size_t number);
+  void send_sum(std::size_t number);
+  void take(Bucket& bucket);
+  template <class F>
+  void each_part(const Bucket& bucket, const Range& range, F f) const;
+
+  int workers() const { return static_cast<int>(subtrees_.size()); }
+  Range range_of(const Bucket& bucket, int worker) const {
+    return {worker * bucket.elements / workers(), (worker + 1) * bucket.elements / workers()};
+  }
+
+  std::vector<Var> variables_;
+  std::unordered_map<const attune::detail::Node*, std::size_t> numbers_;
+  std::vector<ShardTree<Tensor>> trees_;  // of each parameter: this worker's shards
+  std::vector<std::vector<Subtree>> subtrees_;
+  Messages* messages_;
+  std::span<const std::string> hosts_;
+  double patience_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::vector<std::size_t>> buckets_of_;  // each parameter
+  std::size_t first_open_ = 0, first_waiting_ = 0;    // buckets are started in their order
+  std::vector<Tensor> sums_;
+};
+
+}  // namespace attune::nn::detail

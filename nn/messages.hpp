@@ -1,0 +1,64 @@
+// What workers send each other. Not installed.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace attune::nn::detail {
+
+/// Messages between processes that were started together.
+class Messages {
+ public:
+  /// Joins the others; null where there are none.
+  static std::unique_ptr<Messages> join();
+  virtual ~Messages() = default;
+
+  virtual int rank() const = 0;
+  virtual int count() const = 0;
+  virtual std::string host() const = 0;
+  /// Waits until all have called it.
+  virtual void leave() = 0;
+
+  /// Both return at once, with a number for `done`; the bytes must stay until it is done. What one
+  /// worker sends another under one tag arrives in the order in which it was sent.
+  virtual std::size_t send(int to, int tag, std::span<const std::byte> bytes) = 0;
+  virtual std::size_t receive(int from, int tag, std::span<std::byte> bytes) = 0;
+  /// Whether it is; its number is then free for another.
+  virtual bool done(std::size_t message) = 0;
+};
+
+/// Some messages that are waited for together.
+class Exchange {
+ public:
+  /// `hosts` are those of all workers, for what is said of one that gives no sign for so many
+  /// seconds.
+  Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
+      : messages_(&messages), hosts_(hosts), patience_(patience) {}
+
+  /// Nothing is sent where there are no bytes: both sides know how many.
+  void send(int to, int tag, std::span<const std::byte> bytes);
+  void receive(int from, int tag, std::span<std::byte> bytes);
+
+  bool done();
+  void wait();
+
+ private:
+  struct Message {
+    std::size_t number;
+    int peer;
+  };
+  Messages* messages_;
+  std::span<const std::string> hosts_;
+  double patience_;
+  std::vector<Message> open_;
+  std::chrono::steady_clock::time_point last_;  // when one was done
+};
+
+/// "worker 2 of 4 on node7"
+std::string worker_name(int rank, std::span<const std::string> hosts);
+
+}  // namespace attune::nn::detail

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <attune/nn/gradient_sum.hpp>
+#include <attune/nn/messages.hpp>
+#include <attune/nn/workers.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::nn {
+namespace {
+
+/// A digit for each CPU, 1 for those that this process may use.
+std::string allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::string cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) cpus += CPU_ISSET(cpu, &set) ? '1' : '0';
+  return cpus;
+}
+
+/// Keeps share `index` of `count` of them: several processes would bind their threads to the same
+/// ones otherwise.
+void take_cpus(const std::string& allowed, Index index, Index count) {
+  std::vector<int> cpus;
+  for (std::size_t cpu = 0; cpu < allowed.size(); ++cpu)
+    if (allowed[cpu] == '1') cpus.push_back(static_cast<int>(cpu));
+  const Index n = std::ssize(cpus);
+  if (count < 2 || count > n) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (Index i = index * n / count; i < (index + 1) * n / count; ++i)
+    CPU_SET(cpus[static_cast<std::size_t>(i)], &set);
+  sched_setaffinity(0, sizeof set, &set);  // a hint: it may be refused
+}
+
+std::span<std::byte> writable_bytes(std::string& text) {
+  return std::as_writable_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+Workers::Workers(const WorkersOptions& options)
+    : options_(options), messages_(detail::Messages::join()) {
+  if (messages_) rank_ = messages_->rank(), count_ = messages_->count();
+  hosts_.assign(static_cast<std::size_t>(count_), "a host");
+  if (!messages_) return;
+  hosts_ = gather(messages_->host());
+  const std::string allowed = allowed_cpus();
+  const std::vector<std::string> others = gather(allowed);
+  Index index = 0, count = 0;
+  for (std::size_t r = 0; r < others.size(); ++r) {
+    if (hosts_[r] != hosts_[static_cast<std::size_t>(rank_)] || others[r] != allowed) continue;
+    index += static_cast<int>(r) < rank_;
+    ++count;
+  }
+  take_cpus(allowed, index, count);
+}
+
+Workers::~Workers() {
+  if (!messages_ || std::uncaught_exceptions() > 0) return;
+  try {
+    messages_->leave();
+  } catch (const std::exception&) {  // there is nobody left to tell
+  }
+}
+
+std::string Workers::name() const { return detail::worker_name(rank_, hosts_); }
+
+Workers::Range Workers::shards_of(int rank, Index shards) const {
+  return {rank * shards / count_, (rank + 1) * shards / count_};
+}
+
+std::vector<std::string> Workers::gather(const std::string& said) {
+  const auto own = static_cast<std::size_t>(rank_);
+  std::vector<std::string> all(static_cast<std::size_t>(count_));
+  all[own] = said;
+  std::vector<std::string> sizes(all.size(), std::string(sizeof(std::uint64_t), '\0'));
+  const std::uint64_t size = said.size();
+  std::memcpy(sizes[own].data(), &size, sizeof size);
+  const auto exchange = [&](int tag, std::vector<std::string>& texts) {
+    detail::Exchange messages(*messages_, hosts_, options_.patience);
+    for (std::size_t r = 0; r < texts.size(); ++r) {
+      if (r == own) continue;
+      messages.receive(static_cast<int>(r), tag, writable_bytes(texts[r]));
+      messages.send(static_cast<int>(r), tag, writable_bytes(texts[own]));
+    }
+    messages.wait();
+  };
+  if (count_ == 1) return all;
+  exchange(0, sizes);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, sizes[r].data(), sizeof length);
+    all[r].resize(length);
+  }
+  exchange(1, all);
+  return all;
+}
+
+Workers::Sum Workers::backward(const Parameters& parameters, std::span<const double> shares,
+                               const std::function<Var(Index shard)>& loss) {
+  const Index shards = std::ssize(shares);
+  if (shards == 0) fail("workers", "a batch has at least one shard");
+  std::vector<std::vector<detail::Subtree>> subtrees;
+  for (int r = 0; r < count_; ++r) {
+    const auto [begin, end] = shards_of(r, shards);
+    subtrees.push_back(detail::subtrees(begin, end));
+  }
+  detail::GradientSum sum(parameters, std::move(subtrees), messages_.get(), hosts_,
+                          options_.patience, options_.bucket_bytes);
+  const auto [begin, end] = shards_of(rank_, shards);
+  std::string losses;
+  for (Index shard = begin; shard < end; ++shard) {
+    const double share = shares[static_cast<std::size_t>(shard)];
+    const Var one = share == 0 ? Var() : loss(shard);
+    losses += fmt::format("{:a} ", one.defined() ? share * one.item() : 0);
+    sum.add(shard, one, share, shard + 1 == end);
+  }
+  Gradients gradients = sum.finish();
+  detail::ShardTree<double> tree;
+  const auto add = [](double& left, double right) { left += right; };
+  Index shard = 0;
+  for (const std::string& line : gather(losses)) {
+    for (const char* at = line.c_str(); *at; ++at, ++shard) {
+      char* after = nullptr;
+      tree.push({0, shard}, std::strtod(at, &after), add);
+      at = after;
+    }
+  }
+  return {tree.finish(add), std::move(gradients)};
+}
+
+}  // namespace attune::nn

@@ -1,0 +1,86 @@
+// One training by several processes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/parameters.hpp>
+
+namespace attune::nn {
+
+namespace detail {
+class Messages;
+}
+
+struct WorkersOptions {
+  double patience = 300;                // seconds to wait for another worker that gives no sign
+  Index bucket_bytes = Index{4} << 20;  // gradients that are sent together
+};
+
+/// The processes that train one model together, as mpirun or Slurm started them; one alone where
+/// nothing started several, or attune was built without MPI.
+///
+/// A batch is cut into shards, whose number belongs to the recipe and not to the machine. Each
+/// worker computes some of them, and all get the same sum:
+///
+///     nn::Workers workers;
+///     for (...) {
+///       auto [loss, gradients] =
+///           workers.backward(params, shares, [&](Index shard) { return model.loss(shards[shard]); });
+///       adam.step(gradients);
+///     }
+///
+/// Gradients are added in one tree of shard numbers, ((0 + 1) + (2 + 3)) + ..., wherever the shards
+/// were computed: the weights have the same bits with any number of workers, each with any number of
+/// threads. With one worker this is gradient accumulation.
+///
+/// Every worker must call the same functions in the same order. Whoever waits in vain for another,
+/// as it has ended or hangs, throws an Error that names it. All are ended by mpirun when one ends
+/// with an error.
+class Workers {
+ public:
+  /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are
+  /// used. Throws where MPI cannot be used, or in a second Workers.
+  explicit Workers(const WorkersOptions& options = {});
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  /// Leaves when all do. Not after an exception, which the others do not know of.
+  ~Workers();
+
+  int rank() const { return rank_; }
+  int count() const { return count_; }
+  /// "worker 2 of 4 on node7": the first is 0.
+  std::string name() const;
+
+  /// The shards [begin, end) that a worker computes.
+  struct Range {
+    Index begin, end;
+  };
+  Range shards_of(int rank, Index shards) const;
+
+  struct Sum {
+    double loss;
+    Gradients gradients;
+  };
+
+  /// Σ_s shares[s] · loss(s) and its gradients, for all parameters: zeros where no loss depends on
+  /// one. A shard whose share is 0 is not computed. The sums of the last shard are sent while it is
+  /// still computed.
+  Sum backward(const Parameters& parameters, std::span<const double> shares,
+               const std::function<Var(Index shard)>& loss);
+
+  /// What each of them says, by rank.
+  std::vector<std::string> gather(const std::string& said);
+
+ private:
+  WorkersOptions options_;
+  std::unique_ptr<detail::Messages> messages_;
+  int rank_ = 0, count_ = 1;
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace attune::nn

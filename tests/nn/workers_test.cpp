@@ -1,0 +1,107 @@
+// Run by mpirun with several processes, and alone. Only the first one prints.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/gradient_sum.hpp>
+#include <attune/nn/linear.hpp>
+#include <attune/nn/workers.hpp>
+#include <attune/tensor/random.hpp>
+
+namespace attune::nn {
+namespace {
+
+Workers* workers;
+
+/// Two layers, and a parameter that only odd shards use.
+struct Model {
+  explicit Model(Scope scope)
+      : first(scope / "first", 5, 7),
+        second(scope / "second", 7, 3),
+        odd(scope.add("odd", {4}, init::normal(1))) {}
+
+  Var loss(Index shard) const {
+    const Tensor x = randn({2, 5}, odd.dtype(), static_cast<std::uint64_t>(shard + 1));
+    const Var y = second(tanh(first(x)));
+    return shard % 2 == 0 ? sum(y * y) : sum(y * y) + sum(odd * odd);
+  }
+
+  Linear first, second;
+  Var odd;
+};
+
+std::string bits(const Parameters& parameters, double loss, const Gradients& gradients) {
+  std::string all = fmt::format("{:a}", loss);
+  for (const auto& [name, w] : parameters)
+    for (const double element : gradients[w].to_vector<double>())
+      all += fmt::format(" {:a}", element);
+  return all;
+}
+
+/// As one process adds them.
+std::string alone(const Parameters& parameters, const Model& model,
+                  std::span<const double> shares) {
+  detail::GradientSum sum(parameters, {detail::subtrees(0, std::ssize(shares))}, nullptr, {}, 0, 0);
+  detail::ShardTree<double> loss;
+  for (Index shard = 0; shard < std::ssize(shares); ++shard) {
+    const double share = shares[static_cast<std::size_t>(shard)];
+    const Var one = share == 0 ? Var() : model.loss(shard);
+    sum.add(shard, one, share, false);
+    loss.push({0, shard}, share == 0 ? 0 : share * one.item(), [](double& l, double r) { l += r; });
+  }
+  return bits(parameters, loss.finish([](double& l, double r) { l += r; }), sum.finish());
+}
+
+TEST_CASE("gradients of shards: the same bits as in one process, whoever computed them") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Parameters parameters(1, dtype);
+    const Model model(parameters);
+    for (const Index shards : {1, 2, 3, 4, 6, 7, 8, 16}) {
+      CAPTURE(shards);
+      std::vector<double> shares(static_cast<std::size_t>(shards), 1 / static_cast<double>(shards));
+      if (shards > 2) shares[1] = 0;
+      const auto [loss, gradients] =
+          workers->backward(parameters, shares, [&](Index shard) { return model.loss(shard); });
+      CHECK(bits(parameters, loss, gradients) == alone(parameters, model, shares));
+    }
+  }
+}
+
+TEST_CASE("gather: what each says, by rank") {
+  const auto say = [](int rank) {
+    return std::string(static_cast<std::size_t>(rank * 70'000), 'a' + static_cast<char>(rank));
+  };
+  const std::vector<std::string> all = workers->gather(say(workers->rank()));
+  REQUIRE(std::ssize(all) == workers->count());
+  for (int r = 0; r < workers->count(); ++r) CHECK(all[static_cast<std::size_t>(r)] == say(r));
+}
+
+TEST_CASE("workers of one machine share out its CPUs") {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
+  std::string mine;
+  for (int cpu = 0; cpu < 64; ++cpu) mine += CPU_ISSET(cpu, &set) ? '1' : '0';
+  const std::vector<std::string> all = workers->gather(mine);
+  int users = 0;
+  for (const std::string& one : all) users += one[mine.find('1')] == '1';
+  CHECK((users == 1 || users == workers->count()));
+  if (workers->count() <= 2) CHECK(users == 1);
+}
+
+}  // namespace
+}  // namespace attune::nn
+
+int main(int argc, char** argv) {
+  attune::nn::Workers workers({.patience = 60, .bucket_bytes = 100});
+  attune::nn::workers = &workers;
+  doctest::Context context(argc, argv);
+  context.setOption("no-colors", true);
+  if (workers.rank() > 0) context.setOption("out", "/dev/null");
+  const int status = context.run();
+  int failed = 0;
+  for (const std::string& one : workers.gather(status == 0 ? "" : "failed")) failed += !one.empty();
+  return failed > 0;
+}

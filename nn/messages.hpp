@@ -22,6 +22,8 @@ class Messages {
   virtual std::string host() const = 0;
   /// Waits until all have called it.
   virtual void leave() = 0;
+  /// Ends all processes, with status 1.
+  virtual void abort() = 0;
 
   /// Both return at once, with a number for `done`; the bytes must stay until it is done. What one
   /// worker sends another under one tag arrives in the order in which it was sent.

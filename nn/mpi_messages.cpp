@@ -49,6 +49,7 @@ class MpiMessages : public Messages {
     return {name.data(), static_cast<std::size_t>(length)};
   }
   void leave() override { check(MPI_Finalize(), "MPI_Finalize"); }
+  void abort() override { MPI_Abort(MPI_COMM_WORLD, 1); }
 
   std::size_t send(int to, int tag, std::span<const std::byte> bytes) override {
     MPI_Request request;

@@ -29,11 +29,12 @@ void take_cpus(const std::string& allowed, Index index, Index count) {
   for (std::size_t cpu = 0; cpu < allowed.size(); ++cpu)
     if (allowed[cpu] == '1') cpus.push_back(static_cast<int>(cpu));
   const Index n = std::ssize(cpus);
-  if (count < 2 || count > n) return;
+  if (count < 2 || n == 0) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (Index i = index * n / count; i < (index + 1) * n / count; ++i)
-    CPU_SET(cpus[static_cast<std::size_t>(i)], &set);
+  const Index begin = count > n ? index % n : index * n / count,
+              end = count > n ? begin + 1 : (index + 1) * n / count;
+  for (Index i = begin; i < end; ++i) CPU_SET(cpus[static_cast<std::size_t>(i)], &set);
   sched_setaffinity(0, sizeof set, &set);  // a hint: it may be refused
 }
 
@@ -68,7 +69,11 @@ Workers::~Workers() {
   }
 }
 
-std::string Workers::name() const { return detail::worker_name(rank_, hosts_); }
+void Workers::abort() {
+  if (messages_) messages_->abort();
+}
+
+std::string Workers::name(int rank) const { return detail::worker_name(rank, hosts_); }
 
 Workers::Range Workers::shards_of(int rank, Index shards) const {
   return {rank * shards / count_, (rank + 1) * shards / count_};
@@ -104,7 +109,15 @@ std::vector<std::string> Workers::gather(const std::string& said) {
 Workers::Sum Workers::backward(const Parameters& parameters, std::span<const double> shares,
                                const std::function<Var(Index shard)>& loss) {
   const Index shards = std::ssize(shares);
-  if (shards == 0) fail("workers", "a batch has at least one shard");
+  if (shards < count_) {
+    fail("workers", fmt::format("{} workers cannot share a batch of {} shard{}", count_, shards,
+                                shards == 1 ? "" : "s"));
+  }
+  if (shards == 1) {
+    const Var one = loss(0);
+    return {shares[0] * one.item(),
+            attune::backward(one, full(one.shape(), shares[0], one.dtype()))};
+  }
   std::vector<std::vector<detail::Subtree>> subtrees;
   for (int r = 0; r < count_; ++r) {
     const auto [begin, end] = shards_of(r, shards);

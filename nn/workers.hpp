@@ -39,8 +39,8 @@ struct WorkersOptions {
 /// threads. With one worker this is gradient accumulation.
 ///
 /// Every worker must call the same functions in the same order. Whoever waits in vain for another,
-/// as it has ended or hangs, throws an Error that names it. All are ended by mpirun when one ends
-/// with an error.
+/// as it hangs or the network is broken, throws an Error that names it. When one is killed, mpirun
+/// ends all; one that gives up calls `abort`.
 class Workers {
  public:
   /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are
@@ -54,7 +54,8 @@ class Workers {
   int rank() const { return rank_; }
   int count() const { return count_; }
   /// "worker 2 of 4 on node7": the first is 0.
-  std::string name() const;
+  std::string name(int rank) const;
+  std::string name() const { return name(rank_); }
 
   /// The shards [begin, end) that a worker computes.
   struct Range {
@@ -67,11 +68,14 @@ class Workers {
     Gradients gradients;
   };
 
-  /// Σ_s shares[s] · loss(s) and its gradients, for all parameters: zeros where no loss depends on
-  /// one. A shard whose share is 0 is not computed. The sums of the last shard are sent while it is
-  /// still computed.
+  /// Σ_s shares[s] · loss(s) and its gradients; with several shards those of all parameters, zeros
+  /// where no loss depends on one. A shard whose share is 0 is not computed. Sums are sent while the
+  /// last shard is still computed. Throws where there are fewer shards than workers.
   Sum backward(const Parameters& parameters, std::span<const double> shares,
                const std::function<Var(Index shard)>& loss);
+
+  /// Ends all of them with status 1, after what cannot be mended. Does nothing for one alone.
+  void abort();
 
   /// What each of them says, by rank.
   std::vector<std::string> gather(const std::string& said);

@@ -88,11 +88,11 @@ void Data::load_chunk(const Model& model, long chunk, Index batch_size) {
   chunk_order_ = shuffled(chunk_steps, Random(options_.seed, fmt::format("chunk {}", chunk)));
 }
 
-text::Batch Data::batch(const Model& model, long step, Index batch_size) {
+std::span<const text::Pair> Data::batch(const Model& model, long step, Index batch_size) {
   load_chunk(model, step / chunk_steps, batch_size);
   const std::size_t at = chunk_order_[static_cast<std::size_t>(step % chunk_steps)] *
                          static_cast<std::size_t>(batch_size);
-  return text::make_batch(std::span(chunk_).subspan(at, static_cast<std::size_t>(batch_size)));
+  return std::span(chunk_).subspan(at, static_cast<std::size_t>(batch_size));
 }
 
 std::vector<std::string> Data::source_alphabet() const {

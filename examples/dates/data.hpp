@@ -27,7 +27,7 @@ class Data {
 
   /// The examples of one step. Those of 16 steps are sorted by length before they are dealt out, in
   /// a random order of lengths, so that a batch has little padding.
-  text::Batch batch(const Model& model, long step, Index batch_size);
+  std::span<const text::Pair> batch(const Model& model, long step, Index batch_size);
 
   std::span<const Row> validation() const { return validation_; }
   /// Code points of sources and of targets, for vocabularies.

@@ -40,9 +40,17 @@ class Run : public TrainingRun {
 
   double rate() const override { return late_decay(options_.rate, options_.steps)(step()); }
 
-  BatchLoss batch_loss() override {
-    const text::Batch batch = data_.batch(model_, step(), options_.batch);
-    return {model_.network().loss(batch), 1, static_cast<double>(options_.batch)};
+  StepBatch next_batch() override {
+    const std::span<const text::Pair> pairs = data_.batch(model_, step(), options_.batch);
+    const auto at = [=](Index i) { return static_cast<std::size_t>(i); };
+    StepBatch batch = in_shards(
+        options_.shards, options_.batch,
+        [=](Index i) { return static_cast<double>(pairs[at(i)].target.size() + 1); },
+        [=, this](Index begin, Index end) {
+          return model_.network().loss(text::make_batch(pairs.subspan(at(begin), at(end - begin))));
+        });
+    batch.size = static_cast<double>(options_.batch);
+    return batch;
   }
 
   void validate() override {

@@ -61,11 +61,21 @@ class Run : public TrainingRun {
 
   double rate() const override { return late_decay(options_.rate, options_.steps)(step()); }
 
-  BatchLoss batch_loss() override {
-    const auto [past, future] = windows_at(data_.values, model_.sizes(), next_rows());
+  StepBatch next_batch() override {
+    const std::vector<Index> rows = next_rows();
+    StepBatch batch = in_shards(
+        options_.shards, std::ssize(rows), [](Index) { return 1; },
+        [=, this](Index begin, Index end) {
+          return loss(std::vector(rows.begin() + begin, rows.begin() + end));
+        });
+    batch.size = static_cast<double>(rows.size());
+    return batch;
+  }
+
+  Var loss(const std::vector<Index>& rows) const {
+    const auto [past, future] = windows_at(data_.values, model_.sizes(), rows);
     const Var error = model_(past) - future;
-    const Var loss = mean(options_.loss == Loss::squared ? square(error) : abs(error));
-    return {loss, 1, static_cast<double>(past.dim(1))};
+    return mean(options_.loss == Loss::squared ? square(error) : abs(error));
   }
 
   /// The windows of this step: each once in an epoch, in a random order.

@@ -96,19 +96,28 @@ class Run : public TrainingRun {
     return schedule(step());
   }
 
-  /// Each utterance has a stream of random numbers of its own, whichever thread makes it.
-  BatchLoss batch_loss() override {
+  /// Each utterance has a stream of random numbers of its own, whoever makes it.
+  StepBatch next_batch() override {
     const Index n = data_.train->begin_step(step());
-    std::vector<Tensor> heard(static_cast<std::size_t>(n));
+    StepBatch batch = in_shards(
+        options_.shards, n, [](Index) { return 1; },
+        [this](Index begin, Index end) { return model_.recogniser().loss(drawn(begin, end)); });
+    batch.size = static_cast<double>(n);
+    return batch;
+  }
+
+  /// Utterances of this step.
+  Batch drawn(Index begin, Index end) const {
+    std::vector<Tensor> heard(static_cast<std::size_t>(end - begin));
     std::vector<text::Sentence> tokens(heard.size());
-    parallel_for(n, [&](Index i) {
-      Random random(options_.seed, fmt::format("utterance {}", step() * options_.batch + i));
-      Utterance one = data_.train->draw(i, random);
+    parallel_for(end - begin, [&](Index i) {
+      Random random(options_.seed,
+                    fmt::format("utterance {}", step() * options_.batch + begin + i));
+      Utterance one = data_.train->draw(begin + i, random);
       heard[static_cast<std::size_t>(i)] = augmented(std::move(one.samples), random);
       tokens[static_cast<std::size_t>(i)] = std::move(one.tokens);
     });
-    const Batch batch{frames::make_batch(heard), std::move(tokens)};
-    return {model_.recogniser().loss(batch), 1, static_cast<double>(n)};
+    return {frames::make_batch(heard), std::move(tokens)};
   }
 
   Tensor augmented(std::vector<float> samples, Random& random) const {

@@ -9,7 +9,16 @@
 
 namespace attune {
 
+namespace {
+bool silent = false;
+}
+
+bool is_silent() { return silent; }
+
+void set_silent(bool value) { silent = value; }
+
 void detail::print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept {
+  if (silent) return;
   try {
     const std::string text = fmt::vformat(format, args);
     std::fwrite(text.data(), 1, text.size(), file);  // as one write, where the file has no buffer

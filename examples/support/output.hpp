@@ -16,6 +16,10 @@ namespace detail {
 void print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept;
 }
 
+/// Whether `say` and `complain` print nothing.
+bool is_silent();
+void set_silent(bool silent);
+
 /// Prints how far a run has come. Never throws: nothing is lost with a terminal that was closed.
 /// That standard output could not be written is what flush_output() says in the end.
 template <class... Args>

@@ -11,6 +11,7 @@
 #include <attune/tensor/file.hpp>
 
 #include "support/output.hpp"
+#include "support/workers.hpp"
 
 namespace attune {
 namespace {
@@ -45,17 +46,19 @@ void remove_unfinished(const std::filesystem::path& whole) {
 
 RunDirectory::RunDirectory(std::filesystem::path path, bool resume) : path_(std::move(path)) {
   std::error_code none;
-  if (std::filesystem::is_directory(path_, none)) lock_.emplace(path_);
+  if (is_first_worker() && std::filesystem::is_directory(path_, none)) lock_.emplace(path_);
   resumes_ = resume && std::filesystem::exists(last());
 }
 
 void RunDirectory::make() {
+  if (!is_first_worker()) return;
   make_directories(path_);
   if (!lock_) lock_.emplace(path_);
   for (const auto& whole : {best(), last(), log()}) remove_unfinished(whole);
 }
 
 void RunDirectory::keep_previous() const {
+  if (!is_first_worker()) return;
   for (const auto& path : {best(), last(), log()}) {
     if (!std::filesystem::exists(path)) continue;
     std::filesystem::path kept = path;
@@ -78,7 +81,7 @@ bool RunDirectory::cut_log(long step) const {
     kept += line;
     has_step = has_step || *at == step;
   }
-  write_file(log(), kept);
+  if (is_first_worker()) write_file(log(), kept);
   return has_step;
 }
 

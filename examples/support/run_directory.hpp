@@ -11,6 +11,7 @@
 
 namespace attune {
 
+/// Of several workers, only the first one locks and changes it.
 class RunDirectory {
  public:
   /// Locks it where it is there already, so that no other run changes what is read from it. Throws

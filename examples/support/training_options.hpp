@@ -19,9 +19,19 @@ struct TrainingOptions {
   double clip = 1;
   Index max_skipped = 10;
   Precision precision = Precision::f32;
+  Index shards = 1;
 };
 
-/// Of any training's options by name: clip, max-skipped, precision and validate-every.
+template <class Options>
+models::OptionField<Options> shards_field() {
+  return models::number_field<Options>(
+      "shards",
+      "parts of a batch, whose gradients are added one after the other, or by so many workers at "
+      "most (mpirun -n WORKERS)",
+      &Options::shards, 1, 1 << 16);
+}
+
+/// Of any training's options by name: clip, max-skipped, precision, shards and validate-every.
 template <class Options>
 std::vector<models::OptionField<Options>> common_training_fields() {
   using models::choice_field, models::number_field;
@@ -36,6 +46,7 @@ std::vector<models::OptionField<Options>> common_training_fields() {
               "precision",
               "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
               &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+          shards_field<Options>(),
           number_field<Options>("validate-every",
                                 "steps between validations, each of which saves a checkpoint",
                                 &Options::validate_every, 1, many)};

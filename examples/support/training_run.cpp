@@ -33,6 +33,23 @@ void append(report::LogFields& line, const report::LogFields& more) {
 
 }  // namespace
 
+StepBatch in_shards(Index shards, Index examples, const std::function<double(Index)>& count,
+                    std::function<Var(Index begin, Index end)> loss) {
+  const auto begin = [=](Index shard) { return shard * examples / shards; };
+  StepBatch batch{.shares = std::vector<double>(static_cast<std::size_t>(shards)), .loss = {}};
+  double all = 0;
+  for (Index shard = 0; shard < shards; ++shard) {
+    double& share = batch.shares[static_cast<std::size_t>(shard)];
+    for (Index i = begin(shard); i < begin(shard + 1); ++i) share += count(i);
+    all += share;
+  }
+  for (double& share : batch.shares) share /= all;
+  batch.loss = [=, loss = std::move(loss)](Index shard) {
+    return loss(begin(shard), begin(shard + 1));
+  };
+  return batch;
+}
+
 TrainingRun::TrainingRun(const TrainingOptions& options, const RunKind& kind, std::uint64_t seed,
                          RunDirectory& files, nn::Parameters& parameters,
                          const nn::AdamOptions& adam)
@@ -49,8 +66,9 @@ int TrainingRun::go() {
   files_.make();
   catch_signals();
   resumes() ? resume() : files_.keep_previous();
-  log_.emplace(files_.log().string(), resumes());
+  if (is_first_worker()) log_.emplace(files_.log().string(), resumes());
   describe();
+  check_equal_workers();
   started_ = logged_ = Clock::now();
   const std::string why = loop(), best = best_result();
   say("{} after {} steps, {}: ", why.empty() ? "stopped" : why, step_, duration(seconds()));
@@ -59,14 +77,46 @@ int TrainingRun::go() {
   return why.empty() ? interrupted_status() : 0;
 }
 
-double TrainingRun::seconds() const { return seconds_before_ + seconds_since(started_); }
+double TrainingRun::seconds() const {
+  return workers().count() > 1 ? agreed_seconds_ : seconds_before_ + seconds_since(started_);
+}
+
+/// What depends on a machine's clock and on signals is the same for all workers.
+void TrainingRun::synchronize() {
+  stop_ = interrupted();
+  if (workers().count() == 1) return;
+  const double seconds = seconds_before_ + seconds_since(started_);
+  const std::vector<std::string> all =
+      workers().gather(fmt::format("{} {}", stop_ ? "stop" : "on", seconds));
+  stop_ = std::ranges::any_of(all, [](const std::string& s) { return s.starts_with("stop"); });
+  agreed_seconds_ = std::stod(all.front().substr(all.front().find(' ')));
+}
+
+/// Throws where one has other options, data, or another version.
+void TrainingRun::check_equal_workers() const {
+  if (workers().count() == 1) return;
+  Safetensors file = checkpoint();
+  save_progress(file);
+  file.metadata["seconds"] = "";
+  for (const auto& [name, entry] : file.metadata) {
+    const std::vector<std::string> all = workers().gather(name + " = " + entry);
+    for (int rank = 1; rank < workers().count(); ++rank) {
+      if (all[static_cast<std::size_t>(rank)] == all.front()) continue;
+      fail("train",
+           fmt::format("{} has {}, but {} has {}", workers().name(rank),
+                       all[static_cast<std::size_t>(rank)], workers().name(0), all.front()));
+    }
+  }
+}
 
 double TrainingRun::mean_loss() const {
   return loss_weights_ > 0 ? loss_sum_ / loss_weights_ : shown_loss_;
 }
 
 std::string TrainingRun::machinery() const {
-  return fmt::format("{} parameters, {} thread{}, products: {}", parameters_.count(), threads(),
+  const int n = workers().count();
+  return fmt::format("{} parameters, {}{} thread{}, products: {}", parameters_.count(),
+                     n > 1 ? fmt::format("{} workers of ", n) : "", threads(),
                      threads() == 1 ? "" : "s", products());
 }
 
@@ -74,11 +124,12 @@ std::string TrainingRun::machinery() const {
 std::string TrainingRun::loop() {
   Progress progress(step_, std::max(total_steps(), step_));
   while (true) {
+    synchronize();
     std::string why = end();
     if (owed_ && !settle(!why.empty(), progress)) break;
     if (why.empty() && validated_) why = end();  // which the validation may have decided
     if (!why.empty()) return why;
-    if (interrupted()) break;
+    if (stop_) break;
     train_step();
     progress.show(step_, status(), false, most_left());
   }
@@ -94,7 +145,10 @@ bool TrainingRun::settle(bool last, Progress& progress) {
   const bool due = validated_ || last || step_ % options_.validate_every == 0;
   if (due && !validated_) {
     try {
-      validate();
+      each_makes([&] {
+        validate();
+        return "";
+      });
     } catch (const Interrupted&) {
       return false;
     }
@@ -108,9 +162,16 @@ bool TrainingRun::settle(bool last, Progress& progress) {
 }
 
 /// Where a batch cannot be made, as a file is not there any more, what was learnt is saved.
-BatchLoss TrainingRun::loss_or_save() {
+nn::Workers::Sum TrainingRun::gradients_or_save() {
   try {
-    return batch_loss();
+    batch_ = next_batch();
+    return workers().backward(parameters_, batch_.shares, [&](Index shard) {
+      const std::string stream = fmt::format("dropout {}", step_);
+      // As it was before there were shards.
+      Random dropout(seed_, options_.shards == 1 ? stream : fmt::format("{} {}", stream, shard));
+      const nn::Training training(dropout);
+      return batch_.loss(shard);
+    });
   } catch (const std::exception&) {
     try {
       save();
@@ -121,24 +182,21 @@ BatchLoss TrainingRun::loss_or_save() {
 }
 
 void TrainingRun::train_step() {
-  Random dropout(seed_, fmt::format("dropout {}", step_));
-  const nn::Training training(dropout);
   const InPrecision products(precision_);
-  const BatchLoss batch = loss_or_save();
-  Gradients gradients = backward(batch.loss);
-  const auto [usable, message] = watch_.observe(batch.loss.item(), parameters_, gradients);
+  auto [loss, gradients] = gradients_or_save();
+  const auto [usable, message] = watch_.observe(loss, parameters_, gradients);
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
   if (usable) {
     nn::clip_by_global_norm(gradients, options_.clip);
     adam_.set_rate(rate());
     adam_.step(gradients);
-    loss_sum_ += batch.loss.item() * batch.weight, loss_weights_ += batch.weight;
+    loss_sum_ += loss * batch_.weight, loss_weights_ += batch_.weight;
   }
   ++step_;
   validated_ = false, owed_ = true;
   after_step(usable);
   // Here, for the time of a validation does not count.
-  size_ += batch.size, per_second_ = size_ / std::max(1e-9, seconds_since(logged_));
+  size_ += batch_.size, per_second_ = size_ / std::max(1e-9, seconds_since(logged_));
   if (watch_.skipped_in_a_row() >= options_.max_skipped) give_up();
 }
 
@@ -161,7 +219,7 @@ void TrainingRun::write_log() {
   append(line, memory_fields());
   if (validated_) append(line, measures());
   try {
-    log_->write(line);
+    if (log_) log_->write(line);
   } catch (const Error&) {
     if (!validated_) save();  // or the step would be lost
     throw;
@@ -180,10 +238,13 @@ Safetensors TrainingRun::checkpoint() const {
   return file;
 }
 
-void TrainingRun::save_best() const { save_safetensors(files_.best(), checkpoint()); }
+void TrainingRun::save_best() const {
+  if (is_first_worker()) save_safetensors(files_.best(), checkpoint());
+}
 
 /// Everything that resuming needs.
 void TrainingRun::save() const {
+  if (!is_first_worker()) return;
   Safetensors file = checkpoint();
   save_progress(file);
   file.metadata["validated"] = validated_ ? "1" : "0";

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <attune/autograd/var.hpp>
 #include <attune/models/report/log.hpp>
@@ -13,15 +15,24 @@
 
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
+#include "support/signals.hpp"
 #include "support/training_options.hpp"
+#include "support/workers.hpp"
 
 namespace attune {
 
-struct BatchLoss {
-  Var loss;
-  double weight;  // of this loss in the mean that is logged
-  double size;    // of the batch, in what the speed counts
+/// What a step learns from, in shards.
+struct StepBatch {
+  std::vector<double> shares;            // of each shard in the loss; their sum is 1
+  std::function<Var(Index shard)> loss;  // of this worker's shards only
+  double weight = 1;                     // of this loss in the mean that is logged
+  double size = 0;                       // in what the speed counts
 };
+
+/// So many examples as shards of equal numbers. `count(i)` is what example i counts in the mean that
+/// the loss is, and `loss(begin, end)` that of some.
+StepBatch in_shards(Index shards, Index examples, const std::function<double(Index)>& count,
+                    std::function<Var(Index begin, Index end)> loss);
 
 struct RunKind {
   const char* speed;    // its name in the log
@@ -65,7 +76,7 @@ class TrainingRun {
   virtual double most_left() const { return std::numeric_limits<double>::infinity(); }
   /// The learning rate of the step that comes.
   virtual double rate() const = 0;
-  virtual BatchLoss batch_loss() = 0;
+  virtual StepBatch next_batch() = 0;
   virtual void after_step(bool /*updated*/) {}
   /// Measures, and saves the weights when they are the best so far. Where it throws Interrupted,
   /// nothing has changed.
@@ -86,8 +97,10 @@ class TrainingRun {
 
   std::string loop();
   bool settle(bool last, Progress& progress);
-  BatchLoss loss_or_save();
+  nn::Workers::Sum gradients_or_save();
   void train_step();
+  void synchronize();
+  void check_equal_workers() const;
   [[noreturn]] void give_up() const;
   void write_log();
   Safetensors checkpoint() const;
@@ -109,6 +122,9 @@ class TrainingRun {
   double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
   double seconds_before_ = 0, size_ = 0, per_second_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;
+  double agreed_seconds_ = 0;  // of several workers
+  bool stop_ = false;          // one of them was interrupted
+  StepBatch batch_;            // of this step
 };
 
 }  // namespace attune

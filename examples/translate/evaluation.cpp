@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
+
+#include <fmt/format.h>
 
 #include <attune/models/translate.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/signals.hpp"
+#include "support/workers.hpp"
 
 namespace attune::translate {
 
@@ -28,6 +33,35 @@ struct Interruptible : models::Seq2Seq {
 struct Total {
   double loss = 0, words = 0;
 };
+
+/// The numbers from 0 to n - 1 that are this worker's share.
+std::vector<std::size_t> own_share(std::size_t n) {
+  std::vector<std::size_t> own;
+  const auto step = static_cast<std::size_t>(workers().count());
+  for (auto i = static_cast<std::size_t>(workers().rank()); i < n; i += step) own.push_back(i);
+  return own;
+}
+
+/// The lines that all workers make of their shares, in order. None has a line break.
+std::vector<std::string> shared_out(
+    std::size_t n,
+    const std::function<std::vector<std::string>(std::span<const std::size_t>)>& make) {
+  const std::vector<std::string> all = each_makes([&] {
+    std::string text;
+    for (const std::string& line : make(own_share(n))) text += line + "\n";
+    return text;
+  });
+  std::vector<std::string> lines(n);
+  std::vector<std::size_t> at(all.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::string& text = all[i % all.size()];
+    std::size_t& begin = at[i % all.size()];
+    const std::size_t end = text.find('\n', begin);
+    lines[i] = text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return lines;
+}
 
 /// Adds the loss of some pairs, in halves where padding would make the batch too large.
 void add_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs,
@@ -53,22 +87,37 @@ void add_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs,
 
 double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs) {
   const NoGrad no_grad;
+  const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
+  const auto losses = [&](std::span<const std::size_t> own) {
+    std::vector<std::string> lines;
+    for (const std::size_t i : own) {
+      Total one;
+      add_loss(network, pairs, batches[i], one);
+      lines.push_back(fmt::format("{:a} {:a}", one.loss, one.words));
+    }
+    return lines;
+  };
   Total total;
-  for (const auto& chosen :
-       text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0)) {
-    add_loss(network, pairs, chosen, total);
+  for (const std::string& line : shared_out(batches.size(), losses)) {
+    char* words = nullptr;
+    total.loss += std::strtod(line.c_str(), &words);
+    total.words += std::strtod(words, nullptr);
   }
   return total.loss / total.words;
 }
 
 std::vector<std::string> translations(const Model& model, std::span<const text::Sentence> sources,
                                       const models::SearchOptions& search) {
-  std::vector<std::string> lines;
-  for (const models::Translation& t :
-       models::translate(Interruptible(model.network()), sources, {.how = search})) {
-    lines.push_back(model.target().decode(t.front().words));
-  }
-  return lines;
+  return shared_out(sources.size(), [&](std::span<const std::size_t> own) {
+    std::vector<text::Sentence> some;
+    for (const std::size_t i : own) some.push_back(sources[i]);
+    std::vector<std::string> lines;
+    for (const models::Translation& t :
+         models::translate(Interruptible(model.network()), some, {.how = search})) {
+      lines.push_back(model.target().decode(t.front().words));
+    }
+    return lines;
+  });
 }
 
 std::vector<metrics::BleuStatistics> translation_statistics(const Model& model,

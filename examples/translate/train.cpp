@@ -11,7 +11,6 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/reduce.hpp>
 
 #include "codecs.hpp"
 #include "evaluation.hpp"
@@ -80,11 +79,20 @@ class Run : public TrainingRun {
 
   double rate() const override { return schedule_(step()) * plateau_.rate() / options_.rate; }
 
-  BatchLoss batch_loss() override {
-    const auto& chosen = batches_[static_cast<std::size_t>(position_)];
-    const text::Batch batch = text_.batch(chosen);
-    const double words = sum(batch.target_mask).item();
-    return {model_.network().loss(batch, text_.guide(chosen, batch)), words, words};
+  StepBatch next_batch() override {
+    const std::span<const std::uint32_t> chosen = batches_[static_cast<std::size_t>(position_)];
+    const auto at = [=](Index i) { return static_cast<std::size_t>(i); };
+    const auto words = [=, this](Index i) { return text_.target_words(chosen[at(i)]); };
+    StepBatch batch =
+        in_shards(options_.shards, std::ssize(chosen), words, [=, this](Index begin, Index end) {
+          const auto some = chosen.subspan(at(begin), at(end - begin));
+          const text::Batch pairs = text_.batch(some);
+          return model_.network().loss(pairs, text_.guide(some, pairs));
+        });
+    batch.weight = 0;
+    for (Index i = 0; i < std::ssize(chosen); ++i) batch.weight += words(i);
+    batch.size = batch.weight;
+    return batch;
   }
 
   void after_step(bool updated) override {

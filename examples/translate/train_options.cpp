@@ -102,6 +102,7 @@ std::vector<Field> training_fields() {
                         "of the matrix products of training: bf16 where the CPU has it (weights "
                         "stay f32)",
                         &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+      shards_field<Options>(),
       number("seed", "of initial values, the order of sentences and dropout", &Options::seed, 0,
              1e18)};
 }

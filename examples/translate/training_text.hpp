@@ -30,6 +30,8 @@ class TrainingText {
   /// Numbers of pairs.
   std::vector<std::vector<std::uint32_t>> batches(Index epoch);
   text::Batch batch(std::span<const std::uint32_t> chosen);
+  /// Of a pair, with </s>.
+  double target_words(std::uint32_t pair) { return pairs_.lengths()[pair].target + 1.0; }
   models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch);
 
  private:

@@ -9,7 +9,8 @@ packages="g++ meson ninja-build pkg-config libopenblas-dev libfmt-dev libhwy-dev
           libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
-  tests) packages="$packages libsndfile1-dev libkissfft-dev python3 doctest-dev libbenchmark-dev" ;;
+  tests) packages="$packages libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin
+         python3 doctest-dev libbenchmark-dev" ;;
 esac
 
 missing=

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""One training by several workers: the bits of one alone, also when it is killed and goes on with others.
+
+    tests/examples/workers_test.py build/examples/dates build/examples/translate --kills 2
+
+With --kills N, a random worker of each program is killed N times, at random moments; another number of them goes on.
+"""
+import argparse, os, pathlib, random, signal, subprocess, sys, tempfile, time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import kill_resume
+
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_rmaps_base_oversubscribe="1")
+
+
+def start(workers, *command):
+    return subprocess.Popen(["mpirun", "-n", str(workers), *command], env=ENVIRONMENT, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def run(workers, *command):
+    process = start(workers, *command)
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0 and not errors, f"{command}: {process.returncode} {errors}"
+    return output
+
+
+def errors_of(workers, *command):
+    """What a program says that refuses something: its own lines, without mpirun's."""
+    begin = time.monotonic()
+    process = start(workers, *command)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, f"{command}: {process.returncode}"
+    assert time.monotonic() - begin < 10, f"{command}: it took {time.monotonic() - begin:.0f} s to end"
+    return [line for line in errors.splitlines() if line.startswith(pathlib.Path(command[0]).name + ":")]
+
+
+def workers_of(process):
+    """Process numbers of those that this mpirun started."""
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(child) for child in children.read_text().split()] if children.exists() else []
+
+
+def kill_one(process, seconds, draw):
+    """Kills one of the workers after so many seconds. Whether there still was one."""
+    try:
+        process.communicate(timeout=seconds)
+        return False
+    except subprocess.TimeoutExpired:
+        pass
+    some = workers_of(process)
+    if not some:
+        return False
+    os.kill(draw.choice(some), signal.SIGKILL)
+    begin = time.monotonic()
+    process.communicate(timeout=60)
+    assert process.returncode != 0 and time.monotonic() - begin < 10, "the others went on without it"
+    return True
+
+
+def check_program(program, directory, kills, draw):
+    name = pathlib.Path(program).name
+    train = [program, "train", *kill_resume.SIZES, *kill_resume.options(program, directory), "--shards", "4"]
+    once = directory / f"{name}-once"
+    begin = time.monotonic()
+    subprocess.run([*train, "--out", once], check=True, stdout=subprocess.DEVNULL)
+    seconds = time.monotonic() - begin
+    for workers in (2, 3):
+        together = directory / f"{name}-{workers}"
+        assert f"{workers} workers of 1 thread" in run(workers, *train, "--out", str(together))
+        kill_resume.check_same(together, once)
+    killed, out = 0, directory / f"{name}-killed"
+    while killed < kills:
+        resume = [*train, "--out", str(out), "--resume"]
+        killed += kill_one(start(draw.choice((1, 2, 4)), *resume), draw.uniform(0.3, 1.5 * seconds), draw)
+    run(2, *train, "--out", str(out), "--resume")
+    kill_resume.check_same(out, once)
+
+
+def check_refusals(dates, directory):
+    out = ["--out", str(directory / "refused")]
+    [line] = errors_of(2, dates, "train", *out)
+    assert line.startswith("dates: worker 0 of 2 on ") and line.endswith("2 workers cannot share a batch of 1 shard"), line
+    [line] = errors_of(1, dates, "train", "--shards", "2", *out, "--rate", "0.001",
+                       ":", "-n", "1", dates, "train", "--shards", "2", *out, "--rate", "0.002")
+    assert "worker 1 of 2 on" in line and "rate = 0.002" in line and "rate = 0.001" in line, line
+    assert not (directory / "refused" / "last.safetensors").exists()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("programs", nargs="+")
+    parser.add_argument("--kills", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    draw = random.Random(arguments.seed)
+    with tempfile.TemporaryDirectory() as temporary:
+        for program in arguments.programs:
+            check_program(program, pathlib.Path(temporary), arguments.kills, draw)
+        check_refusals(arguments.programs[0], pathlib.Path(temporary))
+
+
+if __name__ == "__main__":
+    main()

@@ -54,7 +54,7 @@ void translate_stream(const std::function<std::optional<text::Sentence>()>& read
                       const std::function<void(Translation)>& write, const TranslateOptions& o,
                       const TranslateBatch& batch) {
   check(o);
-  for (Index number = 0;;) {
+  for (Index number = o.first;;) {
     std::vector<text::Sentence> sources;
     while (std::ssize(sources) < o.look_ahead) {
       std::optional<text::Sentence> sentence = read();

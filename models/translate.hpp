@@ -17,6 +17,7 @@ struct TranslateOptions {
   Index words = 8192;        // most in a batch, padding included; a longer sentence stands alone
   Index look_ahead = 6400;   // sentences that are read, sorted and held at a time; streams only
   DType dtype = DType::f32;  // of the model's parameters
+  Index first = 0;           // number of the first sentence, by which each is sampled
 };
 
 /// The hypotheses of one sentence, best first; one where it is sampled.
@@ -56,7 +57,8 @@ TranslateBatch translate_batch(const M& model, const TranslateOptions& options) 
 template <WordModel M>
 std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
                                    const TranslateOptions& options = {}) {
-  return detail::translate(sources, 0, options, detail::translate_batch(model, options));
+  return detail::translate(sources, options.first, options,
+                           detail::translate_batch(model, options));
 }
 
 /// The same for sentences that are read one by one, until there is none: never more than

@@ -1,6 +1,6 @@
-#include <deque>
 #include <iostream>
-#include <optional>
+#include <span>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -14,66 +14,88 @@
 #include "model.hpp"
 #include "support/output.hpp"
 #include "support/terminal.hpp"
+#include "support/workers.hpp"
 
 namespace attune::translate {
 namespace {
 
-/// Reads lines and writes their translations.
-class Stream {
+/// The lines of a file or of standard input. Of several workers the first one reads them for all.
+class Input {
  public:
-  Stream(const TranslateArguments& options, const Codecs& codecs)
-      : options_(options),
-        codecs_(codecs),
-        reader_(options.file.empty() ? text::LineReader(std::cin, "standard input")
-                                     : text::LineReader(std::filesystem::path(options.file))) {}
+  explicit Input(const std::string& file)
+      : reader_(file.empty() ? text::LineReader(std::cin, "standard input")
+                             : text::LineReader(std::filesystem::path(file))) {}
 
-  template <models::WordModel M>
-  void run(const M& model) {
-    models::TranslateOptions how{.sentences = options_.batch, .look_ahead = 20 * options_.batch};
-    if (options_.sample) {
-      how.how = options_.sampling;
-    } else {
-      how.how = options_.search;
+  /// The next ones: so many, or fewer at the end.
+  std::vector<std::string> next(Index most) {
+    std::vector<std::string> lines;
+    while (is_first_worker() && std::ssize(lines) < most) {
+      auto line = reader_.next();
+      if (!line) break;
+      lines.push_back(std::move(*line));
     }
-    models::translate_stream(
-        model, [this] { return read(); },
-        [this](const models::Translation& translation) { write(translation); }, how);
-    if (options_.file.empty()) check_input();
+    if (workers().count() == 1) return lines;
+    std::string all;
+    for (const std::string& line : lines) all += line + "\n";
+    std::istringstream read(workers().gather(all).front());
+    for (std::string line; !is_first_worker() && std::getline(read, line);) lines.push_back(line);
+    return lines;
   }
+
+  const std::string& name() const { return reader_.name(); }
 
  private:
-  std::optional<text::Sentence> read() {
-    const auto line = reader_.next();
-    if (!line) return std::nullopt;
-    const std::vector<std::string> tokens = codecs_.source.tokenizer.encode(*line);
-    if (options_.replace_unknown) waiting_.push_back(tokens);
-    text::Sentence sentence = codecs_.source.encode(tokens);
-    check_length(sentence, reader_.name(), reader_.number(), longest_source);
-    return sentence;
-  }
-
-  void write(const models::Translation& translation) {
-    if (options_.search.best > 1 && !std::exchange(first_, false)) fmt::print("\n");
-    for (const models::Hypothesis& hypothesis : translation) {
-      if (options_.scores) fmt::print("{:.4f}\t", hypothesis.score);
-      fmt::print("{}\n", for_output(line_of(hypothesis)));
-    }
-    if (options_.replace_unknown) waiting_.pop_front();
-    flush_output();
-  }
-
-  std::string line_of(const models::Hypothesis& hypothesis) const {
-    if (!options_.replace_unknown) return codecs_.target.decode(hypothesis.words);
-    return codecs_.target.tokenizer.decode(
-        models::replace_unknown(hypothesis, waiting_.front(), codecs_.target.vocabulary));
-  }
-
-  const TranslateArguments& options_;
-  const Codecs& codecs_;
   text::LineReader reader_;
-  std::deque<std::vector<std::string>> waiting_;  // tokens of the lines not yet written
-  bool first_ = true;
 };
+
+/// What is written for these lines, the first of which has that number, from 0.
+template <models::WordModel M>
+std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
+                       std::span<const std::string> lines, Index first, const std::string& file) {
+  std::vector<std::vector<std::string>> tokens;
+  std::vector<text::Sentence> sentences;
+  for (const std::string& line : lines) {
+    tokens.push_back(codecs.source.tokenizer.encode(line));
+    sentences.push_back(codecs.source.encode(tokens.back()));
+    check_length(sentences.back(), file, first + std::ssize(sentences), longest_source);
+  }
+  models::TranslateOptions how{.sentences = o.batch, .first = first};
+  o.sample ? void(how.how = o.sampling) : void(how.how = o.search);
+  const std::vector<models::Translation> translations = models::translate(model, sentences, how);
+  std::string text;
+  for (std::size_t i = 0; i < translations.size(); ++i) {
+    if (o.search.best > 1 && first + static_cast<Index>(i) > 0) text += '\n';
+    for (const models::Hypothesis& h : translations[i]) {
+      if (o.scores) text += fmt::format("{:.4f}\t", h.score);
+      text += for_output(o.replace_unknown ? codecs.target.tokenizer.decode(models::replace_unknown(
+                                                 h, tokens[i], codecs.target.vocabulary))
+                                           : codecs.target.decode(h.words)) +
+              "\n";
+    }
+  }
+  return text;
+}
+
+/// Each worker translates a part of the lines that are read at a time.
+template <models::WordModel M>
+void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
+  Input input(o.file);
+  const Index at_once = 20 * o.batch * workers().count();
+  for (Index number = 0;;) {
+    const std::vector<std::string> lines = input.next(at_once);
+    const Index n = std::ssize(lines);
+    const auto [begin, end] = workers().shards_of(workers().rank(), n);
+    const std::span own = std::span(lines).subspan(static_cast<std::size_t>(begin),
+                                                   static_cast<std::size_t>(end - begin));
+    const auto texts =
+        each_makes([&] { return translated(model, o, codecs, own, number + begin, input.name()); });
+    for (const std::string& text : texts) say("{}", text);
+    if (is_first_worker()) flush_output();
+    number += n;
+    if (n < at_once) break;
+  }
+  if (o.file.empty()) check_input();
+}
 
 }  // namespace
 
@@ -85,13 +107,12 @@ int translate(const TranslateArguments& o) {
                 "the first model");
   }
   const Codecs codecs = codecs_from(models.front().metadata());
-  Stream stream(o, codecs);
   if (models.size() == 1) {
-    stream.run(models.front().network());
+    run(models.front().network(), o, codecs);
   } else {
     std::vector<const models::Seq2Seq*> networks;
     for (const Model& model : models) networks.push_back(&model.network());
-    stream.run(models::Ensemble<models::Seq2Seq>(networks));
+    run(models::Ensemble<models::Seq2Seq>(networks), o, codecs);
   }
   return 0;
 }

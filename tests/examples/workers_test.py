@@ -78,6 +78,16 @@ def check_program(program, directory, kills, draw):
     kill_resume.check_same(out, once)
 
 
+def check_translations(translate, directory):
+    """Of several workers the first one reads standard input, and writes all lines in their order."""
+    command = [translate, "translate", "--model", str(directory / "translate-once" / "best.safetensors"),
+               "--batch", "1", "--scores", "--best", "2"]
+    lines = (directory / "train.source").read_text()
+    alone, together = (subprocess.run(start + command, input=lines, text=True, capture_output=True, check=True,
+                                      env=ENVIRONMENT) for start in ([], ["mpirun", "-n", "3"]))
+    assert alone.stdout.count("\n") == 3 * lines.count("\n") - 1 and alone.stdout == together.stdout
+
+
 def check_refusals(dates, directory):
     out = ["--out", str(directory / "refused")]
     [line] = errors_of(2, dates, "train", *out)
@@ -98,6 +108,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         for program in arguments.programs:
             check_program(program, pathlib.Path(temporary), arguments.kills, draw)
+            if pathlib.Path(program).name == "translate":
+                check_translations(program, pathlib.Path(temporary))
         check_refusals(arguments.programs[0], pathlib.Path(temporary))
 
 

@@ -1,5 +1,7 @@
 // Run by mpirun with several processes, and alone. Only the first one prints.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <algorithm>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -86,10 +88,11 @@ TEST_CASE("workers of one machine share out its CPUs") {
   std::string mine;
   for (int cpu = 0; cpu < 64; ++cpu) mine += CPU_ISSET(cpu, &set) ? '1' : '0';
   const std::vector<std::string> all = workers->gather(mine);
-  int users = 0;
+  int used = 0, users = 0;  // CPUs of any, and workers on the first of this one
+  for (std::size_t cpu = 0; cpu < mine.size(); ++cpu)
+    used += std::ranges::any_of(all, [&](const std::string& one) { return one[cpu] == '1'; });
   for (const std::string& one : all) users += one[mine.find('1')] == '1';
-  CHECK((users == 1 || users == workers->count()));
-  if (workers->count() <= 2) CHECK(users == 1);
+  CHECK(users <= (workers->count() + used - 1) / used);
 }
 
 }  // namespace

@@ -185,8 +185,9 @@ Gradients GradientSum::finish() {
   // A worker without shards has nothing to add.
   for (Bucket& bucket : buckets_) bucket.missing = 0;
   while (first_open_ < buckets_.size()) advance(/*wait=*/true);
-  if (!messages_) {
-    for (std::size_t i = 0; i < trees_.size(); ++i) sums_[i] = trees_[i].finish(add_to);
+  for (std::size_t i = 0; i < trees_.size(); ++i) {
+    // Without messages, or where there is no element to send.
+    if (!sums_[i].defined()) sums_[i] = trees_[i].finish(add_to);
   }
   return Gradients(variables_, std::move(sums_));
 }

@@ -9,7 +9,7 @@ it, and the tests of its layer, and of those above it until one notices, run wit
 were built with.
 The tree and the build directory stay as they are. A test that never ends has noticed, too.
 """
-import json, os, pathlib, shlex, subprocess, sys, tempfile, time
+import json, os, pathlib, shlex, shutil, subprocess, sys, tempfile, time
 
 from faults import FAULTS
 
@@ -79,18 +79,30 @@ def run(command, directory):
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
 
 
+def commands_of(build, layer, preload):
+    """Each with the variables of its environment."""
+    options = ["--abort-after=1", "--no-colors=true"]
+    library = {"LD_PRELOAD": str(preload)} if preload else {}
+    yield [str(build / f"tests/{layer}/{layer}_test"), *options, SLOW.get(layer, "-tce=")], library
+    if layer == "nn" and shutil.which("mpirun"):
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+        given = [word for name, value in library.items() for word in ("-x", f"{name}={value}")]
+        yield ["mpirun", "-n", "3", *given, str(build / "tests/nn/workers_test"), *options], root
+
+
 def test(build, layer, preload=None, seconds=None):
     """What the layer's tests say: nothing, where they pass. They do not end when they take so many seconds."""
-    command = [str(build / f"tests/{layer}/{layer}_test"), "--abort-after=1", "--no-colors=true", SLOW.get(layer, "-tce=")]
-    environment = dict(os.environ, **({"LD_PRELOAD": str(preload)} if preload else {}))
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return "a test does not end"
-    if done.returncode == 0:
-        return ""
-    cases = [line.strip() for line in done.stdout.splitlines() if line.startswith("TEST CASE:")]
-    return cases[0].removeprefix("TEST CASE:").strip() if cases else f"status {done.returncode}"
+    for command, environment in commands_of(build, layer, preload):
+        try:
+            done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True,
+                                  errors="replace", timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return "a test does not end"
+        if done.returncode != 0:
+            cases = [line.strip() for line in done.stdout.splitlines() if line.startswith("TEST CASE:")]
+            return cases[0].removeprefix("TEST CASE:").strip() if cases else f"status {done.returncode}"
+    return ""
 
 
 def layers_to_test(name):

@@ -1,6 +1,7 @@
 // Run by mpirun with several processes, and alone. Only the first one prints.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <algorithm>
+#include <array>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -9,7 +10,9 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/gradient_sum.hpp>
 #include <attune/nn/linear.hpp>
+#include <attune/nn/messages.hpp>
 #include <attune/nn/workers.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::nn {
@@ -93,6 +96,42 @@ TEST_CASE("workers of one machine share out its CPUs") {
     used += std::ranges::any_of(all, [&](const std::string& one) { return one[cpu] == '1'; });
   for (const std::string& one : all) users += one[mine.find('1')] == '1';
   CHECK(users <= (workers->count() + used - 1) / used);
+}
+
+/// Nothing ever arrives.
+struct DeadNetwork : detail::Messages {
+  int rank() const override { return 0; }
+  int count() const override { return 2; }
+  std::string host() const override { return "node1"; }
+  void leave() override {}
+  void abort() override {}
+  std::size_t send(int, int, std::span<const std::byte>) override { return 0; }
+  std::size_t receive(int, int, std::span<std::byte>) override { return 0; }
+  bool done(std::size_t) override { return false; }
+};
+
+TEST_CASE("a worker that gives no sign is named") {
+  DeadNetwork network;
+  const std::vector<std::string> hosts = {"node1", "node2"};
+  detail::Exchange exchange(network, hosts, /*patience=*/0.01);
+  exchange.wait();  // for nothing
+  std::array<std::byte, 4> bytes{};
+  exchange.receive(1, 0, bytes);
+  CHECK_THROWS_WITH_AS(exchange.wait(),
+                       "workers: worker 1 of 2 on node2 has given no sign for 0.01 s", Error);
+}
+
+TEST_CASE("parameters without elements need no messages") {
+  Parameters parameters(1, DType::f64);
+  const Scope scope(parameters);
+  const Var none = scope.add("none", {0, 3}, init::zeros()),
+            one = scope.add("one", {2}, init::normal(1));
+  const std::vector<double> shares(static_cast<std::size_t>(workers->count() + 1), 0.5);
+  const auto sum = workers->backward(parameters, shares,
+                                     [&](Index) { return attune::sum(one) + attune::sum(none); });
+  CHECK(sum.gradients[none].shape() == Shape{0, 3});
+  CHECK(sum.gradients[one].to_vector<double>() ==
+        std::vector<double>(2, 0.5 * static_cast<double>(shares.size())));
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ import pathlib
 import subprocess
 import sys
 
+from chart import chart
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CPUS = len(os.sched_getaffinity(0))
 # What grows -> sizes, the options of train_step that it sets, and the unit of which the table says the cost.
@@ -24,8 +26,6 @@ GROWTHS = {
     "V": ([2500, 5000, 10000, 20000], ["-V"], "1000 words"),
     "threads": ([n for n in range(1, CPUS + 1) if n & (n - 1) == 0 or n == CPUS], ["--threads"], None),
 }
-LIGHT = ["#0b55c4", "#c64520", "#02a577", "#7a2a7c", "#2e3036"]
-DARK = ["#76a6f5", "#ee7330", "#16ca75", "#dd86b8", "#d6f0f4"]
 
 
 def parse():
@@ -102,7 +102,7 @@ def table(results):
                                for i, (cell, w) in enumerate(zip(row, widths))).rstrip() for row in rows)
 
 
-def svg(results, title):
+def plot(results, title):
     """Times by sizes, both in multiples of the smallest, on logarithmic axes."""
     lines = {name: [(math.log2(size / points[0][0]), math.log2(ms / points[0][1])) for size, ms, _ in points]
              for name, points in results.items()}
@@ -110,41 +110,11 @@ def svg(results, title):
     right = max(1, math.ceil(max(x for x, _ in points)))
     bottom = math.floor(min(y for _, y in points))
     top = max(bottom + 1, math.ceil(max(y for _, y in points)))
-    width, height, left, above = 460, 320, 50, 80
-    at = lambda x, y: f"{left + x / right * width:.1f} {above + (top - y) / (top - bottom) * height:.1f}"
     factor = lambda power: f"{2**power}" if power >= 0 else f"1/{2**-power}"
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" width="600" height="450" '
-        'viewBox="0 0 600 450" font-family="sans-serif" font-size="13">',
-        "<style>:root{background:#fff}text{fill:#1c2430}g text{fill:currentColor}.grid{stroke:#e3e7ec}"
-        ".linear{stroke:#98a3b3}"
-        + "".join(f".line{i}{{color:{colour}}}" for i, colour in enumerate(LIGHT))
-        + "@media (prefers-color-scheme:dark){:root{background:#171c23}text{fill:#e4e9f0}.grid{stroke:#2b333e}"
-        + "".join(f".line{i}{{color:{colour}}}" for i, colour in enumerate(DARK)) + "}</style>",
-        f'<text x="{left}" y="24" font-size="15" font-weight="600">{title}</text>',
-        f'<text x="{left}" y="60">time, in multiples of that of the smallest size</text>',
-        f'<text x="{left + width / 2}" y="{above + height + 40}" text-anchor="middle">size, in multiples of the '
-        "smallest; the dashed line is exponent 1</text>",
-    ]
-    for power in range(bottom, top + 1):
-        _, y = at(0, power).split()
-        out.append(f'<path class="grid" d="M{at(0, power)}H{left + width}"/>'
-                   f'<text x="{left - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{factor(power)}</text>')
-    for power in range(right + 1):
-        x, y = at(power, bottom).split()
-        out.append(f'<text x="{x}" y="{float(y) + 20:.1f}" text-anchor="middle">{factor(power)}</text>')
     end = min(right, top)
-    out.append(f'<path class="linear" stroke-dasharray="4 4" d="M{at(0, 0)}L{at(end, end)}"/>')
-    labels = []  # from top to bottom, none on another
-    for i, (name, line) in sorted(enumerate(lines.items()), key=lambda entry: -entry[1][1][-1][1]):
-        x, y = map(float, at(*line[-1]).split())
-        y = max([y + 4] + [other_y + 15 for other_x, other_y in labels if other_x == x])
-        labels.append((x, y))
-        dots = "".join('<circle cx="{}" cy="{}" r="3" fill="currentColor"/>'.format(*at(*p).split()) for p in line)
-        out.append(f'<g class="line{i}"><path fill="none" stroke="currentColor" stroke-width="2" '
-                   f'd="M{"L".join(at(*p) for p in line)}"/>{dots}'
-                   f'<text x="{x + 9:.1f}" y="{y:.1f}">{name}</text></g>')
-    return "\n".join(out + ["</svg>\n"])
+    return chart(lines, title, "size, in multiples of the smallest; the dashed line is exponent 1",
+                 "time, in multiples of that of the smallest size", [(x, factor(x)) for x in range(right + 1)],
+                 [(y, factor(y)) for y in range(bottom, top + 1)], dashed=[(0, 0), (end, end)])
 
 
 def main():
@@ -154,7 +124,7 @@ def main():
     results = measure_all(options)
     print(table(results))
     path = options.svg or options.build / "scaling.svg"
-    path.write_text(svg(results, f"Training step, {options.model} {options.config}"))
+    path.write_text(plot(results, f"Training step, {options.model} {options.config}"))
     print(f"plot: {path}", file=sys.stderr)
 
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <attune/nn/bf16.hpp>
 #include <attune/nn/gradient_sum.hpp>
 #include <attune/tensor/elementwise.hpp>
 
@@ -11,8 +12,6 @@ constexpr std::size_t most_open = 8;
 
 constexpr int first_tag = 2;  // those below are of Workers::gather
 
-void add_to(Tensor& left, const Tensor& right) { add_in_place(left, right); }
-
 Tensor flat(const Tensor& x, Index begin, Index end) { return x.reshape({-1}).slice(begin, end); }
 
 void copy_into(Tensor to, const Tensor& from) { copy(from, to); }
@@ -21,8 +20,14 @@ void copy_into(Tensor to, const Tensor& from) { copy(from, to); }
 
 GradientSum::GradientSum(const Parameters& parameters, std::vector<std::vector<Subtree>> subtrees,
                          Messages* messages, std::span<const std::string> hosts, double patience,
-                         Index bucket_bytes)
-    : trees_(parameters.all().size()),
+                         Index bucket_bytes, Precision precision)
+    : dtype_(parameters.all().empty() ? DType::f32 : parameters.all().front().variable.dtype()),
+      bf16_(precision == Precision::bf16 && dtype_ == DType::f32),
+      add_([rounds = bf16_](Tensor& left, const Tensor& right) {
+        add_in_place(left, right);
+        if (rounds) round_to_bf16(left);
+      }),
+      trees_(parameters.all().size()),
       subtrees_(std::move(subtrees)),
       messages_(messages),
       hosts_(hosts),
@@ -38,8 +43,7 @@ GradientSum::GradientSum(const Parameters& parameters, std::vector<std::vector<S
 /// The last parameters come first, as their gradients do.
 void GradientSum::make_buckets(Index bucket_bytes) {
   buckets_of_.resize(variables_.size());
-  const Index most =
-      std::max<Index>(1, bucket_bytes / static_cast<Index>(size_of(variables_.front().dtype())));
+  const Index most = std::max<Index>(1, bucket_bytes / static_cast<Index>(size_of(dtype_)));
   for (std::size_t i = variables_.size(); i-- > 0;) {
     for (Index begin = 0; begin < variables_[i].size();) {
       if (buckets_.empty() || buckets_.back().elements == most) buckets_.emplace_back();
@@ -70,7 +74,8 @@ void GradientSum::add(Index shard, const Var& loss, double share, bool is_last) 
 }
 
 void GradientSum::push(std::size_t parameter, Index shard, Tensor gradient, bool is_last) {
-  trees_[parameter].push({0, shard}, std::move(gradient), add_to);
+  if (bf16_) round_to_bf16(gradient);
+  trees_[parameter].push({0, shard}, std::move(gradient), add_);
   if (!messages_ || !is_last) return;
   for (const std::size_t bucket : buckets_of_[parameter]) --buckets_[bucket].missing;
   advance(/*wait=*/false);
@@ -115,68 +120,70 @@ void GradientSum::each_part(const Bucket& bucket, const Range& range, F f) const
 void GradientSum::start(std::size_t number) {
   Bucket& bucket = buckets_[number];
   const int own = messages_->rank(), tag = first_tag + 2 * static_cast<int>(number);
-  const DType dtype = variables_.front().dtype();
-  const Range mine = range_of(bucket, own);
+  const Index mine = range_of(bucket, own).size();
   bucket.exchange.emplace(*messages_, hosts_, patience_);
   for (int r = 0; r < workers(); ++r) {
     const auto subtrees = [&](int of) {
       return std::ssize(subtrees_[static_cast<std::size_t>(of)]);
     };
     const Range range = range_of(bucket, r);
-    Tensor sent = Tensor::uninitialized({subtrees(own), range.size()}, dtype);
+    Tensor sums = Tensor::uninitialized({subtrees(own), range.size()}, dtype_);
     each_part(bucket, range, [&](std::size_t parameter, Index begin, Index end, Index offset) {
       const auto& nodes = trees_[parameter].nodes();
       for (std::size_t k = 0; k < nodes.size(); ++k) {
-        copy_into(flat(sent[static_cast<Index>(k)], offset, offset + end - begin),
+        copy_into(flat(sums[static_cast<Index>(k)], offset, offset + end - begin),
                   flat(nodes[k].sum, begin, end));
       }
     });
-    if (r == own) {
-      bucket.received.push_back(std::move(sent));
-      bucket.sent.emplace_back();
-      continue;
-    }
-    bucket.received.push_back(Tensor::uninitialized({subtrees(r), mine.size()}, dtype));
-    bucket.exchange->receive(r, tag, mutable_bytes_of(bucket.received.back()));
-    bucket.exchange->send(r, tag, bytes_of(sent));
-    bucket.sent.push_back(std::move(sent));
+    exchange(bucket, r, tag, bf16_ ? pack_bf16(sums) : sums, subtrees(r) * mine);
   }
+}
+
+/// Sends what is packed, and receives so many elements, which may be this worker's own.
+void GradientSum::exchange(Bucket& bucket, int worker, int tag, const Tensor& packed,
+                           Index elements) {
+  if (worker == messages_->rank()) return bucket.received.push_back(packed);
+  bucket.received.push_back(bf16_ ? Tensor::uninitialized({packed_size(elements)}, DType::i32)
+                                  : Tensor::uninitialized({elements}, dtype_));
+  bucket.exchange->receive(worker, tag, mutable_bytes_of(bucket.received.back()));
+  bucket.exchange->send(worker, tag, bytes_of(packed));
+  bucket.sent.push_back(packed);
+}
+
+Tensor GradientSum::received(const Bucket& bucket, int worker, const Shape& shape) const {
+  const Tensor& x = bucket.received[static_cast<std::size_t>(worker)];
+  return bf16_ ? unpack_bf16(x, shape) : x.reshape(shape);
 }
 
 /// The whole sum of this worker's range goes to all, and theirs come.
 void GradientSum::send_sum(std::size_t number) {
   Bucket& bucket = buckets_[number];
   const int own = messages_->rank(), tag = first_tag + 2 * static_cast<int>(number) + 1;
+  const Index mine = range_of(bucket, own).size();
   ShardTree<Tensor> tree;
   for (int r = 0; r < workers(); ++r) {
     const auto& subtrees = subtrees_[static_cast<std::size_t>(r)];
-    const Tensor& received = bucket.received[static_cast<std::size_t>(r)];
+    const Tensor sums = received(bucket, r, {std::ssize(subtrees), mine});
     for (std::size_t k = 0; k < subtrees.size(); ++k)
-      tree.push(subtrees[k], received[static_cast<Index>(k)], add_to);
+      tree.push(subtrees[k], sums[static_cast<Index>(k)], add_);
   }
-  const Tensor sum = tree.finish(add_to);
-  bucket.sent.assign(1, sum);
-  for (int r = 0; r < workers(); ++r) {
-    Tensor& received = bucket.received[static_cast<std::size_t>(r)];
-    received = r == own ? sum : Tensor::uninitialized({range_of(bucket, r).size()}, sum.dtype());
-    if (r == own) continue;
-    bucket.exchange->receive(r, tag, mutable_bytes_of(received));
-    bucket.exchange->send(r, tag, bytes_of(sum));
-  }
+  const Tensor sum = tree.finish(add_), packed = bf16_ ? pack_bf16(sum) : sum;
+  bucket.sent.clear(), bucket.received.clear();
+  for (int r = 0; r < workers(); ++r) exchange(bucket, r, tag, packed, range_of(bucket, r).size());
   bucket.summed = true;
 }
 
 /// The sums of all ranges.
 void GradientSum::take(Bucket& bucket) {
   for (int r = 0; r < workers(); ++r) {
-    const Tensor& received = bucket.received[static_cast<std::size_t>(r)];
-    each_part(bucket, range_of(bucket, r),
-              [&](std::size_t parameter, Index begin, Index end, Index offset) {
-                Tensor& sum = sums_[parameter];
-                const Var& variable = variables_[parameter];
-                if (!sum.defined()) sum = Tensor::uninitialized(variable.shape(), variable.dtype());
-                copy_into(flat(sum, begin, end), flat(received, offset, offset + end - begin));
-              });
+    const Range range = range_of(bucket, r);
+    const Tensor theirs = received(bucket, r, {range.size()});
+    each_part(bucket, range, [&](std::size_t parameter, Index begin, Index end, Index offset) {
+      Tensor& sum = sums_[parameter];
+      const Var& variable = variables_[parameter];
+      if (!sum.defined()) sum = Tensor::uninitialized(variable.shape(), variable.dtype());
+      copy_into(flat(sum, begin, end), flat(theirs, offset, offset + end - begin));
+    });
   }
   bucket.sent.clear(), bucket.received.clear();
 }
@@ -187,7 +194,7 @@ Gradients GradientSum::finish() {
   while (first_open_ < buckets_.size()) advance(/*wait=*/true);
   for (std::size_t i = 0; i < trees_.size(); ++i) {
     // Without messages, or where there is no element to send.
-    if (!sums_[i].defined()) sums_[i] = trees_[i].finish(add_to);
+    if (!sums_[i].defined()) sums_[i] = trees_[i].finish(add_);
   }
   return Gradients(variables_, std::move(sums_));
 }

@@ -9,6 +9,7 @@
 #include <attune/nn/messages.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/shard_tree.hpp>
+#include <attune/tensor/precision.hpp>
 
 namespace attune::nn::detail {
 
@@ -18,10 +19,11 @@ namespace attune::nn::detail {
 class GradientSum {
  public:
   /// `subtrees` are what each worker has of a parameter when all of its shards are added. Without
-  /// messages there is one.
+  /// messages there is one. In bf16 every sum of the tree is rounded, so that it can be sent as such
+  /// whoever made it; f64 stays as it is.
   GradientSum(const Parameters& parameters, std::vector<std::vector<Subtree>> subtrees,
               Messages* messages, std::span<const std::string> hosts, double patience,
-              Index bucket_bytes);
+              Index bucket_bytes, Precision precision);
 
   /// The gradients of share · loss, and zeros for parameters on which it does not depend, or for all
   /// without a loss. The last one of this worker is sent.
@@ -39,7 +41,7 @@ class GradientSum {
     std::vector<Piece> pieces;
     Index elements = 0;
     std::size_t missing = 0;             // pieces that are not final
-    std::vector<Tensor> sent, received;  // to and from each worker
+    std::vector<Tensor> sent, received;  // to and from each worker, in bf16 packed
     std::optional<Exchange> exchange;
     bool summed = false;
   };
@@ -55,6 +57,8 @@ class GradientSum {
   void start(std::size_t number);
   void send_sum(std::size_t number);
   void take(Bucket& bucket);
+  void exchange(Bucket& bucket, int worker, int tag, const Tensor& packed, Index elements);
+  Tensor received(const Bucket& bucket, int worker, const Shape& shape) const;
   template <class F>
   void each_part(const Bucket& bucket, const Range& range, F f) const;
 
@@ -64,6 +68,9 @@ class GradientSum {
   }
 
   std::vector<Var> variables_;
+  DType dtype_;
+  bool bf16_;
+  std::function<void(Tensor& left, const Tensor& right)> add_;
   std::unordered_map<const attune::detail::Node*, std::size_t> numbers_;
   std::vector<ShardTree<Tensor>> trees_;  // of each parameter: this worker's shards
   std::vector<std::vector<Subtree>> subtrees_;

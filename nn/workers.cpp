@@ -107,7 +107,7 @@ std::vector<std::string> Workers::gather(const std::string& said) {
 }
 
 Workers::Sum Workers::backward(const Parameters& parameters, std::span<const double> shares,
-                               const std::function<Var(Index shard)>& loss) {
+                               const std::function<Var(Index shard)>& loss, Precision precision) {
   const Index shards = std::ssize(shares);
   if (shards < count_) {
     fail("workers", fmt::format("{} workers cannot share a batch of {} shard{}", count_, shards,
@@ -124,7 +124,7 @@ Workers::Sum Workers::backward(const Parameters& parameters, std::span<const dou
     subtrees.push_back(detail::subtrees(begin, end));
   }
   detail::GradientSum sum(parameters, std::move(subtrees), messages_.get(), hosts_,
-                          options_.patience, options_.bucket_bytes);
+                          options_.patience, options_.bucket_bytes, precision);
   const auto [begin, end] = shards_of(rank_, shards);
   std::string losses;
   for (Index shard = begin; shard < end; ++shard) {

@@ -9,6 +9,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/parameters.hpp>
+#include <attune/tensor/precision.hpp>
 
 namespace attune::nn {
 
@@ -71,8 +72,12 @@ class Workers {
   /// Σ_s shares[s] · loss(s) and its gradients; with several shards those of all parameters, zeros
   /// where no loss depends on one. A shard whose share is 0 is not computed. Sums are sent while the
   /// last shard is still computed. Throws where there are fewer shards than workers.
+  ///
+  /// In bf16 the gradients of several shards, and each sum of them, are rounded to bfloat16, and half
+  /// of the bytes are sent: for slow networks. The bits are then others, but again the same with any
+  /// number of workers. f64 is not rounded.
   Sum backward(const Parameters& parameters, std::span<const double> shares,
-               const std::function<Var(Index shard)>& loss);
+               const std::function<Var(Index shard)>& loss, Precision gradients = Precision::f32);
 
   /// Ends all of them with status 1, after what cannot be mended. Does nothing for one alone.
   void abort();

@@ -20,6 +20,7 @@ struct TrainingOptions {
   Index max_skipped = 10;
   Precision precision = Precision::f32;
   Index shards = 1;
+  Precision gradients = Precision::f32;
 };
 
 template <class Options>
@@ -31,7 +32,15 @@ models::OptionField<Options> shards_field() {
       &Options::shards, 1, 1 << 16);
 }
 
-/// Of any training's options by name: clip, max-skipped, precision, shards and validate-every.
+template <class Options>
+models::OptionField<Options> gradients_field() {
+  return models::choice_field<Options, Precision>(
+      "gradients",
+      "what sums over shards are rounded to: f32, or bf16, of which workers send half the bytes",
+      &Options::gradients, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
+}
+
+/// Of any training's options by name: clip, gradients, max-skipped, precision, shards and validate-every.
 template <class Options>
 std::vector<models::OptionField<Options>> common_training_fields() {
   using models::choice_field, models::number_field;
@@ -47,6 +56,7 @@ std::vector<models::OptionField<Options>> common_training_fields() {
               "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
               &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
           shards_field<Options>(),
+          gradients_field<Options>(),
           number_field<Options>("validate-every",
                                 "steps between validations, each of which saves a checkpoint",
                                 &Options::validate_every, 1, many)};

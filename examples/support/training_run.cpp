@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -98,13 +99,16 @@ void TrainingRun::check_equal_workers() const {
   Safetensors file = checkpoint();
   save_progress(file);
   file.metadata["seconds"] = "";
-  for (const auto& [name, entry] : file.metadata) {
-    const std::vector<std::string> all = workers().gather(name + " = " + entry);
-    for (int rank = 1; rank < workers().count(); ++rank) {
-      if (all[static_cast<std::size_t>(rank)] == all.front()) continue;
-      fail("train",
-           fmt::format("{} has {}, but {} has {}", workers().name(rank),
-                       all[static_cast<std::size_t>(rank)], workers().name(0), all.front()));
+  std::string own;
+  for (const auto& [name, entry] : file.metadata) own += name + " = " + entry + '\0';
+  const std::vector<std::string> all = workers().gather(own);
+  for (int rank = 1; rank < workers().count(); ++rank) {
+    std::istringstream first(all.front()), other(all[static_cast<std::size_t>(rank)]);
+    std::string expected, found;
+    while (std::getline(first, expected, '\0') && std::getline(other, found, '\0')) {
+      if (found == expected) continue;
+      fail("train", fmt::format("{} has {}, but {} has {}", workers().name(rank), found,
+                                workers().name(0), expected));
     }
   }
 }
@@ -165,13 +169,17 @@ bool TrainingRun::settle(bool last, Progress& progress) {
 nn::Workers::Sum TrainingRun::gradients_or_save() {
   try {
     batch_ = next_batch();
-    return workers().backward(parameters_, batch_.shares, [&](Index shard) {
-      const std::string stream = fmt::format("dropout {}", step_);
-      // As it was before there were shards.
-      Random dropout(seed_, options_.shards == 1 ? stream : fmt::format("{} {}", stream, shard));
-      const nn::Training training(dropout);
-      return batch_.loss(shard);
-    });
+    return workers().backward(
+        parameters_, batch_.shares,
+        [&](Index shard) {
+          const std::string stream = fmt::format("dropout {}", step_);
+          // As it was before there were shards.
+          Random dropout(seed_,
+                         options_.shards == 1 ? stream : fmt::format("{} {}", stream, shard));
+          const nn::Training training(dropout);
+          return batch_.loss(shard);
+        },
+        options_.gradients);
   } catch (const std::exception&) {
     try {
       save();

@@ -15,7 +15,6 @@
 
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
-#include "support/signals.hpp"
 #include "support/training_options.hpp"
 #include "support/workers.hpp"
 

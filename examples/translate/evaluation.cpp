@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -34,31 +35,24 @@ struct Total {
   double loss = 0, words = 0;
 };
 
-/// The numbers from 0 to n - 1 that are this worker's share.
-std::vector<std::size_t> own_share(std::size_t n) {
-  std::vector<std::size_t> own;
-  const auto step = static_cast<std::size_t>(workers().count());
-  for (auto i = static_cast<std::size_t>(workers().rank()); i < n; i += step) own.push_back(i);
-  return own;
-}
-
-/// The lines that all workers make of their shares, in order. None has a line break.
+/// The lines that all workers make of their parts of so many things, in order. None has a line
+/// break.
 std::vector<std::string> shared_out(
     std::size_t n,
-    const std::function<std::vector<std::string>(std::span<const std::size_t>)>& make) {
-  const std::vector<std::string> all = each_makes([&] {
+    const std::function<std::vector<std::string>(std::size_t begin, std::size_t end)>& make) {
+  const auto [begin, end] = workers().shards_of(workers().rank(), static_cast<Index>(n));
+  const std::vector<std::string> texts = each_makes([begin = begin, end = end, &make] {
     std::string text;
-    for (const std::string& line : make(own_share(n))) text += line + "\n";
+    for (const std::string& line :
+         make(static_cast<std::size_t>(begin), static_cast<std::size_t>(end))) {
+      text += line + "\n";
+    }
     return text;
   });
-  std::vector<std::string> lines(n);
-  std::vector<std::size_t> at(all.size());
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string& text = all[i % all.size()];
-    std::size_t& begin = at[i % all.size()];
-    const std::size_t end = text.find('\n', begin);
-    lines[i] = text.substr(begin, end - begin);
-    begin = end + 1;
+  std::vector<std::string> lines;
+  for (const std::string& text : texts) {
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
   }
   return lines;
 }
@@ -88,9 +82,9 @@ void add_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs,
 double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs) {
   const NoGrad no_grad;
   const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
-  const auto losses = [&](std::span<const std::size_t> own) {
+  const auto losses = [&](std::size_t begin, std::size_t end) {
     std::vector<std::string> lines;
-    for (const std::size_t i : own) {
+    for (std::size_t i = begin; i < end; ++i) {
       Total one;
       add_loss(network, pairs, batches[i], one);
       lines.push_back(fmt::format("{:a} {:a}", one.loss, one.words));
@@ -108,12 +102,11 @@ double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pai
 
 std::vector<std::string> translations(const Model& model, std::span<const text::Sentence> sources,
                                       const models::SearchOptions& search) {
-  return shared_out(sources.size(), [&](std::span<const std::size_t> own) {
-    std::vector<text::Sentence> some;
-    for (const std::size_t i : own) some.push_back(sources[i]);
+  return shared_out(sources.size(), [&](std::size_t begin, std::size_t end) {
     std::vector<std::string> lines;
     for (const models::Translation& t :
-         models::translate(Interruptible(model.network()), some, {.how = search})) {
+         models::translate(Interruptible(model.network()), sources.subspan(begin, end - begin),
+                           {.how = search})) {
       lines.push_back(model.target().decode(t.front().words));
     }
     return lines;

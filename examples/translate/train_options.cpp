@@ -103,6 +103,7 @@ std::vector<Field> training_fields() {
                         "stay f32)",
                         &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
       shards_field<Options>(),
+      gradients_field<Options>(),
       number("seed", "of initial values, the order of sentences and dropout", &Options::seed, 0,
              1e18)};
 }

@@ -2,12 +2,16 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <attune/autograd/ops.hpp>
+#include <attune/nn/bf16.hpp>
 #include <attune/nn/gradient_sum.hpp>
 #include <attune/nn/linear.hpp>
 #include <attune/nn/messages.hpp>
@@ -46,9 +50,10 @@ std::string bits(const Parameters& parameters, double loss, const Gradients& gra
 }
 
 /// As one process adds them.
-std::string alone(const Parameters& parameters, const Model& model,
-                  std::span<const double> shares) {
-  detail::GradientSum sum(parameters, {detail::subtrees(0, std::ssize(shares))}, nullptr, {}, 0, 0);
+std::string alone(const Parameters& parameters, const Model& model, std::span<const double> shares,
+                  Precision precision) {
+  detail::GradientSum sum(parameters, {detail::subtrees(0, std::ssize(shares))}, nullptr, {}, 0, 0,
+                          precision);
   detail::ShardTree<double> loss;
   for (Index shard = 0; shard < std::ssize(shares); ++shard) {
     const double share = shares[static_cast<std::size_t>(shard)];
@@ -60,7 +65,10 @@ std::string alone(const Parameters& parameters, const Model& model,
 }
 
 TEST_CASE("gradients of shards: the same bits as in one process, whoever computed them") {
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const auto& [dtype, precision] : {std::pair{DType::f32, Precision::f32},
+                                         {DType::f64, Precision::f32},
+                                         {DType::f32, Precision::bf16},
+                                         {DType::f64, Precision::bf16}}) {
     Parameters parameters(1, dtype);
     const Model model(parameters);
     for (const Index shards : {1, 2, 3, 4, 6, 7, 8, 16}) {
@@ -68,11 +76,45 @@ TEST_CASE("gradients of shards: the same bits as in one process, whoever compute
       if (shards < std::max(2, workers->count())) continue;
       std::vector<double> shares(static_cast<std::size_t>(shards), 1 / static_cast<double>(shards));
       if (shards > 2) shares[1] = 0;
-      const auto [loss, gradients] =
-          workers->backward(parameters, shares, [&](Index shard) { return model.loss(shard); });
-      CHECK(bits(parameters, loss, gradients) == alone(parameters, model, shares));
+      const auto [loss, gradients] = workers->backward(
+          parameters, shares, [&](Index shard) { return model.loss(shard); }, precision);
+      CHECK(bits(parameters, loss, gradients) == alone(parameters, model, shares, precision));
+      if (dtype == DType::f64 || precision == Precision::f32) continue;
+      for (const auto& [name, w] : parameters) {
+        Tensor rounded = gradients[w].clone();
+        detail::round_to_bf16(rounded);
+        CHECK(rounded.to_vector<float>() == gradients[w].to_vector<float>());
+      }
     }
   }
+}
+
+TEST_CASE("bf16: to the nearest, ties to even, and packed in half the bytes") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::pair<float, float>> expected = {
+      {1, 1},
+      {1 + 0x1p-8f, 1},
+      {1 + 0x1p-8f + 0x1p-23f, 1 + 0x1p-7f},
+      {-1 - 0x3p-8f, -1 - 0x1p-6f},
+      {0x1p-133f, 0x1p-133f},
+      {std::numeric_limits<float>::max(), infinity},
+      {-infinity, -infinity}};
+  Tensor x = zeros({8});
+  std::vector<float> rounded;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    x.mutable_data<float>()[i] = expected[i].first;
+    rounded.push_back(expected[i].second);
+  }
+  x.mutable_data<float>()[7] = std::bit_cast<float>(0x7f800001u);  // not a number
+  detail::round_to_bf16(x);
+  const Tensor packed = detail::pack_bf16(x);
+  CHECK(packed.size() == 4);
+  for (const Tensor& y : {x, detail::unpack_bf16(packed, {8})}) {
+    CHECK(y.slice(0, 7).to_vector<float>() == rounded);
+    CHECK(std::isnan(y.to_vector<float>()[7]));
+  }
+  CHECK(detail::unpack_bf16(detail::pack_bf16(x.slice(0, 3)), {3}).to_vector<float>() ==
+        std::vector<float>(rounded.begin(), rounded.begin() + 3));
 }
 
 TEST_CASE("gather: what each says, by rank") {

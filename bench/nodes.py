@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""From how many machines training gets faster, over which network.
+
+    bench/nodes.py -- --source train.en --target train.de --valid-source val.en --valid-target val.de
+
+Trains `translate` with the options after `--`: with one process, in one and in two shards of the size of its batch,
+which shows what a shard and what an update costs; then with two processes that are two nodes, in network namespaces of
+Linux with links of the rates asked for, one shard each. The emulation needs root, ip, tc and mpirun (Open MPI).
+
+Prints measured and computed speeds and efficiencies, and draws the computed efficiency by number of nodes. The model:
+
+    t(n) = c + u + max(0, 2 (n - 1) / n * bytes / rate - overlap * c)
+
+with c seconds for a shard, u for an update, `bytes` of gradients, and the part of a shard's time in which gradients are
+sent while others are computed. Every node has a whole batch: n nodes learn from n batches in each update.
+"""
+import argparse
+import contextlib
+import json
+import math
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from chart import chart
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NODES = [1, 2, 4, 8, 16]
+AGENT = '#!/bin/sh\nhost=$1\nshift\nexec ip netns exec "attune${host##*.}" sh -c "$*"\n'  # instead of ssh
+
+
+def parse():
+    def numbers(text):
+        return [float(word) for word in text.split(",")]
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--links", type=numbers, default=[1, 10], metavar="GBIT,...", help="(default: 1,10)")
+    parser.add_argument("--rounds", type=int, default=3, help="through all runs (default: 3)")
+    parser.add_argument("--minutes", type=float, default=1.2, help="of each run (default: 1.2)")
+    parser.add_argument("--batch", type=int, default=64, help="sentences of a node (default: 64)")
+    parser.add_argument("--gradients", choices=["f32", "bf16"], default="f32", help="what is sent (default: f32)")
+    parser.add_argument("--overlap", type=float, default=0.4, help="of the model (default: 0.4)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
+    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="the plot (default: nodes.svg in DIR)")
+    parser.add_argument("training", nargs="+", help="options of translate train")
+    return parser.parse_args()
+
+
+def call(*command):
+    subprocess.run([str(word) for word in command], check=True)
+
+
+@contextlib.contextmanager
+def network(nodes, gbit, directory):
+    """Nodes 10.77.0.1, ... on one switch. Yields how mpirun is told of them."""
+    with contextlib.ExitStack() as stack:
+        call(*"ip link add attune type bridge".split())
+        stack.callback(call, *"ip link del attune".split())
+        call(*"ip addr add 10.77.0.254/24 dev attune".split())
+        call(*"ip link set attune up".split())
+        for i in range(1, nodes + 1):
+            inside = f"ip netns exec attune{i}"
+            call(*f"ip netns add attune{i}".split())
+            stack.callback(call, *f"ip netns del attune{i}".split())
+            call(*f"ip link add attune{i} type veth peer name eth0 netns attune{i}".split())
+            call(*f"ip link set attune{i} master attune up".split())
+            call(*f"{inside} ip addr add 10.77.0.{i}/24 dev eth0".split())
+            for device in ("eth0", "lo"):
+                call(*f"{inside} ip link set {device} up".split())
+            limit = f"root tbf rate {gbit}gbit burst 2mb latency 20ms"
+            call(*f"tc qdisc add dev attune{i} {limit}".split())
+            call(*f"{inside} tc qdisc add dev eth0 {limit}".split())
+        agent = pathlib.Path(directory) / "agent"
+        agent.write_text(AGENT)
+        agent.chmod(0o755)
+        own = "10.77.0.0/24"
+        yield ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self",
+               "--mca", "btl_tcp_if_include", own, "--mca", "oob_tcp_if_include", own,
+               "--host", ",".join(f"10.77.0.{i}" for i in range(1, nodes + 1)), "-n", nodes]
+
+
+def train(options, shards, launcher=()):
+    """Words a second, seconds of an update, and parameters."""
+    with tempfile.TemporaryDirectory() as out:
+        command = [*launcher, options.build / "examples/translate", "train", "--out", out, "--threads", 1, "--shards",
+                   shards, "--batch", shards * options.batch, "--minutes", options.minutes, "--validate-every", 10**6,
+                   "--gradients", options.gradients, *options.training]
+        done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
+        if done.returncode != 0:
+            raise SystemExit("nodes: " + (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1])
+        parameters = int(re.search(r"(\d+) parameters", done.stdout)[1])
+        lines = [json.loads(line) for line in (pathlib.Path(out) / "log.jsonl").read_text().splitlines()]
+    lines = [line for line in lines if line["step"] % 50 == 0]
+    if len(lines) < 2:
+        raise SystemExit("nodes: fewer than 100 updates in a run: --minutes is too short")
+    seconds = [(b["seconds"] - a["seconds"]) / 50 for a, b in zip(lines, lines[1:])]
+    return statistics.median(line["words_per_s"] for line in lines[1:]), statistics.median(seconds), parameters
+
+
+def measure(options):
+    """Run -> the median of each number. A run is (shards, link); without a link it is one process."""
+    runs = [(1, None), (2, None), *((2, link) for link in options.links)]
+    results = {run: [] for run in runs}
+    for number in range(options.rounds):
+        for shards, link in runs:
+            name = f"{shards} shards in one process" if link is None else f"2 nodes, {link:g} Gbit/s"
+            print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr, flush=True)
+            if link is None:
+                one = train(options, shards)
+            else:
+                with tempfile.TemporaryDirectory() as directory, network(2, link, directory) as launcher:
+                    one = train(options, shards, launcher)
+            results[shards, link].append(one)
+    return {run: [statistics.median(column) for column in zip(*some)] for run, some in results.items()}
+
+
+def main():
+    options = parse()
+    if os.geteuid() != 0:
+        raise SystemExit("nodes: only root may make network namespaces")
+    results = measure(options)
+    (speed, one, parameters), (_, two, _) = results[1, None], results[2, None]
+    shard, update = two - one, 2 * one - two
+    size = parameters * (4 if options.gradients == "f32" else 2)
+
+    def computed(nodes, gbit):
+        sent = 2 * (nodes - 1) / nodes * size * 8 / (gbit * 1e9)
+        return shard + update + max(0, sent - options.overlap * shard)
+
+    print(f"{parameters:.0f} parameters, {size / 1e6:.1f} MB of gradients; a shard {1000 * shard:.0f} ms, "
+          f"an update {1000 * update:.0f} ms, {speed:.0f} words/s on one node")
+    print("link, Gbit/s  measured, words/s  efficiency  computed efficiency of 2 nodes  of 8  of 16")
+    for link in options.links:
+        words = results[2, link][0]
+        print(f"{link:12g}  {words:17.0f}  {words / speed / 2:10.2f}  {one / computed(2, link):30.2f}  "
+              f"{one / computed(8, link):4.2f}  {one / computed(16, link):5.2f}")
+    path = options.svg or options.build / "nodes.svg"
+    lines = {f"{link:g} Gbit/s": [(math.log2(n), one / computed(n, link)) for n in NODES] for link in options.links}
+    path.write_text(chart(lines, "Computed efficiency", "nodes", "speed, of as many single nodes",
+                          [(math.log2(n), str(n)) for n in NODES], [(i / 5, f"{i / 5:.1f}") for i in range(6)]))
+    print(f"plot: {path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

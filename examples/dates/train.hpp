@@ -11,7 +11,7 @@
 namespace attune::dates {
 
 struct TrainOptions : TrainingOptions {
-  TrainOptions() : TrainingOptions{.out = "dates-model", .rate = 2e-3, .validate_every = 250} {}
+  TrainOptions() : TrainingOptions{.out = "dates-model", .validate_every = 250} {}
   Index steps = 2000;
   DataOptions data;
   ModelOptions model = model_options("bahdanau");

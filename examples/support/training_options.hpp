@@ -13,7 +13,7 @@ namespace attune {
 struct TrainingOptions {
   std::filesystem::path out;
   bool resume = false;
-  double rate = 1e-3;
+  double rate = 2e-3;
   Index batch = 64;
   Index validate_every = 500;
   double clip = 1;

@@ -8,8 +8,9 @@
 
 namespace attune {
 
-/// While one lives, in all threads, every result of an operation on Vars and every gradient that a
-/// pullback gives is looked at, and the first that is not finite is an Error:
+/// While an object of this class exists, every result of an operation on Vars and every gradient
+/// that a pullback gives is checked, in all threads. The first one that is not finite throws an
+/// Error:
 ///
 ///     anomaly: log: forward made a value that is not finite: (4, 5), element (0, 3) is -inf, from
 ///     inputs (4, 5)
@@ -17,10 +18,10 @@ namespace attune {
 ///     anomaly: matmul: forward got a value that is not finite: variable (4, 5), element (0, 3) is
 ///     nan
 ///
-/// the last of which no operation made: it is a parameter, or came with the data. Infinities of
-/// constants may pass on, as those of a mask that is added to scores do; NaN may not, not even under
-/// padding. Results are the same to the last bit, but everything is read once more.
-/// ATTUNE_DETECT_ANOMALY=1 in the environment is one for the whole process.
+/// The third message is about a value that no operation made: a parameter, or a constant such as
+/// the data. An infinity that comes from a constant is allowed, such as a mask that is added to
+/// scores; NaN is an error even under padding. Results stay the same to the last bit, but every
+/// tensor is read once more. ATTUNE_DETECT_ANOMALY=1 in the environment checks the whole process.
 class DetectAnomaly {
  public:
   DetectAnomaly();

@@ -74,7 +74,8 @@ class BackwardWalk {
     detail::NodePointer node;
   };
 
-  /// Of operations in the order in which they were made; of a variable after the first that uses it.
+  /// Places are in the order in which nodes were made. But with a listener, a variable is visited
+  /// right after the first operation that uses it: of its users, the walk visits that one last.
   std::uint64_t place(const detail::Node& node) const {
     const auto use = first_uses_.find(&node);
     return use == first_uses_.end() ? 2 * node.id : 2 * use->second - 1;
@@ -125,7 +126,8 @@ class BackwardWalk {
       return;
     }
     if (node.walked)
-      fail("backward", fmt::format("the history of {} was walked before", node.operation));
+      fail("backward", fmt::format("backward has run on this {} before; its pullbacks are freed",
+                                   node.operation));
     node.walked = true;
     detail::pullback_context = {node.operation, node.recorded_at};
     for (detail::Edge* edge = node.edges; edge; edge = edge->next) run(node, *edge, dy);
@@ -146,7 +148,7 @@ class BackwardWalk {
   }
 
   std::function<void(std::uint64_t id, Tensor gradient)> listener_;
-  std::unordered_map<const detail::Node*, std::uint64_t> first_uses_;  // of variables, for it
+  std::unordered_map<const detail::Node*, std::uint64_t> first_uses_;  // with a listener only
   std::vector<Reached> reached_;                                       // a heap by place
   std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
 };
@@ -222,8 +224,8 @@ Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradien
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Var& variable = variables[i];
     if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype()) {
-      fail("gradients", fmt::format("of a variable {} is {}", to_string(variable.shape()),
-                                    to_string(gradients[i].shape())));
+      fail("gradients", fmt::format("shape or dtype differs: variable {}, gradient {}",
+                                    to_string(variable.shape()), to_string(gradients[i].shape())));
     }
     by_id[variable.node()->id] = std::move(gradients[i]);
   }

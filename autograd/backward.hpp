@@ -12,7 +12,8 @@ namespace attune {
 class Gradients {
  public:
   Gradients() = default;
-  /// Made elsewhere: one for each variable, of its shape and type. Throws where it is not.
+  /// Gradients that were computed elsewhere: one for each variable, of its shape and dtype. Throws
+  /// where they are not.
   Gradients(std::span<const Var> variables, std::vector<Tensor> gradients);
 
   /// The gradient of a variable, of its shape. Throws when the loss did not depend on it.
@@ -46,7 +47,7 @@ class Gradients {
   std::vector<Tensor> tensors_;
   double norm_ = 0;
   std::uint64_t norm_at_ = 0;  // on the modification clock; 0 where it was not asked for
-  bool handed_out_ = false;    // tensors may be exchanged unseen
+  bool handed_out_ = false;    // all() was called: the caller may replace tensors
 };
 
 /// The gradients of a scalar, by walking its history once, newest operation first. Each pullback
@@ -60,13 +61,13 @@ Gradients backward(const Var& loss);
 /// The same for a result of any shape, given ∂loss/∂y.
 Gradients backward(const Var& y, const Tensor& dy);
 
-/// What is told of each variable as soon as its gradient is final: no operation that is left to walk
-/// uses it. The gradient is the listener's own.
+/// Is called with a variable and its gradient as soon as the gradient is final, that is, when all
+/// operations that use the variable have been visited. Nothing else holds the gradient's elements.
 using GradientListener = std::function<void(const Var& variable, Tensor gradient)>;
 
-/// The same for a listener, which may so begin to send the first gradients while the others are
-/// computed. It hears of each of `variables` on which y depends, later ones mostly first; a gradient
-/// that is final frees what its computation had captured.
+/// The same with a listener, which can begin to send the first gradients while the others are
+/// computed. It is called once for each of `variables` on which y depends, mostly for later ones
+/// first. Tensors that were kept to compute a gradient are freed when it is final.
 void backward(const Var& y, const Tensor& dy, std::span<const Var> variables,
               const GradientListener& listener);
 

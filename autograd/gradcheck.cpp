@@ -87,7 +87,7 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
   }
   for (std::size_t i = 0; i < numeric.size(); ++i) {
     const double error = std::abs(gradient[i] - numeric[i].value);
-    if (error <= options.tolerance * largest + rounding) continue;  // NaN does not
+    if (error <= options.tolerance * largest + rounding) continue;  // false for NaN
     return {fmt::format("gradcheck: {} {}, element {}: backward gave {:g}, central difference {:g}",
                         named.name, to_string(shape), element_name(shape, static_cast<Index>(i)),
                         gradient[i], numeric[i].value),

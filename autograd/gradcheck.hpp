@@ -21,8 +21,8 @@ struct GradcheckOptions {
 /// True when all gradients agree; otherwise the message says where they do not.
 struct GradcheckResult {
   std::string message;
-  /// Seen from the values alone, there may be a kink or a jump within 2h: another point or a
-  /// smaller step says more.
+  /// Whether the function may have a kink or a jump within 2h, judged by its values alone. The
+  /// difference may then be wrong: try another point or a smaller step.
   bool rough = false;
   explicit operator bool() const { return message.empty(); }
 };

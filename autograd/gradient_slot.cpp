@@ -86,7 +86,7 @@ void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
 /// sum += aᵀ·b
 void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
   if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
-    // Nothing to clear, nothing to read.
+    // The first share is the sum: this saves clearing and reading an accumulator.
     sum_ = matmul(a, b, {.a = true}, Rows::together);
   } else {
     attune::add_product(a, b, accumulator(), column);

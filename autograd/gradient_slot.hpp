@@ -33,7 +33,7 @@ class GradientSlot {
   /// What was added so far, but for products that were put off; undefined at first.
   const Tensor& sum() const { return sum_; }
 
-  /// For the walk: what the slot is for, and its end.
+  /// For the walk of backward: the first call and the last one, which returns the whole gradient.
   void begin(const Shape& shape, DType dtype);
   Tensor finish();
 

@@ -22,8 +22,9 @@ void check_places(const char* operation, const char* name, const Var& x, const T
                   const Tensor& mask) {
   if (x.shape().without(-1) != targets.shape() ||
       (mask.defined() && mask.shape() != targets.shape())) {
-    fail(operation, fmt::format("{} {}, targets {}, mask {}", name, to_string(x.shape()),
-                                to_string(targets.shape()), to_string(mask.shape())));
+    fail(operation,
+         fmt::format("shapes do not fit: {} {}, targets {}, mask {}", name, to_string(x.shape()),
+                     to_string(targets.shape()), to_string(mask.shape())));
   }
 }
 
@@ -58,8 +59,8 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
 
 namespace {
 
-/// Bytes of logits that exist at a time: few enough to stay in a shared cache, and enough rows for
-/// the sums that are read and written for every block.
+/// Bytes of the logits of one block, which stay in a shared cache, and the least rows of a block:
+/// each block reads and writes the whole gradient of W, which is too slow for few rows.
 constexpr Index block_bytes = Index{8} << 20, least_rows = 256;
 
 /// Places of the elements that are not 0 (i32); undefined when all are.

@@ -35,8 +35,8 @@ struct Affine {
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask = {}, const CrossEntropyOptions& options = {});
 
-/// The logits x W + b, not made yet: affine_cross_entropy is fused with them, and whatever else takes
-/// a Var makes them.
+/// The logits x W + b, not computed yet. A loss may give x and the map to affine_cross_entropy,
+/// which never stores all logits; the conversion to Var computes them all.
 struct AffineLogits {
   Var x;
   Affine affine;

@@ -40,7 +40,7 @@ Var cosine_similarity(const Var& a, const Var& b, int axis, double epsilon) {
   const int from_end = axis < 0 ? axis : axis - shape.rank();
   const int shared = std::min(a.rank(), b.rank());
   if (from_end >= 0 || from_end < -shared || a.dim(from_end) != b.dim(from_end)) {
-    fail("cosine_similarity", fmt::format("axis {} of {} and {} is not one that both have", axis,
+    fail("cosine_similarity", fmt::format("axis {} must have the same extent in {} and {}", axis,
                                           to_string(a.shape()), to_string(b.shape())));
   }
   const Var lengths = norm(a, from_end, KeepAxes::yes) * norm(b, from_end, KeepAxes::yes);

@@ -20,14 +20,14 @@ Var layer_norm_blocks(const Var& x, const Var& gain, const Var& bias, Index bloc
 /// Sparsemax along an axis (Martins and Astudillo, 2016): the point of the simplex next to x,
 ///     y_i = max(x_i - τ, 0),   where τ makes Σ y = 1,
 /// which unlike softmax gives exact zeros. The gradient is
-///     dx_i = dy_i - mean of dy over the support {y > 0} within the support, and 0 outside.
-/// With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not), y where it is 0 is
-/// exactly 0; where all of it is 0, so is all of y.
+///     dx_i = dy_i - (mean of dy over the support) for i in the support {y > 0}, 0 for all others.
+/// With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not), y is exactly 0 where
+/// the mask is 0; where no position along the axis has mask 1, all of y is 0.
 Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
 
-/// a·b / max(‖a‖ ‖b‖, ε) along an axis, which both have with the same extent and which is dropped;
-/// the other axes broadcast, as in (B, N) and (S, B, N) -> (S, B) along -1. An axis from 0 counts
-/// in the broadcast shape. Of a zero vector it is 0.
+/// a·b / max(‖a‖ ‖b‖, ε) along an axis, which must have the same extent in both and is removed from
+/// the result; the other axes broadcast, as in (B, N) and (S, B, N) -> (S, B) along -1. An axis
+/// that is not negative is one of the broadcast shape. With a zero vector the result is 0.
 Var cosine_similarity(const Var& a, const Var& b, int axis = -1, double epsilon = 1e-8);
 
 }  // namespace attune

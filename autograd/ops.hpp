@@ -74,7 +74,8 @@ Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 
 /// Along an axis. With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not),
-/// weights where it is 0 are exactly 0; where all of it is 0, so are all weights.
+/// weights are exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights
+/// are 0.
 Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 

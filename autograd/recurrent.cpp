@@ -5,8 +5,8 @@
 namespace attune {
 namespace {
 
-/// The kernels' sequence (T, B, n) of what may be a single step (B, n) or undefined, and the step of
-/// a sequence of one.
+/// A single step (B, n) as a sequence of one step (1, B, n), which the kernels expect; anything
+/// else as it is. as_step is the inverse.
 Tensor as_sequence(const Tensor& x) {
   return x.defined() && x.rank() == 2 ? x.reshape(x.shape().inserted(0, 1)) : x;
 }

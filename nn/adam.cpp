@@ -87,7 +87,7 @@ void Adam::step(const Gradients& gradients) {
   }
 }
 
-/// Of every gradient and its square.
+/// Throws unless all elements of the gradients, and their squares, are finite.
 void Adam::require_finite(const Gradients& gradients) const {
   const double largest = parameters_.dtype() == DType::f32 ? std::numeric_limits<float>::max()
                                                            : std::numeric_limits<double>::max();

@@ -51,8 +51,8 @@ class Adam {
 
   /// Moments and step count, to and from a checkpoint ("adam.m.PATH", "adam.v.PATH", "adam.steps").
   void save(Safetensors& file) const;
-  /// Throws, before anything has changed, when some are missing, or of another shape or dtype, or
-  /// the count is not one.
+  /// Throws, before anything has changed, when some are missing or have another shape or dtype, or
+  /// when the step count is not a whole number from 0 on.
   void load(const Safetensors& file);
 
  private:

@@ -16,9 +16,9 @@ struct Memory {
   Tensor columns;  // (B) i32: where each sentence stood when it was remembered
 };
 
-/// Columns of a batch by number, with repetition: (S, B, ...) -> (S, rows, ...). For search;
-/// nothing is recorded. Where every place of the batch reads the sentence that it has read before,
-/// the memory itself: the hypotheses of a beam change places at every step.
+/// Columns of a batch by number; numbers may repeat: (S, B, ...) -> (S, rows, ...). For search;
+/// nothing is recorded. If each column still belongs to the same sentence, the memory itself is
+/// returned: in a beam, hypotheses of one sentence change places at every step.
 Memory select(const Memory& memory, const Tensor& rows);
 Past select(const Past& past, const Tensor& rows);
 

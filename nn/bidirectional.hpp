@@ -7,8 +7,8 @@
 
 namespace attune::nn {
 
-/// States of the two layers of a Bidirectional. The last one of `backward` has read the whole
-/// sentence when it stands on its first word.
+/// States of the two layers of a Bidirectional. The last state of `backward` is that of the first
+/// word, which this layer reads last.
 template <class State = RecurrentState>
 struct BothWays {
   State forward = {}, backward = {};

@@ -16,7 +16,7 @@ namespace {
     if (first.empty()) first = attune::first_not_finite(gradient);
   }
   fail("clip_by_global_norm", fmt::format("the norm of the gradients is {}{}{}", norm,
-                                          first.empty() ? "" : ": of a variable ", first));
+                                          first.empty() ? "" : ": gradient of a variable ", first));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 namespace attune::nn {
 
 /// Where ‖g‖₂ over all gradients exceeds `largest`, scales them by largest / ‖g‖₂ (Pascanu et al.,
-/// 2013). Returns the norm before, which the gradients remember: that an optimiser then checks them
-/// costs nothing. Throws unless largest > 0, and, with nothing changed, when an element is NaN or
-/// infinite; large ones are clipped like others.
+/// 2013). Returns the norm before. The gradients store the norm, so that the check of an optimiser
+/// after this costs nothing. Throws unless largest > 0, and, with nothing changed, when an element
+/// is NaN or infinite; a finite norm is clipped, however large.
 double clip_by_global_norm(Gradients& gradients, double largest);
 
 /// The first parameter whose gradient has an element that is NaN or infinite: "the gradient of

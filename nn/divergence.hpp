@@ -19,10 +19,10 @@ namespace attune::nn {
 ///       adam.step(gradients);
 ///     }
 ///
-/// A step whose loss or gradients are not finite is to be skipped; when to give up is the loop's to
-/// say (`skipped_in_a_row`). Training diverges when the loss of each of the last 50 steps is more
-/// than twice that of the first step, which is about what guessing costs; a few steps of any loss
-/// are nothing.
+/// A step whose loss or gradients are not finite is to be skipped; the training loop decides when
+/// to give up (`skipped_in_a_row`). Training diverges when the loss of each of the last 50 steps is
+/// more than twice that of the first step, which is about the loss of guessing; a few steps with a
+/// large loss do not count.
 class DivergenceWatch {
  public:
   static constexpr double factor = 2;
@@ -38,7 +38,7 @@ class DivergenceWatch {
   std::int64_t skipped() const { return skipped_; }
   std::int64_t skipped_in_a_row() const { return in_a_row_; }
 
-  /// Whether it does so now.
+  /// Whether training diverges now.
   bool diverges() const { return above_ >= patience; }
 
   /// State to and from a checkpoint's metadata: "divergence.first_loss" and three counts, exact.

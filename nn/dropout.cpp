@@ -27,8 +27,8 @@ Var outside_of_training(const Var& x, const char* what) {
     static std::atomic_flag said;
     if (!said.test_and_set()) {
       std::fprintf(stderr,
-                   "attune: backward of a loss that was made outside of nn::Training: %s has not "
-                   "acted\n",
+                   "attune: warning: backward of a loss that was computed outside of "
+                   "nn::Training: %s had no effect\n",
                    what);
     }
     return dy;

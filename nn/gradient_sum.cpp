@@ -116,7 +116,8 @@ void GradientSum::each_part(const Bucket& bucket, const Range& range, F f) const
   }
 }
 
-/// Each worker gets this one's sums of its range, one after the other.
+/// Sends to each worker this worker's sums of that worker's range of the bucket, and receives the
+/// other workers' sums of this worker's range.
 void GradientSum::start(std::size_t number) {
   Bucket& bucket = buckets_[number];
   const int own = messages_->rank(), tag = first_tag + 2 * static_cast<int>(number);
@@ -139,7 +140,8 @@ void GradientSum::start(std::size_t number) {
   }
 }
 
-/// Sends what is packed, and receives so many elements, which may be this worker's own.
+/// Sends `packed` to a worker and receives `elements` elements from it. For this worker itself,
+/// `packed` counts as received.
 void GradientSum::exchange(Bucket& bucket, int worker, int tag, const Tensor& packed,
                            Index elements) {
   if (worker == messages_->rank()) return bucket.received.push_back(packed);
@@ -155,7 +157,8 @@ Tensor GradientSum::received(const Bucket& bucket, int worker, const Shape& shap
   return bf16_ ? unpack_bf16(x, shape) : x.reshape(shape);
 }
 
-/// The whole sum of this worker's range goes to all, and theirs come.
+/// Adds all workers' sums of this worker's range, sends the total to all workers, and receives the
+/// totals of their ranges.
 void GradientSum::send_sum(std::size_t number) {
   Bucket& bucket = buckets_[number];
   const int own = messages_->rank(), tag = first_tag + 2 * static_cast<int>(number) + 1;

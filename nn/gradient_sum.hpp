@@ -13,14 +13,14 @@
 
 namespace attune::nn::detail {
 
-/// Each worker adds the gradients of its own shards. What is left of them is exchanged in buckets,
-/// while the last shard is still computed: each worker gets the others' sums of its range of a
-/// bucket, adds them in the order of the tree, and sends the result to all.
+/// Each worker adds the gradients of its own shards. The resulting sums are exchanged in buckets,
+/// while the last shard is still computed: each worker receives the other workers' sums of its own
+/// range of a bucket, adds them in the order of the tree, and sends the total to all.
 class GradientSum {
  public:
-  /// `subtrees` are what each worker has of a parameter when all of its shards are added. Without
-  /// messages there is one. In bf16 every sum of the tree is rounded, so that it can be sent as such
-  /// whoever made it; f64 stays as it is.
+  /// `subtrees` are, for each worker, those of which it has sums when all of its shards are added.
+  /// Without messages there is one worker. In bf16 every sum of the tree is rounded, sent or not,
+  /// so that the total does not depend on which worker added what; f64 is never rounded.
   GradientSum(const Parameters& parameters, std::vector<std::vector<Subtree>> subtrees,
               Messages* messages, std::span<const std::string> hosts, double patience,
               Index bucket_bytes, Precision precision);

@@ -28,7 +28,7 @@ void Exchange::wait() {
     std::this_thread::yield();
     const std::chrono::duration<double> silence = std::chrono::steady_clock::now() - last_;
     if (silence.count() > patience_) {
-      fail("workers", fmt::format("{} has given no sign for {} s",
+      fail("workers", fmt::format("{} has not responded for {} s",
                                   worker_name(open_.front().peer, hosts_), patience_));
     }
   }

@@ -29,15 +29,15 @@ class Messages {
   /// worker sends another under one tag arrives in the order in which it was sent.
   virtual std::size_t send(int to, int tag, std::span<const std::byte> bytes) = 0;
   virtual std::size_t receive(int from, int tag, std::span<std::byte> bytes) = 0;
-  /// Whether it is; its number is then free for another.
+  /// Whether a message is done. If so, another message may get its number.
   virtual bool done(std::size_t message) = 0;
 };
 
 /// Some messages that are waited for together.
 class Exchange {
  public:
-  /// `hosts` are those of all workers, for what is said of one that gives no sign for so many
-  /// seconds.
+  /// `hosts` are those of all workers, for the Error that names a worker which has not responded
+  /// for `patience` seconds.
   Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
       : messages_(&messages), hosts_(hosts), patience_(patience) {}
 

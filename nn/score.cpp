@@ -102,7 +102,8 @@ ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, Index at
     : query_(query), form_(options.form) {
   if (form_ == ConcatForm::identity && attention != memory) {
     fail("ConcatScore",
-         fmt::format("the identity takes a memory of {} to {}, not {}", memory, memory, attention));
+         fmt::format("with the form identity a memory of {} needs an attention of {}, not {}",
+                     memory, memory, attention));
   }
   const Index rows = form_ == ConcatForm::full ? query + memory : query;
   W_a_ = scope.add("W_a", {rows, attention}, init::glorot());

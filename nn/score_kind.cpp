@@ -73,8 +73,8 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
   if (kind.direct && query != memory) {
     fail("score",
          fmt::format(
-             "{} compares a state of {} with annotations of {}: general, or another score with "
-             "weights, takes different sizes",
+             "{} needs a state and annotations of the same size, not {} and {}: use general or "
+             "another score with weights",
              kind.name, query, memory));
   }
   auto score = kind.make(scope, query, memory, o);

@@ -19,13 +19,13 @@ struct ScoreOptions {
   LocationAwareScoreOptions location_aware = {};
 };
 
-/// A kind of score. An entry in the table of score_kind.cpp is all that one more takes.
+/// A kind of score. To add a kind, add an entry to the table in score_kind.cpp.
 struct ScoreKind {
   const char* name;
   /// Whether it compares state and annotations without weights of its own: their sizes must agree.
   bool direct;
-  /// The score for a query of `query` and annotations of `memory` elements. With coverage asked for
-  /// it may be without: it then comes as a CoveredScore.
+  /// Makes the score for a query of `query` and annotations of `memory` elements. The score may
+  /// ignore the option `coverage`: make_score then wraps it in a CoveredScore.
   std::shared_ptr<const Score> (*make)(const Scope& scope, Index query, Index memory,
                                        const ScoreOptions& options);
 };

@@ -22,8 +22,9 @@ struct SelfAttended {
 /// Multi-head scaled dot-product self-attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2),
 /// for head k with A = D / K elements:
 ///     α_k = softmax((x W_q)_k (x W_k)_kᵀ / √A),  y = [α_1 (x W_v)_1; ...; α_K (x W_v)_K] W_o + b_o
-/// A layer like a recurrent one: the same shapes in and out, the same masks. There is nothing in it
-/// of the order of the places; add positions to x where order matters.
+/// A layer like a recurrent one: the same shapes in and out, the same masks. Without
+/// Causal::yes, the order of the places has no influence; add encodings of the positions to x if it
+/// should have.
 class SelfAttention {
  public:
   /// Throws unless `heads` divides `size`.

@@ -48,7 +48,7 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
   if (!mask.defined()) return {y, mask};
   const Tensor places =
       lengths.empty() ? zeros({y.dim(0), 0}, mask.dtype()) : mask_of(lengths, mask.dtype());
-  return {slice(y, 0, 0, places.dim(0)), places};  // of a mask without a full column, less
+  return {slice(y, 0, 0, places.dim(0)), places};  // y is longer if all sequences have padding
 }
 
 Sequence join_steps(const Sequence& sequence, Index n) {

@@ -39,8 +39,9 @@ class Sgd {
 
   /// Step count and, with momentum, every v, to and from a checkpoint ("sgd.steps", "sgd.v.PATH").
   void save(Safetensors& file) const;
-  /// Throws, before anything has changed, when some are missing, or of another shape or dtype, or
-  /// the count is not one. Without momentum the v of a file are ignored.
+  /// Throws, before anything has changed, when some are missing or have another shape or dtype, or
+  /// when the step count is not a whole number from 0 on. Without momentum the v of a file are
+  /// ignored.
   void load(const Safetensors& file);
 
  private:

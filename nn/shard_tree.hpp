@@ -15,9 +15,10 @@ struct Subtree {
   bool operator==(const Subtree&) const = default;
 };
 
-/// Adds what belongs to shards 0, 1, 2, ... in one tree: two neighbours with the same number of
-/// shards, the left one even, become one; what is left in the end is added from the right. So the
-/// sum does not depend on who added which neighbours.
+/// Adds the values of shards 0, 1, 2, ... in a fixed tree: two neighbouring subtrees with the same
+/// number of shards, the left one with an even index, are added to make one. Subtrees that remain
+/// at the end are added from the right. So the sum does not depend on which worker added which
+/// subtrees.
 template <class T>
 class ShardTree {
  public:

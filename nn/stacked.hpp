@@ -25,10 +25,11 @@ struct StackedOptions {
 ///     y_1 = layer1(x),   y_l = layer_l(dropout(y_{l-1}))
 /// and with residual connections (Wu et al., 2016, equation 6), which go around the dropout,
 ///     y_l = layer_l(dropout(y_{l-1})) + y_{l-1}   for l > 1
-/// so that sizes always agree: x is read by the first layer alone. Dropout is not between steps,
-/// nor on x, nor at the top (Zaremba et al., 2014, leave that to what is around); per sequence, a
-/// gap between two layers has one mask for all steps. The state is that of every layer, the lowest
-/// first; with residual connections what comes out is not the highest layer's h alone.
+/// so that sizes always agree: x is read by the first layer alone. There is no dropout between the
+/// steps of a layer, as in Zaremba et al. (2014), nor on x or on the highest layer's output: use a
+/// Dropout outside for these two. With DropoutKind::per_sequence, all steps share one mask for each
+/// gap between two layers. The state is that of every layer, the lowest first; with residual
+/// connections what comes out is not the highest layer's h alone.
 template <RecurrentLayer Layer>
 class Stacked {
  public:

@@ -39,9 +39,9 @@ struct WorkersOptions {
 /// were computed: the weights have the same bits with any number of workers, each with any number of
 /// threads. With one worker this is gradient accumulation.
 ///
-/// Every worker must call the same functions in the same order. Whoever waits in vain for another,
-/// as it hangs or the network is broken, throws an Error that names it. When one is killed, mpirun
-/// ends all; one that gives up calls `abort`.
+/// Every worker must call the same functions in the same order. If a worker hangs or the network is
+/// broken, a worker that waits for it longer than `patience` throws an Error that names it. When
+/// one worker is killed, mpirun ends all of them; a worker that cannot go on calls `abort`.
 class Workers {
  public:
   /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are
@@ -49,7 +49,8 @@ class Workers {
   explicit Workers(const WorkersOptions& options = {});
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  /// Leaves when all do. Not after an exception, which the others do not know of.
+  /// Waits until all workers end. After an exception it does not wait, as the other workers do not
+  /// know of it.
   ~Workers();
 
   int rank() const { return rank_; }
@@ -79,10 +80,11 @@ class Workers {
   Sum backward(const Parameters& parameters, std::span<const double> shares,
                const std::function<Var(Index shard)>& loss, Precision gradients = Precision::f32);
 
-  /// Ends all of them with status 1, after what cannot be mended. Does nothing for one alone.
+  /// Ends all workers with status 1, after an error that leaves no way to go on. Does nothing if
+  /// there are no other workers.
   void abort();
 
-  /// What each of them says, by rank.
+  /// The text `said` of every worker, by rank.
   std::vector<std::string> gather(const std::string& said);
 
  private:

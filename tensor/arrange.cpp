@@ -223,8 +223,9 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
   const auto* id = ids.data<std::int32_t>();
   check_ids("scatter_add", id, n, to.dim(0));
   if (rows.size() != n * width) {
-    fail("scatter_add", fmt::format("ids {}, rows {}, into {}", to_string(ids.shape()),
-                                    to_string(rows.shape()), to_string(to.shape())));
+    fail("scatter_add",
+         fmt::format("shapes do not fit: ids {}, rows {}, target {}", to_string(ids.shape()),
+                     to_string(rows.shape()), to_string(to.shape())));
   }
   visit_floating("scatter_add", to, [&](auto zero) {
     using T = decltype(zero);

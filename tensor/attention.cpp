@@ -39,8 +39,8 @@ struct HeadExtents {
                     [&](Index begin, Index end) { for_rows(begin, end, body); });
   }
 
-  /// Some sentences beside others, each row after row: the body adds to what the sentence has.
-  /// Neighbouring rows follow each other in memory.
+  /// Sentences in parallel, but the rows of one sentence in order, as the body adds to a sum of
+  /// that sentence. A tile has several sentences, whose rows of one step are contiguous in memory.
   template <class Body>
   void for_each_sentence(Body body) const {
     parallel_ranges(b, tile_batch, [&](Index begin, Index end) {
@@ -236,8 +236,9 @@ void window_backward(const Tensor& dy, const Tensor& positions, Tensor& dx) {
   const Index n = check_window(dx, positions), batch = dx.dim(1);
   require_same_dtype("window", dy, dx);
   if (dy.shape() != dx.shape().with(0, positions.dim(0))) {
-    fail("window", fmt::format("{} at positions {} of {}", to_string(dy.shape()),
-                               to_string(positions.shape()), to_string(dx.shape())));
+    fail("window",
+         fmt::format("shapes do not fit: windows {}, positions {}, sequence {}",
+                     to_string(dy.shape()), to_string(positions.shape()), to_string(dx.shape())));
   }
   visit_floating("window", dx, [&](auto zero) {
     using T = decltype(zero);

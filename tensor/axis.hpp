@@ -25,8 +25,8 @@ void check_mask(const char* operation, const Tensor& x, const Tensor& mask);
 /// Columns that a kernel handles side by side.
 inline constexpr Index widest_column_block = 64;
 
-/// Calls body(first, count): columns [first, first + count) of one outer slab, as an offset to the
-/// slab's first element of these columns. Rows of a column lie `view.inner` apart.
+/// Calls body(first, count) for blocks of `count` neighbouring columns of one outer slab; `first`
+/// is the offset of the block's first element. Elements of a column are `view.inner` apart.
 template <class Body>
 void for_columns(const AxisView& view, Body body) {
   if (view.n == 0) return;

@@ -27,10 +27,11 @@ void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int 
 namespace attune::detail {
 namespace {
 
-/// What OpenBLAS maps for each call that is under way. Where it cannot, it tries again for ever.
+/// OpenBLAS maps a buffer of this size for each running call. If that fails, it retries for ever.
 constexpr std::size_t buffer_bytes = std::size_t{128} << 20;
 
-/// Before the first call: OpenBLAS leaves threads to attune, and has room.
+/// Before a thread's first call: limits OpenBLAS to one thread per call, and throws OutOfMemory
+/// unless a buffer can be mapped.
 void prepare() {
   static const bool alone = (openblas_set_num_threads(1), true);
   thread_local bool has_room = false;

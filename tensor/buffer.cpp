@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t smallest_block = 64;
-/// Twice the size is so many classes later.
+/// The class of twice the size has an index that is higher by this.
 constexpr std::size_t octave = 5;
 
 struct SizeClass {
@@ -52,8 +52,8 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-/// Locked while another thread exists. None can start while one of these lives: no thread is made
-/// under it.
+/// Locks the mutex, unless this is the only thread of the process. That stays true while the lock
+/// exists, as no code that runs under it starts a thread.
 class CacheLock {
  public:
   explicit CacheLock(std::mutex& mutex) : lock_(mutex, std::defer_lock) {

@@ -36,11 +36,11 @@ struct Block {
 /// every step has other shapes.
 enum class Fit { own_class, larger };
 
-/// A block from the cache, else from the system; when the system has none, it first gets back all
-/// that lies idle. Throws OutOfMemory. Any thread may call either.
+/// A block from the cache, else from the system. When the system has no memory, all idle blocks are
+/// given back to it before a second attempt. Throws OutOfMemory. Any thread may allocate and free.
 Block cache_allocate(std::size_t bytes, Fit fit);
 void cache_free(const Block& block) noexcept;
-/// The same, of a block of its own class.
+/// The same for a block that was allocated with Fit::own_class.
 void cache_free(void* memory, std::size_t bytes) noexcept;
 
 /// Ticks once for every buffer made and every write access, so that "was this buffer changed since
@@ -85,8 +85,8 @@ class BufferPointer {
 
   Buffer* operator->() const { return buffer_; }
   explicit operator bool() const { return buffer_ != nullptr; }
-  /// Nobody else holds the buffer, nor can: copies are made of this pointer alone. Acquire, so that
-  /// what the others read before they left happens before the caller's writes.
+  /// Whether this is the only reference. No other can appear, as references are copied from
+  /// existing ones. Acquire: reads through released references happen before the caller's writes.
   bool unique() const {
     return buffer_ && buffer_->references.load(std::memory_order_acquire) == 1;
   }

@@ -23,7 +23,7 @@ class OutOfMemory : public Error {
   /// `what` is what the bytes are for, "(2, 3) f32", or empty. The operation may be empty too, and
   /// be added by a caller that knows it (throw_as).
   OutOfMemory(std::string_view operation, std::string what, std::size_t bytes);
-  /// Throws it again while it is being handled: of this operation, where it had none.
+  /// For its catch block: throws it again, with this operation if it names none yet.
   [[noreturn]] void throw_as(std::string_view operation) const;
 
  private:

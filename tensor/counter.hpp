@@ -32,9 +32,9 @@ T fetch_add(std::atomic<T>& counter, T amount,
   return before;
 }
 
-/// Takes a reference away and says whether it was the last one. Then what all other owners did
-/// happens before (acquire) whatever the caller does next, as each of them left with a release.
-/// Adding a reference orders nothing: whoever copies one holds one.
+/// Removes a reference and returns whether it was the last one. Each removal is a release, and the
+/// last one also an acquire: all that other owners did happens before what the caller does next.
+/// Adding a reference needs no ordering, as it is copied from one that still exists.
 template <class T>
 bool drop_reference(std::atomic<T>& references) {
   return fetch_add(references, T(-1), std::memory_order_acq_rel) == 1;

@@ -27,11 +27,11 @@ struct Ctc {
   Tensor dlogits;  // (T, B, V): the gradient of their sum; undefined unless asked for
 };
 
-/// The negative log-probability of each sentence's labels: over all ways to stretch them over its
-/// frames, with any number of blanks between, and with at least one between two equal ones
-/// (sections 4.1 and 4.2). In the logarithm, and in f64 within; the softmax over V is a part of it.
-/// What stands at padding does not matter. Where logits of -∞ leave no path, the loss is ∞ and the
-/// gradient 0.
+/// The negative log-probability of each sentence's labels: the sum over all alignments of the
+/// labels with the frames, with any number of blanks between labels, and at least one between two
+/// equal labels (sections 4.1 and 4.2). Computed with logarithms in f64, from logits: it includes
+/// the softmax over V. What the padding holds does not matter. Where logits of -∞ leave no path,
+/// the loss is ∞ and the gradient 0.
 ///
 /// Throws when a label is the blank or not in [0, V), and when a sentence has fewer frames than its
 /// labels need: their number, and one more for each that is equal to the one before.

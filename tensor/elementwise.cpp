@@ -190,7 +190,8 @@ void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);
   if (a.rank() < b.rank() ||
       !std::equal(b.shape().begin(), b.shape().end(), a.shape().end() - b.rank())) {
-    fail("add_in_place", fmt::format("{} += {}", to_string(a.shape()), to_string(b.shape())));
+    fail("add_in_place",
+         fmt::format("shapes do not fit: {} += {}", to_string(a.shape()), to_string(b.shape())));
   }
   if (a.size() == 0) return;
   visit_floating("add_in_place", a, [&](auto zero) {

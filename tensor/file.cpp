@@ -132,7 +132,7 @@ void InputFile::read(std::size_t at, std::span<std::byte> to) const {
     const ssize_t n = ::pread(file_.number(), to.data(), to.size(), static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_with_errno(path_, "cannot be read");
-    if (n == 0) fail(path_.string(), "cannot be read: it was cut short meanwhile");
+    if (n == 0) fail(path_.string(), "cannot be read: it became shorter after it was opened");
     to = to.subspan(static_cast<std::size_t>(n));
     at += static_cast<std::size_t>(n);
   }

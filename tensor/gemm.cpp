@@ -115,8 +115,8 @@ template <class T>
 void check_shapes(const MatrixView<const T>& a, Index b_rows, Index b_cols,
                   const MatrixView<T>& c) {
   if (a.cols != b_rows || a.rows != c.rows || b_cols != c.cols || c.transposed) {
-    fail("gemm", fmt::format("({}, {}) x ({}, {}) -> ({}, {})", a.rows, a.cols, b_rows, b_cols,
-                             c.rows, c.cols));
+    fail("gemm", fmt::format("shapes do not fit: ({}, {}) x ({}, {}) -> ({}, {})", a.rows, a.cols,
+                             b_rows, b_cols, c.rows, c.cols));
   }
 }
 

@@ -18,7 +18,7 @@ Walk check_lstm(const LstmInput& in) {
                   {"gain_c", in.gain_c, "H"},
                   {"bias_c", in.bias_c, "H"}});
   if (in.gain_c.defined() != in.gain_h.defined() || in.bias_c.defined() != in.gain_h.defined()) {
-    fail("lstm", "of gain_h, gain_c and bias_c either all are given or none");
+    fail("lstm", "gain_h, gain_c and bias_c must all be given, or none of them");
   }
   if (check['T'] == 0) fail("lstm", "the sequence has no steps");
   return {check['T'], check['B'], check['H'], in.direction};

@@ -38,8 +38,9 @@ void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixVie
 
 [[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,
                                Transpose transpose) {
-  fail(operation, fmt::format("{}{} x {}{}", to_string(a.shape()), transpose.a ? "ᵀ" : "",
-                              to_string(b.shape()), transpose.b ? "ᵀ" : ""));
+  fail(operation,
+       fmt::format("shapes do not fit: {}{} x {}{}", to_string(a.shape()), transpose.a ? "ᵀ" : "",
+                   to_string(b.shape()), transpose.b ? "ᵀ" : ""));
 }
 
 }  // namespace
@@ -67,7 +68,8 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows) 
   if (a.rank() < 1 || b.rank() != 2 || a.dim(-1) != b.dim(0)) fail_product("add_matmul", a, b, {});
   const Shape shape = a.shape().with(-1, b.dim(1));
   if (y.shape() != shape && y.shape() != Shape{b.dim(1)}) {
-    fail("add_matmul", fmt::format("{} is added to {}", to_string(y.shape()), to_string(shape)));
+    fail("add_matmul", fmt::format("{} cannot be added to the product {}", to_string(y.shape()),
+                                   to_string(shape)));
   }
   return visit_floating("add_matmul", a, [&](auto zero) {
     using T = decltype(zero);

@@ -33,8 +33,9 @@ class PackedForms final : public Attachment {
       form->packed = {};  // its memory serves the next one
       if (!pays) return {};
     }
-    // Another thread may be packing the same: each copy is right, and one of them stays. The matrix
-    // does not change meanwhile, since to write what others multiply is a race of their own.
+    // Another thread may be packing the same matrix: both copies are right, and one is kept. The
+    // matrix does not change meanwhile: writing to it during a product is a data race of the
+    // caller.
     PackedMatrix<T> packed(b);
     std::lock_guard lock(mutex_);
     Form* form = find(b);
@@ -58,9 +59,10 @@ class PackedForms final : public Attachment {
   std::vector<Form> forms_;
 };
 
-/// Those of a buffer, made when they are first asked for. Of several threads one sets the pointer,
-/// and the others see (acquire) what it made (release); it stays until the buffer is freed. All of
-/// a buffer's elements are of one type for as long as it lives, so its attachment is of that T.
+/// The packed forms of a buffer, made when they are first asked for. If several threads make them
+/// at once, one of them sets the pointer (release), and the others use its object (acquire), which
+/// exists until the buffer is freed. The elements of a buffer never change their type T, so the
+/// attachment is always a PackedForms<T>.
 template <class T>
 PackedForms<T>& forms_of(Buffer& buffer) {
   Attachment* forms = buffer.attachment.load(std::memory_order_acquire);

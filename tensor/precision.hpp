@@ -17,8 +17,9 @@ namespace detail {
 inline thread_local constinit Precision thread_precision = Precision::f32;
 }
 
-/// Of all products that this thread makes from now on, the tiles of its parallel_for included;
-/// another thread has its own, f32 at first. Throws for bf16 where it is not available.
+/// Sets the precision of all products that this thread makes from now on, also in the tiles of its
+/// parallel_for. Each thread has its own precision, f32 at first. Throws for bf16 where it is not
+/// available.
 void set_precision(Precision precision);
 inline Precision precision() { return detail::thread_precision; }
 

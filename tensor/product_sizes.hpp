@@ -12,11 +12,12 @@ namespace attune::detail::sizes {
 /// The smallest product C (M, N) += A (M, K)·B (K, N) that BLAS makes faster, by up to 8 %. With
 /// fewer columns ours are up to 9 % faster.
 constexpr Index blas_rows = 256, blas_columns = 1024, blas_depth = 256;
-/// The same M where A's rows are those of a batch: a loss over a large vocabulary reads the same
-/// packed weight for each 256 of them.
+/// The smallest M where the rows of A are those of a batch. It is larger: a loss over a large
+/// vocabulary takes blocks of 256 rows, and attune's kernels pack the weight once for all blocks.
 constexpr Index blas_batch_rows = 512;
-/// Multiply-adds of a product, and of each call into which it is cut for the sake of threads (5 ms
-/// of one core). To cut into two costs up to 4 %, into eight up to 12 %: BLAS packs more in all.
+/// The least multiply-adds of a product by BLAS, and those of each call (5 ms of one core) into
+/// which it is cut for several threads. Two calls take up to 4 % more time in all than one, and
+/// eight up to 12 %, as each call packs its factors.
 constexpr Index blas_work = 512 * 1024 * 1024, blas_call_work = blas_work / 2;
 /// Calls of one product, enough for as many threads.
 constexpr Index most_blas_calls = 8;
@@ -33,8 +34,9 @@ constexpr Index most_cols_of_rows = 2048;
 /// A product is cut into this many tiles for the sake of threads, as long as each has rows enough to
 /// read a panel for, and multiply-adds enough for handing it to another thread.
 constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
-/// Bytes from a column of A to the next from which on a tile's columns are gathered first. Closer
-/// ones stay in the cache by themselves: to gather them took 2 % of the smallest models' training.
+/// If columns of A are at least so many bytes apart, a tile's columns are gathered into a copy
+/// first. Closer columns stay in the cache anyway: gathering them took 2 % of the smallest models'
+/// training.
 constexpr Index gathered_bytes = 2048;
 /// Rows of C up to which B is read as it is: packing it would take longer than the product.
 constexpr Index few_rows = 4;
@@ -45,16 +47,17 @@ constexpr Index small_product = 32 * 1024;
 
 // Packed weights that are kept (packed.hpp).
 
-/// Rows of A from which on packing B anew costs little (with 320, a beam of 5 over 64 sentences, it
-/// took 6 % of a search), and columns of B below which there is nothing to pack.
+/// With this many rows of A, packing B for each product costs little (with 320 rows, a beam of 5
+/// over 64 sentences, it took 6 % of a search). With fewer columns of B, no packed form is kept
+/// either.
 constexpr Index many_rows = 512, few_columns = 16;
 /// Elements below which packing a matrix each time costs less than looking for its packed form.
 constexpr Index few_elements = 1024;
 
 // Recurrences and gradients.
 
-/// Steps from which on a packed matrix pays at once, and rows of a single step from which on it
-/// pays when further calls follow, as in a decoder.
+/// From this many steps on, packing W_h pays within one call. With fewer steps, but at least so
+/// many rows, it pays if more calls follow, as in a decoder.
 constexpr Index enough_steps = 3, enough_step_rows = 2;
 /// Rows of a batch that one thread takes through all steps of a recurrence, at most and at least:
 /// with fewer, products become those of a matrix and a vector.

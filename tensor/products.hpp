@@ -15,17 +15,18 @@ namespace attune {
 /// ATTUNE_PRODUCTS=attune, or ATTUNE_PRODUCTS=openblas for BLAS whatever its kernels. Any other
 /// value is an Error, here and in large products.
 ///
-/// The result is "OpenBLAS (Cooperlake) and attune (avx3)", or "attune (avx3)". With the same one,
-/// a program gives the same bits for any number of threads; with another, sums are rounded
-/// otherwise.
+/// The result is "OpenBLAS (Cooperlake) and attune (avx3)", or "attune (avx3)". Where this text is
+/// the same, a program gives the same bits for any number of threads; where it differs, so does the
+/// rounding of sums.
 ///
 /// From its first product on, OpenBLAS uses one thread for each call in the whole process
 /// (openblas_set_num_threads): attune's threads call it side by side.
 std::string products();
 
 /// Whether each row of a product must be the same, to the bit, whatever the other rows are: in
-/// decoding, a sentence's words must not depend on the sentences beside it. Together, a batch is
-/// multiplied as is fastest; a training's result depends on all of the batch anyway.
+/// decoding, a sentence's words must not depend on the other sentences of the batch. With
+/// `together` the fastest product is used: in training, the result depends on the whole batch
+/// anyway.
 enum class Rows { apart, together };
 
 namespace detail {

@@ -233,8 +233,8 @@ struct ForwardPass {
   }
 };
 
-/// Takes each tile of rows through all steps. run(part, place, hw) makes of a row's products hw
-/// (G·H), normalised where they are to be, what follows them; it may overwrite them.
+/// Takes each tile of rows through all steps. run(part, place, hw) computes the gates and states of
+/// a row from its products hw (G·H), which are normalised if there is a gain; it may overwrite hw.
 template <class T, class Run>
 void run_forward(const ForwardPass<T>& pass, Run run) {
   const Walk& walk = pass.walk;

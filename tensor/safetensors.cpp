@@ -58,20 +58,21 @@ std::string checksum_of(const Safetensors& contents) {
   return hash.digits();
 }
 
-/// Takes the checksum out of the metadata, and verifies it where there is one. The function has an
-/// entry of its own so that a name which is damaged does not make an older file of it.
+/// Takes the checksum out of the metadata, and verifies it where there is one. It has two entries:
+/// if the name of one is damaged, the other shows that this is no older file without a checksum.
 void verify(Safetensors& contents) {
   const auto sum = contents.metadata.extract(checksum_name),
              by = contents.metadata.extract(function_name);
   if (sum.empty() && by.empty()) return;
-  if (sum.empty() || by.empty()) throw Malformed("one half of its checksum is missing");
+  if (sum.empty() || by.empty())
+    throw Malformed("its checksum or the name of its checksum function is missing");
   if (by.mapped() != function) {
-    throw Malformed(fmt::format("its checksum is by '{}', not {}", by.mapped(), function));
+    throw Malformed(fmt::format("its checksum function is '{}', not {}", by.mapped(), function));
   }
   if (sum.mapped() != checksum_of(contents)) {
     throw Malformed(
-        "its contents do not have its checksum: it is damaged, or was changed by a program that "
-        "does not know of it");
+        "its contents do not match its checksum: it is damaged, or a program changed it without "
+        "updating the checksum");
   }
   contents.checksum = sum.mapped();
 }
@@ -81,7 +82,7 @@ detail::SafetensorsHeader read_header(const InputFile& file, std::size_t& end) {
   std::uint64_t length = 0;
   if (file.size() < sizeof length) throw Malformed("it is shorter than its header");
   file.read(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > longest_header) throw Malformed("its header's length is not plausible");
+  if (length > longest_header) throw Malformed("its header is longer than the format allows");
   if (length > file.size() - sizeof length) throw Malformed("it is shorter than its header");
   std::string text(length, '\0');
   file.read(sizeof length, std::as_writable_bytes(std::span(text)));

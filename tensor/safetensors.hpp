@@ -19,7 +19,7 @@ using Metadata = std::map<std::string, std::string>;
 struct Safetensors {
   std::map<std::string, Tensor, std::less<>> tensors;
   Metadata metadata;
-  /// Of the file that this was read from, and found right; empty where it has none.
+  /// The checksum of the file that this was read from, after it was verified; empty without one.
   std::string checksum = {};
 
   /// Throws when there is a tensor of that name.

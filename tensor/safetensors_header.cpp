@@ -126,11 +126,11 @@ class HeaderReader {
   [[noreturn]] void unexpected() const {
     switch (place_) {
       case Place::header:
-        throw Malformed(fmt::format("'{}' is not described by an object", name_));
+        throw Malformed(fmt::format("the value of '{}' is not a JSON object", name_));
       case Place::metadata:
         throw Malformed(fmt::format("'{}' of its metadata is not text", field_));
       case Place::entry:
-        throw Malformed(fmt::format("'{}' of '{}' is not what the format has", field_, name_));
+        throw Malformed(fmt::format("'{}' of '{}' is unknown or of a wrong type", field_, name_));
       case Place::shape:
         throw Malformed("extents are not whole numbers from 0");
       case Place::offsets:

@@ -123,7 +123,7 @@ namespace {
 template <class T>
 T log_sum_exp(const T* x, Index n) {
   const T largest = simd::largest(x, n);
-  if (std::isinf(largest)) {  // unless NaN, which may have been passed over, stands beside it
+  if (std::isinf(largest)) {  // `largest` may have ignored a NaN, which is the result then
     const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
     return nan == x + n ? largest : *nan;
   }

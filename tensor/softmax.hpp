@@ -19,7 +19,7 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
 /// y_i = x_i - log Σ_j e^{x_j} along an axis.
 Tensor log_softmax(const Tensor& x, int axis);
 
-/// Cross-entropy of every row with the target smoothed by ε, and the first term:
+/// Cross-entropy of every row with label smoothing ε, and its first term, which backward needs:
 ///     loss_n = log Σ_v e^{x_nv} - (1 - ε) x_{n,target_n} - ε/V Σ_v x_nv
 struct CrossEntropy {
   Tensor loss;         // (N)

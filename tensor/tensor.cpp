@@ -144,7 +144,7 @@ Tensor Tensor::reshape(std::span<const Index> extents) const {
     fits = fits && known == size_;
   }
   if (!fits) {
-    fail("reshape", fmt::format("{} has {} elements, {} has not", to_string(shape_), size_,
+    fail("reshape", fmt::format("{} with {} elements cannot become {}", to_string(shape_), size_,
                                 to_string(extents)));
   }
   Tensor result = *this;

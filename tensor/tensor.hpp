@@ -63,9 +63,10 @@ class Tensor {
   template <class T>
   const T* data() const;
 
-  /// The elements, to write. Whatever was recorded for backward from this buffer's earlier
-  /// contents becomes invalid, and backward says so. To be called again before the next write once
-  /// an operation has read them: it may keep what it made of them until this call.
+  /// The elements, to write. If a later backward needs the earlier contents of this buffer, it
+  /// throws. After an operation has read the tensor, call this again before writing: an operation
+  /// may keep what it computed from the elements (a packed matrix), and only this call invalidates
+  /// that.
   template <class T>
   T* mutable_data();
 

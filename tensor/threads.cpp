@@ -55,20 +55,19 @@ struct Job {
 
 /// Workers that help with one job after another.
 ///
-/// A tile is drawn by taking one from `undrawn_`; who gets a positive number has drawn one, and only
-/// then reads which job it is of. Why each tile runs once, with the job's own body:
+/// A thread draws a tile by subtracting 1 from `undrawn_`. If the value before was positive, it has
+/// drawn a tile, and only then reads `job_`. Why each tile runs once, with the body of its own job:
 ///
 ///   * A job ends, in `run`, when all of its tiles are done. Then all of them were drawn, so
-///     `undrawn_` is 0 or less, and nobody draws anything until the next job stores its number there.
-///   * So `job_` is written only while nobody can draw, and read only by who has drawn a tile that is
-///     not done yet. A worker that comes late, from one of the jobs before, draws a tile of the job
-///     that is there now, or none. One that comes later still, or is not running at all, keeps
-///     nobody waiting.
-///   * What is written to `job_` is seen by who draws: the store to `undrawn_` is a release, the
-///     draw an acquire, and the draws in between, which change what that store wrote, do not break
-///     the chain. What tiles have written is seen by `run`: each adds to `done_` with a release, and
-///     `run` reads the last sum with an acquire. That also orders their reads of `job_` before the
-///     next writing.
+///     `undrawn_` is 0 or less, and no thread draws a tile until the next job stores its number of
+///     tiles there.
+///   * So `job_` is written only while no thread can draw a tile, and read only by a thread that
+///     has drawn a tile which is not done yet. A late worker, woken for an earlier job, draws a
+///     tile of the current job, or none. `run` does not wait for workers that have drawn no tile.
+///   * A thread that draws sees what was written to `job_`: the store to `undrawn_` is a release,
+///     each draw is an acquire, and the draws in between continue the store's release sequence.
+///     `run` sees what the tiles have written: each adds to `done_` with a release, and `run` reads
+///     the last sum with an acquire. That also orders the reads of `job_` before its next write.
 ///
 /// Since `job_` is not atomic, ThreadSanitizer sees a mistake in this. tests/tensor/pool.pml is a
 /// model of it, of which Spin visits every interleaving.
@@ -82,7 +81,7 @@ class Pool {
       } catch (const std::system_error& error) {
         stop();  // a thread that is destroyed while it runs ends the program
         fail("threads",
-             fmt::format("{} of {} cannot be started: {}", i + 1, threads, error.what()));
+             fmt::format("thread {} of {} cannot be started: {}", i + 1, threads, error.what()));
       }
       // Two fresh threads may otherwise share a CPU for a long time while another one is idle.
       if (threads <= static_cast<int>(cpus.size())) {
@@ -156,7 +155,7 @@ class Pool {
   std::vector<std::thread> workers_;
   std::atomic<std::uint32_t> announced_{0};  // jobs; who finds it unchanged may sleep
   std::atomic<bool> stopping_{false};
-  alignas(64) std::atomic<Index> undrawn_{0};  // tiles of the job; below 0 by who came in vain
+  alignas(64) std::atomic<Index> undrawn_{0};  // tiles of the job; below 0 after draws in excess
   alignas(64) std::atomic<Index> done_{0};
   alignas(64) Job job_{};
   std::mutex error_mutex_;

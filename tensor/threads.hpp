@@ -1,12 +1,16 @@
 // The one pool of threads, and what several threads may do.
 //
-// Threads that share nothing may do anything: each trains or decodes with a model of its own. What
-// they share, a model, a tensor, a vocabulary, any number of them may read at once: start, step,
-// loss, search and translate are reads, and backward too, as it changes no variable. It may be
-// written (an optimiser's step, load, mutable_data) only while nobody else uses it. What is made by
-// one computation, an optimiser, a Random, the history of a Var, is for one thread at a time.
-// NoGrad, Training and InPrecision count for the thread that made them. The pool serves one thread
-// at a time; whoever comes meanwhile does its work alone, to the same bits. After fork() only exec.
+// * Threads that share no objects may do anything: train or decode, each with a model of its own.
+// * Any number of threads may read a shared model, tensor or vocabulary at once. The functions
+//   start, step, loss, search and translate only read, and so does backward, which changes no
+//   variable.
+// * A thread may write to a shared object (an optimiser's step, load, mutable_data) only while no
+//   other thread uses it.
+// * An optimiser, a Random and the history of a Var are for one thread at a time.
+// * NoGrad, Training and InPrecision affect only the thread that made them.
+// * The pool works for one thread at a time. Other threads that call parallel_for meanwhile run all
+//   of their tiles themselves, and get the same bits.
+// * After fork(), the child process may only call exec: the threads of the pool do not exist in it.
 #pragma once
 
 #include <algorithm>

@@ -10,8 +10,7 @@ enum class Tokens { words, characters };
 
 /// All that the command line can say about a training, with its defaults.
 struct TrainOptions : TrainingOptions {
-  TrainOptions()
-      : TrainingOptions{.out = "speech-model", .batch = 32, .validate_every = 200} {}
+  TrainOptions() : TrainingOptions{.out = "speech-model", .batch = 32, .validate_every = 200} {}
   std::string digits;             // directory of the Free Spoken Digit Dataset,
   Index longest = 7;              // joined to strings of so many digits at most;
   std::string list, valid_list;   // or lists of recordings

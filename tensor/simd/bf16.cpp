@@ -17,7 +17,7 @@ namespace {
 
 constexpr Index lanes = 16;
 
-// As vectors of the compiler, whose warnings some intrinsics set off.
+// Vector types of the compiler, as some intrinsics cause warnings.
 using Halves = std::uint16_t __attribute__((vector_size(32)));
 using Pairs = std::uint32_t __attribute__((vector_size(64)));
 
@@ -61,7 +61,7 @@ __m512bh as_pairs(__m512 x) { return reinterpret_cast<__m512bh>(x); }
 template <int rows>
 void kernel(Index depth, const float* a, Index a_row, Index a_column, const float* b, float* c,
             Index stride_c, bool add, Ahead<float> ahead) {
-  constexpr Index together = 16;  // steps between two looks ahead
+  constexpr Index together = 16;  // steps between two prefetches
   __m512 left[rows], right[rows];
 #pragma GCC unroll 14
   for (int i = 0; i < rows; ++i) {

@@ -41,7 +41,7 @@ HWY_INLINE void Unroll(F f) {
 template <class T, Index kRegisters, Index kRows>
 void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
             bool add, Ahead<T> ahead) {
-  // Steps of k between two looks ahead: within a step they would cost the sums their registers.
+  // Steps of k between two prefetches: one in every step would take registers from the sums.
   constexpr Index kTogether = 16;
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;

@@ -24,7 +24,8 @@ struct Strided {
   Strided from(Index i, Index j) const { return {data + i * row + j * column, row, column}; }
 };
 
-/// Columns of a panel of a matrix of so many: those of two registers, or of one where they suffice.
+/// Columns of a panel of a matrix with `columns` columns: those that two registers hold, or those
+/// of one register if all columns fit into it.
 template <class T>
 Index panel_width(Index columns);
 

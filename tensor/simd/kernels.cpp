@@ -372,7 +372,7 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
   ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto y = hn::Mul(hn::LoadU(d, row.y + at), hn::Set(d, factor));
     if (!row.mask) return hn::StoreU(y, d, row.y + at);
-    // Where the others are NaN, too.
+    // Masked places get 0 even if the factor is NaN.
     const auto masked = hn::Eq(hn::LoadU(d, row.mask + at), hn::Zero(d));
     hn::StoreU(hn::IfThenZeroElse(masked, y), d, row.y + at);
   });

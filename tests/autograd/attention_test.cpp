@@ -145,7 +145,7 @@ TEST_CASE("unwindow: positions of another shape than x are an error") {
   const Var x(zeros({3, 2}, DType::f64));
   CHECK(error_of([&] {
           unwindow(x, zeros({4, 2}, DType::i32), 5);
-        }) == "window: (3, 2) at positions (4, 2) of (5, 2)");
+        }) == "window: shapes do not fit: windows (3, 2), positions (4, 2), sequence (5, 2)");
 }
 
 }  // namespace attune

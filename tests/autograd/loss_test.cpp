@@ -117,7 +117,7 @@ TEST_CASE("cross_entropy: errors name what is wrong") {
   const Var logits = variable(zeros({3, 2, 5}, DType::f64));
   CHECK(error_of([&] {
           cross_entropy(logits, ints({3}, {0, 0, 0}));
-        }) == "cross_entropy: logits (3, 2, 5), targets (3), mask ()");
+        }) == "cross_entropy: shapes do not fit: logits (3, 2, 5), targets (3), mask ()");
   CHECK(error_of([&] {
           cross_entropy(logits, ints({3, 2}, {0, 0, 0, 5, 0, 0}));
         }) == "cross_entropy: target 5 at 3 is not in 0 to 4");
@@ -228,7 +228,7 @@ TEST_CASE("affine_cross_entropy: errors name what is wrong") {
         }) == "affine_cross_entropy: b (V) is (6), but V = 5 in W");
   CHECK(error_of([&] {
           affine_cross_entropy(x, {W, {}}, ints({3}, {0, 0, 0}));
-        }) == "affine_cross_entropy: x (3, 2, 4), targets (3), mask ()");
+        }) == "affine_cross_entropy: shapes do not fit: x (3, 2, 4), targets (3), mask ()");
   CHECK(error_of([&] {
           affine_cross_entropy(x, {W, {}}, ints({3, 2}, {0, 0, 0, 0, 0, 5}), mask);
         }) == "cross_entropy: target 5 at 5 is not in 0 to 4");

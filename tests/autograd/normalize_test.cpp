@@ -63,10 +63,10 @@ TEST_CASE("cosine_similarity: what does not fit is an error with both shapes") {
         }) == "cosine_similarity: shapes (2, 3) and (2, 4) do not broadcast");
   CHECK(error_of([] {
           cosine_similarity(zeros({2, 3}), zeros({2, 1}));
-        }) == "cosine_similarity: axis -1 of (2, 3) and (2, 1) is not one that both have");
+        }) == "cosine_similarity: axis -1 must have the same extent in (2, 3) and (2, 1)");
   CHECK(error_of([] {
           cosine_similarity(zeros({2, 3}), zeros({3}), 0);
-        }) == "cosine_similarity: axis 0 of (2, 3) and (3) is not one that both have");
+        }) == "cosine_similarity: axis 0 must have the same extent in (2, 3) and (3)");
   CHECK_THROWS_AS(cosine_similarity(zeros({2, 3}), zeros({2, 3}), 2), Error);
 }
 

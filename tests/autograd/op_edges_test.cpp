@@ -141,7 +141,8 @@ TEST_CASE("Ops: the later operations name themselves and the shapes in errors to
         }) == "permute: axes (1, -1) do not name each of (3, 2) once");
   CHECK(error_of([&] { permute(a, {0}); }) == "permute: axes (0) do not name each of (3, 2) once");
   CHECK(error_of([&] { transpose(a, 0, 2); }) == "transpose: there is no axis 2 in (3, 2)");
-  CHECK(error_of([&] { batched_matmul(a, b, {.b = true}); }) == "batched_matmul: (3, 2) x (3, 4)ᵀ");
+  CHECK(error_of([&] { batched_matmul(a, b, {.b = true}); }) ==
+        "batched_matmul: shapes do not fit: (3, 2) x (3, 4)ᵀ");
   const Var n = ints({3}, {1, 2, 3});
   CHECK(error_of([&] { abs(n); }) == "abs: f32 or f64 was expected: i32 (3)");
   CHECK(error_of([&] { square(n); }) == "square: f32 or f64 was expected: i32 (3)");

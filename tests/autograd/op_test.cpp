@@ -127,11 +127,11 @@ TEST_CASE("Ops: errors name the operation and both shapes") {
   const Var a = variable(zeros({3, 2}, DType::f64)), b = variable(zeros({3, 4}, DType::f64));
   CHECK(error_of([&] { a + b; }) == "add: shapes (3, 2) and (3, 4) do not broadcast");
   CHECK(error_of([&] { a / b; }) == "divide: shapes (3, 2) and (3, 4) do not broadcast");
-  CHECK(error_of([&] { matmul(a, b); }) == "matmul: (3, 2) x (3, 4)");
-  CHECK(error_of([&] { add_matmul(a, a, b); }) == "add_matmul: (3, 2) x (3, 4)");
+  CHECK(error_of([&] { matmul(a, b); }) == "matmul: shapes do not fit: (3, 2) x (3, 4)");
+  CHECK(error_of([&] { add_matmul(a, a, b); }) == "add_matmul: shapes do not fit: (3, 2) x (3, 4)");
   CHECK(error_of([&] {
           add_matmul(a, b, variable(zeros({4, 5}, DType::f64)));
-        }) == "add_matmul: (3, 2) is added to (3, 5)");
+        }) == "add_matmul: (3, 2) cannot be added to the product (3, 5)");
   CHECK(error_of([&] {
           maxout(variable(zeros({2, 3})));
         }) == "maxout: the last axis of (2, 3) does not divide into pairs");

@@ -408,7 +408,7 @@ TEST_CASE("lstm: a wrong shape is named with the letter that does not fit") {
         "lstm: gain_h (4H) is (6), but H = 2 in w_h");
   CHECK(error_of([&] {
           lstm(xw, w_h, {.gain_h = zeros({8}, DType::f64), .gain_c = zeros({2}, DType::f64)});
-        }) == "lstm: of gain_h, gain_c and bias_c either all are given or none");
+        }) == "lstm: gain_h, gain_c and bias_c must all be given, or none of them");
   CHECK(error_of([&] {
           gru(zeros({4, 3, 6}, DType::f64), zeros({2, 6}, DType::f64), {.gain_h = zeros({6})});
         }) == "recurrent: dtypes differ: f64 (4, 3, 6) and f32 (6)");

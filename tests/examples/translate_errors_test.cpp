@@ -237,7 +237,7 @@ TEST_CASE("translate: a file that is no checkpoint of this program is named, who
     }
   };
   write(last, "a text, and a long one");
-  refused("not a readable safetensors file: its header's length is not plausible");
+  refused("not a readable safetensors file: its header is longer than the format allows");
   write(last, "");
   refused("not a readable safetensors file: it is shorter than its header");
   write(last, read(model).substr(0, 1000));

@@ -245,7 +245,7 @@ TEST_CASE("translate inspect: the checksum, or that an older file has none") {
   std::string damaged = bytes;
   damaged[bytes.size() - 1] ^= 1;
   write(older, damaged);
-  CHECK(contains(error_of({"inspect", older}), "its contents do not have its checksum"));
+  CHECK(contains(error_of({"inspect", older}), "its contents do not match its checksum"));
 }
 
 TEST_CASE("translate train: killed and resumed, the weights are those of an uninterrupted run") {

@@ -357,7 +357,9 @@ TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {
 TEST_CASE("Scores: sizes that do not fit are named") {
   Parameters params(1, DType::f64);
   CHECK_THROWS_WITH_AS(ConcatScore(params, 4, 5, 6, {ConcatForm::identity}),
-                       "ConcatScore: the identity takes a memory of 5 to 5, not 6", Error);
+                       "ConcatScore: with the form identity a memory of 5 needs an attention of 5, "
+                       "not 6",
+                       Error);
   CHECK_THROWS_WITH_AS(MultiHeadScore(params, 4, 6, 8, 4),
                        "MultiHeadScore: 4 heads do not divide an attention of 8 and a memory of 6",
                        Error);

@@ -55,8 +55,8 @@ TEST_CASE("clip_by_global_norm: a norm that is not finite is an error, and nothi
     Gradients gradients = backward(test::weighted(a, Tensor::of({2}, {1., bad})) +
                                    test::weighted(b, Tensor::of({1}, {8.})));
     CHECK_THROWS_WITH_AS(nn::clip_by_global_norm(gradients, 1),
-                         fmt::format("clip_by_global_norm: the norm of the gradients is {}: of a "
-                                     "variable (2), element (1) is {}",
+                         fmt::format("clip_by_global_norm: the norm of the gradients is {}: "
+                                     "gradient of a variable (2), element (1) is {}",
                                      bad, bad)
                              .c_str(),
                          Error);

@@ -60,8 +60,8 @@ TEST_CASE("make_score: a direct comparison of different sizes is an error that s
   Parameters params;
   CHECK_THROWS_WITH_AS(
       make_score(params, 4, 6, {.kind = "dot"}),
-      "score: dot compares a state of 4 with annotations of 6: general, or another score with "
-      "weights, takes different sizes",
+      "score: dot needs a state and annotations of the same size, not 4 and 6: use general or "
+      "another score with weights",
       Error);
 }
 

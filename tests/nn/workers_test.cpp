@@ -160,7 +160,7 @@ TEST_CASE("a worker that gives no sign is named") {
   std::array<std::byte, 4> bytes{};
   exchange.receive(1, 0, bytes);
   CHECK_THROWS_WITH_AS(exchange.wait(),
-                       "workers: worker 1 of 2 on node2 has given no sign for 0.01 s", Error);
+                       "workers: worker 1 of 2 on node2 has not responded for 0.01 s", Error);
 }
 
 TEST_CASE("parameters without elements need no messages") {

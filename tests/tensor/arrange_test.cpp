@@ -144,7 +144,7 @@ TEST_CASE("scatter_add: what does not fit is an error and adds nothing") {
         }) == "scatter_add: id 5 at 1 is not in 0 to 2");
   CHECK(error_of([&] {
           scatter_add(to, ints({2}, {0, 1}), ones({2, 3}, DType::f64));
-        }) == "scatter_add: ids (2), rows (2, 3), into (3, 2)");
+        }) == "scatter_add: shapes do not fit: ids (2), rows (2, 3), target (3, 2)");
   CHECK(identical(to, ones({3, 2}, DType::f64)));
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("InputFile: bytes are read from any place, and those beyond the end ar
   file.read(6, std::as_writable_bytes(std::span(bytes)));
   CHECK(std::string_view(bytes, 4) == "6789");
   CHECK(error_of([&] { file.read(7, std::as_writable_bytes(std::span(bytes))); }) ==
-        (scratch / "a").string() + ": cannot be read: it was cut short meanwhile");
+        (scratch / "a").string() + ": cannot be read: it became shorter after it was opened");
 }
 
 TEST_CASE("write_file: when writing fails the old file stays and no temporary is left") {

@@ -77,11 +77,15 @@ TEST_CASE("Tensor: reshape keeps the order of elements, and fills in -1") {
 
 TEST_CASE("Tensor: a reshape that does not fit names both shapes") {
   const Tensor x = zeros({2, 3});
-  CHECK(error_of([&] { x.reshape({4, 2}); }) == "reshape: (2, 3) has 6 elements, (4, 2) has not");
-  CHECK(error_of([&] { x.reshape({4, -1}); }) == "reshape: (2, 3) has 6 elements, (4, -1) has not");
+  CHECK(error_of([&] {
+          x.reshape({4, 2});
+        }) == "reshape: (2, 3) with 6 elements cannot become (4, 2)");
+  CHECK(error_of([&] {
+          x.reshape({4, -1});
+        }) == "reshape: (2, 3) with 6 elements cannot become (4, -1)");
   CHECK(error_of([&] {
           x.reshape({-1, -1});
-        }) == "reshape: (2, 3) has 6 elements, (-1, -1) has not");
+        }) == "reshape: (2, 3) with 6 elements cannot become (-1, -1)");
   CHECK_THROWS_AS(x.reshape({-2, -3}), Error);
   CHECK_THROWS_AS(zeros({0}).reshape({0, -1}), Error);  // -1 could be anything
   CHECK_THROWS_AS(Tensor().reshape({1}), Error);

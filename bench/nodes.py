@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From how many machines training gets faster, over which network.
+"""How much faster training gets with several machines, by the speed of the network.
 
     bench/nodes.py -- --source train.en --target train.de --valid-source val.en --valid-target val.de
 

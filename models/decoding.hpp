@@ -13,7 +13,7 @@ namespace attune::models {
 namespace detail {
 
 /// The bookkeeping of a batch: which hypotheses go on, and which are finished. A sentence that is
-/// finished takes no more part in the steps. Who derives from it chooses the words.
+/// finished takes no more part in the steps. A derived class chooses the words.
 class Decoding {
  public:
   virtual ~Decoding() = default;
@@ -21,8 +21,8 @@ class Decoding {
   bool done() const { return running_.empty(); }
   /// The words written last, one for each running hypothesis: (1, rows) i32.
   Tensor words() const;
-  /// Rows of the model's state from which each running hypothesis goes on (i32); null when they are
-  /// the rows as they are.
+  /// For each running hypothesis the row of the model's state that it continues (i32); null when
+  /// these are rows 0, 1, 2, ..., so that nothing has to move.
   const Tensor* rows() const { return rows_moved_ ? &rows_ : nullptr; }
   /// logits (rows, V) and weights (S, rows), (heads, S, rows) or undefined of the step.
   void advance(const Tensor& logits, const Tensor& weights_of_heads);
@@ -57,11 +57,11 @@ class Decoding {
   Decoding(const Decoding&) = delete;
   Decoding& operator=(const Decoding&) = delete;
 
-  /// The words that come next, for one sentence; sentences are asked for side by side.
+  /// The words that come next, for one sentence. Called for several sentences in parallel.
   virtual std::vector<Candidate> choose(const Scores& scores) = 0;
   /// What a finished hypothesis is ranked by.
   virtual double score(const Hypothesis& finished) const { return finished.log_probability; }
-  /// Nothing that goes on, `running`, can change the sentence's result any more.
+  /// Whether the hypotheses in `running` can no longer change the sentence's result.
   virtual bool settled(std::size_t, std::span<const Running>) const { return false; }
 
   const char* operation_;

@@ -8,11 +8,11 @@
 
 namespace attune::models {
 
-/// What the models make of each word is averaged, the probabilities as the weights of attention:
+/// Averages the models' probabilities of each word, and their attention weights:
 ///     p(y_t) = 1/N Σ_n p_n(y_t)
-/// A WordModel itself. The models must have the same vocabularies; with M = Seq2Seq they may be of
-/// any wirings and sizes. Models without attention do not count for the weights. Keeps pointers to
-/// the models.
+/// An Ensemble is a WordModel, too. The models must have the same vocabularies; with M = Seq2Seq
+/// they may differ in wiring and size. Models without attention are left out of the mean weights.
+/// Keeps pointers to the models.
 template <WordModel M>
 class Ensemble {
  public:

@@ -15,7 +15,7 @@ struct JointCtcOptions {
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
 };
 
-/// The probability that what CTC reads of one sentence begins with some labels.
+/// CTC's probability that the labels of one sentence begin with a given prefix.
 class CtcPrefix {
  public:
   /// No labels yet. log_p (S, V) f64: the log-probabilities of the symbols at each frame.
@@ -30,7 +30,7 @@ class CtcPrefix {
 
  private:
   double log_p(Index t, std::int32_t v) const;
-  /// Of all paths that may be followed by this label, after t frames.
+  /// Log-probability of all paths over the first t frames that `label` may follow.
   double before(Index t, std::int32_t label) const;
 
   Tensor log_p_;
@@ -61,12 +61,12 @@ Tensor next_of(const std::vector<CtcPrefix>& prefixes);
 
 }  // namespace detail
 
-/// A decoder whose next word is drawn from p(y) ∝ p_att(y)^(1-λ) p_ctc(y)^λ, where p_ctc are shares
-/// of the probability of a prefix: CTC only goes forward, and so keeps attention from skipping or
-/// repeating. The paper ranks by the sum of the logarithms as it is; here each word's probabilities
-/// are made to add up to 1, so that words on which the two disagree cost less than there. A Decoder
-/// itself, for search, whose begin and end words must be those of the options; CTC's share has no
-/// gradient. Keeps a pointer to the decoder.
+/// A decoder with p(y) ∝ p_att(y)^(1-λ) p_ctc(y)^λ for the next word y, where p_ctc(y) is the
+/// probability that y continues the prefix. CTC reads the source in order only, which keeps
+/// attention from skipping or repeating. The paper ranks by the plain sum of the logarithms; here
+/// the probabilities of each step are normalised to a sum of 1, so that a word on which the two
+/// disagree costs less. JointCtc is a Decoder for search, whose begin and end words must be those
+/// of the options. CTC's part has no gradient. Keeps a pointer to the decoder.
 template <Decoder M>
 class JointCtc {
  public:

@@ -16,8 +16,8 @@ OptionField<Options> cell_field(const char* name, const char* help, Member membe
   return choice_field<Options, nn::Cell>(name, help, member, cells);
 }
 
-/// Those of `score`, nn::ScoreOptions, and of `attention`, nn::AttentionOptions; without scores
-/// that compare directly where states and annotations are never of one size.
+/// The fields of `score` (nn::ScoreOptions) and of `attention` (nn::AttentionOptions). Without
+/// `with_direct` the scores are left out that need states and annotations of one size.
 template <class Options>
 std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
   using nn::ConcatForm, nn::Coverage, nn::Normalizer, nn::Window;
@@ -42,7 +42,7 @@ std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
           "filters", "filters of the score location-aware",
           [](Options & o) -> auto& { return o.score.location_aware.filters; }, 1, largest),
       number_field<Options>(
-          "radius", "places that such a filter sees on each side of its own",
+          "radius", "places on each side of its own that a filter of location-aware sees",
           [](Options & o) -> auto& { return o.score.location_aware.radius; }, 0, longest),
       choice_field<Options, ConcatForm>(
           "concat-form", "what the score concat does to the memory",
@@ -60,7 +60,7 @@ std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
       number_field<Options>(
           "half-width", "half width D of a window",
           [](Options & o) -> auto& { return o.attention.half_width; }, 1, longest),
-      choice_field<Options, Normalizer>("normalizer", "what makes weights of scores",
+      choice_field<Options, Normalizer>("normalizer", "what turns scores into weights",
                                         [](Options & o) -> auto& { return o.attention.normalizer; },
                                         {{Normalizer::softmax, "softmax"},
                                          {Normalizer::sparsemax, "sparsemax"},

@@ -46,8 +46,8 @@ std::string text_of(double value);
 
 }  // namespace detail
 
-/// The option that `member` (a pointer to a member, or a function to a reference) names is a number
-/// in [low, high].
+/// An option that is a number in [low, high]. `member` is a pointer to a member of the options, or
+/// a function that returns a reference to one.
 template <class Options, class Member>
 OptionField<Options> number_field(std::string name, std::string help, Member member, double low,
                                   double high) {
@@ -109,8 +109,8 @@ std::map<std::string, std::string> fields_to_map(std::span<const OptionField<Opt
   return map;
 }
 
-/// The reverse. Throws when a field is missing or not understood; takes no notice of other entries.
-/// Fields that older files do not have are named in `younger`: such a one stays as it is.
+/// The reverse of fields_to_map. Throws when a field is missing or not understood; ignores other
+/// entries. `younger` names fields that older files do not have: if missing, they keep their value.
 template <class Options>
 void set_fields_from(std::span<const OptionField<Options>> fields, Options& options,
                      const std::map<std::string, std::string>& map,

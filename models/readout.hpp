@@ -21,7 +21,7 @@ class Readout {
   /// `context` is C, 0 where there is none.
   Readout(const nn::Scope& scope, const Seq2SeqOptions& options, Index context);
 
-  /// -> (..., R), before dropout: what input feeding feeds, with dropout
+  /// -> (..., R), before dropout. Input feeding gives it to the next step, after dropout.
   Var first(const Var& y, const Var& s, const Var& c) const;
 
   /// The first layer's dropout.

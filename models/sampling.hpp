@@ -7,10 +7,10 @@
 
 namespace attune::models {
 
-/// Each word is drawn from p_v ∝ exp(x_v / temperature), x being the logits, with what is cut off
-/// left out: only the `top_k` likeliest words are drawn (Fan et al., 2018), and of them as many of
-/// the likeliest as together have the probability `top_p` (nucleus sampling, Holtzman et al.,
-/// 2020). Of words with equal probabilities the smaller one counts as likelier.
+/// Each word is drawn from p_v ∝ exp(x_v / temperature), x being the logits. Only the likeliest
+/// words can be drawn: at most `top_k` (Fan et al., 2018), and no more than are needed to reach the
+/// probability `top_p` together (nucleus sampling, Holtzman et al., 2020). Of words with equal
+/// probabilities the smaller one counts as likelier.
 struct SamplingOptions {
   double temperature = 1;  // below 1 the likely words become likelier
   Index top_k = 0;         // 0: all words

@@ -52,12 +52,12 @@ class Beam : public Decoding {
 /// from. Ties are broken by the order of hypotheses and words, so the result is the same every
 /// time. Any word may be written that the model gives a probability, <unk> and <s> too.
 ///
-/// Of all continuations those with the largest log-probability go on, normalised only once they are
-/// finished; a finished one keeps its place among the K. A sentence ends when K are finished, or
-/// before, when whatever goes on could not come among the `best` any more: log-probabilities only
-/// fall, and a penalty on coverage is at most 0, so that no score can exceed log P so far, divided
-/// by the lp of the length that suits it best. With α = 0 that is soon, with α = 1 seldom before
-/// `max_length`.
+/// At each step the continuations with the largest log-probability go on; it is normalised only
+/// when a hypothesis is finished, which then keeps its place among the K. The search of a sentence
+/// ends when K are finished, or when no running hypothesis can come among the `best` any more:
+/// log-probabilities only fall, and the coverage term is at most 0, so its score is at most log P
+/// so far, divided by the largest lp that it can reach. With α = 0 the search ends early; with
+/// α = 1 it seldom ends before `max_length`.
 ///
 /// Throws on a source without words, on scores that are NaN, and on β > 0 without attention.
 template <Decoder M, Source Encoded>

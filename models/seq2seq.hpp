@@ -57,7 +57,7 @@ class Seq2Seq {
     Words operator[](Index t) const { return {fed ? y[t] : Var(), share[t], fed}; }
   };
 
-  /// What the readouts are made of, or the fed readout, which is made already.
+  /// The inputs of the readout. With input feeding, `fed` is the first readout, already computed.
   struct Output {
     Var s, context, fed;
   };

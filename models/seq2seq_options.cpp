@@ -46,7 +46,7 @@ std::vector<Field> wiring_fields() {
                       {{Reading::forward, "forward"},
                        {Reading::backward, "backward"},
                        {Reading::bidirectional, "bidirectional"}}),
-      choice<Residual>("residual", "whether a layer from the second on adds what it has read",
+      choice<Residual>("residual", "whether layers from the second on add their input",
                        &Options::residual, {{Residual::no, "no"}, {Residual::yes, "yes"}}),
       choice<nn::CellNorm>("norm", "normalisation in all cells", &Options::norm,
                            {{nn::CellNorm::none, "none"}, {nn::CellNorm::layer, "layer"}}),
@@ -58,8 +58,9 @@ std::vector<Field> wiring_fields() {
                      {Start::mean, "mean"},
                      {Start::bridge, "bridge"}}),
       choice<Attend>("attend",
-                     "when the decoder attends: before its cell, between two, after it; or not, "
-                     "with the encoder's last state as context, or never with any",
+                     "when the decoder attends: before its cell, between two cells, or after it; "
+                     "last-state: no attention, the encoder's last state is the context; "
+                     "never: no attention and no context",
                      &Options::attend,
                      {{Attend::before, "before"},
                       {Attend::between, "between"},
@@ -85,7 +86,7 @@ std::vector<Field> output_fields() {
       number("readout", "size R of the layers before the softmax", &Options::readout, 1, largest),
       number("readout-layers", "layers before the softmax", &Options::readout_layers, 1, deepest),
       choice<Tied>(
-          "tied", "tables of word vectors that are one", &Options::tied,
+          "tied", "which tables of word vectors are the same one", &Options::tied,
           {{Tied::none, "none"}, {Tied::target_output, "target-output"}, {Tied::all, "all"}}),
       number("dropout", "rate on embeddings, annotations and readouts, and between layers",
              &Options::dropout, 0, 0.99),
@@ -100,7 +101,7 @@ std::vector<Field> output_fields() {
                               &Options::dropout_kind,
                               {{nn::DropoutKind::elementwise, "elementwise"},
                                {nn::DropoutKind::per_sequence, "per-sequence"}}),
-      number("label-smoothing", "share of the probability that goes to all words",
+      number("label-smoothing", "share of the target probability spread over all words",
              &Options::label_smoothing, 0, 0.99)};
 }
 

@@ -8,8 +8,8 @@
 
 namespace attune::models {
 
-/// All steps under the words that go before. What does not wait for the step before is done for all
-/// steps at once, in `read` and in `logits`.
+/// All steps of a decoder that is given the previous words (teacher forcing). Work that does not
+/// depend on the step before is done for all steps at once, in `read` and in `logits`.
 template <Decoder M>
 struct Unrolled {
   decltype(std::declval<const M&>().read(Tensor())) words;

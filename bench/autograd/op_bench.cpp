@@ -1,5 +1,5 @@
 // Every operation of tests/support/op_cases.hpp, forward and backward. The shapes are tiny, so this
-// is the cost of recording and walking, which small models live on.
+// is the cost of recording and walking the graph, which dominates in small models.
 
 #include <attune/autograd/backward.hpp>
 

@@ -54,8 +54,8 @@ void forward(benchmark::State& state, const char* kind, nn::Window window) {
   }
 }
 
-/// What a sentence of 33 words costs above one of 1, by 32: this leaves out the zeros with which
-/// the gradients of memory and keys begin, once for all steps.
+/// (Time of 33 steps - time of 1 step) / 32. The difference leaves out the zeros with which the
+/// gradients of memory and keys begin, which are written once for all steps.
 void forward_backward(benchmark::State& state, const char* kind, nn::Window window) {
   constexpr Index steps = 32;
   const Setting s(kind, window, state.range(0));

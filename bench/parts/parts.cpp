@@ -47,8 +47,8 @@ Results differentiate(const Var& y, const Tensor& dy, std::initializer_list<Var>
   return results;
 }
 
-/// What training does to a weight between two steps, as far as copies kept of it are concerned:
-/// they are made again.
+/// Marks a weight as changed, as an update does: copies that are kept of it, such as its packed
+/// form, are made again.
 void modify(const Var& w) { Tensor(w.value()).mutable_data<float>(); }
 
 /// With the gradients of the input, both weights, the bias and the initial state.

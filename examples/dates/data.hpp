@@ -19,14 +19,14 @@ struct DataOptions {
   bool operator==(const DataOptions&) const = default;
 };
 
-/// Training examples by number: the same for a seed, whichever were asked for before. That is all
-/// that resuming needs to know about them.
+/// Training examples by number. They depend on the options and the number alone, not on earlier
+/// calls, so that a run can be resumed from its step number.
 class Data {
  public:
   explicit Data(const DataOptions& options);
 
-  /// The examples of one step. Those of 16 steps are sorted by length before they are dealt out, in
-  /// a random order of lengths, so that a batch has little padding.
+  /// The examples of one step. Those of 16 steps are sorted by length and cut into 16 batches,
+  /// taken in random order, so that a batch has little padding.
   std::span<const text::Pair> batch(const Model& model, long step, Index batch_size);
 
   std::span<const Row> validation() const { return validation_; }

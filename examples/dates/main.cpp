@@ -161,8 +161,8 @@ void add_report(CLI::App& app, CommandLine& line) {
       ->check(in_range(1, 1000));
 }
 
-/// CLI11 would take an argument "[a,b]" for two. It does not when something stands behind the
-/// bracket, which is taken off again afterwards. In the reverse order that its parse wants.
+/// CLI11 would split an argument "[a,b]" in two, but not when a character follows the bracket: one
+/// is added here, and removed after parsing. The order is reversed, as CLI11's parse expects it.
 constexpr char bracket_guard = '\x1f';
 std::vector<std::string> protect_brackets(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -185,7 +185,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   CLI::App* compare = app->add_subcommand(
       "compare", "train published models one after the other and print a table of them");
   CLI::App* align = app->add_subcommand(
-      "align", "where a model looks, and what it thinks of the dates, for given pairs");
+      "align", "attention of a model for given pairs, and their log-probabilities");
   CLI::App* report = app->add_subcommand(
       "report", "write an HTML page: learning curves, attention, the model's card");
   for (CLI::App* sub : {train, predict, evaluate, compare, align, report}) {

@@ -58,7 +58,7 @@ class Run : public TrainingRun {
     if (step() > 0) keep_best();
   }
 
-  /// Of equals the later ones, which are surer, unless all of them are wrong.
+  /// Of equally good weights the later ones, which are more confident, unless no date is right.
   void keep_best() {
     const std::pair now(last_.exact_match, last_.character_accuracy),
         before(best_.exact_match, best_.character_accuracy);
@@ -126,7 +126,8 @@ int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) {
     check_same(stored_options(files.last()), options);  // now that nobody can change them
-    // Throws where sizes are not those of the tensors, before anything so large is made.
+    // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
+    // taken.
     Model::load(files.last());
   }
   // Errors of what a checkpoint asks for begin with its path.

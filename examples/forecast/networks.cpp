@@ -88,9 +88,9 @@ class LstmAttention : public Network {
   nn::Dropout dropout_;
 };
 
-/// Each column by itself, in segments of w rows of what is left when its last value is taken away.
-/// An encoder reads them; for each segment to come the decoder makes one step from its last state,
-/// reading which segment and which column it is, and attends:
+/// Each column by itself, after its last value is subtracted, in segments of w rows. An encoder
+/// reads them; for each segment to come the decoder makes one step from the encoder's last state,
+/// reading the numbers of that segment and of the column, and attends:
 ///     x_j = relu(segment_j W_x + b_x),   h_j = GRU(x_j, h_{j-1})
 ///     s_i = GRU([p_i; q_column], h_n),   c_i = a(s_i),   y_i = [s_i; c_i] W_y + b_y + last value
 class Segments : public Network {

@@ -78,8 +78,8 @@ void add_example(report::Page& page, const Table& table, const std::string& name
   page.figure(
       report::svg(e.attention, {.cell = 12}),
       fmt::format(
-          "{}: what each step of the decoder, down the side, attended to of the past, along "
-          "the top; numbers are steps from the first that is forecast.",
+          "{}: attention of each decoder step (rows) to the past (columns); numbers are steps "
+          "from the first one that is forecast.",
           name));
 }
 

@@ -173,7 +173,7 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
         number_field<Options>(
             "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
             &Options::rate, 1e-9, 10),
-        choice_field<Options, Loss>("loss", "what training makes small: squared or absolute errors",
+        choice_field<Options, Loss>("loss", "what training minimises: squared or absolute errors",
                                     &Options::loss,
                                     {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}}),
         number_field<Options>("seed", "of initial values, order and dropout", &Options::seed, 0,
@@ -221,8 +221,8 @@ int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) check_same(stored_options(files.last()), options);
   const Data data(options);
-  // Of a run that is resumed, throws where sizes are not those of the tensors, before anything so
-  // large is made.
+  // When a run is resumed, throws where the checkpoint's sizes and tensors disagree, before memory
+  // of these sizes is taken.
   if (files.resumes()) check_columns(options.csv, data.table, Model::load(files.last()).columns());
   Model model(options.network, data.table.columns, data.scaling, options.seed);
   return Run(options, files, data, model).go();

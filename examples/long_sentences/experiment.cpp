@@ -21,8 +21,8 @@ bool same_run(const Record& a, const Record& b) {
   return a.setting == b.setting && a.variant == b.variant && a.seed == b.seed;
 }
 
-/// All runs, without results. A seed of everything comes before the next one, so that there is a
-/// table of everything soon.
+/// All runs, without results: first all with seed 1, then all with seed 2, ..., so that there is
+/// soon a table of all variants.
 std::vector<Record> wanted(const Options& options) {
   std::vector<Record> runs;
   for (int seed = 1; seed <= options.seeds; ++seed) {

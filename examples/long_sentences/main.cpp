@@ -18,7 +18,7 @@
 namespace attune::long_sentences {
 namespace {
 
-/// What there is to say that is no option of the experiment itself.
+/// The options of the experiment, and what the command line has beside them.
 struct CommandLine {
   Options options;
   std::string setting = "both";
@@ -58,8 +58,8 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--jobs", o.jobs, "runs at once")->check(in_range(1, 1024));
   app.add_option("--threads", o.threads, "threads of a run")->check(in_range(1, 1024));
   app.add_flag("--quick", line.quick,
-               "a look: setting b, one seed of encoder-decoder, bahdanau, luong-general and "
-               "luong-local-m, where nothing else is said");
+               "a quick run: setting b, one seed of encoder-decoder, bahdanau, luong-general and "
+               "luong-local-m, unless other options are given");
 }
 
 /// What was not given.

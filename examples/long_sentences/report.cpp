@@ -76,12 +76,12 @@ const char* const what_to_see =
     "What to see: encoder-decoder (Cho et al., 2014) and sutskever (2014), which have no "
     "attention, fall with the length, whatever they were trained on. Most models with attention "
     "stay level on the lengths that they were trained on (Bahdanau et al., 2014, figure 2; "
-    "Luong et al., 2015, figure 7). Beyond these they fall too: a place has to be found that "
-    "was never asked for.";
+    "Luong et al., 2015, figure 7). On longer sentences they fall too: these have places that "
+    "no sentence in training had.";
 const char* const how_measured =
     "Share of the target's words that are right, place by place, under greedy decoding, in "
     "percent: mean ± standard deviation over the seeds. A seed decides language, sentences and "
-    "initial values. \"60 of 20\" is what is left at 60 words of the accuracy at 20. All models "
+    "initial values. \"60 of 20\" is the accuracy at 60 words divided by that at 20. All models "
     "have the same steps, sentences, units and learning rates.";
 
 void add_setting(report::Page& page, const std::filesystem::path& directory, const Setting& setting,

@@ -10,9 +10,9 @@ namespace attune::long_sentences {
 
 /// A language of `words` words, each of one of two classes, and its translation: word w of the
 /// source becomes form k of the word that the dictionary has for w, where k is the class of the
-/// word before (0 for the first). Dictionary and classes are drawn from the seed. No word stands
-/// twice in a sentence, so that a sentence of 60 out of 80 words holds 334 bits, and every word of
-/// it is found by the one before.
+/// word before (0 for the first). Dictionary and classes are drawn from the seed. No word
+/// occurs twice in a sentence: a sentence of 60 out of 80 words holds 334 bits, and each word tells
+/// the place of the word after it.
 class Task {
  public:
   Task(Index words, std::uint64_t seed);

@@ -79,7 +79,7 @@ void evaluate_digits(const Model& model, const EvaluateArguments& options) {
   if (options.json || options.longest < 2 || nn::load_text(model.metadata(), "attends") == "no") {
     return;
   }
-  say("\nWhere attention puts the end of a digit, and where it is: {:.3f} s apart (median)\n",
+  say("\nDistance of the end of a digit by attention from its true end: {:.3f} s (median)\n",
       median_distance(model, joined));
 }
 

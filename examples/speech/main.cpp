@@ -72,8 +72,8 @@ void add_recognise(CLI::App& app, RecogniseArguments& o) {
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("lists", o.lists, "files: RECORDING TAB TRANSCRIPT, a line each")->default_str("");
   app.add_option("--digits", o.digits,
-                 "or directory of the Free Spoken Digit Dataset: recordings one by one, and joined "
-                 "to strings")
+                 "instead of lists: directory of the Free Spoken Digit Dataset, whose recordings "
+                 "are measured one by one, and joined to strings")
       ->default_str("");
   app.add_option("--first", o.first, "number of the first recording; weights are chosen by 5 to 9")
       ->check(in_range(0, 1'000'000));

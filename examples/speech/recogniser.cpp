@@ -116,7 +116,7 @@ std::span<const models::OptionField<RecogniserOptions>> recogniser_fields() {
                               "size of each direction of the listener, and of the decoder",
                               &Options::hidden, 1, largest),
         number_field<Options>("layers", "layers of the listener", &Options::layers, 1, 100),
-        number_field<Options>("joined", "how many of them, the highest, join two steps into one",
+        number_field<Options>("joined", "how many of the highest layers join two steps into one",
                               &Options::joined, 0, 20),
         models::cell_field<Options>("cell", "of all layers", &Options::cell),
         number_field<Options>("embedding", "size of a word's vector", &Options::embedding, 1,

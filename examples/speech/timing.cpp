@@ -39,7 +39,7 @@ std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
   return ends;
 }
 
-/// The mean places of what the tokens attended to within their own, from 0 to S.
+/// For each token the mean place, from 0 to S, of its weights within its own stretch.
 std::vector<double> centres(const Tensor& weights, const std::vector<Index>& ends) {
   const float* w = weights.data<float>();
   std::vector<double> all;

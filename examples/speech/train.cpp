@@ -255,9 +255,9 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
             &Options::rate, 1e-9, 10),
         number_field<Options>("speed", "recordings are made faster or slower by up to this share",
                               &Options::speed, 0, 0.5),
-        number_field<Options>("silence", "seconds of it before and after a recording, at most",
+        number_field<Options>("silence", "most seconds of silence at each end of a recording",
                               &Options::silence, 0, 10),
-        number_field<Options>("noise", "decibels that noise is below a recording, at least",
+        number_field<Options>("noise", "noise is at least this many decibels below a recording",
                               &Options::noise, -100, 1000),
         number_field<Options>("time-masks", "stretches of time that are hidden",
                               &Options::time_masks, 0, 1000),
@@ -289,7 +289,8 @@ int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) {
     check_same(stored_options(files.last()), options);
-    // Throws where sizes are not those of the tensors, before anything so large is made.
+    // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
+    // taken.
     Model::load(files.last());
   }
   Data data = read_data(options);

@@ -33,7 +33,8 @@ void require_format(const Safetensors& file, const std::string& format);
 void check_same(const char* operation, const std::filesystem::path& checkpoint,
                 const Metadata& stored, const Metadata& given);
 
-/// Says so where another engine (products(), kept as "products") made the products until now.
+/// Warns where the run used another engine of matrix products until now than products(). A
+/// checkpoint keeps the engine's name as "products".
 void compare_products(const Metadata& metadata);
 
 }  // namespace attune

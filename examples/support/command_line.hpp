@@ -151,7 +151,7 @@ void add_comparison(CLI::App& app, Arguments& o, const char* out,
   app.add_option("--jobs", o.jobs, "runs at once, each on one thread")->check(in_range(1, 1024));
 }
 
-/// --model, for add_field: a published model, whose name is got and set so.
+/// The option --model, for add_field: a published model, whose name `get` reads and `set` sets.
 template <class Options, class Get, class Set>
 models::OptionField<Options> preset_field(Get get, Set set) {
   std::string help = "published model to start from; it decides the defaults of what follows";

@@ -51,8 +51,8 @@ void check_each_once(const char* option, std::vector<T> values) {
 /// Sends what this process prints to progress.txt in that directory, which is made.
 void print_to_progress_file(const std::filesystem::path& directory);
 
-/// Trains as far as that is not done yet, with its progress in a file beside the weights. Throws
-/// where the run is there with another number of steps.
+/// Trains, or goes on with a run that is not finished; its progress goes to a file beside the
+/// weights. Throws when the directory has a run with another number of steps.
 template <class Options>
 void train_or_go_on(Options options, int (*train)(const Options&),
                     Options (*stored_options)(const std::filesystem::path&)) {

@@ -20,8 +20,8 @@ void print(std::FILE* file, fmt::string_view format, fmt::format_args args) noex
 bool is_silent();
 void set_silent(bool silent);
 
-/// Prints how far a run has come. Never throws: nothing is lost with a terminal that was closed.
-/// That standard output could not be written is what flush_output() says in the end.
+/// Prints progress. Never throws, so that a run goes on when its terminal was closed; in the end,
+/// flush_output() throws if standard output could not be written.
 template <class... Args>
 void say(fmt::format_string<Args...> format, const Args&... args) noexcept {
   detail::print(stdout, format, fmt::make_format_args(args...));

@@ -10,7 +10,7 @@ namespace attune {
 /// The one asked for; or f32, and a line that says so, where the CPU has no bf16.
 inline Precision available(Precision asked_for) {
   if (asked_for != Precision::bf16 || bf16_available()) return asked_for;
-  complain("this CPU has no bf16 products (AVX512-BF16): f32 it is\n");
+  complain("this CPU has no bf16 products (AVX512-BF16): using f32\n");
   return Precision::f32;
 }
 

@@ -69,7 +69,7 @@ Child start(std::size_t item, const std::function<std::string(std::size_t)>& wor
   return {item, pid, ends[0], {}};
 }
 
-/// Waits for one that is heard of; true when it has written all it will.
+/// Reads what a child has written; true at the end of its output.
 bool read_some(Child& child) {
   char block[4096];
   const ssize_t n = read(child.pipe, block, sizeof block);

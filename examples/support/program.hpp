@@ -15,8 +15,8 @@
 namespace attune {
 
 /// The status of `run`. What it throws becomes the line "NAME: what is wrong" on standard error and
-/// status 1, as does a standard output that cannot be written. Of several workers the line names the
-/// one, and only the first prints anything else.
+/// status 1, as does a standard output that cannot be written. With several workers
+/// the line names the one that failed, and only the first worker prints anything else.
 template <class F>
 int run_program(const char* name, F run) {
   open_standard_streams();
@@ -30,7 +30,7 @@ int run_program(const char* name, F run) {
   } catch (const Interrupted&) {
     return interrupted_status();
   } catch (const std::exception& error) {
-    // What is wrong with all of them is said once: the first one ends the others.
+    // An error of all workers is printed once: the first worker ends the others while they wait.
     if (is_silent()) std::this_thread::sleep_for(std::chrono::seconds(5));
     set_silent(false);
     complain("{}: {}{}\n", name, worker_prefix(), printable(message_of(error)));

@@ -1,11 +1,11 @@
-// How a run is interrupted: it comes to a step's end and saves.
+// Interrupting a run: it finishes its step and saves.
 #pragma once
 
 namespace attune {
 
-/// From now on Ctrl-C and SIGTERM are noted, and SIGHUP and SIGPIPE, which a terminal sends that is
-/// closed; but not those that the program was told to ignore (nohup). Another Ctrl-C a second later
-/// ends the program at once.
+/// From now on Ctrl-C and SIGTERM are noted, and SIGHUP and SIGPIPE, which follow when a terminal
+/// is closed; but signals that the program was started to ignore (nohup) stay ignored. Ctrl-C more
+/// than a second after the first signal ends the program at once.
 void catch_signals();
 bool interrupted();
 

@@ -27,8 +27,8 @@ template <class Options>
 models::OptionField<Options> shards_field() {
   return models::number_field<Options>(
       "shards",
-      "parts of a batch, whose gradients are added one after the other, or by so many workers at "
-      "most (mpirun -n WORKERS)",
+      "parts of a batch, whose gradients are added; at most as many workers can share them "
+      "(mpirun -n WORKERS)",
       &Options::shards, 1, 1 << 16);
 }
 
@@ -36,7 +36,7 @@ template <class Options>
 models::OptionField<Options> gradients_field() {
   return models::choice_field<Options, Precision>(
       "gradients",
-      "what sums over shards are rounded to: f32, or bf16, of which workers send half the bytes",
+      "to what sums over shards are rounded: f32, or bf16, which halves the bytes workers send",
       &Options::gradients, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
 }
 

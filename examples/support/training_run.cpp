@@ -173,7 +173,7 @@ nn::Workers::Sum TrainingRun::gradients_or_save() {
         parameters_, batch_.shares,
         [&](Index shard) {
           const std::string stream = fmt::format("dropout {}", step_);
-          // As it was before there were shards.
+          // One shard draws the same numbers as versions without shards did.
           Random dropout(seed_,
                          options_.shards == 1 ? stream : fmt::format("{} {}", stream, shard));
           const nn::Training training(dropout);

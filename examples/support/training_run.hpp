@@ -25,11 +25,11 @@ struct StepBatch {
   std::vector<double> shares;            // of each shard in the loss; their sum is 1
   std::function<Var(Index shard)> loss;  // of this worker's shards only
   double weight = 1;                     // of this loss in the mean that is logged
-  double size = 0;                       // in what the speed counts
+  double size = 0;                       // words, examples, ...: what the log's speed counts
 };
 
-/// So many examples as shards of equal numbers. `count(i)` is what example i counts in the mean that
-/// the loss is, and `loss(begin, end)` that of some.
+/// Cuts `examples` examples into `shards` parts of about equal numbers. The loss is a mean, in
+/// which example i has the weight `count(i)`; `loss(begin, end)` is the mean over these examples.
 StepBatch in_shards(Index shards, Index examples, const std::function<double(Index)>& count,
                     std::function<Var(Index begin, Index end)> loss);
 
@@ -39,8 +39,8 @@ struct RunKind {
   bool starts_with_validation;
 };
 
-/// The updates of a model, and what each of them is followed by. A program derives its run from
-/// this, and says what it trains.
+/// The loop of a training: updates, each followed by validation, checkpoint and log where these are
+/// due. A program derives a class from it that says what is trained.
 class TrainingRun {
  public:
   virtual ~TrainingRun() = default;
@@ -58,7 +58,7 @@ class TrainingRun {
   Index step() const { return step_; }
   double seconds() const;
   bool diverges() const { return watch_.diverges(); }
-  /// Speed and loss since the last line of the log; before the first step after it, those until it.
+  /// Speed and loss since the last line of the log; right after a line, those of that line.
   double per_second() const { return per_second_; }
   double mean_loss() const;
   /// "129391 parameters, 2 threads, products: ..."

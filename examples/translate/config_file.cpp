@@ -15,7 +15,7 @@ std::string trimmed(std::string_view text) {
   return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
 }
 
-/// Sets an option of a struct that nobody uses, for its errors; false when there is none.
+/// Sets an option in a struct that is thrown away, to get its errors; false when there is none.
 template <class Options>
 bool try_field(std::span<const models::OptionField<Options>> fields, const std::string& name,
                const std::string& value) {

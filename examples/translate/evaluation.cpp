@@ -35,8 +35,8 @@ struct Total {
   double loss = 0, words = 0;
 };
 
-/// The lines that all workers make of their parts of so many things, in order. None has a line
-/// break.
+/// Each worker makes the lines of its part of [0, n). Returns the lines of all workers, in order.
+/// No line may have a line break.
 std::vector<std::string> shared_out(
     std::size_t n,
     const std::function<std::vector<std::string>(std::size_t begin, std::size_t end)>& make) {

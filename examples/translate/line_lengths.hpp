@@ -8,8 +8,8 @@
 
 namespace attune::translate {
 
-/// The most tokens of a line that is translated, which takes memory by its length, and of a side of
-/// a pair that is given: what looks from one side to the other takes memory by both.
+/// The most tokens of a line to translate, whose memory grows with its length, and of each side of
+/// a given pair, where the memory of attention grows with the product of both lengths.
 inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
 
 /// Throw an Error "FILE:LINE: ..." for a line of more tokens than that.

@@ -77,7 +77,7 @@ void add_search(CLI::App& app, models::SearchOptions& o) {
 
 void add_translate(CLI::App& app, TranslateArguments& o) {
   app.add_option("file", o.file, "text to translate (default: standard input)");
-  app.add_option("--model", o.models, "checkpoint; given several times, they write together")
+  app.add_option("--model", o.models, "checkpoint; given several times, an ensemble")
       ->allow_extra_args(false)
       ->default_str("translate-model/best.safetensors");
   add_search(app, o.search);
@@ -85,7 +85,7 @@ void add_translate(CLI::App& app, TranslateArguments& o) {
   app.add_option("--batch", o.batch, "sentences translated at a time")->check(in_range(1, 4096));
   app.add_flag("--scores", o.scores, "the score and a tab before each translation");
   app.add_flag("--replace-unknown", o.replace_unknown,
-               "the source's token that was looked at instead of <unk>");
+               "instead of <unk>, the source's token with the largest attention weight");
   app.add_flag("--sample", o.sample, "draw words from their probabilities instead of searching");
   app.add_option("--temperature", o.sampling.temperature, "below 1 likely words become likelier")
       ->check(in_range(1e-3, 1e3));

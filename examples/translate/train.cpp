@@ -109,7 +109,7 @@ class Run : public TrainingRun {
     last_ = evaluate(model_, valid_, {.beam = options_.beam, .max_length = options_.longest},
                      {.tokens = options_.bleu});
     const double metric = options_.metric == Metric::bleu ? last_.bleu : -last_.loss;
-    // Of equals the later ones, which are surer, unless all of them are wrong.
+    // Of equally good weights the later ones, which are more confident, unless BLEU is still 0.
     const bool better = metric > best_ || (metric == best_ && metric != 0);
     if (better && !(diverges() && best_step_ > 0)) {
       best_ = metric, best_step_ = step(), waited_ = 0;
@@ -200,7 +200,7 @@ class Run : public TrainingRun {
   Index best_step_ = 0, waited_ = 0;
 };
 
-/// What can be told before the text is read, which may take long.
+/// Finds errors before the text is read, which may take long.
 void check_files(const TrainOptions& o) {
   for (const auto& [name, path] :
        {std::pair{"--source", o.source}, {"--valid-source", o.valid_source}}) {
@@ -236,8 +236,8 @@ int train(const TrainOptions& options) {
   } else {
     check_files(options);
   }
-  // A resumed run has its own tokenizers and vocabularies. To load them throws where sizes are not
-  // those of the tensors, before anything so large is made.
+  // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
+  // sizes and tensors disagree, before memory of these sizes is taken.
   Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(options);
   const ReferenceText valid = reference_text(options.valid_source, options.valid_target, codecs);
   TrainingText text(options, codecs);

@@ -61,7 +61,7 @@ struct TrainOptions : TrainingOptions {
 /// Everything but `out`, `resume`, `preset` and the network: names, help and checks.
 std::span<const models::OptionField<TrainOptions>> train_fields();
 
-/// What of a network the preset decides, in sizes that suit a small corpus. Throws on another name.
+/// The network options of a preset, in sizes that suit a small corpus. Throws on another name.
 models::Seq2SeqOptions preset_network(const std::string& preset);
 
 /// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.

@@ -96,7 +96,7 @@ std::vector<Field> training_fields() {
              "kept; 0: none",
              &Options::average, 0, 0.999999),
       number("guided-alignment",
-             "where there are --alignments: weight of the loss of attention against them",
+             "with --alignments: weight of the loss that compares attention with them",
              &Options::guided_alignment, 0, many),
       choice<Precision>("precision",
                         "of the matrix products of training: bf16 where the CPU has it (weights "

@@ -8,7 +8,8 @@
 
 namespace attune::frames {
 
-/// What features were, where a model learnt: (D) f32 each. To be kept in the model's checkpoint.
+/// Mean and standard deviation of each feature in the training data: (D) f32 each. To be kept in
+/// the model's checkpoint.
 struct Scaling {
   Tensor mean, deviation;
 };

@@ -10,8 +10,8 @@
 
 namespace attune::metrics {
 
-/// What a sentence may be translated as. An empty one stands for none, so that some sentences can
-/// have fewer than others.
+/// The reference translations of a sentence. An empty string is not counted as a reference, so that
+/// some sentences can have fewer than others.
 using References = std::vector<std::string>;
 
 enum class BleuTokens {

@@ -19,9 +19,9 @@ struct Interval {
   double low = 0, high = 0;
 };
 
-/// The percentile interval of corpus BLEU: of so many corpora, each of as many sentences drawn with
-/// replacement, the middle share of `confidence`. Throws without sentences, and for options out of
-/// range.
+/// The percentile interval of corpus BLEU: the middle `confidence` of the scores of `samples`
+/// corpora, each of as many sentences, drawn from these with replacement. Throws without sentences,
+/// and for options out of range.
 Interval bleu_interval(std::span<const BleuStatistics> sentences,
                        const BootstrapOptions& bootstrap = {}, const BleuOptions& options = {});
 

@@ -6,7 +6,7 @@
 
 namespace attune::metrics {
 
-/// What has to be changed of what was written to make it what was expected, and how long that is.
+/// The edits that turn what was written into what was expected, and the length of the latter.
 struct Edits {
   std::int64_t substitutions = 0, deletions = 0, insertions = 0;
   std::int64_t expected = 0;  // tokens

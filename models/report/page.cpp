@@ -105,7 +105,7 @@ std::string_view character_reference(UChar32 c) {
   return {};
 }
 
-// A character that may stand in XML and HTML and be seen, for one that may not.
+// The character itself, or a visible one in its place where XML or HTML forbid it.
 UChar32 presentable(UChar32 c) {
   if (c == '\t' || c == '\n' || c == '\r') return c;
   if (c < 0x20) return 0x2400 + c;

@@ -18,7 +18,7 @@ namespace {
                           std::strerror(errno)));
 }
 
-/// A file that no directory has, or not for long.
+/// A file without a name, or with one that is removed at once.
 int open_nameless(const std::filesystem::path& directory) {
   const int file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;

@@ -24,7 +24,7 @@ std::vector<std::string> letters(std::span<const std::string> texts) {
   return all;
 }
 
-/// Where tokens are made of the line's letters: those of each word are known.
+/// For tokens that have the same letters as the line: the word of each letter is known.
 std::vector<int> by_letters(std::string_view line, std::span<const std::string> tokens) {
   std::vector<int> word_of_letter;
   int word = 0;
@@ -41,8 +41,9 @@ std::vector<int> by_letters(std::string_view line, std::span<const std::string> 
   return result;
 }
 
-/// Where they are pieces of other letters: words are what stands between blanks. Nothing when there
-/// are not as many of them as in the line, and for tokens that are no pieces, which begin with ▁.
+/// For pieces whose letters differ from the line's: words are counted by the blanks between them.
+/// Nothing when the pieces have not as many words as the line, or do not begin with ▁, as those of
+/// sentencepiece do.
 std::optional<std::vector<int>> by_blanks(std::string_view line,
                                           std::span<const std::string> tokens) {
   if (tokens.empty() || !tokens.front().starts_with("\u2581")) return std::nullopt;

@@ -40,7 +40,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", type=numbers, default=[1, 10], metavar="GBIT,...", help="(default: 1,10)")
     parser.add_argument("--rounds", type=int, default=3, help="through all runs (default: 3)")
-    parser.add_argument("--minutes", type=float, default=1.2, help="of each run (default: 1.2)")
+    parser.add_argument("--minutes", type=float, default=2, help="of each run (default: 2)")
     parser.add_argument("--batch", type=int, default=64, help="sentences of a node (default: 64)")
     parser.add_argument("--gradients", choices=["f32", "bf16"], default="f32", help="what is sent (default: f32)")
     parser.add_argument("--overlap", type=float, default=0.4, help="of the model (default: 0.4)")
@@ -91,7 +91,7 @@ def train(options, shards, launcher=()):
                    "--gradients", options.gradients, *options.training]
         done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
         if done.returncode != 0:
-            raise SystemExit("nodes: " + (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1])
+            raise SystemExit(f"nodes: status {done.returncode}\n{done.stderr}")
         parameters = int(re.search(r"(\d+) parameters", done.stdout)[1])
         lines = [json.loads(line) for line in (pathlib.Path(out) / "log.jsonl").read_text().splitlines()]
     lines = [line for line in lines if line["step"] % 50 == 0]

@@ -24,6 +24,14 @@ struct TrainingOptions {
 };
 
 template <class Options>
+models::OptionField<Options> precision_field() {
+  return models::choice_field<Options, Precision>(
+      "precision",
+      "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
+      &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
+}
+
+template <class Options>
 models::OptionField<Options> shards_field() {
   return models::number_field<Options>(
       "shards",
@@ -40,10 +48,11 @@ models::OptionField<Options> gradients_field() {
       &Options::gradients, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
 }
 
-/// Of any training's options by name: clip, gradients, max-skipped, precision, shards and validate-every.
+/// Of any training's options by name: clip, gradients, max-skipped, precision, shards and
+/// validate-every.
 template <class Options>
 std::vector<models::OptionField<Options>> common_training_fields() {
-  using models::choice_field, models::number_field;
+  using models::number_field;
   constexpr double many = 1e9;
   return {number_field<Options>("clip", "largest global norm of the gradients", &Options::clip,
                                 1e-9, many),
@@ -51,10 +60,7 @@ std::vector<models::OptionField<Options>> common_training_fields() {
                                 "updates in a row that may be skipped, as loss or gradients are "
                                 "not finite, before training ends",
                                 &Options::max_skipped, 1, many),
-          choice_field<Options, Precision>(
-              "precision",
-              "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
-              &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+          precision_field<Options>(),
           shards_field<Options>(),
           gradients_field<Options>(),
           number_field<Options>("validate-every",

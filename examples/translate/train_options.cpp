@@ -98,10 +98,7 @@ std::vector<Field> training_fields() {
       number("guided-alignment",
              "with --alignments: weight of the loss that compares attention with them",
              &Options::guided_alignment, 0, many),
-      choice<Precision>("precision",
-                        "of the matrix products of training: bf16 where the CPU has it (weights "
-                        "stay f32)",
-                        &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+      precision_field<Options>(),
       shards_field<Options>(),
       gradients_field<Options>(),
       number("seed", "of initial values, the order of sentences and dropout", &Options::seed, 0,

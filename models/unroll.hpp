@@ -56,10 +56,7 @@ struct LossOptions {
 };
 
 /// The words that are to be written.
-struct Target {
-  Tensor previous, next;  // (T, B) i32: <s> y_1 .. y_n and y_1 .. y_n </s>
-  Tensor mask;            // (T, B)
-};
+using Target = text::TargetBatch;
 
 namespace detail {
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune::text {
@@ -32,13 +33,17 @@ struct SourceBatch {
 
 /// Targets alone, for sources that are no words.
 struct TargetBatch {
-  Tensor previous, next;  // (T, B) i32
+  Tensor previous, next;  // (T, B) i32: <s> y_1 .. y_n and y_1 .. y_n </s>
   Tensor mask;            // (T, B)
 };
 
 /// Throws when there is no sentence, or a source without words.
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype = DType::f32);
-TargetBatch make_target_batch(std::span<const Sentence> targets, DType mask_dtype = DType::f32);
+struct TargetOptions {
+  std::int32_t begin = Vocabulary::begin, end = Vocabulary::end;  // <s>, </s>
+  DType mask_dtype = DType::f32;
+};
+TargetBatch make_target_batch(std::span<const Sentence> targets, const TargetOptions& options = {});
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
 
 /// Words of the two sides of a pair.

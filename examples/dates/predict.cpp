@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -35,6 +36,18 @@ void warn_of_unknown(const Model& model, std::span<const std::string> points) {
   }
 }
 
+/// Whether the calendar has this day: the 32nd of a month is none.
+bool is_possible(const std::string& date) {
+  int year = 0;
+  unsigned month = 0, day = 0;
+  int read = 0;
+  if (std::sscanf(date.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &read) != 3) return false;
+  return read == std::ssize(date) &&
+         std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(month),
+                                     std::chrono::day(day))
+             .ok();
+}
+
 nlohmann::ordered_json to_json(const report::Heatmap& map, const std::string& source,
                                const std::string& date, double probability) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -43,8 +56,10 @@ nlohmann::ordered_json to_json(const report::Heatmap& map, const std::string& so
     rows.push_back(
         std::vector<double>(first, first + static_cast<std::ptrdiff_t>(map.columns.size())));
   }
-  return {{"source", source}, {"prediction", date},     {"probability", probability},
-          {"rows", map.rows}, {"columns", map.columns}, {"attention", rows}};
+  return {{"source", source},           {"prediction", date},
+          {"probability", probability}, {"impossible", !is_possible(date)},
+          {"rows", map.rows},           {"columns", map.columns},
+          {"attention", rows}};
 }
 
 class Predictor {
@@ -100,7 +115,8 @@ class Predictor {
       fmt::print("{}\n", for_output(to_json(map, source, date, probability).dump()));
       return;
     }
-    fmt::print("{}  {:.4f}\n", printable(date), probability);
+    fmt::print("{}  {:.4f}{}\n", printable(date), probability,
+               is_possible(date) ? "" : "  impossible: the calendar has no such day");
     if (draw_ && !map.rows.empty()) {
       fmt::print("{}\n", report::terminal(map, {.colour = colour_, .width = terminal_width()}));
     }
@@ -116,10 +132,16 @@ class Predictor {
 int predict(const PredictArguments& options) {
   const Predictor predictor(options);
   if (options.sources.empty()) predictor.predict_lines(std::cin);
+  int status = 0;
   for (std::size_t i = 0; i < options.sources.size(); ++i) {
-    predictor.predict(options.sources[i], fmt::format("argument {}", i + 1));
+    try {
+      predictor.predict(options.sources[i], fmt::format("argument {}", i + 1));
+    } catch (const Error& error) {  // the others are dates of their own
+      complain("dates: {}\n", printable(error.what()));
+      status = 1;
+    }
   }
-  return 0;
+  return status;
 }
 
 }  // namespace attune::dates

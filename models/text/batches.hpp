@@ -20,7 +20,7 @@ struct Pair {
 /// Sentences in columns, padded on the right; masks are 1 on words and 0 on padding.
 struct Batch {
   Tensor source, source_mask;  // (S, B) i32, (S, B)
-  Tensor previous, next;       // (T, B) i32: <s> y_1 .. y_n and y_1 .. y_n </s>
+  Tensor previous, next;       // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
   Tensor target_mask;          // (T, B)
   Index sentences() const { return source.dim(1); }
 };
@@ -50,7 +50,7 @@ PairLengths lengths_of(const Pair& pair);
 /// How pairs become batches.
 struct BatchOptions {
   Index sentences = 80;  ///< of a batch
-  /// Instead, when positive: the most target words of a batch, with </s> and padding.
+  /// Instead, when positive: the most target words of a batch, with `</s>` and padding.
   Index tokens = 0;
   /// So many pairs, taken at random, are sorted by length before batches are cut from them. A
   /// larger pool pads less and shuffles less. The last batch of a pool may be smaller.

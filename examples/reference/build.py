@@ -86,7 +86,8 @@ def copy_input():
             lines = mark_blocks(mark_members(mark_file(lines)))
         copy = INPUT / "attune" / header
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text("\n".join(lines))
+        # A full stop before a blank ends what tables show of a comment, but not before a backslash.
+        copy.write_text(re.sub(r"et al\.(?=\s)", "et al.\\\\ ", "\n".join(lines)))
     for page in PAGES.glob("*.md"):
         (INPUT / page.name).write_text(page_for_doxygen(page.read_text(), headers))
 

@@ -16,6 +16,7 @@
 #include "line_lengths.hpp"
 #include "model.hpp"
 #include "support/progress.hpp"
+#include "support/terminal.hpp"
 
 namespace attune::translate {
 namespace {
@@ -47,20 +48,29 @@ std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const t
   return all;
 }
 
-/// One pair, as links or as a picture in the terminal.
+/// One pair in every form but html.
 std::string form(const AlignArguments& o, const Tokens& tokens, const models::Hypothesis& written) {
   const bool whole = !tokens.source.empty() && !tokens.target.empty();
-  if (o.format == AlignFormat::pharaoh) {
-    return (whole ? report::pharaoh(
-                        report::argmax_links(heatmap(tokens.source, tokens.target, written)))
-                  : "") +
-           "\n";
+  const report::Heatmap map =
+      whole ? heatmap(tokens.source, tokens.target, written)
+            : report::Heatmap{
+                  .rows = tokens.target, .columns = tokens.source, .weights = {}, .caption = ""};
+  constexpr auto type = DType::f32;  // what the model computes in
+  switch (o.format) {
+    case AlignFormat::pharaoh:
+      return report::pharaoh(report::argmax_links(map)) + "\n";
+    case AlignFormat::tsv:
+      return report::tsv(map, type) + "\n";
+    case AlignFormat::json:
+      return report::json(map, type) + "\n";
+    case AlignFormat::npy:
+      return report::npy(map, type);
+    default: {
+      if (!whole) return "\n";
+      const bool terminal = o.out.empty() && isatty(STDOUT_FILENO);
+      return report::terminal(map, {.colour = terminal, .width = terminal_width()}) + "\n";
+    }
   }
-  if (!whole) return "\n";
-  const bool terminal = o.out.empty() && isatty(STDOUT_FILENO);
-  return report::terminal(heatmap(tokens.source, tokens.target, written),
-                          {.colour = terminal, .width = terminal_width()}) +
-         "\n";
 }
 
 }  // namespace
@@ -97,8 +107,8 @@ int align(const AlignArguments& o) {
     }
   }
   if (o.format == AlignFormat::html) output = page.html();
-  if (o.out.empty()) {
-    fmt::print("{}", output);
+  if (o.out.empty()) {  // what is drawn has colours
+    fmt::print("{}", o.format == AlignFormat::terminal ? output : for_output(output));
   } else {
     write_file(o.out, output);
   }

@@ -61,8 +61,9 @@ struct ScoreArguments {
 /// line where the source is empty.
 int score(const ScoreArguments& options);
 
-/// How alignments are written: as links, as pictures in the terminal, or as a page of pictures.
-enum class AlignFormat { pharaoh, terminal, html };
+/// How alignments are written: as links, as weights, as pictures in the terminal, or as a page of
+/// pictures.
+enum class AlignFormat { pharaoh, tsv, json, npy, terminal, html };
 
 struct AlignArguments {
   std::filesystem::path model = "translate-model/best.safetensors";

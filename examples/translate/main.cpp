@@ -140,10 +140,13 @@ void add_align(CLI::App& app, AlignArguments& o) {
   app.add_option("target", o.target, "its translation (default: what the model makes of it)");
   app.add_option("--model", o.model, "checkpoint");
   add_search(app, o.search);
-  const std::map<std::string, AlignFormat> formats = {{"pharaoh", AlignFormat::pharaoh},
-                                                      {"terminal", AlignFormat::terminal},
-                                                      {"html", AlignFormat::html}};
-  app.add_option("--format", o.format, "links as 0-0 1-2, or pictures: pharaoh, terminal, html")
+  const std::map<std::string, AlignFormat> formats = {
+      {"pharaoh", AlignFormat::pharaoh},   {"tsv", AlignFormat::tsv},
+      {"json", AlignFormat::json},         {"npy", AlignFormat::npy},
+      {"terminal", AlignFormat::terminal}, {"html", AlignFormat::html}};
+  app.add_option("--format", o.format,
+                 "pharaoh for links as 0-0 1-2; tsv, json or npy (an array after the other) for "
+                 "weights; terminal or html for pictures")
       ->transform(CLI::CheckedTransformer(formats))
       ->type_name("NAME")
       ->default_str("terminal");

@@ -60,8 +60,8 @@ def draw_attention(arguments):
     axes = figure.add_subplot()
     image = axes.imshow(weights, cmap="Blues", vmin=0)
     turned = 90 if max(map(len, source)) > 2 else 0
-    axes.set_xticks(range(columns), source, rotation=turned, parse_math=False)
-    axes.set_yticks(range(rows), target, parse_math=False)
+    axes.set_xticks(range(columns), source, rotation=turned)
+    axes.set_yticks(range(rows), target)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.xaxis.set_label_position("top")
     axes.set_xlabel("read"), axes.set_ylabel("written")
@@ -70,8 +70,9 @@ def draw_attention(arguments):
 
 
 def labels(words):
-    """A blank at either end of a word would not be seen."""
-    return [re.sub("^ | $", "␣", word) for word in words]
+    """A blank at either end of a word would not be seen, and control characters have no place in an SVG."""
+    printable = ("".join(c if c.isprintable() else repr(c)[1:-1] for c in word) for word in words)
+    return [re.sub("^ | $", "␣", word) for word in printable]
 
 
 def draw_logs(arguments):
@@ -111,7 +112,6 @@ def curve(log, against, field):
 
 
 def save(figure, path):
-    matplotlib.rcParams["svg.fonttype"] = "none"  # text, which can be searched for and copied
     form = pathlib.Path(path).suffix[1:]
     if form not in figure.canvas.get_supported_filetypes():
         raise Error(f"--out {path}: one of {', '.join(figure.canvas.get_supported_filetypes())} was expected after the dot")
@@ -136,6 +136,8 @@ def main():
     arguments = parser.parse_args()
     if matplotlib is None:
         raise Error("matplotlib is not installed (Debian: python3-matplotlib)")
+    # $ is a character like any other, and the text of an SVG is text.
+    matplotlib.rcParams.update({"text.parse_math": False, "svg.fonttype": "none"})
     arguments.draw(arguments)
 
 

@@ -174,11 +174,11 @@ class Plot(Test):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_attention_has_the_words_of_both_sides_in_any_script(self):
-        pair = {"source": ["Ένα", "$x$", " два"], "target": ["ett", "</s>"], "weights": [[0.5, 0.25, 0.25], [0, 0.1, 0.9]]}
+        pair = {"source": ["Ένα", "$x$", " два"], "target": ["e\x1btt", "</s>"], "weights": [[0.5, 0.25, 0.25], [0, 0.1, 0.9]]}
         (self.directory / "a.json").write_text(json.dumps(pair, ensure_ascii=False) + "\n")
         self.plot("attention", "a.json", "--out", "a.svg")
         svg = (self.directory / "a.svg").read_text()
-        for word in ("Ένα", "$x$", "␣два", "ett", "&lt;/s&gt;"):
+        for word in ("Ένα", "$x$", "␣два", r"e\x1btt", "&lt;/s&gt;"):
             self.assertIn(f">{word}</text>", svg)
         self.plot("attention", "a.json", "--out", "a.png")
         self.assertEqual((self.directory / "a.png").read_bytes()[:4], b"\x89PNG")

@@ -183,6 +183,32 @@ TEST_CASE("translate align: each word is linked to the one that it translates") 
   CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "1 lines, but"));
 }
 
+TEST_CASE("translate align: weights as JSON, TSV and NPY are those that the links are made of") {
+  const Trained& trained = Trained::get();
+  write(trained / "w.en", "one two three\n\nfour\n");
+  const auto aligned = [&](const char* format) {
+    return output_of({"align", "--model", trained.model(), trained / "w.en", "--format", format});
+  };
+  const std::vector<std::string> json = lines_of(aligned("json")),
+                                 links = lines_of(aligned("pharaoh"));
+  REQUIRE(json.size() == 3);
+  CHECK(json[1] == R"({"source":[],"target":[],"weights":[]})");
+  for (std::size_t i : {0u, 2u}) {
+    const Json pair = Json::parse(json[i]);
+    std::vector<std::string> expected;
+    for (std::size_t t = 0; t < pair["target"].size(); ++t) {
+      const std::vector<double> row = pair["weights"][t];
+      REQUIRE(row.size() == pair["source"].size());
+      expected.push_back(fmt::format("{}-{}", std::ranges::max_element(row) - row.begin(), t));
+    }
+    std::ranges::sort(expected);
+    CHECK(links[i] == fmt::format("{}", fmt::join(expected, " ")));
+  }
+  CHECK(lines_of(aligned("tsv"))[0] == "\tone\ttwo\tthree");
+  CHECK(lines_of(aligned("tsv")).size() == (1 + 3 + 1) + 2 + (1 + 1 + 1));
+  CHECK(aligned("npy").size() == 3 * 128 + 4 * (3 * 3 + 0 + 1 * 1));
+}
+
 TEST_CASE("translate report: curves, BLEU by length, pictures and translations in one page") {
   const Trained& trained = Trained::get();
   const std::string page = trained / "page.html";

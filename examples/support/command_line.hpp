@@ -117,7 +117,10 @@ inline void check_arguments(const CLI::App& app) {
   const std::vector<std::string> left = app.remaining(true);
   if (left.empty() && commands.empty()) return;
   const auto last = commands.empty() ? commands.end() : commands.end() - 1;
-  const std::string list = commands.empty() ? "" : fmt::format("{} or {} was expected", fmt::join(commands.begin(), last, ", "), *last);
+  const std::string list =
+      commands.empty()
+          ? ""
+          : fmt::format("{} or {} was expected", fmt::join(commands.begin(), last, ", "), *last);
   if (left.empty()) throw Error("no command: " + list);
   const bool is_option = left.front().starts_with("-");
   const auto meant =

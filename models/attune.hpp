@@ -104,3 +104,4 @@
 #include <attune/tensor/softmax.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/tensor/unfold.hpp>
+#include <attune/version.hpp>

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include <attune/tensor/cxx20.hpp>
+
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #endif

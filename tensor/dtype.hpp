@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune {
 
 /// Sizes, counts and positions.

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune {
 
 /// Replaces a file by `parts`, one after another: they are written to a temporary file in the same

@@ -3,6 +3,8 @@
 
 #include <type_traits>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune {
 
 /// f32, or bf16: factors rounded to bfloat16 (8 bits of significand), their products added in f32,

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune {
 
 /// The text with escapes such as `\n`, `\x1b` and `\u202e` for what would do something to a

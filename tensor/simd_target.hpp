@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune {
 
 /// The instruction set in use: the best of those that this CPU and this build have ("avx3", which

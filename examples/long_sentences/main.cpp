@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
+#include <attune/version.hpp>
 
 #include "experiment.hpp"
 #include "support/command_line.hpp"

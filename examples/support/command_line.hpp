@@ -16,6 +16,7 @@
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/version.hpp>
 
 #include "support/unexpected.hpp"
 

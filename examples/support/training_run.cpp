@@ -12,6 +12,7 @@
 #include <attune/nn/dropout.hpp>
 #include <attune/tensor/products.hpp>
 #include <attune/tensor/threads.hpp>
+#include <attune/version.hpp>
 
 #include "support/checkpoint.hpp"
 #include "support/memory_fields.hpp"

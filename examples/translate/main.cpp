@@ -4,6 +4,7 @@
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
+#include <attune/version.hpp>
 
 #include "commands.hpp"
 #include "config_file.hpp"

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::metrics {
 
 /// Characters (tokens) that agree, position by position, over the length of the longer of the two;

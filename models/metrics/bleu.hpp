@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::metrics {
 
 /// The reference translations of a sentence. An empty string is not counted as a reference, so that

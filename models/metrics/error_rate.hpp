@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::metrics {
 
 /// The edits that turn what was written into what was expected, and the length of the latter.

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::report {
 
 /// Points of a line, in drawing order. A value that is not finite is a gap in the line, and so is

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::report {
 
 /// What was read at each step of writing: the weights of an attention model for one sequence.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::report {
 
 /// `text` made safe inside HTML and SVG, in elements and in quoted attributes: & < > " ' become

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::text {
 
 /// A word of the source and the word of the target it belongs to, both counted from 0.

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::text {
 
 /// The lines of a text in UTF-8, which end in LF or CRLF, the last one also with the file. A

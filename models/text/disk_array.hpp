@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::text {
 
 /// Bytes that are appended and then read. More than `in_memory` of them go to a file without a name

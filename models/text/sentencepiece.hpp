@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::text {
 
 /// Whether this build has the library. Where it has not, what makes a SentencePiece throws an Error

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::text {
 
 /// For each token of a line, as a Tokenizer makes them, the number of its word among those between

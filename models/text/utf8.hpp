@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::text {
 
 /// Where a text stops being UTF-8: the first byte of the first bad sequence.

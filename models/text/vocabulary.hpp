@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <attune/tensor/cxx20.hpp>
+
 namespace attune::text {
 
 /// Tokens by number. The first four are `<pad>`, `<s>`, `</s>` and `<unk>`.

@@ -1,0 +1,103 @@
+"""The recipes for package managers fit the sources: versions, options, libraries, paths. Needs no network.
+
+Run with the build directory.
+"""
+import ast
+import configparser
+import json
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+# A library as meson, vcpkg, Conan and Debian call it.
+LIBRARIES = [("fmt", "fmt", "fmt", "libfmt-dev"),
+             ("libhwy", "highway", "highway", "libhwy-dev"),
+             ("nlohmann_json", "nlohmann-json", "nlohmann_json", "nlohmann-json3-dev"),
+             ("libxxhash", "xxhash", "xxhash", "libxxhash-dev"),
+             ("icu-uc", "icu", "icu", "libicu-dev"),
+             ("openblas", "openblas", "openblas", "libopenblas-dev")]
+failed = []
+
+
+def expect(held, what):
+    if not held:
+        failed.append(what)
+
+
+def check_options(recipe, given, known):
+    expect(given, f"{recipe}: it sets options of meson")
+    for name, value in given:
+        choices = known.get(name, {}).get("choices") or ["enabled", "disabled", "auto"]
+        expect(name in known, f"{recipe}: there is no option {name}")
+        expect(value in choices, f"{recipe}: {name} is {value}, but one of {', '.join(choices)} was expected")
+
+
+def check_libraries(recipe, column, has):
+    needed = re.findall(r"_dep = dependency\('([\w-]+)'\)", (ROOT / "meson.build").read_text())
+    for name in [*needed, "libxxhash", "openblas"]:
+        row = next((row for row in LIBRARIES if row[0] == name), None)
+        if row is None and name != "threads":
+            failed.append(f"meson.build needs {name}, which is not in the table of recipes_test.py")
+        elif row is not None:
+            expect(has(row[column]), f"{recipe}: {row[column]} is missing")
+
+
+def vcpkg(version, known):
+    port = HERE / "vcpkg" / "attune"
+    manifest = json.loads((port / "vcpkg.json").read_text())
+    names = [entry if isinstance(entry, str) else entry["name"] for entry in manifest["dependencies"]]
+    expect(manifest["version"] == version, f"vcpkg: its version is {manifest['version']}")
+    check_libraries("vcpkg", 1, lambda name: name in names)
+    text = (port / "portfile.cmake").read_text()
+    check_options("vcpkg", re.findall(r"-D(\w+)=(\w+)", text), known)
+    source = re.search(r'SOURCE_PATH "\$\{CURRENT_PORT_DIR\}/([./]*)"', text)[1]
+    expect((port / source).resolve() == ROOT, "vcpkg: SOURCE_PATH is not the tree")
+
+
+def conan(known):
+    text = (HERE / "conan" / "conanfile.py").read_text()
+    tree = ast.parse(text)
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)]
+    names = {loop.target.id: ast.literal_eval(loop.iter) for loop in loops}
+    check_options("Conan", [(name, "disabled") for name in names["option"]], known)
+    engines = ast.literal_eval(re.search(r'"blas": (\[.*\])', text)[1])
+    check_options("Conan", [("blas", engine) for engine in engines], known)
+    required = re.findall(r'self\.requires\("(\w+)/', text)
+    check_libraries("Conan", 2, lambda name: name in required)
+    for path in [*names["folder"], *names["file"]]:
+        expect((ROOT / path).exists(), f"Conan: there is no {path}")
+
+
+def wrap():
+    file = configparser.ConfigParser()
+    file.read(HERE / "attune.wrap")
+    expect(file["wrap-file"]["directory"] == "attune", "wrap: sources are expected in subprojects/attune")
+    provided = file["provide"]["dependency_names"]
+    expect(f"override_dependency('{provided}'" in (ROOT / "meson.build").read_text(), f"wrap: nothing provides {provided}")
+
+
+def debian(version, known):
+    folder = HERE / "debian"
+    built = re.match(r"attune \((.*)-\d+\)", (folder / "changelog").read_text())
+    expect(built and built[1] == version, "Debian: the changelog has another version")
+    check_options("Debian", re.findall(r"-D(\w+)=(\w+)", (folder / "rules").read_text()), known)
+    needed = re.findall(r"[\w.+-]+", re.search(r"Build-Depends:(.*?)\n\w", (folder / "control").read_text(), re.S)[1])
+    check_libraries("Debian", 3, lambda name: name in needed)
+
+
+def main():
+    info = pathlib.Path(sys.argv[1]) / "meson-info"
+    version = json.loads((info / "intro-projectinfo.json").read_text())["version"]
+    known = {option["name"]: option for option in json.loads((info / "intro-buildoptions.json").read_text())}
+    vcpkg(version, known)
+    conan(known)
+    wrap()
+    debian(version, known)
+    print("\n".join(failed) or "the recipes for vcpkg, Conan, meson and Debian fit the sources")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

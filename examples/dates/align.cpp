@@ -13,6 +13,7 @@
 #include "commands.hpp"
 #include "model.hpp"
 #include "support/progress.hpp"
+#include "support/report_page.hpp"
 #include "support/terminal.hpp"
 #include "tsv.hpp"
 
@@ -28,7 +29,7 @@ std::string place(const AlignArguments& options, const Row& row) {
 /// A character without a number of its own would be forced as <unk>.
 void check_target(const Model& model, const Row& row, const std::string& place) {
   for (const std::string& point : text::code_points(row.target)) {
-    if (model.target_vocabulary().id(point) == text::Vocabulary::unknown)
+    if (model.target().vocabulary.id(point) == text::Vocabulary::unknown)
       fail(place, fmt::format("the model cannot write '{}'", point));
   }
 }
@@ -51,13 +52,12 @@ report::Heatmap heatmap(const Model& model, const Row& row, models::Hypothesis f
                         AlignedWord rule) {
   if (rule == AlignedWord::previous)
     forced.weights = forced.weights.slice(1, forced.weights.dim(0));
-  return model.heatmap(text::code_points(row.source), forced);
+  return attune::heatmap(model, text::code_points(row.source), forced);
 }
 
-/// Isolates (U+2068, U+2069) keep a right-to-left source from moving the date's parts.
 std::string caption(const Row& row, const models::Hypothesis& forced) {
-  return fmt::format("\u2068{}\u2069 → \u2068{}\u2069, log-probability {:.4f}",
-                     printable(row.source), printable(row.target), forced.log_probability);
+  return fmt::format("{} → {}, log-probability {:.4f}", isolated(printable(row.source)),
+                     isolated(printable(row.target)), forced.log_probability);
 }
 
 std::string scores(const Row& row, const models::Hypothesis& forced) {

@@ -7,10 +7,9 @@
 
 #include <attune/models/report/alignment.hpp>
 
-namespace attune::dates {
+#include "support/predicting.hpp"
 
-/// When to draw attention in the terminal.
-enum class Show { automatic, always, never };
+namespace attune::dates {
 
 struct PredictArguments {
   std::filesystem::path model;

@@ -24,7 +24,7 @@ namespace attune {
 /// tensor is read once more. ATTUNE_DETECT_ANOMALY=1 in the environment checks the whole process.
 class DetectAnomaly {
  public:
-  DetectAnomaly();
+  [[nodiscard]] DetectAnomaly();
   DetectAnomaly(const DetectAnomaly&) = delete;
   DetectAnomaly& operator=(const DetectAnomaly&) = delete;
   ~DetectAnomaly();

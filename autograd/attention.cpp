@@ -9,6 +9,11 @@
 namespace attune {
 
 Var additive_scores(const Var& q, const Var& k, const Var& v) {
+  if (q.rank() == 3) {
+    std::vector<Var> scores;
+    for (Index t = 0; t < q.dim(0); ++t) scores.push_back(additive_scores(q[t], k, v));
+    return stack(scores);
+  }
   return record("additive_scores", additive_scores_forward(q.value(), k.value(), v.value()))
       .joint({q, k, v}, [q = q.value(), k = k.value(), v = v.value()](auto dy, const auto& dx) {
         const auto& [dq, dk, dv] = dx;

@@ -6,7 +6,7 @@
 namespace attune {
 
 /// e_sb = v · tanh(q_b + k_sb)  (Bahdanau et al., 2014, appendix A.1.2) in one pass:
-/// q (B, A), k (S, B, A), v (A) -> (S, B).
+/// q (B, A), k (S, B, A), v (A) -> (S, B); or for T queries at once, q (T, B, A) -> (T, S, B).
 Var additive_scores(const Var& q, const Var& k, const Var& v);
 
 /// e_sb = v · tanh(q_b + k_sb + coverage_sb w_c)  (See, Liu and Manning, 2017, equation 11), with

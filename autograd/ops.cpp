@@ -137,7 +137,7 @@ namespace {
 
 /// y is a where first(a, b), else b. A gradient goes to the one that was chosen.
 template <class First>
-Var either(const char* operation, const Tensor& y, const Var& a, const Var& b, First first) {
+Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, First first) {
   const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
     const Tensor chosen =
         zip(operation, a, b, [&](auto u, auto v) { return decltype(u)(first(u, v) == of_a); });
@@ -170,6 +170,10 @@ Var where(const Tensor& mask, const Var& a, const Var& b) {
     return sum_to(where(mask, zero, dy), shape);
   });
   return result;
+}
+
+Var where(const Tensor& mask, const Var& a, double b) {
+  return where(mask, a, scalar(b, a.dtype()));
 }
 
 Var maxout(const Var& x) {
@@ -398,6 +402,20 @@ Var stack(const std::vector<Var>& rows) {
     result.wrt(rows[i], [i](const Tensor& dy) { return dy[static_cast<Index>(i)]; });
   }
   return result;
+}
+
+Var pad(const Var& x, int axis, Index before, Index after, double value) {
+  const Tensor y = pad(x.value(), axis, before, after, value);
+  return record("pad", y).wrt(x, [axis, before, end = y.dim(axis) - after](const Tensor& dy) {
+    return slice(dy, axis, before, end);
+  });
+}
+
+Var cumsum(const Var& x, int axis, Direction direction) {
+  return record("cumsum", cumsum(x.value(), axis, direction)).wrt(x, [=](const Tensor& dy) {
+    const bool forward = direction == Direction::forward;
+    return cumsum(dy, axis, forward ? Direction::backward : Direction::forward);
+  });
 }
 
 Var gather(const Var& table, const Tensor& ids) {

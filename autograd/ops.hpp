@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <attune/autograd/var.hpp>
+#include <attune/tensor/direction.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -49,6 +50,7 @@ Var minimum(const Var& a, const Var& b);
 /// a where the mask is 1, b where it is 0; all three broadcast. What stands in the one that was not
 /// chosen does not matter, NaN included, and its gradient is 0.
 Var where(const Tensor& mask, const Var& a, const Var& b);
+Var where(const Tensor& mask, const Var& a, double b);
 /// (..., 2R) -> (..., R): y_r = max(x_r, x_{r+R}), over pairs (Goodfellow et al., 2013).
 Var maxout(const Var& x);
 
@@ -73,8 +75,7 @@ Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 /// log Σ eˣ along an axis, without overflow.
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 
-/// Along an axis. With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not),
-/// weights are exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights
+/// Along an axis. With a mask (1 takes part, 0 does not; any dtype, broadcast to x), weights are exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights
 /// are 0.
 Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
@@ -97,6 +98,10 @@ Var transpose(const Var& x, int axis_a, int axis_b);
 Var concat(const std::vector<Var>& parts, int axis);
 /// n times shape -> (n, shape)
 Var stack(const std::vector<Var>& rows);
+/// x with `before` and `after` more places along an axis, which hold `value`.
+Var pad(const Var& x, int axis, Index before, Index after, double value = 0);
+/// y_i = x_0 + ... + x_i along an axis, or with Direction::backward y_i = x_i + ... + x_{n-1}.
+Var cumsum(const Var& x, int axis, Direction direction = Direction::forward);
 /// table (V, ...), ids i32 of any shape -> (ids, ...): rows by number, the embedding.
 Var gather(const Var& table, const Tensor& ids);
 /// Windows of a sequence (T, B, D) with their steps side by side: (T', B, width · D). See

@@ -18,9 +18,9 @@ detail::NodePointer make_node(const char* operation, bool is_leaf, std::span<con
 
 }  // namespace
 
-Recording::Recording(const char* operation, std::initializer_list<Tensor> values)
+Recording::Recording(OperationName operation, std::initializer_list<Tensor> values)
     : operation_(operation), values_(values.size()) {
-  if (values.size() > detail::max_outputs) fail(operation, "an operation has at most 4 results");
+  if (values.size() > detail::max_outputs) fail(operation_, "an operation has at most 4 results");
   std::ranges::copy(values, values_.begin());
 }
 

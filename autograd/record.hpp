@@ -12,6 +12,16 @@
 
 namespace attune {
 
+/// The name of an operation: a literal, because the graph keeps the pointer. Any other string does not compile.
+class OperationName {
+ public:
+  consteval OperationName(const char* name) : name_(name) {}  // NOLINT: a literal is a name
+  operator const char*() const { return name_; }              // NOLINT: and is used as one
+
+ private:
+  const char* name_;
+};
+
 /// An operation being declared; converts to the Var that is its result.
 ///
 ///     Var softplus(const Var& x) {
@@ -25,11 +35,11 @@ namespace attune {
 /// needs no gradient is dropped at once.
 class Recording {
  public:
-  Recording(const char* operation, Tensor value) : operation_(operation), values_(1) {
+  Recording(OperationName operation, Tensor value) : operation_(operation), values_(1) {
     values_[0] = std::move(value);
   }
   /// Throws when there are more than four results.
-  Recording(const char* operation, std::initializer_list<Tensor> values);
+  Recording(OperationName operation, std::initializer_list<Tensor> values);
 
   /// A pullback dy -> dx: from the gradient of the (only) result to that of the input x.
   template <class Pullback>
@@ -99,12 +109,12 @@ bool recorded(const Vars&... inputs) {
 /// elsewhere, which may be decoding.
 inline Rows rows_of(bool recorded) { return recorded ? Rows::together : Rows::apart; }
 
-/// Declares an operation with one result. The name is kept as a pointer: give a literal.
-inline Recording record(const char* operation, Tensor value) {
+/// Declares an operation with one result.
+inline Recording record(OperationName operation, Tensor value) {
   return Recording(operation, std::move(value));
 }
 /// Declares an operation with several results.
-inline Recording record(const char* operation, std::initializer_list<Tensor> values) {
+inline Recording record(OperationName operation, std::initializer_list<Tensor> values) {
   return Recording(operation, values);
 }
 

@@ -14,6 +14,12 @@ namespace attune {
 class Var {
  public:
   Var() = default;
+  Var(const Var&) = default;
+  Var(Var&&) = default;
+  Var& operator=(const Var&) & =
+      default;  // `x[t] = y` would change nothing, so it does not compile
+  Var& operator=(Var&&) & = default;
+  ~Var() = default;
   Var(Tensor value) : value_(std::move(value)) {}  // NOLINT: a constant is a value, implicitly
 
   const Tensor& value() const { return value_; }
@@ -46,10 +52,13 @@ class Var {
 /// A value to differentiate with respect to: a leaf, such as a parameter. Throws unless floating.
 Var variable(Tensor value);
 
+/// The value without its history: a constant.
+inline Var detach(const Var& x) { return x.value(); }
+
 /// While one lives, nothing is recorded in this thread.
 class NoGrad {
  public:
-  NoGrad() : before_(std::exchange(detail::recording_enabled, false)) {}
+  [[nodiscard]] NoGrad() : before_(std::exchange(detail::recording_enabled, false)) {}
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
   ~NoGrad() { detail::recording_enabled = before_; }

@@ -185,16 +185,15 @@ class Progress:
         say(f"{row}: {what}{rest}")
 
 
-def measure_row(row, options, train_step, progress):
-    """Pairs (or, without a peer, runs of ours) during which the machine's speed stayed the same."""
+def measure_row(row, options, train_step, progress, pairs):
+    """Adds pairs (or, without a peer, runs of ours) during which the machine's speed stayed the same."""
 
     def probe():
         """The best of three, since the first product after another program often is a slow one."""
         command = [train_step, "--probe", "--threads", row.threads]
         return max(run(command)[0]["probe_gflops"] for _ in range(3))
 
-    pairs, attempt = [], 0
-    speed = probe()
+    attempt, speed = 0, probe()
     while len(pairs) < options.pairs and attempt < options.attempts * options.pairs:
         attempt += 1
         progress.say(row, f"pair {len(pairs) + 1} of {options.pairs}"
@@ -212,7 +211,6 @@ def measure_row(row, options, train_step, progress):
         else:
             say(f"  dropped: the machine made {min(probes):.0f} to {max(probes):.0f} GFLOP/s, others used {others:.2f} CPUs")
     progress.left -= options.pairs - len(pairs)
-    return pairs
 
 
 def summary(row, pairs, batch, limit):
@@ -276,16 +274,18 @@ def main():
         say(f"limit of fused multiply-adds, threads {n}: {limit:.0f} GFLOP/s")
 
     progress = Progress(len(rows) * options.pairs)
-    summaries, results = [], []
+    measured = [(row, []) for row in rows]
     try:
-        for row in rows:
-            pairs = measure_row(row, options, train_step, progress)
-            for batch in pairs[0]["ours"] if pairs else [None]:
-                summaries.append(summary(row, pairs, batch, limits[row.threads]))
-            flat = [{k: v if k == "probes" else list(v.values()) for k, v in pair.items()} for pair in pairs]
-            results.append(row.labels | {"threads": row.threads, "pairs": flat})
+        for row, pairs in measured:
+            measure_row(row, options, train_step, progress, pairs)
     except KeyboardInterrupt:
         say("interrupted: what was measured until then")
+    summaries, results = [], []
+    for row, pairs in measured:
+        for batch in pairs[0]["ours"] if pairs else [None]:
+            summaries.append(summary(row, pairs, batch, limits[row.threads]))
+        flat = [{k: v if k == "probes" else list(v.values()) for k, v in pair.items()} for pair in pairs]
+        results.append(row.labels | {"threads": row.threads, "pairs": flat})
     if summaries:
         print(table(summaries, options))
     if any(s["pairs"] < options.pairs for s in summaries):

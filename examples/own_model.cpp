@@ -79,8 +79,7 @@ int main() {
     const Melodies m = draw(32, random);
     const text::TargetBatch target = text::make_target_batch(m.notes);
     const nn::Training training(random);
-    const Var loss = models::loss(decoder, encoder(m.frames, m.mask),
-                                  {target.previous, target.next, target.mask});
+    const Var loss = models::loss(decoder, encoder(m.frames, m.mask), target);
     adam.step(backward(loss));
     if (step % 100 == 0) std::cout << "step " << step << "  loss " << loss.item() << "\n";
   }

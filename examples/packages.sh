@@ -10,7 +10,7 @@ packages="g++ meson ninja-build pkg-config libopenblas-dev libfmt-dev libhwy-dev
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
   tests) packages="$packages libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin
-         python3 doctest-dev libbenchmark-dev" ;;
+         python3 python3-numpy python3-xxhash python3-matplotlib doctest-dev libbenchmark-dev" ;;
 esac
 
 missing=

@@ -12,8 +12,8 @@ struct AttendingState {
   nn::RecurrentState s;
 };
 
-inline AttendingState select_rows(const AttendingState& state, const Tensor& rows) {
-  return {nn::select(state.memory, rows), nn::select(state.past, rows), select_rows(state.s, rows)};
+inline AttendingState select(const AttendingState& state, const Tensor& rows) {
+  return {nn::select(state.memory, rows), nn::select(state.past, rows), nn::select(state.s, rows)};
 }
 
 }  // namespace attune::models

@@ -40,7 +40,7 @@ AffineLogits BahdanauDecoder::logits(const Words& words, const std::vector<Outpu
 }
 
 BahdanauDecoder::State BahdanauDecoder::select(const State& state, const Tensor& rows) const {
-  return select_rows(state, rows);
+  return models::select(state, rows);
 }
 
 nn::Attention additive_attention(const nn::Scope& scope, const BahdanauOptions& o) {

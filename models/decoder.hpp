@@ -23,7 +23,8 @@ concept Source = requires(const E& encoded) {
 ///     words = read(previous)           the words that go before, (T, B) i32, all steps at once
 ///     step(words[t], state)            one step: its output, weights and next state
 ///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
-///     select(state, rows)              columns of the batch by number (i32), with repetition
+///     select(state, rows)              columns of the batch by number (i32), with repetition:
+///                                      nn/select.hpp has its parts
 /// An output is whatever the logits are made of. Weights are (S, B), or (heads, S, B), or undefined
 /// without attention.
 template <class M>
@@ -58,14 +59,6 @@ Var stack(const std::vector<Output>& outputs, Var Output::*part) {
   all.reserve(outputs.size());
   for (const Output& output : outputs) all.push_back(output.*part);
   return attune::stack(all);
-}
-
-/// Rows (B, n) by number, for `select`: nothing is recorded.
-inline Var select_rows(const Var& x, const Tensor& rows) {
-  return x.defined() ? gather(x.value(), rows) : x;
-}
-inline nn::RecurrentState select_rows(const nn::RecurrentState& state, const Tensor& rows) {
-  return {select_rows(state.h, rows), select_rows(state.c, rows)};
 }
 
 }  // namespace attune::models

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <attune/nn/recurrent_layer.hpp>
+#include <attune/nn/select.hpp>
 
 namespace attune::models {
 
@@ -15,6 +15,15 @@ struct Encoded {
   std::vector<nn::RecurrentState> last;
   Tensor mask;  // (S, B): 1 on places of the source, 0 on padding
 };
+
+/// Sentences by number, for a decoder's `select`.
+inline Encoded select(const Encoded& encoded, const Tensor& rows) {
+  return {nn::select_columns(encoded.h, rows), nn::select(encoded.last, rows),
+          nn::select_columns(encoded.mask, rows).value()};
+}
+
+/// For a decoder that reads no source, such as a language model: n sentences are to be written.
+inline Encoded no_source(Index n) { return {.h = {}, .last = {}, .mask = ones({1, n})}; }
 
 /// The sizes that a decoder is made for.
 struct EncodedSizes {

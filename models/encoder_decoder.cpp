@@ -38,7 +38,7 @@ AffineLogits LastStateDecoder::logits(const Words& words,
 }
 
 LastStateDecoder::State LastStateDecoder::select(const State& state, const Tensor& rows) const {
-  return {select_rows(state.c, rows), select_rows(state.share, rows), select_rows(state.h, rows)};
+  return {nn::select(state.c, rows), nn::select(state.share, rows), nn::select(state.h, rows)};
 }
 
 EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o)

@@ -12,9 +12,9 @@ std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& so
 }  // namespace detail
 
 /// For each sentence of a batch its target as the hypothesis that a search would have returned, had
-/// it found these words: log-probabilities of each word and of </s>, and the weights (steps,
-/// source words) f32, </s> included, without padding. The score is the log-probability. Throws on a
-/// target that does not end with </s>.
+/// it found these words: log-probabilities of each word and of `</s>`, and the weights (steps,
+/// source words) f32, `</s>` included, without padding. The score is the log-probability. Throws on
+/// a target that does not end with `</s>`.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target) {
   const NoGrad no_grad;

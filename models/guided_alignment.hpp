@@ -24,8 +24,8 @@ text::Alignment token_links(const text::Alignment& words, std::span<const int> s
 
 /// A of shape (T, S, B), of the dtype of the batch's masks, from the links between the tokens of
 /// each pair: 1/n where a target token has a link, n being how many it has, else 0. Tokens without
-/// links, </s> among them, have nothing but zeros. Throws when there are not as many alignments as
-/// sentences, and for a link to a token which is not there.
+/// links, `</s>` among them, have nothing but zeros. Throws when there are not as many alignments
+/// as sentences, and for a link to a token which is not there.
 Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch);
 
 /// The cross-entropy of attention α and the guide A, for the mean target token that has a link:

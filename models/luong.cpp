@@ -51,12 +51,8 @@ AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) c
 }
 
 LuongDecoder::State LuongDecoder::select(const State& state, const Tensor& rows) const {
-  State selected{nn::select(state.memory, rows),
-                 nn::select(state.past, rows),
-                 {},
-                 select_rows(state.h_tilde, rows)};
-  for (const auto& layer : state.layers) selected.layers.push_back(select_rows(layer, rows));
-  return selected;
+  return {nn::select(state.memory, rows), nn::select(state.past, rows),
+          nn::select(state.layers, rows), nn::select(state.h_tilde, rows)};
 }
 
 Luong::Luong(const nn::Scope& scope, const LuongOptions& o, std::optional<nn::Attention> attention)

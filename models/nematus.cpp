@@ -42,7 +42,7 @@ AffineLogits NematusDecoder::logits(const Words& words, const std::vector<Output
 }
 
 NematusDecoder::State NematusDecoder::select(const State& state, const Tensor& rows) const {
-  return select_rows(state, rows);
+  return models::select(state, rows);
 }
 
 Nematus::Nematus(const nn::Scope& scope, const NematusOptions& o,

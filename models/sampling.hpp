@@ -15,9 +15,9 @@ struct SamplingOptions {
   double temperature = 1;  // below 1 the likely words become likelier
   Index top_k = 0;         // 0: all words
   double top_p = 1;
-  Index max_length = 100;  // most words; one more step may then write </s>
+  Index max_length = 100;  // most words; one more step may then write `</s>`
   std::uint64_t seed = 1;
-  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // <s>, </s>
+  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // `<s>`, `</s>`
 };
 
 namespace detail {

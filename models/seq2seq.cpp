@@ -186,19 +186,17 @@ AffineLogits Seq2Seq::logits(const Words& words, const std::vector<Output>& outp
 Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
   auto source = std::make_shared<Source>();
   if (attention_) source->memory = nn::select(state.source->memory, rows);
-  source->context = select_rows(state.source->context, rows);
-  source->share = select_rows(state.source->share, rows);
+  source->context = nn::select(state.source->context, rows);
+  source->share = nn::select(state.source->share, rows);
   for (const Tensor& mask : state.source->layer_masks) {
     source->layer_masks.push_back(gather(mask, rows));
   }
-  source->readout_mask = select_rows(state.source->readout_mask, rows).value();
-  State selected{.source = source,
-                 .layers = {},
-                 .s = select_rows(state.s, rows),
-                 .fed = select_rows(state.fed, rows),
-                 .past = nn::select(state.past, rows)};
-  for (const auto& layer : state.layers) selected.layers.push_back(select_rows(layer, rows));
-  return selected;
+  source->readout_mask = nn::select(state.source->readout_mask, rows).value();
+  return {.source = source,
+          .layers = nn::select(state.layers, rows),
+          .s = nn::select(state.s, rows),
+          .fed = nn::select(state.fed, rows),
+          .past = nn::select(state.past, rows)};
 }
 
 Var Seq2Seq::loss(const text::Batch& batch, const Guide& guide) const {

@@ -36,9 +36,7 @@ AffineLogits Sutskever::logits(const Var&, const std::vector<Var>& h) const {
 }
 
 Sutskever::State Sutskever::select(const State& state, const Tensor& rows) const {
-  State selected;
-  for (const auto& layer : state) selected.push_back(select_rows(layer, rows));
-  return selected;
+  return nn::select(state, rows);
 }
 
 }  // namespace attune::models

@@ -17,7 +17,7 @@ struct Unrolled {
   std::vector<Var> weights;  // of each step; none without attention
 };
 
-/// previous (T, B) i32: <s> y_1 .. y_{T-1}
+/// previous (T, B) i32: `<s>` y_1 .. y_{T-1}
 template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous) {
   auto state = model.start(encoded);
@@ -56,10 +56,7 @@ struct LossOptions {
 };
 
 /// The words that are to be written.
-struct Target {
-  Tensor previous, next;  // (T, B) i32: <s> y_1 .. y_n and y_1 .. y_n </s>
-  Tensor mask;            // (T, B)
-};
+using Target = text::TargetBatch;
 
 namespace detail {
 
@@ -73,9 +70,9 @@ Var attention_loss(const std::vector<Var>& weights, const Tensor& mask, const Lo
 
 }  // namespace detail
 
-/// Mean cross-entropy of the target words, </s> included; plus λ · the mean coverage loss of a word,
-/// and with a guide its weight times guided_alignment_loss. Throws where these are asked of a model
-/// without attention.
+/// Mean cross-entropy of the target words, `</s>` included; plus λ · the mean coverage loss of a
+/// word, and with a guide its weight times guided_alignment_loss. Throws where these are asked of a
+/// model without attention.
 template <Decoder M, Source Encoded>
 Var loss(const M& model, const Encoded& encoded, const Target& target,
          const LossOptions& options = {}) {

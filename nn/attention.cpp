@@ -10,6 +10,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/coverage.hpp>
 #include <attune/nn/dropout.hpp>
+#include <attune/nn/select.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -18,10 +19,10 @@ namespace attune::nn {
 Memory select(const Memory& memory, const Tensor& rows) {
   const Tensor places = gather(memory.columns, rows);
   if (places.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
-  const auto columns = [&](const Tensor& x) { return x.defined() ? gather_columns(x, rows) : x; };
-  return {.h = columns(memory.h.value()),
+  const auto columns = [&](const Tensor& x) { return select_columns(x, rows).value(); };
+  return {.h = select_columns(memory.h, rows),
           .mask = columns(memory.mask),
-          .keys = {.k = columns(memory.keys.k.value()),
+          .keys = {.k = select_columns(memory.keys.k, rows),
                    .mask = columns(memory.keys.mask),
                    .positions = columns(memory.keys.positions)},
           .lengths = gather(memory.lengths, rows),
@@ -29,10 +30,7 @@ Memory select(const Memory& memory, const Tensor& rows) {
 }
 
 Past select(const Past& past, const Tensor& rows) {
-  const auto columns = [&](const Var& x) {
-    return x.defined() ? Var(gather_columns(x.value(), rows)) : x;
-  };
-  return {past.steps, columns(past.coverage), columns(past.weights)};
+  return {past.steps, select_columns(past.coverage, rows), select_columns(past.weights, rows)};
 }
 
 namespace {

@@ -10,7 +10,7 @@ namespace attune::nn {
 /// `random`, which must outlive the guard.
 class Training {
  public:
-  explicit Training(Random& random);
+  [[nodiscard]] explicit Training(Random& random);
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
   ~Training();

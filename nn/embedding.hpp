@@ -17,6 +17,7 @@ class Embedding {
 
  private:
   Var E_;  // (V, size)
+  std::string path_;
 };
 
 }  // namespace attune::nn

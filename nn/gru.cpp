@@ -1,6 +1,8 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/nn/gru.hpp>
+#include <attune/nn/in_layer.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::nn {
 
@@ -8,26 +10,33 @@ Gru::Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options)
     : form_(options.form),
       W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
       W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
-      b_(scope.add("b", {gates() * hidden}, init::zeros())) {
+      b_(scope.add("b", {gates() * hidden}, init::zeros())),
+      path_(scope.path()) {
   if (form_ == GruForm::reset_after) b_hn_ = scope.add("b_hn", {hidden}, init::zeros());
   if (options.norm == CellNorm::none) return;
   gain_x_ = scope.add("gain_x", {gates() * hidden}, init::constant(1));
   gain_h_ = scope.add("gain_h", {gates() * hidden}, init::constant(1));
 }
 
-Var Gru::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates()); }
+Var Gru::input(const Var& x) const {
+  return detail::in_layer(path_,
+                          [&] { return detail::input_share(x, W_x_, gain_x_, b_, gates()); });
+}
 
 Var Gru::run(const Var& xw, const RunOptions<>& options) const {
-  return gru(xw, W_h_,
-             {.h0 = options.initial.h,
-              .b_hn = b_hn_,
-              .gain_h = gain_h_,
-              .mask = options.mask,
-              .direction = options.direction,
-              .form = form_});
+  return detail::in_layer(path_, [&] {
+    return gru(xw, W_h_,
+               {.h0 = options.initial.h,
+                .b_hn = b_hn_,
+                .gain_h = gain_h_,
+                .mask = options.mask,
+                .direction = options.direction,
+                .form = form_});
+  });
 }
 
 RecurrentOutput<> Gru::operator()(const Var& x, const RunOptions<>& options) const {
+  detail::in_layer(path_, [&] { ShapeCheck("gru")("x", x.shape(), "T B D"); });
   const Var h = run(input(x), options);
   return {h, {h[last_step(h.dim(0), options.direction)], {}}};
 }

@@ -31,7 +31,7 @@ class Gru {
 
   Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options = {});
 
-  /// (T, B, in) -> h (T, B, H) and the last state
+  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
 
   /// The input's share of the gates, x W_x + b or LN(x W_x; gain_x) + b: (..., in) -> (..., 3H)
@@ -54,6 +54,7 @@ class Gru {
   Var b_;                // (3H)
   Var b_hn_;             // (H), reset_after only
   Var gain_x_, gain_h_;  // (3H), ones at first; CellNorm::layer only
+  std::string path_;
 };
 
 }  // namespace attune::nn

@@ -18,8 +18,9 @@ void generate(Tensor& x, Next next) {
 /// Columns of one block of a matrix (rows, blocks · cols).
 Index block_columns(const char* what, const Tensor& x, Index blocks) {
   if (x.rank() != 2 || blocks < 1 || x.dim(1) % blocks != 0) {
-    fail(what, fmt::format("a matrix of {} blocks side by side was expected: {}", blocks,
-                           to_string(x.shape())));
+    const std::string blocks_in_it =
+        blocks == 1 ? "" : fmt::format(" of {} blocks side by side", blocks);
+    fail(what, fmt::format("a matrix{} was expected: {}", blocks_in_it, to_string(x.shape())));
   }
   return x.dim(1) / blocks;
 }

@@ -1,4 +1,5 @@
 #include <attune/autograd/normalize.hpp>
+#include <attune/nn/in_layer.hpp>
 #include <attune/nn/layer_norm.hpp>
 
 namespace attune::nn {
@@ -6,8 +7,11 @@ namespace attune::nn {
 LayerNorm::LayerNorm(const Scope& scope, Index n, const LayerNormOptions& options)
     : gain_(scope.add("gain", {n}, init::constant(1))),
       bias_(scope.add("bias", {n}, init::zeros())),
-      epsilon_(options.epsilon) {}
+      epsilon_(options.epsilon),
+      path_(scope.path()) {}
 
-Var LayerNorm::operator()(const Var& x) const { return layer_norm(x, gain_, bias_, epsilon_); }
+Var LayerNorm::operator()(const Var& x) const {
+  return detail::in_layer(path_, [&] { return layer_norm(x, gain_, bias_, epsilon_); });
+}
 
 }  // namespace attune::nn

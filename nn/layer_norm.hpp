@@ -22,6 +22,7 @@ class LayerNorm {
   Var gain_;  // (n), ones at first
   Var bias_;  // (n), zeros at first
   double epsilon_;
+  std::string path_;
 };
 
 }  // namespace attune::nn

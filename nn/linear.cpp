@@ -1,12 +1,15 @@
+#include <attune/nn/in_layer.hpp>
 #include <attune/nn/linear.hpp>
 
 namespace attune::nn {
 
 Linear::Linear(const Scope& scope, Index in, Index out, const LinearOptions& options)
-    : W_(scope.add("W", {in, out}, options.weight_init)) {
+    : W_(scope.add("W", {in, out}, options.weight_init)), path_(scope.path()) {
   if (options.bias) b_ = scope.add("b", {out}, options.bias_init);
 }
 
-Var Linear::operator()(const Var& x) const { return AffineLogits{x, affine()}; }
+Var Linear::operator()(const Var& x) const {
+  return detail::in_layer(path_, [&] { return Var(AffineLogits{x, affine()}); });
+}
 
 }  // namespace attune::nn

@@ -26,6 +26,7 @@ class Linear {
  private:
   Var W_;  // (in, out)
   Var b_;  // (out), undefined without bias
+  std::string path_;
 };
 
 }  // namespace attune::nn

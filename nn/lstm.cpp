@@ -1,6 +1,8 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
+#include <attune/nn/in_layer.hpp>
 #include <attune/nn/lstm.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::nn {
 namespace {
@@ -19,7 +21,8 @@ Init gate_bias(Index hidden, double forget_bias) {
 Lstm::Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options)
     : W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
       W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
-      b_(scope.add("b", {gates() * hidden}, gate_bias(hidden, options.forget_bias))) {
+      b_(scope.add("b", {gates() * hidden}, gate_bias(hidden, options.forget_bias))),
+      path_(scope.path()) {
   if (options.norm == CellNorm::none) return;
   gain_x_ = scope.add("gain_x", {gates() * hidden}, init::constant(1));
   gain_h_ = scope.add("gain_h", {gates() * hidden}, init::constant(1));
@@ -27,20 +30,26 @@ Lstm::Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& option
   bias_c_ = scope.add("bias_c", {hidden}, init::zeros());
 }
 
-Var Lstm::input(const Var& x) const { return detail::input_share(x, W_x_, gain_x_, b_, gates()); }
+Var Lstm::input(const Var& x) const {
+  return detail::in_layer(path_,
+                          [&] { return detail::input_share(x, W_x_, gain_x_, b_, gates()); });
+}
 
 LstmResult Lstm::run(const Var& xw, const RunOptions<>& options) const {
-  return lstm(xw, W_h_,
-              {.h0 = options.initial.h,
-               .c0 = options.initial.c,
-               .gain_h = gain_h_,
-               .gain_c = gain_c_,
-               .bias_c = bias_c_,
-               .mask = options.mask,
-               .direction = options.direction});
+  return detail::in_layer(path_, [&] {
+    return lstm(xw, W_h_,
+                {.h0 = options.initial.h,
+                 .c0 = options.initial.c,
+                 .gain_h = gain_h_,
+                 .gain_c = gain_c_,
+                 .bias_c = bias_c_,
+                 .mask = options.mask,
+                 .direction = options.direction});
+  });
 }
 
 RecurrentOutput<> Lstm::operator()(const Var& x, const RunOptions<>& options) const {
+  detail::in_layer(path_, [&] { ShapeCheck("lstm")("x", x.shape(), "T B D"); });
   const auto [h, c_last] = run(input(x), options);
   return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
 }

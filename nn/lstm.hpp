@@ -29,7 +29,7 @@ class Lstm {
 
   Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options = {});
 
-  /// (T, B, in) -> h (T, B, H) and the last state
+  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
 
   /// The input's share of the gates, x W_x + b or LN(x W_x; gain_x) + b: (..., in) -> (..., 4H)
@@ -53,6 +53,7 @@ class Lstm {
   // With CellNorm::layer only:
   Var gain_x_, gain_h_;  // (4H), ones at first
   Var gain_c_, bias_c_;  // (H), ones and zeros at first
+  std::string path_;
 };
 
 }  // namespace attune::nn

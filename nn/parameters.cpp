@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <attune/nn/checkpoint.hpp>
+#include <attune/nn/in_layer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -19,7 +20,7 @@ Tensor Parameters::first_values(const std::string& path, const Shape& shape,
   if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
   Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
   Random random(seed_, path);
-  init(values, random);
+  detail::in_layer(path, [&] { init(values, random); });
   return values.to(dtype_);
 }
 
@@ -41,6 +42,13 @@ Index Parameters::count() const {
   Index n = 0;
   for (const NamedVariable& parameter : parameters_) n += parameter.variable.size();
   return n;
+}
+
+std::vector<std::string> missing(const Gradients& gradients, const Parameters& parameters) {
+  std::vector<std::string> paths;
+  for (const auto& [path, variable] : parameters)
+    if (!gradients.find(variable)) paths.push_back(path);
+  return paths;
 }
 
 std::string Scope::path(std::string_view name) const {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/var.hpp>
 #include <attune/nn/init.hpp>
@@ -57,7 +58,8 @@ class Parameters {
   std::unordered_map<std::string, std::size_t> index_;
 };
 
-/// A place in the tree of parameters: what a layer's constructor takes.
+/// A place in the tree of parameters: what a layer's constructor takes. The Parameters must outlive the constructor,
+/// not the layer.
 class Scope {
  public:
   Scope(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT: a model takes Parameters
@@ -71,6 +73,8 @@ class Scope {
   }
 
   DType dtype() const { return parameters_->dtype(); }
+  /// "encoder.forward"; empty at the top.
+  const std::string& path() const { return prefix_; }
 
  private:
   Scope(Parameters& parameters, std::string prefix)
@@ -80,6 +84,14 @@ class Scope {
   Parameters* parameters_;
   std::string prefix_;
 };
+
+/// `parameters / "encoder"`: where a layer's parameters begin with "encoder."
+inline Scope operator/(Parameters& parameters, std::string_view name) {
+  return Scope(parameters) / name;
+}
+
+/// The paths of the parameters on which a loss did not depend.
+std::vector<std::string> missing(const Gradients& gradients, const Parameters& parameters);
 
 /// gradcheck of every parameter.
 inline GradcheckResult gradcheck(const Parameters& parameters, const std::function<Var()>& f,

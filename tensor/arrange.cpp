@@ -78,7 +78,9 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
 
 Tensor concat(std::span<const Tensor> parts, int axis) {
   if (parts.empty()) fail("concat", "there is nothing to concatenate");
-  axis = parts[0].shape().axis(axis);
+  for (const Tensor& part : parts)
+    if (!part.defined()) fail("concat", fmt::format("part {} is undefined", &part - parts.data()));
+  axis = detail::checked_axis("concat", parts[0].shape(), axis);
   Index total = 0;
   for (const Tensor& part : parts) {
     require_same_dtype("concat", parts[0], part);
@@ -116,6 +118,38 @@ Tensor stack(std::span<const Tensor> rows) {
     to += bytes;
   }
   return y;
+}
+
+Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
+  axis = detail::checked_axis("pad", x.shape(), axis);
+  if (before < 0 || after < 0)
+    fail("pad", fmt::format("{} before and {} after: negative", before, after));
+  const Index end = before + x.dim(axis) + after, step = run_bytes(x, axis + 1);
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, end), x.dtype(), "pad");
+  fill(y, value);
+  copy_runs(bytes_of(x).data(), run_bytes(x, axis), mutable_bytes_of(y).data() + before * step,
+            run_bytes(y, axis), x.shape().product(0, axis), run_bytes(x, axis));
+  return y;
+}
+
+Tensor cumsum(const Tensor& x, int axis, Direction direction) {
+  return visit_floating("cumsum", x, [&](auto zero) {
+    using T = decltype(zero);
+    const detail::AxisView view("cumsum", x.shape(), axis);
+    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
+    const T* from = x.data<T>();
+    T* to = y.mutable_data<T>();
+    detail::for_columns(view, [&](Index first, Index width) {
+      double total[detail::widest_column_block] = {};
+      for (Index i = 0; i < view.n; ++i) {
+        const Index step = direction == Direction::forward ? i : view.n - 1 - i;
+        const Index row = first + step * view.inner;
+        for (Index j = 0; j < width; ++j)
+          to[row + j] = static_cast<T>(total[j] += static_cast<double>(from[row + j]));
+      }
+    });
+    return y;
+  });
 }
 
 namespace {
@@ -191,12 +225,16 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
 
 namespace {
 
-void check_ids(const char* operation, const std::int32_t* ids, Index n, Index limit) {
-  for (Index i = 0; i < n; ++i) {
-    if (ids[i] < 0 || ids[i] >= limit) {
-      fail(operation, fmt::format("id {} at {} is not in 0 to {}", ids[i], i, limit - 1));
+/// The numbers, once it is clear that each is below the limit.
+const std::int32_t* checked_ids(const char* operation, const Tensor& ids, Index limit) {
+  require_i32(operation, "ids", ids);
+  const auto* id = ids.data<std::int32_t>();
+  for (Index i = 0; i < ids.size(); ++i) {
+    if (id[i] < 0 || id[i] >= limit) {
+      fail(operation, fmt::format("id {} at {} is not in 0 to {}", id[i], i, limit - 1));
     }
   }
+  return id;
 }
 
 }  // namespace
@@ -205,8 +243,7 @@ Tensor gather(const Tensor& table, const Tensor& ids) {
   if (table.rank() == 0) fail("gather", "the table is a scalar");
   std::vector<Index> extents(ids.shape().begin(), ids.shape().end());
   extents.insert(extents.end(), table.shape().begin() + 1, table.shape().end());
-  const auto* id = ids.data<std::int32_t>();
-  check_ids("gather", id, ids.size(), table.dim(0));
+  const auto* id = checked_ids("gather", ids, table.dim(0));
   Tensor y = Tensor::uninitialized(Shape(extents), table.dtype(), "gather");
   const Index bytes = run_bytes(table, 1);
   const std::byte* from = bytes_of(table).data();
@@ -220,8 +257,7 @@ Tensor gather(const Tensor& table, const Tensor& ids) {
 void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
   require_same_dtype("scatter_add", to, rows);
   const Index n = ids.size(), width = to.shape().product(1, to.rank());
-  const auto* id = ids.data<std::int32_t>();
-  check_ids("scatter_add", id, n, to.dim(0));
+  const auto* id = checked_ids("scatter_add", ids, to.dim(0));
   if (rows.size() != n * width) {
     fail("scatter_add",
          fmt::format("shapes do not fit: ids {}, rows {}, target {}", to_string(ids.shape()),
@@ -240,8 +276,7 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
 Tensor gather_columns(const Tensor& x, const Tensor& ids) {
   if (x.rank() < 2)
     fail("gather_columns", fmt::format("{} has fewer than two axes", to_string(x.shape())));
-  const auto* id = ids.data<std::int32_t>();
-  check_ids("gather_columns", id, ids.size(), x.dim(1));
+  const auto* id = checked_ids("gather_columns", ids, x.dim(1));
   Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype(), "gather_columns");
   const Index bytes = run_bytes(x, 2);
   const std::byte* from = bytes_of(x).data();

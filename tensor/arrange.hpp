@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include <attune/tensor/direction.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune {
@@ -16,9 +17,21 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin);
 
 /// Tensors one after another along an axis; their other extents must agree.
 Tensor concat(std::span<const Tensor> parts, int axis);
+inline Tensor concat(std::initializer_list<Tensor> parts, int axis) {
+  return concat(std::span(parts.begin(), parts.size()), axis);
+}
 
 /// Tensors of one shape as rows of a new outermost axis: n times shape -> (n, shape).
 Tensor stack(std::span<const Tensor> rows);
+inline Tensor stack(std::initializer_list<Tensor> rows) {
+  return stack(std::span(rows.begin(), rows.size()));
+}
+
+/// x with `before` and `after` more places along an axis, which hold `value`.
+Tensor pad(const Tensor& x, int axis, Index before, Index after, double value = 0);
+
+/// y_i = x_0 + ... + x_i along an axis, or with Direction::backward y_i = x_i + ... + x_{n-1}; accumulated in double.
+Tensor cumsum(const Tensor& x, int axis, Direction direction = Direction::forward);
 
 /// The axes in another order: axis i of y is axis axes[i] of x (negative ones count from the end).
 /// Every axis must be named once. A copy, but x itself where no axis moves.

@@ -19,8 +19,12 @@ struct AxisView {
   Index reduced(Index first) const { return first / (n * inner) * inner + first % (n * inner); }
 };
 
-/// Throws unless the mask has x's dtype and x's shape, or the shape of its last axes.
-void check_mask(const char* operation, const Tensor& x, const Tensor& mask);
+/// The mask in a dtype. Throws when it holds anything but 0 and 1: a mask that is meant to be added
+/// (0 and -∞) would mean the opposite.
+Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype);
+
+/// The same in x's dtype, and of x's shape or that of its last axes. Throws when it does not broadcast to x.
+Tensor mask_of_axes(const char* operation, const Tensor& x, const Tensor& mask);
 
 /// Columns that a kernel handles side by side.
 inline constexpr Index widest_column_block = 64;

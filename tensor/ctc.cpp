@@ -32,6 +32,7 @@ struct States {
 
 States states_of(const CtcInput& input, Index b, Index frames, Index labels) {
   States s{.frames = frames, .label = {input.blank}, .skips = {0}};
+  require_i32("ctc", "labels", input.labels);
   const auto* column = input.labels.data<std::int32_t>() + b;
   Index repeated = 0;
   for (Index u = 0; u < labels; ++u) {

@@ -1,7 +1,9 @@
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/simd/kernels.hpp>
@@ -170,11 +172,11 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
   require_same_dtype("where", a, b);
-  require_same_dtype("where", mask, a);
   const Shape shape = broadcast("where", mask.shape(), broadcast("where", a.shape(), b.shape()));
   return visit_floating("where", a, [&](auto zero) {
     using T = decltype(zero);
-    const Tensor all_masks = broadcast_to(mask, shape), all_a = broadcast_to(a, shape),
+    const Tensor chosen = detail::binary_mask("where", mask, a.dtype());
+    const Tensor all_masks = broadcast_to(chosen, shape), all_a = broadcast_to(a, shape),
                  all_b = broadcast_to(b, shape);
     Tensor y = Tensor::uninitialized(shape, a.dtype());
     const T *m = all_masks.data<T>(), *x = all_a.data<T>(), *z = all_b.data<T>();
@@ -184,6 +186,50 @@ Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
     });
     return y;
   });
+}
+
+Tensor where(const Tensor& mask, const Tensor& a, double b) {
+  return where(mask, a, scalar(b, a.dtype()));
+}
+
+namespace {
+
+/// 1 where f(a, b), else 0, of a's dtype. i32 are compared as f64, which holds each of them.
+template <class F>
+Tensor compare(const char* operation, const Tensor& a, const Tensor& b, F f) {
+  require_same_dtype(operation, a, b);
+  if (a.dtype() == DType::i32)
+    return compare(operation, a.to(DType::f64), b.to(DType::f64), f).to(DType::i32);
+  return zip(operation, a, b, [f](auto x, auto y) { return f(x, y) ? decltype(x)(1) : 0; });
+}
+
+template <class F>
+Tensor compare(const char* operation, const Tensor& a, double b, F f) {
+  if (a.dtype() == DType::i32) return compare(operation, a.to(DType::f64), b, f).to(DType::i32);
+  return compare(operation, a, scalar(b, a.dtype()), f);
+}
+
+}  // namespace
+
+Tensor equal(const Tensor& a, const Tensor& b) { return compare("equal", a, b, std::equal_to()); }
+Tensor equal(const Tensor& a, double b) { return compare("equal", a, b, std::equal_to()); }
+Tensor less(const Tensor& a, const Tensor& b) { return compare("less", a, b, std::less()); }
+Tensor less(const Tensor& a, double b) { return compare("less", a, b, std::less()); }
+Tensor less_equal(const Tensor& a, const Tensor& b) {
+  return compare("less_equal", a, b, std::less_equal());
+}
+Tensor less_equal(const Tensor& a, double b) {
+  return compare("less_equal", a, b, std::less_equal());
+}
+Tensor greater(const Tensor& a, const Tensor& b) {
+  return compare("greater", a, b, std::greater());
+}
+Tensor greater(const Tensor& a, double b) { return compare("greater", a, b, std::greater()); }
+Tensor greater_equal(const Tensor& a, const Tensor& b) {
+  return compare("greater_equal", a, b, std::greater_equal());
+}
+Tensor greater_equal(const Tensor& a, double b) {
+  return compare("greater_equal", a, b, std::greater_equal());
 }
 
 void add_in_place(Tensor& a, const Tensor& b) {

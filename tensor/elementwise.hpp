@@ -76,9 +76,22 @@ Tensor minimum(const Tensor& a, const Tensor& b);
 /// x repeated over the axes that `shape` adds to it, or that have extent 1 in x; x itself where it
 /// has that shape. Throws where it does not broadcast to it.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
-/// a where the mask is not 0, b where it is, with all three broadcast; what stands in the other one
-/// does not matter, NaN included. All have one dtype.
+/// a where the mask is 1, b where it is 0, with all three broadcast; what stands in the other one
+/// does not matter, NaN included. The mask may have any dtype; a and b have the same.
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
+Tensor where(const Tensor& mask, const Tensor& a, double b);
+
+/// Masks, of a's dtype: 1 where it is so and 0 elsewhere, as with NaN. i32 too.
+Tensor equal(const Tensor& a, const Tensor& b);
+Tensor equal(const Tensor& a, double b);
+Tensor less(const Tensor& a, const Tensor& b);
+Tensor less(const Tensor& a, double b);
+Tensor less_equal(const Tensor& a, const Tensor& b);
+Tensor less_equal(const Tensor& a, double b);
+Tensor greater(const Tensor& a, const Tensor& b);
+Tensor greater(const Tensor& a, double b);
+Tensor greater_equal(const Tensor& a, const Tensor& b);
+Tensor greater_equal(const Tensor& a, double b);
 
 /// a += b and a *= s, without a new tensor; b has the shape of a's last axes, and its dtype.
 void add_in_place(Tensor& a, const Tensor& b);

@@ -105,18 +105,18 @@ void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
 }  // namespace
 
 Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask) {
-  if (mask.defined()) detail::check_mask("sparsemax", x, mask);
   return visit_floating("sparsemax", x, [&](auto zero) {
     using T = decltype(zero);
     const detail::AxisView view("sparsemax", x.shape(), axis);
     Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
-    const T *from = x.data<T>(), *mask_data = mask.defined() ? mask.data<T>() : nullptr;
+    const Tensor places = mask.defined() ? detail::mask_of_axes("sparsemax", x, mask) : mask;
+    const T *from = x.data<T>(), *mask_data = mask.defined() ? places.data<T>() : nullptr;
     T* to = y.mutable_data<T>();
     detail::for_columns(view, [&](Index first, Index width) {
       for (Index j = first; j < first + width; ++j) {
         // The mask repeats over the outer axes.
         sparsemax_column(from + j, to + j, view.n, view.inner, [&](Index i) {
-          return !mask_data || mask_data[(j + i * view.inner) % mask.size()] != 0;
+          return !mask_data || mask_data[(j + i * view.inner) % places.size()] != 0;
         });
       }
     });

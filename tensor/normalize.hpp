@@ -28,8 +28,8 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
                                       const LayerNormForward& forward, const Tensor& dy);
 
 /// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1} along an axis (Martins and Astudillo,
-/// 2016): y_i = max(x_i - τ, 0), where τ makes the sum 1. With a mask (of x's shape, or of its last
-/// axes), only positions with mask 1 take part and all others get exactly 0; where no position has
+/// 2016): y_i = max(x_i - τ, 0), where τ makes the sum 1. With a mask (of 1 and 0, of any dtype,
+/// that broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where no position has
 /// mask 1, all of y is 0. What x holds at masked positions does not matter.
 Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {});
 

@@ -10,17 +10,10 @@
 //     LN(a; gain) = gain ⊙ (a - μ) / √(σ² + 1e-5),   μ = mean(a),   σ² = mean((a - μ)²)
 #pragma once
 
+#include <attune/tensor/direction.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune {
-
-/// The order in which a recurrence visits the steps.
-enum class Direction { forward, backward };
-
-/// The step that a direction visits last: where its last state stands.
-inline Index last_step(Index steps, Direction direction) {
-  return direction == Direction::forward ? steps - 1 : 0;
-}
 
 /// What backward needs of the products that were normalised; undefined where none were.
 struct NormalizedProducts {

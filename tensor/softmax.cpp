@@ -62,20 +62,20 @@ double sum_of_blocks(Index n, Body body) {
 }  // namespace
 
 Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
-  if (mask.defined()) detail::check_mask("softmax", x, mask);
   return visit_floating("softmax", x, [&](auto zero) {
     using T = decltype(zero);
     const AxisView view("softmax", x.shape(), axis);
+    const Tensor places = mask.defined() ? detail::mask_of_axes("softmax", x, mask) : mask;
     Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
     const T* from = x.data<T>();
-    const T* mask_data = mask.defined() ? mask.data<T>() : nullptr;
+    const T* mask_data = mask.defined() ? places.data<T>() : nullptr;
     T* to = y.mutable_data<T>();
     for_columns(view, [&](Index first, Index width) {
       if (view.inner == 1) {
-        const T* mask_of_row = mask_data ? mask_data + first % mask.size() : nullptr;
+        const T* mask_of_row = mask_data ? mask_data + first % places.size() : nullptr;
         return simd::run(simd::SoftmaxRow<T>{from + first, mask_of_row, to + first}, view.n);
       }
-      softmax_columns(from, mask_data, mask.size(), to, first, width, view);
+      softmax_columns(from, mask_data, places.size(), to, first, width, view);
     });
     return y;
   });
@@ -186,6 +186,7 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
 }  // namespace
 
 void check_targets(const Tensor& targets, Index vocabulary) {
+  require_i32("cross_entropy", "targets", targets);
   const auto* target = targets.data<std::int32_t>();
   for (Index n = 0; n < targets.size(); ++n) {
     if (target[n] >= 0 && target[n] < vocabulary) continue;

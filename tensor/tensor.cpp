@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -85,6 +87,21 @@ Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
 template Tensor Tensor::of(const Shape&, std::span<const float>);
 template Tensor Tensor::of(const Shape&, std::span<const double>);
 template Tensor Tensor::of(const Shape&, std::span<const std::int32_t>);
+
+Index Tensor::offset_of(std::initializer_list<Index> place) const {
+  bool exists = static_cast<int>(place.size()) == rank();
+  Index offset = 0;
+  for (int axis = 0; exists && axis < rank(); ++axis) {
+    const Index i = place.begin()[axis];
+    exists = i >= 0 && i < dim(axis);
+    offset = offset * dim(axis) + i;
+  }
+  if (!exists) {
+    fail("at", fmt::format("there is no element {} in {}",
+                           to_string(std::span(place.begin(), place.size())), to_string(shape_)));
+  }
+  return offset;
+}
 
 double Tensor::item() const {
   if (size_ != 1) fail("item", fmt::format("one element was expected: {}", to_string(shape_)));
@@ -176,6 +193,20 @@ Tensor Tensor::to(DType dtype) const {
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
+Tensor zeros_like(const Tensor& x) {
+  require_defined("zeros_like", x);
+  return zeros(x.shape(), x.dtype());
+}
+
+Tensor arange(Index n, DType dtype) {
+  if (n < 0) fail("arange", fmt::format("n = {} is negative", n));
+  Tensor result = Tensor::uninitialized({n}, dtype, "arange");
+  visit(dtype, [&](auto zero) {
+    auto* to = result.mutable_data<decltype(zero)>();
+    std::iota(to, to + n, zero);
+  });
+  return result;
+}
 
 Tensor full(const Shape& shape, double value, DType dtype) {
   Tensor result = Tensor::uninitialized(shape, dtype);
@@ -235,6 +266,8 @@ std::string to_string(const Tensor& x) {
   return head + " " + nested(x.to_vector<double>(), x.shape(), 0, at);
 }
 
+std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }
+
 std::span<const std::byte> bytes_of(const Tensor& x) {
   return visit(x.dtype(), [&](auto zero) {
     return std::as_bytes(std::span(x.data<decltype(zero)>(), static_cast<std::size_t>(x.size())));
@@ -248,13 +281,22 @@ std::span<std::byte> mutable_bytes_of(Tensor& x) {
   });
 }
 
+namespace {
+
+std::string describe(const Tensor& x) {
+  return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape())) : "undefined";
+}
+
+}  // namespace
+
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b) {
   if (a.defined() && b.defined() && a.dtype() == b.dtype()) return;
-  const auto describe = [](const Tensor& x) {
-    return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape()))
-                       : "undefined";
-  };
   fail(operation, fmt::format("dtypes differ: {} and {}", describe(a), describe(b)));
+}
+
+void require_i32(const char* operation, const char* what, const Tensor& x) {
+  if (x.defined() && x.dtype() == DType::i32) return;
+  fail(operation, fmt::format("{} must be i32: {}", what, describe(x)));
 }
 
 void fail_not_floating(const char* operation, const Tensor& x) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,12 @@ class Tensor {
  public:
   /// No tensor at all: `defined()` is false.
   Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) = default;
+  // `x[t] = y` would exchange a temporary view and change nothing, so it does not compile: see `copy`.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & = default;
+  ~Tensor() = default;
 
   /// Elements are not initialised. Throws OutOfMemory: of the given operation, or of the one in whose
   /// visit_floating or pullback this is called.
@@ -69,6 +76,17 @@ class Tensor {
   /// that.
   template <class T>
   T* mutable_data();
+
+  /// One element, by its place: `x.at<float>({t, b})`; T must be the dtype's type. Throws when there is no such place.
+  template <class T>
+  T at(std::initializer_list<Index> place) const {
+    return data<T>()[offset_of(place)];
+  }
+  /// The same, to write. For many elements take `mutable_data`.
+  template <class T>
+  T& mutable_at(std::initializer_list<Index> place) {
+    return mutable_data<T>()[offset_of(place)];
+  }
 
   /// The only element, as double; throws when there is not exactly one.
   double item() const;
@@ -104,6 +122,7 @@ class Tensor {
 
  private:
   friend detail::Buffer& detail::buffer_of(const Tensor& x);
+  Index offset_of(std::initializer_list<Index> place) const;
 
   detail::BufferPointer buffer_;
   std::size_t offset_ = 0;  // bytes from the buffer's first element
@@ -115,6 +134,9 @@ class Tensor {
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+Tensor zeros_like(const Tensor& x);
+/// 0, 1, ... n - 1
+Tensor arange(Index n, DType dtype = DType::i32);
 /// A scalar, shape ().
 Tensor scalar(double value, DType dtype = DType::f32);
 /// Overwrites all elements.
@@ -128,6 +150,7 @@ std::span<std::byte> mutable_bytes_of(Tensor& x);
 
 /// Elements in nested braces, for messages: "f32 (2, 2) {{1, 2}, {3, 4}}"; long ones are shortened.
 std::string to_string(const Tensor& x);
+std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)
 /// {...})`. Throws an Error that names the operation when the elements are i32, and when f finds no
@@ -137,6 +160,8 @@ decltype(auto) visit_floating(const char* operation, const Tensor& x, F f);
 
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
+/// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they are is named.
+void require_i32(const char* operation, const char* what, const Tensor& x);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
 // Implementation

@@ -6,30 +6,22 @@
 The NPZ file has weights (w.NAME) and their gradients (g.NAME) in PyTorch's layout, one batch (src, lens, tgt_in,
 tgt_out with -100 on padding) and its loss. All of NAME, and what becomes of it, is in `bahdanau` and `luong` below.
 """
-import json
-import struct
+import pathlib
 import sys
 
 import numpy as np
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"))
+from attune import write_safetensors
+from import_torch import gru, lstm
 
 # Where attune keeps the recurrent layers of its Bahdanau model, and Luong's W_c.
 BAHDANAU_ENCODER, BAHDANAU_DECODER, LUONG_W_C = "encoder.layer1", "decoder.layer1", "readout.W_c"
 
 
-def one_bias(a, b, gradients):
+def one_bias(gradients):
     """Two biases that a peer adds up are one here. Each of them has the gradient of their sum."""
-    return a if gradients else a + b
-
-
-def gru(place, x, h, b_x, b_h, gradients):
-    rz = slice(2 * h.shape[1])
-    n = slice(2 * h.shape[1], None)
-    b = np.concatenate([one_bias(b_x[rz], b_h[rz], gradients), b_x[n]])
-    return {f"{place}.W_x": x.T, f"{place}.W_h": h.T, f"{place}.b": b, f"{place}.b_hn": b_h[n]}
-
-
-def lstm(place, x, h, b):
-    return {f"{place}.W_x": x.T, f"{place}.W_h": h.T, f"{place}.b": b}
+    return (lambda a, b: a) if gradients else np.add
 
 
 def encoder_weights(p, suffix):
@@ -53,15 +45,15 @@ def bahdanau(p, gradients):
     U_o, V_o, C_o = np.split(p["read.weight"].T, [H, H + E])
     return {
         **words(p),
-        **gru(f"{BAHDANAU_ENCODER}.forward", *encoder_weights(p, "l0"), gradients),
-        **gru(f"{BAHDANAU_ENCODER}.backward", *encoder_weights(p, "l0_reverse"), gradients),
+        **gru(f"{BAHDANAU_ENCODER}.forward.", *encoder_weights(p, "l0"), one_bias(gradients)),
+        **gru(f"{BAHDANAU_ENCODER}.backward.", *encoder_weights(p, "l0_reverse"), one_bias(gradients)),
         "bridge.W": p["init.weight"].T,
         "bridge.b": p["init.bias"],
         "attention.W_a": W_a.T,
         "attention.U_a": p["key.weight"].T,
         "attention.v_a": p["v"],
         "attention.b_a": b_a,
-        **gru(BAHDANAU_DECODER, p["pre.weight"], W_h, p["pre.bias"], b_h, gradients),
+        **gru(f"{BAHDANAU_DECODER}.", p["pre.weight"], W_h, p["pre.bias"], b_h, one_bias(gradients)),
         "decoder.W_c": p["ctx.weight"].T,
         "readout.U_o": U_o,
         "readout.V_o": V_o,
@@ -75,12 +67,11 @@ def luong(p, gradients):
     ifgo = np.r_[0 : 2 * H, 3 * H : 4 * H, 2 * H : 3 * H]  # the decoder's gates are i f o g
     result = {**words(p), "attention.W_a": p["key.weight"], LUONG_W_C: p["w_h"].T}
     for i in range(layers):
-        x, h, b_x, b_h = encoder_weights(p, f"l{i}")
-        result |= lstm(f"encoder.layer{i + 1}", x, h, one_bias(b_x, b_h, gradients))
+        result |= lstm(f"encoder.layer{i + 1}.", *encoder_weights(p, f"l{i}"), one_bias(gradients))
         # One product with what is fed, or comes from the layer below, and the layer's own state.
         below, own = np.split(p[f"ws.{i}"][ifgo], 2, axis=1)
         x, b = (below, p[f"bs.{i - 1}"]) if i else (p["pre.weight"][ifgo], p["pre.bias"])
-        result |= lstm(f"decoder.layer{i + 1}", x, own, b[ifgo])
+        result |= lstm(f"decoder.layer{i + 1}.", x, own, b[ifgo], np.zeros_like(b))
         if i == 0:
             result["decoder.W_feed"] = below.T
     return result
@@ -95,18 +86,6 @@ def batch(npz):
         "batch.next": np.maximum(targets, 0).astype(np.int32),
         "batch.target_mask": (targets >= 0).astype(np.float32),
     }
-
-
-def write_safetensors(path, tensors, metadata):
-    kinds = {"float32": "F32", "float64": "F64", "int32": "I32"}
-    header, data = {"__metadata__": metadata}, b""
-    for name, tensor in tensors.items():
-        begin = len(data)
-        data += np.ascontiguousarray(tensor).tobytes()
-        header[name] = {"dtype": kinds[str(tensor.dtype)], "shape": tensor.shape, "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def main():

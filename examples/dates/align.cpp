@@ -1,20 +1,13 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <attune/models/forced.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/file.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
-#include "support/progress.hpp"
-#include "support/report_page.hpp"
-#include "support/terminal.hpp"
+#include "support/output.hpp"
 #include "tsv.hpp"
 
 namespace attune::dates {
@@ -55,77 +48,33 @@ report::Heatmap heatmap(const Model& model, const Row& row, models::Hypothesis f
   return attune::heatmap(model, text::code_points(row.source), forced);
 }
 
-std::string caption(const Row& row, const models::Hypothesis& forced) {
-  return fmt::format("{} → {}, log-probability {:.4f}", isolated(printable(row.source)),
-                     isolated(printable(row.target)), forced.log_probability);
-}
-
-std::string scores(const Row& row, const models::Hypothesis& forced) {
-  return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\n", row.source, row.target, forced.log_probability,
-                     fmt::join(forced.word_log_probabilities, " "));
-}
-
-/// One pair in every form but html.
-std::string form(const AlignArguments& options, const report::Heatmap& map) {
-  constexpr auto type = DType::f32;  // what the model computes in
-  switch (options.format) {
-    case AlignFormat::pharaoh:
-      return report::pharaoh(report::argmax_links(map)) + "\n";
-    case AlignFormat::tsv:
-      return report::tsv(map, type) + "\n";
-    case AlignFormat::json:
-      return report::json(map, type) + "\n";
-    case AlignFormat::npy:
-      return report::npy(map, type);
-    case AlignFormat::svg:
-      return report::svg(map) + "\n";
-    default: {
-      const bool terminal = options.out.empty() && isatty(STDOUT_FILENO);
-      return report::terminal(map, {.colour = terminal, .width = terminal_width()}) + "\n";
-    }
-  }
-}
-
-std::string make_output(const Model& model, const AlignArguments& options,
-                        std::span<const Row> rows) {
+std::vector<AlignedPair> pairs_of(const Model& model, std::span<const Row> rows, AlignedWord rule) {
+  const bool attends = models::attends(model.options().network);
   const std::vector<models::Hypothesis> forced = force(model, rows);
-  std::string output;
-  report::Page page("Dates and where a model finds their parts");
+  std::vector<AlignedPair> pairs;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (options.format == AlignFormat::scores) {
-      output += scores(rows[i], forced[i]);
-      continue;
-    }
-    const report::Heatmap map = heatmap(model, rows[i], forced[i], options.rule);
-    if (options.format == AlignFormat::html) {
-      page.figure(report::svg(map), caption(rows[i], forced[i]));
-    } else {
-      if (options.format == AlignFormat::terminal) output += caption(rows[i], forced[i]) + "\n";
-      output += form(options, map);
-    }
+    pairs.push_back({.source = rows[i].source,
+                     .target = rows[i].target,
+                     .map = attends ? heatmap(model, rows[i], forced[i], rule) : report::Heatmap{},
+                     .log_probability = forced[i].log_probability,
+                     .token_log_probabilities = forced[i].word_log_probabilities});
   }
-  return options.format == AlignFormat::html ? page.html() : output;
+  return pairs;
 }
 
 }  // namespace
 
 int align(const AlignArguments& options) {
+  if (!options.output.out.empty()) require_writable(options.output.out);
   const std::vector<Row> rows = read_tsv(options.file);
   const Model model = Model::load(options.model);
-  if (options.format != AlignFormat::scores && !models::attends(model.options().network)) {
+  const AlignFormat format = format_of(options.output, AlignFormat::pharaoh);
+  if (format != AlignFormat::scores && !models::attends(model.options().network)) {
     fail(options.model.string(), "the model has no attention: --format scores was expected");
   }
-  if (options.format == AlignFormat::svg && rows.size() > 1) {
-    fail("--format", fmt::format("svg draws one pair, not the {} of {}: html was expected",
-                                 rows.size(), options.file));
-  }
   for (const Row& row : rows) check_target(model, row, place(options, row));
-  const std::string output = make_output(model, options, rows);
-  if (options.out.empty()) {  // what is drawn has colours
-    fmt::print("{}", options.format == AlignFormat::terminal ? output : for_output(output));
-  } else {
-    write_file(options.out, output);
-  }
+  write_alignments(pairs_of(model, rows, options.rule), format, options.output.out,
+                   "Dates and where a model finds their parts");
   return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <attune/models/report/alignment.hpp>
 
+#include "support/alignment_forms.hpp"
 #include "support/predicting.hpp"
 
 namespace attune::dates {
@@ -32,14 +33,11 @@ struct EvaluateArguments {
 /// Exact match, accuracy by character, attention on gold spans, and the ten worst mistakes.
 int evaluate_file(const EvaluateArguments& options);
 
-enum class AlignFormat { pharaoh, tsv, json, npy, terminal, svg, html, scores };
-
 struct AlignArguments {
   std::filesystem::path model;
   std::string file;
-  AlignFormat format = AlignFormat::pharaoh;
+  AlignOutput output;
   report::AlignedWord rule = report::AlignedWord::current;
-  std::filesystem::path out;  // empty: standard output
 };
 
 /// What the model attends to, and how probable each character is, while it writes given targets.

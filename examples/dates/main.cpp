@@ -27,7 +27,7 @@ struct CommandLine {
   CompareArguments compare;
   AlignArguments align;
   ReportArguments report;
-  std::string model = "dates-model/best.safetensors";
+  std::filesystem::path model = "dates-model/best.safetensors";
   int threads = 0;
 };
 
@@ -57,24 +57,8 @@ void add_compare(CLI::App& app, CompareArguments& o) {
 
 void add_align(CLI::App& app, CommandLine& line) {
   app.add_option("file", line.align.file, "TSV file: source TAB target, a line each")->required();
-  app.add_option("--model", line.model, "checkpoint");
-  add_field(app,
-            models::choice_field<AlignArguments, AlignFormat>(
-                "format",
-                "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (an array after the "
-                "other) for weights; terminal, svg or html for drawings; scores for "
-                "log-probabilities: source TAB target TAB sum TAB each character's and the end's. "
-                "One of",
-                &AlignArguments::format,
-                {{AlignFormat::html, "html"},
-                 {AlignFormat::json, "json"},
-                 {AlignFormat::npy, "npy"},
-                 {AlignFormat::pharaoh, "pharaoh"},
-                 {AlignFormat::scores, "scores"},
-                 {AlignFormat::svg, "svg"},
-                 {AlignFormat::terminal, "terminal"},
-                 {AlignFormat::tsv, "tsv"}}),
-            line.align);
+  add_checkpoint(app, line.model);
+  add_field(app, align_format_field(&AlignArguments::output), line.align);
   add_field(
       app,
       models::choice_field<AlignArguments, report::AlignedWord>(
@@ -84,12 +68,12 @@ void add_align(CLI::App& app, CommandLine& line) {
           &AlignArguments::rule,
           {{report::AlignedWord::current, "current"}, {report::AlignedWord::previous, "previous"}}),
       line.align);
-  app.add_option("--out", line.align.out, "file to write (default: standard output)");
+  app.add_option("--out", line.align.output.out, "file to write (default: standard output)");
 }
 
 void add_predict(CLI::App& app, CommandLine& line) {
   app.add_option("dates", line.predict.sources, "dates; without any, lines of standard input");
-  app.add_option("--model", line.model, "checkpoint");
+  add_checkpoint(app, line.model);
   app.add_option("--beam", line.predict.beam,
                  "hypotheses kept by the search, up to 100; 1 is greedy")
       ->check(in_range(1, 100));
@@ -102,7 +86,7 @@ void add_evaluate(CLI::App& app, CommandLine& line) {
   app.add_option("file", line.evaluate.file,
                  "TSV file: source TAB target [TAB gold spans \"y:7-11 m:3-6 d:0-2\"]")
       ->required();
-  app.add_option("--model", line.model, "checkpoint");
+  add_checkpoint(app, line.model);
   app.add_option("--beam", line.evaluate.beam,
                  "hypotheses kept by the search, up to 100; 1 is greedy")
       ->check(in_range(1, 100));
@@ -111,8 +95,7 @@ void add_evaluate(CLI::App& app, CommandLine& line) {
 }
 
 void add_report(CLI::App& app, CommandLine& line) {
-  app.add_option("--model", line.model,
-                 "checkpoint; log.jsonl beside it gives the learning curves");
+  add_checkpoint(app, line.model, "checkpoint; log.jsonl beside it gives the learning curves");
   app.add_option("--out", line.report.out,
                  "HTML file to write (default: report.html beside the model)");
   app.add_option("--file", line.report.file,
@@ -150,14 +133,6 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   command = app->get_subcommands().front();
 }
 
-std::string no_command(const CLI::App& app) {
-  constexpr const char* expected =
-      "train, predict, evaluate, compare, align or report was expected";
-  const std::vector<std::string> rest = app.remaining();
-  return rest.empty() ? fmt::format("no command: {}", expected)
-                      : fmt::format("'{}' is not a command: {}", rest.front(), expected);
-}
-
 int run(int argc, char** argv) {
   CommandLine line;
   CLI::App* command = nullptr;
@@ -165,12 +140,7 @@ int run(int argc, char** argv) {
   const auto read = [&] {
     parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
   };
-  try {
-    if (!parsed(app, read)) return 0;
-  } catch (const CLI::ParseError&) {
-    if (app->get_subcommands().empty()) throw Error(no_command(*app));
-    throw;
-  }
+  if (!parsed(app, read)) return 0;
   line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;
   const std::string name = command->get_name();

@@ -20,7 +20,7 @@ struct CommandLine {
   EvaluateArguments evaluate;
   CompareArguments compare;
   ReportArguments report;
-  std::string model = "forecast-model/best.safetensors";
+  std::filesystem::path model = "forecast-model/best.safetensors";
   int threads = 0;
 };
 
@@ -59,8 +59,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   for (CLI::App* sub : {train, predict, evaluate, report}) {
     add_threads(*sub, line.threads);
   }
-  for (CLI::App* sub : {predict, evaluate, report})
-    sub->add_option("--model", line.model, "checkpoint");
+  for (CLI::App* sub : {predict, evaluate, report}) add_checkpoint(*sub, line.model);
   add_train(*train, line.train);
   add_compare(*compare, line.compare);
   predict

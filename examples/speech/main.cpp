@@ -21,7 +21,7 @@ struct CommandLine {
   AlignArguments align;
   ReportArguments report;
   CompareArguments compare;
-  std::string model = "speech-model/best.safetensors";
+  std::filesystem::path model = "speech-model/best.safetensors";
   int threads = 0;
 };
 
@@ -120,8 +120,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   for (CLI::App* sub : {train, recognise, evaluate, align, report}) {
     add_threads(*sub, line.threads);
   }
-  for (CLI::App* sub : {recognise, evaluate, align, report})
-    sub->add_option("--model", line.model, "checkpoint");
+  for (CLI::App* sub : {recognise, evaluate, align, report}) add_checkpoint(*sub, line.model);
   add_hearing(*recognise, line.recognise.hear);
   add_hearing(*evaluate, line.evaluate.hear);
   add_train(*train, line.train);

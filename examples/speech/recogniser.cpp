@@ -58,7 +58,8 @@ Recogniser::Recogniser(const nn::Scope& scope, const RecogniserOptions& o, Index
 
 Var Recogniser::loss(const Batch& batch) const {
   const models::Encoded heard = listener_(batch.frames.x, batch.frames.mask);
-  const text::TargetBatch target = text::make_target_batch(batch.words, heard.mask.dtype());
+  const text::TargetBatch target =
+      text::make_target_batch(batch.words, {.mask_dtype = heard.mask.dtype()});
   const Var written = std::visit(
       [&](const auto& decoder) {
         return models::loss(decoder, heard, {target.previous, target.next, target.mask});
@@ -92,13 +93,10 @@ std::vector<models::Hypothesis> Recogniser::recognise(const nn::Sequence& frames
 std::vector<models::Hypothesis> Recogniser::force(const Batch& batch) const {
   const NoGrad no_grad;
   const models::Encoded heard = listener_(batch.frames.x, batch.frames.mask);
-  const text::TargetBatch target = text::make_target_batch(batch.words, heard.mask.dtype());
+  const text::TargetBatch target =
+      text::make_target_batch(batch.words, {.mask_dtype = heard.mask.dtype()});
   return std::visit(
-      [&](const auto& decoder) {
-        return models::force_decode(decoder, heard,
-                                    models::Target{target.previous, target.next, target.mask});
-      },
-      decoder_);
+      [&](const auto& decoder) { return models::force_decode(decoder, heard, target); }, decoder_);
 }
 
 void check(const RecogniserOptions& o) {

@@ -19,6 +19,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "support/model_options.hpp"
+#include "support/unexpected.hpp"
 
 namespace attune {
 
@@ -73,6 +74,16 @@ auto setting(F set) {
   };
 }
 
+/// Turns a directory into its best.safetensors.
+inline CLI::Validator best_of_directory() {
+  const auto change = [](std::string& path) {
+    if (std::filesystem::is_directory(path))
+      path = (std::filesystem::path(path) / "best.safetensors").string();
+    return std::string();
+  };
+  return CLI::Validator(change, "");
+}
+
 /// A program with commands. `example` is what --help ends with.
 inline std::unique_ptr<CLI::App> make_app(const char* name, const char* what, const char* example) {
   auto app = std::make_unique<CLI::App>(what, name);
@@ -82,6 +93,13 @@ inline std::unique_ptr<CLI::App> make_app(const char* name, const char* what, co
   app->formatter(std::make_shared<HelpFormatter>());
   app->footer(fmt::format("Example: {}", example));
   return app;
+}
+
+/// A directory stands for the best.safetensors in it.
+inline CLI::Option* add_checkpoint(CLI::App& app, std::filesystem::path& model,
+                                   const std::string& what = "checkpoint") {
+  return app.add_option("--model", model, what + ", or the directory of its training")
+      ->transform(best_of_directory());
 }
 
 inline void add_threads(CLI::App& app, int& threads) {
@@ -107,6 +125,35 @@ inline void unprotect_brackets(std::vector<std::string>& arguments) {
   }
 }
 
+/// Throws where an argument is left over, with what was perhaps meant, and where a command is missing.
+inline void check_arguments(const CLI::App& app) {
+  const std::vector<CLI::App*> given = app.get_subcommands();
+  const CLI::App& taker = given.empty() ? app : *given.front();
+  std::vector<std::string> commands, options;
+  for (const CLI::App* command : taker.get_subcommands({})) commands.push_back(command->get_name());
+  for (const CLI::Option* option : taker.get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  const std::vector<std::string> left = app.remaining(true);
+  if (left.empty() && commands.empty()) return;
+  const auto last = commands.empty() ? commands.end() : commands.end() - 1;
+  const std::string list =
+      commands.empty()
+          ? ""
+          : fmt::format("{} or {} was expected", fmt::join(commands.begin(), last, ", "), *last);
+  if (left.empty()) throw Error("no command: " + list);
+  const bool is_option = left.front().starts_with("-");
+  const auto meant =
+      nearest_name(left.front().substr(0, left.front().find('=')), is_option ? options : commands);
+  throw Error(fmt::format("{}'{}' is not {}{}", given.empty() ? "" : taker.get_name() + ": ",
+                          left.front(),
+                          is_option          ? "an option"
+                          : commands.empty() ? "expected"
+                                             : "a command",
+                          meant ? fmt::format("; did you mean {}?", *meant)
+                          : is_option || commands.empty() ? ""
+                                                          : ": " + list));
+}
+
 /// Runs `parse`, of the App that is pointed to. False where help or the version was asked for,
 /// which is then printed.
 template <class AppPointer, class Parse>
@@ -118,6 +165,9 @@ bool parsed(const AppPointer& app, Parse parse) {
     fmt::print("{}", app->help());
   } catch (const CLI::CallForVersion&) {
     fmt::print("attune {}\n", ATTUNE_VERSION);
+  } catch (const CLI::ParseError&) {
+    check_arguments(*app);
+    throw;
   }
   return false;
 }

@@ -1,5 +1,7 @@
 #include "support/output.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <new>
 #include <stdexcept>
@@ -24,6 +26,15 @@ void detail::print(std::FILE* file, fmt::string_view format, fmt::format_args ar
     std::fwrite(text.data(), 1, text.size(), file);  // as one write, where the file has no buffer
   } catch (...) {                                    // no memory: there is nothing left to do
   }
+}
+
+void require_writable(const std::filesystem::path& path) {
+  int error = std::filesystem::is_directory(path) ? EISDIR : 0;
+  // A file is replaced by a new one beside it; a pipe or a device is written itself.
+  const bool itself = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  if (error == 0 && access((itself ? path : directory).c_str(), W_OK) != 0) error = errno;
+  if (error != 0) fail(path.string(), fmt::format("cannot be written: {}", std::strerror(error)));
 }
 
 void open_standard_streams() {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,10 @@ inline void flush_output() {
 inline void check_input() {
   if (std::ferror(stdin)) fail("standard input", "it cannot be read");
 }
+
+/// Throws unless a file of that name can be written, before the work whose result it is to have. What is there stays as
+/// it is.
+void require_writable(const std::filesystem::path& path);
 
 /// Opens standard input, output and error where they are closed, so that no file of the program gets
 /// their numbers. To read or to write them fails as before.

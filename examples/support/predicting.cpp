@@ -30,13 +30,20 @@ void warn_of_unknown(const text::Vocabulary& vocabulary, std::span<const std::st
 
 }  // namespace
 
-void each_source(
-    const std::vector<std::string>& arguments,
+int each_source(
+    const char* program, const std::vector<std::string>& arguments,
     const std::function<void(const std::string& source, const std::string& place)>& answer,
     const std::function<void()>& answer_empty, const std::string& prompt) {
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    answer(arguments[i], fmt::format("argument {}", i + 1));
-  if (!arguments.empty()) return;
+  int status = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    try {
+      answer(arguments[i], fmt::format("argument {}", i + 1));
+    } catch (const Error& error) {
+      complain("{}: {}\n", program, printable(error.what()));
+      status = 1;
+    }
+  }
+  if (!arguments.empty()) return status;
   const bool asks = !prompt.empty() && isatty(STDIN_FILENO);
   const auto ask = [&] {
     if (asks) complain("{}", prompt);
@@ -49,6 +56,7 @@ void each_source(
   }
   if (asks) complain("\n");
   check_input();
+  return status;
 }
 
 std::vector<std::string> source_tokens(const text::Codec& codec, const std::string& source,

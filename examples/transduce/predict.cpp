@@ -43,9 +43,8 @@ int predict(const PredictArguments& options) {
     draw(map, options.attention);
   };
   const char* nothing = options.json ? R"({"source":"","best":[]})" : "";
-  each_source(
-      options.sources, answer, [&] { fmt::print("{}\n", nothing); }, "> ");
-  return 0;
+  return each_source(
+      "transduce", options.sources, answer, [&] { fmt::print("{}\n", nothing); }, "> ");
 }
 
 }  // namespace attune::transduce

@@ -1,29 +1,20 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <attune/models/forced.hpp>
-#include <attune/models/report/alignment.hpp>
 #include <attune/models/report/heatmap.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/token_words.hpp>
 #include <attune/models/translate.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
 #include "line_lengths.hpp"
 #include "model.hpp"
-#include "support/progress.hpp"
 
 namespace attune::translate {
 namespace {
-
-/// A pair as tokens, those of the source as they are written though the model may not know them.
-struct Tokens {
-  std::vector<std::string> source, target;
-};
 
 /// What the model writes, or what is given, with attention; nothing for a pair with an empty side.
 std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const text::Pair> pairs,
@@ -47,28 +38,53 @@ std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const t
   return all;
 }
 
-/// One pair, as links or as a picture in the terminal.
-std::string form(const AlignArguments& o, const Tokens& tokens, const models::Hypothesis& written) {
-  const bool whole = !tokens.source.empty() && !tokens.target.empty();
-  if (o.format == AlignFormat::pharaoh) {
-    return (whole ? report::pharaoh(
-                        report::argmax_links(heatmap(tokens.source, tokens.target, written)))
-                  : "") +
-           "\n";
+/// A map whose rows and columns are words instead of their tokens: a word of the source has the sum of its tokens'
+/// weights, one of the target the mean of its tokens' rows. Tokens without letters have none.
+report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
+                         const std::string& target) {
+  const std::vector<std::string> columns = text::Tokenizer().encode(source),
+                                 rows = text::Tokenizer().encode(target);
+  const std::vector<int> column_of = text::words_of_tokens(source, map.columns),
+                         row_of = text::words_of_tokens(target, map.rows);
+  std::vector<double> weights(rows.size() * columns.size());
+  for (std::size_t t = 0; t < row_of.size(); ++t) {
+    if (row_of[t] < 0) continue;
+    const double share = 1.0 / static_cast<double>(std::ranges::count(row_of, row_of[t]));
+    for (std::size_t s = 0; s < column_of.size(); ++s) {
+      if (column_of[s] < 0) continue;
+      weights[static_cast<std::size_t>(row_of[t]) * columns.size() +
+              static_cast<std::size_t>(column_of[s])] +=
+          share * map.weights[t * column_of.size() + s];
+    }
   }
-  if (!whole) return "\n";
-  const bool terminal = o.out.empty() && isatty(STDOUT_FILENO);
-  return report::terminal(heatmap(tokens.source, tokens.target, written),
-                          {.colour = terminal, .width = terminal_width()}) +
-         "\n";
+  return {.rows = rows, .columns = columns, .weights = weights, .caption = ""};
+}
+
+AlignedPair aligned(const Model& model, const AlignArguments& o, const std::string& source,
+                    const std::string& target, const models::Hypothesis& written) {
+  AlignedPair pair{.source = source,
+                   .target = o.target.empty() ? model.target().decode(written.words) : target,
+                   .map = {},
+                   .log_probability = written.log_probability,
+                   .token_log_probabilities = written.word_log_probabilities};
+  const std::vector<std::string> from = model.source().tokenizer.encode(source),
+                                 to = o.target.empty() ? tokens_of(model, written)
+                                                       : model.target().tokenizer.encode(target);
+  if (from.empty() || to.empty() || !written.weights.defined()) return pair;
+  pair.map = heatmap(from, to, written);
+  if (o.units == AlignUnits::words) pair.map = by_words(pair.map, pair.source, pair.target);
+  return pair;
 }
 
 }  // namespace
 
 int align(const AlignArguments& o) {
+  if (!o.output.out.empty()) require_writable(o.output.out);
   const Model model = Model::load(o.model);
-  if (!models::attends(models::seq2seq_options_from(model.metadata()))) {
-    fail(o.model.string(), "the model has no attention");
+  const AlignFormat format = format_of(o.output, AlignFormat::terminal);
+  if (format != AlignFormat::scores &&
+      !models::attends(models::seq2seq_options_from(model.metadata()))) {
+    fail(o.model.string(), "the model has no attention: --format scores was expected");
   }
   const std::vector<std::string> source = text::read_lines(text::LineReader(o.source));
   const std::vector<std::string> target = o.target.empty()
@@ -83,25 +99,10 @@ int align(const AlignArguments& o) {
     check_lengths(pairs.back(), o.source, o.target, std::ssize(pairs));
   }
   const std::vector<models::Hypothesis> written = hypotheses(model, pairs, o);
-  std::string output;
-  report::Page page("Where the model looks");
-  for (std::size_t i = 0; i < written.size(); ++i) {
-    const Tokens tokens{model.source().tokenizer.encode(source[i]),
-                        o.target.empty() ? tokens_of(model, written[i])
-                                         : model.target().tokenizer.encode(target[i])};
-    if (o.format != AlignFormat::html) {
-      output += form(o, tokens, written[i]);
-    } else if (!tokens.source.empty() && !tokens.target.empty()) {
-      page.figure(report::svg(heatmap(tokens.source, tokens.target, written[i])),
-                  source[i] + " → " + model.target().decode(written[i].words));
-    }
-  }
-  if (o.format == AlignFormat::html) output = page.html();
-  if (o.out.empty()) {
-    fmt::print("{}", output);
-  } else {
-    write_file(o.out, output);
-  }
+  std::vector<AlignedPair> aligned_pairs;
+  for (std::size_t i = 0; i < written.size(); ++i)
+    aligned_pairs.push_back(aligned(model, o, source[i], target[i], written[i]));
+  write_alignments(aligned_pairs, format, o.output.out, "Where the model looks");
   return 0;
 }
 

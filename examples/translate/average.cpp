@@ -1,14 +1,21 @@
 #include <fmt/format.h>
 
 #include <attune/models/seq2seq_options.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"
+#include "support/output.hpp"
 
 namespace attune::translate {
 
 int average(const AverageArguments& o) {
+  for (const std::filesystem::path& path : o.models) {
+    if (std::filesystem::exists(o.out) && std::filesystem::equivalent(o.out, path))
+      fail("--out", fmt::format("{} is one of the checkpoints to average", o.out.string()));
+  }
+  require_writable(o.out);
   Model mean = Model::load(o.models.front());
   // What models must have in common for their weights to mean the same.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));

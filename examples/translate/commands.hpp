@@ -9,6 +9,8 @@
 #include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 
+#include "support/alignment_forms.hpp"
+
 namespace attune::translate {
 
 struct TranslateArguments {
@@ -61,16 +63,16 @@ struct ScoreArguments {
 /// line where the source is empty.
 int score(const ScoreArguments& options);
 
-/// How alignments are written: as links, as pictures in the terminal, or as a page of pictures.
-enum class AlignFormat { pharaoh, terminal, html };
+/// What is aligned: the words between blanks, or the tokens of the model.
+enum class AlignUnits { words, tokens };
 
 struct AlignArguments {
   std::filesystem::path model = "translate-model/best.safetensors";
   std::string source;
   std::string target;  // empty: what the model writes itself
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
-  AlignFormat format = AlignFormat::terminal;
-  std::string out;  // empty: standard output
+  AlignUnits units = AlignUnits::words;
+  AlignOutput output;
 };
 
 /// Where the model looks for each token of given translations, or of its own.

@@ -12,6 +12,7 @@
 namespace attune::translate {
 
 int evaluate_files(const EvaluateArguments& o) {
+  if (!o.out.empty()) require_writable(o.out);
   const Model model = Model::load(o.model);
   const ReferenceText text = reference_text(o.source, o.target, model.codecs());
   const auto start = std::chrono::steady_clock::now();

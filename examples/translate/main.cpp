@@ -77,21 +77,33 @@ void add_search(CLI::App& app, models::SearchOptions& o) {
 
 void add_translate(CLI::App& app, TranslateArguments& o) {
   app.add_option("file", o.file, "text to translate (default: standard input)");
-  app.add_option("--model", o.models, "checkpoint; given several times, an ensemble")
+  app.add_option("--model", o.models,
+                 "checkpoint, or the directory of its training; given several times, an ensemble")
+      ->transform(best_of_directory())
       ->allow_extra_args(false)
       ->default_str("translate-model/best.safetensors");
   add_search(app, o.search);
   app.add_option("--best", o.search.best, "translations of each line")->check(in_range(1, 1000));
   app.add_option("--batch", o.batch, "sentences translated at a time")->check(in_range(1, 4096));
-  app.add_flag("--scores", o.scores, "the score and a tab before each translation");
+  app.add_flag("--scores", o.scores,
+               "before each translation its score, the log-probability by length^α, and a tab");
   app.add_flag("--replace-unknown", o.replace_unknown,
                "instead of <unk>, the source's token with the largest attention weight");
-  app.add_flag("--sample", o.sample, "draw words from their probabilities instead of searching");
+  CLI::Option* sample = app.add_flag("--sample", o.sample,
+                                     "draw words from their probabilities instead of searching");
+  for (const char* name : {"--beam", "--coverage-penalty", "--best"})
+    sample->excludes(app.get_option(name));
   app.add_option("--temperature", o.sampling.temperature, "below 1 likely words become likelier")
-      ->check(in_range(1e-3, 1e3));
+      ->check(in_range(1e-3, 1e3))
+      ->needs(sample);
   app.add_option("--top-k", o.sampling.top_k, "draw from so many words only; 0: from all")
-      ->check(in_range(0, 1 << 30));
-  app.add_option("--seed", o.sampling.seed, "of what is drawn");
+      ->check(in_range(0, 1 << 30))
+      ->needs(sample);
+  app.add_option("--top-p", o.sampling.top_p,
+                 "draw from the likeliest words that have this probability together")
+      ->check(in_range(0.0, 1.0))
+      ->needs(sample);
+  app.add_option("--seed", o.sampling.seed, "of what is drawn")->needs(sample);
 }
 
 void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
@@ -108,7 +120,7 @@ void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  app.add_option("--model", o.model, "checkpoint");
+  add_checkpoint(app, o.model);
   add_search(app, o.search);
   add_bleu(app, o.bleu);
   app.add_option("--out", o.out, "file for the translations");
@@ -120,6 +132,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
   app.add_option("target", o.target, "its translation, or \"\" when the source is a TSV of both")
       ->required();
   app.add_option("models", o.models, "checkpoints; the first is what others are held against")
+      ->transform(best_of_directory())
       ->required();
   add_search(app, o.search);
   add_bleu(app, o.bleu);
@@ -132,28 +145,28 @@ void add_compare(CLI::App& app, CompareArguments& o) {
 void add_score(CLI::App& app, ScoreArguments& o) {
   app.add_option("source", o.source, "sentences")->required();
   app.add_option("target", o.target, "their translations (default: the source is a TSV of both)");
-  app.add_option("--model", o.model, "checkpoint");
+  add_checkpoint(app, o.model);
 }
 
 void add_align(CLI::App& app, AlignArguments& o) {
   app.add_option("source", o.source, "text")->required();
   app.add_option("target", o.target, "its translation (default: what the model makes of it)");
-  app.add_option("--model", o.model, "checkpoint");
+  add_checkpoint(app, o.model);
   add_search(app, o.search);
-  const std::map<std::string, AlignFormat> formats = {{"pharaoh", AlignFormat::pharaoh},
-                                                      {"terminal", AlignFormat::terminal},
-                                                      {"html", AlignFormat::html}};
-  app.add_option("--format", o.format, "links as 0-0 1-2, or pictures: pharaoh, terminal, html")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->type_name("NAME")
-      ->default_str("terminal");
-  app.add_option("--out", o.out, "file to write (default: standard output)");
+  add_field(app, align_format_field(&AlignArguments::output), o);
+  add_field(
+      app,
+      models::choice_field<AlignArguments, AlignUnits>(
+          "units", "what is aligned, words between blanks or the model's tokens. One of",
+          &AlignArguments::units, {{AlignUnits::words, "words"}, {AlignUnits::tokens, "tokens"}}),
+      o);
+  app.add_option("--out", o.output.out, "file to write (default: standard output)");
 }
 
 void add_report(CLI::App& app, ReportArguments& o) {
   app.add_option("source", o.source, "text to translate (default: what it was validated on)");
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  app.add_option("--model", o.model, "checkpoint, with log.jsonl beside it");
+  add_checkpoint(app, o.model, "checkpoint, with log.jsonl beside it");
   add_search(app, o.search);
   add_bleu(app, o.bleu);
   app.add_option("--examples", o.examples, "sentences to show")->check(in_range(0, 1000));
@@ -169,7 +182,7 @@ void add_curves(CLI::App& app, CurvesArguments& o) {
 }
 
 void add_average(CLI::App& app, AverageArguments& o) {
-  app.add_option("checkpoints", o.models, "of one run")->required();
+  app.add_option("checkpoints", o.models, "of one run")->transform(best_of_directory())->required();
   app.add_option("--out", o.out, "file to write");
 }
 
@@ -219,7 +232,7 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_report(*report, line.report);
   add_curves(*curves, line.curves);
   add_average(*average, line.average);
-  inspect->add_option("checkpoint", line.inspect, "to look into");
+  inspect->add_option("checkpoint", line.inspect, "to look into")->transform(best_of_directory());
   app->parse(with_file(argc, argv, config));
   command = app->get_subcommands().front();
 }

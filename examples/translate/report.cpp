@@ -118,6 +118,7 @@ void add_examples(report::Page& page, const Model& model, const Translated& text
 }  // namespace
 
 int report(const ReportArguments& o) {
+  if (!o.out.empty()) require_writable(o.out);
   const Model model = Model::load(o.model);
   const Translated text = translate_text(model, o);
   report::Page page("A translator");

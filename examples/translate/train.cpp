@@ -65,7 +65,8 @@ class Run : public TrainingRun {
 
   std::string end() const override {
     if (epoch_ >= options_.epochs) return "finished";
-    if (options_.minutes > 0 && seconds() >= 60 * options_.minutes) return "out of time";
+    if (options_.minutes > 0 && seconds() >= 60 * options_.minutes)
+      return fmt::format("out of time, --minutes {}", options_.minutes);
     if (waited_ >= options_.patience) return "no longer better";
     return {};
   }

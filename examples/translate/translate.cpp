@@ -1,3 +1,4 @@
+#include <cmath>
 #include <iostream>
 #include <span>
 #include <sstream>
@@ -48,6 +49,13 @@ class Input {
   text::LineReader reader_;
 };
 
+/// The log-probability by length^α: what the search ranks by, without its coverage, and the same for what was drawn.
+double score_of(const models::Hypothesis& h, const TranslateArguments& o) {
+  if (!o.sample) return h.score;
+  const double words = static_cast<double>(h.word_log_probabilities.size());  // </s> is one
+  return h.log_probability / std::pow(words, o.search.length_penalty);
+}
+
 /// What is written for these lines, the first of which has that number, from 0.
 template <models::WordModel M>
 std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
@@ -60,13 +68,15 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
     check_length(sentences.back(), file, first + std::ssize(sentences), longest_source);
   }
   models::TranslateOptions how{.sentences = o.batch, .first = first};
-  o.sample ? void(how.how = o.sampling) : void(how.how = o.search);
+  models::SamplingOptions sampling = o.sampling;
+  sampling.max_length = o.search.max_length;
+  o.sample ? void(how.how = sampling) : void(how.how = o.search);
   const std::vector<models::Translation> translations = models::translate(model, sentences, how);
   std::string text;
   for (std::size_t i = 0; i < translations.size(); ++i) {
     if (o.search.best > 1 && first + static_cast<Index>(i) > 0) text += '\n';
     for (const models::Hypothesis& h : translations[i]) {
-      if (o.scores) text += fmt::format("{:.4f}\t", h.score);
+      if (o.scores) text += fmt::format("{:.4f}\t", score_of(h, o));
       text += for_output(o.replace_unknown ? codecs.target.tokenizer.decode(models::replace_unknown(
                                                  h, tokens[i], codecs.target.vocabulary))
                                            : codecs.target.decode(h.words)) +

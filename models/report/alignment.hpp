@@ -10,17 +10,17 @@
 namespace attune::report {
 
 // All of these take weights (target, source), as in `Heatmap`: a row for each word written, a
-// column for each word read. </s> is a word like any other: leave its row and column out where they
-// are not wanted. Weights are written as f64, or rounded to f32: text has the shortest form that
-// reads back as the same number of that type. They throw an Error when the weights are not one
+// column for each word read. `</s>` is a word like any other: leave its row and column out where
+// they are not wanted. Weights are written as f64, or rounded to f32: text has the shortest form
+// that reads back as the same number of that type. They throw an Error when the weights are not one
 // finite number >= 0 per cell, or the type is i32.
 
 /// Which target word a row of weights speaks of:
 ///  * current: the word that was written with them. For n words, n rows;
 ///  * previous: the word before it. Attention by content that is asked with a state which has read
 ///    y_{t-1} finds what y_{t-1} translates: Luong et al.'s released code aligns by this rule. For
-///    n words, n + 1 rows, of which the last is that of </s>: row t speaks of word t - 1, the first
-///    row of none, and the row of </s> of the last word.
+///    n words, n + 1 rows, of which the last is that of `</s>`: row t speaks of word t - 1, the
+///    first row of none, and the row of `</s>` of the last word.
 enum class AlignedWord { current, previous };
 
 /// Each target word is linked to the source word with the largest weight in the row that speaks of
@@ -36,9 +36,9 @@ text::Alignment argmax_links(const Heatmap& map, AlignedWord aligned = AlignedWo
 std::string pharaoh(const text::Alignment& links);
 
 /// A table with tabs between the cells: a header with an empty cell and the source words, then for
-/// each target word a line with the word and its weights. Every line ends with \n. In words, a tab
-/// is written \t, a line feed \n, a carriage return \r and a backslash \\. Nothing is quoted: tell
-/// readers that interpret quotes not to do so (pandas: quoting=csv.QUOTE_NONE).
+/// each target word a line with the word and its weights. Every line ends with `\n`. In words, a
+/// tab is written `\t`, a line feed `\n`, a carriage return `\r` and a backslash `\\`. Nothing is
+/// quoted: tell readers that interpret quotes not to do so (pandas: quoting=csv.QUOTE_NONE).
 std::string tsv(const Heatmap& map, DType type = DType::f64);
 
 /// {"source": [words], "target": [words], "weights": [[a row per target word]]} on one line without

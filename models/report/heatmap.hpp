@@ -33,7 +33,7 @@ struct SvgOptions {
 /// terminal is too narrow.
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
-/// The heat map as an <svg> element that stands alone or inside a page: source along the top,
+/// The heat map as an `<svg>` element that stands alone or inside a page: source along the top,
 /// target down the side, the weight of each cell in its tooltip. Colours come from the CSS
 /// variables --attune-ink, --attune-heat and --attune-empty where the page defines them, and
 /// otherwise follow the reader's light or dark setting.

@@ -39,7 +39,7 @@ class Page {
   /// `svg` is inserted as it is: pass the result of `svg(heatmap)` or `svg(chart)`. Figures added
   /// one after the other share a grid with as many columns as the window has room for; charts and
   /// heat maps have grids of their own. An empty caption is left out. Throws Error
-  /// when `svg` is not an <svg> element.
+  /// when `svg` is not an `<svg>` element.
   Page& figure(std::string_view svg, std::string_view caption);
 
   /// The whole document.

@@ -76,13 +76,13 @@ SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtyp
   return pad(sources, mask_dtype);
 }
 
-TargetBatch make_target_batch(std::span<const Sentence> targets, DType mask_dtype) {
+TargetBatch make_target_batch(std::span<const Sentence> targets, const TargetOptions& o) {
   if (targets.empty()) fail("batch", "there is no sentence");
   std::vector<Sentence> previous(targets.begin(), targets.end()), next = previous;
-  for (Sentence& words : previous) words.insert(words.begin(), Vocabulary::begin);
-  for (Sentence& words : next) words.push_back(Vocabulary::end);
-  const auto [next_ids, mask] = pad(next, mask_dtype);
-  return {pad(previous, mask_dtype).source, next_ids, mask};
+  for (Sentence& words : previous) words.insert(words.begin(), o.begin);
+  for (Sentence& words : next) words.push_back(o.end);
+  const auto [next_ids, mask] = pad(next, o.mask_dtype);
+  return {pad(previous, o.mask_dtype).source, next_ids, mask};
 }
 
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype) {
@@ -92,7 +92,7 @@ Batch make_batch(std::span<const Pair> pairs, DType mask_dtype) {
     targets.push_back(target);
   }
   const auto [source, source_mask] = make_source_batch(sources, mask_dtype);
-  const auto [previous, next, target_mask] = make_target_batch(targets, mask_dtype);
+  const auto [previous, next, target_mask] = make_target_batch(targets, {.mask_dtype = mask_dtype});
   return {source, source_mask, previous, next, target_mask};
 }
 

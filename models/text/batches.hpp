@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune::text {
@@ -20,7 +21,7 @@ struct Pair {
 /// Sentences in columns, padded on the right; masks are 1 on words and 0 on padding.
 struct Batch {
   Tensor source, source_mask;  // (S, B) i32, (S, B)
-  Tensor previous, next;       // (T, B) i32: <s> y_1 .. y_n and y_1 .. y_n </s>
+  Tensor previous, next;       // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
   Tensor target_mask;          // (T, B)
   Index sentences() const { return source.dim(1); }
 };
@@ -32,13 +33,17 @@ struct SourceBatch {
 
 /// Targets alone, for sources that are no words.
 struct TargetBatch {
-  Tensor previous, next;  // (T, B) i32
+  Tensor previous, next;  // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
   Tensor mask;            // (T, B)
 };
 
 /// Throws when there is no sentence, or a source without words.
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype = DType::f32);
-TargetBatch make_target_batch(std::span<const Sentence> targets, DType mask_dtype = DType::f32);
+struct TargetOptions {
+  std::int32_t begin = Vocabulary::begin, end = Vocabulary::end;  // `<s>`, `</s>`
+  DType mask_dtype = DType::f32;
+};
+TargetBatch make_target_batch(std::span<const Sentence> targets, const TargetOptions& options = {});
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
 
 /// Words of the two sides of a pair.
@@ -50,7 +55,7 @@ PairLengths lengths_of(const Pair& pair);
 /// How pairs become batches.
 struct BatchOptions {
   Index sentences = 80;  ///< of a batch
-  /// Instead, when positive: the most target words of a batch, with </s> and padding.
+  /// Instead, when positive: the most target words of a batch, with `</s>` and padding.
   Index tokens = 0;
   /// So many pairs, taken at random, are sorted by length before batches are cut from them. A
   /// larger pool pads less and shuffles less. The last batch of a pool may be smaller.

@@ -22,7 +22,7 @@ struct Codec {
   Sentence encode(std::span<const std::string> tokens) const;
   Sentence encode(std::string_view line) const { return encode(tokenizer.encode(line)); }
 
-  /// The line up to </s>, without <s> and padding. Throws for a number that is not there.
+  /// The line up to `</s>`, without `<s>` and padding. Throws for a number that is not there.
   std::string decode(std::span<const std::int32_t> sentence) const;
 };
 

@@ -48,7 +48,7 @@ class SentencePiece {
   /// Throws when the line is not UTF-8.
   std::vector<std::string> encode(std::string_view line) const;
   /// The line: with "identity" as it was, but for blanks at its ends, repeated ones, and ▁, which
-  /// becomes a blank. <unk> becomes ⁇ (U+2047).
+  /// becomes a blank. `<unk>` becomes ⁇ (U+2047).
   std::string decode(std::span<const std::string> pieces) const;
 
   std::string bytes() const;

@@ -11,7 +11,7 @@
 
 namespace attune::text {
 
-/// Tokens by number. The first four are <pad>, <s>, </s> and <unk>.
+/// Tokens by number. The first four are `<pad>`, `<s>`, `</s>` and `<unk>`.
 class Vocabulary {
  public:
   static constexpr std::int32_t pad = 0, begin = 1, end = 2, unknown = 3;

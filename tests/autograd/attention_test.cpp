@@ -55,6 +55,15 @@ TEST_CASE("additive_scores: it is its reference in values and gradients") {
                              randn({37}, DType::f64, 6)}) <= 1e-12);
 }
 
+TEST_CASE("additive_scores: several queries at once give the scores of each") {
+  const std::vector<Tensor> inputs{randn({2, 3, 5}, DType::f64, 7), score_inputs[1],
+                                   score_inputs[2]};
+  const Function one_by_one = [](const std::vector<Var>& v) {
+    return stack({additive_scores(v[0][0], v[1], v[2]), additive_scores(v[0][1], v[1], v[2])});
+  };
+  CHECK(function_difference(scores, one_by_one, inputs) == 0);
+}
+
 TEST_CASE("additive_scores: keys used by several words get the sum of their gradients") {
   const auto words = [](auto f) -> Function {
     return [f](const std::vector<Var>& v) {

@@ -133,9 +133,21 @@ TEST_CASE("dates align: drawings, in the terminal, as SVG of one pair, and as a 
   CHECK(page.starts_with("<!DOCTYPE html>"));
   CHECK(contains(page, "1979-05-03"));
   CHECK(contains(error_of(align(pairs.file, {"--format", "svg"})),
-                 "--format: svg draws one pair, not the 2 of " + pairs.file));
+                 "--format: svg draws one pair, not 2: html was expected"));
   write(pairs.file, "3 May 1979\t1979-05-03\n");
   CHECK(output_of(align(pairs.file, {"--format", "svg"})).starts_with("<svg"));
+}
+
+TEST_CASE("align: the name of --out says the form, unless --format does") {
+  const Pairs pairs;
+  for (const char* form : {"html", "json", "npy", "tsv"}) {
+    const std::string out = pairs.directory / (std::string("weights.") + form);
+    output_of(align(pairs.file, {"--out", out}));
+    CHECK(read(out) == output_of(align(pairs.file, {"--format", form})));
+  }
+  const std::string out = pairs.directory / "weights.json";
+  output_of(align(pairs.file, {"--out", out, "--format", "pharaoh"}));
+  CHECK(read(out) == output_of(align(pairs.file)));
 }
 
 TEST_CASE("dates align: --out has what standard output would have") {
@@ -155,7 +167,7 @@ TEST_CASE("dates align: a target that the model cannot write is refused by file 
   CHECK(contains(error_of(align(pairs.file)), pairs.file + ":4: one column"));
   CHECK(contains(error_of(align(pairs.directory / "none")), "none: cannot be read"));
   CHECK(contains(error_of(align(pairs.file, {"--format", "xml"})),
-                 "--format: 'xml' is not one of html, json, npy, pharaoh, scores, svg"));
+                 "--format: 'xml' is not one of auto, html, json, npy, pharaoh, scores, svg"));
   CHECK(contains(error_of(align(pairs.file, {"--rule", "next"})),
                  "'next' is not one of current, previous"));
 }

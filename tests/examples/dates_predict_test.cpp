@@ -155,9 +155,46 @@ TEST_CASE("dates predict: bytes that are not UTF-8 are refused by argument or li
   CHECK(lines_of(result.out).size() == 1);  // the line before it was answered
 }
 
-TEST_CASE("dates predict: an empty argument is refused by its number") {
-  CHECK(contains(error_of(predict({""})), "argument 1: it is empty, but a date was expected"));
-  CHECK(contains(error_of(predict({"3 May 1979", ""})), "argument 2: it is empty"));
+TEST_CASE(
+    "dates predict: an empty argument is refused by its number, and the others are answered") {
+  const std::string empty = "argument 2: it is empty, but a date was expected";
+  const ProcessResult result = run(predict({"3 May 1979", "", "27 June 2001"}));
+  CHECK(result.status == 1);
+  CHECK(result.err == "dates: " + empty + "\n");
+  CHECK(result.out == output_of(predict({"3 May 1979"})) + output_of(predict({"27 June 2001"})));
+}
+
+TEST_CASE("dates predict: a day that no calendar has is flagged") {
+  // A model of 40 steps writes digits, but not yet days.
+  const Directory directory;
+  output_of(train_tiny(directory / "out", forty_steps));
+  std::set<bool> seen;
+  for (int day = 1; day <= 28; ++day) {
+    const Arguments arguments = {"predict", "--model", directory / "out",
+                                 fmt::format("{} May 1979", day)};
+    const Json json = Json::parse(output_of(arguments + Arguments{"--json"}));
+    const std::string date = json["prediction"];
+    std::tm read = {};
+    const char* end = strptime(date.c_str(), "%Y-%m-%d", &read);
+    const int day_of_month = read.tm_mday;
+    bool possible = end && *end == 0 && date.size() == 10;
+    if (possible) {
+      read.tm_hour = 12;
+      timegm(&read);  // the 31st of a month of 30 days becomes the 1st of the next
+      possible = read.tm_mday == day_of_month;
+    }
+    CHECK(json["impossible"] == !possible);
+    CHECK(contains(output_of(arguments), "impossible: the calendar has no such day") != possible);
+    seen.insert(possible);
+  }
+  CHECK(seen.contains(false));
+}
+
+TEST_CASE("dates predict: the directory of a training stands for its best model") {
+  const std::string model = Trained::get().model();
+  const std::string directory = std::filesystem::path(model).parent_path().string();
+  CHECK(output_of({"predict", "--model", directory, "3 May 1979"}) ==
+        output_of({"predict", "--model", model, "3 May 1979"}));
 }
 
 TEST_CASE("dates predict: brackets, braces and dashes in an argument are read as on a line") {

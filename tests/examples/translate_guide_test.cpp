@@ -53,6 +53,39 @@ double found_links(const AlignedCorpus& corpus, const std::string& out) {
   return right / all;
 }
 
+/// The word of each character, from 0; -1 for a blank.
+std::vector<int> words_of(const Json& characters) {
+  std::vector<int> words;
+  int word = 0;
+  for (const std::string character : characters)
+    words.push_back(character == " " ? -1 : word), word += character == " ";
+  return words;
+}
+
+/// A line of JSON for each pair: a word's weight is the sum over its characters in the source, and the mean over those in
+/// the target.
+void check_words_of_characters(const std::vector<std::string>& by_word,
+                               const std::vector<std::string>& by_character) {
+  REQUIRE(by_word.size() == by_character.size());
+  for (std::size_t i = 0; i < by_word.size(); ++i) {
+    const Json words = Json::parse(by_word[i]), characters = Json::parse(by_character[i]);
+    const std::vector<int> row_of = words_of(characters["target"]),
+                           column_of = words_of(characters["source"]);
+    for (int t = 0; t < std::ssize(words["target"]); ++t) {
+      for (int s = 0; s < std::ssize(words["source"]); ++s) {
+        double sum = 0, rows = 0;
+        for (std::size_t r = 0; r < row_of.size(); ++r) {
+          if (row_of[r] != t) continue;
+          ++rows;
+          for (std::size_t c = 0; c < column_of.size(); ++c)
+            if (column_of[c] == s) sum += characters["weights"][r][c].get<double>();
+        }
+        CHECK(words["weights"][t][s].get<double>() == doctest::Approx(sum / rows).epsilon(1e-5));
+      }
+    }
+  }
+}
+
 const Arguments two_epochs =
     tiny + Arguments{"--model", "luong", "--rate", "0.01", "--epochs", "2"};
 
@@ -103,6 +136,10 @@ TEST_CASE("translate train: links between words guide subwords and characters, a
     output_of({"train", "--resume", "--out", corpus / "half", "--epochs", "2"});
     check_same_tensors(corpus / "whole/last.safetensors", corpus / "half/last.safetensors");
   }
+  const Arguments align = {"align", "--model",           corpus / "half",    "--format",
+                           "json",  corpus / "valid.en", corpus / "valid.xx"};
+  check_words_of_characters(lines_of(output_of(align)),
+                            lines_of(output_of(align + Arguments{"--units", "tokens"})));
   write(corpus.alignments(),
         "\n" + read(corpus.alignments()).substr(read(corpus.alignments()).find('\n') + 1));
   CHECK(contains(error_of({"train", "--resume", "--out", corpus / "half", "--epochs", "3"}),

@@ -100,6 +100,28 @@ TEST_CASE("translate: what is drawn depends on the seed and the line, not on the
   CHECK(drawn("1", "64") != drawn("2", "64"));
 }
 
+TEST_CASE("translate: options that only drawing or only searching has are refused with the other") {
+  const Arguments translate = {"translate", "--model", Trained::get().model()};
+  for (const char* option : {"--temperature", "--top-k", "--top-p", "--seed"}) {
+    CAPTURE(option);
+    CHECK(error_of(translate + Arguments{option, "1"}) ==
+          fmt::format("translate: {} requires --sample", option));
+  }
+  for (const char* option : {"--beam", "--best", "--coverage-penalty"}) {
+    CAPTURE(option);
+    CHECK(error_of(translate + Arguments{"--sample", option, "2"}) ==
+          fmt::format("translate: {} excludes --sample", option));
+  }
+}
+
+TEST_CASE(
+    "translate: --top-p of next to nothing draws the likeliest words, which greedy search finds") {
+  const Arguments translate = {"translate", "--model", Trained::get().model(), "--scores"};
+  const std::string source = sentences(30, 5).source;
+  CHECK(output_of(translate + Arguments{"--sample", "--top-p", "0.000001"}, {.input = source}) ==
+        output_of(translate + Arguments{"--beam", "1"}, {.input = source}));
+}
+
 TEST_CASE("translate: an unknown word is replaced by the one that was looked at") {
   const Corpus corpus;
   Text train = sentences(400, 1);
@@ -153,8 +175,38 @@ TEST_CASE("translate align: each word is linked to the one that it translates") 
   CHECK(contains(output_of(align), "DREI"));
   CHECK(output_of(align + Arguments{"--format", "html", "--out", trained / "a.html"}).empty());
   CHECK(contains(read(trained / "a.html"), "<svg"));
+  CHECK(contains(output_of(align + Arguments{"--format", "json"}),
+                 R"("source":["one","two","three"])"));
+  CHECK(contains(error_of(align + Arguments{"--out", trained / "no/a.html"}),
+                 "no/a.html: cannot be written: No such file or directory"));
   write(trained / "b.xx", "DREI\n");
   CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "1 lines, but"));
+}
+
+TEST_CASE("translate align: weights as JSON, TSV and NPY are those that the links are made of") {
+  const Trained& trained = Trained::get();
+  write(trained / "w.en", "one two three\n\nfour\n");
+  const auto aligned = [&](const char* format) {
+    return output_of({"align", "--model", trained.model(), trained / "w.en", "--format", format});
+  };
+  const std::vector<std::string> json = lines_of(aligned("json")),
+                                 links = lines_of(aligned("pharaoh"));
+  REQUIRE(json.size() == 3);
+  CHECK(json[1] == R"({"source":[],"target":[],"weights":[]})");
+  for (std::size_t i : {0u, 2u}) {
+    const Json pair = Json::parse(json[i]);
+    std::vector<std::string> expected;
+    for (std::size_t t = 0; t < pair["target"].size(); ++t) {
+      const std::vector<double> row = pair["weights"][t];
+      REQUIRE(row.size() == pair["source"].size());
+      expected.push_back(fmt::format("{}-{}", std::ranges::max_element(row) - row.begin(), t));
+    }
+    std::ranges::sort(expected);
+    CHECK(links[i] == fmt::format("{}", fmt::join(expected, " ")));
+  }
+  CHECK(lines_of(aligned("tsv"))[0] == "\tone\ttwo\tthree");
+  CHECK(lines_of(aligned("tsv")).size() == (1 + 3 + 1) + 2 + (1 + 1 + 1));
+  CHECK(aligned("npy").size() == 3 * 128 + 4 * (3 * 3 + 0 + 1 * 1));
 }
 
 TEST_CASE("translate report: curves, BLEU by length, pictures and translations in one page") {
@@ -214,7 +266,12 @@ TEST_CASE("translate average: the mean of a checkpoint with itself is the checkp
   CHECK(first(mean) == doctest::Approx((first(best) + first(last)) / 2).epsilon(1e-6));
   const Corpus corpus;
   output_of(corpus.train("other", tiny + Arguments{"--hidden", "24", "--epochs", "1"}));
-  CHECK(contains(error_of({"average", trained.model(), corpus / "other/best.safetensors"}),
+  const std::string before = read(trained.model());
+  CHECK(error_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
+                  trained.model()}) ==
+        "translate: --out: " + trained.model() + " is one of the checkpoints to average");
+  CHECK(read(trained.model()) == before);
+  CHECK(contains(error_of({"average", trained.model(), corpus / "other"}),
                  "its hidden is not that of the first checkpoint"));
 }
 

@@ -107,12 +107,12 @@ TEST_CASE("CellNorm: states and masks that do not fit are errors") {
   const nn::Gru gru(scope / "gru", 4, 3, {.norm = CellNorm::layer});
   const Tensor x = zeros({5, 2, 4});
   CHECK_THROWS_WITH_AS(lstm(x, {.mask = ones({5, 3})}),
-                       "lstm: mask (T, B) is (5, 3), but B = 2 in xw", Error);
+                       "lstm: mask (T, B) is (5, 3), but B = 2 in xw, in lstm", Error);
   CHECK_THROWS_WITH_AS(lstm(x, {.initial = {{}, zeros({2, 4})}}),
-                       "lstm: c0 (B, H) is (2, 4), but H = 3 in w_h", Error);
+                       "lstm: c0 (B, H) is (2, 4), but H = 3 in w_h, in lstm", Error);
   CHECK_THROWS_WITH_AS(gru(x, {.initial = {zeros({2, 4}), {}}}),
-                       "gru: h0 (B, H) is (2, 4), but H = 3 in w_h", Error);
-  CHECK_THROWS_WITH_AS(gru(zeros({0, 2, 4})), "gru: the sequence has no steps", Error);
+                       "gru: h0 (B, H) is (2, 4), but H = 3 in w_h, in gru", Error);
+  CHECK_THROWS_WITH_AS(gru(zeros({0, 2, 4})), "gru: the sequence has no steps, in gru", Error);
 }
 
 }  // namespace

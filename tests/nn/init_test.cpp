@@ -118,8 +118,7 @@ TEST_CASE("init::orthogonal: blocks differ from each other") {
 }
 
 TEST_CASE("init::glorot and init::orthogonal refuse what is not a row of blocks") {
-  CHECK_THROWS_WITH_AS(draw({3}, nn::init::glorot()),
-                       "glorot: a matrix of 1 blocks side by side was expected: (3)", Error);
+  CHECK_THROWS_WITH_AS(draw({3}, nn::init::glorot()), "glorot: a matrix was expected: (3)", Error);
   CHECK_THROWS_WITH_AS(draw({3, 7}, nn::init::glorot(2)),
                        "glorot: a matrix of 2 blocks side by side was expected: (3, 7)", Error);
   CHECK_THROWS_WITH_AS(draw({3, 7}, nn::init::orthogonal(2)),

@@ -1,5 +1,5 @@
-"""What README.md and CONTRIBUTING.md show is code that is built and run: each C++ block stands, line by
-line, in a program under examples/. Files and folders that they name exist.
+"""What README.md, CONTRIBUTING.md and the pages under examples/ show is code that is built and run: each C++ block
+stands, line by line, in a program under examples/. Files and folders that they link to exist.
 
 Run with the source directory.
 """
@@ -20,14 +20,14 @@ def main():
     root = pathlib.Path(sys.argv[1])
     programs = [lines_of(path.read_text()) for path in sorted((root / "examples").glob("*.cpp"))]
     failed, blocks = [], 0
-    for name in ("README.md", "CONTRIBUTING.md"):
-        text = (root / name).read_text()
+    for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "examples").rglob("*.md"))]:
+        name, text = page.relative_to(root), page.read_text()
         for block in re.findall(r"```cpp\n(.*?)```", text, re.S):
             blocks += 1
             if not any(contains(program, lines_of(block)) for program in programs):
                 failed.append(f"{name}: this block stands in no program of examples/:\n{block}")
         for path in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):
-            if not (root / path).exists():
+            if not (page.parent / path).exists():
                 failed.append(f"{name}: {path} does not exist")
     if blocks < 3:
         failed.append(f"only {blocks} C++ blocks were found")

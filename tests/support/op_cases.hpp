@@ -75,7 +75,7 @@ inline void add_where(Cases& cases) {
     cases.push_back({"arithmetic",
                      "where " + to_string(m) + " " + to_string(a) + " " + to_string(b),
                      {normal(a, 431), normal(b, 432)},
-                     [mask](const Vars& x) { return where(mask.to(x[0].dtype()), x[0], x[1]); },
+                     [mask](const Vars& x) { return where(mask, x[0], x[1]); },
                      [mask](const Tensors& x) {
                        const auto keep = [](double m, double v) { return m != 0 ? v : 0; };
                        const auto drop = [](double m, double v) { return m != 0 ? 0 : v; };
@@ -616,6 +616,45 @@ inline void add_arrangements(Cases& cases) {
         });
         return y.tensor();
       });
+  for (int axis : {0, 1, -1}) {
+    const int along = axis < 0 ? 2 : axis;
+    add(
+        "pad of axis " + std::to_string(axis), {x},
+        [axis](const Vars& v) { return pad(v[0], axis, 2, 1, 0.5); },
+        [along](const Tensors& v) {
+          const naive::Array from(v[0]);
+          naive::Array y(v[0].shape().with(along, v[0].dim(along) + 3));
+          naive::for_each_index(y.shape(), [&](const naive::At& at) {
+            naive::At source = at;
+            Index& place = source[static_cast<std::size_t>(along)];
+            place -= 2;
+            y[at] = place >= 0 && place < v[0].dim(along) ? from[source] : 0.5;
+          });
+          return y.tensor();
+        });
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      const bool forward = direction == Direction::forward;
+      add(
+          std::string("cumsum ") + (forward ? "forward" : "backward") + " along axis " +
+              std::to_string(axis),
+          {x}, [=](const Vars& v) { return cumsum(v[0], axis, direction); },
+          [along, forward](const Tensors& v) {
+            const naive::Array from(v[0]);
+            naive::Array y(v[0].shape());
+            naive::for_each_index(y.shape(), [&](const naive::At& at) {
+              const auto axis_of = static_cast<std::size_t>(along);
+              const Index first = forward ? 0 : at[axis_of];
+              const Index last = forward ? at[axis_of] : v[0].dim(along) - 1;
+              naive::At source = at;
+              for (Index i = first; i <= last; ++i) {
+                source[axis_of] = i;
+                y[at] += from[source];
+              }
+            });
+            return y.tensor();
+          });
+    }
+  }
   const Tensor ids = ints({2, 3}, {4, 0, 4, 1, 4, 2});
   add(
       "gather with repeated ids", {randn({6, 5}, DType::f64, 57)},

@@ -1,5 +1,5 @@
 """Adds up all tests of a `meson test` run: the test cases that doctest counts, and one for every other
-program. Prints `N passed, N failed`, and exits with 1 when any failed or none ran.
+program. Prints what was skipped, and then `N passed, N failed`; exits with 1 when any failed or none ran.
 """
 import json
 import re
@@ -13,6 +13,9 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as log:
         for line in log:
             test = json.loads(line)
+            if test["result"] == "SKIP":
+                print(f"skipped: {test['name']}: {test.get('stdout', '').strip()}")
+                continue
             ok = test["result"] == "OK"
             counts = DOCTEST.search(test.get("stdout", ""))
             if counts:

@@ -9,15 +9,6 @@
 #include "support/naive.hpp"
 
 namespace attune {
-namespace {
-
-Tensor join(std::initializer_list<Tensor> parts, int axis) {
-  return concat(std::vector<Tensor>(parts), axis);
-}
-Tensor pile(std::initializer_list<Tensor> rows) { return stack(std::vector<Tensor>(rows)); }
-
-}  // namespace
-
 TEST_CASE("mask_of: 1 on the steps of each sequence, 0 after them") {
   const std::vector<Index> lengths{2, 4, 1};
   const Tensor mask = mask_of(lengths, DType::f64);
@@ -26,6 +17,21 @@ TEST_CASE("mask_of: 1 on the steps of each sequence, 0 after them") {
   CHECK_THROWS_WITH_AS(mask_of({}), "mask_of: there is no sequence", Error);
   const std::vector<Index> empty{3, 0};
   CHECK_THROWS_WITH_AS(mask_of(empty), "mask_of: sequence 1 has the length 0", Error);
+}
+
+TEST_CASE("pad: i32 too, with any value") {
+  CHECK(identical(pad(ints({2}, {5, 6}), 0, 1, 2, -1), ints({5}, {-1, 5, 6, -1, -1})));
+  CHECK(error_of([] { pad(zeros({2}), 1, 0, 0); }) == "pad: there is no axis 1 in (2)");
+  CHECK(error_of([] { pad(zeros({2}), 0, -1, 0); }) == "pad: -1 before and 0 after: negative");
+}
+
+TEST_CASE("cumsum: small terms are not lost beside a large one") {
+  Tensor x = full({1 << 16}, 1e-4);
+  x.mutable_at<float>({0}) = 1e4;
+  const double expected = 1e4 + 65535 * static_cast<double>(1e-4f);
+  CHECK(cumsum(x, 0).at<float>({65535}) == static_cast<float>(expected));
+  CHECK(cumsum(zeros({0, 2}), 0).shape() == Shape{0, 2});
+  CHECK(error_of([] { cumsum(ints({1}, {1}), 0); }) == "cumsum: f32 or f64 was expected: i32 (1)");
 }
 
 TEST_CASE("slice: elements of any axis, as a copy") {
@@ -80,36 +86,36 @@ TEST_CASE("add_to_slice: what does not fit is an error") {
 TEST_CASE("concat: parts stand one after another along any axis") {
   const Tensor a = reals({2, 1, 2}, {1, 2, 3, 4}),
                b = reals({2, 2, 2}, {5, 6, 7, 8, 9, 10, 11, 12});
-  CHECK(identical(join({a, b}, 1), reals({2, 3, 2}, {1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12})));
-  CHECK(identical(join({b, b}, 0).slice(2, 4), b));
-  CHECK(identical(join({a, a, a}, -1), reals({2, 1, 6}, {1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4})));
-  CHECK(identical(join({zeros({2, 0}), ones({2, 1})}, 1), ones({2, 1})));
-  CHECK(identical(join({ints({1}, {1}), ints({2}, {2, 3})}, 0), ints({3}, {1, 2, 3})));
-  CHECK(identical(slice(join({a, b}, 1), 1, 1, 3), b));
+  CHECK(identical(concat({a, b}, 1), reals({2, 3, 2}, {1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12})));
+  CHECK(identical(concat({b, b}, 0).slice(2, 4), b));
+  CHECK(identical(concat({a, a, a}, -1), reals({2, 1, 6}, {1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4})));
+  CHECK(identical(concat({zeros({2, 0}), ones({2, 1})}, 1), ones({2, 1})));
+  CHECK(identical(concat({ints({1}, {1}), ints({2}, {2, 3})}, 0), ints({3}, {1, 2, 3})));
+  CHECK(identical(slice(concat({a, b}, 1), 1, 1, 3), b));
 }
 
 TEST_CASE("concat: parts that do not fit are an error") {
   CHECK(error_of([] {
-          join({zeros({2, 3}), zeros({3, 3})}, 1);
+          concat({zeros({2, 3}), zeros({3, 3})}, 1);
         }) == "concat: (2, 3) and (3, 3) differ outside axis 1");
   CHECK(error_of([] {
-          join({zeros({2, 3}), zeros({2})}, 0);
+          concat({zeros({2, 3}), zeros({2})}, 0);
         }) == "concat: (2, 3) and (2) differ outside axis 0");
   CHECK(error_of([] {
-          join({zeros({2}), zeros({2}, DType::f64)}, 0);
+          concat({zeros({2}), zeros({2}, DType::f64)}, 0);
         }) == "concat: dtypes differ: f32 (2) and f64 (2)");
-  CHECK(error_of([] { join({}, 0); }) == "concat: there is nothing to concatenate");
-  CHECK_THROWS_AS(join({scalar(1)}, 0), Error);
+  CHECK(error_of([] { concat({}, 0); }) == "concat: there is nothing to concatenate");
+  CHECK_THROWS_AS(concat({scalar(1)}, 0), Error);
 }
 
 TEST_CASE("stack: tensors become rows of a new first axis") {
   const Tensor a = reals({2}, {1, 2}), b = reals({2}, {3, 4});
-  CHECK(identical(pile({a, b, a}), reals({3, 2}, {1, 2, 3, 4, 1, 2})));
-  CHECK(identical(pile({scalar(5), scalar(6)}), Tensor::of<float>({2}, {5, 6})));
+  CHECK(identical(stack({a, b, a}), reals({3, 2}, {1, 2, 3, 4, 1, 2})));
+  CHECK(identical(stack({scalar(5), scalar(6)}), Tensor::of<float>({2}, {5, 6})));
   CHECK(error_of([] {
-          pile({zeros({2, 1}), zeros({1, 2})});
+          stack({zeros({2, 1}), zeros({1, 2})});
         }) == "stack: shapes (2, 1) and (1, 2) differ");
-  CHECK(error_of([] { pile({}); }) == "stack: there is nothing to stack");
+  CHECK(error_of([] { stack({}); }) == "stack: there is nothing to stack");
 }
 
 TEST_CASE("gather: rows by number, ids of any shape, tables of any type") {

@@ -120,6 +120,38 @@ TEST_CASE("Elementwise: functions agree with the standard library") {
   }
 }
 
+TEST_CASE("comparisons: 1 where it is so, 0 elsewhere, in the operands' dtype") {
+  const Tensor a = reals({4}, {1, 2, 3, nan}), b = reals({4}, {2, 2, 2, nan});
+  CHECK(identical(equal(a, b), reals({4}, {0, 1, 0, 0})));
+  CHECK(identical(less(a, b), reals({4}, {1, 0, 0, 0})));
+  CHECK(identical(less_equal(a, b), reals({4}, {1, 1, 0, 0})));
+  CHECK(identical(greater(a, b), reals({4}, {0, 0, 1, 0})));
+  CHECK(identical(greater_equal(a, b), reals({4}, {0, 1, 1, 0})));
+  CHECK(identical(equal(a, 2), reals({4}, {0, 1, 0, 0})));
+  CHECK(identical(less(a, 2), reals({4}, {1, 0, 0, 0})));
+  CHECK(identical(less_equal(a, 2), reals({4}, {1, 1, 0, 0})));
+  CHECK(identical(greater(a, 2), reals({4}, {0, 0, 1, 0})));
+  CHECK(identical(greater_equal(a, 2), reals({4}, {0, 1, 1, 0})));
+}
+
+TEST_CASE("comparisons: of i32 they are exact, and all broadcast") {
+  const Tensor n = ints({3}, {16777216, 16777217, -2147483647});
+  CHECK(identical(equal(n, 16777217), ints({3}, {0, 1, 0})));
+  CHECK(identical(less(n, 0.5), ints({3}, {0, 0, 1})));
+  CHECK(identical(greater_equal(arange(3).reshape({3, 1}), arange(2)),
+                  ints({3, 2}, {1, 0, 1, 1, 1, 1})));
+  CHECK(error_of([] {
+          less(zeros({2}), ints({2}, {1, 2}));
+        }) == "less: dtypes differ: f32 (2) and i32 (2)");
+}
+
+TEST_CASE("where: a number stands for a tensor, and the mask may have any dtype") {
+  const Tensor x = reals({3}, {1, 2, 3});
+  CHECK(identical(where(ints({3}, {1, 0, 1}), x, -infinity), reals({3}, {1, -infinity, 3})));
+  CHECK(error_of([&] { where(x, x, 0); }) ==
+        "where: the mask (3) must be 1 (takes part) or 0, but its element 1 is 2");
+}
+
 TEST_CASE("Elementwise: the inputs are left as they were") {
   const Tensor a = randn({3, 2}, DType::f64), b = randn({2}, DType::f64, 2);
   const Tensor before = a.clone();

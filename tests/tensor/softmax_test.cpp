@@ -91,14 +91,29 @@ TEST_CASE("softmax: a mask of the last axes is shared by the leading ones") {
   CHECK(difference(softmax(x, -1, last), naive::softmax(x, 2, last)) <= 1e-15);
 }
 
-TEST_CASE("softmax: a mask that does not fit is an error") {
+TEST_CASE("softmax: a mask broadcasts, and may have any dtype") {
+  const Tensor x = randn({2, 3, 4}, DType::f64, 7);
+  const Tensor row = ints({1, 4}, {1, 0, 1, 1}), column = reals({3, 1}, {1, 1, 0});
+  for (const int axis : {0, 1, 2}) {
+    CHECK(identical(softmax(x, axis, row.to(DType::f32)), softmax(x, axis, row)));
+    for (const Tensor& mask : {row, column}) {
+      const Tensor whole = broadcast_to(mask.to(DType::f64), x.shape());
+      CHECK(identical(softmax(x, axis, mask), softmax(x, axis, whole)));
+    }
+  }
+}
+
+TEST_CASE(
+    "softmax: a mask that does not fit is an error, and so is one that is meant to be added") {
   CHECK(error_of([] {
           softmax(zeros({5, 3}), 0, zeros({3, 5}));
-        }) == "softmax: mask (3, 5) does not fit x (5, 3)");
+        }) == "softmax: the mask (3, 5) does not broadcast to x (5, 3)");
   CHECK(error_of([] {
-          softmax(zeros({5, 3}), 0, zeros({5, 1}));
-        }) == "softmax: mask (5, 1) does not fit x (5, 3)");
-  CHECK_THROWS_AS(softmax(zeros({5, 3}), 0, zeros({5, 3}, DType::f64)), Error);
+          softmax(zeros({5, 3}), 0, zeros({2, 5, 3}));
+        }) == "softmax: the mask (2, 5, 3) does not broadcast to x (5, 3)");
+  CHECK(error_of([] {
+          softmax(zeros({5, 3}), 0, reals({3}, {0, 0, -infinity}));
+        }) == "softmax: the mask (3) must be 1 (takes part) or 0, but its element 2 is -inf");
   CHECK_THROWS_AS(softmax(zeros({5, 3}), 2), Error);
 }
 

@@ -1,4 +1,6 @@
 #include <limits>
+#include <sstream>
+#include <type_traits>
 
 #include <doctest/doctest.h>
 
@@ -103,6 +105,40 @@ TEST_CASE("Tensor: elements are accessed as what they are") {
   CHECK(error_of([&] { x.mutable_data<std::int32_t>(); }) ==
         "tensor: f32 (3, 2) was accessed as i32");
   CHECK_THROWS_AS(Tensor().data<float>(), Error);
+}
+
+TEST_CASE("Tensor: at is one element, by its place") {
+  Tensor x = ints({2, 3}, {1, 2, 3, 4, 5, 6});
+  CHECK(x.at<std::int32_t>({1, 2}) == 6);
+  CHECK(x[1].at<std::int32_t>({0}) == 4);
+  CHECK(scalar(7).at<float>({}) == 7);
+  x.mutable_at<std::int32_t>({0, 1}) = -2;
+  CHECK(x.to_vector<std::int32_t>() == std::vector<std::int32_t>{1, -2, 3, 4, 5, 6});
+  CHECK(error_of([&] {
+          x.at<std::int32_t>({2, 0});
+        }) == "at: there is no element (2, 0) in (2, 3)");
+  CHECK(error_of([&] {
+          x.at<std::int32_t>({0, -1});
+        }) == "at: there is no element (0, -1) in (2, 3)");
+  CHECK(error_of([&] { x.at<std::int32_t>({0}); }) == "at: there is no element (0) in (2, 3)");
+  CHECK(error_of([&] { x.at<float>({0, 0}); }) == "tensor: i32 (2, 3) was accessed as f32");
+}
+
+TEST_CASE("Tensor: what is assigned to has a name, as a view would be exchanged and lost") {
+  static_assert(std::is_assignable_v<Tensor&, Tensor>);
+  static_assert(!std::is_assignable_v<Tensor, Tensor>);
+}
+
+TEST_CASE("arange counts from 0, zeros_like has the shape and dtype, << shows the elements") {
+  CHECK(identical(arange(3), ints({3}, {0, 1, 2})));
+  CHECK(identical(arange(3, DType::f64), reals({3}, {0, 1, 2})));
+  CHECK(arange(0).shape() == Shape{0});
+  CHECK(error_of([] { arange(-1); }) == "arange: n = -1 is negative");
+  CHECK(identical(zeros_like(reals({2}, {1, 2})), reals({2}, {0, 0})));
+  CHECK(error_of([] { zeros_like(Tensor()); }) == "zeros_like: the tensor is not defined");
+  std::ostringstream out;
+  out << ints({2}, {1, 2});
+  CHECK(out.str() == "i32 (2) {1, 2}");
 }
 
 TEST_CASE("Tensor: item is for one element only") {

@@ -288,7 +288,7 @@ TEST_CASE(
                                max_forward(x, 0).places.to(DType::f32),
                                batched_matmul(a, a, {.b = true}),
                                transpose(a, 0, 2),
-                               where(g, x, g)};
+                               where(greater(g, 0), x, g)};
   });
 }
 

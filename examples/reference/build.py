@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Makes the reference of the public headers, build/reference/html/index.html, with Doxygen (Debian: doxygen). What
+Doxygen warns of fails, status 1.
+
+Doxygen reads copies, line by line as they stand in the tree, in which plain comments that belong to the reference are
+marked as such: the first lines of a header, and what stands behind a member. Headers need no marks that a reader of C++
+would have to skip.
+"""
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+PAGES = pathlib.Path(__file__).resolve().parent
+ROOT = PAGES.parent.parent
+OUT = ROOT / "build" / "reference"
+INPUT, HTML = OUT / "input", OUT / "html"
+
+
+def public_headers():
+    """Those that meson installs: relative to ROOT."""
+    for layer in ("tensor", "autograd", "nn", "models"):
+        for name in sorted(set(re.findall(r"'([^']+\.hpp)'", (ROOT / layer / "meson.build").read_text()))):
+            yield pathlib.PurePath(layer, name)
+
+
+def mark_file(lines):
+    """The lines before #pragma once are about the file."""
+    once = lines.index("#pragma once")
+    return [line.replace("//", "///", 1) for line in lines[:once]] + ["/// @file"] + lines[once + 1 :]
+
+
+def mark_members(lines):
+    """Comments behind the members of a class or an enum; they may go on in the lines below."""
+    scopes, behind = [], False
+    for line in lines:
+        code = re.sub(r"//.*", "", line)
+        if code.strip():
+            behind = " // " in line and scopes[-1:] == ["class"] and code.count("{") == code.count("}")
+        else:
+            behind = behind and line.strip().startswith("// ")
+        yield re.sub(r"// (?!NOLINT)", "///< ", line, 1) if behind else line
+        for brace in re.findall("[{}]", re.sub(r"'.'|\"[^\"]*\"", "", code)):
+            if brace == "}":
+                scopes.pop()
+            else:
+                scopes.append("class" if re.match(r"\s*(class|struct|enum)\b", code) else "other")
+
+
+def mark_blocks(lines):
+    """Equations and code, which stand four spaces further to the right, keep their lines. Doxygen takes a * for a part of
+    the comment: items of lists get a - instead.
+    """
+    def verbatim(block):
+        return f"@verbatim {block[0].replace(chr(10) + 4 * ' ', chr(10)).strip()} @endverbatim"
+
+    for is_comment, group in itertools.groupby(lines, lambda line: bool(re.match(r"\s*///( |$)", line))):
+        comment = "\n".join(re.sub(r"\s*/// ?", "", line, 1) for line in group) if is_comment else ""
+        comment = re.sub(r"(?m)^( ?)\* ", r"\1- ", comment)
+        marked = re.sub(r"(?m)^    .+(\n    .+)*$", verbatim, comment)
+        yield f"/** {marked} */" if is_comment else "\n".join(group)
+
+
+def page_for_doxygen(text, headers):
+    """Links to public headers lead to what the reference says of them, those to other files into the tree."""
+    def link(match):
+        target = (PAGES / match[2]).resolve()
+        if target.parent == PAGES:
+            return match[0]
+        if target.relative_to(ROOT) in headers:
+            return f"[{match[1]}](@ref attune/{target.relative_to(ROOT)})"
+        return f'<a href="{os.path.relpath(target, HTML)}">{match[1]}</a>'
+
+    return re.sub(r"\[([^]]+)\]\(([^)]+)\)", link, text)
+
+
+def copy_input():
+    shutil.rmtree(OUT, ignore_errors=True)
+    headers = list(public_headers())
+    for header in headers:
+        lines = (ROOT / header).read_text().split("\n")
+        if "#pragma once" in lines:
+            lines = mark_blocks(mark_members(mark_file(lines)))
+        copy = INPUT / "attune" / header
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        # A full stop before a blank ends what tables show of a comment, but not before a backslash.
+        copy.write_text(re.sub(r"et al\.(?=\s)", "et al.\\\\ ", "\n".join(lines)))
+    for page in PAGES.glob("*.md"):
+        (INPUT / page.name).write_text(page_for_doxygen(page.read_text(), headers))
+
+
+def main():
+    if not shutil.which("doxygen"):
+        sys.exit("doxygen is not installed: apt-get install doxygen")
+    copy_input()
+    done = subprocess.run(["doxygen", PAGES / "Doxyfile"], cwd=INPUT, text=True, capture_output=True)
+    warnings = done.stderr.replace(f"{INPUT}/attune/", "").replace(f"{INPUT}/", f"{PAGES.relative_to(ROOT)}/")
+    print(warnings, end="", file=sys.stderr)
+    if done.returncode == 0:
+        print(f"{(HTML / 'index.html').relative_to(ROOT)}: no warnings")
+    return 1 if done.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

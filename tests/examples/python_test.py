@@ -1,0 +1,279 @@
+"""The Python programs of examples/python: what they read is what the C++ programs wrote, and weights in PyTorch's layout
+give PyTorch's results, those of tests/golden.
+
+Run with the programs run_imported and dates, and the source directory. 77, for "skipped", without numpy.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("Python has no numpy: nothing was tested")
+    sys.exit(77)
+
+RUN_IMPORTED, DATES, SOURCE = (str(pathlib.Path(argument).resolve()) for argument in sys.argv[1:])
+PYTHON = pathlib.Path(SOURCE, "examples/python")
+CHECKPOINT = f"{SOURCE}/tests/golden/checkpoints/dates.safetensors"
+sys.path.insert(0, str(PYTHON))
+sys.dont_write_bytecode = True
+import attune
+import import_torch
+
+WORDS = "3 May 1979\t1979-05-03\n27 June 2001\t2001-06-27\n"
+
+
+def run(*command, **options):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+
+
+def golden(name):
+    tensors = json.loads(pathlib.Path(SOURCE, f"tests/golden/{name}.json").read_text())["tensors"]
+    return {name: np.array(x["data"]).reshape(x["shape"]) for name, x in tensors.items()}
+
+
+def torch_layout(case, place, suffix):
+    """A layer of a golden file as PyTorch has it: the two biases are any that add up to b, but for a GRU's b_hn."""
+    b, H = case[f"{place}b"], case[f"{place}W_h"].shape[0]
+    b_hh = np.arange(len(b)) / 256 - 1
+    b_ih = b - b_hh
+    if f"{place}b_hn" in case:
+        b_ih[2 * H :], b_hh[2 * H :] = b[2 * H :], case[f"{place}b_hn"]
+    return {f"weight_ih_{suffix}": case[f"{place}W_x"].T, f"weight_hh_{suffix}": case[f"{place}W_h"].T,
+            f"bias_ih_{suffix}": b_ih, f"bias_hh_{suffix}": b_hh}
+
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def fails(self, expected, program, *arguments):
+        """One line on standard error, and status 1."""
+        done = run(sys.executable, PYTHON / program, *arguments, cwd=self.directory)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", f"{program}: {expected}\n"))
+
+    def equal(self, tensors, others):
+        self.assertEqual(tensors.keys(), others.keys())
+        for name, x in tensors.items():
+            self.assertEqual((x.dtype, x.shape, x.tobytes()), (others[name].dtype, others[name].shape, others[name].tobytes()))
+
+
+class Safetensors(Test):
+    def test_what_is_written_is_read_back(self):
+        tensors = {"f32": np.float32([[1, 2, 3]]), "f64": np.float64(1 / 3), "i32": np.zeros((0, 2), np.int32)}
+        path = self.directory / "x.safetensors"
+        attune.write_safetensors(path, tensors | {"turned": np.arange(6.0).reshape(2, 3).T}, {"名": "é\n"})
+        read, metadata = attune.read_safetensors(path)
+        self.equal(read, tensors | {"turned": np.array([[0.0, 3], [1, 4], [2, 5]])})
+        self.assertEqual(metadata, {"名": "é\n"})
+
+    def test_bfloat16_becomes_float32(self):
+        path = self.directory / "x.safetensors"
+        header = b'{"x":{"dtype":"BF16","shape":[3],"data_offsets":[0,6]}}'
+        path.write_bytes(len(header).to_bytes(8, "little") + header + bytes.fromhex("803f 20c0 007f"))
+        np.testing.assert_array_equal(attune.read_safetensors(path)[0]["x"], np.float32([1, -2.5, 2.0**127]))
+
+    @unittest.skipIf(attune.xxhash is None, "xxhash is not installed")
+    def test_the_checksum_of_the_library_is_verified(self):
+        data = bytearray(pathlib.Path(CHECKPOINT).read_bytes())
+        self.assertIn(b"attune.checksum", data)
+        attune.read_safetensors(CHECKPOINT)
+        data[-1] ^= 1
+        path = self.directory / "damaged.safetensors"
+        path.write_bytes(data)
+        with self.assertRaisesRegex(attune.Error, "damaged.safetensors: its contents do not match its checksum"):
+            attune.read_safetensors(path)
+
+    def test_without_xxhash_it_says_that_the_checksum_is_not_verified(self):
+        (self.directory / "xxhash.py").write_text("raise ImportError\n")
+        done = run(sys.executable, "-c", "import sys, attune; attune.read_safetensors(sys.argv[1])", CHECKPOINT,
+                   env={**os.environ, "PYTHONPATH": f"{self.directory}:{PYTHON}"})
+        self.assertEqual((done.returncode, done.stderr), (
+            0, f"{CHECKPOINT}: its checksum is not verified: the Python package xxhash is not installed\n"))
+
+    def test_a_malformed_file_is_an_error_that_says_why(self):
+        path = self.directory / "x.safetensors"
+        entry = '"dtype":"F32","shape":[2],"data_offsets":'
+        for header, why in ((f'{{"x":{{{entry}[0,4]}}}}', r"'x' \(2,\) does not take 4 bytes"),
+                            (f'{{"x":{{{entry}[4,12]}}}}', "'x' leaves a gap or overlaps"),
+                            (f'{{"x":{{{entry}[0,16]}}}}', "its tensors take 16 bytes, but it has 8"),
+                            ('{"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}', "dtype 'U8' of 'x' is not one of"),
+                            ("{", "not a readable safetensors file: Expecting")):
+            path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(4 if "[0,4]" in header else 8))
+            with self.assertRaisesRegex(attune.Error, why):
+                attune.read_safetensors(path)
+        path.write_bytes(b"\xff" * 8)
+        with self.assertRaisesRegex(attune.Error, "it is shorter than its header"):
+            attune.read_safetensors(path)
+
+    def test_other_types_are_not_written(self):
+        with self.assertRaisesRegex(attune.Error, "'x' is int64, but attune has float64, float32 and int32"):
+            attune.write_safetensors(self.directory / "x", {"x": np.arange(3)})
+
+
+class Attention(Test):
+    def align(self, form):
+        (self.directory / "dates.tsv").write_text(WORDS)
+        path = self.directory / f"attention.{form}"
+        done = run(DATES, "align", self.directory / "dates.tsv", "--model", CHECKPOINT, "--format", form, "--out", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return path
+
+    def test_json_tsv_and_npy_have_the_same_weights(self):
+        pairs = attune.read_attention(self.align("json"))
+        self.assertEqual([(*p.source,) for p in pairs], [(*"3 May 1979",), (*"27 June 2001",)])
+        self.assertEqual([(*p.target,) for p in pairs], [(*"1979-05-03",), (*"2001-06-27",)])
+        for form in ("tsv", "npy"):
+            others = attune.read_attention(self.align(form))
+            self.assertEqual(len(others), 2)
+            for pair, other in zip(pairs, others):
+                self.assertEqual((other.source, other.target), (pair.source, pair.target) if form == "tsv" else (None, None))
+                np.testing.assert_array_equal(other.weights, pair.weights)
+                self.assertEqual(other.weights.dtype, np.float32)
+
+    def test_tables_have_escapes_and_pairs_without_words(self):
+        path = self.directory / "a.tsv"
+        path.write_text("\ta\\tb\t\\\\n\nx\t0.25\t0.75\n\n\n\n\t1\n\n")
+        pairs = attune.read_attention(path)
+        self.assertEqual([(p.source, p.target, p.weights.shape) for p in pairs],
+                         [(["a\tb", "\\n"], ["x"], (1, 2)), ([], [], (0, 0)), (["1"], [], (0, 1))])
+        np.testing.assert_array_equal(pairs[0].weights, [[0.25, 0.75]])
+
+    def test_what_is_cut_short_is_an_error(self):
+        for form in ("json", "tsv", "npy"):
+            path = self.align(form)
+            path.write_bytes(path.read_bytes()[:-7])
+            with self.assertRaisesRegex(attune.Error, f"attention.{form}: not attention as JSON, TSV or NPY: "):
+                attune.read_attention(path)
+
+
+class Log(Test):
+    def test_a_last_line_that_is_cut_short_is_left_out(self):
+        path = self.directory / "log.jsonl"
+        path.write_text('{"step":1,"loss":null}\n{"step":2,"loss":0.5}\n{"step":')
+        self.assertEqual(attune.read_log(path), [{"step": 1, "loss": None}, {"step": 2, "loss": 0.5}])
+
+    def test_any_other_line_must_be_an_object(self):
+        path = self.directory / "log.jsonl"
+        path.write_text('{"step":1}\n[2]\n{"step":3}\n')
+        with self.assertRaisesRegex(attune.Error, "log.jsonl:2: not a JSON object"):
+            attune.read_log(path)
+
+
+@unittest.skipIf(run(sys.executable, "-c", "import matplotlib").returncode != 0, "matplotlib is not installed")
+class Plot(Test):
+    def plot(self, *arguments):
+        done = run(sys.executable, PYTHON / "plot.py", *arguments, cwd=self.directory)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_attention_has_the_words_of_both_sides_in_any_script(self):
+        pair = {"source": ["Ένα", "$x$", " два"], "target": ["e\x1btt", "</s>"], "weights": [[0.5, 0.25, 0.25], [0, 0.1, 0.9]]}
+        (self.directory / "a.json").write_text(json.dumps(pair, ensure_ascii=False) + "\n")
+        self.plot("attention", "a.json", "--out", "a.svg")
+        svg = (self.directory / "a.svg").read_text()
+        for word in ("Ένα", "$x$", "␣два", r"e\x1btt", "&lt;/s&gt;"):
+            self.assertIn(f">{word}</text>", svg)
+        self.plot("attention", "a.json", "--out", "a.png")
+        self.assertEqual((self.directory / "a.png").read_bytes()[:4], b"\x89PNG")
+
+    def test_attention_without_words_has_their_numbers(self):
+        np.save(self.directory / "a.npy", np.float32([[1, 0, 0], [0, 0, 1]]))
+        self.plot("attention", "a.npy", "--out", "a.svg")
+        self.assertIn(">2</text>", (self.directory / "a.svg").read_text())
+
+    def test_a_log_has_its_loss_and_what_validations_measure(self):
+        lines = [{"step": 50 * i, "loss": 1 / i, "rate": 0.1} | ({"bleu": 10 * i} if i % 2 else {}) for i in range(1, 6)]
+        (self.directory / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.plot("log", "log.jsonl", "--out", "c.svg")
+        svg = (self.directory / "c.svg").read_text()
+        self.assertEqual([f">{field}</text>" in svg for field in ("loss", "bleu", "rate", "step")], [True, True, False, True])
+        self.fails("log.jsonl: no line has step and chrf", "plot.py", "log", "log.jsonl", "--fields", "loss,chrf")
+
+    def test_errors_are_one_line(self):
+        (self.directory / "a.json").write_text('{"source":["a"],"target":["b"],"weights":[[1]]}\n')
+        self.fails("--pair 2: a.json has the pairs 1 to 1", "plot.py", "attention", "a.json", "--pair", "2")
+        self.fails("none: No such file or directory", "plot.py", "log", "none")
+
+
+class ImportTorch(Test):
+    def test_weights_of_the_golden_files_become_their_parameters(self):
+        for name, layers in (("lstm", {"": "l0"}), ("gru", {"": "l0"}),
+                             ("bidirectional_lstm", {"forward.": "l0", "backward.": "l0_reverse"}),
+                             ("bidirectional_gru", {"forward.": "l0", "backward.": "l0_reverse"}),
+                             ("stacked_lstm", {"layer1.": "l0", "layer2.": "l1"}),
+                             ("stacked_gru", {"layer1.": "l0", "layer2.": "l1"})):
+            case, state, expected = golden(name), {}, {}
+            for place, suffix in layers.items():
+                state |= {f"a.rnn.{tensor}": x for tensor, x in torch_layout(case, place, suffix).items()}
+                expected |= {f"a.rnn.{place}{p}": case[place + p] for p in ("W_x", "W_h", "b", "b_hn") if place + p in case}
+            self.equal(import_torch.import_state(state), expected)
+
+    def test_what_is_imported_gives_the_results_of_the_golden_files(self):
+        """Each step's input is a row of the table, and the output is the identity."""
+        for name in ("bidirectional_lstm", "bidirectional_gru"):
+            case = golden(name)
+            T, B, D = case["x"].shape
+            state = {f"rnn.{tensor}": x for place, suffix in (("forward.", "l0"), ("backward.", "l0_reverse"))
+                     for tensor, x in torch_layout(case, place, suffix).items()}
+            state |= {"embedding.weight": case["x"].reshape(T * B, D), "output.weight": np.eye(4), "output.bias": np.zeros(4)}
+            np.savez(self.directory / "state.npz", **state)
+            imported = run(sys.executable, PYTHON / "import_torch.py", "state.npz", "weights", "--embedding", "embedding",
+                           cwd=self.directory)
+            self.assertEqual((imported.returncode, imported.stderr), (0, ""))
+            attune.write_safetensors(self.directory / "input",
+                                     {"ids": np.arange(T * B, dtype=np.int32).reshape(T, B), "mask": case["mask"]})
+            done = run(RUN_IMPORTED, name, "weights", "input", "output", cwd=self.directory)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            scores = attune.read_safetensors(self.directory / "output")[0]["scores"]
+            np.testing.assert_allclose(scores * case["mask"][..., None], case["h"], rtol=0, atol=1e-12)
+
+    def test_layers_without_bias_cells_and_linear_layers(self):
+        x, half = np.random.default_rng(1).normal, np.float16
+        state = {"cell.weight_ih": x(size=(8, 3)), "cell.weight_hh": x(size=(8, 2)), "out.weight": x(size=(5, 2)).astype(half)}
+        imported = import_torch.import_state(state, {"out": import_torch.linear}, {"": "model", "out": "not reached"})
+        self.equal(imported, {"model.cell.W_x": state["cell.weight_ih"].T, "model.cell.W_h": state["cell.weight_hh"].T,
+                              "model.cell.b": np.zeros(8), "model.out.W": state["out.weight"].T.astype(np.float32)})
+
+    def test_modules_are_renamed_with_what_is_in_them(self):
+        state = {f"module.{name}.{kind}": np.ones((2, 2) if kind == "weight" else 2) for name in ("a", "a.b", "ab")
+                 for kind in ("weight", "bias")}
+        self.assertEqual([*import_torch.import_state(state, None, {"module.a": "x", "module": ""})],
+                         ["x.W", "x.b", "x.b.W", "x.b.b", "ab.W", "ab.b"])
+
+    def refuses(self, expected, state, *options):
+        np.savez(self.directory / "state.npz", **state)
+        self.fails(expected, "import_torch.py", "state.npz", "out", *options)
+        self.assertFalse((self.directory / "out").exists())
+
+    def test_what_is_missing_unused_or_of_another_shape_is_named(self):
+        state = {f"rnn.{name}": x for name, x in torch_layout(golden("stacked_lstm"), "layer1.", "l0").items()}
+        without = {name: x for name, x in state.items() if name != "rnn.bias_hh_l0"}
+        self.refuses("rnn.bias_hh_l0 is missing", without)
+        self.refuses("rnn.weight_hh_l1 is missing", state | {"rnn.weight_ih_l1": np.ones((8, 2))})
+        self.refuses("unused: rnn.extra", state | {"rnn.extra": np.ones(3)})
+        self.refuses("weight is missing", {"v": np.ones(3)})
+        self.refuses("rnn.weight_ih_l0 is (8,), but (8, any) was expected", state | {"rnn.weight_ih_l0": np.ones(8)})
+        self.refuses("rnn.weight_hh_l0 is (2, 2), but (8, 2) of an LSTM or (6, 2) of a GRU was expected",
+                     state | {"rnn.weight_hh_l0": np.ones((2, 2))})
+        self.refuses("rnn.bias_ih_l0 is int64, but floating-point numbers were expected",
+                     state | {"rnn.bias_ih_l0": np.arange(8)})
+        self.refuses("e.weight: of an nn.Embedding (--embedding e) or an nn.Linear without bias (--linear e)?",
+                     {"e.weight": np.ones((3, 2))})
+
+    def test_options_must_fit_the_file(self):
+        state = {"a.weight": np.ones((3, 2)), "a.bias": np.ones(3), "b.weight": np.ones((3, 2)), "b.bias": np.ones(3)}
+        self.refuses("there is no module 'c', only a, b", state, "--embedding", "c")
+        self.refuses("two tensors would be called a.W", state, "--name", "b=a")
+        self.refuses("--name b: OLD=NEW was expected", state, "--name", "b")
+        self.fails("none: No such file or directory", "import_torch.py", "none", "out")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

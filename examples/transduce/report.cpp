@@ -7,6 +7,7 @@
 #include <attune/models/report/log.hpp>
 
 #include "commands.hpp"
+#include "support/output.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
 #include "support/run_directory.hpp"
@@ -115,6 +116,7 @@ void add_examples(report::Page& page, Models models, std::span<const Row> rows,
 }  // namespace
 
 int report(const ReportArguments& options) {
+  if (!options.out.empty()) require_writable(options.out);
   const std::vector<std::filesystem::path> files = model_files(options.models);
   const std::vector<Model> models = load_models(files);
   const Model& first = models.front();

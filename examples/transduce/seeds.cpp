@@ -21,7 +21,7 @@ double measured_error(const ModelPaths& paths) {
 
 /// What to do with what was trained.
 void finish(const std::filesystem::path& out) {
-  report({.models = {out}, .out = out / "report.html"});
+  report({.models = {out}, .out = out / "report.html", .file = ""});
   say("Try it:  transduce predict --model {} WORD...\n", out.string());
 }
 

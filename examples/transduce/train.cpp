@@ -77,7 +77,8 @@ class Run : public TrainingRun {
 
   std::string end() const override {
     if (step() >= total_steps()) return "finished";
-    if (options_.minutes > 0 && seconds() >= 60 * options_.minutes) return "out of time";
+    if (options_.minutes > 0 && seconds() >= 60 * options_.minutes)
+      return fmt::format("out of time, --minutes {}", options_.minutes);
     if (waited_ >= options_.patience) return "no longer better";
     return {};
   }
@@ -176,7 +177,7 @@ class Run : public TrainingRun {
       return now.metadata;
     }();
     for (const char* name : {"source_tokenizer", "source_vocabulary", "target_tokenizer",
-                                    "target_vocabulary", "pairs"}) {
+                             "target_vocabulary", "pairs"}) {
       if (nn::load_text(file.metadata, name) != own.at(name))
         fail("checkpoint", fmt::format("it was trained on other pairs: its {} is another", name));
     }

@@ -22,7 +22,7 @@ std::string place(const AlignArguments& options, const Row& row) {
 /// A character without a number of its own would be forced as <unk>.
 void check_target(const Model& model, const Row& row, const std::string& place) {
   for (const std::string& point : text::code_points(row.target)) {
-    if (model.target_vocabulary().id(point) == text::Vocabulary::unknown)
+    if (model.target().vocabulary.id(point) == text::Vocabulary::unknown)
       fail(place, fmt::format("the model cannot write '{}'", point));
   }
 }
@@ -45,7 +45,7 @@ report::Heatmap heatmap(const Model& model, const Row& row, models::Hypothesis f
                         AlignedWord rule) {
   if (rule == AlignedWord::previous)
     forced.weights = forced.weights.slice(1, forced.weights.dim(0));
-  return model.heatmap(text::code_points(row.source), forced);
+  return attune::heatmap(model, text::code_points(row.source), forced);
 }
 
 std::vector<AlignedPair> pairs_of(const Model& model, std::span<const Row> rows, AlignedWord rule) {

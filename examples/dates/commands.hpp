@@ -8,11 +8,9 @@
 #include <attune/models/report/alignment.hpp>
 
 #include "support/alignment_forms.hpp"
+#include "support/predicting.hpp"
 
 namespace attune::dates {
-
-/// When to draw attention in the terminal.
-enum class Show { automatic, always, never };
 
 struct PredictArguments {
   std::filesystem::path model;

@@ -10,23 +10,12 @@
 #include <attune/tensor/printable.hpp>
 #include <attune/tensor/random.hpp>
 
+#include "support/hold_out.hpp"
+
 namespace attune::dates {
 namespace {
 
 constexpr long chunk_steps = 16;
-
-/// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation.
-std::vector<Row> hold_out(std::vector<Row>& rows, Index wanted, std::uint64_t seed) {
-  const std::size_t count = std::min(static_cast<std::size_t>(wanted), rows.size() / 10);
-  std::vector<Row> held, kept;
-  const std::vector<std::uint32_t> order = shuffled(rows.size(), Random(seed, "held-out rows"));
-  const std::set<std::uint32_t> chosen(order.begin(),
-                                       order.begin() + static_cast<std::ptrdiff_t>(count));
-  for (std::uint32_t i = 0; i < rows.size(); ++i)
-    (chosen.contains(i) ? held : kept).push_back(std::move(rows[i]));
-  rows = std::move(kept);
-  return held;
-}
 
 std::vector<std::string> distinct_code_points(std::span<const Row> rows, std::string Row::*column) {
   std::set<std::string> points;
@@ -51,12 +40,7 @@ Data::Data(const DataOptions& options) : options_(options) {
   } else if (generator_) {
     validation_ = generator_->validation();
   } else {
-    validation_ = hold_out(train_, options.held_out, options.seed);
-    if (validation_.empty()) {
-      fail("--train",
-           fmt::format("{} has {} examples, too few to hold some out: --valid FILE was expected",
-                       options.train_file, train_.size()));
-    }
+    validation_ = hold_out(train_, options.held_out, options.seed, options.train_file);
   }
 }
 

@@ -1,9 +1,5 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "metrics.hpp"
@@ -11,27 +7,13 @@
 namespace attune::dates {
 namespace {
 
-/// The mistakes the model was surest of.
 void print_worst(std::span<const Row> rows, std::span<const Prediction> predictions) {
-  constexpr std::size_t most = 10;
-  std::vector<std::size_t> mistakes;
+  std::vector<Mistake> mistakes;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!predictions[i].exact) mistakes.push_back(i);
+    const Prediction& p = predictions[i];
+    if (!p.exact) mistakes.push_back({p.probability, p.written, rows[i].target, rows[i].source});
   }
-  if (mistakes.empty()) return;
-  std::ranges::stable_sort(mistakes, std::ranges::greater(),
-                           [&](std::size_t i) { return predictions[i].probability; });
-  fmt::print("\n{} mistake{}{}\nprobability  written     expected    source\n", mistakes.size(),
-             mistakes.size() == 1 ? "" : "s",
-             mistakes.size() > most
-                 ? fmt::format("; the {} that were written with the greatest probability", most)
-                 : "");
-  mistakes.resize(std::min(mistakes.size(), most));
-  for (std::size_t i : mistakes) {
-    fmt::print("{:11.4f}  {:<10}  {:<10}  {}\n", predictions[i].probability,
-               printable(predictions[i].written), printable(rows[i].target),
-               printable(rows[i].source));
-  }
+  print_mistakes(std::move(mistakes), std::string_view("YYYY-MM-DD").size());
 }
 
 }  // namespace

@@ -31,47 +31,12 @@ struct CommandLine {
   int threads = 0;
 };
 
-/// What the options from this field on are about; "" within a group.
-std::string group_at(const std::string& field) {
-  return field == "steps"          ? "Training"
-         : field == "locales"      ? "Data"
-         : field == "embedding"    ? "Sizes"
-         : field == "encoder-cell" ? "Wiring"
-         : field == "score"        ? "Attention"
-         : field == "readout-kind" ? "Output and regularisation"
-                                   : "";
-}
-
-/// All of a struct of options, by their fields.
-template <class Options>
-void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
-                Options& options) {
-  std::string group;
-  for (const auto& field : fields) {
-    if (const std::string next = group_at(field.name); !next.empty()) group = next;
-    add_field(app, field, options)->group(group);
-  }
-}
-
-/// A published model first, then changes to it: CLI11 sets options in the order they are added in.
-void add_model(CLI::App& app, ModelOptions& o) {
-  const auto get = [](const ModelOptions& options) { return options.name; };
-  const auto set = [&app](ModelOptions& options, const std::string& name) {
-    if (name == options.name) return;
-    options = model_options(name);
-    for (const auto& field : models::seq2seq_fields())  // as --help shows them
-      app.get_option("--" + field.name)->default_str(field.get(options.network));
-  };
-  add_field(app, preset_field<ModelOptions>(get, set), o)->group("Model");
-  add_fields(app, models::seq2seq_fields(), o.network);
-}
-
 void add_train(CLI::App& app, TrainOptions& o) {
   app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl")
       ->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
-  add_fields(app, train_fields(), o);
-  add_model(app, o.model);
+  add_grouped_fields(app, train_fields(), o);
+  add_model(app, o.model, model_options);
 }
 
 void add_compare(CLI::App& app, CompareArguments& o) {
@@ -86,8 +51,8 @@ void add_compare(CLI::App& app, CompareArguments& o) {
       ->default_str("all")
       ->type_name("LIST");
   app.add_flag("--markdown", o.markdown, "the table in Markdown");
-  add_fields(app, train_fields(), o.train);
-  add_fields(app, compare_fields(), o);
+  add_grouped_fields(app, train_fields(), o.train);
+  add_grouped_fields(app, compare_fields(), o);
 }
 
 void add_align(CLI::App& app, CommandLine& line) {
@@ -114,12 +79,7 @@ void add_predict(CLI::App& app, CommandLine& line) {
       ->check(in_range(1, 100));
   app.add_flag("--json", line.predict.json,
                "one JSON object a line: source, prediction, probability, attention");
-  add_field(app,
-            models::choice_field<PredictArguments, Show>(
-                "attention", "when to draw the attention (auto: on a terminal)",
-                &PredictArguments::attention,
-                {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}}),
-            line.predict);
+  add_field(app, show_field<PredictArguments>(), line.predict);
 }
 
 void add_evaluate(CLI::App& app, CommandLine& line) {
@@ -142,18 +102,6 @@ void add_report(CLI::App& app, CommandLine& line) {
                  "TSV file with examples to show (default: held-out dates)");
   app.add_option("--examples", line.report.examples, "how many heat maps")
       ->check(in_range(1, 1000));
-}
-
-/// CLI11 would split an argument "[a,b]" in two, but not when a character follows the bracket: one
-/// is added here, and removed after parsing. The order is reversed, as CLI11's parse expects it.
-constexpr char bracket_guard = '\x1f';
-std::vector<std::string> protect_brackets(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (std::string& argument : arguments) {
-    if (argument.starts_with('[') && argument.ends_with(']')) argument += bracket_guard;
-  }
-  std::ranges::reverse(arguments);
-  return arguments;
 }
 
 void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
@@ -181,9 +129,7 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   add_align(*align, line);
   add_report(*report, line);
   app->parse(protect_brackets(argc, argv));
-  for (std::string& date : line.predict.sources) {
-    if (date.ends_with(bracket_guard)) date.pop_back();
-  }
+  unprotect_brackets(line.predict.sources);
   command = app->get_subcommands().front();
 }
 

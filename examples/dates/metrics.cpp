@@ -67,7 +67,7 @@ Evaluation evaluate(const Model& model, std::span<const Row> rows, Index beam, b
     const std::size_t end = std::min(rows.size(), begin + batch_size);
     for (std::size_t i = begin; i < end; ++i) {
       const Row& row = rows[order[i]];
-      sources.push_back(model.encode_source(row.source));
+      sources.push_back(model.source().encode(row.source));
       if (attention && !row.spans.empty()) {
         forced.push_back(model.encode(row.source, row.target));
         forced_rows.push_back(&row);

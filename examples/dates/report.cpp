@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -50,21 +49,20 @@ void add_learning_curves(report::Page& page, const std::filesystem::path& log_pa
               "Share of validation dates that are written exactly, and of characters that agree.");
 }
 
-/// Examples of different lengths, evenly from short to long.
-std::vector<Row> sample(std::vector<Row> rows, std::size_t count) {
-  std::ranges::stable_sort(rows, {}, [](const Row& row) { return row.source.size(); });
-  std::vector<Row> chosen;
-  const std::size_t n = std::min(count, rows.size());
-  for (std::size_t i = 0; i < n; ++i)
-    chosen.push_back(rows[n == 1 ? 0 : i * (rows.size() - 1) / (n - 1)]);
-  return chosen;
-}
-
 std::vector<Row> examples(const Model& model, const ReportArguments& options) {
   if (!options.file.empty()) return read_tsv(options.file);
   // Those it was validated on: generated again, or read again from where they were.
   const Data data(train_options_from(model.metadata()).data);
   return {data.validation().begin(), data.validation().end()};
+}
+
+std::vector<Row> sample(const std::vector<Row>& rows, int count) {
+  std::vector<std::size_t> lengths;
+  for (const Row& row : rows) lengths.push_back(row.source.size());
+  std::vector<Row> chosen;
+  for (const std::size_t i : from_short_to_long(lengths, static_cast<std::size_t>(count)))
+    chosen.push_back(rows[i]);
+  return chosen;
 }
 
 void add_heatmaps(report::Page& page, const Model& model, std::span<const Row> rows,
@@ -78,13 +76,12 @@ void add_heatmaps(report::Page& page, const Model& model, std::span<const Row> r
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     const std::string date = model.decode(written[i].words);
-    const report::Heatmap map = model.heatmap(text::code_points(row.source), written[i]);
+    const report::Heatmap map = heatmap(model, text::code_points(row.source), written[i]);
     if (map.rows.empty()) continue;
-    // Isolates (U+2068, U+2069) keep a right-to-left source from moving the date's parts.
     const std::string wrong = date == row.target ? "" : fmt::format(" (expected {})", row.target);
     page.figure(report::svg(map),
-                fmt::format("\u2068{}\u2069 → \u2068{}\u2069, probability {:.4f}{}", row.source,
-                            date, std::exp(written[i].log_probability), wrong));
+                fmt::format("{} → {}, probability {:.4f}{}", isolated(row.source), isolated(date),
+                            std::exp(written[i].log_probability), wrong));
   }
 }
 
@@ -98,14 +95,6 @@ void add_examples(report::Page& page, const Model& model, std::span<const Row> r
                      fmt::format("{:.4f}", std::exp(written[i].log_probability))});
   }
   page.table({"source", "written", "expected", "probability"}, lines);
-}
-
-void add_parameters(report::Page& page, const Model& model) {
-  page.heading("Parameters");
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, w] : model.parameters())
-    rows.push_back({name, to_string(w.shape()), std::to_string(w.size())});
-  page.table({"name", "shape", "elements"}, rows);
 }
 
 std::string introduction(const models::Seq2SeqOptions& network) {
@@ -127,19 +116,18 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
                             : "Human dates, normalised without attention");
   page.paragraph(introduction(network));
   add_summary(page, model);
-  const std::vector<Row> rows =
-      sample(examples(model, options), static_cast<std::size_t>(options.examples));
+  const std::vector<Row> rows = sample(examples(model, options), options.examples);
   std::vector<models::Hypothesis> written;
   for (const Row& row : rows) {
-    const text::Sentence source = model.encode_source(row.source);
+    const text::Sentence source = model.source().encode(row.source);
     written.push_back(model.predict(std::span(&source, 1), 1).front());
   }
   (attends ? add_heatmaps : add_examples)(page, model, rows, written);
   add_learning_curves(page, options.model.parent_path() / "log.jsonl");
   add_card(page, model.metadata(),
-           {{"source characters", std::to_string(model.source_vocabulary().size())},
-            {"target characters", std::to_string(model.target_vocabulary().size())}});
-  add_parameters(page, model);
+           {{"source characters", std::to_string(model.source().vocabulary.size())},
+            {"target characters", std::to_string(model.target().vocabulary.size())}});
+  add_parameters(page, model.parameters());
   return page;
 }
 

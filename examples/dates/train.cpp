@@ -97,8 +97,8 @@ class Run : public TrainingRun {
   }
 
   void check(const Safetensors& file) const override {
-    for (const auto& [name, own] : {std::pair{"source_vocabulary", &model_.source_vocabulary()},
-                                    {"target_vocabulary", &model_.target_vocabulary()}}) {
+    for (const auto& [name, own] : {std::pair{"source_vocabulary", &model_.source().vocabulary},
+                                    {"target_vocabulary", &model_.target().vocabulary}}) {
       if (nn::load_text(file.metadata, name) == text::to_json(*own)) continue;
       fail("checkpoint", fmt::format("its {} is not that of the examples", name));
     }

@@ -2,7 +2,6 @@
 
 #include <attune/models/presets.hpp>
 
-#include "support/checkpoint.hpp"
 #include "train.hpp"
 
 namespace attune::dates {
@@ -49,12 +48,8 @@ std::vector<Field> data_fields() {
 }  // namespace
 
 std::span<const Field> train_fields() {
-  static const std::vector<Field> fields = [] {
-    std::vector<Field> all = training_fields();
-    for (const auto& some : {common_training_fields<Options>(), data_fields()})
-      all.insert(all.end(), some.begin(), some.end());
-    return all;
-  }();
+  static const std::vector<Field> fields =
+      joined<Options>({training_fields(), common_training_fields<Options>(), data_fields()});
   return fields;
 }
 
@@ -80,14 +75,8 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given, const char* operation) {
-  const std::filesystem::path last = given.out / "last.safetensors";
-  attune::check_same(operation, last, {{"model", stored.model.name}},
-                     {{"model", given.model.name}});
-  auto before = models::fields_to_map(train_fields(), stored),
-       after = models::fields_to_map(train_fields(), given);
-  before.merge(to_map(stored.model)), after.merge(to_map(given.model));
-  for (const char* free : {"steps", "validate-every", "max-skipped"}) after[free] = before[free];
-  attune::check_same(operation, last, before, after);
+  check_same_training(operation, stored, given, train_fields(),
+                      {"steps", "validate-every", "max-skipped"});
 }
 
 }  // namespace attune::dates

@@ -17,38 +17,17 @@
 namespace attune::speech {
 namespace {
 
-void print_row(const std::string& name, const Counts& c) {
-  say("{:<14}{:>11}{:>12.2f} %{:>12.2f} %{:>15}{:>11}{:>12}\n", name, c.utterances,
-      100 * c.share_right(), 100 * c.edits.rate(), c.edits.substitutions, c.edits.deletions,
-      c.edits.insertions);
-}
-
-void print_table(const CountsByLength& counts) {
-  say("{:<14}{:>11}{:>14}{:>14}{:>15}{:>11}{:>12}\n", "tokens", "utterances", "all right",
-      "token error", "substitutions", "deletions", "insertions");
-  for (const auto& [length, some] : counts) print_row(fmt::format("{}", length), some);
-  print_row("all", total(counts));
-}
-
-nlohmann::ordered_json json_of(const Counts& c) {
-  return {{"utterances", c.utterances},
-          {"right", c.right},
-          {"tokens", c.edits.expected},
-          {"token_error", c.edits.rate()},
-          {"substitutions", c.edits.substitutions},
-          {"deletions", c.edits.deletions},
-          {"insertions", c.edits.insertions}};
-}
+constexpr CountNames names = {.examples = "utterances", .right = "all right"};
 
 void print(const std::string& name, const CountsByLength& counts, bool json) {
   if (!json) {
     say("{}\n", printable(name));
-    print_table(counts);
+    print_table(counts, names);
     return;
   }
-  nlohmann::ordered_json line = {{"data", name}, {"all", json_of(total(counts))}};
+  nlohmann::ordered_json line = {{"data", name}, {"all", json_of(total(counts), names)}};
   for (const auto& [length, some] : counts)
-    line["by_length"][std::to_string(length)] = json_of(some);
+    line["by_length"][std::to_string(length)] = json_of(some, names);
   say("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -34,13 +34,6 @@ std::vector<models::Hypothesis> recognise(const Model& model,
   return all;
 }
 
-Counts& Counts::operator+=(const Counts& other) {
-  edits += other.edits;
-  utterances += other.utterances;
-  right += other.right;
-  return *this;
-}
-
 CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
                         const HearOptions& options) {
   std::vector<std::vector<float>> waveforms;
@@ -48,19 +41,11 @@ CountsByLength evaluate(const Model& model, std::span<const Utterance> utterance
   const std::vector<models::Hypothesis> found = recognise(model, waveforms, options);
   CountsByLength counts;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    text::Sentence expected = utterances[i].tokens;
-    // What is not in the vocabulary cannot be written.
-    std::ranges::replace(expected, text::Vocabulary::unknown, std::int32_t{-1});
+    const text::Sentence expected = comparable(utterances[i].tokens);
     const metrics::Edits edits = metrics::edits(found[i].words, expected);
     counts[expected.size()] += {edits, 1, edits.count() == 0};
   }
   return counts;
-}
-
-Counts total(const CountsByLength& counts) {
-  Counts sum;
-  for (const auto& [length, some] : counts) sum += some;
-  return sum;
 }
 
 }  // namespace attune::speech

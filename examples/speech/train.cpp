@@ -165,12 +165,12 @@ class Run : public TrainingRun {
   void save_model(Safetensors& file) const override {
     model_.save(file);
     file.metadata.merge(models::fields_to_map(train_fields(), options_));
-    save_edits(file, "last_", last_);
+    save_edits(file.metadata, "last_", last_);
   }
 
   void save_progress(Safetensors& file) const override {
     file.metadata["utterances"] = data_.train->fingerprint();
-    save_edits(file, "best_", best_);
+    save_edits(file.metadata, "best_", best_);
   }
 
   void check(const Safetensors& file) const override {
@@ -188,20 +188,8 @@ class Run : public TrainingRun {
   }
 
   void load_progress(const Safetensors& file) override {
-    last_ = load_edits(file, "last_");
-    best_ = load_edits(file, "best_");
-  }
-
-  static void save_edits(Safetensors& file, const std::string& name, const metrics::Edits& edits) {
-    for (const auto& [part, count] : {std::pair{"substitutions", edits.substitutions},
-                                      {"deletions", edits.deletions},
-                                      {"insertions", edits.insertions},
-                                      {"expected", edits.expected}})
-      file.metadata[name + part] = std::to_string(count);
-  }
-  static metrics::Edits load_edits(const Safetensors& file, const std::string& name) {
-    const auto count = [&](const char* part) { return nn::load_count(file.metadata, name + part); };
-    return {count("substitutions"), count("deletions"), count("insertions"), count("expected")};
+    last_ = load_edits(file.metadata, "last_");
+    best_ = load_edits(file.metadata, "best_");
   }
 
   const TrainOptions& options_;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -18,6 +19,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/version.hpp>
 
+#include "support/model_options.hpp"
 #include "support/unexpected.hpp"
 
 namespace attune {
@@ -105,6 +107,23 @@ inline void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
       ->check(in_range(1, 1024))
       ->default_str("");
+}
+
+/// CLI11 would split an argument "[a,b]" in two, but not when a character follows the bracket: one
+/// is added here, and removed after parsing. The order is reversed, as CLI11's parse expects it.
+inline constexpr char bracket_guard = '\x1f';
+inline std::vector<std::string> protect_brackets(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (std::string& argument : arguments) {
+    if (argument.starts_with('[') && argument.ends_with(']')) argument += bracket_guard;
+  }
+  std::ranges::reverse(arguments);
+  return arguments;
+}
+inline void unprotect_brackets(std::vector<std::string>& arguments) {
+  for (std::string& argument : arguments) {
+    if (argument.ends_with(bracket_guard)) argument.pop_back();
+  }
 }
 
 /// Throws where an argument is left over, with what was perhaps meant, and where a command is missing.
@@ -210,6 +229,44 @@ models::OptionField<Options> preset_field(Get get, Set set) {
   for (const models::Preset& preset : models::presets())
     help += fmt::format("\n- {}: {}", preset.name, preset.what);
   return {"model", help, {}, "NAME", get, set};
+}
+
+/// What the options from this field on are about; "" within a group.
+inline std::string group_at(const std::string& field) {
+  return field == "steps"          ? "Training"
+         : field == "locales"      ? "Data"
+         : field == "train"        ? "Data"
+         : field == "embedding"    ? "Sizes"
+         : field == "encoder-cell" ? "Wiring"
+         : field == "score"        ? "Attention"
+         : field == "readout-kind" ? "Output and regularisation"
+                                   : "";
+}
+
+/// All of a struct of options, each in its group, but for those that are `left_out`.
+template <class Options>
+void add_grouped_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
+                        Options& options, const std::set<std::string>& left_out = {}) {
+  std::string group;
+  for (const auto& field : fields) {
+    if (const std::string next = group_at(field.name); !next.empty()) group = next;
+    if (!left_out.contains(field.name)) add_field(app, field, options)->group(group);
+  }
+}
+
+/// A published model first, in the sizes of `preset_options`, then changes to it: CLI11 sets options
+/// in the order they are added in.
+inline void add_model(CLI::App& app, ModelOptions& o,
+                      ModelOptions (*preset_options)(std::string_view preset)) {
+  const auto get = [](const ModelOptions& options) { return options.name; };
+  const auto set = [&app, preset_options](ModelOptions& options, const std::string& name) {
+    if (name == options.name) return;
+    options = preset_options(name);
+    for (const auto& field : models::seq2seq_fields())  // as --help shows them
+      app.get_option("--" + field.name)->default_str(field.get(options.network));
+  };
+  add_field(app, preset_field<ModelOptions>(get, set), o)->group("Model");
+  add_grouped_fields(app, models::seq2seq_fields(), o.network);
 }
 
 }  // namespace attune

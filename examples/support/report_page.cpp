@@ -1,5 +1,8 @@
 #include "support/report_page.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include <attune/tensor/file.hpp>
 
 #include "support/output.hpp"
@@ -17,6 +20,27 @@ void add_card(report::Page& page, const Metadata& metadata,
   page.heading("The model");
   page.table({"option", "value"}, rows);
 }
+
+void add_parameters(report::Page& page, const nn::Parameters& parameters) {
+  page.heading("Parameters");
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, w] : parameters)
+    rows.push_back({name, to_string(w.shape()), std::to_string(w.size())});
+  page.table({"name", "shape", "elements"}, rows);
+}
+
+std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,
+                                            std::size_t count) {
+  std::vector<std::size_t> order(lengths.size()), some;
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return lengths[i]; });
+  const std::size_t n = std::min(count, order.size());
+  for (std::size_t i = 0; i < n; ++i)
+    some.push_back(order[n == 1 ? 0 : i * (order.size() - 1) / (n - 1)]);
+  return some;
+}
+
+std::string isolated(const std::string& text) { return "\u2068" + text + "\u2069"; }
 
 void write_page(const report::Page& page, const std::filesystem::path& model,
                 const std::filesystem::path& out) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <attune/models/report/page.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 namespace attune {
@@ -13,6 +15,17 @@ namespace attune {
 /// A table of what the model's checkpoint says, but for its vocabularies and tokenizers, and more.
 void add_card(report::Page& page, const Metadata& metadata,
               const std::vector<std::vector<std::string>>& more = {});
+
+/// A table of names and shapes.
+void add_parameters(report::Page& page, const nn::Parameters& parameters);
+
+/// The numbers of `count` of some examples, evenly from the shortest to the longest, or of all.
+std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,
+                                            std::size_t count);
+
+/// A text between isolates (U+2068, U+2069), which keep one that is read from right to left from
+/// moving what stands beside it.
+std::string isolated(const std::string& text);
 
 /// Writes it to `out`, or to report.html beside the model, and prints where.
 void write_page(const report::Page& page, const std::filesystem::path& model,

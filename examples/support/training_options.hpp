@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
+#include <vector>
 
 #include <attune/models/option_field.hpp>
 #include <attune/nn/schedule.hpp>
@@ -66,6 +68,15 @@ std::vector<models::OptionField<Options>> common_training_fields() {
           number_field<Options>("validate-every",
                                 "steps between validations, each of which saves a checkpoint",
                                 &Options::validate_every, 1, many)};
+}
+
+/// Groups of options, one after the other.
+template <class Options>
+std::vector<models::OptionField<Options>> joined(
+    std::initializer_list<std::vector<models::OptionField<Options>>> groups) {
+  std::vector<models::OptionField<Options>> all;
+  for (const auto& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return all;
 }
 
 /// `rate` for half of the steps, then in a straight line down to 2 % of it.

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <numeric>
-
 #include <fmt/format.h>
 
 #include <attune/models/metrics/bleu_by_length.hpp>
@@ -88,18 +85,6 @@ void add_curves(report::Page& page, const std::filesystem::path& path) {
               "");
 }
 
-/// Sentences of different lengths, evenly from short to long.
-std::vector<std::size_t> chosen(const Translated& text, std::size_t count) {
-  std::vector<std::size_t> order(text.sources.size()), some;
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return text.lines[i].size(); });
-  const std::size_t n = std::min(count, order.size());
-  for (std::size_t i = 0; i < n; ++i) {
-    some.push_back(order[n == 1 ? 0 : i * (order.size() - 1) / (n - 1)]);
-  }
-  return some;
-}
-
 void add_heatmap(report::Page& page, const Model& model, const std::string& source,
                  const models::Hypothesis& written) {
   const std::vector<std::string> read = model.source().tokenizer.encode(source),
@@ -111,7 +96,9 @@ void add_heatmap(report::Page& page, const Model& model, const std::string& sour
 
 void add_examples(report::Page& page, const Model& model, const Translated& text,
                   std::size_t count) {
-  const std::vector<std::size_t> some = chosen(text, count);
+  std::vector<std::size_t> lengths;
+  for (const std::string& line : text.lines) lengths.push_back(line.size());
+  const std::vector<std::size_t> some = from_short_to_long(lengths, count);
   page.heading("Where the model looks");
   for (std::size_t i : some) {
     add_heatmap(page, model, text.lines[i], text.translations[i].front());

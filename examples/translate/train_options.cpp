@@ -124,13 +124,8 @@ std::vector<Field> validation_fields() {
 }  // namespace
 
 std::span<const Field> train_fields() {
-  static const std::vector<Field> fields = [] {
-    std::vector<Field> all;
-    for (const auto& some : {data_fields(), training_fields(), validation_fields()}) {
-      all.insert(all.end(), some.begin(), some.end());
-    }
-    return all;
-  }();
+  static const std::vector<Field> fields =
+      joined<Options>({data_fields(), training_fields(), validation_fields()});
   return fields;
 }
 

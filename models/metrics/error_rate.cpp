@@ -41,4 +41,41 @@ Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t>
   return row.back();
 }
 
+std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
+                                    std::span<const std::int32_t> expected) {
+  // cost[i][j]: of the first i and j tokens. A substitution costs a little less than any other
+  // edit, so that among equally few edits those with the most substitutions are taken.
+  const std::size_t columns = expected.size() + 1;
+  const std::int64_t other = std::ssize(written) + std::ssize(expected) + 1,
+                     substitution = other - 1;
+  std::vector<std::int64_t> cost((written.size() + 1) * columns);
+  const auto kept = [&](std::size_t i, std::size_t j) {
+    return cost[(i - 1) * columns + j - 1] + (written[i - 1] == expected[j - 1] ? 0 : substitution);
+  };
+  for (std::size_t i = 0; i <= written.size(); ++i) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      std::int64_t& best = cost[i * columns + j];
+      if (i == 0 || j == 0) {
+        best = static_cast<std::int64_t>(i + j) * other;
+        continue;
+      }
+      best = std::min(
+          {kept(i, j), cost[(i - 1) * columns + j] + other, cost[i * columns + j - 1] + other});
+    }
+  }
+  std::vector<TokenPair> pairs;
+  for (std::size_t i = written.size(), j = expected.size(); i > 0 || j > 0;) {
+    const std::int64_t best = cost[i * columns + j];
+    if (i > 0 && j > 0 && best == kept(i, j)) {
+      pairs.push_back({written[--i], expected[--j]});
+    } else if (i > 0 && best == cost[(i - 1) * columns + j] + other) {
+      pairs.push_back({written[--i], TokenPair::no_token});
+    } else {
+      pairs.push_back({TokenPair::no_token, expected[--j]});
+    }
+  }
+  std::ranges::reverse(pairs);
+  return pairs;
+}
+
 }  // namespace attune::metrics

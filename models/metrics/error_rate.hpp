@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,5 +24,17 @@ struct Edits {
 /// The fewest edits (Levenshtein, 1966). A deletion is an expected token that is missing, an insertion
 /// a written one too many. Among equally few, those with the most substitutions.
 Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected);
+
+/// Tokens that stand for each other; `no_token` where one was inserted or deleted.
+struct TokenPair {
+  static constexpr std::int32_t no_token = -1;
+  std::int32_t written = no_token, expected = no_token;
+  auto operator<=>(const TokenPair&) const = default;
+};
+
+/// Both sentences side by side, with the edits that `edits` counts: which token was taken for which.
+/// No token is -1. The memory is that of a table of both lengths.
+std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
+                                    std::span<const std::int32_t> expected);
 
 }  // namespace attune::metrics

@@ -16,6 +16,10 @@ std::vector<std::string> encode_as(Words, std::string_view line) {
   return {found.begin(), found.end()};
 }
 std::vector<std::string> encode_as(Characters, std::string_view line) { return code_points(line); }
+std::vector<std::string> encode_as(DecomposedCharacters, std::string_view line) {
+  code_points(line);  // throws where it is not UTF-8
+  return code_points(decomposed(line));
+}
 std::vector<std::string> encode_as(const SentencePiece& model, std::string_view line) {
   return model.encode(line);
 }
@@ -26,12 +30,16 @@ std::string decode_as(Words, std::span<const std::string> tokens) {
 std::string decode_as(Characters, std::span<const std::string> tokens) {
   return fmt::format("{}", fmt::join(tokens, ""));
 }
+std::string decode_as(DecomposedCharacters, std::span<const std::string> tokens) {
+  return composed(decode_as(Characters{}, tokens));
+}
 std::string decode_as(const SentencePiece& model, std::span<const std::string> tokens) {
   return model.decode(tokens);
 }
 
 nlohmann::json json_of(Words) { return {{"kind", "words"}}; }
 nlohmann::json json_of(Characters) { return {{"kind", "characters"}}; }
+nlohmann::json json_of(DecomposedCharacters) { return {{"kind", "decomposed characters"}}; }
 nlohmann::json json_of(const SentencePiece& model) {
   std::string digits;
   for (unsigned char byte : model.bytes()) digits += fmt::format("{:02x}", byte);
@@ -73,6 +81,7 @@ Tokenizer tokenizer_from_json(std::string_view json) {
     const auto kind = object.at("kind").get<std::string>();
     if (kind == "words") return Words{};
     if (kind == "characters") return Characters{};
+    if (kind == "decomposed characters") return DecomposedCharacters{};
     if (kind == "sentencepiece")
       return SentencePiece(bytes_of(object.at("model").get<std::string>()));
   } catch (const nlohmann::json::exception&) {

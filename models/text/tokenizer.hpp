@@ -16,13 +16,17 @@ namespace attune::text {
 struct Words {};
 /// Code points, blanks too.
 struct Characters {};
+/// Code points after canonical decomposition: accents and the letters of Hangul syllables.
+struct DecomposedCharacters {};
 
 /// How a line becomes tokens. decode(encode(line)) is the line: exactly with Characters, with
-/// Words but for its blanks, and with a SentencePiece as it says.
+/// DecomposedCharacters in composed form (NFC), with Words but for its blanks, and with a
+/// SentencePiece as it says.
 class Tokenizer {
  public:
   Tokenizer(Words = {}) : kind_(Words{}) {}
   Tokenizer(Characters) : kind_(Characters{}) {}
+  Tokenizer(DecomposedCharacters) : kind_(DecomposedCharacters{}) {}
   Tokenizer(SentencePiece model) : kind_(std::move(model)) {}
 
   std::vector<std::string> encode(std::string_view line) const;
@@ -30,7 +34,7 @@ class Tokenizer {
 
  private:
   friend std::string to_json(const Tokenizer& tokenizer);
-  std::variant<Words, Characters, SentencePiece> kind_;
+  std::variant<Words, Characters, DecomposedCharacters, SentencePiece> kind_;
 };
 
 /// For a checkpoint's metadata, with all of a model of sentencepiece in it, and back. Throws on

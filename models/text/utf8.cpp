@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unicode/bytestream.h>
 #include <unicode/casemap.h>
+#include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
@@ -18,6 +19,19 @@ UChar32 next(std::string_view text, std::size_t& at) {
   UChar32 point;
   U8_NEXT(bytes, at, text.size(), point);
   return point;
+}
+
+std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
+  std::string result;
+  icu::StringByteSink<std::string> sink(&result);
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* normalizer = form(status);
+  if (U_SUCCESS(status)) {
+    normalizer->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int>(text.size())), sink,
+                              nullptr, status);
+  }
+  if (U_FAILURE(status)) fail("normalisation", u_errorName(status));
+  return result;
 }
 
 bool is_blank(UChar32 point) { return u_isUWhiteSpace(point) || (point >= 0x1C && point <= 0x1F); }
@@ -65,6 +79,14 @@ std::string lower_case(std::string_view text) {
                             sink, nullptr, status);
   if (U_FAILURE(status)) fail("lower_case", u_errorName(status));
   return lower;
+}
+
+std::string decomposed(std::string_view text) {
+  return normalized(icu::Normalizer2::getNFDInstance, text);
+}
+
+std::string composed(std::string_view text) {
+  return normalized(icu::Normalizer2::getNFCInstance, text);
 }
 
 }  // namespace attune::text

@@ -190,12 +190,12 @@ void run_dates(const std::string& preset, const std::vector<Change>& all) {
   auto model = check_model<dates::Model>(path);
   if (!model) return;
   check_run(file, model->parameters());
-  const std::vector<text::Sentence> sources = {model->encode_source("a1"),
-                                               model->encode_source("x-")};
+  const std::vector<text::Sentence> sources = {model->source().encode("a1"),
+                                               model->source().encode("x-")};
   const auto best = fuzz::accepted([&] { return model->predict(sources, 2); });
   for (std::size_t i = 0; best && i < best->size(); ++i) {
     model->decode((*best)[i].words);
-    model->heatmap(text::code_points("a1"), (*best)[i]);
+    heatmap(*model, text::code_points("a1"), (*best)[i]);
   }
 }
 

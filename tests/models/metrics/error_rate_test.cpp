@@ -36,6 +36,18 @@ TEST_CASE("edits: rates add up over sentences") {
   CHECK(std::isinf(edits(Tokens{1}, Tokens{}).rate()));
 }
 
+TEST_CASE("side_by_side: which token was taken for which, and what has none beside it") {
+  constexpr std::int32_t none = TokenPair::no_token;
+  CHECK(side_by_side(Tokens{1, 9, 3}, Tokens{1, 2, 3}) ==
+        std::vector<TokenPair>{{1, 1}, {9, 2}, {3, 3}});
+  CHECK(side_by_side(Tokens{1, 3, 5}, Tokens{1, 2, 3}) ==
+        std::vector<TokenPair>{{1, 1}, {3, 2}, {5, 3}});  // two, which are substitutions
+  CHECK(side_by_side(Tokens{1, 3}, Tokens{1, 2, 3}) ==
+        std::vector<TokenPair>{{1, 1}, {none, 2}, {3, 3}});
+  CHECK(side_by_side(Tokens{4}, Tokens{}) == std::vector<TokenPair>{{4, none}});
+  CHECK(side_by_side(Tokens{}, Tokens{}).empty());
+}
+
 /// The fewest edits, by their definition.
 std::int64_t fewest(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   if (a.empty() || b.empty()) return std::ssize(a) + std::ssize(b);
@@ -44,7 +56,8 @@ std::int64_t fewest(std::span<const std::int32_t> a, std::span<const std::int32_
 }
 
 TEST_CASE(
-    "edits: as few as there can be, and as many more insertions than deletions as lengths differ") {
+    "edits: as few as there can be, as many more insertions than deletions as lengths differ, and "
+    "the same side by side") {
   Random random(1);
   for (int i = 0; i < 50; ++i) {
     Tokens written(static_cast<std::size_t>(random.below(6))),
@@ -54,6 +67,17 @@ TEST_CASE(
     const Edits e = edits(written, expected);
     CHECK(e.count() == fewest(written, expected));
     CHECK(e.insertions - e.deletions == std::ssize(written) - std::ssize(expected));
+    Edits beside{.expected = e.expected};
+    Tokens left, right;
+    for (const auto& [w, x] : side_by_side(written, expected)) {
+      if (w >= 0) left.push_back(w);
+      if (x >= 0) right.push_back(x);
+      beside.insertions += x < 0, beside.deletions += w < 0;
+      beside.substitutions += w >= 0 && x >= 0 && w != x;
+    }
+    CHECK(left == written);
+    CHECK(right == expected);
+    CHECK(same(beside, e.substitutions, e.deletions, e.insertions, e.expected));
   }
 }
 

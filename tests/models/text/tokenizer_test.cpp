@@ -48,10 +48,19 @@ TEST_CASE("Tokenizer: characters come back as they were") {
   CHECK(tokenizer.decode(tokenizer.encode("  a  日 ")) == "  a  日 ");
 }
 
+TEST_CASE("Tokenizer: decomposed characters come back composed") {
+  const Tokenizer tokenizer = DecomposedCharacters{};
+  CHECK(tokenizer.encode("é 한") == Tokens{"e", "\u0301", " ", "\u1112", "\u1161", "\u11AB"});
+  CHECK(tokenizer.encode("e\u0301") == tokenizer.encode("é"));
+  CHECK(tokenizer.decode(tokenizer.encode("é 한 ab")) == "é 한 ab");
+  CHECK_THROWS_AS(tokenizer.encode("a\xFF"), Error);
+}
+
 TEST_CASE("Tokenizer: JSON gives the same one back") {
   CHECK(to_json(Tokenizer()) == R"({"kind":"words"})");
   CHECK(tokenizer_from_json(to_json(Tokenizer())).encode("ab c") == Tokens{"ab", "c"});
   CHECK(tokenizer_from_json(to_json(Characters{})).encode("ab") == Tokens{"a", "b"});
+  CHECK(tokenizer_from_json(to_json(DecomposedCharacters{})).encode("é") == Tokens{"e", "\u0301"});
 }
 
 TEST_CASE("Tokenizer: JSON of anything else is an error") {

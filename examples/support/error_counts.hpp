@@ -1,0 +1,49 @@
+// How often sequences were written right, and their tokens wrong.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/text/batches.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+namespace attune {
+
+/// The counts of some examples.
+struct Counts {
+  metrics::Edits edits;
+  std::int64_t examples = 0, right = 0;  // right: without any edit
+
+  double share_right() const { return static_cast<double>(right) / static_cast<double>(examples); }
+  Counts& operator+=(const Counts& other);
+};
+
+/// By the number of tokens that were expected.
+using CountsByLength = std::map<std::size_t, Counts>;
+
+/// Of all lengths.
+Counts total(const CountsByLength& counts);
+
+/// What stands for an expected token that is not in the vocabulary: it cannot be written.
+inline constexpr std::int32_t unwritable = -2;
+/// An expected sentence, to be compared with what was written.
+text::Sentence comparable(text::Sentence expected);
+
+/// Entries NAMEsubstitutions, NAMEdeletions, NAMEinsertions and NAMEexpected of a checkpoint.
+void save_edits(Metadata& metadata, const std::string& name, const metrics::Edits& edits);
+/// Throws when one is missing or not a count.
+metrics::Edits load_edits(const Metadata& metadata, const std::string& name);
+
+/// What examples are called.
+struct CountNames {
+  const char *examples, *right;
+};
+void print_table(const CountsByLength& counts, const CountNames& names);
+
+/// Entries NAMES.examples, right, tokens, token_error, substitutions, deletions, insertions.
+nlohmann::ordered_json json_of(const Counts& counts, const CountNames& names);
+
+}  // namespace attune

@@ -1,0 +1,75 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/printable.hpp>
+
+#include "commands.hpp"
+#include "support/output.hpp"
+
+namespace attune::transduce {
+namespace {
+
+constexpr CountNames names = {.examples = "pairs", .right = "exact match"};
+
+void print(const NamedRows& data, const Evaluation& result, const text::Vocabulary& target) {
+  const Counts all = total(result.counts);
+  say("{}\nword error {:.2f} %, token error {:.2f} %\n\n", printable(data.name),
+      100 * word_error(all), 100 * all.edits.rate());
+  print_table(result.counts, names);
+  const auto confusions = most_frequent(result.confusions, target, 10);
+  if (!confusions.empty()) say("\n{:<10}  {:<10}  {:>6}\n", "expected", "written", "times");
+  for (const auto& row : confusions)
+    say("{:<10}  {:<10}  {:>6}\n", printable(row[0]), printable(row[1]), row[2]);
+  std::vector<Mistake> mistakes;
+  for (std::size_t i = 0; i < data.rows.size(); ++i) {
+    const Written& one = result.written[i];
+    if (one.right) continue;
+    mistakes.push_back({one.probability, one.target, data.rows[i].target, data.rows[i].source});
+  }
+  print_mistakes(std::move(mistakes), 24);
+}
+
+nlohmann::ordered_json json_line(const Counts& counts) {
+  nlohmann::ordered_json json = json_of(counts, names);
+  json["word_error"] = word_error(counts);
+  return json;
+}
+
+void print_json(const NamedRows& data, const Evaluation& result, const text::Vocabulary& target,
+                std::size_t models) {
+  nlohmann::ordered_json json = {
+      {"data", data.name}, {"models", models}, {"all", json_line(total(result.counts))}};
+  for (const auto& [length, some] : result.counts)
+    json["by_length"][std::to_string(length)] = json_line(some);
+  json["confusions"] = nlohmann::ordered_json::array();
+  for (const auto& row : most_frequent(result.confusions, target, 100)) {
+    json["confusions"].push_back(
+        {{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
+  }
+  say("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+NamedRows rows_for(const Model& model, const std::string& file) {
+  const TrainOptions trained = train_options_from(model.metadata());
+  if (!file.empty()) return {file, read_pairs(file, trained.swap)};
+  if (!trained.valid.empty()) return {trained.valid, read_pairs(trained.valid, trained.swap)};
+  return {"pairs held out of " + trained.train, read_data(trained).valid};
+}
+
+int evaluate_files(const EvaluateArguments& options) {
+  const std::vector<Model> models = load_models(options.models);
+  const text::Vocabulary& target = models.front().target().vocabulary;
+  std::vector<std::string> files = options.files;
+  if (files.empty()) files.emplace_back();
+  for (const std::string& file : files) {
+    const NamedRows data = rows_for(models.front(), file);
+    const Evaluation result = evaluate(models, data.rows, options.beam);
+    options.json ? print_json(data, result, target, models.size()) : print(data, result, target);
+  }
+  return 0;
+}
+
+}  // namespace attune::transduce

@@ -1,0 +1,235 @@
+#include "train.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <attune/nn/average.hpp>
+#include <attune/tensor/printable.hpp>
+
+#include "evaluation.hpp"
+#include "support/hash.hpp"
+#include "support/output.hpp"
+#include "support/training_run.hpp"
+
+namespace attune::transduce {
+namespace {
+
+constexpr Index least_steps = 8000, least_epochs = 12;
+constexpr Index longest_side = 5000;  // tokens: the memory of attention grows with both lengths
+
+Codecs make_codecs(const TrainOptions& o, std::span<const Row> rows) {
+  std::vector<std::string> sources, targets;
+  for (const Row& row : rows) sources.push_back(row.source), targets.push_back(row.target);
+  return {make_codec(sources, Side::source, o.source_units, o.pieces, "--source-units"),
+          make_codec(targets, Side::target, o.target_units, o.pieces, "--target-units")};
+}
+
+std::vector<text::Pair> encode(const Codecs& codecs, std::span<const Row> rows,
+                               const std::string& path) {
+  std::vector<text::Pair> pairs;
+  for (const Row& row : rows) {
+    pairs.push_back({codecs.source.encode(row.source), codecs.target.encode(row.target)});
+    const auto longest = std::max(std::ssize(pairs.back().source), std::ssize(pairs.back().target));
+    if (longest > longest_side)
+      fail(fmt::format("{}:{}", path, row.line),
+           fmt::format("a side of {} tokens, expected at most {}", longest, longest_side));
+  }
+  return pairs;
+}
+
+Index longest_target(std::span<const text::Pair> pairs) {
+  Index longest = 0;
+  for (const text::Pair& pair : pairs) longest = std::max(longest, std::ssize(pair.target));
+  return longest;
+}
+
+std::string fingerprint_of(std::span<const text::Pair> pairs) {
+  Hash hash;
+  for (const text::Pair& pair : pairs) hash.add(pair.source), hash.add(pair.target);
+  return hash.text();
+}
+
+class Run : public TrainingRun {
+ public:
+  Run(const TrainOptions& options, RunDirectory& files, std::span<const text::Pair> pairs,
+      std::span<const Row> valid, Model& model)
+      : TrainingRun(
+            options,
+            {.speed = "examples_per_s", .weights = "loss_tokens", .starts_with_validation = false},
+            options.seed, files, model.parameters(), {.rate = options.rate}),
+        options_(options),
+        pairs_(pairs),
+        valid_(valid),
+        model_(model) {
+    if (options.average > 0) average_.emplace(model_.parameters(), options.average);
+    start_epoch(0);
+  }
+
+ private:
+  void describe() const override {
+    say("{} pairs to train on, {} to validate on\nsource: {}; target: {}\n{}\n", pairs_.size(),
+        valid_.size(), description(model_.source()), description(model_.target()), machinery());
+    if (resumes()) say("resuming at step {} of {}\n", step(), std::max(step(), total_steps()));
+  }
+
+  std::string end() const override {
+    if (step() >= total_steps()) return "finished";
+    if (options_.minutes > 0 && seconds() >= 60 * options_.minutes)
+      return fmt::format("out of time, --minutes {}", options_.minutes);
+    if (waited_ >= options_.patience) return "no longer better";
+    return {};
+  }
+
+  Index total_steps() const override {
+    if (options_.steps > 0) return options_.steps;
+    return std::max(least_steps, least_epochs * std::ssize(batches_));
+  }
+
+  double most_left() const override {
+    if (options_.minutes == 0) return std::numeric_limits<double>::infinity();
+    return 60 * options_.minutes - seconds();
+  }
+
+  double rate() const override { return late_decay(options_.rate, total_steps())(step()); }
+
+  /// An epoch has always as many batches.
+  void start_epoch(Index epoch) {
+    epoch_ = epoch;
+    batches_ = text::epoch_batches(
+        pairs_, {.sentences = options_.batch, .pool = 20 * options_.batch}, options_.seed, epoch);
+  }
+
+  StepBatch next_batch() override {
+    const Index epoch = step() / std::ssize(batches_), position = step() % std::ssize(batches_);
+    if (epoch != epoch_) start_epoch(epoch);
+    const std::span<const std::uint32_t> chosen = batches_[static_cast<std::size_t>(position)];
+    const auto at = [=](Index i) { return static_cast<std::size_t>(i); };
+    const auto tokens = [=, this](Index i) {
+      return static_cast<double>(pairs_[chosen[at(i)]].target.size() + 1);
+    };
+    StepBatch batch =
+        in_shards(options_.shards, std::ssize(chosen), tokens, [=, this](Index begin, Index end) {
+          const auto some = chosen.subspan(at(begin), at(end - begin));
+          return model_.network().loss(text::make_batch(pairs_, some));
+        });
+    batch.weight = 0;
+    for (Index i = 0; i < std::ssize(chosen); ++i) batch.weight += tokens(i);
+    batch.size = static_cast<double>(chosen.size());
+    return batch;
+  }
+
+  void after_step(bool updated) override {
+    if (updated && average_) average_->update();
+  }
+
+  void validate() override {
+    std::optional<nn::AverageInPlace> averaged;
+    if (average_) averaged.emplace(*average_);
+    last_ = total(evaluate(std::span(&model_, 1), valid_, 1).counts);
+    // Of equally good weights the later ones, which are more confident, unless nothing is right.
+    const auto rank = [](const Counts& c) { return std::pair(c.right, -c.edits.count()); };
+    const bool better = best_.examples == 0 || rank(last_) > rank(best_),
+               as_good = last_.right > 0 && rank(last_) == rank(best_);
+    waited_ = better ? 0 : waited_ + 1;
+    if (!(better || as_good) || (diverges() && best_.examples > 0)) return;
+    best_ = last_;
+    save_best();
+  }
+
+  std::string best_result() const override {
+    if (best_.examples == 0) return {};
+    return fmt::format("word error {:.2f} %, token error {:.2f} % on {} pairs (greedy search)",
+                       100 * word_error(best_), 100 * best_.edits.rate(), best_.examples);
+  }
+
+  std::string status() const override {
+    const std::string training =
+        fmt::format("{:5.0f} pairs/s  loss {:.4f}", per_second(), mean_loss());
+    if (last_.examples == 0) return training;  // not validated yet
+    return fmt::format("{}  word error {:6.2f} %", training, 100 * word_error(last_));
+  }
+
+  report::LogFields measures() const override {
+    return {{"word_error", word_error(last_)}, {"token_error", last_.edits.rate()}};
+  }
+
+  void save_model(Safetensors& file) const override {
+    model_.save(file);
+    file.metadata.merge(models::fields_to_map(train_fields(), options_));
+    save_counts(file.metadata, "last_", last_);
+  }
+
+  void save_progress(Safetensors& file) const override {
+    file.metadata["pairs"] = fingerprint_of(pairs_);
+    file.metadata["waited"] = std::to_string(waited_);
+    save_counts(file.metadata, "best_", best_);
+    if (average_) average_->save(file);
+  }
+
+  void check(const Safetensors& file) const override {
+    const Metadata own = [&] {
+      Safetensors now;
+      model_.save(now);
+      now.metadata["pairs"] = fingerprint_of(pairs_);
+      return now.metadata;
+    }();
+    for (const char* name : {"source_tokenizer", "source_vocabulary", "target_tokenizer",
+                             "target_vocabulary", "pairs"}) {
+      if (nn::load_text(file.metadata, name) != own.at(name))
+        fail("checkpoint", fmt::format("it was trained on other pairs: its {} is another", name));
+    }
+  }
+
+  void load_progress(const Safetensors& file) override {
+    if (average_) average_->load(file);
+    waited_ = nn::load_count(file.metadata, "waited");
+    last_ = load_counts(file.metadata, "last_");
+    best_ = load_counts(file.metadata, "best_");
+  }
+
+  static void save_counts(Metadata& metadata, const std::string& name, const Counts& counts) {
+    save_edits(metadata, name, counts.edits);
+    metadata[name + "examples"] = std::to_string(counts.examples);
+    metadata[name + "right"] = std::to_string(counts.right);
+  }
+  static Counts load_counts(const Metadata& metadata, const std::string& name) {
+    return {load_edits(metadata, name), nn::load_count(metadata, name + "examples"),
+            nn::load_count(metadata, name + "right")};
+  }
+
+  const TrainOptions& options_;
+  std::span<const text::Pair> pairs_;
+  std::span<const Row> valid_;
+  Model& model_;
+  std::optional<nn::MovingAverage> average_;
+  std::vector<std::vector<std::uint32_t>> batches_;  // of the epoch
+  Index epoch_ = 0, waited_ = 0;
+  Counts last_, best_;
+};
+
+}  // namespace
+
+int train(const TrainOptions& options) {
+  RunDirectory files(options.out, options.resume);
+  if (files.resumes()) {
+    // Now that nobody can change them.
+    check_same_training("--resume", stored_options(files.last()), options, train_fields(),
+                        {"steps", "minutes", "patience", "validate-every", "max-skipped"});
+    // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
+    // taken.
+    Model::load(files.last());
+  }
+  const auto read = [&] { return read_data(options); };
+  const Data data = files.resumes() ? reading(files.last(), read) : read();
+  Codecs codecs = make_codecs(options, data.train);
+  const std::vector<text::Pair> pairs = encode(codecs, data.train, options.train);
+  // Throws for what is too long.
+  encode(codecs, data.valid, options.valid.empty() ? options.train : options.valid);
+  Model model(options.model, std::move(codecs), longest_target(pairs), options.seed);
+  return Run(options, files, pairs, data.valid, model).go();
+}
+
+}  // namespace attune::transduce

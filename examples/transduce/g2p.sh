@@ -1,6 +1,6 @@
 #!/bin/sh
 # From a fresh Debian 12 to pronunciations of words in ten languages:
-#   examples/transduce/g2p.sh DATA            one model of each language (half an hour on two cores)
+#   examples/transduce/g2p.sh DATA            one model of each language (an hour or more on two cores)
 #   examples/transduce/g2p.sh DATA 5          five of each, which write together
 # DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium of SIGMORPHON 2021, task 1
 # (github.com/sigmorphon/2021-task1). Installs packages and builds into build/. Safe to repeat: what is there is not

@@ -123,13 +123,16 @@ inline void check_same_tensors(const std::string& a, const std::string& b) {
 /// option that is a path, the path is enough.
 inline void check_resumes_or_refuses(const std::string& name, const std::string& directory,
                                      const std::set<std::string>& paths,
-                                     const std::function<ProcessResult()>& resume) {
+                                     const std::function<ProcessResult()>& resume,
+                                     const std::vector<const char*>& values = {
+                                         "-1", "0", "nan", "inf", "1e300", "", "x",
+                                         "99999999999999999999"}) {
   const auto whole = contents_of(directory);
   const std::string last = directory + "/last.safetensors";
   const Safetensors file = load_safetensors(last);
   for (const auto& entry : file.metadata) {
     const std::string& key = entry.first;
-    for (const char* value : {"-1", "0", "nan", "inf", "1e300", "", "x", "99999999999999999999"}) {
+    for (const char* value : values) {
       CAPTURE(key);
       CAPTURE(value);
       Safetensors changed = file;

@@ -178,7 +178,7 @@ void check_stored(std::span<const models::OptionField<Options>> fields,
 
 void run_dates(const std::string& preset, const std::vector<Change>& all) {
   const std::vector<std::string> characters = {"a", "1", "-"};
-  dates::ModelOptions options = dates::model_options(preset);
+  ModelOptions options = dates::model_options(preset);
   options.network = network_options(options.network, all);
   Safetensors file;
   dates::Model(options, text::Vocabulary(characters), text::Vocabulary(characters), 1).save(file);

@@ -37,7 +37,7 @@ void check_row(const dates::Row& row) {
 
 const dates::Model& small_model() {
   static const dates::Model model = [] {
-    dates::ModelOptions options = dates::model_options("bahdanau");
+    ModelOptions options = dates::model_options("bahdanau");
     options.network.embedding = options.network.hidden = options.network.readout = 2;
     options.network.score.attention = 2;
     const std::vector<std::string> characters = text::code_points("0123456789- May");

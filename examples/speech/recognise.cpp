@@ -53,7 +53,8 @@ void print(const Model& model, const models::Hypothesis& h, const Part& part, bo
 void hear(const Model& model, const RecogniseArguments& options, std::span<const Part> parts) {
   std::vector<std::vector<float>> waveforms;
   for (const Part& part : parts) waveforms.push_back(part.piece.samples);
-  const auto found = recognise(model, waveforms, options.hear);
+  const auto found =
+      reading(options.model, [&] { return recognise(model, waveforms, options.hear); });
   for (std::size_t i = 0; i < parts.size(); ++i) print(model, found[i], parts[i], options.json);
   std::fflush(stdout);
 }

@@ -61,10 +61,7 @@ Var Recogniser::loss(const Batch& batch) const {
   const text::TargetBatch target =
       text::make_target_batch(batch.words, {.mask_dtype = heard.mask.dtype()});
   const Var written = std::visit(
-      [&](const auto& decoder) {
-        return models::loss(decoder, heard, {target.previous, target.next, target.mask});
-      },
-      decoder_);
+      [&](const auto& decoder) { return models::loss(decoder, heard, target); }, decoder_);
   if (!ctc_) return written;
   const auto [labels, labels_mask] = text::make_source_batch(batch.words, heard.mask.dtype());
   return (1 - options_.ctc) * written +

@@ -63,7 +63,9 @@ Data read_data(const TrainOptions& o) {
 frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options) {
   const LogMel features(options);
   frames::Moments moments;
-  set.each([&](const std::vector<float>& samples) { moments.add(features(samples)); });
+  set.each([&](const std::vector<float>& samples) {
+    moments.add(features(levelled(samples, options.rate)));
+  });
   const frames::Scaling scaling = moments.scaling();
   frames::check(scaling);
   return scaling;

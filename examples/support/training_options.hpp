@@ -20,10 +20,19 @@ struct TrainingOptions {
   Index validate_every = 500;
   double clip = 1;
   Index max_skipped = 10;
+  double average = 0;
   Precision precision = Precision::f32;
   Index shards = 1;
   Precision gradients = Precision::f32;
 };
+
+template <class Options>
+models::OptionField<Options> average_field() {
+  return models::number_field<Options>(
+      "average",
+      "decay of a moving average of the weights, which is then what is validated and kept; 0: none",
+      &Options::average, 0, 0.999999);
+}
 
 template <class Options>
 models::OptionField<Options> precision_field() {
@@ -50,13 +59,14 @@ models::OptionField<Options> gradients_field() {
       &Options::gradients, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
 }
 
-/// Of any training's options by name: clip, gradients, max-skipped, precision, shards and
+/// Of any training's options by name: average, clip, gradients, max-skipped, precision, shards and
 /// validate-every.
 template <class Options>
 std::vector<models::OptionField<Options>> common_training_fields() {
   using models::number_field;
   constexpr double many = 1e9;
-  return {number_field<Options>("clip", "largest global norm of the gradients", &Options::clip,
+  return {average_field<Options>(),
+          number_field<Options>("clip", "largest global norm of the gradients", &Options::clip,
                                 1e-9, many),
           number_field<Options>("max-skipped",
                                 "updates in a row that may be skipped, as loss or gradients are "

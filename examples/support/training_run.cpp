@@ -62,7 +62,9 @@ TrainingRun::TrainingRun(const TrainingOptions& options, const RunKind& kind, st
       parameters_(parameters),
       adam_(parameters, adam),
       precision_(available(options.precision)),
-      owed_(kind.starts_with_validation) {}
+      owed_(kind.starts_with_validation) {
+  if (options.average > 0) average_.emplace(parameters, options.average);
+}
 
 int TrainingRun::go() {
   files_.make();
@@ -151,6 +153,8 @@ bool TrainingRun::settle(bool last, Progress& progress) {
   if (due && !validated_) {
     try {
       each_makes([&] {
+        std::optional<nn::AverageInPlace> averaged;
+        if (average_) averaged.emplace(*average_);
         validate();
         return "";
       });
@@ -199,11 +203,12 @@ void TrainingRun::train_step() {
     nn::clip_by_global_norm(gradients, options_.clip);
     adam_.set_rate(rate());
     adam_.step(gradients);
+    if (average_) average_->update();
     loss_sum_ += loss * batch_.weight, loss_weights_ += batch_.weight;
   }
   ++step_;
   validated_ = false, owed_ = true;
-  after_step(usable);
+  after_step();
   // Here, for the time of a validation does not count.
   size_ += batch_.size, per_second_ = size_ / std::max(1e-9, seconds_since(logged_));
   if (watch_.skipped_in_a_row() >= options_.max_skipped) give_up();
@@ -261,17 +266,18 @@ void TrainingRun::save() const {
   file.metadata[kind_.weights] = fmt::format("{}", loss_weights_);
   watch_.save(file.metadata);
   adam_.save(file);
+  if (average_) average_->save(file);
   save_safetensors(files_.last(), file);
 }
 
 void TrainingRun::resume() {
   const Safetensors file = load_safetensors(files_.last());
   const bool settled = !file.metadata.contains("validated");  // older ones were
-  compare_products(file.metadata);
   reading(files_.last(), [&] {
     check(file);
     nn::load_parameters(file, parameters_);
     adam_.load(file);
+    if (average_) average_->load(file);
     step_ = nn::load_count(file.metadata, "step");
     seconds_before_ = seconds_in(file.metadata);
     load_progress(file);
@@ -284,6 +290,7 @@ void TrainingRun::resume() {
     loss_weights_ = load(kind_.weights, std::numeric_limits<double>::infinity());
     watch_.load(file.metadata);
   });
+  if (end().empty()) compare_products(file.metadata);
   const bool logged = files_.cut_log(step_);
   owed_ = !logged && !settled && (step_ > 0 || kind_.starts_with_validation);
   if (!owed_) loss_sum_ = loss_weights_ = 0;  // they are in the log

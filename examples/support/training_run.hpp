@@ -11,6 +11,7 @@
 #include <attune/autograd/var.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/nn/adam.hpp>
+#include <attune/nn/average.hpp>
 #include <attune/nn/divergence.hpp>
 
 #include "support/progress.hpp"
@@ -76,9 +77,9 @@ class TrainingRun {
   /// The learning rate of the step that comes.
   virtual double rate() const = 0;
   virtual StepBatch next_batch() = 0;
-  virtual void after_step(bool /*updated*/) {}
-  /// Measures, and saves the weights when they are the best so far. Where it throws Interrupted,
-  /// nothing has changed.
+  virtual void after_step() {}
+  /// Measures, and saves the weights when they are the best so far; the weights are their moving
+  /// average, where there is one. Where it throws Interrupted, nothing has changed.
   virtual void validate() = 0;
   /// What to say of the best weights in the end; empty when there are none.
   virtual std::string best_result() const = 0;
@@ -112,6 +113,7 @@ class TrainingRun {
   RunDirectory& files_;
   nn::Parameters& parameters_;
   nn::Adam adam_;
+  std::optional<nn::MovingAverage> average_;
   nn::DivergenceWatch watch_;
   const Precision precision_;
   std::optional<report::LogWriter> log_;

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include <attune/nn/average.hpp>
 #include <attune/tensor/printable.hpp>
 
 #include "evaluation.hpp"
@@ -64,7 +62,6 @@ class Run : public TrainingRun {
         pairs_(pairs),
         valid_(valid),
         model_(model) {
-    if (options.average > 0) average_.emplace(model_.parameters(), options.average);
     start_epoch(0);
   }
 
@@ -121,13 +118,7 @@ class Run : public TrainingRun {
     return batch;
   }
 
-  void after_step(bool updated) override {
-    if (updated && average_) average_->update();
-  }
-
   void validate() override {
-    std::optional<nn::AverageInPlace> averaged;
-    if (average_) averaged.emplace(*average_);
     last_ = total(evaluate(std::span(&model_, 1), valid_, 1).counts);
     // Of equally good weights the later ones, which are more confident, unless nothing is right.
     const auto rank = [](const Counts& c) { return std::pair(c.right, -c.edits.count()); };
@@ -166,7 +157,6 @@ class Run : public TrainingRun {
     file.metadata["pairs"] = fingerprint_of(pairs_);
     file.metadata["waited"] = std::to_string(waited_);
     save_counts(file.metadata, "best_", best_);
-    if (average_) average_->save(file);
   }
 
   void check(const Safetensors& file) const override {
@@ -184,7 +174,6 @@ class Run : public TrainingRun {
   }
 
   void load_progress(const Safetensors& file) override {
-    if (average_) average_->load(file);
     waited_ = nn::load_count(file.metadata, "waited");
     last_ = load_counts(file.metadata, "last_");
     best_ = load_counts(file.metadata, "best_");
@@ -204,7 +193,6 @@ class Run : public TrainingRun {
   std::span<const text::Pair> pairs_;
   std::span<const Row> valid_;
   Model& model_;
-  std::optional<nn::MovingAverage> average_;
   std::vector<std::vector<std::uint32_t>> batches_;  // of the epoch
   Index epoch_ = 0, waited_ = 0;
   Counts last_, best_;

@@ -14,8 +14,11 @@ namespace attune::transduce {
 
 struct TrainOptions : TrainingOptions {
   TrainOptions()
-      : TrainingOptions{
-            .out = "transduce-model", .rate = 2e-3, .batch = 64, .validate_every = 250} {}
+      : TrainingOptions{.out = "transduce-model",
+                        .rate = 2e-3,
+                        .batch = 64,
+                        .validate_every = 250,
+                        .average = 0.998} {}
   std::string train, valid;  // files; empty valid: some of train
   Index held_out = 1000;
   Swap swap = Swap::no;
@@ -23,7 +26,6 @@ struct TrainOptions : TrainingOptions {
   Index pieces = 500;
   Index steps = 0;  // 0: what suits the number of pairs
   double minutes = 0;
-  double average = 0.998;
   Index patience = 12;
   std::uint64_t seed = 1;
   ModelOptions model = model_options("conditional");

@@ -26,11 +26,6 @@ std::vector<Field> training_fields() {
       number_field<Options>(
           "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
           &Options::rate, 1e-9, 10),
-      number_field<Options>(
-          "average",
-          "decay of a moving average of the weights, which is then what is validated and kept; "
-          "0: none",
-          &Options::average, 0, 0.999999),
       number_field<Options>("patience", "validations without a new best after which training ends",
                             &Options::patience, 1, many),
       number_field<Options>("seed", "of initial values, the order of pairs and dropout",

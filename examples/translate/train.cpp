@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include <attune/models/text/corpus.hpp>
-#include <attune/nn/average.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
@@ -49,7 +47,6 @@ class Run : public TrainingRun {
         plateau_({.rate = options.rate,
                   .patience = std::max<Index>(0, options.halve - 1),
                   .higher_is_better = true}) {
-    if (options.average > 0) average_.emplace(model_.parameters(), options.average);
     start_epoch();
   }
 
@@ -96,8 +93,7 @@ class Run : public TrainingRun {
     return batch;
   }
 
-  void after_step(bool updated) override {
-    if (updated && average_) average_->update();
+  void after_step() override {
     if (++position_ < std::ssize(batches_)) return;
     position_ = 0;
     ++epoch_;
@@ -105,8 +101,6 @@ class Run : public TrainingRun {
   }
 
   void validate() override {
-    std::optional<nn::AverageInPlace> averaged;
-    if (average_) averaged.emplace(*average_);
     last_ = evaluate(model_, valid_, {.beam = options_.beam, .max_length = options_.longest},
                      {.tokens = options_.bleu});
     const double metric = options_.metric == Metric::bleu ? last_.bleu : -last_.loss;
@@ -160,11 +154,9 @@ class Run : public TrainingRun {
     file.metadata["best_step"] = std::to_string(best_step_);
     file.metadata["waited"] = std::to_string(waited_);
     plateau_.save(file.metadata);
-    if (average_) average_->save(file);
   }
 
   void load_progress(const Safetensors& file) override {
-    if (average_) average_->load(file);
     plateau_.load(file.metadata);
     if (plateau_.rate() > options_.rate) {
       fail("checkpoint",
@@ -191,7 +183,6 @@ class Run : public TrainingRun {
   const ReferenceText& valid_;
   TrainingText& text_;
   Model& model_;
-  std::optional<nn::MovingAverage> average_;
   nn::HalveOnPlateau plateau_;
   nn::Schedule schedule_ = schedule_of(options_);
   std::vector<std::vector<std::uint32_t>> batches_;

@@ -47,7 +47,6 @@ struct TrainOptions : TrainingOptions {
   RateSchedule schedule = RateSchedule::constant;
   Index warm_up = 0;
   double weight_decay = 0;
-  double average = 0;
   double guided_alignment = 1;
   std::uint64_t seed = 1;
 

@@ -91,10 +91,7 @@ std::vector<Field> training_fields() {
              "updates in a row that may be skipped, as loss or gradients are not finite, before "
              "training ends",
              &Options::max_skipped, 1, many),
-      number("average",
-             "decay of a moving average of the weights, which is then what is validated and "
-             "kept; 0: none",
-             &Options::average, 0, 0.999999),
+      average_field<Options>(),
       number("guided-alignment",
              "with --alignments: weight of the loss that compares attention with them",
              &Options::guided_alignment, 0, many),

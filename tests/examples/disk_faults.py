@@ -3,17 +3,19 @@
 
     tests/examples/disk_faults.py LIBRARY PROGRAM [--all]
 
-LIBRARY is tests/support/disk_faults.cpp, PROGRAM is dates or translate. Each call that touches the directory of the run
-fails in turn: of each kind of call and file the first and the last one, or all of them.
+LIBRARY is tests/support/disk_faults.cpp, PROGRAM is dates, transduce or translate. Each call that touches the directory
+of the run fails in turn: of each kind of call and file the first and the last one, or all of them.
 """
 import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile
 
-from kill_resume import checkpoint, log, write_text
+from kill_resume import checkpoint, log, write_pairs, write_text
 
 TEMPORARY = re.compile(r"\.\d+\.\d+\.tmp$")
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
 OPTIONS = {
     "dates": """--hidden 8 --embedding 8 --attention 8 --readout 8 --batch 4 --steps 4 --validate-every 2""",
+    "transduce": """--hidden 8 --embedding 8 --attention 8 --readout 8 --encoder-layers 1 --batch 4 --steps 4
+        --validate-every 2 --average 0.9""",
     "translate": """--tokens words --embedding 8 --hidden 8 --attention 8 --readout 8 --batch 4 --epochs 2
         --validate-every 2 --average 0.9 --halve 6 --bleu none""",
 }
@@ -25,16 +27,13 @@ class Training:
     def __init__(self, library, program, directory):
         self.library, self.name, self.directory = library, pathlib.Path(program).name, directory
         draw = random.Random(1)
-        write_text(directory, "train", 8, draw)
-        write_text(directory, "valid", 2, draw)
         files = []
-        for name, prefix in (("train", ""), ("valid", "valid-")):
-            sides = [directory / f"{name}.{side}" for side in ("source", "target")]
+        for name, prefix, count in (("train", "", 8), ("valid", "valid-", 2)):
             if self.name == "translate":
-                files += [f"--{prefix}source={sides[0]}", f"--{prefix}target={sides[1]}"]
+                write_text(directory, name, count, draw)
+                files += [f"--{prefix}{side}={directory}/{name}.{side}" for side in ("source", "target")]
             else:
-                rows = zip(*(path.read_text().splitlines() for path in sides))
-                (directory / f"{name}.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+                write_pairs(directory, name, count, draw)
                 files.append(f"--{name}={directory}/{name}.tsv")
         self.command = [program, "train", "--resume", *files, *OPTIONS[self.name].split()]
 
@@ -51,7 +50,8 @@ class Training:
 
 def checkpoints(out):
     """The files of a run but for its log and those of a run before it; each must be whole."""
-    names = {path.name for path in out.iterdir() if ".previous." not in path.name} - {"log.jsonl", "attune.lock"}
+    names = {path.name for path in out.iterdir() if ".previous." not in path.name}
+    names -= {"log.jsonl", "attune.lock", "report.html"}
     assert names <= {"best.safetensors", "last.safetensors"}, f"left behind: {names}"
     return {name: checkpoint(out / name) for name in names}
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One training by several workers: the bits of one alone, also when it is killed and goes on with others.
 
-    tests/examples/workers_test.py build/examples/dates build/examples/translate --kills 2
+    tests/examples/workers_test.py build/examples/{dates,transduce,translate} --kills 2
 
 With --kills N, a random worker of each program is killed N times, at random moments; another number of them goes on.
 """

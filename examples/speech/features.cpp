@@ -17,7 +17,32 @@ namespace {
 double mel(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
 double hertz(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
 
+/// The mean power of the frames whose power is at least `least`.
+double mean_power(std::span<const double> frames, double least) {
+  double sum = 0;
+  Index count = 0;
+  for (const double power : frames) {
+    if (power >= least) sum += power, ++count;
+  }
+  return count > 0 ? sum / static_cast<double>(count) : 0;
+}
+
 }  // namespace
+
+std::vector<float> levelled(std::span<const float> waveform, Index rate) {
+  constexpr double level = 0.01;
+  const auto frame = static_cast<std::size_t>(std::max<Index>(1, rate / 100));
+  std::vector<double> powers((waveform.size() + frame - 1) / frame);
+  for (std::size_t i = 0; i < waveform.size(); ++i)
+    powers[i / frame] +=
+        static_cast<double>(waveform[i]) * waveform[i] / static_cast<double>(frame);
+  const double loud = mean_power(powers, mean_power(powers, 0));
+  std::vector<float> scaled(waveform.begin(), waveform.end());
+  if (loud == 0) return scaled;
+  const auto factor = static_cast<float>(std::sqrt(level / loud));
+  for (float& x : scaled) x *= factor;
+  return scaled;
+}
 
 std::span<const models::OptionField<LogMelOptions>> log_mel_fields() {
   using Options = LogMelOptions;

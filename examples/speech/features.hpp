@@ -21,6 +21,11 @@ struct LogMelOptions {
 /// All of it as text.
 std::span<const models::OptionField<LogMelOptions>> log_mel_fields();
 
+/// The waveform at the level at which the mean power of its loud frames is 0.01 (a frame is 10 ms,
+/// and loud where it has at least the mean power of all): a model does not hear how far away the
+/// microphone was, nor how long the silence around the words. All zeros stay so.
+std::vector<float> levelled(std::span<const float> waveform, Index rate);
+
 /// Frames of a waveform x_i - 0.97 x_{i-1} (`emphasis`), each under a Hann window, as power spectra
 /// by FFT, summed in triangles whose corners are evenly spaced on the mel scale,
 /// mel(f) = 2595 log10(1 + f / 700):

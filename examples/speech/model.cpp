@@ -61,7 +61,7 @@ void Model::save(Safetensors& file) const {
 }
 
 Tensor Model::hear(std::span<const float> waveform) const {
-  return frames::scaled((*features_)(waveform), scaling_);
+  return frames::scaled((*features_)(levelled(waveform, rate())), scaling_);
 }
 
 double Model::time(Index annotation) const {

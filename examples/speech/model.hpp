@@ -14,7 +14,7 @@
 namespace attune::speech {
 
 /// What a checkpoint of this program says that it is.
-inline constexpr const char* checkpoint_format = "attune speech 1";
+inline constexpr const char* checkpoint_format = "attune speech 2";
 
 class Model {
  public:

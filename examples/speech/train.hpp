@@ -10,13 +10,15 @@ enum class Tokens { words, characters };
 
 /// All that the command line can say about a training, with its defaults.
 struct TrainOptions : TrainingOptions {
-  TrainOptions() : TrainingOptions{.out = "speech-model", .batch = 32, .validate_every = 200} {}
+  TrainOptions()
+      : TrainingOptions{
+            .out = "speech-model", .batch = 32, .validate_every = 200, .average = 0.998} {}
   std::string digits;             // directory of the Free Spoken Digit Dataset,
   Index longest = 7;              // joined to strings of so many digits at most;
   std::string list, valid_list;   // or lists of recordings
   Tokens tokens = Tokens::words;  // of their transcripts
   Index steps = 2000;
-  double speed = 0.1;                    // recordings are made faster or slower by up to this share
+  double speed = 0.15;                   // recordings are made faster or slower by up to this share
   double silence = 0.1;                  // seconds of it before and after a recording, at most
   double noise = 20;                     // decibels below the recording at the loudest
   Index time_masks = 2, band_masks = 2;  // stretches of time, and of the mel scale, that are hidden

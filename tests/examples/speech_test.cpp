@@ -1,6 +1,7 @@
 // Recordings, what is heard of them, lists of them, and when each token was heard.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -114,6 +115,25 @@ TEST_CASE("read_audio: samples that are no numbers are refused") {
     sf_close(file);
     CHECK(error_of([&] { read_audio(path); }).starts_with(path + ": sample 1 is "));
   }
+}
+
+TEST_CASE("levelled: how loud a recording is, and how much silence surrounds it, is not heard") {
+  std::vector<float> sine(800), far(sine), late(1600);  // 0.1 s; a fifth as loud; after a silence
+  for (std::size_t i = 0; i < sine.size(); ++i) {
+    sine[i] = 0.5f * std::sin(0.1f * std::numbers::pi_v<float> * static_cast<float>(i));
+    far[i] = 0.2f * sine[i];
+    late[i + 800] = sine[i];
+  }
+  const std::vector<float> expected = levelled(sine, 8000), of_far = levelled(far, 8000),
+                           of_late = levelled(late, 8000);
+  for (std::size_t i = 0; i < sine.size(); ++i) {
+    CAPTURE(i);
+    // A sine of amplitude a has the power a² / 2.
+    CHECK(expected[i] == doctest::Approx(std::sqrt(0.02) * sine[i] / 0.5));
+    CHECK(of_far[i] == doctest::Approx(expected[i]));
+    CHECK(of_late[i + 800] == doctest::Approx(expected[i]));
+  }
+  CHECK(levelled(std::vector<float>(100), 8000) == std::vector<float>(100));
 }
 
 TEST_CASE("LogMel: it is what numpy makes of the same waveform") {

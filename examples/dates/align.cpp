@@ -73,7 +73,7 @@ int align(const AlignArguments& options) {
     fail(options.model.string(), "the model has no attention: --format scores was expected");
   }
   for (const Row& row : rows) check_target(model, row, place(options, row));
-  write_alignments(pairs_of(model, rows, options.rule), format, options.output.out,
+  write_alignments(pairs_of(model, rows, options.rule), format, options.output,
                    "Dates and where a model finds their parts");
   return 0;
 }

@@ -17,7 +17,7 @@ struct PredictArguments {
   std::vector<std::string> sources;  // empty: lines of standard input
   long beam = 1;
   bool json = false;
-  Show attention = Show::automatic;
+  Drawing attention;
 };
 
 /// The date, its probability, and a heat map of the attention; or a JSON object a line.

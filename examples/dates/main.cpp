@@ -69,6 +69,7 @@ void add_align(CLI::App& app, CommandLine& line) {
           {{report::AlignedWord::current, "current"}, {report::AlignedWord::previous, "previous"}}),
       line.align);
   app.add_option("--out", line.align.output.out, "file to write (default: standard output)");
+  add_width(app, line.align.output.width);
 }
 
 void add_predict(CLI::App& app, CommandLine& line) {
@@ -80,6 +81,7 @@ void add_predict(CLI::App& app, CommandLine& line) {
   app.add_flag("--json", line.predict.json,
                "one JSON object a line: source, prediction, probability, attention");
   add_field(app, show_field<PredictArguments>(), line.predict);
+  add_width(app, line.predict.attention.width);
 }
 
 void add_evaluate(CLI::App& app, CommandLine& line) {

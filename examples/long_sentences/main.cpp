@@ -41,9 +41,12 @@ void add_options(CLI::App& app, CommandLine& line) {
       "--out", o.out,
       "directory for results.jsonl, report.html and charts; runs that it has already are "
       "not made again");
-  app.add_option("--setting", line.setting,
-                 "a: trained on lengths up to 20; b: up to 60; both. All are tested up to 60")
-      ->check(CLI::IsMember({"a", "b", "both"}));
+  add_field(
+      app,
+      models::choice_field<CommandLine, std::string>(
+          "setting", "lengths to train on, up to 20 or up to 60; all are tested up to 60. One of",
+          &CommandLine::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
+      line);
   app.add_option(
          "--variants", o.variants,
          fmt::format("models, with commas between: {}", fmt::join(names_of_variants(), ", ")))

@@ -1,6 +1,7 @@
 #include "support/alignment_forms.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,7 +14,6 @@
 #include <attune/tensor/printable.hpp>
 
 #include "support/output.hpp"
-#include "support/progress.hpp"
 #include "support/terminal.hpp"
 
 namespace attune {
@@ -33,14 +33,13 @@ std::string caption(const AlignedPair& pair) {
                      isolated(pair.target), pair.log_probability);
 }
 
-std::string drawn(const AlignedPair& pair, bool terminal) {
+std::string drawn(const AlignedPair& pair, const report::TerminalOptions& how) {
   if (pair.map.rows.empty()) return "\n";
-  return caption(pair) + "\n" +
-         report::terminal(pair.map, {.colour = terminal, .width = terminal_width()}) + "\n";
+  return caption(pair) + "\n" + report::terminal(pair.map, how) + "\n";
 }
 
 /// One pair in every form but html.
-std::string form(const AlignedPair& pair, AlignFormat format, bool terminal) {
+std::string form(const AlignedPair& pair, AlignFormat format, const report::TerminalOptions& how) {
   switch (format) {
     case AlignFormat::pharaoh:
       return report::pharaoh(report::argmax_links(pair.map)) + "\n";
@@ -56,7 +55,7 @@ std::string form(const AlignedPair& pair, AlignFormat format, bool terminal) {
       return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\n", pair.source, pair.target, pair.log_probability,
                          fmt::join(pair.token_log_probabilities, " "));
     default:
-      return drawn(pair, terminal);
+      return drawn(pair, how);
   }
 }
 
@@ -81,15 +80,19 @@ AlignFormat format_of(const AlignOutput& output, AlignFormat own) {
 }
 
 void write_alignments(std::span<const AlignedPair> pairs, AlignFormat format,
-                      const std::filesystem::path& out, const std::string& title) {
+                      const AlignOutput& output, const std::string& title) {
   if (format == AlignFormat::svg && pairs.size() > 1)
     fail("--format", fmt::format("svg draws one pair, not {}: html was expected", pairs.size()));
-  const bool terminal = out.empty() && isatty(STDOUT_FILENO);
+  const std::filesystem::path& out = output.out;
+  const bool any_width = output.width == 0 && !out.empty();
+  const report::TerminalOptions how{
+      .colour = out.empty() && isatty(STDOUT_FILENO),
+      .width = any_width ? std::numeric_limits<int>::max() : drawing_width(output.width)};
   std::string text;
   if (format == AlignFormat::html) {
     text = page_of(pairs, title);
   } else {
-    for (const AlignedPair& pair : pairs) text += form(pair, format, terminal);
+    for (const AlignedPair& pair : pairs) text += form(pair, format, how);
   }
   if (!out.empty()) return write_file(out, text);
   say("{}", format == AlignFormat::terminal ? text : for_output(text));  // drawings have colours

@@ -18,6 +18,7 @@ enum class AlignFormat { automatic, html, json, npy, pharaoh, scores, svg, termi
 struct AlignOutput {
   AlignFormat format = AlignFormat::automatic;
   std::filesystem::path out;  // empty: standard output
+  int width = 0;              // columns of a terminal's drawing; 0: those of the terminal
 };
 
 struct AlignedPair {
@@ -32,7 +33,7 @@ AlignFormat format_of(const AlignOutput& output, AlignFormat own);
 
 /// Writes them, or prints them. `title` is that of a page. Throws when SVG, which holds one picture, is asked for several.
 void write_alignments(std::span<const AlignedPair> pairs, AlignFormat format,
-                      const std::filesystem::path& out, const std::string& title);
+                      const AlignOutput& output, const std::string& title);
 
 /// The option --format.
 template <class Options>

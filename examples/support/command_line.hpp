@@ -109,6 +109,14 @@ inline void add_threads(CLI::App& app, int& threads) {
       ->default_str("");
 }
 
+inline void add_width(CLI::App& app, int& width) {
+  app.add_option("--width", width,
+                 "columns that a drawing in the terminal may have (default: the terminal's; any "
+                 "number in a file)")
+      ->check(in_range(10, 100000))
+      ->default_str("");
+}
+
 /// CLI11 would split an argument "[a,b]" in two, but not when a character follows the bracket: one
 /// is added here, and removed after parsing. The order is reversed, as CLI11's parse expects it.
 inline constexpr char bracket_guard = '\x1f';

@@ -41,11 +41,6 @@ inline void flush_output() {
   }
 }
 
-/// Standard input must have been read to its end.
-inline void check_input() {
-  if (std::ferror(stdin)) fail("standard input", "it cannot be read");
-}
-
 /// Throws unless a file of that name can be written, before the work whose result it is to have. What is there stays as
 /// it is.
 void require_writable(const std::filesystem::path& path);

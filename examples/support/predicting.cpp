@@ -1,7 +1,6 @@
 #include "support/predicting.hpp"
 
 #include <algorithm>
-#include <iostream>
 #include <set>
 
 #include <fmt/format.h>
@@ -13,7 +12,8 @@
 #include <attune/tensor/printable.hpp>
 
 #include "support/output.hpp"
-#include "support/progress.hpp"
+#include "support/standard_input.hpp"
+#include "support/terminal.hpp"
 
 namespace attune {
 namespace {
@@ -33,7 +33,7 @@ void warn_of_unknown(const text::Vocabulary& vocabulary, std::span<const std::st
 int each_source(
     const char* program, const std::vector<std::string>& arguments,
     const std::function<void(const std::string& source, const std::string& place)>& answer,
-    const std::function<void()>& answer_empty, const std::string& prompt) {
+    const std::function<void()>& answer_empty) {
   int status = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     try {
@@ -44,18 +44,14 @@ int each_source(
     }
   }
   if (!arguments.empty()) return status;
-  const bool asks = !prompt.empty() && isatty(STDIN_FILENO);
-  const auto ask = [&] {
-    if (asks) complain("{}", prompt);
-  };
-  text::LineReader reader(std::cin, "standard input");
-  for (ask(); const auto line = reader.next(); ask()) {
+  StandardInput input;
+  text::LineReader reader(input.stream(), "standard input");
+  for (input.ask(); const auto line = reader.next(); input.ask()) {
     line->empty() ? answer_empty()
                   : answer(*line, fmt::format("{}:{}", reader.name(), reader.number()));
     flush_output();
   }
-  if (asks) complain("\n");
-  check_input();
+  input.stop_asking();
   return status;
 }
 
@@ -90,10 +86,12 @@ void add_attention(nlohmann::ordered_json& json, const report::Heatmap& map) {
   json["attention"] = std::move(rows);
 }
 
-void draw(const report::Heatmap& map, Show when) {
+void draw(const report::Heatmap& map, const Drawing& how) {
   const bool terminal = isatty(STDOUT_FILENO);
-  if (when == Show::never || (when == Show::automatic && !terminal) || map.rows.empty()) return;
-  fmt::print("{}\n", report::terminal(map, {.colour = terminal, .width = terminal_width()}));
+  if (how.when == Show::never || (how.when == Show::automatic && !terminal) || map.rows.empty())
+    return;
+  fmt::print("{}\n",
+             report::terminal(map, {.colour = terminal, .width = drawing_width(how.width)}));
 }
 
 void print_mistakes(std::vector<Mistake> mistakes, std::size_t width) {

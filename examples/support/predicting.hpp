@@ -13,25 +13,29 @@
 
 namespace attune {
 
-/// When to draw attention in the terminal.
+/// Whether attention is drawn in the terminal, and how wide.
 enum class Show { automatic, always, never };
+struct Drawing {
+  Show when = Show::automatic;
+  int width = 0;  // columns; 0: those of the terminal
+};
 
 template <class Options>
 models::OptionField<Options> show_field() {
   return models::choice_field<Options, Show>(
-      "attention", "when to draw the attention (auto: on a terminal)", &Options::attention,
+      "attention", "when to draw the attention (auto: on a terminal)",
+      [](auto& options) -> auto& { return options.attention.when; },
       {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}});
 }
 
 /// Calls `answer` for each argument or, where there is none, for each line of standard input;
 /// `place` says where it stands, for errors. `answer_empty` is for an empty line, so that lines in
-/// and lines out stay together. `prompt` asks for each line where standard input is a terminal.
-/// Returns the exit status: 1 after an Error about an argument, which does not stop the rest;
-/// `program` is what its message begins with.
+/// and lines out stay together. Returns the exit status: 1 after an Error about an argument, which does
+/// not stop the rest; `program` is what its message begins with.
 int each_source(
     const char* program, const std::vector<std::string>& arguments,
     const std::function<void(const std::string& source, const std::string& place)>& answer,
-    const std::function<void()>& answer_empty, const std::string& prompt = "");
+    const std::function<void()>& answer_empty);
 
 /// The tokens of a source; warns of each that the model has not seen, once in a program's run.
 /// Throws an Error that begins with `place` where it is no text or empty, and `expected` (such as
@@ -43,7 +47,7 @@ std::vector<std::string> source_tokens(const text::Codec& codec, const std::stri
 void add_attention(nlohmann::ordered_json& json, const report::Heatmap& map);
 
 /// Draws it where that was asked for, and there is something to draw.
-void draw(const report::Heatmap& map, Show when);
+void draw(const report::Heatmap& map, const Drawing& how);
 
 /// What is wrong in an evaluation.
 struct Mistake {

@@ -16,7 +16,7 @@ struct PredictArguments {
   std::vector<std::string> sources;  // empty: lines of standard input
   WriteOptions how;
   bool json = false;
-  Show attention = Show::automatic;
+  Drawing attention;
 };
 
 /// Lines of source TAB target TAB probability, so many for each source as hypotheses were asked for;

@@ -64,6 +64,7 @@ void add_predict(CLI::App& app, PredictArguments& o) {
   app.add_flag("--json", o.json,
                "one JSON object a line: source, best, and the attention of the first of them");
   add_field(app, show_field<PredictArguments>(), o);
+  add_width(app, o.attention.width);
 }
 
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {

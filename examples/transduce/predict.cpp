@@ -43,8 +43,7 @@ int predict(const PredictArguments& options) {
     draw(map, options.attention);
   };
   const char* nothing = options.json ? R"({"source":"","best":[]})" : "";
-  return each_source(
-      "transduce", options.sources, answer, [&] { fmt::print("{}\n", nothing); }, "> ");
+  return each_source("transduce", options.sources, answer, [&] { fmt::print("{}\n", nothing); });
 }
 
 }  // namespace attune::transduce

@@ -102,7 +102,7 @@ int align(const AlignArguments& o) {
   std::vector<AlignedPair> aligned_pairs;
   for (std::size_t i = 0; i < written.size(); ++i)
     aligned_pairs.push_back(aligned(model, o, source[i], target[i], written[i]));
-  write_alignments(aligned_pairs, format, o.output.out, "Where the model looks");
+  write_alignments(aligned_pairs, format, o.output, "Where the model looks");
   return 0;
 }
 

@@ -46,12 +46,12 @@ struct CompareArguments {
   std::string source, target;
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
   metrics::BleuOptions bleu;
-  std::vector<std::int64_t> lengths = {8, 12, 16, 20};  // of references, at which a column ends
+  std::vector<std::int64_t> lengths = {8, 12, 16, 20};  // of sources, at which a column ends
   bool json = false;
 };
 
 /// Prints a table of models: perplexity, BLEU, what it differs by from the first one's, with the
-/// p-value of paired bootstrap resampling, and BLEU by length.
+/// p-value of paired bootstrap resampling, and BLEU by length of the source.
 int compare(const CompareArguments& options);
 
 struct ScoreArguments {

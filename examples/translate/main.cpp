@@ -108,14 +108,12 @@ void add_translate(CLI::App& app, TranslateArguments& o) {
 }
 
 void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
-  app.add_option_function<std::string>(
-         "--bleu",
-         [&o](const std::string& name) {
-           o.tokens = name == "none" ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a;
-         },
-         "words as of sacreBLEU's 13a, or all between blanks")
-      ->check(CLI::IsMember({"13a", "none"}))
-      ->default_str("13a");
+  add_field(app,
+            models::choice_field<metrics::BleuOptions, metrics::BleuTokens>(
+                "bleu", "words as of sacreBLEU's 13a, or all between blanks",
+                &metrics::BleuOptions::tokens,
+                {{metrics::BleuTokens::mteval_13a, "13a"}, {metrics::BleuTokens::none, "none"}}),
+            o);
 }
 
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
@@ -137,7 +135,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
       ->required();
   add_search(app, o.search);
   add_bleu(app, o.bleu);
-  app.add_option("--lengths", o.lengths, "words of the translation at which a column of BLEU ends")
+  app.add_option("--lengths", o.lengths, "words of the source at which a column of BLEU ends")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_flag("--json", o.json, "a line of JSON for each model");
@@ -162,6 +160,7 @@ void add_align(CLI::App& app, AlignArguments& o) {
           &AlignArguments::units, {{AlignUnits::words, "words"}, {AlignUnits::tokens, "tokens"}}),
       o);
   app.add_option("--out", o.output.out, "file to write (default: standard output)");
+  add_width(app, o.output.width);
 }
 
 void add_report(CLI::App& app, ReportArguments& o) {

@@ -1,5 +1,5 @@
 #include <cmath>
-#include <iostream>
+#include <exception>
 #include <span>
 #include <sstream>
 
@@ -14,6 +14,7 @@
 #include "line_lengths.hpp"
 #include "model.hpp"
 #include "support/output.hpp"
+#include "support/standard_input.hpp"
 #include "support/terminal.hpp"
 #include "support/workers.hpp"
 
@@ -23,30 +24,51 @@ namespace {
 /// The lines of a file or of standard input. Of several workers the first one reads them for all.
 class Input {
  public:
-  explicit Input(const std::string& file)
-      : reader_(file.empty() ? text::LineReader(std::cin, "standard input")
-                             : text::LineReader(std::filesystem::path(file))) {}
+  Input(const std::string& file, const text::Codec& codec)
+      : codec_(codec),
+        is_file_(!file.empty()),
+        reader_(is_file_ ? text::LineReader(std::filesystem::path(file))
+                         : text::LineReader(standard_.stream(), "standard input")) {}
 
-  /// The next ones: so many, or fewer at the end.
+  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A line that cannot be
+  /// translated is an error after those before it were.
   std::vector<std::string> next(Index most) {
-    std::vector<std::string> lines;
-    while (is_first_worker() && std::ssize(lines) < most) {
-      auto line = reader_.next();
-      if (!line) break;
-      lines.push_back(std::move(*line));
-    }
+    const std::vector<std::string> lines =
+        is_first_worker() ? read(most) : std::vector<std::string>();
     if (workers().count() == 1) return lines;
     std::string all;
     for (const std::string& line : lines) all += line + "\n";
-    std::istringstream read(workers().gather(all).front());
-    for (std::string line; !is_first_worker() && std::getline(read, line);) lines.push_back(line);
+    std::istringstream text(workers().gather(all).front());
+    std::vector<std::string> same;
+    for (std::string line; std::getline(text, line);) same.push_back(line);
+    return same;
+  }
+
+ private:
+  std::vector<std::string> read(Index most) {
+    if (error_) std::rethrow_exception(error_);
+    std::vector<std::string> lines;
+    if (!is_file_) standard_.ask();
+    try {
+      while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
+        auto line = reader_.next();
+        if (!line) break;
+        check_length(codec_.encode(*line), reader_.name(), reader_.number(), longest_source);
+        lines.push_back(std::move(*line));
+      }
+    } catch (const Error&) {
+      if (lines.empty()) throw;
+      error_ = std::current_exception();
+    }
+    if (!is_file_ && lines.empty()) standard_.stop_asking();
     return lines;
   }
 
-  const std::string& name() const { return reader_.name(); }
-
- private:
+  const text::Codec& codec_;
+  const bool is_file_;
+  StandardInput standard_;
   text::LineReader reader_;
+  std::exception_ptr error_;
 };
 
 /// The log-probability by length^α: what the search ranks by, without its coverage, and the same for what was drawn.
@@ -59,13 +81,12 @@ double score_of(const models::Hypothesis& h, const TranslateArguments& o) {
 /// What is written for these lines, the first of which has that number, from 0.
 template <models::WordModel M>
 std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
-                       std::span<const std::string> lines, Index first, const std::string& file) {
+                       std::span<const std::string> lines, Index first) {
   std::vector<std::vector<std::string>> tokens;
   std::vector<text::Sentence> sentences;
   for (const std::string& line : lines) {
     tokens.push_back(codecs.source.tokenizer.encode(line));
     sentences.push_back(codecs.source.encode(tokens.back()));
-    check_length(sentences.back(), file, first + std::ssize(sentences), longest_source);
   }
   models::TranslateOptions how{.sentences = o.batch, .first = first};
   models::SamplingOptions sampling = o.sampling;
@@ -89,22 +110,20 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
 /// Each worker translates a part of the lines that are read at a time.
 template <models::WordModel M>
 void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
-  Input input(o.file);
+  Input input(o.file, codecs.source);
   const Index at_once = 20 * o.batch * workers().count();
-  for (Index number = 0;;) {
-    const std::vector<std::string> lines = input.next(at_once);
+  Index number = 0;
+  for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {
     const Index n = std::ssize(lines);
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const std::span own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                                    static_cast<std::size_t>(end - begin));
     const auto texts =
-        each_makes([&] { return translated(model, o, codecs, own, number + begin, input.name()); });
+        each_makes([&] { return translated(model, o, codecs, own, number + begin); });
     for (const std::string& text : texts) say("{}", text);
     if (is_first_worker()) flush_output();
     number += n;
-    if (n < at_once) break;
   }
-  if (o.file.empty()) check_input();
 }
 
 }  // namespace

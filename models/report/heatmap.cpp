@@ -206,11 +206,16 @@ std::string padded(const std::string& text, int width, Align align) {
 enum class Header { characters, vertical, numbers };
 
 struct Layout {
-  std::vector<std::string> rows, columns;  // visible labels; columns: those which are shown
+  std::vector<std::string> rows, columns;  // visible labels
   Header header = Header::characters;
-  int label = 0;           // width of the row labels
-  int cell = 0;            // width of a column
-  bool truncated = false;  // there are more columns than those shown
+  int label = 0;          // width of the row labels
+  int cell = 0;           // width of a column
+  std::size_t panel = 0;  // columns side by side
+};
+
+// Columns that are side by side.
+struct Panel {
+  std::size_t begin, end;
 };
 
 // Letters below each other read well for a short word in a script that does not join them.
@@ -233,8 +238,8 @@ Layout layout(const Heatmap& map, int width) {
   const bool narrow = l.header == Header::characters && widest(l.columns) <= 1 && 2 * count > room;
   l.cell = narrow ? 1 : 2;
   if (l.header == Header::numbers) l.cell = static_cast<int>(fmt::formatted_size("{}", count)) + 1;
-  l.truncated = count * l.cell > room;
-  if (l.truncated) l.columns.resize(static_cast<std::size_t>((room - 1) / l.cell));
+  const int most = std::max(1, room / l.cell), panels = std::max(1, (count + most - 1) / most);
+  l.panel = static_cast<std::size_t>((count + panels - 1) / panels);  // about as many in each
   return l;
 }
 
@@ -249,10 +254,10 @@ std::size_t level(double strength, std::size_t levels) {
   return std::min(reached, levels - 1);
 }
 
-std::string cells(const Heatmap& map, const Layout& l, std::size_t row, bool colour) {
+std::string cells(const Heatmap& map, const Layout& l, Panel panel, std::size_t row, bool colour) {
   std::string out;
   int current = -1;
-  for (std::size_t j = 0; j < l.columns.size(); ++j) {
+  for (std::size_t j = panel.begin; j < panel.end; ++j) {
     const double w = strength(weight(map, row, j));
     if (!colour) {
       for (int k = 0; k < l.cell; ++k) out += kGlyphs[level(w, kGlyphs.size())];
@@ -267,43 +272,48 @@ std::string cells(const Heatmap& map, const Layout& l, std::size_t row, bool col
 
 // One line of the header: `text(j)` above column j.
 template <typename Text>
-std::string header_line(const Layout& l, Align align, Text text) {
+std::string header_line(const Layout& l, Panel panel, Align align, Text text) {
   std::string out = spaces(l.label + 1);
-  for (std::size_t j = 0; j < l.columns.size(); ++j) out += padded(text(j), l.cell, align);
-  return l.truncated ? out + "…" : out;
+  for (std::size_t j = panel.begin; j < panel.end; ++j) out += padded(text(j), l.cell, align);
+  return out;
 }
 
-std::vector<std::string> stacked_header(const Layout& l) {
+std::vector<std::string> stacked_header(const Layout& l, Panel panel) {
   std::vector<std::vector<std::string>> letters;
   std::size_t height = 0;
-  for (const std::string& label : l.columns) {
-    letters.push_back(clusters(label));
+  for (std::size_t j = panel.begin; j < panel.end; ++j) {
+    letters.push_back(clusters(l.columns[j]));
     height = std::max(height, letters.back().size());
   }
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < height; ++i) {
-    lines.push_back(header_line(l, Align::left, [&](std::size_t j) {
-      const std::size_t above = height - letters[j].size();  // words stand on the cells
-      return i < above ? std::string() : letters[j][i - above];
+    lines.push_back(header_line(l, panel, Align::left, [&](std::size_t j) {
+      const std::vector<std::string>& word = letters[j - panel.begin];
+      const std::size_t above = height - word.size();  // words stand on the cells
+      return i < above ? std::string() : word[i - above];
     }));
   }
   return lines;
 }
 
-std::vector<std::string> header(const Layout& l) {
+std::vector<std::string> header(const Layout& l, Panel panel) {
+  const auto number = [](std::size_t j) { return std::to_string(j + 1); };
   switch (l.header) {
     case Header::vertical:
-      return stacked_header(l);
+      return stacked_header(l, panel);
     case Header::numbers:
-      return {header_line(l, Align::right, [](std::size_t j) { return std::to_string(j + 1); })};
+      return {header_line(l, panel, Align::right, number)};
     case Header::characters:
       break;
   }
-  return {header_line(l, Align::left, [&](std::size_t j) { return l.columns[j]; })};
+  return {header_line(l, panel, Align::left, [&](std::size_t j) { return l.columns[j]; })};
 }
 
 // What the numbers stand for, as many to a line as fit.
-std::vector<std::string> key(const Layout& l, int width) {
+std::vector<std::string> key(const Layout& l, int terminal) {
+  constexpr int easy_to_read = 80;  // where the terminal is wider than map and text need
+  const int map = l.label + 1 + l.cell * static_cast<int>(std::min(l.panel, l.columns.size()));
+  const int width = std::min(terminal, std::max(easy_to_read, map));
   std::vector<std::string> lines;
   int used = width;  // the first item begins a line
   const auto add = [&](const std::string& item) {
@@ -319,7 +329,6 @@ std::vector<std::string> key(const Layout& l, int width) {
   for (std::size_t j = 0; j < l.columns.size(); ++j) {
     add(cut(fmt::format("{} {}", j + 1, l.columns[j]), width));
   }
-  if (l.truncated) add("…");
   return lines;
 }
 
@@ -467,11 +476,16 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options) {
   std::vector<std::string> lines;
   if (!map.caption.empty())
     lines.push_back(anchored(cut(visible_caption(map.caption), options.width)));
-  for (std::string& line : header(l)) lines.push_back(std::move(line));
-  for (std::size_t i = 0; i < l.rows.size(); ++i) {
-    lines.push_back(padded(l.rows[i], l.label, Align::right) + " " +
-                    cells(map, l, i, options.colour) + (l.truncated ? "…" : ""));
-  }
+  Panel panel{0, 0};
+  do {
+    panel = {panel.end, std::min(panel.end + l.panel, l.columns.size())};
+    if (panel.begin > 0) lines.emplace_back();
+    for (std::string& line : header(l, panel)) lines.push_back(std::move(line));
+    for (std::size_t i = 0; i < l.rows.size(); ++i) {
+      lines.push_back(padded(l.rows[i], l.label, Align::right) + " " +
+                      cells(map, l, panel, i, options.colour));
+    }
+  } while (panel.end < l.columns.size());
   if (l.header == Header::numbers) {
     for (std::string& line : key(l, options.width)) lines.push_back(std::move(line));
   }

@@ -17,7 +17,7 @@ struct Heatmap {
 
 struct TerminalOptions {
   bool colour = true;  ///< backgrounds from the 256 colours; otherwise the glyphs ░▒▓█
-  int width = 80;      ///< columns of the terminal, at least 10
+  int width = 80;  ///< columns of the terminal, at least 10; a map that is wider is cut into panels
 };
 
 struct SvgOptions {
@@ -25,8 +25,8 @@ struct SvgOptions {
   bool caption = false;  ///< draw the caption too; a page has its own place for it
 };
 
-/// The heat map as lines of text, all of the same display width and none wider than the terminal;
-/// what does not fit is cut at a "…". The source stands along the top: as it is when every label
+/// The heat map as lines of text, all of the same display width and none wider than the terminal: a long source
+/// continues in further panels, each with all rows; a long label is cut at a "…". The source stands along the top: as it is when every label
 /// is one character, otherwise from top to bottom, or as numbers with a key below when the labels
 /// are long or run from right to left. A space at either end of a label shows as "␣". Weak weights
 /// are drawn a little stronger than in proportion (w^0.7), here and in `svg`.

@@ -145,7 +145,7 @@ TEST_CASE("long_sentences: an error is one line that names the option, and nothi
       {{"--jobs", "0"}, "--jobs: '0' is not a whole number from 1 to 1024"},
       {{"--threads", "0"}, "--threads: '0' is not a whole number from 1 to 1024"},
       {{"--hidden", "12"}, "--hidden: 12 is not a multiple of 8"},
-      {{"--setting", "c"}, "--setting: c"},
+      {{"--setting", "c"}, "--setting: 'c' is not one of a, b, both"},
       {{"--variants", "luong-dot,foo"}, "--variants: 'foo' is not one of encoder-decoder, "},
       {{"--variants", "luong-dot,luong-dot"}, "--variants: 'luong-dot' is given twice"},
       {{"--colour"}, "--colour"}};

@@ -427,10 +427,11 @@ TEST_CASE("translate: an error ends it with 1 where it cannot be said, either") 
 }
 
 TEST_CASE("translate: standard input may be empty, but not closed or a directory") {
-  for (const std::string first : {"exec <&-", "exec </"}) {
-    CAPTURE(first);
+  for (const auto& [first, reason] :
+       {std::pair("exec <&-", "Bad file descriptor"), std::pair("exec </", "Is a directory")}) {
+    CAPTURE_BINDING(first);
     CHECK(error_line("translate", run_in_shell(first, with_model("translate", {}))) ==
-          "translate: standard input: it cannot be read");
+          fmt::format("translate: standard input: cannot be read: {}", reason));
   }
   CHECK(run_in_shell("exec </dev/null", with_model("translate", {})).status == 0);
 }

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/precision.hpp>
 
+#include "terminal.hpp"
 #include "translate_program.hpp"
 
 namespace attune::translate::test {
@@ -62,6 +64,46 @@ TEST_CASE("translate: what is written does not depend on the batch") {
   };
   CHECK(with_batch("1") == with_batch("7"));
   CHECK(with_batch("1") == with_batch("64"));
+}
+
+TEST_CASE("translate: a line is translated before the next one is written") {
+  const Directory directory;
+  // Standard input stays open until the first translation was read.
+  const ProcessResult result = run_process(
+      {"sh", "-c",
+       "mkfifo \"$0\"; { echo 'one two'; cat \"$0\"; } | \"$@\" | { read -r line; echo \"$line\"; "
+       "echo seven > \"$0\"; cat; }",
+       directory / "seen", ATTUNE_TRANSLATE, "translate", "--model", Trained::get().model()},
+      {.limit = std::chrono::seconds(60)});
+  CHECK(result.out == "ZWEI EINS\nSIEBEN\n");
+  CHECK(result.err.empty());
+}
+
+TEST_CASE("translate: in a terminal each line is asked for and answered") {
+  Terminal terminal({ATTUNE_TRANSLATE, "translate", "--model", Trained::get().model()}, 80);
+  CHECK(terminal.shown_until("> ") == "> ");
+  terminal.type("one two\n");
+  CHECK(terminal.shown_until("> ") == "one two\nZWEI EINS\n> ");
+  terminal.type("seven\n");
+  CHECK(terminal.shown_until("> ") == "seven\nSIEBEN\n> ");
+  terminal.type("\x04");
+  CHECK(terminal.shown_to_the_end() == "\n");
+}
+
+TEST_CASE("translate: what stands before a line that cannot be read is translated") {
+  std::string source, expected;
+  for (int i = 0; i < 100; ++i) source += "one two\n", expected += "ZWEI EINS\n";
+  const Arguments translate = {"translate", "--model", Trained::get().model()};
+  const ProcessResult result = run(translate, {.input = source + "\xFF\nseven\n"});
+  CHECK(error_line("translate", result) ==
+        "translate: standard input:101: byte 1 of the line (0xFF) is not UTF-8, expected text in "
+        "UTF-8");
+  CHECK(result.out == expected);
+  const Directory directory;
+  write(directory / "text", "one\nseven\n\xFF\n");
+  const ProcessResult file = run(translate + Arguments{directory / "text"});
+  CHECK(error_line("translate", file).starts_with("translate: " + directory / "text:3: byte 1"));
+  CHECK(file.out == "EINS\nSIEBEN\n");
 }
 
 TEST_CASE("translate: the best few, with scores that fall") {
@@ -181,6 +223,38 @@ TEST_CASE("translate align: each word is linked to the one that it translates") 
                  "no/a.html: cannot be written: No such file or directory"));
   write(trained / "b.xx", "DREI\n");
   CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "1 lines, but"));
+}
+
+TEST_CASE("translate align: a long sentence is drawn in panels as wide as the terminal") {
+  const Trained& trained = Trained::get();
+  std::string source;
+  for (int i = 0; i < 20; ++i) source += "one two ";
+  write(trained / "long.en", source + "\n");
+  const Arguments align = {"align", "--model", trained.model(), trained / "long.en"};
+  const auto widest = [](const std::string& drawn) {
+    std::size_t most = 0;
+    for (const std::string& line : lines_of(drawn))
+      if (!contains(line, "→")) most = std::max(most, text::code_points(line).size());
+    return most;
+  };
+  const std::string whole = output_of(align);
+  CHECK(widest(whole) > 80);  // two columns for each word
+  const auto words = [](const std::string& drawn) { return std::ranges::count(drawn, 'w'); };
+  for (const std::string& drawn :
+       {output_of(align + Arguments{"--width", "40"}),
+        output_of(align, {.environment = {{"COLUMNS", "40"}}}),
+        Terminal(Arguments{ATTUNE_TRANSLATE} + align, 40).shown_to_the_end()}) {
+    CHECK_FALSE(contains(drawn, "…"));
+    CHECK(words(drawn) == words(whole));
+  }
+  CHECK(widest(output_of(align + Arguments{"--width", "40"})) <= 40);
+  CHECK(output_of(align, {.environment = {{"COLUMNS", "40"}}}) ==
+        output_of(align + Arguments{"--width", "40"}));
+  output_of(align + Arguments{"--format", "terminal", "--out", trained / "drawn"},
+            {.environment = {{"COLUMNS", "40"}}});
+  CHECK(read(trained / "drawn") == whole);
+  CHECK(error_of(align + Arguments{"--width", "9"}) ==
+        "translate: --width: '9' is not a whole number from 10 to 100000");
 }
 
 TEST_CASE("translate align: weights as JSON, TSV and NPY are those that the links are made of") {

@@ -292,23 +292,49 @@ TEST_CASE("heatmap: words from right to left are numbered, as their letters join
   CHECK(contains(text, "1 صغير"));
 }
 
-TEST_CASE("heatmap: a long source takes one column per character before it is cut") {
+TEST_CASE("heatmap: a long source takes one column per character before it is cut into panels") {
   const std::string source(60, 's');
   const std::string text = terminal(diagonal({"a"}, characters(source)), {.colour = false});
   check_aligned(text);
   CHECK(lines(text)[0] == "  " + source);
 }
 
-TEST_CASE("heatmap: what is wider than the terminal is cut at a mark on every line") {
+TEST_CASE("heatmap: what is wider than the terminal continues in panels, each with all rows") {
+  const Heatmap map = diagonal({"x", "y"}, characters("abcdefghijklmnopq"));
+  CHECK(terminal(map, {.colour = false, .width = 10}) ==
+        "  abcdef\nx █     \ny       \n        \n"
+        "  ghijkl\nx       \ny   █   \n        \n"
+        "  mnopq \nx       \ny       \n");
   for (const std::string& source :
        {std::string(100, 's'), std::string("日本語の文字").append(60, 's')}) {
     for (const int columns : {10, 11, 20, 39, 80}) {
-      const Heatmap map = diagonal(characters("ab"), characters(source));
-      const std::string text = terminal(map, {.colour = false, .width = columns});
+      const Heatmap wide = diagonal(characters("ab"), characters(source));
+      const std::string text = terminal(wide, {.colour = false, .width = columns});
       check_aligned(text, columns);
-      for (const std::string& line : lines(text)) CHECK(line.ends_with("…"));
+      CHECK(count(text, "s") == count(source, "s"));
+      CHECK_FALSE(contains(text, "…"));
     }
   }
+}
+
+TEST_CASE("heatmap: words in panels stand above their columns, numbers go on") {
+  CHECK(terminal(diagonal({"x"}, {"ab", "b", "cd", "e", "f", "g", "hij"}),
+                 {.colour = false, .width = 10}) ==
+        "  a   c   \n  b b d e \nx ██      \n          \n"
+        "      h   \n      i   \n  f g j   \nx         \n");
+  const std::string numbered =
+      terminal(diagonal({"x"}, Strings(12, "Donaudampfschiff")), {.colour = false, .width = 20});
+  check_aligned(numbered, 20);
+  CHECK(lines(numbered)[0] == "    1  2  3  4  5  6");
+  CHECK(lines(numbered)[3] == "    7  8  9 10 11 12");
+  CHECK(count(numbered, " Donaudampfschiff") == 12);
+}
+
+TEST_CASE("heatmap: in a terminal without end the key of numbers has lines of 80 columns") {
+  const Heatmap map = diagonal({"a"}, Strings(20, "Donaudampfschifffahrt"));
+  const std::string text = terminal(map, {.width = std::numeric_limits<int>::max()});
+  check_aligned(text, 80);
+  CHECK(lines(text).size() == 2 + 7);  // three to a line
 }
 
 TEST_CASE("heatmap: a long row label and a long caption are cut too") {

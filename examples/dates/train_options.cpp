@@ -62,7 +62,8 @@ TrainOptions train_options_from(Metadata metadata) {
   TrainOptions options;
   options.model = model_options_from(metadata);
   models::preset(options.model.name);  // throws where there is none of that name
-  models::set_fields_from(train_fields(), options, metadata, {"max-skipped", "shards"});
+  models::set_fields_from(train_fields(), options, metadata,
+                          {"average", "gradients", "max-skipped", "shards"});
   return options;
 }
 

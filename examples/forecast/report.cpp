@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <attune/models/report/chart.hpp>
@@ -75,12 +77,14 @@ void add_example(report::Page& page, const Table& table, const std::string& name
                      series("measured later", e.future, 0), series("forecast", e.forecast, 0)}}),
       "");
   if (e.attention.rows.empty()) return;
+  // Weights spread over hundreds of rows: the largest one is small.
+  const double darkest = std::ranges::max(e.attention.weights);
   page.figure(
-      report::svg(e.attention, {.cell = 12}),
+      report::svg(e.attention, {.cell = 12, .darkest = darkest}),
       fmt::format(
           "{}: attention of each decoder step (rows) to the past (columns); numbers are steps "
-          "from the first one that is forecast.",
-          name));
+          "from the first one that is forecast. The darkest weight is {:.3f}.",
+          name, darkest));
 }
 
 void add_curves(report::Page& page, const Errors& errors, const std::filesystem::path& log_path) {

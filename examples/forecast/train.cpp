@@ -189,7 +189,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   return reading(checkpoint, [&] {
     require_format(file, checkpoint_format);
     TrainOptions options;
-    models::set_fields_from(train_fields(), options, file.metadata);
+    models::set_fields_from(train_fields(), options, file.metadata, {"average"});
     models::set_fields_from(network_fields(), options.network, file.metadata);
     return options;
   });
@@ -207,7 +207,7 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
 
 TestData test_data(const Model& model, const std::filesystem::path& csv) {
   TrainOptions trained;
-  models::set_fields_from(train_fields(), trained, model.metadata());
+  models::set_fields_from(train_fields(), trained, model.metadata(), {"average"});
   const std::filesystem::path path = csv.empty() ? std::filesystem::path(trained.csv) : csv;
   const Table table = read_table(path);
   check_columns(path, table, model.columns());

@@ -1,7 +1,7 @@
 #!/bin/sh
 # From a fresh Debian 12 to a model that hears spoken digits:
 #   examples/speech/digits.sh DATA           trains one model, measures it, and draws what it attended to
-#   examples/speech/digits.sh DATA --table   four kinds of attention with three seeds (two hours on two cores)
+#   examples/speech/digits.sh DATA --table   four kinds of attention with three seeds (an hour on two cores)
 # DATA is the directory with recordings/0_george_0.wav (github.com/Jakobovski/free-spoken-digit-dataset). Installs
 # packages and builds into build/. Safe to repeat: what is there is not done again, and a training that was interrupted
 # goes on.
@@ -23,10 +23,10 @@ examples/build.sh speech -Dspeech=enabled
 
 if [ "$table" = --table ]; then
   echo "== 3/3  Training every model of the table"
-  exec build/examples/speech compare --digits "$data" --out $out/table
+  exec build/examples/speech compare --digits "$data" --precision bf16 --out $out/table
 fi
 echo "== 3/3  Training a model on strings of 1 to 7 digits (ten minutes on two cores)"
-build/examples/speech train --digits "$data" --out $out/model --resume
+build/examples/speech train --digits "$data" --precision bf16 --out $out/model --resume
 build/examples/speech evaluate --digits "$data" --model $out/model/best.safetensors
 build/examples/speech report --model $out/model/best.safetensors >/dev/null
 

@@ -447,7 +447,7 @@ std::string tooltip(const std::string& row, const std::string& column, double we
 }
 
 // The weight is the opacity over the page's own ground, which serves light and dark alike.
-std::string svg_cells(const Heatmap& map, const Labels& labels, const Geometry& g) {
+std::string svg_cells(const Heatmap& map, const Labels& labels, const Geometry& g, double darkest) {
   std::string out = fmt::format(
       "<rect class=\"empty\" fill=\"#eff2f6\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
       "height=\"{:.1f}\" rx=\"3\"/>\n<g class=\"heat\" fill=\"#0a4da2\">\n",
@@ -457,7 +457,7 @@ std::string svg_cells(const Heatmap& map, const Labels& labels, const Geometry& 
       out += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" "
           "fill-opacity=\"{:.3f}\"><title>{}</title></rect>\n",
-          g.x(j) + 0.5, g.y(i) + 0.5, g.cell - 1, g.cell - 1, strength(weight(map, i, j)),
+          g.x(j) + 0.5, g.y(i) + 0.5, g.cell - 1, g.cell - 1, strength(weight(map, i, j) / darkest),
           tooltip(labels.rows[i], labels.columns[j], weight(map, i, j)));
     }
   }
@@ -498,6 +498,8 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
     throw Error(
         fmt::format("heatmap: a cell is {} pixels, but at least 2 are needed", options.cell));
   }
+  if (!(options.darkest > 0))
+    throw Error(fmt::format("heatmap: the darkest weight is {}, expected > 0", options.darkest));
   const Labels labels{visible(map.rows), visible(map.columns)};
   const std::string caption = visible_caption(map.caption);
   const std::string drawn = options.caption ? cut(caption, kLongestCaption) : "";
@@ -511,7 +513,7 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
       "style=\"min-width:{:.0f}px\">\n<style>{}</style>\n",
       escape("Heat map" + (caption.empty() ? "" : ": " + caption)), width, height, -kMargin,
       -kMargin, width, height, 0.72 * width, kStyle);
-  return out + svg_texts(labels, drawn, g) + svg_cells(map, labels, g) + "</svg>";
+  return out + svg_texts(labels, drawn, g) + svg_cells(map, labels, g, options.darkest) + "</svg>";
 }
 
 }  // namespace attune::report

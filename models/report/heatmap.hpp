@@ -23,6 +23,7 @@ struct TerminalOptions {
 struct SvgOptions {
   double cell = 18;      ///< side of a cell in pixels
   bool caption = false;  ///< draw the caption too; a page has its own place for it
+  double darkest = 1;    ///< the weight that has the full colour, as larger ones have
 };
 
 /// The heat map as lines of text, all of the same display width and none wider than the terminal: a long source
@@ -40,7 +41,7 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 /// variables --attune-ink, --attune-heat and --attune-empty where the page defines them, and
 /// otherwise follow the reader's light or dark setting.
 ///
-/// Throws Error as `terminal` does.
+/// Throws Error as `terminal` does, and unless the darkest weight is above 0.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});
 
 }  // namespace attune::report

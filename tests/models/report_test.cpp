@@ -377,6 +377,12 @@ TEST_CASE("heatmap: a weight a little above 1 draws as 1") {
   CHECK(contains(svg(map), "fill-opacity=\"1.000\""));
 }
 
+TEST_CASE("heatmap: small weights are drawn in proportion to the darkest, but told as they are") {
+  const std::string image = svg({{"a"}, {"x", "y"}, {0.02, 0.04}, ""}, {.darkest = 0.04});
+  CHECK(contains(image, "fill-opacity=\"0.616\"><title>\u2068a\u2069 ← \u2068x\u2069: 0.020<"));
+  CHECK(contains(image, "fill-opacity=\"1.000\"><title>\u2068a\u2069 ← \u2068y\u2069: 0.040<"));
+}
+
 // ---- Heat map: errors ---------------------------------------------------------------------------
 
 TEST_CASE("heatmap: a wrong number of weights is named with the shape") {
@@ -400,6 +406,7 @@ TEST_CASE("heatmap: a terminal or a cell without room is an error") {
                        attune::Error);
   CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = 0}), attune::Error);
   CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = kNaN}), attune::Error);
+  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.darkest = 0}), attune::Error);
 }
 
 // ---- Heat map as SVG ----------------------------------------------------------------------------

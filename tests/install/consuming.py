@@ -8,7 +8,7 @@ CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
 WRAP = CONSUMER.parent / "attune.wrap"
 ROOT = CONSUMER.parents[2]
 COMPILER = [os.environ.get("CXX", "g++"), "-std=c++20"]
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 
 
 def run(command, **options):

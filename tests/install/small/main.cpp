@@ -14,6 +14,7 @@
 
 // MODEL is the path of a checkpoint of examples/dates. The assembler puts its bytes here.
 asm(".pushsection .rodata\n"
+    ".globl model_begin, model_end\n"
     "model_begin:\n"
     ".incbin \"" MODEL
     "\"\n"

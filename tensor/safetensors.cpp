@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <new>
 #include <span>
@@ -77,8 +78,21 @@ void verify(Safetensors& contents) {
   contents.checksum = sum.mapped();
 }
 
+/// Bytes in memory, which are read as an InputFile is.
+class InputBytes {
+ public:
+  explicit InputBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::size_t size() const { return bytes_.size(); }
+  void read(std::size_t at, std::span<std::byte> to) const {
+    std::ranges::copy(bytes_.subspan(at, to.size()), to.begin());
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
 /// Eight bytes with the length of the header, and the header.
-detail::SafetensorsHeader read_header(const InputFile& file, std::size_t& end) {
+detail::SafetensorsHeader read_header(const auto& file, std::size_t& end) {
   std::uint64_t length = 0;
   if (file.size() < sizeof length) throw Malformed("it is shorter than its header");
   file.read(0, std::as_writable_bytes(std::span(&length, 1)));
@@ -90,7 +104,8 @@ detail::SafetensorsHeader read_header(const InputFile& file, std::size_t& end) {
   return detail::parse_header(text, file.size() - end);
 }
 
-Safetensors read(const InputFile& file) {
+/// `name` begins messages.
+Safetensors read(const auto& file, const std::string& name) try {
   std::size_t header_end = 0;
   detail::SafetensorsHeader header = read_header(file, header_end);
   Safetensors contents{.tensors = {}, .metadata = std::move(header.metadata)};
@@ -101,6 +116,10 @@ Safetensors read(const InputFile& file) {
   }
   verify(contents);
   return contents;
+} catch (const Malformed& error) {
+  fail(name, fmt::format("not a readable safetensors file: {}", error.what()));
+} catch (const std::bad_alloc&) {
+  fail(name, "it does not fit into memory");
 }
 
 }  // namespace
@@ -128,12 +147,12 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
   write_file(path, parts);
 }
 
-Safetensors load_safetensors(const std::filesystem::path& path) try {
-  return read(InputFile(path));
-} catch (const Malformed& error) {
-  fail(path.string(), fmt::format("not a readable safetensors file: {}", error.what()));
-} catch (const std::bad_alloc&) {
-  fail(path.string(), "it does not fit into memory");
+Safetensors load_safetensors(const std::filesystem::path& path) {
+  return read(InputFile(path), path.string());
+}
+
+Safetensors load_safetensors(std::span<const std::byte> bytes) {
+  return read(InputBytes(bytes), "load_safetensors");
 }
 
 }  // namespace attune

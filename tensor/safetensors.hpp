@@ -2,9 +2,11 @@
 // with dtype, shape and place of every tensor, and their bytes.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,5 +44,8 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
 /// is allocated; overlapping, missing or trailing bytes are errors, and so are another checksum than
 /// that of the contents and anything but a regular file. Messages begin with the path.
 Safetensors load_safetensors(const std::filesystem::path& path);
+
+/// The same of the bytes of such a file, which may be part of a program.
+Safetensors load_safetensors(std::span<const std::byte> bytes);
 
 }  // namespace attune

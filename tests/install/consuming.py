@@ -1,6 +1,7 @@
 """Builds the program in consumer/ against an attune, in each of the ways of its users, and runs it."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
 WRAP = CONSUMER.parent / "attune.wrap"
 ROOT = CONSUMER.parents[2]
 COMPILER = [os.environ.get("CXX", "g++"), "-std=c++20"]
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 
 
 def run(command, **options):
@@ -28,11 +29,14 @@ class Installation:
         self.pc = next(root.rglob("attune.pc"))
         self.libraries = self.pc.parent.parent
 
-    def pkg_config(self, *arguments):
-        """pkg-config that knows no library but attune: none may be needed to use it."""
+    def environment(self):
+        """In which pkg-config knows no library but attune: none may be needed to use it."""
         environment = dict(os.environ, PKG_CONFIG_LIBDIR=str(self.pc.parent), PKG_CONFIG_SYSROOT_DIR=str(self.root))
         environment.pop("PKG_CONFIG_PATH", None)
-        return run(["pkg-config", *arguments, "attune"], env=environment).split()
+        return environment
+
+    def pkg_config(self, *arguments):
+        return run(["pkg-config", *arguments, "attune"], env=self.environment()).split()
 
     def run_consumer(self, program):
         return run([program], env=dict(os.environ, LD_LIBRARY_PATH=str(self.libraries))).strip()
@@ -46,9 +50,16 @@ class Installation:
 
     def by_cmake(self, work, *arguments):
         build = work / "by-cmake"
-        run(["cmake", "-S", CONSUMER, "-B", build, f"-Dattune_DIR={self.libraries}/cmake/attune",
-             *arguments])
+        shutil.rmtree(build, ignore_errors=True)
+        run(["cmake", "-S", CONSUMER, "-B", build, f"-Dattune_DIR={self.libraries}/cmake/attune", *arguments])
         run(["cmake", "--build", build])
+        return build / "consumer"
+
+    def by_meson(self, work, static=False):
+        build = work / "by-meson"
+        shutil.rmtree(build, ignore_errors=True)
+        run(["meson", "setup", build, CONSUMER, f"-Dprefer_static={str(static).lower()}"], env=self.environment())
+        run(["ninja", "-C", build])
         return build / "consumer"
 
 

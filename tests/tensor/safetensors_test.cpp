@@ -40,16 +40,24 @@ std::string file_with(const std::vector<std::string>& entries, const std::string
   return file_of(header + "}", data);
 }
 
-/// What reading these bytes as a file says; checks that the message begins with the path.
+/// What reading these bytes as a file says; checks that the message begins with the path, and that
+/// the bytes in memory are refused for the same reason.
 std::string rejection(const std::string& bytes) {
   const ScratchDirectory scratch;
   const auto path = scratch / "model.safetensors";
   write_file(path, bytes);
   const std::string error = error_of([&] { load_safetensors(path); });
+  const std::string in_memory =
+      error_of([&] { load_safetensors(std::as_bytes(std::span(bytes))); });
   const std::string start = path.string() + ": not a readable safetensors file: ";
-  if (error == "no error") return error;
+  if (error == "no error") {
+    CHECK(in_memory == error);
+    return error;
+  }
   CHECK_MESSAGE(error.starts_with(start), error);
-  return error.substr(std::min(error.size(), start.size()));
+  const std::string reason = error.substr(std::min(error.size(), start.size()));
+  CHECK(in_memory == "load_safetensors: not a readable safetensors file: " + reason);
+  return reason;
 }
 
 Safetensors example() {
@@ -71,15 +79,18 @@ TEST_CASE("Safetensors: all dtypes, shapes, names and metadata come back as they
   const ScratchDirectory scratch;
   const Safetensors saved = example();
   save_safetensors(scratch / "a", saved);
-  const Safetensors loaded = load_safetensors(scratch / "a");
-  REQUIRE(loaded.tensors.size() == saved.tensors.size());
-  for (const auto& entry : saved.tensors) {
-    CAPTURE(entry.first);
-    REQUIRE(loaded.find(entry.first) != nullptr);
-    CHECK(identical(*loaded.find(entry.first), entry.second));
+  const std::string bytes = read_file(scratch / "a");
+  for (const Safetensors& loaded :
+       {load_safetensors(scratch / "a"), load_safetensors(std::as_bytes(std::span(bytes)))}) {
+    REQUIRE(loaded.tensors.size() == saved.tensors.size());
+    for (const auto& entry : saved.tensors) {
+      CAPTURE(entry.first);
+      REQUIRE(loaded.find(entry.first) != nullptr);
+      CHECK(identical(*loaded.find(entry.first), entry.second));
+    }
+    CHECK(loaded.metadata == saved.metadata);
+    CHECK(loaded.find("none") == nullptr);
   }
-  CHECK(loaded.metadata == saved.metadata);
-  CHECK(loaded.find("none") == nullptr);
 }
 
 TEST_CASE("Safetensors: not-a-numbers and views come back bit for bit") {

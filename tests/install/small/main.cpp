@@ -1,0 +1,66 @@
+// A program with a model inside: it reads no file, and writes the dates of its arguments as ISO dates.
+//
+//     dates "3 May 1979" "Tuesday, 1 June 1993"
+#include <cstddef>
+#include <exception>
+#include <iostream>
+#include <span>
+#include <string>
+
+#include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/nn/checkpoint.hpp>
+
+// MODEL is the path of a checkpoint of examples/dates. The assembler puts its bytes here.
+asm(".pushsection .rodata\n"
+    ".globl model_begin, model_end\n"
+    "model_begin:\n"
+    ".incbin \"" MODEL
+    "\"\n"
+    "model_end:\n"
+    ".popsection\n");
+extern "C" const std::byte model_begin[], model_end[];
+
+namespace {
+
+using namespace attune;
+
+/// Takes the number of words from the vocabulary, which a checkpoint has beside the options.
+models::Seq2SeqOptions options_of(const Safetensors& file, const text::Vocabulary& source,
+                                  const text::Vocabulary& target) {
+  models::Seq2SeqOptions options = models::seq2seq_options_from(file.metadata);
+  options.source_vocabulary = source.size();
+  options.target_vocabulary = target.size();
+  return options;
+}
+
+void write_dates(std::span<char* const> dates) {
+  const Safetensors file = load_safetensors(std::span(model_begin, model_end));
+  const auto vocabulary = [&](const char* name) {
+    return text::vocabulary_from_json(nn::load_text(file.metadata, name));
+  };
+  const text::Vocabulary source = vocabulary("source_vocabulary");
+  const text::Vocabulary target = vocabulary("target_vocabulary");
+  nn::Parameters params(file);
+  const models::Seq2Seq model(params, options_of(file, source, target));
+  for (const char* date : dates) {
+    const text::Sentence sentence = source.encode(text::code_points(date));
+    const auto batch = text::make_source_batch(std::span(&sentence, 1));
+    const models::Hypothesis best = models::search(model, batch, {.max_length = 40})[0][0];
+    for (const auto word : best.words) std::cout << target.token(word);
+    std::cout << "\n";
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    write_dates(std::span(argv + 1, argv + argc));
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}

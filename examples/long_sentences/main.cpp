@@ -41,12 +41,13 @@ void add_options(CLI::App& app, CommandLine& line) {
       "--out", o.out,
       "directory for results.jsonl, report.html and charts; runs that it has already are "
       "not made again");
-  add_field(
-      app,
-      models::choice_field<CommandLine, std::string>(
-          "setting", "lengths to train on, up to 20 or up to 60; all are tested up to 60. One of",
-          &CommandLine::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
-      line);
+  add_field(app,
+            models::choice_field<CommandLine, std::string>(
+                "setting",
+                "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to "
+                "60. One of",
+                &CommandLine::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
+            line);
   app.add_option(
          "--variants", o.variants,
          fmt::format("models, with commas between: {}", fmt::join(names_of_variants(), ", ")))

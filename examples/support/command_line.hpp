@@ -16,6 +16,7 @@
 
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/version.hpp>
 
@@ -107,6 +108,12 @@ inline void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
       ->check(in_range(1, 1024))
       ->default_str("");
+}
+
+inline CLI::Option* add_swap(CLI::App& app, text::Columns& columns) {
+  return app.add_flag_callback(
+      "--swap", [&columns] { columns = text::Columns::target_first; },
+      "the target stands first on a line of a TSV");
 }
 
 inline void add_width(CLI::App& app, int& width) {

@@ -26,11 +26,14 @@ Progress::~Progress() {
 }
 
 namespace {
-/// What wraps cannot be overwritten: "\r" goes back to the last line only.
-std::string fitted(const std::string& status) {
+/// Between its beginning and its end, as much of a text as the terminal has room for: "\r" goes back to the start of the
+/// last line only.
+std::string fitted(const std::string& begin, const std::string& text, const std::string& end) {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return known ? status.substr(0, size.ws_col - 1u) : status;
+  if (!known) return begin + text + end;
+  const std::size_t room = size.ws_col - 1u, taken = begin.size() + end.size();
+  return (begin + text.substr(0, std::max(room, taken) - taken) + end).substr(0, room);
 }
 }  // namespace
 
@@ -38,28 +41,35 @@ double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-void Progress::show(long done, const std::string& text, bool line, double most_left) {
+void Progress::show(long done, const std::string& text, bool line, const TimeLimit& limit) {
   const bool due = terminal_ && Clock::now() - shown_ > std::chrono::milliseconds(100);
   if (!line && !due) return;
   shown_ = Clock::now();
   const long here = std::max(1L, done - first_);
-  const double left = seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
-  const std::string status =
-      fmt::format("{:3.0f} %  {} {}/{}  {}  {} left",
-                  100.0 * static_cast<double>(done) / static_cast<double>(total_), unit_, done,
-                  total_, text, duration(std::clamp(left, 0.0, std::max(0.0, most_left))));
+  const double steps_left =
+      seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
+  const double left = std::clamp(steps_left, 0.0, std::max(0.0, limit.most - limit.passed));
+  const double share = std::min(
+      1.0,
+      std::max(static_cast<double>(done) / static_cast<double>(total_), limit.passed / limit.most));
+  const std::string begin = fmt::format("{:3.0f} %  {} {}/{}  ", 100 * share, unit_, done, total_),
+                    end = fmt::format("  {} left", duration(left));
   if (terminal_) {
-    say("\r\x1b[K{}{}", line ? status : fitted(status), line ? "\n" : "");
+    say("\r\x1b[K{}{}", line ? begin + text + end : fitted(begin, text, end), line ? "\n" : "");
     open_ = !line;
   } else {
-    say("{}\n", status);
+    say("{}{}{}\n", begin, text, end);
   }
   std::fflush(stdout);
 }
 
-int terminal_width() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
+Task::Task(const std::string& what) : start_(Clock::now()) {
+  say("{}: ", what);
+  std::fflush(stdout);
+}
+
+Task::~Task() {
+  say("{}\n", duration(std::chrono::duration<double>(Clock::now() - start_).count()));
 }
 
 std::string duration(double seconds) {

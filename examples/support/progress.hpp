@@ -8,6 +8,12 @@
 
 namespace attune {
 
+/// A time after which a run ends, whatever is left of it.
+struct TimeLimit {
+  double passed = 0;  // seconds
+  double most = std::numeric_limits<double>::infinity();
+};
+
 class Progress {
  public:
   /// `done` steps (or what `unit` says) of `total` were made before.
@@ -15,11 +21,9 @@ class Progress {
   /// Ends the line that is being rewritten.
   ~Progress();
 
-  /// Shows `text` after the share done and before the time left. On a terminal at most ten times a
-  /// second; elsewhere only when `line` asks for a lasting line. It ends after `most_left` seconds
-  /// at the latest.
-  void show(long done, const std::string& text, bool line,
-            double most_left = std::numeric_limits<double>::infinity());
+  /// Shows `text` after the share done and before the time left: of the steps, or of the time where that ends sooner.
+  /// On a terminal at most ten times a second; elsewhere only when `line` asks for a lasting line.
+  void show(long done, const std::string& text, bool line, const TimeLimit& limit = {});
 
  private:
   double seconds() const;
@@ -31,8 +35,15 @@ class Progress {
   std::chrono::steady_clock::time_point start_, shown_;
 };
 
-/// Columns of the terminal behind standard output; 80 where there is none.
-int terminal_width();
+/// Shows what is done, from the beginning, and how long it took, at the end: "learning to fly: 3 s".
+class Task {
+ public:
+  explicit Task(const std::string& what);
+  ~Task();
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+};
 
 /// "1 min 05 s"
 std::string duration(double seconds);

@@ -65,6 +65,12 @@ void check_alike(std::span<const std::string> names, const Metadata& first,
   }
 }
 
+text::Columns columns_for(const TextModel& model, text::Columns asked) {
+  const auto trained = model.metadata().find("swap");  // older models have none
+  const bool swapped = trained != model.metadata().end() && trained->second == "yes";
+  return swapped ? text::Columns::target_first : asked;
+}
+
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written) {
   report::Heatmap map{.rows = {}, .columns = std::move(source), .weights = {}, .caption = ""};

@@ -12,6 +12,7 @@
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/text/codec.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
@@ -69,6 +70,9 @@ text::Vocabulary vocabulary_from(const Metadata& metadata, const std::string& si
 /// message calls `first_name`.
 void check_alike(std::span<const std::string> names, const Metadata& first,
                  const std::filesystem::path& path, const Metadata& other, const char* first_name);
+
+/// The columns of a TSV: the target first where that is asked for, or was so in the model's training.
+text::Columns columns_for(const TextModel& model, text::Columns asked);
 
 /// Where it looked (rows) for each target token among those of the source. A hypothesis has a
 /// further step for </s>, which is left out. Without rows when the model has no attention.

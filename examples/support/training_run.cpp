@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -127,6 +128,10 @@ std::string TrainingRun::machinery() const {
                      threads() == 1 ? "" : "s", products());
 }
 
+TimeLimit TrainingRun::time_limit() const {
+  return most_minutes() > 0 ? TimeLimit{seconds(), 60 * most_minutes()} : TimeLimit{};
+}
+
 /// Why it ended; empty when it was interrupted. Whatever ends it, the last step is saved.
 std::string TrainingRun::loop() {
   Progress progress(step_, std::max(total_steps(), step_));
@@ -138,7 +143,7 @@ std::string TrainingRun::loop() {
     if (!why.empty()) return why;
     if (stop_) break;
     train_step();
-    progress.show(step_, status(), false, most_left());
+    progress.show(step_, status(), false, time_limit());
   }
   save();
   return {};
@@ -165,7 +170,10 @@ bool TrainingRun::settle(bool last, Progress& progress) {
     if (step_ > 0) save();
   }
   if (due || step_ % 50 == 0) write_log();
-  if (due && step_ > 0) progress.show(step_, status(), true, most_left());
+  if (due && step_ > 0) {
+    progress.show(step_, status(), true, time_limit());
+    say("{}", samples());
+  }
   owed_ = false;
   return true;
 }

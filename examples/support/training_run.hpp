@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,8 +71,8 @@ class TrainingRun {
   /// Why the run is at its end; empty when it is not.
   virtual std::string end() const = 0;
   virtual Index total_steps() const = 0;
-  /// Seconds until the run ends at the latest.
-  virtual double most_left() const { return std::numeric_limits<double>::infinity(); }
+  /// Minutes after which the run ends at the latest; 0: any.
+  virtual double most_minutes() const { return 0; }
   /// The learning rate of the step that comes.
   virtual double rate() const = 0;
   virtual StepBatch next_batch() = 0;
@@ -84,6 +83,8 @@ class TrainingRun {
   /// What to say of the best weights in the end; empty when there are none.
   virtual std::string best_result() const = 0;
   virtual std::string status() const = 0;
+  /// Lines that are printed after a validation.
+  virtual std::string samples() const { return {}; }
   /// What the log has after the step, and of a validation.
   virtual report::LogFields place() const { return {}; }
   virtual report::LogFields measures() const = 0;
@@ -95,6 +96,7 @@ class TrainingRun {
   virtual void check(const Safetensors& /*file*/) const {}
   virtual void load_progress(const Safetensors& file) = 0;
 
+  TimeLimit time_limit() const;
   std::string loop();
   bool settle(bool last, Progress& progress);
   nn::Workers::Sum gradients_or_save();

@@ -1,7 +1,6 @@
 #include "train.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -85,10 +84,7 @@ class Run : public TrainingRun {
     return std::max(least_steps, least_epochs * std::ssize(batches_));
   }
 
-  double most_left() const override {
-    if (options_.minutes == 0) return std::numeric_limits<double>::infinity();
-    return 60 * options_.minutes - seconds();
-  }
+  double most_minutes() const override { return options_.minutes; }
 
   double rate() const override { return late_decay(options_.rate, total_steps())(step()); }
 

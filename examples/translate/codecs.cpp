@@ -10,6 +10,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
+#include "support/progress.hpp"
 #include "training_reader.hpp"
 
 namespace attune::translate {
@@ -47,7 +48,9 @@ Sample draw_lines(const TrainOptions& o) {
   return sample;
 }
 
-text::SentencePiece learn_pieces(const Lines& lines, const TrainOptions& o) {
+text::SentencePiece learn_pieces(const Lines& lines, const char* of, const TrainOptions& o) {
+  const Task task(
+      fmt::format("learning {} subwords of {} from {} lines", o.pieces, of, lines.size()));
   const auto model = o.tokens == Tokens::bpe ? text::PieceModel::bpe : text::PieceModel::unigram;
   try {
     return text::SentencePiece::train(lines, {.model = model, .pieces = o.pieces});
@@ -69,12 +72,12 @@ Tokenizers make_tokenizers(const TrainOptions& o) {
   Sample sample;
   if (subwords && !(made.source && (joint || made.target))) sample = draw_lines(o);
   if (joint) std::ranges::move(sample.target, std::back_inserter(sample.source));
-  const auto make = [&](const Lines& lines) -> text::Tokenizer {
-    if (subwords) return learn_pieces(lines, o);
+  const auto make = [&](const Lines& lines, const char* of) -> text::Tokenizer {
+    if (subwords) return learn_pieces(lines, of, o);
     return o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
   };
-  if (!made.source) made.source = make(sample.source);
-  if (!made.target) made.target = joint ? *made.source : make(sample.target);
+  if (!made.source) made.source = make(sample.source, joint ? "both sides" : "the source");
+  if (!made.target) made.target = joint ? *made.source : make(sample.target, "the target");
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
+#include <attune/models/text/corpus.hpp>
 
 #include "support/alignment_forms.hpp"
 
@@ -20,6 +21,7 @@ struct TranslateArguments {
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
   Index batch = 64;
   bool scores = false;           // before each line
+  bool moses = false;            // lines as in an n-best list of Moses
   bool replace_unknown = false;  // by the source's token that was looked at
   bool sample = false;           // instead of searching
   models::SamplingOptions sampling;
@@ -31,19 +33,25 @@ struct TranslateArguments {
 int translate(const TranslateArguments& options);
 
 struct EvaluateArguments {
-  std::filesystem::path model = "translate-model/best.safetensors";
+  /// With several, they write together; their vocabularies must be the same.
+  std::vector<std::filesystem::path> models = {"translate-model/best.safetensors"};
   std::string source, target;
+  text::Columns columns = text::Columns::source_first;  // of a TSV
+  std::vector<std::string> references;                  // beside the target
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
   metrics::BleuOptions bleu;
-  std::string out;  // empty: translations are not written
+  std::string out;        // empty: translations are not written
+  std::string sentences;  // file for what each sentence scores; empty: none
   bool json = false;
 };
 
+/// BLEU and chrF with all references, and the perplexity of the target.
 int evaluate_files(const EvaluateArguments& options);
 
 struct CompareArguments {
   std::vector<std::filesystem::path> models;
   std::string source, target;
+  text::Columns columns = text::Columns::source_first;  // of a TSV
   models::SearchOptions search = {.beam = 5, .length_penalty = 1};
   metrics::BleuOptions bleu;
   std::vector<std::int64_t> lengths = {8, 12, 16, 20};  // of sources, at which a column ends
@@ -56,7 +64,8 @@ int compare(const CompareArguments& options);
 
 struct ScoreArguments {
   std::filesystem::path model = "translate-model/best.safetensors";
-  std::string source, target;  // empty target: the source is a TSV
+  std::string source, target;                           // empty target: the source is a TSV
+  text::Columns columns = text::Columns::source_first;  // of a TSV
 };
 
 /// Prints the natural logarithm of the probability of each translation, </s> included; an empty
@@ -80,7 +89,8 @@ int align(const AlignArguments& options);
 
 struct ReportArguments {
   std::filesystem::path model = "translate-model/best.safetensors";
-  std::string source, target;  // empty: what it was validated on
+  std::string source, target;                           // empty: what it was validated on
+  text::Columns columns = text::Columns::source_first;  // of a TSV
   models::SearchOptions search = {.beam = 5, .length_penalty = 1, .best = 5};
   metrics::BleuOptions bleu;
   Index examples = 12;

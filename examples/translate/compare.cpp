@@ -6,7 +6,6 @@
 
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
-#include <attune/models/text/utf8.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
@@ -26,18 +25,17 @@ struct Result {
 Result result_of(const std::filesystem::path& path, const std::string& name,
                  const CompareArguments& o) {
   const Model model = Model::load(path);
-  const ReferenceText text = reference_text(o.source, o.target, model.codecs());
-  std::vector<std::int64_t> lengths;
-  for (const auto& reference : text.references) {
-    lengths.push_back(std::ssize(text::words(reference.front())));
-  }
-  const auto statistics = translation_statistics(model, text, o.search, o.bleu);
-  return {.name = name,
-          .parameters = model.parameters().count(),
-          .perplexity = std::exp(mean_loss(model.network(), text.pairs)),
-          .bleu = metrics::bleu(statistics, o.bleu).bleu,
-          .statistics = statistics,
-          .by_length = metrics::bleu_by_length(statistics, lengths, o.lengths, o.bleu)};
+  const ReferenceText text =
+      reference_text(o.source, o.target, columns_for(model, o.columns), model.codecs());
+  const auto statistics = metrics::bleu_statistics(
+      translations(alone(model), text.sources, o.search), text.references, o.bleu);
+  return {
+      .name = name,
+      .parameters = model.parameters().count(),
+      .perplexity = std::exp(mean_loss(alone(model), text.pairs)),
+      .bleu = metrics::bleu(statistics, o.bleu).bleu,
+      .statistics = statistics,
+      .by_length = metrics::bleu_by_length(statistics, source_lengths(text), o.lengths, o.bleu)};
 }
 
 std::string range_of(const metrics::LengthBucket& bucket) {
@@ -65,13 +63,17 @@ void print_row(const Result& result, const Result& first, std::size_t width,
     const auto paired = metrics::paired_bootstrap(result.statistics, first.statistics, {}, o.bleu);
     fmt::print("{:>+7.2f} {:>7.3f} ", paired.difference, paired.p_value);
   }
-  for (const auto& bucket : result.by_length) fmt::print(" {:>6.2f}", bucket.score.bleu);
+  for (const auto& bucket : result.by_length)
+    fmt::print(" {:>6}", bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.score.bleu) : "-");
   fmt::print("\n");
 }
 
 void print_json(const Result& result) {
   nlohmann::ordered_json by_length;
-  for (const auto& bucket : result.by_length) by_length[range_of(bucket)] = bucket.score.bleu;
+  for (const auto& bucket : result.by_length) {
+    auto& bleu = by_length[range_of(bucket)];  // null without sentences
+    if (bucket.sentences > 0) bleu = bucket.score.bleu;
+  }
   const nlohmann::ordered_json json = {{"model", result.name},
                                        {"parameters", result.parameters},
                                        {"perplexity", result.perplexity},

@@ -59,6 +59,10 @@ std::vector<std::string> arguments_of_file(const std::filesystem::path& path) {
     const std::string name = trimmed(std::string_view(text).substr(0, equals)),
                       value = trimmed(std::string_view(text).substr(equals + 1));
     check_option(reader, name, value);
+    if (name == "swap") {  // on a command line, a flag
+      if (value == "yes") arguments.push_back("--swap");
+      continue;
+    }
     arguments.push_back("--" + name);
     arguments.push_back(value);
   }

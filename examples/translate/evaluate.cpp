@@ -1,4 +1,5 @@
 #include <chrono>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,19 +11,40 @@
 #include "evaluation.hpp"
 
 namespace attune::translate {
+namespace {
+
+/// BLEU TAB chrF TAB translation, a line for each.
+std::string scores_of_sentences(std::span<const std::string> lines, const ReferenceText& text,
+                                const metrics::BleuOptions& bleu) {
+  std::string scores;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto references = std::span(text.references).subspan(i, 1);
+    scores += fmt::format("{:.2f}\t{:.2f}\t{}\n",
+                          metrics::sentence_bleu(lines[i], references.front(), bleu).bleu,
+                          metrics::corpus_chrf(lines.subspan(i, 1), references), lines[i]);
+  }
+  return scores;
+}
+
+}  // namespace
 
 int evaluate_files(const EvaluateArguments& o) {
-  if (!o.out.empty()) require_writable(o.out);
-  const Model model = Model::load(o.model);
-  const ReferenceText text = reference_text(o.source, o.target, model.codecs());
+  for (const std::string& file : {o.out, o.sentences})
+    if (!file.empty()) require_writable(file);
+  const std::vector<Model> models = load_models(o.models);
+  const Codecs& codecs = models.front().codecs();
+  ReferenceText text =
+      reference_text(o.source, o.target, columns_for(models.front(), o.columns), codecs);
+  for (const std::string& file : o.references) add_references(text, file);
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> lines = translations(model, text.sources, o.search);
+  const std::vector<std::string> lines = translations(models, text.sources, o.search);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(lines, "\n")));
+  if (!o.sentences.empty()) write_file(o.sentences, scores_of_sentences(lines, text, o.bleu));
   const double bleu = metrics::corpus_bleu(lines, text.references, o.bleu).bleu;
   const double chrf = metrics::corpus_chrf(lines, text.references);
-  const double perplexity = std::exp(mean_loss(model.network(), text.pairs));
+  const double perplexity = std::exp(mean_loss(models, text.pairs));
   if (o.json) {
     const nlohmann::ordered_json json = {{"bleu", bleu},
                                          {"chrf", chrf},

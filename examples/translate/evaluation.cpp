@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <attune/models/ensemble.hpp>
 #include <attune/models/translate.hpp>
+#include <attune/models/unroll.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/signals.hpp"
@@ -29,6 +31,17 @@ struct Interruptible : models::Seq2Seq {
     return models::Seq2Seq::step(words, state);
   }
 };
+
+/// Calls `use` with the network, or with the ensemble of several.
+template <class F>
+auto with_network(Models models, F use) {
+  std::vector<Interruptible> networks;
+  for (const Model& model : models) networks.emplace_back(model.network());
+  if (networks.size() == 1) return use(networks.front());
+  std::vector<const Interruptible*> all;
+  for (const Interruptible& network : networks) all.push_back(&network);
+  return use(models::Ensemble<Interruptible>(all));
+}
 
 /// A loss, and over how many words.
 struct Total {
@@ -58,7 +71,7 @@ std::vector<std::string> shared_out(
 }
 
 /// Adds the loss of some pairs, in halves where padding would make the batch too large.
-void add_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs,
+void add_loss(const auto& network, std::span<const text::Pair> pairs,
               std::span<const std::uint32_t> chosen, Total& total) {
   constexpr std::size_t most_words = 64 * 256;
   std::size_t longest = 0;
@@ -73,20 +86,24 @@ void add_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs,
   stop_if_interrupted();
   const text::Batch batch = text::make_batch(pairs, chosen);
   const double words = sum(batch.target_mask).item();
-  total.loss += network.loss(batch).item() * words;
+  if constexpr (requires { network.loss(batch); }) {
+    total.loss += network.loss(batch).item() * words;
+  } else {
+    total.loss += models::loss(network, batch).item() * words;
+  }
   total.words += words;
 }
 
 }  // namespace
 
-double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs) {
+double mean_loss(Models models, std::span<const text::Pair> pairs) {
   const NoGrad no_grad;
   const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
   const auto losses = [&](std::size_t begin, std::size_t end) {
     std::vector<std::string> lines;
     for (std::size_t i = begin; i < end; ++i) {
       Total one;
-      add_loss(network, pairs, batches[i], one);
+      with_network(models, [&](const auto& network) { add_loss(network, pairs, batches[i], one); });
       lines.push_back(fmt::format("{:a} {:a}", one.loss, one.words));
     }
     return lines;
@@ -100,30 +117,25 @@ double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pai
   return total.loss / total.words;
 }
 
-std::vector<std::string> translations(const Model& model, std::span<const text::Sentence> sources,
+std::vector<std::string> translations(Models models, std::span<const text::Sentence> sources,
                                       const models::SearchOptions& search) {
   return shared_out(sources.size(), [&](std::size_t begin, std::size_t end) {
+    const auto translated = with_network(models, [&](const auto& network) {
+      return models::translate(network, sources.subspan(begin, end - begin), {.how = search});
+    });
     std::vector<std::string> lines;
-    for (const models::Translation& t :
-         models::translate(Interruptible(model.network()), sources.subspan(begin, end - begin),
-                           {.how = search})) {
-      lines.push_back(model.target().decode(t.front().words));
-    }
+    for (const models::Translation& t : translated)
+      lines.push_back(models.front().target().decode(t.front().words));
     return lines;
   });
 }
 
-std::vector<metrics::BleuStatistics> translation_statistics(const Model& model,
-                                                            const ReferenceText& text,
-                                                            const models::SearchOptions& search,
-                                                            const metrics::BleuOptions& bleu) {
-  return metrics::bleu_statistics(translations(model, text.sources, search), text.references, bleu);
-}
-
 Evaluation evaluate(const Model& model, const ReferenceText& text,
                     const models::SearchOptions& search, const metrics::BleuOptions& bleu) {
-  const auto statistics = translation_statistics(model, text, search, bleu);
-  return {mean_loss(model.network(), text.pairs), metrics::bleu(statistics, bleu).bleu};
+  Evaluation result{.loss = mean_loss(alone(model), text.pairs),
+                    .translations = translations(alone(model), text.sources, search)};
+  result.bleu = metrics::corpus_bleu(result.translations, text.references, bleu).bleu;
+  return result;
 }
 
 }  // namespace attune::translate

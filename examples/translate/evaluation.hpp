@@ -11,21 +11,20 @@ namespace attune::translate {
 struct Evaluation {
   double loss = 0;  // per target word, </s> included
   double bleu = 0;
+  std::vector<std::string> translations = {};  // of each source
   double perplexity() const;
 };
 
+/// One model, or several that write together.
+using Models = std::span<const Model>;
+inline Models alone(const Model& model) { return {&model, 1}; }
+
 /// Loss of the references, each word given those before it.
-double mean_loss(const models::Seq2Seq& network, std::span<const text::Pair> pairs);
+double mean_loss(Models models, std::span<const text::Pair> pairs);
 
 /// The best translation of each sentence, as lines.
-std::vector<std::string> translations(const Model& model, std::span<const text::Sentence> sources,
+std::vector<std::string> translations(Models models, std::span<const text::Sentence> sources,
                                       const models::SearchOptions& search);
-
-/// What BLEU counts in the best translation of each sentence.
-std::vector<metrics::BleuStatistics> translation_statistics(const Model& model,
-                                                            const ReferenceText& text,
-                                                            const models::SearchOptions& search,
-                                                            const metrics::BleuOptions& bleu);
 
 Evaluation evaluate(const Model& model, const ReferenceText& text,
                     const models::SearchOptions& search, const metrics::BleuOptions& bleu);

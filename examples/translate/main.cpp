@@ -34,6 +34,7 @@ template <class Options>
 void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
                 Options& options) {
   for (const auto& field : fields) {
+    if (field.name == "swap") continue;  // a flag
     add_field(app, field, options)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 }
@@ -58,6 +59,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
                  "command line win");
   app.option_defaults()->group("Training");
   add_fields(app, train_fields(), o);
+  add_swap(app, o.columns)->excludes(app.get_option("--target"));
   app.option_defaults()->group("Model");
   add_preset(app, o);
   add_fields(app, models::seq2seq_fields(), o.network);
@@ -76,18 +78,31 @@ void add_search(CLI::App& app, models::SearchOptions& o) {
       ->check(in_range(1, 100000));
 }
 
-void add_translate(CLI::App& app, TranslateArguments& o) {
-  app.add_option("file", o.file, "text to translate (default: standard input)");
-  app.add_option("--model", o.models,
+void add_models(CLI::App& app, std::vector<std::filesystem::path>& models) {
+  app.add_option("--model", models,
                  "checkpoint, or the directory of its training; given several times, an ensemble")
       ->transform(best_of_directory())
       ->allow_extra_args(false)
       ->default_str("translate-model/best.safetensors");
+}
+
+void add_translate(CLI::App& app, TranslateArguments& o) {
+  app.add_option("file", o.file, "text to translate (default: standard input)");
+  add_models(app, o.models);
   add_search(app, o.search);
   app.add_option("--best", o.search.best, "translations of each line")->check(in_range(1, 1000));
   app.add_option("--batch", o.batch, "sentences translated at a time")->check(in_range(1, 4096));
-  app.add_flag("--scores", o.scores,
-               "before each translation its score, the log-probability by length^α, and a tab");
+  CLI::Option* scores =
+      app.add_flag("--scores", o.scores,
+                   "before each translation its score, the log-probability by length^α, and a tab");
+  add_field(app,
+            models::choice_field<TranslateArguments, bool>(
+                "format",
+                "translations alone, or as in an n-best list of Moses: number of the line, from 0, "
+                "translation, log-probability and tokens, score. One of",
+                &TranslateArguments::moses, {{false, "text"}, {true, "moses"}}),
+            o)
+      ->excludes(scores);
   app.add_flag("--replace-unknown", o.replace_unknown,
                "instead of <unk>, the source's token with the largest attention weight");
   CLI::Option* sample = app.add_flag("--sample", o.sample,
@@ -119,10 +134,17 @@ void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  add_checkpoint(app, o.model);
+  add_swap(app, o.columns)->excludes(app.get_option("target"));
+  app.add_option("--reference", o.references,
+                 "another translation, a line each; may be given several times")
+      ->allow_extra_args(false)
+      ->default_str("");
+  add_models(app, o.models);
   add_search(app, o.search);
   add_bleu(app, o.bleu);
   app.add_option("--out", o.out, "file for the translations");
+  app.add_option("--sentences", o.sentences,
+                 "file for each sentence's BLEU TAB chrF TAB translation");
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
 
@@ -133,6 +155,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
   app.add_option("models", o.models, "checkpoints; the first is what others are held against")
       ->transform(best_of_directory())
       ->required();
+  add_swap(app, o.columns);
   add_search(app, o.search);
   add_bleu(app, o.bleu);
   app.add_option("--lengths", o.lengths, "words of the source at which a column of BLEU ends")
@@ -144,6 +167,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
 void add_score(CLI::App& app, ScoreArguments& o) {
   app.add_option("source", o.source, "sentences")->required();
   app.add_option("target", o.target, "their translations (default: the source is a TSV of both)");
+  add_swap(app, o.columns)->excludes(app.get_option("target"));
   add_checkpoint(app, o.model);
 }
 
@@ -166,6 +190,7 @@ void add_align(CLI::App& app, AlignArguments& o) {
 void add_report(CLI::App& app, ReportArguments& o) {
   app.add_option("source", o.source, "text to translate (default: what it was validated on)");
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
+  add_swap(app, o.columns)->excludes(app.get_option("target"));
   add_checkpoint(app, o.model, "checkpoint, with log.jsonl beside it");
   add_search(app, o.search);
   add_bleu(app, o.bleu);

@@ -1,6 +1,9 @@
 // A translation model.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "support/text_model.hpp"
 
 namespace attune::translate {
@@ -17,5 +20,8 @@ class Model : public TextModel {
 
   void save(Safetensors& file) const;
 };
+
+/// Models that write together. Throws where one has other tokenizers or vocabularies than the first.
+std::vector<Model> load_models(std::span<const std::filesystem::path> paths);
 
 }  // namespace attune::translate

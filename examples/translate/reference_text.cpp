@@ -11,9 +11,9 @@
 namespace attune::translate {
 
 ReferenceText reference_text(const std::string& source, const std::string& target,
-                             const Codecs& codecs) {
+                             text::Columns columns, const Codecs& codecs) {
   ReferenceText text;
-  text::ParallelReader reader = text::open_pairs(source, target);
+  text::ParallelReader reader = text::open_pairs(source, target, columns);
   while (const auto lines = reader.next()) {
     text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
     check_lengths(pair, reader.source_name(), reader.target_name(), reader.number());
@@ -28,6 +28,21 @@ ReferenceText reference_text(const std::string& source, const std::string& targe
   }
   if (text.pairs.empty()) fail(source, "there is no sentence pair to evaluate");
   return text;
+}
+
+void add_references(ReferenceText& text, const std::string& file) {
+  std::vector<std::string> lines = text::read_lines(text::LineReader(file));
+  if (lines.size() != text.references.size()) {
+    fail(file, fmt::format("{} lines, expected one for each of {} sentences", lines.size(),
+                           text.references.size()));
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) text.references[i].push_back(std::move(lines[i]));
+}
+
+std::vector<std::int64_t> source_lengths(const ReferenceText& text) {
+  std::vector<std::int64_t> lengths;
+  for (const std::string& line : text.lines) lengths.push_back(std::ssize(text::words(line)));
+  return lengths;
 }
 
 }  // namespace attune::translate

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/models/metrics/bleu.hpp>
+#include <attune/models/text/corpus.hpp>
 
 #include "model.hpp"
 
@@ -10,13 +11,20 @@ namespace attune::translate {
 struct ReferenceText {
   std::vector<std::string> lines;  // of the source
   std::vector<text::Sentence> sources;
-  std::vector<metrics::References> references;  // of each source one, as it is written
-  std::vector<text::Pair> pairs;                // those that have words on both sides
+  /// Of each source, as they are written; the first is that of `pairs`.
+  std::vector<metrics::References> references;
+  std::vector<text::Pair> pairs;  // those that have words on both sides
 };
 
-/// From two files, or without a second one from a TSV. Throws an Error "FILE:LINE: ..." for a line
+/// From two files, or without a second one from a TSV with such columns. Throws an Error "FILE:LINE: ..." for a line
 /// that is too long and for a reference without words, and one when no pair has words.
 ReferenceText reference_text(const std::string& source, const std::string& target,
-                             const Codecs& codecs);
+                             text::Columns columns, const Codecs& codecs);
+
+/// Adds another translation of each source, a line each; an empty line is none.
+void add_references(ReferenceText& text, const std::string& file);
+
+/// How many words each source has.
+std::vector<std::int64_t> source_lengths(const ReferenceText& text);
 
 }  // namespace attune::translate

@@ -5,7 +5,6 @@
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/models/text/utf8.hpp>
 #include <attune/models/translate.hpp>
 #include <attune/nn/checkpoint.hpp>
 
@@ -30,7 +29,7 @@ Translated translate_text(const Model& model, const ReportArguments& o) {
   const bool given = !o.source.empty();
   Translated text{reference_text(given ? o.source : nn::load_text(model.metadata(), "valid-source"),
                                  given ? o.target : nn::load_text(model.metadata(), "valid-target"),
-                                 model.codecs()),
+                                 columns_for(model, o.columns), model.codecs()),
                   {},
                   {}};
   text.translations = models::translate(model.network(), text.sources, {.how = o.search});
@@ -53,11 +52,10 @@ void add_summary(report::Page& page, const Model& model, const Translated& text,
 }
 
 void add_lengths(report::Page& page, const Translated& text, const ReportArguments& o) {
-  std::vector<std::int64_t> lengths;
-  for (const std::string& line : text.lines) lengths.push_back(std::ssize(text::words(line)));
   constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
   std::vector<std::vector<std::string>> rows;
-  for (const auto& bucket : metrics::bleu_by_length(text.statistics, lengths, limits, o.bleu)) {
+  for (const auto& bucket :
+       metrics::bleu_by_length(text.statistics, source_lengths(text), limits, o.bleu)) {
     if (bucket.sentences == 0) continue;
     rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
                                    : fmt::format("from {}", bucket.shortest),

@@ -44,7 +44,7 @@ class Chunk {
 
 int score(const ScoreArguments& o) {
   const Model model = Model::load(o.model);
-  text::ParallelReader reader = text::open_pairs(o.source, o.target);
+  text::ParallelReader reader = text::open_pairs(o.source, o.target, columns_for(model, o.columns));
   Chunk chunk;
   while (const auto lines = reader.next()) {
     text::Pair pair{model.source().encode(lines->source), model.target().encode(lines->target)};

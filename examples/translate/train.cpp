@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
 
 #include "codecs.hpp"
 #include "evaluation.hpp"
@@ -70,10 +72,7 @@ class Run : public TrainingRun {
 
   Index total_steps() const override { return options_.epochs * std::ssize(batches_); }
 
-  double most_left() const override {
-    if (options_.minutes == 0) return std::numeric_limits<double>::infinity();
-    return 60 * options_.minutes - seconds();
-  }
+  double most_minutes() const override { return options_.minutes; }
 
   double rate() const override { return schedule_(step()) * plateau_.rate() / options_.rate; }
 
@@ -129,6 +128,18 @@ class Run : public TrainingRun {
     if (last_.loss == 0) return training;  // not validated yet
     return fmt::format("{}  valid ppl {:8.2f}  BLEU {:5.2f}", training, last_.perplexity(),
                        last_.bleu);
+  }
+
+  /// Two sentences, always the same: from the middle of the text's halves.
+  std::string samples() const override {
+    std::string text;
+    for (const std::size_t i : std::set{valid_.lines.size() / 4, 3 * valid_.lines.size() / 4}) {
+      if (i >= last_.translations.size()) continue;
+      text += fmt::format("  source       {}\n  reference    {}\n  translation  {}\n",
+                          printable(valid_.lines[i]), printable(valid_.references[i].front()),
+                          printable(last_.translations[i]));
+    }
+    return text;
   }
 
   report::LogFields place() const override { return {{"epoch", epoch_}}; }
@@ -231,7 +242,8 @@ int train(const TrainOptions& options) {
   // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
   // sizes and tensors disagree, before memory of these sizes is taken.
   Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(options);
-  const ReferenceText valid = reference_text(options.valid_source, options.valid_target, codecs);
+  const ReferenceText valid =
+      reference_text(options.valid_source, options.valid_target, options.columns, codecs);
   TrainingText text(options, codecs);
   Model model(options.network, std::move(codecs), options.seed);
   return Run(options, files, valid, text, model).go();

@@ -31,6 +31,7 @@ struct TrainOptions : TrainingOptions {
   models::Seq2SeqOptions network;
 
   std::string source, target, valid_source, valid_target;
+  text::Columns columns = text::Columns::source_first;
   Tokens tokens = Tokens::bpe;
   Index pieces = 8000;
   Index learn_from = 1'000'000;

@@ -38,6 +38,7 @@ std::vector<Field> data_fields() {
       text("valid-source", "sentences to choose the best weights by, in the same forms",
            &Options::valid_source),
       text("valid-target", "their translations", &Options::valid_target),
+      swap_field<Options>(&Options::columns),
       choice<Tokens>("tokens",
                      "what lines are cut into: words between blanks, characters, or subwords "
                      "learnt from the text",

@@ -19,7 +19,7 @@ double megabytes(const std::string& path) {
 }  // namespace
 
 TrainingReader::TrainingReader(const TrainOptions& o, const std::string& what)
-    : reader_(text::open_pairs(o.source, o.target)),
+    : reader_(text::open_pairs(o.source, o.target, o.columns)),
       tsv_(o.target.empty()),
       total_(megabytes(o.source)),
       progress_(0, static_cast<long>(total_), what + ": MB") {}

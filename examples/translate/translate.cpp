@@ -78,6 +78,13 @@ double score_of(const models::Hypothesis& h, const TranslateArguments& o) {
   return h.log_probability / std::pow(words, o.search.length_penalty);
 }
 
+/// As in an n-best list of Moses; lines count from 0.
+std::string moses_line(Index line, const std::string& text, const models::Hypothesis& h,
+                       double score) {
+  return fmt::format("{} ||| {} ||| LogProbability= {:.4f} Tokens= {} ||| {:.4f}\n", line, text,
+                     h.log_probability, h.word_log_probabilities.size(), score);
+}
+
 /// What is written for these lines, the first of which has that number, from 0.
 template <models::WordModel M>
 std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
@@ -95,13 +102,15 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
   const std::vector<models::Translation> translations = models::translate(model, sentences, how);
   std::string text;
   for (std::size_t i = 0; i < translations.size(); ++i) {
-    if (o.search.best > 1 && first + static_cast<Index>(i) > 0) text += '\n';
+    const Index number = first + static_cast<Index>(i);
+    if (o.search.best > 1 && number > 0 && !o.moses) text += '\n';
     for (const models::Hypothesis& h : translations[i]) {
+      const std::string written =
+          for_output(o.replace_unknown ? codecs.target.tokenizer.decode(models::replace_unknown(
+                                             h, tokens[i], codecs.target.vocabulary))
+                                       : codecs.target.decode(h.words));
       if (o.scores) text += fmt::format("{:.4f}\t", score_of(h, o));
-      text += for_output(o.replace_unknown ? codecs.target.tokenizer.decode(models::replace_unknown(
-                                                 h, tokens[i], codecs.target.vocabulary))
-                                           : codecs.target.decode(h.words)) +
-              "\n";
+      text += o.moses ? moses_line(number, written, h, score_of(h, o)) : written + "\n";
     }
   }
   return text;
@@ -129,12 +138,7 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
 }  // namespace
 
 int translate(const TranslateArguments& o) {
-  std::vector<Model> models;
-  for (const auto& path : o.models) {
-    models.push_back(Model::load(path));
-    check_alike(codec_entries, models.front().metadata(), path, models.back().metadata(),
-                "the first model");
-  }
+  const std::vector<Model> models = load_models(o.models);
   const Codecs codecs = codecs_from(models.front().metadata());
   if (models.size() == 1) {
     run(models.front().network(), o, codecs);

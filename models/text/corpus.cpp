@@ -1,6 +1,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -85,7 +86,8 @@ ParallelReader::ParallelReader(const std::filesystem::path& source,
                                const std::filesystem::path& target)
     : source_(source), target_(target) {}
 
-ParallelReader::ParallelReader(const std::filesystem::path& tsv) : source_(tsv) {}
+ParallelReader::ParallelReader(const std::filesystem::path& tsv, Columns columns)
+    : source_(tsv), columns_(columns) {}
 
 std::optional<TextPair> ParallelReader::next() {
   if (!target_) return next_of_tsv();
@@ -101,16 +103,21 @@ std::optional<TextPair> ParallelReader::next_of_tsv() {
   const auto line = source_.next();
   if (!line) return std::nullopt;
   if (line->empty()) return TextPair{};
+  const bool swapped = columns_ == Columns::target_first;
   const std::size_t tab = line->find('\t');
-  if (tab == line->npos) source_.fail("one column, expected source TAB target");
-  if (line->find('\t', tab + 1) != line->npos)
-    source_.fail("more than two columns, expected source TAB target");
-  return TextPair{line->substr(0, tab), line->substr(tab + 1)};
+  const bool one = tab == line->npos;
+  if (one || line->find('\t', tab + 1) != line->npos) {
+    source_.fail(fmt::format("{}, expected {}", one ? "one column" : "more than two columns",
+                             swapped ? "target TAB source" : "source TAB target"));
+  }
+  TextPair pair{line->substr(0, tab), line->substr(tab + 1)};
+  if (swapped) std::swap(pair.source, pair.target);
+  return pair;
 }
 
-ParallelReader open_pairs(const std::filesystem::path& source,
-                          const std::filesystem::path& target) {
-  return target.empty() ? ParallelReader(source) : ParallelReader(source, target);
+ParallelReader open_pairs(const std::filesystem::path& source, const std::filesystem::path& target,
+                          Columns columns) {
+  return target.empty() ? ParallelReader(source, columns) : ParallelReader(source, target);
 }
 
 bool CorpusReport::count(std::size_t source, std::size_t target) {

@@ -51,13 +51,17 @@ struct TextPair {
   std::string source, target;
 };
 
+/// Which column of a TSV has the source.
+enum class Columns { source_first, target_first };
+
 /// The pairs of a parallel corpus, empty ones too.
 class ParallelReader {
  public:
   /// Line n of one file belongs to line n of the other.
   ParallelReader(const std::filesystem::path& source, const std::filesystem::path& target);
-  /// Lines of source TAB target; an empty line is an empty pair.
-  explicit ParallelReader(const std::filesystem::path& tsv);
+  /// Lines of source TAB target, or of target TAB source; an empty line is an empty pair.
+  explicit ParallelReader(const std::filesystem::path& tsv,
+                          Columns columns = Columns::source_first);
 
   /// The next pair, or nothing at the end. Throws as LineReader does, for a file that ends before
   /// the other (with the lines of both), and for a line of a TSV that has not two columns: with
@@ -75,10 +79,12 @@ class ParallelReader {
 
   LineReader source_;
   std::optional<LineReader> target_;  // nothing: source_ has both
+  Columns columns_ = Columns::source_first;
 };
 
-/// Two files or, when there is no second path, a TSV.
-ParallelReader open_pairs(const std::filesystem::path& source, const std::filesystem::path& target);
+/// Two files or, when there is no second path, a TSV with such columns.
+ParallelReader open_pairs(const std::filesystem::path& source, const std::filesystem::path& target,
+                          Columns columns = Columns::source_first);
 
 /// What to leave out of a corpus, beside pairs with an empty side.
 struct CorpusOptions {

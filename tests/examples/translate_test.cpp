@@ -26,6 +26,39 @@ TEST_CASE("translate: it learns a language, and translates line by line") {
   CHECK(std::ranges::count(read(trained / "written"), '\n') == 30);
 }
 
+TEST_CASE("translate evaluate: BLEU and chrF of each sentence, with one reference or several") {
+  const Trained& trained = Trained::get();
+  write(trained / "s.en", "one two three\nfour five\n");
+  write(trained / "s.xx", "DREI ZWEI VIER\nFÜNF VIER\n");
+  const Arguments evaluate = {"evaluate", "--bleu",        "none",           "--json",
+                              "--model",  trained.model(), trained / "s.en", trained / "s.xx"};
+  output_of(evaluate + Arguments{"--sentences", trained / "scores"});
+  // Of DREI ZWEI EINS. BLEU: 2/3, 1/2 and, smoothed, 1/2 of the n-grams match; the cube root of their product is 0.5503.
+  // chrF: 10/12, 8/11, 6/10, 5/9, 4/8 and 3/7 of the n-grams of characters, in the mean 0.6075, on both sides.
+  CHECK(read(trained / "scores") == "55.03\t60.75\tDREI ZWEI EINS\n100.00\t100.00\tFÜNF VIER\n");
+  write(trained / "s2.xx", "\n\n"), write(trained / "s3.xx", "DREI ZWEI EINS\n\n");
+  const Json json = Json::parse(output_of(
+      evaluate + Arguments{"--reference", trained / "s2.xx", "--reference", trained / "s3.xx"}));
+  CHECK(json.at("chrf").get<double>() == doctest::Approx(100));
+  CHECK(json.at("perplexity") == Json::parse(output_of(evaluate)).at("perplexity"));
+  write(trained / "s2.xx", "\n");
+  CHECK(error_of(evaluate + Arguments{"--reference", trained / "s2.xx"}) ==
+        "translate: " + trained / "s2.xx" + ": 1 lines, expected one for each of 2 sentences");
+}
+
+TEST_CASE("translate evaluate: a model together with itself measures what it does alone") {
+  const Trained& trained = Trained::get();
+  const auto measured = [&](const Arguments& more) {
+    return Json::parse(output_of(Arguments{"evaluate", "--json", "--model", trained.model(),
+                                           trained / "valid.en", trained / "valid.xx"} +
+                                 more));
+  };
+  const Json alone = measured({}), together = measured({"--model", trained.model()});
+  CHECK(together.at("bleu") == alone.at("bleu"));
+  CHECK(together.at("perplexity").get<double>() ==
+        doctest::Approx(alone.at("perplexity").get<double>()).epsilon(1e-5));
+}
+
 TEST_CASE("translate: models are held against the first, in a table and as JSON") {
   const Trained& trained = Trained::get();
   const Corpus corpus;
@@ -53,6 +86,28 @@ TEST_CASE("translate: models are held against the first, in a table and as JSON"
   CHECK(best.at("by_length").at("4-") >= 90);
   CHECK(other.at("bleu") < best.at("bleu"));
   CHECK(other.at("model") == "short");
+}
+
+TEST_CASE("translate compare: a column has sources of so many words, and - where there is none") {
+  const Trained& trained = Trained::get();
+  write(trained / "lengths.en", "one two three\nfour\n");
+  write(trained / "lengths.xx", "DREI\nVIER DREI ZWEI EINS\n");
+  const Arguments compare = {"compare",
+                             "--bleu",
+                             "none",
+                             "--lengths",
+                             "1,2",
+                             trained / "lengths.en",
+                             trained / "lengths.xx",
+                             trained.model()};
+  const std::vector<std::string> lines = lines_of(output_of(compare));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].ends_with("    0-1      2     3-"));
+  CHECK(lines[1].ends_with("      1      0      1"));
+  CHECK(contains(lines[2], "      - "));
+  const Json by_length = Json::parse(output_of(compare + Arguments{"--json"})).at("by_length");
+  CHECK(by_length.at("2").is_null());
+  CHECK(by_length.at("0-1").is_number());
 }
 
 TEST_CASE("translate: what is written does not depend on the batch") {
@@ -116,6 +171,40 @@ TEST_CASE("translate: the best few, with scores that fall") {
   CHECK(contains(lines[0], "\tDREI ZWEI EINS"));
   CHECK(std::stod(lines[0]) >= std::stod(lines[1]));
   CHECK(std::stod(lines[1]) >= std::stod(lines[2]));
+}
+
+TEST_CASE("translate: an n-best list of Moses has the translations and scores of the plain one") {
+  const Arguments translate = {"translate", "--model", Trained::get().model(), "--best", "2"};
+  const ProcessOptions source{.input = "one two\n\nseven\n"};
+  const std::vector<std::string> plain =
+      lines_of(output_of(translate + Arguments{"--scores"}, source));
+  std::vector<std::string> expected;
+  int line = 0;
+  for (const std::string& one : plain) {
+    const std::size_t tab = one.find('\t');
+    if (tab == one.npos) {
+      ++line;
+      continue;
+    }
+    const double score = std::stod(one),
+                 tokens = 2 + static_cast<double>(std::ranges::count(one, ' '));
+    const double words = tab + 1 == one.size() ? 0 : tokens;  // with </s>
+    expected.push_back(fmt::format("{} ||| {} ||| {:.2f} {} ||| {}", line, one.substr(tab + 1),
+                                   score * words, words, one.substr(0, tab)));
+  }
+  std::vector<std::string> found;
+  for (const std::string& one :
+       lines_of(output_of(translate + Arguments{"--format", "moses"}, source))) {
+    const std::size_t features = one.find("LogProbability= "), tokens = one.find(" Tokens= ");
+    REQUIRE((features != one.npos && tokens != one.npos));
+    found.push_back(one.substr(0, features) +
+                    fmt::format("{:.2f} ", std::stod(one.substr(features + 16))) +
+                    one.substr(tokens + 9));
+  }
+  CHECK(found == expected);
+  CHECK(found.size() == 5);
+  CHECK(error_of(translate + Arguments{"--scores", "--format", "moses"}) ==
+        "translate: --scores excludes --format");
 }
 
 TEST_CASE("translate: a model together with itself writes what it writes alone") {
@@ -474,9 +563,10 @@ TEST_CASE("translate train: subwords of both sides, kept in the checkpoint") {
   if (!text::has_sentencepiece()) return;
   const Corpus corpus;
   for (const char* tokens : {"bpe", "unigram"}) {
-    output_of(corpus.train(
+    const std::string out = output_of(corpus.train(
         tokens, tiny + Arguments{"--tokens", tokens, "--pieces", "60", "--joint", "yes", "--epochs",
                                  "2", "--tied", "all", "--model", "conditional"}));
+    CHECK(contains(out, "learning 60 subwords of both sides from 800 lines: "));
     const std::string model = corpus / (std::string(tokens) + "/best.safetensors");
     CHECK(lines_of(output_of({"translate", "--model", model}, {.input = "one two\n"})).size() == 1);
   }
@@ -509,6 +599,42 @@ TEST_CASE("translate train: a text in one TSV is the text in two files") {
   CHECK(error_of(Arguments{"train", "--out", corpus / "o", "--source", corpus / "train.en",
                            "--valid-source", valid}) ==
         "translate: " + corpus / "train.en:1: one column, expected source TAB target");
+}
+
+TEST_CASE("translate --swap: the other column of a TSV is the target") {
+  const Corpus corpus;
+  for (const std::string name : {"train", "valid"}) {
+    const auto source = lines_of(read(corpus / (name + ".en"))),
+               target = lines_of(read(corpus / (name + ".xx")));
+    std::string tsv;
+    for (std::size_t i = 0; i < source.size(); ++i) tsv += target[i] + "\t" + source[i] + "\n";
+    write(corpus / (name + ".tsv"), tsv);
+  }
+  const std::string valid = corpus / "valid.tsv";
+  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+  const Arguments from_tsv = Arguments{"--source", corpus / "train.tsv", "--valid-source", valid};
+  output_of(corpus.train("two", one_epoch));
+  output_of(Arguments{"train", "--swap", "--out", corpus / "one"} + from_tsv + one_epoch);
+  check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
+  write(corpus / "swap.conf", "swap = yes\n");
+  output_of(Arguments{"train", "--config", corpus / "swap.conf", "--out", corpus / "file"} +
+            from_tsv + one_epoch);
+  check_same_tensors(corpus / "file/last.safetensors", corpus / "two/last.safetensors");
+
+  const auto scores = [&](const std::string& model, const Arguments& more) {
+    return output_of(Arguments{"score", "--model", corpus / model} + more);
+  };
+  const std::string expected = scores("two", {corpus / "valid.en", corpus / "valid.xx"});
+  CHECK(scores("one", {corpus / "valid.en", corpus / "valid.xx"}) == expected);
+  CHECK(scores("one", {valid}) == expected);  // as it was trained
+  CHECK(scores("two", {"--swap", valid}) == expected);
+  CHECK(scores("two", {valid}) != expected);
+  CHECK(output_of({"evaluate", "--json", "--model", corpus / "two", "--swap", valid})
+            .starts_with(R"({"bleu":)"));
+  output_of({"report", "--model", corpus / "one", "--examples", "1"});
+  CHECK(error_of({"score", "--model", corpus / "two", "--swap", valid, corpus / "valid.xx"}) ==
+        "translate: target excludes --swap");
+  CHECK(error_of(corpus.train("o", {"--swap"})) == "translate: --target excludes --swap");
 }
 
 TEST_CASE("translate train: vocabularies from files, and words beside them unknown") {
@@ -587,6 +713,53 @@ TEST_CASE("translate train: options from a file, and flags before them") {
   CHECK(metadata.at("hidden") == "24");
   CHECK(metadata.at("rate") == "0.004");
   CHECK(metadata.at("epochs") == "1");
+}
+
+TEST_CASE("translate train: each validation shows two sentences, always the same") {
+  const Corpus corpus;
+  const std::string out =
+      output_of(corpus.train("out", tiny + Arguments{"--epochs", "2", "--validate-every", "25"}));
+  const auto source = lines_of(read(corpus / "valid.en")),
+             target = lines_of(read(corpus / "valid.xx"));
+  for (const std::size_t i : {7u, 22u}) {  // of 30
+    const std::string sample = fmt::format(
+        "\n  source       {}\n  reference    {}\n  translation  ", source[i], target[i]);
+    const std::size_t first = out.find(sample);
+    REQUIRE(first != out.npos);
+    CHECK(out.find(sample, first + 1) != out.npos);  // of the second validation
+  }
+}
+
+TEST_CASE("translate train: progress is that of the limit that ends the run") {
+  const Corpus corpus;
+  const std::vector<std::string> lines = lines_of(output_of(
+      corpus.train("out", tiny + Arguments{"--minutes", "0.005", "--epochs", "1000000"})));
+  const auto progress = [](const std::string& line) { return contains(line, " %  step "); };
+  const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(), progress);
+  REQUIRE(last != lines.rend());
+  CHECK(last->starts_with("100 %  step "));
+  CHECK(contains(*last, "/25000000  epoch "));
+  CHECK(last->ends_with("  0 s left"));
+}
+
+TEST_CASE("translate train: in a narrow terminal progress keeps its percent and the time left") {
+  const Corpus corpus;
+  Terminal terminal(
+      Arguments{ATTUNE_TRANSLATE} + corpus.train("out", tiny + Arguments{"--epochs", "1"}), 50);
+  const std::string shown = terminal.shown_to_the_end(), start = "\x1b[K";
+  int rewritten = 0;
+  for (std::size_t at = shown.find(start); at != shown.npos;) {
+    const std::size_t begin = at + start.size();
+    at = shown.find(start, begin);
+    const std::string line = shown.substr(begin, at - begin);
+    if (contains(line, "\n")) continue;  // a line that stays
+    ++rewritten;
+    CAPTURE(line);
+    CHECK(line.size() == 49);
+    CHECK(contains(line, " %  step "));
+    CHECK(line.ends_with(" s left"));
+  }
+  CHECK(rewritten > 0);
 }
 
 TEST_CASE("translate train: bf16 products train as well, or a line says that there are none") {

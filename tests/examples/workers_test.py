@@ -86,6 +86,11 @@ def check_translations(translate, directory):
     alone, together = (subprocess.run(start + command, input=lines, text=True, capture_output=True, check=True,
                                       env=ENVIRONMENT) for start in ([], ["mpirun", "-n", "3"]))
     assert alone.stdout.count("\n") == 3 * lines.count("\n") - 1 and alone.stdout == together.stdout
+    wrong = subprocess.run(["mpirun", "-n", "3", *command], input=lines.encode() + b"\xff\n", capture_output=True,
+                           env=ENVIRONMENT)
+    assert wrong.returncode == 1 and wrong.stdout.decode() == alone.stdout, wrong
+    place = f"standard input:{lines.count(chr(10)) + 1}: byte 1 of the line (0xFF) is not UTF-8"
+    assert place in wrong.stderr.decode(), wrong.stderr
 
 
 def check_refusals(dates, directory):

@@ -139,6 +139,20 @@ TEST_CASE("ParallelReader: a TSV has the source, a tab and the target") {
   CHECK(seen == Lines{"Hallo !|Hi !", "|", "|nothing", "x|", "Schluss|End"});
 }
 
+TEST_CASE("ParallelReader: the columns of a TSV may be the other way round") {
+  const Files files("Hi !\tHallo !\n\nEnd\tSchluss\nEnd\n");
+  ParallelReader reader(files.tsv, Columns::target_first);
+  Lines seen;
+  for (int i = 0; i < 3; ++i) {
+    const auto pair = reader.next().value();
+    seen.push_back(pair.source + "|" + pair.target);
+  }
+  CHECK(seen == Lines{"Hallo !|Hi !", "|", "Schluss|End"});
+  CHECK_THROWS_WITH_AS(reader.next(),
+                       (files.tsv.string() + ":4: one column, expected target TAB source").c_str(),
+                       Error);
+}
+
 TEST_CASE("ParallelReader: a line of a TSV with one column or three is an error") {
   const Files one("a\tb\nc d\n"), three("a\tb\tc\n");
   CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(one.tsv)),

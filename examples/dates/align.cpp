@@ -66,8 +66,8 @@ std::vector<AlignedPair> pairs_of(const Model& model, std::span<const Row> rows,
 
 int align(const AlignArguments& options) {
   if (!options.output.out.empty()) require_writable(options.output.out);
-  const std::vector<Row> rows = read_tsv(options.file);
   const Model model = Model::load(options.model);
+  const std::vector<Row> rows = read_tsv(options.file, columns_for(model, options.columns));
   const AlignFormat format = format_of(options.output, AlignFormat::pharaoh);
   if (format != AlignFormat::scores && !models::attends(model.options().network)) {
     fail(options.model.string(), "the model has no attention: --format scores was expected");

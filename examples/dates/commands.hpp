@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <attune/models/report/alignment.hpp>
+#include <attune/models/text/corpus.hpp>
 
 #include "support/alignment_forms.hpp"
 #include "support/predicting.hpp"
@@ -26,6 +27,7 @@ int predict(const PredictArguments& options);
 struct EvaluateArguments {
   std::filesystem::path model;
   std::string file;
+  text::Columns columns = text::Columns::source_first;  // of the file
   long beam = 1;
   bool json = false;
 };
@@ -36,6 +38,7 @@ int evaluate_file(const EvaluateArguments& options);
 struct AlignArguments {
   std::filesystem::path model;
   std::string file;
+  text::Columns columns = text::Columns::source_first;  // of the file
   AlignOutput output;
   report::AlignedWord rule = report::AlignedWord::current;
 };
@@ -45,8 +48,9 @@ int align(const AlignArguments& options);
 
 struct ReportArguments {
   std::filesystem::path model;
-  std::filesystem::path out;  // empty: report.html beside the model
-  std::string file;           // examples to show; empty: held-out dates
+  std::filesystem::path out;                            // empty: report.html beside the model
+  std::string file;                                     // examples to show; empty: held-out dates
+  text::Columns columns = text::Columns::source_first;  // of the file
   int examples = 12;
 };
 

@@ -33,10 +33,10 @@ Data::Data(const DataOptions& options) : options_(options) {
                                         .held_out = static_cast<int>(options.held_out),
                                         .seed = options.seed});
   } else {
-    train_ = read_tsv(options.train_file);
+    train_ = read_tsv(options.train_file, options.columns);
   }
   if (!options.valid_file.empty()) {
-    validation_ = read_tsv(options.valid_file);
+    validation_ = read_tsv(options.valid_file, options.columns);
   } else if (generator_) {
     validation_ = generator_->validation();
   } else {

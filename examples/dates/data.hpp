@@ -12,7 +12,8 @@ namespace attune::dates {
 /// Where the examples come from.
 struct DataOptions {
   std::string locales = "en";
-  std::string train_file, valid_file;  // empty: generated
+  std::string train_file, valid_file;                   // empty: generated
+  text::Columns columns = text::Columns::source_first;  // of the files
   Index held_out = 2000;  // dates (generated) or at most so many rows (of a training file)
   std::uint64_t seed = 1;
 

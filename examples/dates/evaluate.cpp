@@ -19,8 +19,8 @@ void print_worst(std::span<const Row> rows, std::span<const Prediction> predicti
 }  // namespace
 
 int evaluate_file(const EvaluateArguments& options) {
-  const std::vector<Row> rows = read_tsv(options.file);
   const Model model = Model::load(options.model);
+  const std::vector<Row> rows = read_tsv(options.file, columns_for(model, options.columns));
   const Evaluation result = evaluate(model, rows, options.beam, true);
   if (options.json) {
     nlohmann::ordered_json json{{"examples", rows.size()},

@@ -50,7 +50,7 @@ void add_learning_curves(report::Page& page, const std::filesystem::path& log_pa
 }
 
 std::vector<Row> examples(const Model& model, const ReportArguments& options) {
-  if (!options.file.empty()) return read_tsv(options.file);
+  if (!options.file.empty()) return read_tsv(options.file, columns_for(model, options.columns));
   // Those it was validated on: generated again, or read again from where they were.
   const Data data(train_options_from(model.metadata()).data);
   return {data.validation().begin(), data.validation().end()};

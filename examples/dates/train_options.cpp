@@ -42,7 +42,8 @@ std::vector<Field> data_fields() {
               [](Options & o) -> auto& { return o.data.train_file; }),
           text(
               "valid", "TSV file to validate on instead",
-              [](Options & o) -> auto& { return o.data.valid_file; })};
+              [](Options & o) -> auto& { return o.data.valid_file; }),
+          swap_field<Options>([](auto& o) -> auto& { return o.data.columns; })};
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ TrainOptions train_options_from(Metadata metadata) {
   options.model = model_options_from(metadata);
   models::preset(options.model.name);  // throws where there is none of that name
   models::set_fields_from(train_fields(), options, metadata,
-                          {"average", "gradients", "max-skipped", "shards"});
+                          {"average", "gradients", "max-skipped", "shards", "swap"});
   return options;
 }
 

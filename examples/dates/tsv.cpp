@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unicode/utf8.h>
@@ -55,7 +56,8 @@ std::optional<Span> parse_span(std::string_view text) {
 /// Reads one line; its errors name the file and the line.
 class LineReader {
  public:
-  LineReader(const std::string& path, std::size_t number) : path_(path), number_(number) {}
+  LineReader(const std::string& path, std::size_t number, text::Columns columns)
+      : path_(path), number_(number), swapped_(columns == text::Columns::target_first) {}
 
   void check_utf8(std::string_view line) const;
   Row read(std::string_view line) const;
@@ -63,12 +65,17 @@ class LineReader {
  private:
   std::vector<Span> read_spans(std::string_view text, int source_length) const;
 
+  [[noreturn]] void fail_columns(const std::string& message) const {
+    fail(fmt::format("{}, expected {}", message,
+                     swapped_ ? "target TAB source" : "source TAB target"));
+  }
   [[noreturn]] void fail(const std::string& message) const {
     throw Error(fmt::format("{}:{}: {}", path_, number_, message));
   }
 
   const std::string& path_;
   std::size_t number_;
+  bool swapped_;
 };
 
 void LineReader::check_utf8(std::string_view line) const {
@@ -79,12 +86,13 @@ void LineReader::check_utf8(std::string_view line) const {
 }
 
 Row LineReader::read(std::string_view line) const {
-  if (line.find('\t') == line.npos) fail("one column, expected source TAB target");
-  const std::string_view source = take(line, '\t');
-  const std::string_view target = take(line, '\t');
+  if (line.find('\t') == line.npos) fail_columns("one column");
+  std::string_view source = take(line, '\t');
+  std::string_view target = take(line, '\t');
+  if (swapped_) std::swap(source, target);
   const std::string_view spans = take(line, '\t');
-  if (source.empty()) fail("the source is empty, expected source TAB target");
-  if (target.empty()) fail("the target is empty, expected source TAB target");
+  if (source.empty()) fail_columns("the source is empty");
+  if (target.empty()) fail_columns("the target is empty");
   const int length = count_code_points(source);
   if (length > kLongestSource) {
     fail(fmt::format("the source has {} code points, expected at most {}", length, kLongestSource));
@@ -117,12 +125,12 @@ std::vector<Span> LineReader::read_spans(std::string_view text, int source_lengt
 
 }  // namespace
 
-std::vector<Row> read_tsv(const std::string& path) {
+std::vector<Row> read_tsv(const std::string& path, text::Columns columns) {
   const std::string file = read_file(path);
   std::vector<Row> rows;
   std::string_view text = file;
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const LineReader reader(path, number);
+    const LineReader reader(path, number, columns);
     std::string_view line = take(text, '\n');
     reader.check_utf8(line);  // before anything is cut off, so that the byte's number is right
     if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());

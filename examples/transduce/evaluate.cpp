@@ -54,8 +54,8 @@ void print_json(const NamedRows& data, const Evaluation& result, const text::Voc
 
 NamedRows rows_for(const Model& model, const std::string& file) {
   const TrainOptions trained = train_options_from(model.metadata());
-  if (!file.empty()) return {file, read_pairs(file, trained.swap)};
-  if (!trained.valid.empty()) return {trained.valid, read_pairs(trained.valid, trained.swap)};
+  if (!file.empty()) return {file, read_pairs(file, trained.columns)};
+  if (!trained.valid.empty()) return {trained.valid, read_pairs(trained.valid, trained.columns)};
   return {"pairs held out of " + trained.train, read_data(trained).valid};
 }
 

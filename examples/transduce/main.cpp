@@ -37,9 +37,7 @@ void add_train(CLI::App& app, CommandLine& line) {
                  "of several trainings, runs at once, each on one thread")
       ->check(in_range(1, 1024));
   add_grouped_fields(app, train_fields(), o, {"swap"});
-  app.add_flag_callback(
-         "--swap", [&o] { o.swap = Swap::yes; }, "the target stands first on a line")
-      ->group("Data");
+  add_swap(app, o.columns)->group("Data");
   add_model(app, o.model, model_options);
 }
 

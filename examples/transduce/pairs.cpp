@@ -2,24 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::transduce {
 
-std::vector<Row> read_pairs(const std::filesystem::path& path, Swap swap) {
-  text::ParallelReader reader(path);
+std::vector<Row> read_pairs(const std::filesystem::path& path, text::Columns columns) {
+  text::ParallelReader reader(path, columns);
   std::vector<Row> rows;
   while (auto pair = reader.next()) {
     if (pair->source.empty() && pair->target.empty()) continue;
-    if (swap == Swap::yes) std::swap(pair->source, pair->target);
     for (const auto& [name, side] :
          {std::pair{"source", &pair->source}, {"target", &pair->target}}) {
       if (!text::words(*side).empty()) continue;
       fail(fmt::format("{}:{}", path.string(), reader.number()),
            fmt::format("the {} is empty, expected {}", name,
-                       swap == Swap::yes ? "target TAB source (--swap)" : "source TAB target"));
+                       columns == text::Columns::target_first ? "target TAB source (--swap)"
+                                                              : "source TAB target"));
     }
     rows.push_back({std::move(pair->source), std::move(pair->target), reader.number()});
   }

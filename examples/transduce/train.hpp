@@ -21,7 +21,7 @@ struct TrainOptions : TrainingOptions {
                         .average = 0.998} {}
   std::string train, valid;  // files; empty valid: some of train
   Index held_out = 1000;
-  Swap swap = Swap::no;
+  text::Columns columns = text::Columns::source_first;
   Units source_units = Units::automatic, target_units = Units::automatic;
   Index pieces = 500;
   Index steps = 0;  // 0: what suits the number of pairs

@@ -50,8 +50,7 @@ std::vector<Field> data_fields() {
                               &Options::valid),
           number_field<Options>("held-out", "pairs that are left out at most", &Options::held_out,
                                 1, many),
-          choice_field<Options, Swap>("swap", "whether the target stands first on a line",
-                                      &Options::swap, {{Swap::no, "no"}, {Swap::yes, "yes"}}),
+          swap_field<Options>(&Options::columns),
           units_field("source-units", &Options::source_units,
                       "what the source is cut into; words: what stands between blanks; decomposed: "
                       "characters, of which accents and the letters of Hangul syllables are some; "
@@ -90,11 +89,11 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 Data read_data(const TrainOptions& options) {
   if (options.train.empty())
     fail("--train", "a file of pairs was expected: source TAB target, a line each");
-  Data data{read_pairs(options.train, options.swap), {}};
+  Data data{read_pairs(options.train, options.columns), {}};
   // The same ones for each seed: models of several seeds are measured together.
   data.valid = options.valid.empty()
                    ? hold_out(data.train, options.held_out, /*seed=*/1, options.train)
-                   : read_pairs(options.valid, options.swap);
+                   : read_pairs(options.valid, options.columns);
   return data;
 }
 

@@ -9,6 +9,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "support/checkpoint.hpp"
+#include "support/progress.hpp"
 
 namespace attune::transduce {
 namespace {
@@ -29,8 +30,10 @@ text::Tokenizer make_tokenizer(std::span<const std::string> lines, Units units, 
   switch (units) {
     case Units::words:
       return text::Words{};
-    case Units::subwords:
+    case Units::subwords: {
+      const Task task(fmt::format("learning {} subwords from {} lines", pieces, lines.size()));
       return text::SentencePiece::train(lines, {.model = text::PieceModel::bpe, .pieces = pieces});
+    }
     case Units::decomposed:
       return text::DecomposedCharacters{};
     default:

@@ -37,6 +37,26 @@ double agreement(const std::string& a, const std::string& b) {
   return agree / static_cast<double>(std::max(a.size(), b.size()));
 }
 
+TEST_CASE("dates --swap: files with the target first are trained on, evaluated and aligned") {
+  const Directory directory;
+  const std::string plain = directory / "plain.tsv", swapped = directory / "swapped.tsv";
+  std::string lines;
+  for (const std::string& row : lines_of(example_rows(60))) {
+    const std::size_t tab = row.find('\t');
+    lines += row.substr(tab + 1) + "\t" + row.substr(0, tab) + "\n";
+  }
+  write(plain, example_rows(60)), write(swapped, lines);
+  const Arguments few = {"--steps", "5", "--held-out", "10"};
+  output_of(train_tiny(directory / "a", few + Arguments{"--train", plain}));
+  output_of(train_tiny(directory / "b", few + Arguments{"--train", swapped, "--swap"}));
+  check_same_tensors(directory / "a/last.safetensors", directory / "b/last.safetensors");
+  CHECK(evaluation(swapped, {"--swap"}) == evaluation(plain));
+  for (const char* command : {"evaluate", "align"}) {
+    CHECK(output_of({command, "--model", directory / "b", swapped}) ==  // as it was trained
+          output_of({command, "--model", directory / "a", plain}));
+  }
+}
+
 TEST_CASE("dates evaluate: exact match and character accuracy are those of what predict writes") {
   const Directory directory;
   for (const Arguments& beam : {Arguments{}, {"--beam", "4"}}) {

@@ -65,6 +65,20 @@ TEST_CASE("read_tsv: two columns are a source and a target without spans") {
   CHECK(rows[1].target == "1975-01-16");
 }
 
+TEST_CASE("read_tsv: with the target first, spans are still those of the source") {
+  const TemporaryFile file("2001-06-27\t27 June 2001\ty:8-12\nx\n");
+  const std::string message = file.path() + ":2: one column, expected target TAB source";
+  CHECK_THROWS_WITH_AS(read_tsv(file.path(), text::Columns::target_first), message.c_str(),
+                       std::runtime_error);
+  const TemporaryFile right("2001-06-27\t27 June 2001\ty:8-12\n");
+  const auto rows = read_tsv(right.path(), text::Columns::target_first);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].source == "27 June 2001");
+  CHECK(rows[0].target == "2001-06-27");
+  REQUIRE(rows[0].spans.size() == 1);
+  CHECK(rows[0].spans[0].end == 12);
+}
+
 TEST_CASE("read_tsv: the third column has the spans, in the order of the file") {
   const auto rows = rows_of("27 Jun 2001\t2001-06-27\ty:7-11 m:3-6 d:0-2\n");
   REQUIRE(rows.size() == 1);

@@ -218,8 +218,9 @@ void run_translate(const std::string& preset, const std::vector<Change>& all) {
   const auto source = fuzz::accepted([&] { return model->source().encode("a b x"); });
   if (!source || source->empty()) return;
   const std::vector<text::Sentence> sources = {*source};
-  fuzz::accepted(
-      [&] { return translate::translations(*model, sources, {.beam = 2, .max_length = 5}); });
+  fuzz::accepted([&] {
+    return translate::translations(translate::alone(*model), sources, {.beam = 2, .max_length = 5});
+  });
 }
 
 }  // namespace

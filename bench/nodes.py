@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much faster training gets with several machines, by the speed of the network.
 
-    bench/nodes.py -- --source train.en --target train.de --valid-source val.en --valid-target val.de
+    bench/nodes.py -- --epochs 1 --source train.en --target train.de --valid-source val.en --valid-target val.de
 
 Trains `translate` with the options after `--`: with one process, in one and in two shards of the size of its batch,
 which shows what a shard and what an update costs; then with two processes that are two nodes, in network namespaces of
@@ -9,10 +9,10 @@ Linux with links of the rates asked for, one shard each. The emulation needs roo
 
 Prints measured and computed speeds and efficiencies, and draws the computed efficiency by number of nodes. The model:
 
-    t(n) = c + u + max(0, 2 (n - 1) / n * bytes / rate - overlap * c)
+    t(n) = c + u + o + 2 (n - 1) / n * bytes / rate
 
-with c seconds for a shard, u for an update, `bytes` of gradients, and the part of a shard's time in which gradients are
-sent while others are computed. Every node has a whole batch: n nodes learn from n batches in each update.
+with c seconds for a shard, u for an update, o for what two nodes need besides on the fastest link (copies of gradients,
+their sums), and `bytes` of gradients. Every node has a whole batch: n nodes learn from n batches in each update.
 """
 import argparse
 import contextlib
@@ -38,15 +38,13 @@ def parse():
         return [float(word) for word in text.split(",")]
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--links", type=numbers, default=[1, 10], metavar="GBIT,...", help="(default: 1,10)")
+    parser.add_argument("--links", type=numbers, default=[1, 10, 25], metavar="GBIT,...", help="(default: 1,10,25)")
     parser.add_argument("--rounds", type=int, default=3, help="through all runs (default: 3)")
-    parser.add_argument("--minutes", type=float, default=2, help="of each run (default: 2)")
     parser.add_argument("--batch", type=int, default=64, help="sentences of a node (default: 64)")
     parser.add_argument("--gradients", choices=["f32", "bf16"], default="f32", help="what is sent (default: f32)")
-    parser.add_argument("--overlap", type=float, default=0.4, help="of the model (default: 0.4)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="the plot (default: nodes.svg in DIR)")
-    parser.add_argument("training", nargs="+", help="options of translate train")
+    parser.add_argument("training", nargs="+", help="options of translate train, among them when to end")
     return parser.parse_args()
 
 
@@ -67,6 +65,7 @@ def network(nodes, gbit, directory):
             call(*f"ip netns add attune{i}".split())
             stack.callback(call, *f"ip netns del attune{i}".split())
             call(*f"ip link add attune{i} type veth peer name eth0 netns attune{i}".split())
+            stack.callback(call, *f"ip link del attune{i}".split())  # with its namespace it would go later
             call(*f"ip link set attune{i} master attune up".split())
             call(*f"{inside} ip addr add 10.77.0.{i}/24 dev eth0".split())
             for device in ("eth0", "lo"):
@@ -78,7 +77,8 @@ def network(nodes, gbit, directory):
         agent.write_text(AGENT)
         agent.chmod(0o755)
         own = "10.77.0.0/24"
-        yield ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self",
+        # Each node would bind its worker to the first CPU, which is one and the same here.
+        yield ["mpirun", "--allow-run-as-root", "--bind-to", "none", "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self",
                "--mca", "btl_tcp_if_include", own, "--mca", "oob_tcp_if_include", own,
                "--host", ",".join(f"10.77.0.{i}" for i in range(1, nodes + 1)), "-n", nodes]
 
@@ -87,7 +87,7 @@ def train(options, shards, launcher=()):
     """Words a second, seconds of an update, and parameters."""
     with tempfile.TemporaryDirectory() as out:
         command = [*launcher, options.build / "examples/translate", "train", "--out", out, "--threads", 1, "--shards",
-                   shards, "--batch", shards * options.batch, "--minutes", options.minutes, "--validate-every", 10**6,
+                   shards, "--batch", shards * options.batch, "--validate-every", 10**6,
                    "--gradients", options.gradients, *options.training]
         done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
         if done.returncode != 0:
@@ -95,10 +95,11 @@ def train(options, shards, launcher=()):
         parameters = int(re.search(r"(\d+) parameters", done.stdout)[1])
         lines = [json.loads(line) for line in (pathlib.Path(out) / "log.jsonl").read_text().splitlines()]
     lines = [line for line in lines if line["step"] % 50 == 0]
-    if len(lines) < 2:
-        raise SystemExit("nodes: fewer than 100 updates in a run: --minutes is too short")
-    seconds = [(b["seconds"] - a["seconds"]) / 50 for a, b in zip(lines, lines[1:])]
-    return statistics.median(line["words_per_s"] for line in lines[1:]), statistics.median(seconds), parameters
+    if len(lines) < 3:
+        raise SystemExit("nodes: fewer than 150 updates in a run: train for longer")
+    seconds = [after["seconds"] - before["seconds"] for before, after in zip(lines, lines[1:])]
+    words = sum(line["words_per_s"] * passed for line, passed in zip(lines[1:], seconds))
+    return words / sum(seconds), sum(seconds) / len(seconds) / 50, parameters
 
 
 def measure(options):
@@ -108,13 +109,14 @@ def measure(options):
     for number in range(options.rounds):
         for shards, link in runs:
             name = f"{shards} shards in one process" if link is None else f"2 nodes, {link:g} Gbit/s"
-            print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr, flush=True)
+            print(f"round {number + 1} of {options.rounds}: {name}", end="", file=sys.stderr, flush=True)
             if link is None:
                 one = train(options, shards)
             else:
                 with tempfile.TemporaryDirectory() as directory, network(2, link, directory) as launcher:
                     one = train(options, shards, launcher)
             results[shards, link].append(one)
+            print(f": {one[0]:.0f} words/s, {1000 * one[1]:.0f} ms", file=sys.stderr, flush=True)
     return {run: [statistics.median(column) for column in zip(*some)] for run, some in results.items()}
 
 
@@ -127,19 +129,29 @@ def main():
     shard, update = two - one, 2 * one - two
     size = parameters * (4 if options.gradients == "f32" else 2)
 
-    def computed(nodes, gbit):
-        sent = 2 * (nodes - 1) / nodes * size * 8 / (gbit * 1e9)
-        return shard + update + max(0, sent - options.overlap * shard)
+    def sending(nodes, gbit):
+        return 2 * (nodes - 1) / nodes * size * 8 / (gbit * 1e9)
+
+    fastest = max(options.links)
+    other = max(0, results[2, fastest][1] - one - sending(2, fastest))
+
+    def efficiency(nodes, gbit, sentences=options.batch):
+        """As computed: a shard's time grows with its sentences, the others do not."""
+        alone = shard * sentences / options.batch + update
+        return alone / (alone + (other + sending(nodes, gbit) if nodes > 1 else 0))
 
     print(f"{parameters:.0f} parameters, {size / 1e6:.1f} MB of gradients; a shard {1000 * shard:.0f} ms, "
-          f"an update {1000 * update:.0f} ms, {speed:.0f} words/s on one node")
-    print("link, Gbit/s  measured, words/s  efficiency  computed efficiency of 2 nodes  of 8  of 16")
+          f"an update {1000 * update:.0f} ms, other {1000 * other:.0f} ms, {speed:.0f} words/s on one node\n")
+    print("link, Gbit/s  words/s of 2 nodes  efficiency  computed")
     for link in options.links:
         words = results[2, link][0]
-        print(f"{link:12g}  {words:17.0f}  {words / speed / 2:10.2f}  {one / computed(2, link):30.2f}  "
-              f"{one / computed(8, link):4.2f}  {one / computed(16, link):5.2f}")
+        print(f"{link:12g}  {words:18.0f}  {words / speed / 2:10.2f}  {efficiency(2, link):8.2f}")
+    print("\ncomputed efficiency\nlink, Gbit/s  sentences of a node" + "".join(f"{n:3} nodes" for n in NODES[1:]))
+    for link in options.links:
+        for sentences in (options.batch // 4, options.batch, 4 * options.batch):
+            print(f"{link:12g}  {sentences:19}" + "".join(f"{efficiency(n, link, sentences):9.2f}" for n in NODES[1:]))
     path = options.svg or options.build / "nodes.svg"
-    lines = {f"{link:g} Gbit/s": [(math.log2(n), one / computed(n, link)) for n in NODES] for link in options.links}
+    lines = {f"{link:g} Gbit/s": [(math.log2(n), efficiency(n, link)) for n in NODES] for link in options.links}
     path.write_text(chart(lines, "Computed efficiency", "nodes", "speed, of as many single nodes",
                           [(math.log2(n), str(n)) for n in NODES], [(i / 5, f"{i / 5:.1f}") for i in range(6)]))
     print(f"plot: {path}", file=sys.stderr)

@@ -1,19 +1,46 @@
 #!/bin/sh
-# From a fresh Debian 12 to pronunciations of words in ten languages:
+# From a fresh Debian 12 to pronunciations of words in ten languages, and of American English:
 #   examples/transduce/g2p.sh DATA            one model of each language (an hour or more on two cores)
-#   examples/transduce/g2p.sh DATA 5          five of each, which write together
-# DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium of SIGMORPHON 2021, task 1
-# (github.com/sigmorphon/2021-task1). Installs packages and builds into build/. Safe to repeat: what is there is not
-# done again, and a training that was interrupted goes on.
+#   examples/transduce/g2p.sh DATA 5          five of each, alone and as an ensemble
+#   examples/transduce/g2p.sh DATA 3 fre hun  of these languages
+# DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium, and data/high for English, of
+# SIGMORPHON 2021, task 1 (github.com/sigmorphon/2021-task1). Installs packages and builds into build/. Safe to repeat:
+# what is there is not done again, and a training that was interrupted goes on.
 set -eu
-seeds=${2-1}
-if [ $# -lt 1 ] || [ ! -f "$1/fre_train.tsv" ] || ! [ "$seeds" -ge 1 ] 2>/dev/null; then
-  echo "usage: $0 DATA [MODELS], where DATA has fre_train.tsv" >&2
+models=${2-1}
+if [ $# -lt 1 ] || [ ! -f "$1/fre_train.tsv" ] || ! [ "$models" -ge 1 ] 2>/dev/null; then
+  echo "usage: $0 DATA [MODELS [LANGUAGE...]], where DATA has fre_train.tsv" >&2
   exit 1
 fi
 data=$(cd "$1" && pwd)
+if [ $# -gt 2 ]; then shift 2; else set -- arm_e bul dut fre geo hbs_latn hun jpn_hira kor vie_hanoi eng_us; fi
 cd "$(dirname "$0")/../.."
-out=build/g2p-$seeds
+out=build/g2p-$models
+
+# The baseline of the shared task, an ensemble of ten: its word errors of the development files, in percent.
+baseline() {
+  case $1 in
+    arm_e) echo 4.5 ;;
+    bul) echo 8.3 ;;
+    dut) echo 10.8 ;;
+    fre) echo 7.4 ;;
+    geo) echo 0.0 ;;
+    hbs_latn) echo 34.7 ;;
+    hun) echo 1.5 ;;
+    jpn_hira) echo 6.2 ;;
+    kor) echo 18.4 ;;
+    vie_hanoi) echo 1.3 ;;
+    eng_us) echo 45.13 ;;
+    *) echo "$0: no language '$1'" >&2; exit 1 ;;
+  esac
+}
+for language; do baseline "$language" >/dev/null; done
+
+# The word error of one model, or of several together.
+error() {
+  build/examples/transduce evaluate --model "$@" --json </dev/null |
+    sed 's/.*"all":{[^}]*"word_error":\([^,}]*\)}.*/\1/'
+}
 
 echo "== 1/3  Packages"
 examples/packages.sh
@@ -22,29 +49,28 @@ echo "== 2/3  Building into build/ (a minute or two, the first time)"
 examples/build.sh transduce
 
 echo "== 3/3  Training, with the same options for all languages"
-# The baseline of the shared task is an ensemble; its word errors of the development files, in percent.
-baseline="arm_e 4.5
-bul 8.3
-dut 10.8
-fre 7.4
-geo 0.0
-hbs_latn 34.7
-hun 1.5
-jpn_hira 6.2
-kor 18.4
-vie_hanoi 1.3"
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
-echo "$baseline" | while read -r language published; do
+for language; do
   echo "-- $language"
   build/examples/transduce train --train "$data/${language}_train.tsv" --valid "$data/${language}_dev.tsv" \
-    --out "$out/$language" --seeds "$seeds" --resume </dev/null
-  error=$(build/examples/transduce evaluate --model "$out/$language" --json </dev/null |
-    sed 's/.*"all":{[^}]*"word_error":\([^,}]*\)}.*/\1/')
-  echo "$language $error $published" >>"$table"
+    --out "$out/$language" --seeds "$models" --resume </dev/null
+  each=$out/$language
+  if [ "$models" -gt 1 ]; then each=$out/$language/seed-*; fi
+  alone=
+  for model in $each; do alone="$alone $(error "$model")"; done
+  echo "$language $(baseline "$language") $(error "$out/$language")$alone" >>"$table"
 done
-awk 'BEGIN { printf "\n%-10s  %12s  %12s\n", "language", "word error %", "baseline %" }
-     { printf "%-10s  %12.2f  %12.2f\n", $1, 100 * $2, $3; own += 100 * $2; other += $3 }
-     END { printf "%-10s  %12.2f  %12.2f\n", "mean", own / NR, other / NR }' "$table"
-echo "Try a word:   build/examples/transduce predict --model $out/fre bonjour"
+# The mean is of the ten languages with 8000 words.
+awk 'function row(name, alone, spread, together, published) {
+       printf "%-10s  %8.2f ± %4.2f  %9.2f  %9.2f\n", name, alone, spread, together, published
+     }
+     BEGIN { printf "\nword errors, %%\n%-10s  %15s  %9s  %9s\n", "language", "one model", "together", "baseline" }
+     { n = NF - 3; sum = squares = 0
+       for (i = 4; i <= NF; ++i) { sum += 100 * $i; squares += 10000 * $i * $i }
+       spread = n > 1 ? sqrt((squares - sum * sum / n) / (n - 1) + 1e-12) : 0
+       row($1, sum / n, spread, 100 * $3, $2)
+       if ($1 != "eng_us") { ++languages; alone += sum / n; together += 100 * $3; published += $2 } }
+     END { if (languages) printf "%-10s  %8.2f %6s  %9.2f  %9.2f\n", "mean", alone / languages, "", together / languages, published / languages }' "$table"
+echo "Try a word:   build/examples/transduce predict --model $out/$1 WORD"
 echo "The reports:  $(pwd)/$out/*/report.html"

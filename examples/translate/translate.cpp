@@ -1,7 +1,6 @@
 #include <cmath>
 #include <exception>
 #include <span>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -32,22 +31,14 @@ class Input {
 
   /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A line that cannot be
   /// translated is an error after those before it were.
-  std::vector<std::string> next(Index most) {
-    const std::vector<std::string> lines =
-        is_first_worker() ? read(most) : std::vector<std::string>();
-    if (workers().count() == 1) return lines;
-    std::string all;
-    for (const std::string& line : lines) all += line + "\n";
-    std::istringstream text(workers().gather(all).front());
-    std::vector<std::string> same;
-    for (std::string line; std::getline(text, line);) same.push_back(line);
-    return same;
+  Texts next(Index most) {
+    return each_makes([&] { return is_first_worker() ? read(most) : Texts(); });
   }
 
  private:
-  std::vector<std::string> read(Index most) {
+  Texts read(Index most) {
     if (error_) std::rethrow_exception(error_);
-    std::vector<std::string> lines;
+    Texts lines;
     if (!is_file_) standard_.ask();
     try {
       while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
@@ -127,8 +118,8 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const std::span own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                                    static_cast<std::size_t>(end - begin));
-    const auto texts =
-        each_makes([&] { return translated(model, o, codecs, own, number + begin); });
+    const Texts texts =
+        each_makes([&] { return Texts{translated(model, o, codecs, own, number + begin)}; });
     for (const std::string& text : texts) say("{}", text);
     if (is_first_worker()) flush_output();
     number += n;

@@ -1,8 +1,10 @@
 #include <cmath>
 #include <exception>
 #include <span>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <attune/models/ensemble.hpp>
 #include <attune/models/replace_unknown.hpp>
@@ -20,17 +22,18 @@
 namespace attune::translate {
 namespace {
 
-/// The lines of a file or of standard input. Of several workers the first one reads them for all.
+/// The lines of a file or of standard input, as tokens with line breaks between them. Of several
+/// workers the first one reads them for all.
 class Input {
  public:
-  Input(const std::string& file, const text::Codec& codec)
-      : codec_(codec),
+  Input(const std::string& file, const text::Tokenizer& tokenizer)
+      : tokenizer_(tokenizer),
         is_file_(!file.empty()),
         reader_(is_file_ ? text::LineReader(std::filesystem::path(file))
                          : text::LineReader(standard_.stream(), "standard input")) {}
 
-  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A line that cannot be
-  /// translated is an error after those before it were.
+  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A line
+  /// that cannot be translated is an error after those before it were.
   Texts next(Index most) {
     return each_makes([&] { return is_first_worker() ? read(most) : Texts(); });
   }
@@ -44,8 +47,9 @@ class Input {
       while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
         auto line = reader_.next();
         if (!line) break;
-        check_length(codec_.encode(*line), reader_.name(), reader_.number(), longest_source);
-        lines.push_back(std::move(*line));
+        const Texts tokens = tokenizer_.encode(*line);
+        check_length(std::ssize(tokens), reader_.name(), reader_.number(), longest_source);
+        lines.push_back(fmt::format("{}", fmt::join(tokens, "\n")));
       }
     } catch (const Error&) {
       if (lines.empty()) throw;
@@ -55,7 +59,7 @@ class Input {
     return lines;
   }
 
-  const text::Codec& codec_;
+  const text::Tokenizer& tokenizer_;
   const bool is_file_;
   StandardInput standard_;
   text::LineReader reader_;
@@ -80,10 +84,12 @@ std::string moses_line(Index line, const std::string& text, const models::Hypoth
 template <models::WordModel M>
 std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
                        std::span<const std::string> lines, Index first) {
-  std::vector<std::vector<std::string>> tokens;
+  std::vector<Texts> tokens;
   std::vector<text::Sentence> sentences;
   for (const std::string& line : lines) {
-    tokens.push_back(codecs.source.tokenizer.encode(line));
+    std::istringstream in(line);
+    tokens.emplace_back();
+    for (std::string token; std::getline(in, token);) tokens.back().push_back(token);
     sentences.push_back(codecs.source.encode(tokens.back()));
   }
   models::TranslateOptions how{.sentences = o.batch, .first = first};
@@ -110,7 +116,7 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
 /// Each worker translates a part of the lines that are read at a time.
 template <models::WordModel M>
 void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
-  Input input(o.file, codecs.source);
+  Input input(o.file, codecs.source.tokenizer);
   const Index at_once = 20 * o.batch * workers().count();
   Index number = 0;
   for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -16,7 +15,6 @@
 
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
-#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/version.hpp>
 
@@ -110,12 +108,6 @@ inline void add_threads(CLI::App& app, int& threads) {
       ->default_str("");
 }
 
-inline CLI::Option* add_swap(CLI::App& app, text::Columns& columns) {
-  return app.add_flag_callback(
-      "--swap", [&columns] { columns = text::Columns::target_first; },
-      "the target stands first on a line of a TSV");
-}
-
 inline void add_width(CLI::App& app, int& width) {
   app.add_option("--width", width,
                  "columns that a drawing in the terminal may have (default: the terminal's; any "
@@ -205,6 +197,9 @@ void parse_resuming(Parse parse, CommandLine& line, Stored stored_options) {
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
   const auto set = [&options, field](const std::string& text) { field.set(options, text); };
+  if (field.is_flag)
+    return app.add_flag_callback(
+        "--" + field.name, [set] { set("yes"); }, field.help);
   const std::string choices =
       field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
   return app
@@ -258,14 +253,14 @@ inline std::string group_at(const std::string& field) {
                                    : "";
 }
 
-/// All of a struct of options, each in its group, but for those that are `left_out`.
+/// All of a struct of options, each in its group.
 template <class Options>
 void add_grouped_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
-                        Options& options, const std::set<std::string>& left_out = {}) {
+                        Options& options) {
   std::string group;
   for (const auto& field : fields) {
     if (const std::string next = group_at(field.name); !next.empty()) group = next;
-    if (!left_out.contains(field.name)) add_field(app, field, options)->group(group);
+    add_field(app, field, options)->group(group);
   }
 }
 

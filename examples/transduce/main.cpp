@@ -36,8 +36,7 @@ void add_train(CLI::App& app, CommandLine& line) {
   app.add_option("--jobs", line.several.jobs,
                  "of several trainings, runs at once, each on one thread")
       ->check(in_range(1, 1024));
-  add_grouped_fields(app, train_fields(), o, {"swap"});
-  add_swap(app, o.columns)->group("Data");
+  add_grouped_fields(app, train_fields(), o);
   add_model(app, o.model, model_options);
 }
 

@@ -10,6 +10,7 @@
 #include "config_file.hpp"
 #include "support/command_line.hpp"
 #include "support/program.hpp"
+#include "support/text_model.hpp"
 #include "train.hpp"
 
 namespace attune::translate {
@@ -33,10 +34,13 @@ struct CommandLine {
 template <class Options>
 void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
                 Options& options) {
-  for (const auto& field : fields) {
-    if (field.name == "swap") continue;  // a flag
+  for (const auto& field : fields)
     add_field(app, field, options)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  }
+}
+
+template <class Options>
+CLI::Option* add_swap(CLI::App& app, Options& o) {
+  return add_field(app, swap_field<Options>(&Options::columns), o);
 }
 
 void add_preset(CLI::App& app, TrainOptions& o) {
@@ -59,7 +63,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
                  "command line win");
   app.option_defaults()->group("Training");
   add_fields(app, train_fields(), o);
-  add_swap(app, o.columns)->excludes(app.get_option("--target"));
+  app.get_option("--swap")->excludes(app.get_option("--target"));
   app.option_defaults()->group("Model");
   add_preset(app, o);
   add_fields(app, models::seq2seq_fields(), o.network);
@@ -134,7 +138,7 @@ void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  add_swap(app, o.columns)->excludes(app.get_option("target"));
+  add_swap(app, o)->excludes(app.get_option("target"));
   app.add_option("--reference", o.references,
                  "another translation, a line each; may be given several times")
       ->allow_extra_args(false)
@@ -155,7 +159,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
   app.add_option("models", o.models, "checkpoints; the first is what others are held against")
       ->transform(best_of_directory())
       ->required();
-  add_swap(app, o.columns);
+  add_swap(app, o);
   add_search(app, o.search);
   add_bleu(app, o.bleu);
   app.add_option("--lengths", o.lengths, "words of the source at which a column of BLEU ends")
@@ -167,7 +171,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
 void add_score(CLI::App& app, ScoreArguments& o) {
   app.add_option("source", o.source, "sentences")->required();
   app.add_option("target", o.target, "their translations (default: the source is a TSV of both)");
-  add_swap(app, o.columns)->excludes(app.get_option("target"));
+  add_swap(app, o)->excludes(app.get_option("target"));
   add_checkpoint(app, o.model);
 }
 
@@ -190,7 +194,7 @@ void add_align(CLI::App& app, AlignArguments& o) {
 void add_report(CLI::App& app, ReportArguments& o) {
   app.add_option("source", o.source, "text to translate (default: what it was validated on)");
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  add_swap(app, o.columns)->excludes(app.get_option("target"));
+  add_swap(app, o)->excludes(app.get_option("target"));
   add_checkpoint(app, o.model, "checkpoint, with log.jsonl beside it");
   add_search(app, o.search);
   add_bleu(app, o.bleu);

@@ -7,6 +7,7 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/seq2seq_options.hpp>
+#include <attune/models/text/corpus.hpp>
 
 #include "support/training_options.hpp"
 

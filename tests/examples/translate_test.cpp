@@ -632,8 +632,11 @@ TEST_CASE("translate --swap: the other column of a TSV is the target") {
   CHECK(output_of({"evaluate", "--json", "--model", corpus / "two", "--swap", valid})
             .starts_with(R"({"bleu":)"));
   output_of({"report", "--model", corpus / "one", "--examples", "1"});
-  CHECK(error_of({"score", "--model", corpus / "two", "--swap", valid, corpus / "valid.xx"}) ==
-        "translate: target excludes --swap");
+  for (const Arguments& from : {Arguments{"score", valid, corpus / "valid.xx", "--model"},
+                                {"compare", valid, corpus / "valid.xx"}}) {
+    CHECK(error_of(from + Arguments{corpus / "two", "--swap"}) ==
+          "translate: target excludes --swap");
+  }
   CHECK(error_of(corpus.train("o", {"--swap"})) == "translate: --target excludes --swap");
 }
 

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "compare.hpp"
@@ -109,8 +108,7 @@ void add_report(CLI::App& app, CommandLine& line) {
       ->check(in_range(1, 1000));
 }
 
-void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
-           std::unique_ptr<CLI::App>& app) {
+void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
   app =
       make_app("dates", "Turns dates as people write them into ISO dates, with an attention model.",
                "dates train && dates predict \"3 May 79\"");
@@ -135,20 +133,14 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   add_report(*report, line);
   app->parse(protect_brackets(argc, argv));
   unprotect_brackets(line.predict.sources);
-  command = app->get_subcommands().front();
 }
 
 int run(int argc, char** argv) {
   CommandLine line;
-  CLI::App* command = nullptr;
-  std::unique_ptr<CLI::App> app;
-  const auto read = [&] {
-    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
-  };
-  if (!parsed(app, read)) return 0;
-  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
+  const std::string name = read_command(argc, argv, parse, line, stored_options);
+  if (name.empty()) return 0;
+  use_threads(line.threads);
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;
-  const std::string name = command->get_name();
   return name == "train"      ? train(line.train)
          : name == "predict"  ? predict(line.predict)
          : name == "evaluate" ? evaluate_file(line.evaluate)

@@ -16,6 +16,7 @@
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
 #include "support/model_options.hpp"
@@ -108,6 +109,9 @@ inline void add_threads(CLI::App& app, int& threads) {
       ->default_str("");
 }
 
+/// As many as were given; otherwise as ATTUNE_THREADS says, which is checked.
+inline void use_threads(int given) { given > 0 ? set_threads(given) : void(threads()); }
+
 inline void add_width(CLI::App& app, int& width) {
   app.add_option("--width", width,
                  "columns that a drawing in the terminal may have (default: the terminal's; any "
@@ -180,17 +184,23 @@ bool parsed(const AppPointer& app, Parse parse) {
   return false;
 }
 
-/// Runs `parse`, which sets `line`. Where a run is resumed it runs again, from the options of
-/// last.safetensors, as `stored_options` reads them: they stand for what was not given.
+/// Runs `parse`, which makes the App and sets `line`. Where a run is resumed it runs again, from the
+/// options of last.safetensors, as `stored_options` reads them: they stand for what was not given.
+/// Returns the command's name; none where help or the version was asked for, which is then printed.
 template <class Parse, class CommandLine, class Stored>
-void parse_resuming(Parse parse, CommandLine& line, Stored stored_options) {
-  parse();
-  const std::filesystem::path last = line.train.out / "last.safetensors";
-  if (!line.train.resume || !std::filesystem::exists(last)) return;
-  auto stored = stored_options(last);
-  line = {};
-  line.train = std::move(stored);
-  parse();
+std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
+                         Stored stored_options) {
+  std::unique_ptr<CLI::App> app;
+  const auto read = [&] {
+    parse(argc, argv, line, app);
+    const std::filesystem::path last = line.train.out / "last.safetensors";
+    if (!line.train.resume || !std::filesystem::exists(last)) return;
+    auto stored = stored_options(last);
+    line = {};
+    line.train = std::move(stored);
+    parse(argc, argv, line, app);
+  };
+  return parsed(app, read) ? app->get_subcommands().front()->get_name() : "";
 }
 
 /// An option of a struct of them.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
 #include "commands.hpp"
@@ -226,9 +225,8 @@ std::vector<std::string> with_file(int argc, char** argv, const std::string& con
   return arguments;
 }
 
-/// Options that were not given come from a file, or from the checkpoint when a run is resumed.
-void parse(int argc, char** argv, const std::string& config, CommandLine& line, CLI::App*& command,
-           std::unique_ptr<CLI::App>& app) {
+void parse_once(int argc, char** argv, const std::string& config, CommandLine& line,
+                std::unique_ptr<CLI::App>& app) {
   app = std::make_unique<CLI::App>("Trains translators with attention, and translates with them.",
                                    "translate");
   app->require_subcommand(1);
@@ -263,37 +261,23 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_average(*average, line.average);
   inspect->add_option("checkpoint", line.inspect, "to look into")->transform(best_of_directory());
   app->parse(with_file(argc, argv, config));
-  command = app->get_subcommands().front();
 }
 
-CommandLine new_command_line() {
-  CommandLine line;
-  line.train.network = preset_network(line.train.preset);
-  return line;
+/// Options that were not given come from a file, where one is named.
+void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
+  const CommandLine before = line;
+  parse_once(argc, argv, {}, line, app);
+  const std::string config = line.train.config;
+  if (config.empty()) return;
+  line = before;
+  parse_once(argc, argv, config, line, app);
 }
 
 int run(int argc, char** argv) {
-  CommandLine line = new_command_line();
-  CLI::App* command = nullptr;
-  std::unique_ptr<CLI::App> app;
-  const auto read = [&] {
-    parse(argc, argv, {}, line, command, app);
-    if (const std::string config = line.train.config; !config.empty()) {
-      line = new_command_line();
-      parse(argc, argv, config, line, command, app);
-    }
-    const std::filesystem::path last = line.train.out / "last.safetensors";
-    if (line.train.resume && std::filesystem::exists(last)) {
-      const TrainOptions stored = stored_options(last);
-      const std::string config = line.train.config;
-      line = {};
-      line.train = stored;
-      parse(argc, argv, config, line, command, app);
-    }
-  };
-  if (!parsed(app, read)) return 0;
-  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
-  const std::string name = command->get_name();
+  CommandLine line;
+  const std::string name = read_command(argc, argv, parse, line, stored_options);
+  if (name.empty()) return 0;
+  use_threads(line.threads);
   if (name == "translate") return translate(line.translate);
   if (name == "evaluate") return evaluate_files(line.evaluate);
   if (name == "compare") return compare(line.compare);

@@ -26,9 +26,6 @@ struct CrossEntropy {
   Tensor log_sum_exp;  // (N)
 };
 
-/// Throws an Error that names the first target (i32, of any shape) which is not in [0, vocabulary).
-void check_targets(const Tensor& targets, Index vocabulary);
-
 /// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0. Throws unless
 /// 0 <= smoothing < 1.
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,

@@ -160,8 +160,12 @@ decltype(auto) visit_floating(const char* operation, const Tensor& x, F f);
 
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
-/// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they are is named.
+/// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they are
+/// is named.
 void require_i32(const char* operation, const char* what, const Tensor& x);
+/// The elements. Throws unless they are i32 and in [0, limit). `what` one of them is is named.
+const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
+                                  Index limit);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
 // Implementation

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """How much faster training gets with several machines, by the speed of the network.
 
-    bench/nodes.py -- --source train.en --target train.de --valid-source val.en --valid-target val.de
+    bench/nodes.py -- --source a.en --target a.de --valid-source val.en --valid-target val.de
 
-Trains `translate` with the options after `--`: with one process, in one and in two shards of the size of its batch,
-which shows what a shard and what an update costs; then with two processes that are two nodes, in network namespaces of
-Linux with links of the rates asked for, one shard each. The emulation needs root, ip, tc and mpirun (Open MPI).
+Trains `translate` with the options after `--`: with one process, in one and in two shards of the
+size of its batch, which shows what a shard and what an update costs; then with two processes that
+are two nodes, in network namespaces of Linux with links of the rates asked for, one shard each. The
+emulation needs root, ip, tc and mpirun (Open MPI).
 
-Prints measured and computed speeds and efficiencies, and draws the computed efficiency by number of nodes. The model:
+Prints measured and computed speeds and efficiencies, and draws the computed efficiency by number of
+nodes. The model:
 
     t(n) = c + u + max(0, 2 (n - 1) / n * bytes / rate - overlap * c)
 
-with c seconds for a shard, u for an update, `bytes` of gradients, and the part of a shard's time in which gradients are
-sent while others are computed. Every node has a whole batch: n nodes learn from n batches in each update.
+with c seconds for a shard, u for an update, `bytes` of gradients, and the part of a shard's time in
+which gradients are sent while others are computed. Every node has a whole batch: n nodes learn from
+n batches in each update.
 """
 import argparse
 import contextlib
@@ -102,7 +105,7 @@ def train(options, shards, launcher=()):
 
 
 def measure(options):
-    """Run -> the median of each number. A run is (shards, link); without a link it is one process."""
+    """Run -> the median of each number. A run is (shards, link); one process has no link."""
     runs = [(1, None), (2, None), *((2, link) for link in options.links)]
     results = {run: [] for run in runs}
     for number in range(options.rounds):

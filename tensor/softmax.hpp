@@ -6,8 +6,9 @@
 namespace attune {
 
 /// y_i = e^{x_i} / Σ_j e^{x_j} along an axis. With a mask (of 1 and 0, of any dtype, that
-/// broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where no position has mask 1, all
-/// weights are 0. What x holds at masked positions does not matter, NaN included.
+/// broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where no
+/// position has mask 1, all weights are 0. What x holds at masked positions does not matter, NaN
+/// included.
 Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {});
 
 /// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.

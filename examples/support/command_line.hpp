@@ -137,7 +137,7 @@ inline void unprotect_brackets(std::vector<std::string>& arguments) {
   }
 }
 
-/// Throws where an argument is left over, with what was perhaps meant, and where a command is missing.
+/// Throws where an argument is left over, with what was perhaps meant, and where no command is.
 inline void check_arguments(const CLI::App& app) {
   const std::vector<CLI::App*> given = app.get_subcommands();
   const CLI::App& taker = given.empty() ? app : *given.front();
@@ -184,9 +184,9 @@ bool parsed(const AppPointer& app, Parse parse) {
   return false;
 }
 
-/// Runs `parse`, which makes the App and sets `line`. Where a run is resumed it runs again, from the
-/// options of last.safetensors, as `stored_options` reads them: they stand for what was not given.
-/// Returns the command's name; none where help or the version was asked for, which is then printed.
+/// Runs `parse`, which makes the App and sets `line`. To resume a run it runs again, from the
+/// options of last.safetensors, as `stored_options` reads them, for what was not given. Returns
+/// the command's name; none where help or the version was asked for, which is then printed.
 template <class Parse, class CommandLine, class Stored>
 std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
                          Stored stored_options) {
@@ -274,8 +274,8 @@ void add_grouped_fields(CLI::App& app, std::span<const models::OptionField<Optio
   }
 }
 
-/// A published model first, in the sizes of `preset_options`, then changes to it: CLI11 sets options
-/// in the order they are added in.
+/// A published model first, in the sizes of `preset_options`, then changes to it: CLI11 sets
+/// options in the order they are added in.
 inline void add_model(CLI::App& app, ModelOptions& o,
                       ModelOptions (*preset_options)(std::string_view preset)) {
   const auto get = [](const ModelOptions& options) { return options.name; };

@@ -1,10 +1,10 @@
 #!/bin/sh
 # From a fresh Debian 12 to pronunciations of words in ten languages:
-#   examples/transduce/g2p.sh DATA            one model of each language (an hour or more on two cores)
+#   examples/transduce/g2p.sh DATA            one model of each language (an hour on two cores)
 #   examples/transduce/g2p.sh DATA 5          five of each, which write together
-# DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium of SIGMORPHON 2021, task 1
-# (github.com/sigmorphon/2021-task1). Installs packages and builds into build/. Safe to repeat: what is there is not
-# done again, and a training that was interrupted goes on.
+# DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium of SIGMORPHON 2021,
+# task 1 (github.com/sigmorphon/2021-task1). Installs packages and builds into build/. Safe to
+# repeat: what is there is not done again, and a training that was interrupted goes on.
 set -eu
 seeds=${2-1}
 if [ $# -lt 1 ] || [ ! -f "$1/fre_train.tsv" ] || ! [ "$seeds" -ge 1 ] 2>/dev/null; then
@@ -22,7 +22,7 @@ echo "== 2/3  Building into build/ (a minute or two, the first time)"
 examples/build.sh transduce
 
 echo "== 3/3  Training, with the same options for all languages"
-# The baseline of the shared task is an ensemble; its word errors of the development files, in percent.
+# The task's baseline is an ensemble; its word errors of the development files, in percent.
 baseline="arm_e 4.5
 bul 8.3
 dut 10.8

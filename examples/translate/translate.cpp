@@ -32,8 +32,8 @@ class Input {
         reader_(is_file_ ? text::LineReader(std::filesystem::path(file))
                          : text::LineReader(standard_.stream(), "standard input")) {}
 
-  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A line
-  /// that cannot be translated is an error after those before it were.
+  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
+  /// line that cannot be translated is an error after those before it were.
   Texts next(Index most) {
     return each_makes([&] { return is_first_worker() ? read(most) : Texts(); });
   }
@@ -66,7 +66,7 @@ class Input {
   std::exception_ptr error_;
 };
 
-/// The log-probability by length^α: what the search ranks by, without its coverage, and the same for what was drawn.
+/// The log-probability by length^α: of the search without its coverage, or of what was drawn.
 double score_of(const models::Hypothesis& h, const TranslateArguments& o) {
   if (!o.sample) return h.score;
   const double words = static_cast<double>(h.word_log_probabilities.size());  // </s> is one

@@ -1,4 +1,4 @@
-"""Mistakes that the tests must notice, for run.py: name, file, what stands there, what stands there instead."""
+"""Mistakes that the tests must notice, for run.py: name, file, what stands there, what instead."""
 
 FAULTS = [
     # Threads and memory

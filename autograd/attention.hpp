@@ -14,20 +14,20 @@ Var additive_scores(const Var& q, const Var& k, const Var& v);
 Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
                             const Var& w_c);
 
-/// e_sb = q_b · k_sb in one pass: q (B, A), k (S, B, A) -> (S, B). With more heads, each has its own
-/// A / heads of the elements, and the result is (heads, S, B).
+/// e_sb = q_b · k_sb in one pass: q (B, A), k (S, B, A) -> (S, B). With more heads, each has its
+/// own A / heads of the elements, and the result is (heads, S, B).
 Var dot_scores(const Var& q, const Var& k, Index heads = 1);
 
 /// c_b = Σ_s α_sb h_sb  (equation 5): weights (S, B), memory (S, B, D) -> (B, D). With weights
-/// (heads, S, B), each head sums its own D / heads of the elements. Memory under a weight of exactly
-/// 0 (padding) is not read, and the gradient of that weight is 0.
+/// (heads, S, B), each head sums its own D / heads of the elements. Memory under a weight of
+/// exactly 0 (padding) is not read, and the gradient of that weight is 0.
 Var weighted_sum(const Var& weights, const Var& memory);
 
-/// Rows of a sequence by sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or (W, B, D);
-/// zeros where the position is -1.
+/// Rows of a sequence by sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or
+/// (W, B, D); zeros where the position is -1.
 Var window(const Var& x, const Tensor& positions);
 
-/// The opposite: x (W, B) at its positions in (S, B), zeros elsewhere. Positions of a sentence differ.
+/// The opposite: x (W, B) at its positions in (S, B), else zeros. Positions of a sentence differ.
 Var unwindow(const Var& x, const Tensor& positions, Index steps);
 
 /// (..., n) -> (..., n): x / max(‖x‖₂, ε) over the last axis, with ε = 1e-12.

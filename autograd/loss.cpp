@@ -132,7 +132,7 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
   check("x", x.shape(), "... R")("W", affine.W.shape(), affine.transposed ? "V R" : "R V");
   if (affine.b.defined()) check("b", affine.b.shape(), "V");
   check_places("affine_cross_entropy", "x", x, targets, mask);
-  check_targets(targets, check['V']);
+  numbers_below("cross_entropy", "target", targets, check['V']);
 }
 
 }  // namespace

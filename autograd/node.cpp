@@ -8,8 +8,8 @@ namespace {
 std::atomic<std::uint64_t> next_id{0};
 
 /// Nodes whose last reference has gone, waiting to be freed: freeing one may release others, which
-/// join the list instead of being freed on the stack of the first. They are freed by the thread that
-/// released them, so the list is its own.
+/// join the list instead of being freed on the stack of the first. They are freed by the thread
+/// that released them, so the list is its own.
 thread_local constinit Node* waiting = nullptr;
 thread_local constinit bool freeing = false;
 

@@ -161,13 +161,13 @@ Var minimum(const Var& a, const Var& b) {
 }
 
 Var where(const Tensor& mask, const Var& a, const Var& b) {
-  const Tensor zero = scalar(0, a.dtype());
-  Recording result = record("where", where(mask, a.value(), b.value()));
-  result.wrt(a, [mask, zero, shape = a.shape()](const Tensor& dy) {
-    return sum_to(where(mask, dy, zero), shape);
+  Recording result = record("where", where(mask, a.value(), b.value()));  // which checks the mask
+  const Tensor chosen = mask.to(a.dtype());
+  result.wrt(a, [chosen, shape = a.shape()](const Tensor& dy) {
+    return sum_to(zip("where", dy, chosen, [](auto d, auto m) { return m != 0 ? d : 0; }), shape);
   });
-  result.wrt(b, [mask, zero, shape = b.shape()](const Tensor& dy) {
-    return sum_to(where(mask, zero, dy), shape);
+  result.wrt(b, [chosen, shape = b.shape()](const Tensor& dy) {
+    return sum_to(zip("where", dy, chosen, [](auto d, auto m) { return m != 0 ? 0 : d; }), shape);
   });
   return result;
 }

@@ -61,7 +61,7 @@ Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 Var add_matmul(const Var& y, const Var& a, const Var& b);
 
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
-/// must be equal. With transpose.a the matrices of a are (K, M), with transpose.b those of b (N, K).
+/// must be equal. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});
 
 /// Over the axes given, or over all of them.
@@ -75,8 +75,8 @@ Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 /// log Σ eˣ along an axis, without overflow.
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 
-/// Along an axis. With a mask (1 takes part, 0 does not; any dtype, broadcast to x), weights are exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights
-/// are 0.
+/// Along an axis. With a mask (1 takes part, 0 does not; any dtype, broadcast to x), weights are
+/// exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights are 0.
 Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 

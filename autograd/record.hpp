@@ -12,7 +12,7 @@
 
 namespace attune {
 
-/// The name of an operation: a literal, because the graph keeps the pointer. Any other string does not compile.
+/// The name of an operation: a literal, as the graph keeps the pointer. No other string compiles.
 class OperationName {
  public:
   consteval OperationName(const char* name) : name_(name) {}  // NOLINT: a literal is a name

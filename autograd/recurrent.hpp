@@ -46,8 +46,8 @@ struct GruRun {
 ///     r z = σ(xw_t + h_{t-1} W_h),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1},
 ///     reset_after:   n = tanh(xw_t + r ⊙ (h_{t-1} W_n + b_hn))
 ///     reset_before:  n = tanh(xw_t + (r ⊙ h_{t-1}) W_n)
-/// xw (T, B, 3H), w_h (H, 3H) -> h (T, B, H), or (B, 3H) -> (B, H) for a single step. Where the mask
-/// is 0 the state is carried over.
+/// xw (T, B, 3H), w_h (H, 3H) -> h (T, B, H), or (B, 3H) -> (B, H) for a single step. Where the
+/// mask is 0 the state is carried over.
 /// With gain_h, LN of each product with a block of W_h stands for the product (Ba, Kiros and
 /// Hinton, 2016, supplement), such as LN((r ⊙ h_{t-1}) W_n; gain_n), with LN as in lstm.
 Var gru(const Var& xw, const Var& w_h, const GruRun& options = {});

@@ -5,7 +5,8 @@ WIDTH, HEIGHT, LEFT, ABOVE = 460, 320, 50, 80
 
 
 def chart(lines, title, x_label, y_label, x_ticks, y_ticks, dashed=None):
-    """`lines`: name -> [(x, y), ...]; ticks: [(place, text), ...], from the lowest to the highest; `dashed`: two points."""
+    """`lines`: name -> [(x, y), ...]; ticks: [(place, text), ...], from the lowest to the highest;
+    `dashed`: two points."""
     (low_x, _), (high_x, _), (low_y, _), (high_y, _) = x_ticks[0], x_ticks[-1], y_ticks[0], y_ticks[-1]
 
     def at(x, y):

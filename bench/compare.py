@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Sets attune's training steps, forward passes and greedy decoding, or parts of them, beside another program's.
+"""Sets attune's training steps, forward passes and greedy decoding, or parts of them, beside
+another program's.
 
-The two alternate, ours and the peer's, so that both meet the same state of the machine. Before, between and after
-them a matrix product tells how fast the machine is just then; a pair whose products differ too much, or during
-which other programs used CPUs, is measured again. Times are medians over the pairs, and "times faster" is the
-median of the pairs' ratios, with the smallest and the largest. The limit is that of fused multiply-adds on
-registers, and the shares of it count matrix products and attention sums alone.
+The two alternate, ours and the peer's, so that both meet the same state of the machine. Before,
+between and after them a matrix product tells how fast the machine is just then; a pair whose
+products differ too much, or during which other programs used CPUs, is measured again. Times are
+medians over the pairs, and "times faster" is the median of the pairs' ratios, with the smallest and
+the largest. The limit is that of fused multiply-adds on registers, and the shares of it count
+matrix products and attention sums alone.
 
---precisions are ours: the peer always multiplies f32. With --parts it is parts of models instead: against PyTorch, and the LSTM also against oneDNN, where
-build/bench/dnnl_lstm was built.
-Without a peer, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is refused.
-The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best kernels.
+--precisions are ours: the peer always multiplies f32. With --parts it is parts of models instead:
+against PyTorch, and the LSTM also against oneDNN, where build/bench/dnnl_lstm was built.
+Without a peer, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is
+refused. The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best
+kernels.
 """
 import argparse
 import itertools
@@ -126,8 +129,8 @@ class Row(NamedTuple):
 
 
 def find_tuned(options, scripts):
-    """Runs a peer as fast as it can be: a function from a command to a Program; and PyTorch's program of that name, or
-    None where there is no PyTorch."""
+    """Runs a peer as fast as it can be: a function from a command to a Program; and PyTorch's
+    program of that name, or None where there is no PyTorch."""
     scripts = sorted(options.peer.glob(scripts))
     tuned = options.peer / "tuned.sh"
     if not scripts or not tuned.exists():
@@ -186,7 +189,7 @@ class Progress:
 
 
 def measure_row(row, options, train_step, progress, pairs):
-    """Adds pairs (or, without a peer, runs of ours) during which the machine's speed stayed the same."""
+    """Adds pairs (or, without a peer, runs of ours) while the machine kept its speed."""
 
     def probe():
         """The best of three, since the first product after another program often is a slow one."""

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """How much faster training gets with several machines, by the speed of the network.
 
-    bench/nodes.py -- --epochs 1 --source train.en --target train.de --valid-source val.en --valid-target val.de
+    bench/nodes.py -- --epochs 1 --source train.en --target train.de \\
+        --valid-source val.en --valid-target val.de
 
-Trains `translate` with the options after `--`: with one process, in one and in two shards of the size of its batch,
-which shows what a shard and what an update costs; then with two processes that are two nodes, in network namespaces of
-Linux with links of the rates asked for, one shard each. The emulation needs root, ip, tc and mpirun (Open MPI).
+Trains `translate` with the options after `--`: with one process, in one and in two shards of the
+size of its batch, which shows what a shard and what an update costs; then with two processes that
+are two nodes, in network namespaces of Linux with links of the rates asked for, one shard each. The
+emulation needs root, ip, tc and mpirun (Open MPI).
 
-Prints measured and computed speeds and efficiencies, and draws the computed efficiency by number of nodes. The model:
+Prints measured and computed speeds and efficiencies, and draws the computed efficiency by number of
+nodes. The model:
 
     t(n) = c + u + o + 2 (n - 1) / n * bytes / rate
 
-with c seconds for a shard, u for an update, o for what two nodes need besides on the fastest link (copies of gradients,
-their sums), and `bytes` of gradients. Every node has a whole batch: n nodes learn from n batches in each update.
+with c seconds for a shard, u for an update, o for what two nodes need besides on the fastest link
+(copies of gradients, their sums), and `bytes` of gradients. Every node has a whole batch: n nodes
+learn from n batches in each update.
 """
 import argparse
 import contextlib

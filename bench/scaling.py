@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""How the time of a training step grows with batch (B), sentences (T words on both sides), width (H, and A with it),
-vocabulary (V) and threads: each by itself, the others as the configuration says.
+"""How the time of a training step grows with batch (B), sentences (T words on both sides), width
+(H, and A with it), vocabulary (V) and threads: each by itself, the others as the configuration
+says.
 
-Prints a table and draws a plot. The exponent is that of the growth from the row above: with 1, twice the size takes
-twice the time; with -1, twice the threads take half. All sizes are gone through in turn, several times, and the
-fastest median of each is taken: what disturbs a run only makes it slower.
+Prints a table and draws a plot. The exponent is that of the growth from the row above: with 1,
+twice the size takes twice the time; with -1, twice the threads take half. All sizes are gone
+through in turn, several times, and the fastest median of each is taken: what disturbs a run only
+makes it slower.
 """
 import argparse
 import json
@@ -18,7 +20,7 @@ from chart import chart
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CPUS = len(os.sched_getaffinity(0))
-# What grows -> sizes, the options of train_step that it sets, and the unit of which the table says the cost.
+# What grows -> sizes, the options of train_step that it sets, and the unit of the table's costs.
 GROWTHS = {
     "B": ([16, 32, 64, 128], ["-B"], "sentence"),
     "T": ([5, 10, 20, 40], ["-T", "-S"], "word"),

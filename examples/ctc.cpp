@@ -1,5 +1,5 @@
-// Connectionist temporal classification (Graves et al., 2006): a network that hears noisy melodies, a
-// level for each frame, and writes their notes without a decoder.
+// Connectionist temporal classification (Graves et al., 2006): a network that hears noisy melodies,
+// a level for each frame, and writes their notes without a decoder.
 #include <iostream>
 
 #include <attune/attune.hpp>

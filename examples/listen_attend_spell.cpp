@@ -1,4 +1,4 @@
-// "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016), with a spectrum for each letter, under noise.
+// "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016), a noisy spectrum a letter.
 #include <cmath>
 #include <iostream>
 
@@ -32,7 +32,7 @@ Speech draw(Random& random) {
   return s;
 }
 
-/// Section 3.1: each layer but the first joins two steps of the one below, so that a quarter of the steps is left.
+/// Section 3.1: each layer but the first joins two steps of the one below: a quarter is left.
 struct Listener {
   explicit Listener(const nn::Scope& scope) {
     for (const char* name : {"layer1", "layer2", "layer3"})
@@ -50,7 +50,8 @@ struct Listener {
   std::vector<nn::Bidirectional<nn::Lstm>> layers_;
 };
 
-/// Section 3.2:  s_i = LSTM(s_{i-1}, [y_{i-1}; c_{i-1}]),  c_i = attention(s_i, h),  p(y_i) = MLP([s_i; c_i])
+/// Section 3.2:  s_i = LSTM(s_{i-1}, [y_{i-1}; c_{i-1}]),  c_i = attention(s_i, h),
+///               p(y_i) = MLP([s_i; c_i])
 struct Speller {
   struct State {
     nn::Memory memory;

@@ -1,4 +1,4 @@
-// A pointer network (Vinyals, Fortunato and Jaitly, 2015) that sorts numbers: what it writes are places of its source.
+// A pointer network (Vinyals et al., 2015) that sorts numbers: it writes places of its source.
 #include <algorithm>
 #include <iostream>
 #include <numeric>

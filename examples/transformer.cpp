@@ -1,5 +1,6 @@
-// The Transformer ("Attention is all you need", Vaswani et al., 2017): an encoder and a decoder that learn to reverse
-// digits. In training all places are computed at once; search computes the words so far anew at each step.
+// The Transformer ("Attention is all you need", Vaswani et al., 2017): an encoder and a decoder
+// that learn to reverse digits. In training all places are computed at once; search computes the
+// words so far anew at each step.
 #include <cmath>
 #include <iostream>
 
@@ -36,8 +37,8 @@ struct CrossAttention {
   nn::Linear query_, key_, value_, output_;
 };
 
-/// Section 3.1, with the norm before each part instead of after it, which needs no warm-up. `memory` is what a layer of
-/// the decoder reads, too; its places do not see those after them.
+/// Section 3.1, with the norm before each part instead of after it, which needs no warm-up.
+/// `memory` is what a layer of the decoder reads, too; its places do not see those after them.
 struct Layer {
   Layer(const nn::Scope& scope, nn::Causal causal)
       : self_(scope / "self", size, {.heads = heads, .causal = causal}),

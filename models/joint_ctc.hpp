@@ -35,8 +35,8 @@ class CtcPrefix {
 
   Tensor log_p_;
   std::int32_t blank_, begin_, end_, last_;
-  // γ of the paper: after t frames, of all paths that read the prefix and end with a blank, and with
-  // its last label.
+  // γ of the paper: after t frames, of all paths that read the prefix and end with a blank, and
+  // with its last label.
   std::vector<double> ends_blank_, ends_label_;
 };
 

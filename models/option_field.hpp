@@ -28,6 +28,7 @@ struct OptionField {
   /// Throws when the text is not one of the choices, or not a number in range. In choices, _ is as
   /// good as -.
   std::function<void(Options&, const std::string&)> set;
+  bool is_flag = false;  ///< given without a value, which is then "yes"
 };
 
 namespace detail {
@@ -80,6 +81,15 @@ OptionField<Options> choice_field(std::string name, std::string help, Member mem
     return at == names.end() ? std::string("?") : at->second;
   };
   return {name, std::move(help), choices, "NAME", get, set};
+}
+
+/// The option has one of two values: the second, "yes", where it is given.
+template <class Options, class T, class Member>
+OptionField<Options> flag_field(std::string name, std::string help, Member member, T no, T yes) {
+  auto field = choice_field<Options, T>(std::move(name), std::move(help), member,
+                                        {{no, "no"}, {yes, "yes"}});
+  field.is_flag = true;
+  return field;
 }
 
 /// The option is any text.

@@ -5,8 +5,8 @@
 
 namespace attune::models {
 
-/// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches what
-/// is below, would start near nothing.
+/// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches
+/// what is below, would start near nothing.
 inline nn::Init output_weights() { return nn::init::normal(0.1); }
 
 inline nn::Linear output_layer(const nn::Scope& scope, Index readout, Index vocabulary) {

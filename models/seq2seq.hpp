@@ -17,13 +17,13 @@ namespace attune::models {
 /// paper's model. With y the vector of the word before, α and c from attention with the query in
 /// brackets, and f the cell:
 ///
-/// | attend     | step                                                          | parameters       |
-/// |------------|---------------------------------------------------------------|------------------|
-/// | before     | c_i = a(s_{i-1}), s_i = f(y W_x + c_i W_c, s_{i-1})           | decoder.W_c      |
-/// | between    | s'_i = f(y W_x, s_{i-1}), c_i = a(s'_i), s_i = f₂(c_i, s'_i)  | decoder.second.* |
-/// | after      | s_i = f(y W_x, s_{i-1}), c_i = a(s_i)                         |                  |
-/// | last_state | c: the encoder's last state, s_i = f(y W_x + c W_c, s_{i-1})  | decoder.W_c      |
-/// | never      | s_i = f(y W_x, s_{i-1})                                       |                  |
+/// | attend     | step                                                         | parameters       |
+/// |------------|--------------------------------------------------------------|------------------|
+/// | before     | c_i = a(s_{i-1}), s_i = f(y W_x + c_i W_c, s_{i-1})          | decoder.W_c      |
+/// | between    | s'_i = f(y W_x, s_{i-1}), c_i = a(s'_i), s_i = f₂(c_i, s'_i) | decoder.second.* |
+/// | after      | s_i = f(y W_x, s_{i-1}), c_i = a(s_i)                        |                  |
+/// | last_state | c: the encoder's last state, s_i = f(y W_x + c W_c, s_{i-1}) | decoder.W_c      |
+/// | never      | s_i = f(y W_x, s_{i-1})                                      |                  |
 ///
 /// Input feeding adds t_{i-1} W_feed to y W_x, where t is the first readout. In a stack, y and c go
 /// into the lowest layer ("decoder.layer1"), which is the one with a second cell; queries and

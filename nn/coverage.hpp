@@ -11,7 +11,7 @@ namespace attune::nn {
 //     loss = loss + sum(coverage_loss(weights, coverage));
 //     coverage = add_coverage(coverage, weights);
 
-/// What attention with several heads looked at: (heads, S, B) -> (S, B), their mean; (S, B) as it is.
+/// What several heads looked at: (heads, S, B) -> (S, B), their mean; (S, B) as it is.
 Var mean_of_heads(const Var& weights);
 
 /// Σ_{t' <= t} α_t'  (See et al., equation 10): coverage (S, B) or undefined, weights (S, B) or

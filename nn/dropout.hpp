@@ -32,8 +32,8 @@ Var outside_of_training(const Var& x, const char* what);
 enum class DropoutKind { elementwise, per_sequence };
 
 /// In training, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate` and 1
-/// otherwise (Srivastava et al., 2014). m has the shape of x, or with per_sequence that of one step:
-/// (B, D) for x (T, B, D). Tensors of other ranks are no sequences.
+/// otherwise (Srivastava et al., 2014). m has the shape of x, or with per_sequence that of one
+/// step: (B, D) for x (T, B, D). Tensors of other ranks are no sequences.
 /// Outside of training y = x; backward of such a loss prints a warning, once in a process.
 class Dropout {
  public:

@@ -25,8 +25,8 @@ class GradientSum {
               Messages* messages, std::span<const std::string> hosts, double patience,
               Index bucket_bytes, Precision precision);
 
-  /// The gradients of share · loss, and zeros for parameters on which it does not depend, or for all
-  /// without a loss. The last one of this worker is sent.
+  /// The gradients of share · loss, and zeros for parameters on which it does not depend, or for
+  /// all without a loss. The last one of this worker is sent.
   void add(Index shard, const Var& loss, double share, bool is_last);
 
   Gradients finish();

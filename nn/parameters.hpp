@@ -58,8 +58,8 @@ class Parameters {
   std::unordered_map<std::string, std::size_t> index_;
 };
 
-/// A place in the tree of parameters: what a layer's constructor takes. The Parameters must outlive the constructor,
-/// not the layer.
+/// A place in the tree of parameters: what a layer's constructor takes. The Parameters must outlive
+/// the constructor, not the layer.
 class Scope {
  public:
   Scope(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT: a model takes Parameters

@@ -9,7 +9,7 @@
 
 namespace attune::nn {
 
-/// Rows by number (i32), which may repeat: (B, ...) -> (rows, ...). Nothing is recorded. What is undefined stays so.
+/// Rows by number (i32), which may repeat: (B, ...) -> (rows, ...). Unrecorded; undefined stays so.
 inline Var select(const Var& x, const Tensor& rows) {
   return x.defined() ? gather(x.value(), rows) : x;
 }

@@ -34,8 +34,8 @@ class Conv1d {
   Linear linear_;  // (width · in, out): W_k one below the other
 };
 
-/// n steps after one another become one (the pyramid of Chan et al., 2016, section 3.1, with n = 2):
-/// (T, B, D) -> (T / n, B, n · D), rounded up; what a last one lacks is zero.
+/// n steps after one another become one (the pyramid of Chan et al., 2016, section 3.1, with
+/// n = 2): (T, B, D) -> (T / n, B, n · D), rounded up; what a last one lacks is zero.
 Sequence join_steps(const Sequence& sequence, Index n);
 
 }  // namespace attune::nn

@@ -31,13 +31,13 @@ struct WorkersOptions {
 ///     nn::Workers workers;
 ///     for (...) {
 ///       auto [loss, gradients] =
-///           workers.backward(params, shares, [&](Index shard) { return model.loss(shards[shard]); });
+///           workers.backward(params, shares, [&](Index s) { return model.loss(shards[s]); });
 ///       adam.step(gradients);
 ///     }
 ///
 /// Gradients are added in one tree of shard numbers, ((0 + 1) + (2 + 3)) + ..., wherever the shards
-/// were computed: the weights have the same bits with any number of workers, each with any number of
-/// threads. With one worker this is gradient accumulation.
+/// were computed: the weights have the same bits with any number of workers, each with any number
+/// of threads. With one worker this is gradient accumulation.
 ///
 /// Every worker must call the same functions in the same order. If a worker hangs or the network is
 /// broken, a worker that waits for it longer than `patience` throws an Error that names it. When
@@ -71,12 +71,12 @@ class Workers {
   };
 
   /// Σ_s shares[s] · loss(s) and its gradients; with several shards those of all parameters, zeros
-  /// where no loss depends on one. A shard whose share is 0 is not computed. Sums are sent while the
-  /// last shard is still computed. Throws where there are fewer shards than workers.
+  /// where no loss depends on one. A shard whose share is 0 is not computed. Sums are sent while
+  /// the last shard is still computed. Throws where there are fewer shards than workers.
   ///
-  /// In bf16 the gradients of several shards, and each sum of them, are rounded to bfloat16, and half
-  /// of the bytes are sent: for slow networks. The bits are then others, but again the same with any
-  /// number of workers. f64 is not rounded.
+  /// In bf16 the gradients of several shards, and each sum of them, are rounded to bfloat16, and
+  /// half of the bytes are sent: for slow networks. The bits are then others, but again the same
+  /// with any number of workers. f64 is not rounded.
   Sum backward(const Parameters& parameters, std::span<const double> shares,
                const std::function<Var(Index shard)>& loss, Precision gradients = Precision::f32);
 

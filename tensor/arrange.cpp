@@ -223,27 +223,11 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
   return permute(x, axes);
 }
 
-namespace {
-
-/// The numbers, once it is clear that each is below the limit.
-const std::int32_t* checked_ids(const char* operation, const Tensor& ids, Index limit) {
-  require_i32(operation, "ids", ids);
-  const auto* id = ids.data<std::int32_t>();
-  for (Index i = 0; i < ids.size(); ++i) {
-    if (id[i] < 0 || id[i] >= limit) {
-      fail(operation, fmt::format("id {} at {} is not in 0 to {}", id[i], i, limit - 1));
-    }
-  }
-  return id;
-}
-
-}  // namespace
-
 Tensor gather(const Tensor& table, const Tensor& ids) {
   if (table.rank() == 0) fail("gather", "the table is a scalar");
   std::vector<Index> extents(ids.shape().begin(), ids.shape().end());
   extents.insert(extents.end(), table.shape().begin() + 1, table.shape().end());
-  const auto* id = checked_ids("gather", ids, table.dim(0));
+  const auto* id = numbers_below("gather", "id", ids, table.dim(0));
   Tensor y = Tensor::uninitialized(Shape(extents), table.dtype(), "gather");
   const Index bytes = run_bytes(table, 1);
   const std::byte* from = bytes_of(table).data();
@@ -257,7 +241,7 @@ Tensor gather(const Tensor& table, const Tensor& ids) {
 void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
   require_same_dtype("scatter_add", to, rows);
   const Index n = ids.size(), width = to.shape().product(1, to.rank());
-  const auto* id = checked_ids("scatter_add", ids, to.dim(0));
+  const auto* id = numbers_below("scatter_add", "id", ids, to.dim(0));
   if (rows.size() != n * width) {
     fail("scatter_add",
          fmt::format("shapes do not fit: ids {}, rows {}, target {}", to_string(ids.shape()),
@@ -276,7 +260,7 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
 Tensor gather_columns(const Tensor& x, const Tensor& ids) {
   if (x.rank() < 2)
     fail("gather_columns", fmt::format("{} has fewer than two axes", to_string(x.shape())));
-  const auto* id = checked_ids("gather_columns", ids, x.dim(1));
+  const auto* id = numbers_below("gather_columns", "id", ids, x.dim(1));
   Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype(), "gather_columns");
   const Index bytes = run_bytes(x, 2);
   const std::byte* from = bytes_of(x).data();

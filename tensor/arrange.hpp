@@ -30,7 +30,8 @@ inline Tensor stack(std::initializer_list<Tensor> rows) {
 /// x with `before` and `after` more places along an axis, which hold `value`.
 Tensor pad(const Tensor& x, int axis, Index before, Index after, double value = 0);
 
-/// y_i = x_0 + ... + x_i along an axis, or with Direction::backward y_i = x_i + ... + x_{n-1}; accumulated in double.
+/// y_i = x_0 + ... + x_i along an axis, or with Direction::backward y_i = x_i + ... + x_{n-1};
+/// accumulated in double.
 Tensor cumsum(const Tensor& x, int axis, Direction direction = Direction::forward);
 
 /// The axes in another order: axis i of y is axis axes[i] of x (negative ones count from the end).
@@ -49,8 +50,8 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows);
 /// Like gather along axis 1: x (S, B, ...), ids (N) -> (S, N, ...).
 Tensor gather_columns(const Tensor& x, const Tensor& ids);
 
-/// The mask (T, B) of sequences of these lengths, T being the longest: 1 on steps, 0 on padding after
-/// them. Throws when there is none, or a length below 1.
+/// The mask (T, B) of sequences of these lengths, T being the longest: 1 on steps, 0 on padding
+/// after them. Throws when there is none, or a length below 1.
 Tensor mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
 
 /// The opposite: how many steps each sequence of a mask (T, B) has.

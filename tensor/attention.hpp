@@ -17,16 +17,16 @@ struct AdditiveScoresBackward {
 AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k, const Tensor& v,
                                                 const Tensor& de, Tensor& dk);
 
-/// e_ksb = q_bk · k_sbk, with q (B, A), k (S, B, A) -> e (K, S, B), where head k has its own A / K of
-/// the elements; with one head, e (S, B).
+/// e_ksb = q_bk · k_sbk, with q (B, A), k (S, B, A) -> e (K, S, B), where head k has its own A / K
+/// of the elements; with one head, e (S, B).
 Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads);
 
 /// dq = Σ_s de k, and dk += de q in place.
 Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, Tensor& dk);
 
-/// c_b = Σ_s α_sb h_sb, with weights (S, B), memory (S, B, D) -> (B, D). With weights (K, S, B), head k
-/// sums its own D / K of the elements. Where a weight is exactly 0 the memory is not read, so what
-/// stands at masked positions does not matter.
+/// c_b = Σ_s α_sb h_sb, with weights (S, B), memory (S, B, D) -> (B, D). With weights (K, S, B),
+/// head k sums its own D / K of the elements. Where a weight is exactly 0 the memory is not read,
+/// so what stands at masked positions does not matter.
 Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory);
 
 /// dα_sb = h_sb · dc_b, and 0 where α is exactly 0 and `memory` may hold anything.
@@ -35,8 +35,8 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
 /// dh_sb += α_sb dc_b, in place.
 void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory);
 
-/// Rows of a sequence by sentence: x (S, B, ...), positions (W, B) i32 -> y_wb = x[positions_wb, b], and
-/// zeros where the position is -1.
+/// Rows of a sequence by sentence: x (S, B, ...), positions (W, B)
+/// i32 -> y_wb = x[positions_wb, b], and zeros where the position is -1.
 Tensor window_forward(const Tensor& x, const Tensor& positions);
 
 /// dx[positions_wb, b] += dy_wb, in place; nothing where the position is -1.

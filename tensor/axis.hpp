@@ -23,7 +23,7 @@ struct AxisView {
 /// (0 and -∞) would mean the opposite.
 Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype);
 
-/// The same in x's dtype, and of x's shape or that of its last axes. Throws when it does not broadcast to x.
+/// The same in x's dtype, and of x's shape or that of its last axes. Throws when it does not fit x.
 Tensor mask_of_axes(const char* operation, const Tensor& x, const Tensor& mask);
 
 /// Columns that a kernel handles side by side.

@@ -85,8 +85,8 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
   const auto wanted = static_cast<std::uint64_t>(c.rows * c.cols * a.cols / sizes::blas_call_work);
   const Index calls =
       std::clamp<Index>(static_cast<Index>(std::bit_floor(wanted)), 1, sizes::most_blas_calls);
-  // BLAS's kernels take 48 rows or columns at a time, or a divisor of 48. Calls differ by 48 at most,
-  // so that threads end together.
+  // BLAS's kernels take 48 rows or columns at a time, or a divisor of 48. Calls differ by 48 at
+  // most, so that threads end together.
   const Index longest = std::max(c.rows, c.cols), pieces = (longest + 47) / 48;
   parallel_for(calls, [&](Index i) {
     const Index begin = i * pieces / calls * 48,

@@ -44,9 +44,9 @@ void cache_free(const Block& block) noexcept;
 void cache_free(void* memory, std::size_t bytes) noexcept;
 
 /// Ticks once for every buffer made and every write access, so that "was this buffer changed since
-/// it was recorded?" is a comparison. Relaxed is enough: of two accesses to one atomic, the one that
-/// happens before the other sees the smaller number; and if neither a write nor a recording happens
-/// before the other, the elements themselves are raced for.
+/// it was recorded?" is a comparison. Relaxed is enough: of two accesses to one atomic, the one
+/// that happens before the other sees the smaller number; and if neither a write nor a recording
+/// happens before the other, the elements themselves are raced for.
 inline std::atomic<std::uint64_t> modification_clock{0};
 inline std::uint64_t tick() { return fetch_add(modification_clock, std::uint64_t{1}) + 1; }
 

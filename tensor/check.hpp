@@ -16,8 +16,8 @@ class Error : public std::runtime_error {
   explicit Error(std::string_view message);
 };
 
-/// There is no memory: "matmul: there is no memory for (100000, 100000) f32, 40 GB". Whoever catches
-/// it may go on.
+/// There is no memory: "matmul: there is no memory for (100000, 100000) f32, 40 GB". Whoever
+/// catches it may go on.
 class OutOfMemory : public Error {
  public:
   /// `what` is what the bytes are for, "(2, 3) f32", or empty. The operation may be empty too, and
@@ -41,8 +41,8 @@ class OutOfMemory : public Error {
 ///     check("q", q.shape(), "B A")("k", k.shape(), "S B A");
 ///
 /// throws "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q". A letter may carry a
-/// factor ("4H"); a number stands for itself; "..." first stands for any leading axes, unchecked. One
-/// space stands between two axes.
+/// factor ("4H"); a number stands for itself; "..." first stands for any leading axes, unchecked.
+/// One space stands between two axes.
 class ShapeCheck {
  public:
   explicit ShapeCheck(const char* operation) : operation_(operation) {}

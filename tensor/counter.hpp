@@ -12,8 +12,8 @@
 
 namespace attune::detail {
 
-/// Whether no other thread exists; false where the C library does not tell. glibc clears its flag in
-/// the thread that starts the second one, before that one runs, and 2.36 never sets it again. So
+/// Whether no other thread exists; false where the C library does not tell. glibc clears its flag
+/// in the thread that starts the second one, before that one runs, and 2.36 never sets it again. So
 /// while it is set, nobody can come between the load and the store below, and both happen before
 /// all that a later thread does.
 inline bool single_threaded() {

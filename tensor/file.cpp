@@ -45,8 +45,8 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
   return synced && file.close();
 }
 
-/// Makes a new or renamed entry of the directory last through a power failure. Not every file system
-/// can, and one that may be written to but not read cannot be opened for it.
+/// Makes a new or renamed entry of the directory last through a power failure. Not every file
+/// system can, and one that may be written to but not read cannot be opened for it.
 void sync_directory_of(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

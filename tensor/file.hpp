@@ -14,7 +14,7 @@ namespace attune {
 /// Replaces a file by `parts`, one after another: they are written to a temporary file in the same
 /// directory, flushed to the disk, and renamed over the old one. When anything fails, an Error with
 /// the path and the reason is thrown, the old file is as it was and no temporary file is left; but
-/// when only the directory cannot be flushed, the new file is there, and may not outlast a power cut.
+/// when only the directory cannot be flushed, the new file is there, and a power cut may undo it.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 void write_file(const std::filesystem::path& path, std::string_view contents);
 

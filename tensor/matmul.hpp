@@ -19,7 +19,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {}, Rows r
 Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows = Rows::apart);
 
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
-/// must be equal. With transpose.a the matrices of a are (K, M), with transpose.b those of b (N, K).
+/// must be equal. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
 
 /// c += aᵀ·b for a (M, K), b (M, N), into columns [column, column + N) of c (K, C).

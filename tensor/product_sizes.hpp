@@ -1,5 +1,5 @@
-// The sizes that decide how a matrix product is made. All were measured: f32 on one core of a Zen 4,
-// with AVX-512. Not installed.
+// The sizes that decide how a matrix product is made. All were measured: f32 on one core of a Zen
+// 4, with AVX-512. Not installed.
 #pragma once
 
 #include <attune/tensor/dtype.hpp>
@@ -31,8 +31,8 @@ constexpr Index depth_block = 256;
 constexpr Index most_rows = 512, most_cols = 256;
 /// Columns of a tile where B is not packed: long pieces of its rows.
 constexpr Index most_cols_of_rows = 2048;
-/// A product is cut into this many tiles for the sake of threads, as long as each has rows enough to
-/// read a panel for, and multiply-adds enough for handing it to another thread.
+/// A product is cut into this many tiles for the sake of threads, as long as each has rows enough
+/// to read a panel for, and multiply-adds enough for handing it to another thread.
 constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
 /// If columns of A are at least so many bytes apart, a tile's columns are gathered into a copy
 /// first. Closer columns stay in the cache anyway: gathering them took 2 % of the smallest models'

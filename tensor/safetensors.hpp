@@ -34,15 +34,15 @@ struct Safetensors {
 ///
 /// The file gets two more entries of metadata, by which damage is noticed when it is read:
 /// "attune.checksum_function" is "XXH3-64", and "attune.checksum" has that function's value, as 16
-/// hexadecimal digits, of these texts in turn: how many other entries of metadata there are; of each
-/// its name and text; of each tensor its name, its dtype (F32, F64, I32), its extents ("2,3") and
-/// its bytes. Entries and tensors are in the order of their names; a number is 8 bytes, the lowest
-/// first, and such a number with its length stands before each text.
+/// hexadecimal digits, of these texts in turn: how many other entries of metadata there are; of
+/// each its name and text; of each tensor its name, its dtype (F32, F64, I32), its extents ("2,3")
+/// and its bytes. Entries and tensors are in the order of their names; a number is 8 bytes, the
+/// lowest first, and such a number with its length stands before each text.
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents);
 
 /// Reads a file of f32, f64 and i32 tensors. Every size is checked against the file before anything
-/// is allocated; overlapping, missing or trailing bytes are errors, and so are another checksum than
-/// that of the contents and anything but a regular file. Messages begin with the path.
+/// is allocated; overlapping, missing or trailing bytes are errors, and so are another checksum
+/// than that of the contents and anything but a regular file. Messages begin with the path.
 Safetensors load_safetensors(const std::filesystem::path& path);
 
 /// The same of the bytes of such a file, which may be part of a program.

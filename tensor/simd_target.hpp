@@ -19,9 +19,9 @@ namespace attune {
 /// library are an exception: glibc's log, exp and pow use fused multiply-adds where a CPU
 /// has them, whatever is named here. CPUs that have "avx2" have those.
 ///
-/// Between two instruction sets, results differ by rounding: sums are of as many parts as a register
-/// has lanes, and a multiply-add is rounded once (from "avx2" on) or twice. Products in bf16
-/// (precision.hpp) are there with "avx3" only.
+/// Between two instruction sets, results differ by rounding: sums are of as many parts as a
+/// register has lanes, and a multiply-add is rounded once (from "avx2" on) or twice. Products in
+/// bf16 (precision.hpp) are there with "avx3" only.
 std::string simd_target();
 
 }  // namespace attune

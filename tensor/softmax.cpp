@@ -180,20 +180,10 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
     check("mask", mask.shape(), "N");
     require_same_dtype("cross_entropy", logits, mask);
   }
-  check_targets(targets, check['V']);
+  numbers_below("cross_entropy", "target", targets, check['V']);
 }
 
 }  // namespace
-
-void check_targets(const Tensor& targets, Index vocabulary) {
-  require_i32("cross_entropy", "targets", targets);
-  const auto* target = targets.data<std::int32_t>();
-  for (Index n = 0; n < targets.size(); ++n) {
-    if (target[n] >= 0 && target[n] < vocabulary) continue;
-    fail("cross_entropy",
-         fmt::format("target {} at {} is not in 0 to {}", target[n], n, vocabulary - 1));
-  }
-}
 
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
                                    double smoothing) {

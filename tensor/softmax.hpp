@@ -6,8 +6,9 @@
 namespace attune {
 
 /// y_i = e^{x_i} / Σ_j e^{x_j} along an axis. With a mask (of 1 and 0, of any dtype, that
-/// broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where no position has mask 1, all
-/// weights are 0. What x holds at masked positions does not matter, NaN included.
+/// broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where no
+/// position has mask 1, all weights are 0. What x holds at masked positions does not matter, NaN
+/// included.
 Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {});
 
 /// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.
@@ -25,9 +26,6 @@ struct CrossEntropy {
   Tensor loss;         // (N)
   Tensor log_sum_exp;  // (N)
 };
-
-/// Throws an Error that names the first target (i32, of any shape) which is not in [0, vocabulary).
-void check_targets(const Tensor& targets, Index vocabulary);
 
 /// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0. Throws unless
 /// 0 <= smoothing < 1.

@@ -299,6 +299,17 @@ void require_i32(const char* operation, const char* what, const Tensor& x) {
   fail(operation, fmt::format("{} must be i32: {}", what, describe(x)));
 }
 
+const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
+                                  Index limit) {
+  require_i32(operation, (what + "s").c_str(), x);
+  const auto* number = x.data<std::int32_t>();
+  for (Index i = 0; i < x.size(); ++i) {
+    if (number[i] >= 0 && number[i] < limit) continue;
+    fail(operation, fmt::format("{} {} at {} is not in 0 to {}", what, number[i], i, limit - 1));
+  }
+  return number;
+}
+
 void fail_not_floating(const char* operation, const Tensor& x) {
   if (!x.defined()) fail(operation, "the tensor is not defined");
   fail(operation,

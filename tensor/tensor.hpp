@@ -41,13 +41,13 @@ class Tensor {
   Tensor() = default;
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;
-  // `x[t] = y` would exchange a temporary view and change nothing, so it does not compile: see `copy`.
+  // `x[t] = y` would exchange a temporary view and change nothing, so it is deleted: see `copy`.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & = default;
   ~Tensor() = default;
 
-  /// Elements are not initialised. Throws OutOfMemory: of the given operation, or of the one in whose
-  /// visit_floating or pullback this is called.
+  /// Elements are not initialised. Throws OutOfMemory: of the given operation, or of the one in
+  /// whose visit_floating or pullback this is called.
   static Tensor uninitialized(const Shape& shape, DType dtype = DType::f32,
                               std::string_view operation = {});
 
@@ -77,7 +77,8 @@ class Tensor {
   template <class T>
   T* mutable_data();
 
-  /// One element, by its place: `x.at<float>({t, b})`; T must be the dtype's type. Throws when there is no such place.
+  /// One element, by its place: `x.at<float>({t, b})`; T must be the dtype's type. Throws when
+  /// there is no such place.
   template <class T>
   T at(std::initializer_list<Index> place) const {
     return data<T>()[offset_of(place)];
@@ -160,8 +161,12 @@ decltype(auto) visit_floating(const char* operation, const Tensor& x, F f);
 
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
-/// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they are is named.
+/// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they
+/// are is named.
 void require_i32(const char* operation, const char* what, const Tensor& x);
+/// The elements. Throws unless they are i32 and in [0, limit). `what` one of them is is named.
+const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
+                                  Index limit);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
 // Implementation

@@ -4,10 +4,12 @@
     tests/coverage.py [--missed]
 
 Builds into build-coverage/, runs the tests of the four layers, and prints a table.
---missed adds the lines that were not reached. Ends with 1 when a test fails or less than 98 % of the lines are reached.
+--missed adds the lines that were not reached. Ends with 1 when a test fails or less than 98 % of
+the lines are reached.
 
-A kernel is compiled once for each instruction set. A line of one counts as reached when it was under any of them, and is
-counted once. Branches that only an exception takes are left out. Needs gcovr.
+A kernel is compiled once for each instruction set. A line of one counts as reached when it was
+under any of them, and is counted once. Branches that only an exception takes are left out. Needs
+gcovr.
 """
 import argparse
 import json
@@ -54,7 +56,7 @@ def add_lines(lines, file):
 
 
 def collect():
-    """By source file and number of the line: whether it was reached, and which of its branches were."""
+    """By source file and number of the line: whether it and which of its branches were reached."""
     out = BUILD / "coverage.json"
     run("gcovr", "--root", ROOT, "--exclude-throw-branches", "--json", out, "-j", os.cpu_count(), BUILD, check=True)
     files = {}

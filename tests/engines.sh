@@ -1,7 +1,7 @@
 #!/bin/sh
-# The tests under each engine of matrix products, and under each trainings of sizes that BLAS takes: the same
-# weights with one thread, with two, and killed and resumed; the same words whatever the batch of sentences is.
-# The argument is the build directory.
+# The tests under each engine of matrix products, and under each trainings of sizes that BLAS takes:
+# the same weights with one thread, with two, and killed and resumed; the same words whatever the
+# batch of sentences is. The argument is the build directory.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what the tests need, builds everything into build/ and runs all tests. Arguments go to meson:
-# `tests/run.sh -Dwerror=true`. The last line is `N passed, N failed`, all tests added up. Safe to repeat;
-# build/quickstart is left alone.
+# Installs what the tests need, builds everything into build/ and runs all tests. Arguments go to
+# meson: `tests/run.sh -Dwerror=true`. The last line is `N passed, N failed`, all tests added up.
+# Safe to repeat; build/quickstart is left alone.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Turns what a peer dumped into the names and the layout of attune's parameters, for `train_step --check`:
+"""Turns what a peer dumped into names and layout of our parameters, for `train_step --check`:
 
     npz_to_safetensors.py FILE.npz FILE.safetensors
 
-The NPZ file has weights (w.NAME) and their gradients (g.NAME) in PyTorch's layout, one batch (src, lens, tgt_in,
-tgt_out with -100 on padding) and its loss. All of NAME, and what becomes of it, is in `bahdanau` and `luong` below.
+The NPZ file has weights (w.NAME) and their gradients (g.NAME) in PyTorch's layout, one batch (src,
+lens, tgt_in, tgt_out with -100 on padding) and its loss. All of NAME, and what becomes of it, is in
+`bahdanau` and `luong` below.
 """
 import pathlib
 import sys

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""PyTorch's side of the comparison of parts: what build/bench/parts times, on the CPU, one JSON line for each part.
-Run it through tuned.sh. Where a part can be written in several ways, all are tried and the fastest is reported.
+"""PyTorch's side of the comparison of parts: what build/bench/parts times, on the CPU, one JSON
+line for each part. Run it through tuned.sh. Where a part can be written in several ways, all are
+tried and the fastest is reported.
 """
 import argparse
 import json
@@ -137,8 +138,8 @@ def clip_norm_20m():
 
 
 class Listener(nn.Module):
-    """A pyramid over frames, additive attention, and a word at a time. Shapes by name are ours: torch's weights are
-    transposed, and of its two biases one stays zero."""
+    """A pyramid over frames, additive attention, and a word at a time. Shapes by name are ours:
+    torch's weights are transposed, and of its two biases one stays zero."""
     S, B, D, H, E, R, T, V = 400, 32, 40, 128, 32, 64, 20, 32
 
     def __init__(self):
@@ -202,7 +203,7 @@ class Listener(nn.Module):
 
 
 def decode(words, s, cell, keys, values, w, w_c, v):
-    """words (T, B, 4H), keys (B, S, A), values (B, S, D), w (A + 4H, H): of query and gates i f g o"""
+    """words (T, B, 4H), keys (B, S, A), values (B, S, D), w (A + 4H, H): of query and gates"""
     n = s.size(1)
     states, contexts = [], []
     for word in words.unbind():

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""PyTorch's side of the comparison: training steps, forward passes and greedy decoding of two attention models on
-the CPU, one JSON line for each result. Run it through tuned.sh.
+"""PyTorch's side of the comparison: training steps, forward passes and greedy decoding of two
+attention models on the CPU, one JSON line for each result. Run it through tuned.sh.
 
-bahdanau  bidirectional GRU encoder; decoder GRU on the word and the context; additive attention; maxout readout of
-          the state, the word and the context (Bahdanau et al., 2014)
-luong     LSTM encoder; LSTM decoder that is fed the attentional vector; general score (Luong et al., 2015)
+bahdanau  bidirectional GRU encoder; decoder GRU on the word and the context; additive attention;
+          maxout readout of the state, the word and the context (Bahdanau et al., 2014)
+luong     LSTM encoder; LSTM decoder fed the attentional vector; general score (Luong et al., 2015)
 
-Whatever does not wait for the step before is computed for all steps at once. The loop over the target is tried as
-Python and as TorchScript, its sums over the source as batched products and as sums, and the fastest is reported.
+Whatever does not wait for the step before is computed for all steps at once. The loop over the
+target is tried as Python and as TorchScript, its sums over the source as batched products and as
+sums, and the fastest is reported.
 """
 import argparse
 import itertools
@@ -18,7 +19,8 @@ import statistics
 import time
 from typing import List, Tuple
 
-# E, H, A, V: embedding, hidden, attention, vocabulary. S, T, B: source and target steps, sentences. L: layers (luong).
+# E, H, A, V: embedding, hidden, attention, vocabulary. S, T, B: source and
+# target steps, sentences. L: layers (luong).
 SIZES = {
     "toy": dict(E=64, H=128, A=128, V=32, S=30, T=10, B=64, L=1),
     "small": dict(E=256, H=256, A=256, V=32, S=30, T=10, B=64, L=1),
@@ -130,7 +132,8 @@ class LuongDecoder(Attention):
         self, word: Tensor, fed: Tensor, hs: List[Tensor], cs: List[Tensor],
         keys: Tensor, values: Tensor, padding: Tensor,
     ) -> Tuple[Tensor, List[Tensor], List[Tensor]]:
-        """word (B, 4H), its share of the lowest gates; fed (B, H) -> attentional vector (B, H), states of the layers"""
+        """word (B, 4H), its share of the lowest gates; fed (B, H) -> attentional vector (B, H),
+        states of the layers"""
         h, c = self.lowest(word, fed, hs[0], cs[0])
         next_hs, next_cs = [h], [c]
         for i, cell in enumerate(self.upper):

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs a command, such as `/usr/bin/python3 torch_seq2seq.py`, with what makes Debian's PyTorch fastest:
-#   * OpenBLAS on OpenMP, so that products and PyTorch's own loops share one pool of threads: the variant on
-#     pthreads has a second pool, and the two get in each other's way;
+# Runs a command, as `/usr/bin/python3 torch_seq2seq.py`, with what makes Debian's PyTorch fastest:
+#   * OpenBLAS on OpenMP, so that products and PyTorch's own loops share one pool of threads: the
+#     variant on pthreads has a second pool, and the two get in each other's way;
 #   * jemalloc, which keeps its memory and backs it with huge pages, so that a step faults no pages;
-#   * the OpenBLAS kernels that are fastest on this CPU, found by trying (a second or two): what the library selects
-#     itself can be half as fast, where it does not know the CPU. OPENBLAS_CORETYPE=NAME names them instead.
+#   * the OpenBLAS kernels that are fastest on this CPU, found by trying (a second or two): what the
+#     library selects can be half as fast, where it does not know the CPU. OPENBLAS_CORETYPE=NAME
+#     names them instead.
 # Needs: apt-get install python3-torch python3-numpy libopenblas0-openmp libjemalloc2
 set -eu
 
@@ -20,7 +21,7 @@ done
 openblas=$(dirname "$(dpkg -L libopenblas0-openmp | grep '/libblas\.so\.3$')")
 export LD_LIBRARY_PATH="$openblas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# Seconds of the products of a recurrent step, 64 x 512 x 2048, forward and backward, with kernels $1.
+# Seconds of the products of a recurrent step, 64 x 512 x 2048, both ways, with kernels $1.
 time_kernels() {
   OPENBLAS_CORETYPE=$1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 /usr/bin/python3 - <<'PY'
 import time

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "compare.hpp"
@@ -35,8 +34,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
   app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl")
       ->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
-  add_grouped_fields(app, train_fields(), o, {"swap"});
-  add_swap(app, o.data.columns)->group("Data");
+  add_grouped_fields(app, train_fields(), o);
   add_model(app, o.model, model_options);
 }
 
@@ -52,15 +50,14 @@ void add_compare(CLI::App& app, CompareArguments& o) {
       ->default_str("all")
       ->type_name("LIST");
   app.add_flag("--markdown", o.markdown, "the table in Markdown");
-  add_grouped_fields(app, train_fields(), o.train, {"swap"});
-  add_swap(app, o.train.data.columns)->group("Data");
+  add_grouped_fields(app, train_fields(), o.train);
   add_grouped_fields(app, compare_fields(), o);
 }
 
 void add_align(CLI::App& app, CommandLine& line) {
   app.add_option("file", line.align.file, "TSV file: source TAB target, a line each")->required();
   add_checkpoint(app, line.model);
-  add_swap(app, line.align.columns);
+  add_field(app, swap_field<AlignArguments>(&AlignArguments::columns), line.align);
   add_field(app, align_format_field(&AlignArguments::output), line.align);
   add_field(
       app,
@@ -95,7 +92,7 @@ void add_evaluate(CLI::App& app, CommandLine& line) {
   app.add_option("--beam", line.evaluate.beam,
                  "hypotheses kept by the search, up to 100; 1 is greedy")
       ->check(in_range(1, 100));
-  add_swap(app, line.evaluate.columns);
+  add_field(app, swap_field<EvaluateArguments>(&EvaluateArguments::columns), line.evaluate);
   app.add_flag("--json", line.evaluate.json,
                "one JSON object: examples, exact_match, character_accuracy, gold_attention");
 }
@@ -106,13 +103,12 @@ void add_report(CLI::App& app, CommandLine& line) {
                  "HTML file to write (default: report.html beside the model)");
   app.add_option("--file", line.report.file,
                  "TSV file with examples to show (default: held-out dates)");
-  add_swap(app, line.report.columns);
+  add_field(app, swap_field<ReportArguments>(&ReportArguments::columns), line.report);
   app.add_option("--examples", line.report.examples, "how many heat maps")
       ->check(in_range(1, 1000));
 }
 
-void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
-           std::unique_ptr<CLI::App>& app) {
+void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
   app =
       make_app("dates", "Turns dates as people write them into ISO dates, with an attention model.",
                "dates train && dates predict \"3 May 79\"");
@@ -137,20 +133,14 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   add_report(*report, line);
   app->parse(protect_brackets(argc, argv));
   unprotect_brackets(line.predict.sources);
-  command = app->get_subcommands().front();
 }
 
 int run(int argc, char** argv) {
   CommandLine line;
-  CLI::App* command = nullptr;
-  std::unique_ptr<CLI::App> app;
-  const auto read = [&] {
-    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
-  };
-  if (!parsed(app, read)) return 0;
-  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
+  const std::string name = read_command(argc, argv, parse, line, stored_options);
+  if (name.empty()) return 0;
+  use_threads(line.threads);
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;
-  const std::string name = command->get_name();
   return name == "train"      ? train(line.train)
          : name == "predict"  ? predict(line.predict)
          : name == "evaluate" ? evaluate_file(line.evaluate)

@@ -32,9 +32,7 @@ Model::Model(const Safetensors& file, Codecs codecs)
     : TextModel(file, std::move(codecs)), options_(model_options_from(file.metadata)) {}
 
 Model Model::load(const std::filesystem::path& path) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    require_format(file, checkpoint_format);
+  return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
     Model model(file, characters(vocabulary_from(file.metadata, "source"),
                                  vocabulary_from(file.metadata, "target")));
     for (const auto& [name, tensor] : file.tensors) {

@@ -24,9 +24,9 @@ struct Row {
 ///
 ///     source TAB target [TAB spans [TAB anything]]
 ///
-/// or with the target first, with spans such as "y:7-11 m:3-6 d:0-2", in any order, each field at most once; the column may
-/// be empty. Lines end in LF or CRLF, the last one also with the file; empty lines are skipped, and
-/// so is a byte-order mark at the start.
+/// or with the target first, with spans such as "y:7-11 m:3-6 d:0-2", in any order, each field at
+/// most once; the column may be empty. Lines end in LF or CRLF, the last one also with the file;
+/// empty lines are skipped, and so is a byte-order mark at the start.
 ///
 /// Throws Error with one line, "FILE:LINE: what is wrong, what was expected": text
 /// that is not UTF-8, a missing or empty column, a malformed span or one beyond its source, a

@@ -33,8 +33,8 @@ struct CompareArguments {
   int jobs = 1;
 };
 
-/// Trains every variant for every horizon with every seed, as far as that is not done yet, and prints
-/// a table of their errors on the test part.
+/// Trains every variant for every horizon with every seed, as far as that is not done yet, and
+/// prints a table of their errors on the test part.
 int compare(const CompareArguments& options);
 
 struct ReportArguments {
@@ -44,8 +44,8 @@ struct ReportArguments {
   int examples = 4;
 };
 
-/// One self-contained HTML page: forecasts over what was measured, what was attended to, errors by how far
-/// ahead, learning curves.
+/// One self-contained HTML page: forecasts over what was measured, what was attended to, errors by
+/// how far ahead, learning curves.
 int report(const ReportArguments& options);
 
 }  // namespace attune::forecast

@@ -1,9 +1,10 @@
 #!/bin/sh
-# From a fresh Debian 12 to forecasts of the loads and the oil temperature of an electricity transformer:
-#   examples/forecast/ett.sh DATA           trains one model, measures it, and draws what it attended to
-#   examples/forecast/ett.sh DATA --table   every model for seven horizons with three seeds (an hour on two cores)
-# DATA is the directory with ETTh1.csv (github.com/zhouhaoyi/ETDataset, ETT-small). Installs packages and builds
-# into build/. Safe to repeat: what is there is not done again, and a training that was interrupted goes on.
+# From a fresh Debian 12 to forecasts of loads and oil temperature of an electricity transformer:
+#   examples/forecast/ett.sh DATA           trains a model, measures it, draws what it attended to
+#   examples/forecast/ett.sh DATA --table   all models, seven horizons, three seeds (an hour)
+# DATA is the directory with ETTh1.csv (github.com/zhouhaoyi/ETDataset, ETT-small). Installs
+# packages and builds into build/. Safe to repeat: what is there is not done again, and a training
+# that was interrupted goes on.
 set -eu
 if [ $# -lt 1 ] || [ "${2---table}" != --table ] || [ ! -f "$1/ETTh1.csv" ]; then
   echo "usage: $0 DATA [--table], where DATA has ETTh1.csv" >&2

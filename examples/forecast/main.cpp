@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "support/checkpoint.hpp"
@@ -44,8 +43,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
   }
 }
 
-void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
-           std::unique_ptr<CLI::App>& app) {
+void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
   app = make_app("forecast", "Forecasts measurements over time, with attention.",
                  "forecast train --csv ETTh1.csv --protocol ett && forecast report");
   CLI::App* train = app->add_subcommand("train", "train a model on a CSV file");
@@ -76,20 +74,14 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   report->add_option("--examples", line.report.examples, "windows to draw")
       ->check(in_range(1, 100));
   app->parse(argc, argv);
-  command = app->get_subcommands().front();
 }
 
 int run(int argc, char** argv) {
   CommandLine line;
-  CLI::App* command = nullptr;
-  std::unique_ptr<CLI::App> app;
-  const auto read = [&] {
-    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
-  };
-  if (!parsed(app, read)) return 0;
-  const std::string name = command->get_name();
+  const std::string name = read_command(argc, argv, parse, line, stored_options);
+  if (name.empty()) return 0;
   if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
-  line.threads > 0 ? set_threads(line.threads) : void(threads());
+  use_threads(line.threads);
   line.predict.model = line.evaluate.model = line.report.model = line.model;
   return name == "train"      ? train(line.train)
          : name == "predict"  ? predict(line.predict)

@@ -38,9 +38,7 @@ Model::Model(const NetworkOptions& options, std::vector<std::string> columns,
             std::make_unique<nn::Parameters>(seed)) {}
 
 Model Model::load(const std::filesystem::path& path) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    require_format(file, checkpoint_format);
+  return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
     NetworkOptions options;
     models::set_fields_from(network_fields(), options, file.metadata);
     std::vector<std::string> columns = columns_in(file.metadata);

@@ -41,8 +41,8 @@ std::span<const models::OptionField<NetworkOptions>> network_fields();
 class Network {
  public:
   virtual ~Network() = default;
-  /// past (L, B, C) -> what comes, (H, B, C). What each step of the decoder attended to, (places, B · C)
-  /// or (places, B), is added to `weights`, where they are asked for.
+  /// past (L, B, C) -> what comes, (H, B, C). What each step of the decoder attended to,
+  /// (places, B · C) or (places, B), is added to `weights`, where they are asked for.
   virtual Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const = 0;
 };
 

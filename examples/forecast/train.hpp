@@ -35,8 +35,8 @@ struct TestData {
   std::vector<Index> rows;  // where the targets of each window begin
 };
 
-/// From that file, or where it is empty from that of the model's training. Throws where it has other
-/// columns.
+/// From that file, or where it is empty from that of the model's training. Throws where it has
+/// other columns.
 TestData test_data(const Model& model, const std::filesystem::path& csv = {});
 
 /// Trains until `steps`, or until interrupted. Returns the exit status.

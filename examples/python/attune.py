@@ -1,5 +1,5 @@
-"""Files of attune in Python: safetensors, attention weights, logs. Needs numpy; checksums are verified and written where
-the package xxhash (Debian: python3-xxhash) is installed.
+"""Files of attune in Python: safetensors, attention weights, logs. Needs numpy; checksums are
+verified and written where the package xxhash (Debian: python3-xxhash) is installed.
 
     tensors, metadata = read_safetensors("dates-model/best.safetensors")
     [(source, target, weights), *others] = read_attention("attention.json")
@@ -43,7 +43,7 @@ class Attention(NamedTuple):
 
 
 def read_safetensors(path):
-    """The tensors by name, and the metadata without the checksum. BF16 becomes float32, which holds the same numbers."""
+    """The tensors by name, and the metadata without the checksum. BF16 becomes float32."""
     data = pathlib.Path(path).read_bytes()
     try:
         header, data = split_header(data)
@@ -57,7 +57,7 @@ def read_safetensors(path):
 
 
 def write_safetensors(path, tensors, metadata=None):
-    """Writes float64, float32 and int32 arrays, or changes nothing. With a checksum where xxhash is installed."""
+    """Writes float64, float32 and int32 arrays, or changes nothing; a checksum needs xxhash."""
     tensors = {name: np.asarray(x, order="C") for name, x in sorted(tensors.items())}
     metadata = dict(metadata or {})
     if xxhash:
@@ -202,7 +202,7 @@ def unescaped(word):
 
 
 def read_log(path):
-    """The lines of a log.jsonl. A number that was not finite is None; a last line that was cut short is left out."""
+    """The lines of a log.jsonl, but for a last one cut short. What was not finite is None."""
     lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
     log = []
     for number, line in enumerate(lines, 1):

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Turns the weights of PyTorch's nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.Linear and nn.Embedding into a file for
-nn::load_parameters. Needs numpy alone.
+"""Turns the weights of PyTorch's nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.Linear and
+nn.Embedding into a file for nn::load_parameters. Needs numpy alone.
 
 A module keeps its name: `rnn` of a PyTorch model becomes the scope "rnn". In attune it is
 
     nn.LSTM(D, H)                        nn::Lstm(scope / "rnn", D, H)
     nn.LSTM(D, H, bidirectional=True)    nn::Bidirectional<nn::Lstm>(scope / "rnn", D, H)
     nn.LSTM(D, H, num_layers=2)          nn::Stacked<nn::Lstm>(scope / "rnn", D, H, {.layers = 2})
-    with both                            nn::Stacked<nn::Bidirectional<nn::Lstm>>(scope / "rnn", D, H, {.layers = 2})
+    with both                            nn::Stacked<nn::Bidirectional<nn::Lstm>>(
+                                             scope / "rnn", D, H, {.layers = 2})
 
-and the same with nn.GRU and nn::Gru. Weights are transposed, as ours stand on the right: y = x W + b. Gates have the same
-order in both. PyTorch's two biases are one here, their sum; only in a GRU's candidate the second is apart (b_hn), as it
-is multiplied by the reset gate.
+and the same with nn.GRU and nn::Gru. Weights are transposed, as ours stand on the right:
+y = x W + b. Gates have the same order in both. PyTorch's two biases are one here, their sum; only
+in a GRU's candidate the second is apart (b_hn), as it is multiplied by the reset gate.
 """
 import argparse
 import re
@@ -71,7 +72,7 @@ def cell(module, suffix, inputs, biased):
 
 
 def recurrent(module):
-    """nn.LSTM and nn.GRU, whose tensors are called weight_ih_l0_reverse and the like; their cells, weight_ih."""
+    """nn.LSTM and nn.GRU, with tensors such as weight_ih_l0_reverse; their cells have weight_ih."""
     layers = {int(match[1]) for match in (re.search(r"_l(\d+)", tensor) for tensor in module.tensors) if match}
     biased = any(tensor.startswith("bias_") for tensor in module.tensors)
     both_ways = any(tensor.endswith("_reverse") for tensor in module.tensors)
@@ -119,8 +120,9 @@ def renamed(name, names):
 
 
 def import_state(state, kinds=None, names=None):
-    """Parameters of attune from a state dict: name -> array. `kinds`: module -> embedding or linear, where the names of its
-    tensors do not tell; `names`: old -> new beginning of modules' names.
+    """Parameters of attune from a state dict: name -> array. `kinds`: module -> embedding or
+    linear, where the names of its tensors do not tell; `names`: old -> new beginning of modules'
+    names.
     """
     modules, parameters = {}, {}
     for name, x in state.items():

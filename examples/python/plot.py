@@ -27,7 +27,7 @@ LARGEST = 60  # inches
 
 
 def use_fonts_for(words):
-    """Adds installed fonts until each character has one: matplotlib draws it with the first that has it."""
+    """Adds installed fonts until each character has one; matplotlib takes the first that has it."""
     families = ["DejaVu Sans"]  # which is part of matplotlib
     missing = {ord(character) for word in words for character in word}
     missing -= font_manager.get_font(font_manager.findfont(families[0])).get_charmap().keys()
@@ -70,7 +70,7 @@ def draw_attention(arguments):
 
 
 def labels(words):
-    """A blank at either end of a word would not be seen, and control characters have no place in an SVG."""
+    """Blanks at the ends of words would not be seen; control characters have no place in an SVG."""
     printable = ("".join(c if c.isprintable() else repr(c)[1:-1] for c in word) for word in words)
     return [re.sub("^ | $", "␣", word) for word in printable]
 

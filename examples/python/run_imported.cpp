@@ -1,5 +1,5 @@
-// A tagger whose weights come from PyTorch, by import_torch.py: nn.Embedding "embedding", a recurrent
-// layer "rnn" and nn.Linear "output", over a batch of sentences.
+// A tagger whose weights come from PyTorch, by import_torch.py: nn.Embedding "embedding", a
+// recurrent layer "rnn" and nn.Linear "output", over a batch of sentences.
 //
 //     run_imported LAYER WEIGHTS INPUT OUTPUT
 //

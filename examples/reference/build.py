@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the reference of the public headers, build/reference/html/index.html, with Doxygen (Debian: doxygen). What
-Doxygen warns of fails, status 1.
+"""Makes the reference of the public headers, build/reference/html/index.html, with Doxygen
+(Debian: doxygen). What Doxygen warns of fails, status 1.
 
-Doxygen reads copies, line by line as they stand in the tree, in which plain comments that belong to the reference are
-marked as such: the first lines of a header, and what stands behind a member. Headers need no marks that a reader of C++
-would have to skip.
+Doxygen reads copies, line by line as they stand in the tree, in which plain comments that belong to
+the reference are marked as such: the first lines of a header, and what stands behind a member.
+Headers need no marks that a reader of C++ would have to skip.
 """
 import itertools
 import os
@@ -51,8 +51,8 @@ def mark_members(lines):
 
 
 def mark_blocks(lines):
-    """Equations and code, which stand four spaces further to the right, keep their lines. Doxygen takes a * for a part of
-    the comment: items of lists get a - instead.
+    """Equations and code, which stand four spaces further to the right, keep their lines. Doxygen
+    takes a * for a part of the comment: items of lists get a - instead.
     """
     def verbatim(block):
         return f"@verbatim {block[0].replace(chr(10) + 4 * ' ', chr(10)).strip()} @endverbatim"
@@ -65,7 +65,7 @@ def mark_blocks(lines):
 
 
 def page_for_doxygen(text, headers):
-    """Links to public headers lead to what the reference says of them, those to other files into the tree."""
+    """Links to public headers lead into the reference, those to other files into the tree."""
     def link(match):
         target = (PAGES / match[2]).resolve()
         if target.parent == PAGES:

@@ -1,10 +1,10 @@
 #!/bin/sh
 # From a fresh Debian 12 to a model that hears spoken digits:
-#   examples/speech/digits.sh DATA           trains one model, measures it, and draws what it attended to
-#   examples/speech/digits.sh DATA --table   four kinds of attention with three seeds (an hour on two cores)
-# DATA is the directory with recordings/0_george_0.wav (github.com/Jakobovski/free-spoken-digit-dataset). Installs
-# packages and builds into build/. Safe to repeat: what is there is not done again, and a training that was interrupted
-# goes on.
+#   examples/speech/digits.sh DATA           trains a model, measures it, draws what it attended to
+#   examples/speech/digits.sh DATA --table   four kinds of attention, three seeds (an hour)
+# DATA is the directory with recordings/0_george_0.wav
+# (github.com/Jakobovski/free-spoken-digit-dataset). Installs packages and builds into build/. Safe
+# to repeat: what is there is not done again, and a training that was interrupted goes on.
 set -eu
 if [ $# -lt 1 ] || [ "${2---table}" != --table ] || [ ! -d "$1/recordings" ]; then
   echo "usage: $0 DATA [--table], where DATA has recordings/" >&2

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "support/command_line.hpp"
@@ -105,8 +104,7 @@ void add_report(CLI::App& app, ReportArguments& o) {
   app.add_option("--examples", o.examples, "utterances to draw")->check(in_range(1, 1000));
 }
 
-void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
-           std::unique_ptr<CLI::App>& app) {
+void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
   app = make_app("speech", "Writes what was said, with attention.",
                  "speech train --digits recordings && speech recognise 7_jackson_5.wav");
   CLI::App* train = app->add_subcommand("train", "train a model on recordings");
@@ -130,20 +128,14 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   add_report(*report, line.report);
   add_compare(*compare, line.compare);
   app->parse(argc, argv);
-  command = app->get_subcommands().front();
 }
 
 int run(int argc, char** argv) {
   CommandLine line;
-  CLI::App* command = nullptr;
-  std::unique_ptr<CLI::App> app;
-  const auto read = [&] {
-    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
-  };
-  if (!parsed(app, read)) return 0;
-  const std::string name = command->get_name();
+  const std::string name = read_command(argc, argv, parse, line, stored_options);
+  if (name.empty()) return 0;
   if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
-  line.threads > 0 ? set_threads(line.threads) : void(threads());
+  use_threads(line.threads);
   line.recognise.model = line.evaluate.model = line.align.model = line.report.model = line.model;
   return name == "train"       ? train(line.train)
          : name == "recognise" ? recognise(line.recognise)

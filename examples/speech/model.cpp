@@ -30,9 +30,7 @@ Model::Model(const RecogniserOptions& options, const LogMelOptions& features, te
             std::make_unique<nn::Parameters>(seed)) {}
 
 Model Model::load(const std::filesystem::path& path) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    require_format(file, checkpoint_format);
+  return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
     RecogniserOptions options;
     models::set_fields_from(recogniser_fields(), options, file.metadata);
     check(options);

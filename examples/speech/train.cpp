@@ -262,9 +262,7 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  const Safetensors file = load_safetensors(checkpoint);
-  return reading(checkpoint, [&] {
-    require_format(file, checkpoint_format);
+  return from_checkpoint(checkpoint, checkpoint_format, [](const Safetensors& file) {
     TrainOptions options;
     models::set_fields_from(train_fields(), options, file.metadata);
     models::set_fields_from(log_mel_fields(), options.features, file.metadata);

@@ -54,7 +54,7 @@ class DigitStrings : public TrainingSet {
   }
 
  private:
-  /// The lengths of some batches are drawn together and sorted, so that little of a batch is padding.
+  /// The lengths of some batches are drawn together and sorted: little of a batch is padding.
   void start_group(Index group) {
     group_ = group;
     Random random(seed_, fmt::format("lengths {}", group));

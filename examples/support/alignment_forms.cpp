@@ -21,7 +21,8 @@ namespace {
 
 constexpr auto type = DType::f32;  // what models compute in
 
-/// Isolates (U+2068, U+2069) keep a text that runs from right to left from moving what stands beside it. ASCII does not.
+/// Isolates (U+2068, U+2069) keep a text that runs from right to left from moving what stands
+/// beside it. ASCII does not.
 std::string isolated(const std::string& text) {
   const std::string shown = printable(text);
   const bool ascii = std::ranges::all_of(shown, [](unsigned char c) { return c < 0x80; });

@@ -11,7 +11,7 @@
 
 namespace attune {
 
-/// automatic: what the name of the file says, .html, .json, .npy, .svg or .tsv; otherwise what is the program's own.
+/// automatic: what the file's name says, .html, .json, .npy, .svg or .tsv; else the program's own.
 enum class AlignFormat { automatic, html, json, npy, pharaoh, scores, svg, terminal, tsv };
 
 /// Where alignments go, and how.
@@ -31,7 +31,8 @@ struct AlignedPair {
 /// The form to write. `own` is the program's.
 AlignFormat format_of(const AlignOutput& output, AlignFormat own);
 
-/// Writes them, or prints them. `title` is that of a page. Throws when SVG, which holds one picture, is asked for several.
+/// Writes them, or prints them. `title` is that of a page. Throws when SVG, which holds one
+/// picture, is asked for several.
 void write_alignments(std::span<const AlignedPair> pairs, AlignFormat format,
                       const AlignOutput& output, const std::string& title);
 

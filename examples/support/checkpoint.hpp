@@ -28,6 +28,16 @@ double seconds_in(const Metadata& metadata);
 /// Throws unless the file says that it has this format, that of one of our programs.
 void require_format(const Safetensors& file, const std::string& format);
 
+/// What `make` makes of a checkpoint of that format. Errors begin with its path.
+template <class F>
+auto from_checkpoint(const std::filesystem::path& path, const char* format, F make) {
+  const Safetensors file = load_safetensors(path);
+  return reading(path, [&] {
+    require_format(file, format);
+    return make(file);
+  });
+}
+
 /// Throws an Error for the first option that was another in the run of that checkpoint.
 /// `operation` is what the error begins with.
 void check_same(const char* operation, const std::filesystem::path& checkpoint,

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -16,8 +15,8 @@
 
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
-#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
 #include "support/model_options.hpp"
@@ -110,11 +109,8 @@ inline void add_threads(CLI::App& app, int& threads) {
       ->default_str("");
 }
 
-inline CLI::Option* add_swap(CLI::App& app, text::Columns& columns) {
-  return app.add_flag_callback(
-      "--swap", [&columns] { columns = text::Columns::target_first; },
-      "the target stands first on a line of a TSV");
-}
+/// As many as were given; otherwise as ATTUNE_THREADS says, which is checked.
+inline void use_threads(int given) { given > 0 ? set_threads(given) : void(threads()); }
 
 inline void add_width(CLI::App& app, int& width) {
   app.add_option("--width", width,
@@ -141,7 +137,7 @@ inline void unprotect_brackets(std::vector<std::string>& arguments) {
   }
 }
 
-/// Throws where an argument is left over, with what was perhaps meant, and where a command is missing.
+/// Throws where an argument is left over, with what was perhaps meant, and where no command is.
 inline void check_arguments(const CLI::App& app) {
   const std::vector<CLI::App*> given = app.get_subcommands();
   const CLI::App& taker = given.empty() ? app : *given.front();
@@ -188,23 +184,32 @@ bool parsed(const AppPointer& app, Parse parse) {
   return false;
 }
 
-/// Runs `parse`, which sets `line`. Where a run is resumed it runs again, from the options of
-/// last.safetensors, as `stored_options` reads them: they stand for what was not given.
+/// Runs `parse`, which makes the App and sets `line`. To resume a run it runs again, from the
+/// options of last.safetensors, as `stored_options` reads them, for what was not given. Returns
+/// the command's name; none where help or the version was asked for, which is then printed.
 template <class Parse, class CommandLine, class Stored>
-void parse_resuming(Parse parse, CommandLine& line, Stored stored_options) {
-  parse();
-  const std::filesystem::path last = line.train.out / "last.safetensors";
-  if (!line.train.resume || !std::filesystem::exists(last)) return;
-  auto stored = stored_options(last);
-  line = {};
-  line.train = std::move(stored);
-  parse();
+std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
+                         Stored stored_options) {
+  std::unique_ptr<CLI::App> app;
+  const auto read = [&] {
+    parse(argc, argv, line, app);
+    const std::filesystem::path last = line.train.out / "last.safetensors";
+    if (!line.train.resume || !std::filesystem::exists(last)) return;
+    auto stored = stored_options(last);
+    line = {};
+    line.train = std::move(stored);
+    parse(argc, argv, line, app);
+  };
+  return parsed(app, read) ? app->get_subcommands().front()->get_name() : "";
 }
 
 /// An option of a struct of them.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
   const auto set = [&options, field](const std::string& text) { field.set(options, text); };
+  if (field.is_flag)
+    return app.add_flag_callback(
+        "--" + field.name, [set] { set("yes"); }, field.help);
   const std::string choices =
       field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
   return app
@@ -258,19 +263,19 @@ inline std::string group_at(const std::string& field) {
                                    : "";
 }
 
-/// All of a struct of options, each in its group, but for those that are `left_out`.
+/// All of a struct of options, each in its group.
 template <class Options>
 void add_grouped_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
-                        Options& options, const std::set<std::string>& left_out = {}) {
+                        Options& options) {
   std::string group;
   for (const auto& field : fields) {
     if (const std::string next = group_at(field.name); !next.empty()) group = next;
-    if (!left_out.contains(field.name)) add_field(app, field, options)->group(group);
+    add_field(app, field, options)->group(group);
   }
 }
 
-/// A published model first, in the sizes of `preset_options`, then changes to it: CLI11 sets options
-/// in the order they are added in.
+/// A published model first, in the sizes of `preset_options`, then changes to it: CLI11 sets
+/// options in the order they are added in.
 inline void add_model(CLI::App& app, ModelOptions& o,
                       ModelOptions (*preset_options)(std::string_view preset)) {
   const auto get = [](const ModelOptions& options) { return options.name; };

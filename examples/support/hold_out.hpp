@@ -13,8 +13,8 @@
 
 namespace attune {
 
-/// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation. Throws where that
-/// is none; `path` is that of the rows.
+/// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation. Throws where
+/// that is none; `path` is that of the rows.
 template <class Row>
 std::vector<Row> hold_out(std::vector<Row>& rows, Index wanted, std::uint64_t seed,
                           const std::string& path) {

@@ -41,12 +41,12 @@ inline void flush_output() {
   }
 }
 
-/// Throws unless a file of that name can be written, before the work whose result it is to have. What is there stays as
-/// it is.
+/// Throws unless a file of that name can be written, before the work whose result it is to have.
+/// What is there stays as it is.
 void require_writable(const std::filesystem::path& path);
 
-/// Opens standard input, output and error where they are closed, so that no file of the program gets
-/// their numbers. To read or to write them fails as before.
+/// Opens standard input, output and error where they are closed, so that no file of the program
+/// gets their numbers. To read or to write them fails as before.
 void open_standard_streams();
 
 /// What an exception says, in one line that a user understands.

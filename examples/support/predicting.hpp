@@ -30,8 +30,8 @@ models::OptionField<Options> show_field() {
 
 /// Calls `answer` for each argument or, where there is none, for each line of standard input;
 /// `place` says where it stands, for errors. `answer_empty` is for an empty line, so that lines in
-/// and lines out stay together. Returns the exit status: 1 after an Error about an argument, which does
-/// not stop the rest; `program` is what its message begins with.
+/// and lines out stay together. Returns the exit status: 1 after an Error about an argument, which
+/// does not stop the rest; `program` is what its message begins with.
 int each_source(
     const char* program, const std::vector<std::string>& arguments,
     const std::function<void(const std::string& source, const std::string& place)>& answer,

@@ -26,8 +26,8 @@ Progress::~Progress() {
 }
 
 namespace {
-/// Between its beginning and its end, as much of a text as the terminal has room for: "\r" goes back to the start of the
-/// last line only.
+/// Between its beginning and its end, as much of a text as the terminal has room for: "\r" goes
+/// back to the start of the last line only.
 std::string fitted(const std::string& begin, const std::string& text, const std::string& end) {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;

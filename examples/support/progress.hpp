@@ -21,8 +21,9 @@ class Progress {
   /// Ends the line that is being rewritten.
   ~Progress();
 
-  /// Shows `text` after the share done and before the time left: of the steps, or of the time where that ends sooner.
-  /// On a terminal at most ten times a second; elsewhere only when `line` asks for a lasting line.
+  /// Shows `text` after the share done and before the time left: of the steps, or of the time where
+  /// that ends sooner. On a terminal at most ten times a second; elsewhere only when `line` asks
+  /// for a lasting line.
   void show(long done, const std::string& text, bool line, const TimeLimit& limit = {});
 
  private:
@@ -35,7 +36,7 @@ class Progress {
   std::chrono::steady_clock::time_point start_, shown_;
 };
 
-/// Shows what is done, from the beginning, and how long it took, at the end: "learning to fly: 3 s".
+/// Shows what is done, from the beginning, and how long it took, at the end: "learning: 3 s".
 class Task {
  public:
   explicit Task(const std::string& what);

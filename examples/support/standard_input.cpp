@@ -11,7 +11,7 @@
 
 namespace attune {
 
-/// Reads some bytes behind those that were not taken yet. False at the end, and where reading fails.
+/// Reads some bytes behind those that were not taken yet. False at the end and where reading fails.
 bool StandardInput::read_more() {
   constexpr std::size_t block = 1 << 16;
   bytes_.erase(0, static_cast<std::size_t>(gptr() - eback()));

@@ -15,8 +15,8 @@ inline std::string for_output(std::string text) {
   return isatty(STDOUT_FILENO) ? printable(text, "\n\t") : text;
 }
 
-/// Columns that a drawing on standard output may have: those that were given, those of COLUMNS, or those of the terminal;
-/// any number in a file or a pipe. Less than 10 says nothing.
+/// Columns that a drawing on standard output may have: those that were given, those of COLUMNS, or
+/// those of the terminal; any number in a file or a pipe. Less than 10 says nothing.
 int drawing_width(int given);
 
 }  // namespace attune

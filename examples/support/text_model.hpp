@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <attune/models/hypothesis.hpp>
+#include <attune/models/option_field.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/text/codec.hpp>
@@ -71,7 +72,14 @@ text::Vocabulary vocabulary_from(const Metadata& metadata, const std::string& si
 void check_alike(std::span<const std::string> names, const Metadata& first,
                  const std::filesystem::path& path, const Metadata& other, const char* first_name);
 
-/// The columns of a TSV: the target first where that is asked for, or was so in the model's training.
+/// The option --swap: which column of a TSV has the source.
+template <class Options, class Member>
+models::OptionField<Options> swap_field(Member columns) {
+  return models::flag_field<Options>("swap", "the target stands first on a line of a TSV", columns,
+                                     text::Columns::source_first, text::Columns::target_first);
+}
+/// The columns of a TSV: the target first where that is asked for, or was so in the model's
+/// training.
 text::Columns columns_for(const TextModel& model, text::Columns asked);
 
 /// Where it looked (rows) for each target token among those of the source. A hypothesis has a

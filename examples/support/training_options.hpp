@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <attune/models/option_field.hpp>
-#include <attune/models/text/corpus.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/dtype.hpp>
 #include <attune/tensor/precision.hpp>
@@ -58,14 +57,6 @@ models::OptionField<Options> gradients_field() {
       "gradients",
       "to what sums over shards are rounded: f32, or bf16, which halves the bytes workers send",
       &Options::gradients, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
-}
-
-/// The option --swap: which column of a TSV has the source.
-template <class Options, class Member>
-models::OptionField<Options> swap_field(Member columns) {
-  return models::choice_field<Options, text::Columns>(
-      "swap", "whether the target stands first on a line", columns,
-      {{text::Columns::source_first, "no"}, {text::Columns::target_first, "yes"}});
 }
 
 /// Of any training's options by name: average, clip, gradients, max-skipped, precision, shards and

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -103,18 +102,16 @@ void TrainingRun::check_equal_workers() const {
   Safetensors file = checkpoint();
   save_progress(file);
   file.metadata["seconds"] = "";
-  std::string own;
-  for (const auto& [name, entry] : file.metadata) own += name + " = " + entry + '\0';
-  const std::vector<std::string> all = workers().gather(own);
-  for (int rank = 1; rank < workers().count(); ++rank) {
-    std::istringstream first(all.front()), other(all[static_cast<std::size_t>(rank)]);
-    std::string expected, found;
-    while (std::getline(first, expected, '\0') && std::getline(other, found, '\0')) {
-      if (found == expected) continue;
-      fail("train", fmt::format("{} has {}, but {} has {}", workers().name(rank), found,
-                                workers().name(0), expected));
-    }
-  }
+  Texts own;
+  for (const auto& [name, entry] : file.metadata) own.push_back(name + " = " + entry);
+  const Texts first = each_makes([&] { return is_first_worker() ? own : Texts(); });
+  const Texts differences = each_makes([&] {
+    const auto [found, expected] = std::ranges::mismatch(own, first);
+    if (found == own.end() || expected == first.end()) return Texts();
+    return Texts{fmt::format("{} has {}, but {} has {}", workers().name(), *found,
+                             workers().name(0), *expected)};
+  });
+  if (!differences.empty()) fail("train", differences.front());
 }
 
 double TrainingRun::mean_loss() const {
@@ -161,7 +158,7 @@ bool TrainingRun::settle(bool last, Progress& progress) {
         std::optional<nn::AverageInPlace> averaged;
         if (average_) averaged.emplace(*average_);
         validate();
-        return "";
+        return Texts();
       });
     } catch (const Interrupted&) {
       return false;

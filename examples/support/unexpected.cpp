@@ -8,7 +8,7 @@
 namespace attune {
 namespace {
 
-/// How many letters must be put in, left out, exchanged or swapped with their neighbour to make b of a (Damerau, 1964).
+/// How many letters are put in, left out, exchanged or swapped to make b of a (Damerau, 1964).
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
   std::iota(last.begin(), last.end(), 0);

@@ -7,8 +7,8 @@
 
 namespace attune {
 
-/// The name that is nearest to what was given: few letters differ ("trian", train), or it has a word of it
-/// ("--learning-rate", --rate). Nothing where none is near.
+/// The name that is nearest to what was given: few letters differ ("trian", train), or it has a
+/// word of it ("--learning-rate", --rate). Nothing where none is near.
 std::optional<std::string> nearest_name(const std::string& given,
                                         const std::vector<std::string>& names);
 

@@ -1,6 +1,7 @@
 #include "support/workers.hpp"
 
 #include <memory>
+#include <sstream>
 
 #include "support/signals.hpp"
 
@@ -18,18 +19,21 @@ nn::Workers& workers() {
 
 std::string worker_prefix() { return joined && joined->count() > 1 ? joined->name() + ": " : ""; }
 
-std::vector<std::string> each_makes(const std::function<std::string()>& make) {
-  std::string made;
-  bool was_interrupted = false;
+Texts each_makes(const std::function<Texts()>& make) {
+  std::string said = "made";
   try {
-    made = make();
+    for (const std::string& text : make()) said += '\0' + text;
+    said += '\0';
   } catch (const Interrupted&) {
-    was_interrupted = true;
+    said = "interrupted";
   }
-  std::vector<std::string> all = workers().gather((was_interrupted ? 'i' : 'm') + made);
-  for (std::string& one : all) {
-    if (one.front() == 'i') throw Interrupted();
-    one.erase(0, 1);
+  Texts all;
+  for (const std::string& one : workers().gather(said)) {
+    std::istringstream texts(one);
+    std::string text;
+    std::getline(texts, text, '\0');
+    if (text == "interrupted") throw Interrupted();
+    while (std::getline(texts, text, '\0')) all.push_back(text);
   }
   return all;
 }

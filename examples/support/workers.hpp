@@ -16,8 +16,10 @@ inline bool is_first_worker() { return workers().rank() == 0; }
 /// Of several, which one this is, for errors: "worker 2 of 4 on node7: ".
 std::string worker_prefix();
 
-/// What `make` returns in each of them, by rank. Where it throws Interrupted in one, all do.
-std::vector<std::string> each_makes(const std::function<std::string()>& make);
+using Texts = std::vector<std::string>;
+/// The texts that `make` returns in each of them, those of the first one first; none may have a
+/// NUL. Where it throws Interrupted in one, all do.
+Texts each_makes(const std::function<Texts()>& make);
 
 /// When all have ended well.
 void leave_workers();

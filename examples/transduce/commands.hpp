@@ -19,8 +19,8 @@ struct PredictArguments {
   Drawing attention;
 };
 
-/// Lines of source TAB target TAB probability, so many for each source as hypotheses were asked for;
-/// or a JSON object for each source.
+/// Lines of source TAB target TAB probability, so many for each source as hypotheses were asked
+/// for; or a JSON object for each source.
 int predict(const PredictArguments& options);
 
 struct EvaluateArguments {

@@ -3,9 +3,10 @@
 #   examples/transduce/g2p.sh DATA            one model of each language (an hour or more on two cores)
 #   examples/transduce/g2p.sh DATA 5          five of each, alone and as an ensemble
 #   examples/transduce/g2p.sh DATA 3 fre hun  of these languages
-# DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium, and data/high for English, of
-# SIGMORPHON 2021, task 1 (github.com/sigmorphon/2021-task1). Installs packages and builds into build/. Safe to repeat:
-# what is there is not done again, and a training that was interrupted goes on.
+# DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium, and data/high for
+# English, of SIGMORPHON 2021, task 1 (github.com/sigmorphon/2021-task1). Installs packages and
+# builds into build/. Safe to repeat: what is there is not done again, and a training that was
+# interrupted goes on.
 set -eu
 models=${2-1}
 if [ $# -lt 1 ] || [ ! -f "$1/fre_train.tsv" ] || ! [ "$models" -ge 1 ] 2>/dev/null; then
@@ -17,7 +18,7 @@ if [ $# -gt 2 ]; then shift 2; else set -- arm_e bul dut fre geo hbs_latn hun jp
 cd "$(dirname "$0")/../.."
 out=build/g2p-$models
 
-# The baseline of the shared task, an ensemble of ten: its word errors of the development files, in percent.
+# The baseline of the shared task, an ensemble of ten: its word errors of the development files, %.
 baseline() {
   case $1 in
     arm_e) echo 4.5 ;;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "support/command_line.hpp"
@@ -36,8 +35,7 @@ void add_train(CLI::App& app, CommandLine& line) {
   app.add_option("--jobs", line.several.jobs,
                  "of several trainings, runs at once, each on one thread")
       ->check(in_range(1, 1024));
-  add_grouped_fields(app, train_fields(), o, {"swap"});
-  add_swap(app, o.columns)->group("Data");
+  add_grouped_fields(app, train_fields(), o);
   add_model(app, o.model, model_options);
 }
 
@@ -81,8 +79,7 @@ void add_report(CLI::App& app, ReportArguments& o) {
   add_beam(app, o.beam);
 }
 
-void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
-           std::unique_ptr<CLI::App>& app) {
+void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
   app = make_app("transduce",
                  "Learns from pairs of anything written, such as words and their pronunciations: "
                  "what is read and what is to be written, a TAB between them.",
@@ -100,24 +97,16 @@ void parse(int argc, char** argv, CommandLine& line, CLI::App*& command,
   add_report(*report, line.report);
   app->parse(protect_brackets(argc, argv));
   unprotect_brackets(line.predict.sources);
-  command = app->get_subcommands().front();
 }
 
 int run(int argc, char** argv) {
   CommandLine line;
-  CLI::App* command = nullptr;
-  std::unique_ptr<CLI::App> app;
-  const auto read = [&] {
-    parse_resuming([&] { parse(argc, argv, line, command, app); }, line, stored_options);
-  };
-  if (!parsed(app, read)) return 0;
-  const std::string name = command->get_name();
+  const std::string name = read_command(argc, argv, parse, line, stored_options);
+  if (name.empty()) return 0;
   line.several.options = line.train;
-  if (name == "train" && line.several.seeds > 1) {  // each in a process of its own
-    if (line.threads > 0) line.several.jobs = std::min(line.several.jobs, line.threads);
-    return train_seeds(line.several);
-  }
-  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
+  // Several seeds have processes of their own, each on one thread.
+  if (name != "train" || line.several.seeds == 1) use_threads(line.threads);
+  if (line.threads > 0) line.several.jobs = std::min(line.several.jobs, line.threads);
   line.predict.models = line.evaluate.models = line.report.models = line.models;
   return name == "train"      ? train_seeds(line.several)
          : name == "predict"  ? predict(line.predict)

@@ -48,11 +48,8 @@ Model::Model(const Safetensors& file)
 }
 
 Model Model::load(const std::filesystem::path& path) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    require_format(file, checkpoint_format);
-    return Model(file);
-  });
+  return from_checkpoint(path, checkpoint_format,
+                         [](const Safetensors& file) { return Model(file); });
 }
 
 void Model::save(Safetensors& file) const {

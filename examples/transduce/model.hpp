@@ -9,8 +9,8 @@ namespace attune::transduce {
 /// What a checkpoint of this program says that it is.
 inline constexpr const char* checkpoint_format = "attune transduce 1";
 
-/// A preset of models/presets.hpp in sizes that suit some thousand pairs of words. Throws on another
-/// name.
+/// A preset of models/presets.hpp in sizes that suit some thousand pairs of words. Throws on
+/// another name.
 ModelOptions model_options(std::string_view preset);
 
 class Model : public TextModel {

@@ -79,11 +79,8 @@ TrainOptions train_options_from(const Metadata& metadata) {
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  const Safetensors file = load_safetensors(checkpoint);
-  return reading(checkpoint, [&] {
-    require_format(file, checkpoint_format);
-    return train_options_from(file.metadata);
-  });
+  return from_checkpoint(checkpoint, checkpoint_format,
+                         [](const Safetensors& file) { return train_options_from(file.metadata); });
 }
 
 Data read_data(const TrainOptions& options) {

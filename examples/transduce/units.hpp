@@ -12,9 +12,9 @@ namespace attune::transduce {
 enum class Units { automatic, characters, decomposed, words, subwords };
 
 /// Whether most lines have blanks between short symbols (of 2.5 characters in the mean), such as
-/// phones: then `automatic` stands for words. Otherwise it stands for characters; of the source they
-/// are decomposed where that makes any difference: accents, and the letters of Hangul syllables, are
-/// then characters.
+/// phones: then `automatic` stands for words. Otherwise it stands for characters; of the source
+/// they are decomposed where that makes any difference: accents, and the letters of Hangul
+/// syllables, are then characters.
 bool are_symbols(std::span<const std::string> lines);
 
 enum class Side { source, target };

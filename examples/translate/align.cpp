@@ -38,8 +38,9 @@ std::vector<models::Hypothesis> hypotheses(const Model& model, std::span<const t
   return all;
 }
 
-/// A map whose rows and columns are words instead of their tokens: a word of the source has the sum of its tokens'
-/// weights, one of the target the mean of its tokens' rows. Tokens without letters have none.
+/// A map whose rows and columns are words instead of their tokens: a word of the source has the sum
+/// of its tokens' weights, one of the target the mean of its tokens' rows. Tokens without letters
+/// have none.
 report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
                          const std::string& target) {
   const std::vector<std::string> columns = text::Tokenizer().encode(source),

@@ -85,6 +85,8 @@ void print_json(const Result& result) {
 }  // namespace
 
 int compare(const CompareArguments& o) {
+  if (!o.target.empty() && o.columns == text::Columns::target_first)
+    throw Error("target excludes --swap");
   std::vector<Result> results;
   const std::vector<std::string> names = run_names(o.models);
   for (std::size_t i = 0; i < names.size(); ++i) {

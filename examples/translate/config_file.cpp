@@ -1,5 +1,7 @@
 #include "config_file.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <attune/models/text/corpus.hpp>
@@ -34,6 +36,11 @@ bool try_option(const std::string& name, const std::string& value) {
          try_field(models::seq2seq_fields(), name, value);
 }
 
+bool is_flag(const std::string& name) {
+  return std::ranges::any_of(
+      train_fields(), [&](const auto& field) { return field.name == name && field.is_flag; });
+}
+
 /// Errors get the line.
 void check_option(const text::LineReader& reader, const std::string& name,
                   const std::string& value) {
@@ -59,12 +66,9 @@ std::vector<std::string> arguments_of_file(const std::filesystem::path& path) {
     const std::string name = trimmed(std::string_view(text).substr(0, equals)),
                       value = trimmed(std::string_view(text).substr(equals + 1));
     check_option(reader, name, value);
-    if (name == "swap") {  // on a command line, a flag
-      if (value == "yes") arguments.push_back("--swap");
-      continue;
-    }
-    arguments.push_back("--" + name);
-    arguments.push_back(value);
+    const bool flag = is_flag(name);
+    if (!flag || value == "yes") arguments.push_back("--" + name);
+    if (!flag) arguments.push_back(value);
   }
   return arguments;
 }

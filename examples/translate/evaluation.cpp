@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -49,25 +48,12 @@ struct Total {
 };
 
 /// Each worker makes the lines of its part of [0, n). Returns the lines of all workers, in order.
-/// No line may have a line break.
-std::vector<std::string> shared_out(
-    std::size_t n,
-    const std::function<std::vector<std::string>(std::size_t begin, std::size_t end)>& make) {
-  const auto [begin, end] = workers().shards_of(workers().rank(), static_cast<Index>(n));
-  const std::vector<std::string> texts = each_makes([begin = begin, end = end, &make] {
-    std::string text;
-    for (const std::string& line :
-         make(static_cast<std::size_t>(begin), static_cast<std::size_t>(end))) {
-      text += line + "\n";
-    }
-    return text;
+Texts shared_out(std::size_t n,
+                 const std::function<Texts(std::size_t begin, std::size_t end)>& make) {
+  const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
+  return each_makes([&] {
+    return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
   });
-  std::vector<std::string> lines;
-  for (const std::string& text : texts) {
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
-  }
-  return lines;
 }
 
 /// Adds the loss of some pairs, in halves where padding would make the batch too large.

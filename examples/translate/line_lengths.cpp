@@ -6,17 +6,16 @@
 
 namespace attune::translate {
 
-void check_length(const text::Sentence& sentence, const std::string& file, std::int64_t line,
-                  Index longest) {
-  if (std::ssize(sentence) <= longest) return;
+void check_length(Index tokens, const std::string& file, std::int64_t line, Index longest) {
+  if (tokens <= longest) return;
   fail(fmt::format("{}:{}", file, line),
-       fmt::format("{} tokens, expected at most {}", sentence.size(), longest));
+       fmt::format("{} tokens, expected at most {}", tokens, longest));
 }
 
 void check_lengths(const text::Pair& pair, const std::string& source, const std::string& target,
                    std::int64_t line) {
-  check_length(pair.source, source, line, longest_of_pair);
-  check_length(pair.target, target, line, longest_of_pair);
+  check_length(std::ssize(pair.source), source, line, longest_of_pair);
+  check_length(std::ssize(pair.target), target, line, longest_of_pair);
 }
 
 }  // namespace attune::translate

@@ -13,8 +13,7 @@ namespace attune::translate {
 inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
 
 /// Throw an Error "FILE:LINE: ..." for a line of more tokens than that.
-void check_length(const text::Sentence& sentence, const std::string& file, std::int64_t line,
-                  Index longest);
+void check_length(Index tokens, const std::string& file, std::int64_t line, Index longest);
 void check_lengths(const text::Pair& pair, const std::string& source, const std::string& target,
                    std::int64_t line);
 

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
 #include "commands.hpp"
 #include "config_file.hpp"
 #include "support/command_line.hpp"
 #include "support/program.hpp"
+#include "support/text_model.hpp"
 #include "train.hpp"
 
 namespace attune::translate {
@@ -33,10 +33,13 @@ struct CommandLine {
 template <class Options>
 void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
                 Options& options) {
-  for (const auto& field : fields) {
-    if (field.name == "swap") continue;  // a flag
+  for (const auto& field : fields)
     add_field(app, field, options)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  }
+}
+
+template <class Options>
+CLI::Option* add_swap(CLI::App& app, Options& o) {
+  return add_field(app, swap_field<Options>(&Options::columns), o);
 }
 
 void add_preset(CLI::App& app, TrainOptions& o) {
@@ -59,7 +62,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
                  "command line win");
   app.option_defaults()->group("Training");
   add_fields(app, train_fields(), o);
-  add_swap(app, o.columns)->excludes(app.get_option("--target"));
+  app.get_option("--swap")->excludes(app.get_option("--target"));
   app.option_defaults()->group("Model");
   add_preset(app, o);
   add_fields(app, models::seq2seq_fields(), o.network);
@@ -134,7 +137,7 @@ void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  add_swap(app, o.columns)->excludes(app.get_option("target"));
+  add_swap(app, o)->excludes(app.get_option("target"));
   app.add_option("--reference", o.references,
                  "another translation, a line each; may be given several times")
       ->allow_extra_args(false)
@@ -155,7 +158,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
   app.add_option("models", o.models, "checkpoints; the first is what others are held against")
       ->transform(best_of_directory())
       ->required();
-  add_swap(app, o.columns);
+  add_swap(app, o);
   add_search(app, o.search);
   add_bleu(app, o.bleu);
   app.add_option("--lengths", o.lengths, "words of the source at which a column of BLEU ends")
@@ -167,7 +170,7 @@ void add_compare(CLI::App& app, CompareArguments& o) {
 void add_score(CLI::App& app, ScoreArguments& o) {
   app.add_option("source", o.source, "sentences")->required();
   app.add_option("target", o.target, "their translations (default: the source is a TSV of both)");
-  add_swap(app, o.columns)->excludes(app.get_option("target"));
+  add_swap(app, o)->excludes(app.get_option("target"));
   add_checkpoint(app, o.model);
 }
 
@@ -190,7 +193,7 @@ void add_align(CLI::App& app, AlignArguments& o) {
 void add_report(CLI::App& app, ReportArguments& o) {
   app.add_option("source", o.source, "text to translate (default: what it was validated on)");
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  add_swap(app, o.columns)->excludes(app.get_option("target"));
+  add_swap(app, o)->excludes(app.get_option("target"));
   add_checkpoint(app, o.model, "checkpoint, with log.jsonl beside it");
   add_search(app, o.search);
   add_bleu(app, o.bleu);
@@ -222,9 +225,8 @@ std::vector<std::string> with_file(int argc, char** argv, const std::string& con
   return arguments;
 }
 
-/// Options that were not given come from a file, or from the checkpoint when a run is resumed.
-void parse(int argc, char** argv, const std::string& config, CommandLine& line, CLI::App*& command,
-           std::unique_ptr<CLI::App>& app) {
+void parse_once(int argc, char** argv, const std::string& config, CommandLine& line,
+                std::unique_ptr<CLI::App>& app) {
   app = std::make_unique<CLI::App>("Trains translators with attention, and translates with them.",
                                    "translate");
   app->require_subcommand(1);
@@ -259,37 +261,23 @@ void parse(int argc, char** argv, const std::string& config, CommandLine& line, 
   add_average(*average, line.average);
   inspect->add_option("checkpoint", line.inspect, "to look into")->transform(best_of_directory());
   app->parse(with_file(argc, argv, config));
-  command = app->get_subcommands().front();
 }
 
-CommandLine new_command_line() {
-  CommandLine line;
-  line.train.network = preset_network(line.train.preset);
-  return line;
+/// Options that were not given come from a file, where one is named.
+void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
+  const CommandLine before = line;
+  parse_once(argc, argv, {}, line, app);
+  const std::string config = line.train.config;
+  if (config.empty()) return;
+  line = before;
+  parse_once(argc, argv, config, line, app);
 }
 
 int run(int argc, char** argv) {
-  CommandLine line = new_command_line();
-  CLI::App* command = nullptr;
-  std::unique_ptr<CLI::App> app;
-  const auto read = [&] {
-    parse(argc, argv, {}, line, command, app);
-    if (const std::string config = line.train.config; !config.empty()) {
-      line = new_command_line();
-      parse(argc, argv, config, line, command, app);
-    }
-    const std::filesystem::path last = line.train.out / "last.safetensors";
-    if (line.train.resume && std::filesystem::exists(last)) {
-      const TrainOptions stored = stored_options(last);
-      const std::string config = line.train.config;
-      line = {};
-      line.train = stored;
-      parse(argc, argv, config, line, command, app);
-    }
-  };
-  if (!parsed(app, read)) return 0;
-  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
-  const std::string name = command->get_name();
+  CommandLine line;
+  const std::string name = read_command(argc, argv, parse, line, stored_options);
+  if (name.empty()) return 0;
+  use_threads(line.threads);
   if (name == "translate") return translate(line.translate);
   if (name == "evaluate") return evaluate_files(line.evaluate);
   if (name == "compare") return compare(line.compare);

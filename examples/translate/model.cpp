@@ -3,9 +3,7 @@
 namespace attune::translate {
 
 Model Model::load(const std::filesystem::path& path) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    require_format(file, checkpoint_format);
+  return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
     return Model(file, codecs_from(file.metadata));
   });
 }

@@ -21,7 +21,7 @@ class Model : public TextModel {
   void save(Safetensors& file) const;
 };
 
-/// Models that write together. Throws where one has other tokenizers or vocabularies than the first.
+/// Models that write together. Throws where one has other tokenizers or vocabularies.
 std::vector<Model> load_models(std::span<const std::filesystem::path> paths);
 
 }  // namespace attune::translate

@@ -16,8 +16,9 @@ struct ReferenceText {
   std::vector<text::Pair> pairs;  // those that have words on both sides
 };
 
-/// From two files, or without a second one from a TSV with such columns. Throws an Error "FILE:LINE: ..." for a line
-/// that is too long and for a reference without words, and one when no pair has words.
+/// From two files, or without a second one from a TSV with such columns. Throws an Error
+/// "FILE:LINE: ..." for a line that is too long and for a reference without words, and one when no
+/// pair has words.
 ReferenceText reference_text(const std::string& source, const std::string& target,
                              text::Columns columns, const Codecs& codecs);
 

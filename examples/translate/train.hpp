@@ -7,6 +7,7 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/seq2seq_options.hpp>
+#include <attune/models/text/corpus.hpp>
 
 #include "support/training_options.hpp"
 
@@ -24,11 +25,14 @@ enum class Metric { bleu, loss };
 /// How the learning rate goes on after the warm-up.
 enum class RateSchedule { constant, inverse_sqrt };
 
+/// The network options of a preset, in sizes that suit a small corpus. Throws on another name.
+models::Seq2SeqOptions preset_network(const std::string& preset);
+
 struct TrainOptions : TrainingOptions {
   TrainOptions() : TrainingOptions{.out = "translate-model"} {}
   std::string config;  // a file that more of them came from
   std::string preset = "conditional";
-  models::Seq2SeqOptions network;
+  models::Seq2SeqOptions network = preset_network(preset);
 
   std::string source, target, valid_source, valid_target;
   text::Columns columns = text::Columns::source_first;
@@ -60,9 +64,6 @@ struct TrainOptions : TrainingOptions {
 
 /// Everything but `out`, `resume`, `preset` and the network: names, help and checks.
 std::span<const models::OptionField<TrainOptions>> train_fields();
-
-/// The network options of a preset, in sizes that suit a small corpus. Throws on another name.
-models::Seq2SeqOptions preset_network(const std::string& preset);
 
 /// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);

@@ -137,9 +137,7 @@ models::Seq2SeqOptions preset_network(const std::string& preset) {
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  const Safetensors file = load_safetensors(checkpoint);
-  return reading(checkpoint, [&] {
-    require_format(file, checkpoint_format);
+  return from_checkpoint(checkpoint, checkpoint_format, [](const Safetensors& file) {
     TrainOptions options;
     options.preset = nn::load_text(file.metadata, "preset");
     reading("preset", [&] { return models::preset(options.preset); });

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <attune/models/ensemble.hpp>
 #include <attune/models/replace_unknown.hpp>
@@ -21,40 +22,34 @@
 namespace attune::translate {
 namespace {
 
-/// The lines of a file or of standard input. Of several workers the first one reads them for all.
+/// The lines of a file or of standard input, as tokens with line breaks between them. Of several
+/// workers the first one reads them for all.
 class Input {
  public:
-  Input(const std::string& file, const text::Codec& codec)
-      : codec_(codec),
+  Input(const std::string& file, const text::Tokenizer& tokenizer)
+      : tokenizer_(tokenizer),
         is_file_(!file.empty()),
         reader_(is_file_ ? text::LineReader(std::filesystem::path(file))
                          : text::LineReader(standard_.stream(), "standard input")) {}
 
-  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A line that cannot be
-  /// translated is an error after those before it were.
-  std::vector<std::string> next(Index most) {
-    const std::vector<std::string> lines =
-        is_first_worker() ? read(most) : std::vector<std::string>();
-    if (workers().count() == 1) return lines;
-    std::string all;
-    for (const std::string& line : lines) all += line + "\n";
-    std::istringstream text(workers().gather(all).front());
-    std::vector<std::string> same;
-    for (std::string line; std::getline(text, line);) same.push_back(line);
-    return same;
+  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
+  /// line that cannot be translated is an error after those before it were.
+  Texts next(Index most) {
+    return each_makes([&] { return is_first_worker() ? read(most) : Texts(); });
   }
 
  private:
-  std::vector<std::string> read(Index most) {
+  Texts read(Index most) {
     if (error_) std::rethrow_exception(error_);
-    std::vector<std::string> lines;
+    Texts lines;
     if (!is_file_) standard_.ask();
     try {
       while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
         auto line = reader_.next();
         if (!line) break;
-        check_length(codec_.encode(*line), reader_.name(), reader_.number(), longest_source);
-        lines.push_back(std::move(*line));
+        const Texts tokens = tokenizer_.encode(*line);
+        check_length(std::ssize(tokens), reader_.name(), reader_.number(), longest_source);
+        lines.push_back(fmt::format("{}", fmt::join(tokens, "\n")));
       }
     } catch (const Error&) {
       if (lines.empty()) throw;
@@ -64,14 +59,14 @@ class Input {
     return lines;
   }
 
-  const text::Codec& codec_;
+  const text::Tokenizer& tokenizer_;
   const bool is_file_;
   StandardInput standard_;
   text::LineReader reader_;
   std::exception_ptr error_;
 };
 
-/// The log-probability by length^α: what the search ranks by, without its coverage, and the same for what was drawn.
+/// The log-probability by length^α: of the search without its coverage, or of what was drawn.
 double score_of(const models::Hypothesis& h, const TranslateArguments& o) {
   if (!o.sample) return h.score;
   const double words = static_cast<double>(h.word_log_probabilities.size());  // </s> is one
@@ -89,10 +84,12 @@ std::string moses_line(Index line, const std::string& text, const models::Hypoth
 template <models::WordModel M>
 std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
                        std::span<const std::string> lines, Index first) {
-  std::vector<std::vector<std::string>> tokens;
+  std::vector<Texts> tokens;
   std::vector<text::Sentence> sentences;
   for (const std::string& line : lines) {
-    tokens.push_back(codecs.source.tokenizer.encode(line));
+    std::istringstream in(line);
+    tokens.emplace_back();
+    for (std::string token; std::getline(in, token);) tokens.back().push_back(token);
     sentences.push_back(codecs.source.encode(tokens.back()));
   }
   models::TranslateOptions how{.sentences = o.batch, .first = first};
@@ -119,7 +116,7 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
 /// Each worker translates a part of the lines that are read at a time.
 template <models::WordModel M>
 void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
-  Input input(o.file, codecs.source);
+  Input input(o.file, codecs.source.tokenizer);
   const Index at_once = 20 * o.batch * workers().count();
   Index number = 0;
   for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {
@@ -127,8 +124,8 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const std::span own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                                    static_cast<std::size_t>(end - begin));
-    const auto texts =
-        each_makes([&] { return translated(model, o, codecs, own, number + begin); });
+    const Texts texts =
+        each_makes([&] { return Texts{translated(model, o, codecs, own, number + begin)}; });
     for (const std::string& text : texts) say("{}", text);
     if (is_first_worker()) flush_output();
     number += n;

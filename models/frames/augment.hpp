@@ -8,15 +8,15 @@
 
 namespace attune::frames {
 
-/// The waveform in `ratio` times as many samples, band-limited (a sinc under a Hann window of 16 zero
-/// crossings to each side): another sampling rate, or another speed, at which the pitch changes too.
-/// Throws unless 1/64 <= ratio <= 64.
+/// The waveform in `ratio` times as many samples, band-limited (a sinc under a Hann window of 16
+/// zero crossings to each side): another sampling rate, or another speed, at which the pitch
+/// changes too. Throws unless 1/64 <= ratio <= 64.
 std::vector<float> resampled(std::span<const float> waveform, double ratio);
 
 /// Adds white noise of a power that is `decibels` less than the waveform's.
 void add_noise(std::span<float> waveform, double decibels, Random& random);
 
-/// How much of a sequence of features is hidden (Park et al., 2019, "SpecAugment", sections 2 and 3).
+/// How much of a sequence of features is hidden (Park et al., 2019, SpecAugment, sections 2, 3).
 struct SpecAugmentOptions {
   Index time_masks = 2, longest_time = 20;       // steps: m_T and T of the paper
   Index feature_masks = 2, widest_features = 8;  // features: m_F and F

@@ -6,7 +6,7 @@
 
 namespace attune::frames {
 
-/// Sequences (T, D) f32 that are appended and then read by number. See DiskBytes for where they are.
+/// Sequences (T, D) f32 that are appended and then read by number. DiskBytes says where they are.
 class Store {
  public:
   explicit Store(Index features, std::filesystem::path directory);

@@ -15,14 +15,14 @@ struct Edits {
   std::int64_t expected = 0;  // tokens
 
   std::int64_t count() const { return substitutions + deletions + insertions; }
-  /// Edits per expected token: the word error rate, where tokens are words. Above 1 where too much was
-  /// written; 0 of nothing expected and nothing written, infinite of nothing expected.
+  /// Edits per expected token: the word error rate, where tokens are words. Above 1 where too much
+  /// was written; 0 of nothing expected and nothing written, infinite of nothing expected.
   double rate() const;
   Edits& operator+=(const Edits& other);
 };
 
-/// The fewest edits (Levenshtein, 1966). A deletion is an expected token that is missing, an insertion
-/// a written one too many. Among equally few, those with the most substitutions.
+/// The fewest edits (Levenshtein, 1966). A deletion is an expected token that is missing, an
+/// insertion a written one too many. Among equally few, those with the most substitutions.
 Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected);
 
 /// Tokens that stand for each other; `no_token` where one was inserted or deleted.
@@ -32,8 +32,8 @@ struct TokenPair {
   auto operator<=>(const TokenPair&) const = default;
 };
 
-/// Both sentences side by side, with the edits that `edits` counts: which token was taken for which.
-/// No token is -1. The memory is that of a table of both lengths.
+/// Both sentences side by side, with the edits that `edits` counts: which token was taken for
+/// which. No token is -1. The memory is that of a table of both lengths.
 std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
                                     std::span<const std::int32_t> expected);
 

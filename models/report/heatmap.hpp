@@ -26,11 +26,12 @@ struct SvgOptions {
   double darkest = 1;    ///< the weight that has the full colour, as larger ones have
 };
 
-/// The heat map as lines of text, all of the same display width and none wider than the terminal: a long source
-/// continues in further panels, each with all rows; a long label is cut at a "…". The source stands along the top: as it is when every label
-/// is one character, otherwise from top to bottom, or as numbers with a key below when the labels
-/// are long or run from right to left. A space at either end of a label shows as "␣". Weak weights
-/// are drawn a little stronger than in proportion (w^0.7), here and in `svg`.
+/// The heat map as lines of text, all of the same display width and none wider than the terminal: a
+/// long source continues in further panels, each with all rows; a long label is cut at a "…". The
+/// source stands along the top: as it is when every label is one character, otherwise from top to
+/// bottom, or as numbers with a key below when the labels are long or run from right to left. A
+/// space at either end of a label shows as "␣". Weak weights are drawn a little stronger than in
+/// proportion (w^0.7), here and in `svg`.
 ///
 /// Throws Error when the weights are not one finite number >= 0 per cell, or the
 /// terminal is too narrow.

@@ -25,8 +25,8 @@ std::vector<std::string_view> words(std::string_view text);
 /// In lower case by Unicode's rules, those of no language in particular.
 std::string lower_case(std::string_view text);
 
-/// Canonically decomposed (NFD) and composed (NFC): in the former an accent, or a letter of a Hangul
-/// syllable, is a code point of its own.
+/// Canonically decomposed (NFD) and composed (NFC): in the former an accent, or a letter of a
+/// Hangul syllable, is a code point of its own.
 std::string decomposed(std::string_view text);
 std::string composed(std::string_view text);
 

@@ -36,8 +36,8 @@ HWY_INLINE void Unroll(F f) {
   (std::make_integer_sequence<Index, n>());
 }
 
-/// C = or += A·B for kRows rows and one panel of B: an element of A times one or two registers of B,
-/// into as many for each row of C.
+/// C = or += A·B for kRows rows and one panel of B: an element of A times one or two registers of
+/// B, into as many for each row of C.
 template <class T, Index kRegisters, Index kRows>
 void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
             bool add, Ahead<T> ahead) {

@@ -1,17 +1,18 @@
 // exp, tanh, σ, and the fused inner loops of the recurrent cells, of attention and of Adam,
-// vectorised, with the instruction set chosen at run time. Each handles one row of n elements; which
-// rows, in which order and in which thread is the caller's business. All pointers are to n elements
-// unless said otherwise, need no alignment, and outputs may not overlap inputs unless said so.
+// vectorised, with the instruction set chosen at run time. Each handles one row of n elements;
+// which rows, in which order and in which thread is the caller's business. All pointers are to n
+// elements unless said otherwise, need no alignment, and outputs may not overlap inputs unless said
+// so.
 #pragma once
 
 #include <attune/tensor/dtype.hpp>
 
 namespace attune::simd {
 
-/// y_i = e^{x_i}, tanh x_i and 1 / (1 + e^{-x_i}), where y may be x: within 2 ulp of the exact value
-/// for every x, subnormal ones and results included; the limits at infinities, and NaN for NaN. An
-/// element's result depends neither on its position nor on n. Round-to-nearest and gradual underflow
-/// (the defaults of the floating-point environment) are taken for granted.
+/// y_i = e^{x_i}, tanh x_i and 1 / (1 + e^{-x_i}), where y may be x: within 2 ulp of the exact
+/// value for every x, subnormal ones and results included; the limits at infinities, and NaN for
+/// NaN. An element's result depends neither on its position nor on n. Round-to-nearest and gradual
+/// underflow (the defaults of the floating-point environment) are taken for granted.
 template <class T>
 void exp(const T* x, T* y, Index n);
 template <class T>

@@ -1,5 +1,5 @@
-"""The benchmarks of parts print what bench/compare.py reads and compute what PyTorch and oneDNN compute, where these
-are there; bench/compare.py and bench/scaling.py print their tables.
+"""The benchmarks of parts print what bench/compare.py reads and compute what PyTorch and oneDNN
+compute, where these are there; bench/compare.py and bench/scaling.py print their tables.
 
 Run with the source directory, build/bench/parts, and build/bench/dnnl_lstm where it is built.
 """
@@ -18,7 +18,7 @@ SIZES = {
     "clip_norm_20m": [],
     "listener_step": ["B", "H", "S", "T"],
 }
-# The result and its gradients; a parameter; the norm before, and a gradient after; the loss and all gradients.
+# The result and its gradients; a parameter; norm before and gradient after; loss and all gradients.
 NORMS = dict(zip(SIZES, [7, 5, 2, 1, 2, 35]))
 TIMES = ["ms_median", "ms_min", "steps", "probe_gflops", "cpus_used", "cpus_others", "peak_rss_mib"]
 PYTHON = "/usr/bin/python3"

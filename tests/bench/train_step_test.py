@@ -1,5 +1,5 @@
-"""The benchmark of whole training steps prints what bench/compare.py reads, counts operations as it says, and
-computes what PyTorch computes, where /usr/bin/python3 has that.
+"""The benchmark of whole training steps prints what bench/compare.py reads, counts operations as it
+says, and computes what PyTorch computes, where /usr/bin/python3 has that.
 
 Run with the program and the source directory.
 """

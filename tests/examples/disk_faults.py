@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""A training whose disk fails at any moment says so in one line, keeps what it had, and ends the same when resumed.
+"""A training whose disk fails at any moment says so in one line, keeps what it had, and ends the
+same when resumed.
 
     tests/examples/disk_faults.py LIBRARY PROGRAM [--all]
 
-LIBRARY is tests/support/disk_faults.cpp, PROGRAM is dates, transduce or translate. Each call that touches the directory
-of the run fails in turn: of each kind of call and file the first and the last one, or all of them.
+LIBRARY is tests/support/disk_faults.cpp, PROGRAM is dates, transduce or translate. Each call that
+touches the directory of the run fails in turn: of each kind of call and file the first and the last
+one, or all of them.
 """
 import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile
 
@@ -62,7 +64,8 @@ def contents(out):
 
 
 def check(training, before, expected, kind, at):
-    """One fault, in a run that starts from the directory `before`, if there is one. Whether it ended the run."""
+    """One fault, in a run that starts from the directory `before`, or a new one. Whether it ended
+    the run."""
     out = training.directory / f"{before.name if before else 'new'}-{kind}-{at}"
     if before:
         shutil.copytree(before, out)

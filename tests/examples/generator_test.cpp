@@ -1,4 +1,4 @@
-#include "generator.hpp"
+#include "dates/generator.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Training runs that are killed and resumed end with the bits of one that is left alone: weights, state and log.
+"""Training runs that are killed and resumed end with the bits of one that is left alone: weights,
+state and log.
 
     tests/examples/kill_resume.py build/examples/{dates,transduce,translate} --kills 200 --seed 1
 
-So many SIGKILLs in all, at moments that the seed draws: from the start of the program on, in steps, in validations, and
-a third of them while a file is being written. SIGTERM, SIGINT and SIGHUP come between, and often; they end a run too.
+So many SIGKILLs in all, at moments that the seed draws: from the start of the program on, in steps,
+in validations, and a third of them while a file is being written. SIGTERM, SIGINT and SIGHUP come
+between, and often; they end a run too.
 """
 import argparse, json, pathlib, random, signal, struct, subprocess, tempfile, time
 
@@ -60,7 +62,8 @@ class Life:
         return self.process.returncode
 
     def end(self, number, seconds, out, when_writing):
-        """Sends a signal after these seconds, or sooner when a file is being written. Whether it ended the program."""
+        """Sends a signal after these seconds, or sooner when a file is being written. Whether it
+        ended the program."""
         last = time.monotonic() + seconds
         while time.monotonic() < last and self.process.poll() is None and not (when_writing and is_writing(out)):
             time.sleep(0.0002)

@@ -1,7 +1,7 @@
-"""The Python programs of examples/python: what they read is what the C++ programs wrote, and weights in PyTorch's layout
-give PyTorch's results, those of tests/golden.
+"""The Python programs of examples/python: what they read is what the C++ programs wrote, and
+weights in PyTorch's layout give PyTorch's results, those of tests/golden.
 
-Run with the programs run_imported and dates, and the source directory. 77, for "skipped", without numpy.
+Run with the programs run_imported and dates, and the source directory. 77 without numpy.
 """
 import json
 import os
@@ -38,7 +38,8 @@ def golden(name):
 
 
 def torch_layout(case, place, suffix):
-    """A layer of a golden file as PyTorch has it: the two biases are any that add up to b, but for a GRU's b_hn."""
+    """A layer of a golden file as PyTorch has it: the two biases are any that add up to b, but for
+    a GRU's b_hn."""
     b, H = case[f"{place}b"], case[f"{place}W_h"].shape[0]
     b_hh = np.arange(len(b)) / 256 - 1
     b_ih = b - b_hh

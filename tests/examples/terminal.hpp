@@ -43,7 +43,8 @@ class Terminal {
       throw std::runtime_error("the terminal takes nothing");
   }
 
-  /// What is shown from here on until `text` was; what follows it is for the next call. Line breaks are \n.
+  /// What is shown from here on until `text` was; what follows is for the next call. Line breaks:
+  /// \n.
   std::string shown_until(const std::string& text) {
     while (unread_.find(text) == unread_.npos) {
       if (!read_more()) throw std::runtime_error("'" + text + "' is not shown, but: " + unread_);

@@ -62,8 +62,8 @@ std::vector<int> words_of(const Json& characters) {
   return words;
 }
 
-/// A line of JSON for each pair: a word's weight is the sum over its characters in the source, and the mean over those in
-/// the target.
+/// A line of JSON for each pair: a word's weight is the sum over its characters in the source, and
+/// the mean over those in the target.
 void check_words_of_characters(const std::vector<std::string>& by_word,
                                const std::vector<std::string>& by_character) {
   REQUIRE(by_word.size() == by_character.size());

@@ -33,8 +33,10 @@ TEST_CASE("translate evaluate: BLEU and chrF of each sentence, with one referenc
   const Arguments evaluate = {"evaluate", "--bleu",        "none",           "--json",
                               "--model",  trained.model(), trained / "s.en", trained / "s.xx"};
   output_of(evaluate + Arguments{"--sentences", trained / "scores"});
-  // Of DREI ZWEI EINS. BLEU: 2/3, 1/2 and, smoothed, 1/2 of the n-grams match; the cube root of their product is 0.5503.
-  // chrF: 10/12, 8/11, 6/10, 5/9, 4/8 and 3/7 of the n-grams of characters, in the mean 0.6075, on both sides.
+  // Of DREI ZWEI EINS. BLEU: 2/3, 1/2 and, smoothed, 1/2 of the n-grams match; the cube root of
+  // their product is 0.5503.
+  // chrF: 10/12, 8/11, 6/10, 5/9, 4/8 and 3/7 of the n-grams of characters, in the mean 0.6075, on
+  // both sides.
   CHECK(read(trained / "scores") == "55.03\t60.75\tDREI ZWEI EINS\n100.00\t100.00\tFÜNF VIER\n");
   write(trained / "s2.xx", "\n\n"), write(trained / "s3.xx", "DREI ZWEI EINS\n\n");
   const Json json = Json::parse(output_of(
@@ -632,8 +634,11 @@ TEST_CASE("translate --swap: the other column of a TSV is the target") {
   CHECK(output_of({"evaluate", "--json", "--model", corpus / "two", "--swap", valid})
             .starts_with(R"({"bleu":)"));
   output_of({"report", "--model", corpus / "one", "--examples", "1"});
-  CHECK(error_of({"score", "--model", corpus / "two", "--swap", valid, corpus / "valid.xx"}) ==
-        "translate: target excludes --swap");
+  for (const Arguments& from : {Arguments{"score", valid, corpus / "valid.xx", "--model"},
+                                {"compare", valid, corpus / "valid.xx"}}) {
+    CHECK(error_of(from + Arguments{corpus / "two", "--swap"}) ==
+          "translate: target excludes --swap");
+  }
   CHECK(error_of(corpus.train("o", {"--swap"})) == "translate: --target excludes --swap");
 }
 

@@ -1,4 +1,4 @@
-#include "tsv.hpp"
+#include "dates/tsv.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""One training by several workers: the bits of one alone, also when it is killed and goes on with others.
+"""One training by several workers: the bits of one alone, also when it is killed and others go on.
 
     tests/examples/workers_test.py build/examples/{dates,transduce,translate} --kills 2
 
-With --kills N, a random worker of each program is killed N times, at random moments; another number of them goes on.
+With --kills N, a random worker of each program is killed N times, at random moments; another number
+of them goes on.
 """
 import argparse, os, pathlib, random, signal, subprocess, sys, tempfile, time
 
@@ -79,7 +80,7 @@ def check_program(program, directory, kills, draw):
 
 
 def check_translations(translate, directory):
-    """Of several workers the first one reads standard input, and writes all lines in their order."""
+    """Of several workers the first one reads standard input and writes all lines in order."""
     command = [translate, "translate", "--model", str(directory / "translate-once" / "best.safetensors"),
                "--batch", "1", "--scores", "--best", "2"]
     lines = (directory / "train.source").read_text()

@@ -4,9 +4,9 @@
     tests/faults/run.py build [NAME]            all of them, or those whose name has NAME in it
     tests/faults/run.py --fit                   only whether each still has its place in the sources
 
-Each mistake of faults.py is a small change of one file. That file is compiled from a copy, the library is linked with
-it, and the tests of its layer, and of those above it until one notices, run with that library in place of the one they
-were built with.
+Each mistake of faults.py is a small change of one file. That file is compiled from a copy, the
+library is linked with it, and the tests of its layer, and of those above it until one notices, run
+with that library in place of the one they were built with.
 The tree and the build directory stay as they are. A test that never ends has noticed, too.
 """
 import json, os, pathlib, shlex, shutil, subprocess, sys, tempfile, time
@@ -41,7 +41,7 @@ def overlay(directory, fault):
 
 
 def sources_to_compile(name, commands):
-    """The source itself; of a header, those beside it that are built: all of its layer would take minutes."""
+    """The source itself; of a header, those beside it: all of its layer would take minutes."""
     beside = [str(path.relative_to(ROOT)) for path in (ROOT / name).parent.glob("*.cpp")]
     return [name] if name.endswith(".cpp") else [source for source in beside if source in commands]
 
@@ -92,7 +92,7 @@ def commands_of(build, layer, preload):
 
 
 def test(build, layer, preload=None, seconds=None):
-    """What the layer's tests say: nothing, where they pass. They do not end when they take so many seconds."""
+    """What the layer's tests say: nothing, where they pass. They are ended after these seconds."""
     for command, environment in commands_of(build, layer, preload):
         try:
             done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True,

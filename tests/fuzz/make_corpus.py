@@ -72,7 +72,8 @@ def main():
     write("sentencepiece/bpe", model(2, words))
     characters = charsmap("\ufb01".encode(), b"fi")
     write("sentencepiece/characters", model(2, words, characters))
-    # Tables that lead out of themselves: from the root, from the leaf, by their size, without the end of their texts.
+    # Tables that lead out of themselves: from the root, from the leaf, by their size, without the
+    # end of their texts.
     write("sentencepiece/characters-trie", model(2, words, characters[:6] + b"\xff\xff" + characters[8:]))
     write("sentencepiece/characters-text", model(1, words, changed(characters, 4 + 4 * LEAF, 1 << 31 | 0x1000)))
     write("sentencepiece/characters-size", model(1, words, changed(characters, 0, len(characters) - 1)))

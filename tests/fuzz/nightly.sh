@@ -1,11 +1,12 @@
 #!/bin/sh
-# Builds the fuzz targets with clang, runs each for some time, or 10 million times if that is less, as many at once as
-# there are CPUs, and prints a table. Ends with 1 when there was a finding: its input and the log are then in
-# build-fuzz/findings.
+# Builds the fuzz targets with clang, runs each for some time, or 10 million times if that is less,
+# as many at once as there are CPUs, and prints a table. Ends with 1 when there was a finding: its
+# input and the log are then in build-fuzz/findings.
 #
 #     tests/fuzz/nightly.sh [SECONDS [TARGET...]]
 #
-# What was reached is kept in build-fuzz/corpus, where the next night goes on. CXX is clang++-14 unless given.
+# What was reached is kept in build-fuzz/corpus, where the next night goes on. CXX is clang++-14
+# unless given.
 set -eu
 cd "$(dirname "$0")/../.."
 build=build-fuzz

@@ -2,9 +2,10 @@
 
     python3 tests/golden/make_bleu.py
 
-From the definitions: Papineni et al. (2002) for BLEU; Post (2018), "A call for clarity in reporting BLEU
-scores", and NIST's mteval-v13a for the tokenisation 13a; Chen and Cherry (2014), method 3, for smoothing; Popovic
-(2015, 2017) for chrF and chrF++. What these leave open is as in sacreBLEU. It needs nothing but the standard library. Text is split at blanks by str.split.
+From the definitions: Papineni et al. (2002) for BLEU; Post (2018), "A call for clarity in reporting
+BLEU scores", and NIST's mteval-v13a for the tokenisation 13a; Chen and Cherry (2014), method 3, for
+smoothing; Popovic (2015, 2017) for chrF and chrF++. What these leave open is as in sacreBLEU. It
+needs nothing but the standard library. Text is split at blanks by str.split.
 """
 
 import collections
@@ -34,7 +35,7 @@ def ngrams(units, n):
     return collections.Counter(tuple(units[i:i + n]) for i in range(len(units) - n + 1))
 
 
-# ---- BLEU ----------------------------------------------------------------------------------------------------
+# ---- BLEU ----------------------------------------------------------------------------------------
 
 
 def bleu_statistics(hypothesis, references, tokenize, lower):
@@ -78,7 +79,7 @@ def bleu(statistics, smooth, effective_order):
     return {"bleu": penalty * mean, "brevity_penalty": penalty, "precisions": precisions}
 
 
-# ---- chrF ----------------------------------------------------------------------------------------------------
+# ---- chrF ----------------------------------------------------------------------------------------
 
 
 def chrf_words(line):
@@ -122,7 +123,7 @@ def chrf_statistics(hypothesis, references, word_order, beta, lower):
     return max(candidates, key=lambda counts: chrf(counts, beta))
 
 
-# ---- Corpora -------------------------------------------------------------------------------------------------
+# ---- Corpora -------------------------------------------------------------------------------------
 
 
 def invented(count, seed):

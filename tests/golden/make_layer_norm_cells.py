@@ -1,11 +1,11 @@
-"""Writes layer_norm_cells.json: LSTM and GRU with layer normalisation inside, one sentence at a time and
-without masks.
+"""Writes layer_norm_cells.json: LSTM and GRU with layer normalisation inside, one sentence at a
+time and without masks.
 
     /usr/bin/python3 tests/golden/make_layer_norm_cells.py
 
 The equations are those of nn/lstm.hpp and nn/gru.hpp; the layout of the file is that of the others
-(README.md). Prefixes are "lstm/", "gru/", "gru_reset_before/", and with "_reverse" those that read each
-sentence from its last word.
+(README.md). Prefixes are "lstm/", "gru/", "gru_reset_before/", and with "_reverse" those that read
+each sentence from its last word.
 """
 
 import torch

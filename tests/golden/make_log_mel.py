@@ -1,4 +1,4 @@
-"""Writes log_mel.json: the logarithm of the power of a waveform in bands of the mel scale, by numpy.
+"""Writes log_mel.json: the log power of a waveform in bands of the mel scale, by numpy.
 
     /usr/bin/python3 tests/golden/make_log_mel.py
 """

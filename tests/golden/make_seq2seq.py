@@ -2,9 +2,10 @@
 
     /usr/bin/python3 tests/golden/make_seq2seq.py
 
-Straight from the equations in models/seq2seq.hpp, encoder.hpp, readout.hpp and nn/{lstm,gru,cell_norm}.hpp,
-with additive attention (the other scores and the windows are in attention_family.json). Options and
-parameters have the library's names; CASES is repeated in tests/models/seq2seq_golden_test.cpp.
+Straight from the equations in models/seq2seq.hpp, encoder.hpp, readout.hpp and
+nn/{lstm,gru,cell_norm}.hpp, with additive attention (the other scores and the windows are in
+attention_family.json). Options and parameters have the library's names; CASES is repeated in
+tests/models/seq2seq_golden_test.cpp.
 """
 
 import torch

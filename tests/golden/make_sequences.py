@@ -2,8 +2,8 @@
 
     /usr/bin/python3 tests/golden/make_sequences.py
 
-By PyTorch's conv1d and ctc_loss, sentence by sentence for the convolutions. The layout of the file is that of
-the others; README.md has the names.
+By PyTorch's conv1d and ctc_loss, sentence by sentence for the convolutions. The layout of the file
+is that of the others; README.md has the names.
 """
 
 import torch

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The program in consumer/, built in every way that a user may choose, against shared and static libraries, and run.
+"""The program in consumer/, built in every way that a user may choose, against shared and static
+libraries, and run.
 
     tests/install/consumers.py          builds in build-consumers*/; takes minutes
 """

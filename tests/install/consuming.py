@@ -1,4 +1,4 @@
-"""Builds the program in consumer/ against an attune, in each of the ways of its users, and runs it."""
+"""Builds the program in consumer/ against an attune, in each way of its users, and runs it."""
 import os
 import pathlib
 import shutil
@@ -42,7 +42,7 @@ class Installation:
         return run([program], env=dict(os.environ, LD_LIBRARY_PATH=str(self.libraries))).strip()
 
     def by_pkg_config(self, work, static=False):
-        """Where both are installed, the linker takes the shared library unless the file is named."""
+        """Where both are there, the linker takes the shared library unless the file is named."""
         flags = self.pkg_config("--cflags", "--libs", *(["--static"] if static else []))
         flags = ["-l:libattune.a" if static and flag == "-lattune" else flag for flag in flags]
         run([*COMPILER, *WARNINGS, CONSUMER / "main.cpp", "-o", work / "by-pkg-config", *flags])
@@ -64,7 +64,7 @@ class Installation:
 
 
 def setup_subproject(work, *arguments):
-    """A project with attune's sources in subprojects/attune, and meson's defaults but for the arguments."""
+    """A project with attune in subprojects/attune, and meson's defaults but for the arguments."""
     project, build = work / "project", work / "by-subproject"
     (project / "subprojects").mkdir(parents=True, exist_ok=True)
     links = {"main.cpp": CONSUMER / "main.cpp", "meson.build": CONSUMER / "meson.build",

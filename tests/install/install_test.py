@@ -1,4 +1,4 @@
-"""An installed attune, as its users find it: names, headers, pkg-config, CMake, and a program that runs.
+"""An installed attune, as users find it: names, headers, pkg-config, CMake, a program that runs.
 
 Run with the build directory; the installation goes to a temporary directory.
 """

@@ -1,4 +1,5 @@
-"""The recipes for package managers fit the sources: versions, options, libraries, paths. Needs no network.
+"""The recipes for package managers fit the sources: versions, options, libraries, paths. No
+network.
 
 Run with the build directory.
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A static program with a model inside (small/): that it is small, needs no file, and writes the dates it should.
+"""A static program with a model inside (small/): that it is small, needs no file, and writes the
+dates it should.
 
     tests/install/small_program.py              builds in build-small/; takes minutes
     tests/install/small_program.py --times      and how long it runs
@@ -41,7 +42,7 @@ def build(program):
 
 
 def bytes_of_libraries(link_map):
-    """How many bytes of the program came from where, by the linker's map. Unwind tables are those of all together."""
+    """How many bytes of the program came from where, by the linker's map. Unwind tables are one."""
     sizes = collections.Counter()
     kept = link_map.split("Linker script and memory map", 1)[1]
     for section, size, path in re.findall(r"^ (\.\S+)\s+0x[0-9a-f]{16}\s+0x([0-9a-f]+) (\S+)", kept, re.M):

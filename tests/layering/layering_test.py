@@ -1,7 +1,8 @@
-"""A layer can include itself and the layers below it, and nothing above: such a file does not compile.
+"""A layer can include itself and the layers below it, and nothing above: that does not compile.
 
-Run with the build directory. Every layer's own compiler flags are tried on a file that includes a header
-of every layer, and are expected to find exactly those of the order tensor <- autograd <- nn <- models.
+Run with the build directory. Every layer's own compiler flags are tried on a file that includes a
+header of every layer, and are expected to find exactly those of the order tensor <- autograd <- nn
+<- models.
 """
 import json
 import pathlib

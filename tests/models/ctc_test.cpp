@@ -16,7 +16,7 @@ namespace {
 using namespace attune;
 using models::CtcHypothesis;
 
-/// Logits (T, B, V) whose largest at each frame is that of the given symbols, one column a sentence.
+/// Logits (T, B, V) whose largest at each frame is of the given symbols, one column a sentence.
 Tensor peaked(const std::vector<std::vector<std::int32_t>>& frames, Index v) {
   std::vector<double> logits;
   for (const auto& row : frames) {

@@ -286,7 +286,7 @@ TEST_CASE("Attention: around the median of the weights before, but not in traini
                          .weights.value();
     return map(w, [](auto v) { return v > 0 ? decltype(v)(1) : decltype(v)(0); });
   };
-  // Half of the first sentence's weight is reached at place 3; the second's at 0, the third has one.
+  // Half of the first sentence's weight is reached at place 3, the second's at 0; the third has one
   const Tensor before =
       Tensor::of<double>({kSteps, kBatch}, {.1, .6, 1, .2, .4, 0, 0, 0, 0, .3, 0,  //
                                             0,  .4, 0, 0,  0,  0, 0, 0, 0, 0});

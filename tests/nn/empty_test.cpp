@@ -1,5 +1,5 @@
-// Batches of no sentences, and sequences of no steps: results of the right shape, and gradients that
-// are zero; or an error that names the operation.
+// Batches of no sentences, and sequences of no steps: results of the right shape, and gradients
+// that are zero; or an error that names the operation.
 #include <functional>
 
 #include <doctest/doctest.h>

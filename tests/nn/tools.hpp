@@ -48,8 +48,8 @@ inline Tensor sentence(const Tensor& x, Index column, Index length) {
   return slice(slice(x, 0, 0, length), 1, column, column + 1);
 }
 
-/// check(seed) of the first seed, from `first` to `last`, whose values have no kink near, as maxout,
-/// sparsemax and the edges of a window have them.
+/// check(seed) of the first seed, from `first` to `last`, whose values have no kink near, as
+/// maxout, sparsemax and the edges of a window have them.
 template <class Check>
 GradcheckResult gradcheck_off_kinks(std::uint64_t first, std::uint64_t last, Check check) {
   for (std::uint64_t seed = first; seed < last; ++seed) {
@@ -60,7 +60,7 @@ GradcheckResult gradcheck_off_kinks(std::uint64_t first, std::uint64_t last, Che
 }
 
 /// w *= factor, for every parameter. Elements of word vectors become 1 in the mean, whatever the
-/// factor: with less, the attention's gradients would be too small; with more, cells would saturate.
+/// factor: with less, attention's gradients would be too small; with more, cells would saturate.
 inline void scale_parameters(nn::Parameters& parameters, double factor) {
   for (const auto& [name, w] : parameters) {
     Tensor values = w.value();

@@ -1,5 +1,6 @@
-"""What README.md, CONTRIBUTING.md and the pages under examples/ show is code that is built and run: each C++ block
-stands, line by line, in a program under examples/. Files and folders that they link to exist.
+"""What README.md, CONTRIBUTING.md and the pages under examples/ show is code that is built and run:
+each C++ block stands, line by line, in a program under examples/. Files and folders that they link
+to exist.
 
 Run with the source directory.
 """

@@ -1,4 +1,4 @@
-// A disk that is full or breaks: preloaded, this makes calls fail that touch files below a directory.
+// A disk that is full or breaks: preloaded, this makes calls fail on files below a directory.
 //
 //   ATTUNE_FAULT_BELOW  the directory, in full
 //   ATTUNE_FAULT_KIND   EIO: one call fails. ENOSPC: a call that needs space fails, and all such

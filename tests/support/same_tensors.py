@@ -1,5 +1,5 @@
-"""same_tensors.py FILE OTHER...: exits with 1 and names the first difference unless all these safetensors
-files hold the same bytes for the same tensors. Metadata may differ, as times do.
+"""same_tensors.py FILE OTHER...: exits with 1 and names the first difference unless all these
+safetensors files hold the same bytes for the same tensors. Metadata may differ, as times do.
 """
 import json
 import struct

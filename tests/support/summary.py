@@ -1,5 +1,6 @@
-"""Adds up all tests of a `meson test` run: the test cases that doctest counts, and one for every other
-program. Prints what was skipped, and then `N passed, N failed`; exits with 1 when any failed or none ran.
+"""Adds up all tests of a `meson test` run: the test cases that doctest counts, and one for every
+other program. Prints what was skipped, and then `N passed, N failed`; exits with 1 when any failed
+or none ran.
 """
 import json
 import re

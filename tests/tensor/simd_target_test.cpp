@@ -35,8 +35,8 @@ double largest(const Tensor& x) {
 
 /// A rounding is off by at most u (2⁻²⁴ for f32, 2⁻⁵³ for f64) times what is rounded, and `size`
 /// bounds that: the absolute values of a sum's terms, added. A chain of n of them, none of which is
-/// enlarged on the way, is off by √n u size, as they are independent (Higham and Mary, 2019), and by
-/// no more than twice that from one that is rounded in other places.
+/// enlarged on the way, is off by √n u size, as they are independent (Higham and Mary, 2019), and
+/// by no more than twice that from one that is rounded in other places.
 struct Result {
   std::string name;
   Tensor value;

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Trains one translator without attention and six with one kind each, and prints what each is worth on the
+# Trains one translator without attention and six with one kind each, and prints their worth on the
 # validation text. Beside attention they are alike: a bidirectional GRU, a GRU, and multi30k.conf.
 #   examples/translate/recipes/attentions.sh DATA de|fr [EPOCHS [OPTION OF TRAIN ...]]
-# DATA has the dataset's tokenised files (data/task1/tok). Safe to repeat: it goes on where it stopped.
+# DATA has the dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
 set -eu
 if [ $# -lt 2 ]; then
   sed -n '2,5s/^# *//p' "$0"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains a translator from English to Japanese on small_parallel_enja by enja.conf, scores it on the development
-# text, a word at a time without a beam, and prints where it looks in a proverb and four sentences:
+# Trains an English-Japanese translator on small_parallel_enja by enja.conf, scores it on dev.en, a
+# word at a time without a beam, and prints where it looks in a proverb and four sentences:
 #   examples/translate/recipes/enja.sh DATA [SEED [OPTION OF TRAIN ...]]
 # DATA has train.en, train.ja, dev.en and dev.ja. Safe to repeat: it goes on where it stopped.
 set -eu

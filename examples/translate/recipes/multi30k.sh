@@ -1,7 +1,7 @@
 #!/bin/sh
-# Trains a translator from English on Multi30k by multi30k.conf, and scores it on the test text of 2016:
+# Trains a translator from English on Multi30k by multi30k.conf, and scores it on the test of 2016:
 #   examples/translate/recipes/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
-# DATA has the dataset's tokenised files (data/task1/tok). Safe to repeat: it goes on where it stopped.
+# DATA has the dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
 set -eu
 if [ $# -lt 2 ]; then
   sed -n '2,4s/^# *//p' "$0"

@@ -1,4 +1,4 @@
-// A program with a model inside: it reads no file, and writes the dates of its arguments as ISO dates.
+// A program with a model inside: it reads no file, and writes its arguments as ISO dates.
 //
 //     dates "3 May 1979" "Tuesday, 1 June 1993"
 #include <cstddef>

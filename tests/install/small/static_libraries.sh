@@ -1,6 +1,6 @@
 #!/bin/sh
-# Debian has fmt and Highway as shared libraries only. Makes libfmt.a and libhwy.a of the installed versions in
-# DIRECTORY, from Debian's source packages:
+# Debian has fmt and Highway as shared libraries only. Makes libfmt.a and libhwy.a of the installed
+# versions in DIRECTORY, from Debian's source packages:
 #
 #   static_libraries.sh DIRECTORY
 set -eu
@@ -14,7 +14,8 @@ apt() {
   apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$PWD/sources" \
     -o Dir::State::lists="$PWD/lists" -o APT::Sandbox::User=root "$@"
 }
-# library PACKAGE SOURCE_PACKAGE NAME INCLUDES SOURCE...: all paths but NAME are in the unpacked source.
+# library PACKAGE SOURCE_PACKAGE NAME INCLUDES SOURCE...: paths are in the unpacked source, NAME is
+# not.
 library() {
   version=$(dpkg-query -W -f '${source:Version}' "$1")
   apt source --only-source "$2=$version" >/dev/null

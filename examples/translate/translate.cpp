@@ -1,5 +1,6 @@
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <span>
 #include <sstream>
 
@@ -38,7 +39,8 @@ class Input {
     if (workers().count() == 1) return lines;
     std::string all;
     for (const std::string& line : lines) all += line + "\n";
-    std::istringstream text(workers().gather(all).front());
+    // The others wait for as long as nothing is typed.
+    std::istringstream text(workers().gather(all, std::numeric_limits<double>::infinity()).front());
     std::vector<std::string> same;
     for (std::string line; std::getline(text, line);) same.push_back(line);
     return same;

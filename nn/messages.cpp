@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include <fmt/format.h>
@@ -7,6 +8,15 @@
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn::detail {
+
+Exchange::Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
+    : messages_(&messages), hosts_(hosts), patience_(patience) {
+  if (messages.broken) fail("workers", "an error left messages under way: they cannot go on");
+}
+
+Exchange::~Exchange() {
+  if (!open_.empty()) messages_->broken = true;
+}
 
 void Exchange::send(int to, int tag, std::span<const std::byte> bytes) {
   if (!bytes.empty()) open_.push_back({messages_->send(to, tag, bytes), to});
@@ -18,16 +28,20 @@ void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
 
 bool Exchange::done() {
   if (std::erase_if(open_, [&](const Message& m) { return messages_->done(m.number); }) > 0)
-    last_ = std::chrono::steady_clock::now();
+    silence_ = 0;
   return open_.empty();
 }
 
 void Exchange::wait() {
-  last_ = std::chrono::steady_clock::now();
-  while (!done()) {
+  using Clock = std::chrono::steady_clock;
+  silence_ = 0;
+  for (Clock::time_point looked = Clock::now(), now; !done(); looked = now) {
     std::this_thread::yield();
-    const std::chrono::duration<double> silence = std::chrono::steady_clock::now() - last_;
-    if (silence.count() > patience_) {
+    now = Clock::now();
+    // A long time between two looks is one in which this worker was stopped, as jobs are that make
+    // room for others. It must not count: the others were stopped, too.
+    silence_ += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
+    if (silence_ > patience_) {
       fail("workers", fmt::format("{} has not responded for {} s",
                                   worker_name(open_.front().peer, hosts_), patience_));
     }

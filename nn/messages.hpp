@@ -1,7 +1,6 @@
 // What workers send each other. Not installed.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -31,6 +30,9 @@ class Messages {
   virtual std::size_t receive(int from, int tag, std::span<std::byte> bytes) = 0;
   /// Whether a message is done. If so, another message may get its number.
   virtual bool done(std::size_t message) = 0;
+
+  /// An exception came while messages were under way: later ones would be taken for them.
+  bool broken = false;
 };
 
 /// Some messages that are waited for together.
@@ -38,8 +40,9 @@ class Exchange {
  public:
   /// `hosts` are those of all workers, for the Error that names a worker which has not responded
   /// for `patience` seconds.
-  Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
-      : messages_(&messages), hosts_(hosts), patience_(patience) {}
+  Exchange(Messages& messages, std::span<const std::string> hosts, double patience);
+  Exchange(Exchange&&) = default;
+  ~Exchange();
 
   /// Nothing is sent where there are no bytes: both sides know how many.
   void send(int to, int tag, std::span<const std::byte> bytes);
@@ -57,7 +60,7 @@ class Exchange {
   std::span<const std::string> hosts_;
   double patience_;
   std::vector<Message> open_;
-  std::chrono::steady_clock::time_point last_;  // when one was done
+  double silence_ = 0;  // seconds since one was done
 };
 
 /// "worker 2 of 4 on node7"

@@ -24,12 +24,12 @@ void check(int status, const char* what) {
   fail("workers", fmt::format("{}: {}", what, std::string_view(text.data(), length)));
 }
 
-/// Whether a launcher of Open MPI, MPICH or Slurm started this process, with others or alone.
-/// Without one, MPI need not be started, which takes a third of a second.
-bool was_launched() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name)) return true;
-  return false;
+/// How many processes a launcher of Open MPI, MPICH or Slurm has started, or 1 where it does not
+/// say. Without one it is 0, and MPI need not be started, which takes a third of a second.
+int launched() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = std::getenv(name)) return std::atoi(size);
+  return std::getenv("PMIX_RANK") ? 1 : 0;
 }
 
 class MpiMessages : public Messages {
@@ -96,7 +96,8 @@ class MpiMessages : public Messages {
 }  // namespace
 
 std::unique_ptr<Messages> Messages::join() {
-  if (!was_launched()) return nullptr;
+  const int expected = launched();
+  if (expected == 0) return nullptr;
   int started = 0;
   check(MPI_Initialized(&started), "MPI_Initialized");
   if (started) fail("workers", "MPI was started already");
@@ -104,6 +105,11 @@ std::unique_ptr<Messages> Messages::join() {
   auto messages = std::make_unique<MpiMessages>();
   if (messages->count() > 1) return messages;
   messages->leave();
+  if (expected > 1) {
+    fail("workers", fmt::format("{} processes were started, but MPI joins none of them: was it "
+                                "another MPI's launcher than the one attune was built with?",
+                                expected));
+  }
   return nullptr;
 }
 

@@ -62,7 +62,7 @@ Workers::Workers(const WorkersOptions& options)
 }
 
 Workers::~Workers() {
-  if (!messages_ || std::uncaught_exceptions() > 0) return;
+  if (!messages_ || messages_->broken || std::uncaught_exceptions() > 0) return;
   try {
     messages_->leave();
   } catch (const std::exception&) {  // there is nobody left to tell
@@ -79,7 +79,7 @@ Workers::Range Workers::shards_of(int rank, Index shards) const {
   return {rank * shards / count_, (rank + 1) * shards / count_};
 }
 
-std::vector<std::string> Workers::gather(const std::string& said) {
+std::vector<std::string> Workers::gather(const std::string& said, double patience) {
   const auto own = static_cast<std::size_t>(rank_);
   std::vector<std::string> all(static_cast<std::size_t>(count_));
   all[own] = said;
@@ -87,7 +87,7 @@ std::vector<std::string> Workers::gather(const std::string& said) {
   const std::uint64_t size = said.size();
   std::memcpy(sizes[own].data(), &size, sizeof size);
   const auto exchange = [&](int tag, std::vector<std::string>& texts) {
-    detail::Exchange messages(*messages_, hosts_, options_.patience);
+    detail::Exchange messages(*messages_, hosts_, patience);
     for (std::size_t r = 0; r < texts.size(); ++r) {
       if (r == own) continue;
       messages.receive(static_cast<int>(r), tag, writable_bytes(texts[r]));

@@ -41,7 +41,8 @@ struct WorkersOptions {
 ///
 /// Every worker must call the same functions in the same order. If a worker hangs or the network is
 /// broken, a worker that waits for it longer than `patience` throws an Error that names it. When
-/// one worker is killed, mpirun ends all of them; a worker that cannot go on calls `abort`.
+/// one worker is killed, mpirun ends all of them; a worker that cannot go on calls `abort`. After an
+/// error with messages under way, that is all that is left.
 class Workers {
  public:
   /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are
@@ -84,8 +85,12 @@ class Workers {
   /// there are no other workers.
   void abort();
 
-  /// The text `said` of every worker, by rank.
-  std::vector<std::string> gather(const std::string& said);
+  /// The text `said` of every worker, by rank. With `patience`, where one may take longer to say it
+  /// than to compute, as it waits for input.
+  std::vector<std::string> gather(const std::string& said) {
+    return gather(said, options_.patience);
+  }
+  std::vector<std::string> gather(const std::string& said, double patience);
 
  private:
   WorkersOptions options_;

@@ -19,7 +19,7 @@ nn::Workers& workers() {
 
 std::string worker_prefix() { return joined && joined->count() > 1 ? joined->name() + ": " : ""; }
 
-Texts each_makes(const std::function<Texts()>& make) {
+Texts each_makes(const std::function<Texts()>& make, double patience) {
   std::string said = "made";
   try {
     for (const std::string& text : make()) said += '\0' + text;
@@ -28,7 +28,7 @@ Texts each_makes(const std::function<Texts()>& make) {
     said = "interrupted";
   }
   Texts all;
-  for (const std::string& one : workers().gather(said)) {
+  for (const std::string& one : workers().gather(said, patience)) {
     std::istringstream texts(one);
     std::string text;
     std::getline(texts, text, '\0');

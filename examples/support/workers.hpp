@@ -18,8 +18,9 @@ std::string worker_prefix();
 
 using Texts = std::vector<std::string>;
 /// The texts that `make` returns in each of them, those of the first one first; none may have a
-/// NUL. Where it throws Interrupted in one, all do.
-Texts each_makes(const std::function<Texts()>& make);
+/// NUL. Where it throws Interrupted in one, all do. Others wait for it `patience` seconds at most.
+Texts each_makes(const std::function<Texts()>& make,
+                 double patience = nn::WorkersOptions().patience);
 
 /// When all have ended well.
 void leave_workers();

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <span>
 #include <sstream>
 
@@ -35,7 +36,8 @@ class Input {
   /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
   /// line that cannot be translated is an error after those before it were.
   Texts next(Index most) {
-    return each_makes([&] { return is_first_worker() ? read(most) : Texts(); });
+    return each_makes([&] { return is_first_worker() ? read(most) : Texts(); },
+                      std::numeric_limits<double>::infinity());  // as long as nothing is typed
   }
 
  private:

@@ -38,9 +38,10 @@ def errors_of(workers, *command):
 
 
 def workers_of(process):
-    """Process numbers of those that this mpirun started."""
-    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(child) for child in children.read_text().split()] if children.exists() else []
+    """Process numbers of those that this mpirun started. That of MPICH has a child that did."""
+    children = pathlib.Path(f"/proc/{process}/task/{process}/children")
+    own = [int(child) for child in children.read_text().split()] if children.exists() else []
+    return [worker for child in own for worker in workers_of(child) or [child]]
 
 
 def kill_one(process, seconds, draw):
@@ -50,7 +51,7 @@ def kill_one(process, seconds, draw):
         return False
     except subprocess.TimeoutExpired:
         pass
-    some = workers_of(process)
+    some = workers_of(process.pid)
     if not some:
         return False
     os.kill(draw.choice(some), signal.SIGKILL)
@@ -101,6 +102,9 @@ def check_refusals(dates, directory):
     [line] = errors_of(1, dates, "train", "--shards", "2", *out, "--rate", "0.001",
                        ":", "-n", "1", dates, "train", "--shards", "2", *out, "--rate", "0.002")
     assert "worker 1 of 2 on" in line and "rate = 0.002" in line and "rate = 0.001" in line, line
+    alone = subprocess.run([dates, "train", *out], env=dict(ENVIRONMENT, OMPI_COMM_WORLD_SIZE="2"), text=True,
+                           capture_output=True)  # as if started by another MPI's mpirun
+    assert alone.returncode == 1 and "2 processes were started, but MPI joins none of them" in alone.stderr, alone
     assert not (directory / "refused" / "last.safetensors").exists()
 
 

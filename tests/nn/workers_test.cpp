@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -161,6 +163,34 @@ TEST_CASE("a worker that gives no sign is named") {
   exchange.receive(1, 0, bytes);
   CHECK_THROWS_WITH_AS(exchange.wait(),
                        "workers: worker 1 of 2 on node2 has not responded for 0.01 s", Error);
+}
+
+/// All workers are stopped for a while, and then go on.
+struct StoppedJob : DeadNetwork {
+  bool done(std::size_t) override {
+    if (++looks == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    return looks > 3;
+  }
+  int looks = 0;
+};
+
+TEST_CASE("the time in which a worker was stopped itself is not held against the others") {
+  StoppedJob job;
+  const std::vector<std::string> hosts = {"node1", "node2"};
+  detail::Exchange exchange(job, hosts, /*patience=*/0.3);
+  std::array<std::byte, 4> bytes{};
+  exchange.receive(1, 0, bytes);
+  CHECK_NOTHROW(exchange.wait());
+}
+
+TEST_CASE("after an error with messages under way, no others are sent") {
+  DeadNetwork network;
+  const std::vector<std::string> hosts = {"node1", "node2"};
+  std::array<std::byte, 4> bytes{};
+  detail::Exchange(network, hosts, 1).wait();  // for nothing
+  detail::Exchange(network, hosts, 1).receive(1, 0, bytes);
+  CHECK_THROWS_WITH_AS(detail::Exchange(network, hosts, 1),
+                       "workers: an error left messages under way: they cannot go on", Error);
 }
 
 TEST_CASE("parameters without elements need no messages") {

@@ -7,7 +7,7 @@ libraries, and run.
 import re
 import sys
 
-from consuming import ROOT, Installation, by_subproject, run
+from consuming import ROOT, by_subproject, install, run
 
 WORK = ROOT / "build-consumers"
 ONLY_THE_LIBRARY = ["-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled", "-Dwerror=true"]
@@ -18,7 +18,7 @@ def installed(library):
     if not (build / "build.ninja").exists():
         run(["meson", "setup", build, ROOT, f"-Ddefault_library={library}", *ONLY_THE_LIBRARY])
     run(["ninja", "-C", build])
-    return Installation(build, WORK / f"installed-{library}")
+    return install(build, WORK / f"installed-{library}")
 
 
 def ways():

@@ -21,11 +21,10 @@ def run(command, **options):
 
 
 class Installation:
-    """What `meson install` of a build directory puts below `root`."""
+    """What is installed below `root`."""
 
-    def __init__(self, build, root):
+    def __init__(self, root):
         self.root = root
-        run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", root])
         self.pc = next(root.rglob("attune.pc"))
         self.libraries = self.pc.parent.parent
 
@@ -61,6 +60,11 @@ class Installation:
         run(["meson", "setup", build, CONSUMER, f"-Dprefer_static={str(static).lower()}"], env=self.environment())
         run(["ninja", "-C", build])
         return build / "consumer"
+
+
+def install(build, root):
+    run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", root])
+    return Installation(root)
 
 
 def setup_subproject(work, *arguments):

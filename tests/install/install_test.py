@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from consuming import COMPILER, CONSUMER, Installation, run, setup_subproject
+from consuming import COMPILER, CONSUMER, install, run, setup_subproject
 
 # What attune is built from, by its folder below /usr/include or its header.
 LIBRARIES = ("fmt/", "hwy/", "nlohmann/", "unicode/", "xxhash", "sentencepiece", "openblas", "cblas", "mpi")
@@ -74,7 +74,7 @@ def main():
     version = json.loads((build / "meson-info" / "intro-projectinfo.json").read_text())["version"]
     with tempfile.TemporaryDirectory() as temporary:
         work = pathlib.Path(temporary)
-        installed = Installation(build, work / "installed")
+        installed = install(build, work / "installed")
         names_are_attunes(installed)
         headers_need_no_library(installed)
         older_standard_is_one_error(installed)

@@ -12,13 +12,13 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# A library as meson, vcpkg and Conan call it.
-LIBRARIES = [("fmt", "fmt", "fmt"),
-             ("libhwy", "highway", "highway"),
-             ("nlohmann_json", "nlohmann-json", "nlohmann_json"),
-             ("libxxhash", "xxhash", "xxhash"),
-             ("icu-uc", "icu", "icu"),
-             ("openblas", "openblas", "openblas")]
+# A library as meson, vcpkg, Conan and Debian call it.
+LIBRARIES = [("fmt", "fmt", "fmt", "libfmt-dev"),
+             ("libhwy", "highway", "highway", "libhwy-dev"),
+             ("nlohmann_json", "nlohmann-json", "nlohmann_json", "nlohmann-json3-dev"),
+             ("libxxhash", "xxhash", "xxhash", "libxxhash-dev"),
+             ("icu-uc", "icu", "icu", "libicu-dev"),
+             ("openblas", "openblas", "openblas", "libopenblas-dev")]
 failed = []
 
 
@@ -71,6 +71,15 @@ def conan(known):
         expect((ROOT / path).exists(), f"Conan: there is no {path}")
 
 
+def debian(version, known):
+    files = ("changelog", "control", "rules")
+    changelog, control, rules = ((HERE / "debian" / name).read_text() for name in files)
+    expect(changelog.startswith(f"attune ({version}-"), f"Debian: its version is not {version}")
+    needed = re.search(r"Build-Depends:(.*(?:\n .*)*)", control)[1]
+    check_libraries("Debian", 3, lambda name: name in re.findall(r"[\w-]+", needed))
+    check_options("Debian", re.findall(r"-D(\w+)=(\w+)", rules), known)
+
+
 def wrap():
     file = configparser.ConfigParser()
     file.read(HERE / "attune.wrap")
@@ -85,8 +94,9 @@ def main():
     known = {option["name"]: option for option in json.loads((info / "intro-buildoptions.json").read_text())}
     vcpkg(version, known)
     conan(known)
+    debian(version, known)
     wrap()
-    print("\n".join(failed) or "the recipes for vcpkg, Conan and meson fit the sources")
+    print("\n".join(failed) or "the recipes for vcpkg, Conan, Debian and meson fit the sources")
     return 1 if failed else 0
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 
-from consuming import COMPILER, CONSUMER, ROOT, WARNINGS, Installation, run
+from consuming import COMPILER, CONSUMER, ROOT, WARNINGS, install, run
 
 SMALL = CONSUMER.parent / "small"
 WORK = ROOT / "build-small"
@@ -27,7 +27,7 @@ def installed():
         run(["meson", "setup", build, ROOT, "-Ddefault_library=static", "-Dblas=disabled", "-Dsentencepiece=disabled",
              "-Dmpi=disabled", "-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled", "-Dwerror=true"])
     run(["ninja", "-C", build])
-    return Installation(build, WORK / "installed")
+    return install(build, WORK / "installed")
 
 
 def build(program):

@@ -125,8 +125,11 @@ TEST_CASE("transduce: it says what the sides are cut into, learns, and ends with
         "source: decomposed characters (9 kinds); target: tokens between blanks (7 kinds)");
   CHECK(contains(t.printed, "word error with a beam of 5: "));
   const std::string page = read(t / "model/report.html");
-  for (const char* part : {"Word error", "Errors by length", "Learning curves", "Where it looks",
-                           "What it writes", "conditional", "</html>"})
+  for (const char* part :
+       {"<h1 dir=\"auto\">model: train.tsv</h1>", "Word error", "Errors by length",
+        "Learning curves", "Where it looks", "What it writes",
+        "conditional: reads decomposed characters (9 kinds), and writes tokens between blanks (7",
+        "</html>"})
     CHECK_MESSAGE(contains(page, part), part);
   CHECK(output_of(t.with("predict", {"shabé", "tatie"})).starts_with("shabé\tʃ aː b e\t"));
 }

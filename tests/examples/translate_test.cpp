@@ -378,6 +378,24 @@ TEST_CASE("translate report: curves, BLEU by length, pictures and translations i
   CHECK(output_of({"report", "--model", trained.model(), "--examples", "3", "--bleu", "none",
                    "--out", page}) == page + "\n");
   const std::string html = read(page);
+  CHECK(contains(html, "<h1 dir=\"auto\">model: en to xx</h1>"));
+  CHECK(contains(html,
+                 "conditional, trained on train.en and train.xx. Measured on valid.en and "
+                 "valid.xx, with a beam of 5."));
+  const Json json =
+      Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", trained.model(),
+                             trained / "valid.en", trained / "valid.xx"}));
+  const std::pair<const char*, const char*> measures[] = {
+      {"BLEU", "bleu"}, {"chrF", "chrf"}, {"Perplexity", "perplexity"}};
+  for (const auto& [name, field] : measures) {
+    CHECK_MESSAGE(contains(html, fmt::format("<dt dir=\"auto\">{}</dt><dd dir=\"auto\">{:.2f}</dd>",
+                                             name, json.at(field).get<double>())),
+                  name);
+  }
+  const std::string inspected = output_of({"inspect", trained.model()});
+  const std::size_t end = inspected.rfind(" numbers");
+  CHECK(contains(html, fmt::format("<dd dir=\"auto\">{},{}</dd>", inspected.substr(end - 5, 2),
+                                   inspected.substr(end - 3, 3))));
   for (const char* part : {"Learning curves", "BLEU by length", "Where the model looks",
                            "reference", "encoder-layers", "</html>"}) {
     CHECK_MESSAGE(contains(html, part), part);

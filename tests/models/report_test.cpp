@@ -604,6 +604,22 @@ TEST_CASE("chart: ticks are round numbers that share a unit") {
   }
 }
 
+TEST_CASE("chart: the vertical axis goes as far as is asked for, and on where the data do") {
+  const auto with = [](std::vector<double> y) {
+    return svg(Chart{.title = "",
+                     .x_label = "",
+                     .y_label = "",
+                     .series = {{"s", {0, 1}, std::move(y)}},
+                     .y_includes = {0, 100}});
+  };
+  for (const std::string& image : {with({100, 100}), with({99.5, 99.5})}) {
+    CHECK(contains(image, ">0</text>"));
+    CHECK(contains(image, ">100</text>"));
+    CHECK_FALSE(contains(image, ">120</text>"));
+  }
+  CHECK(contains(with({50, 110}), ">120</text>"));
+}
+
 TEST_CASE("chart: between whole epochs there are no ticks") {
   const std::string image = svg(Chart{"", "", "", {{"s", {1, 2, 3}, {10, 20, 30}}}});
   CHECK(contains(image, ">2</text>"));

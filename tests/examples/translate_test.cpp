@@ -590,6 +590,35 @@ TEST_CASE("translate train: subwords of both sides, kept in the checkpoint") {
   }
 }
 
+TEST_CASE(
+    "translate train --truecase: the case of what is read does not matter, lines begin as they "
+    "did") {
+  const Corpus corpus;
+  for (const std::string name : {"train", "valid"}) {
+    std::string source, target;
+    for (std::string line : lines_of(read(corpus / (name + ".en"))))
+      line[0] = static_cast<char>(line[0] - 'a' + 'A'), source += line + "\n";
+    for (std::string line : lines_of(read(corpus / (name + ".xx"))))
+      target += line[0] + text::lower_case(line.substr(1)) + "\n";
+    write(corpus / (name + ".en"), source), write(corpus / (name + ".xx"), target);
+  }
+  output_of(corpus.train("model", tiny + Arguments{"--truecase", "yes", "--rate", "0.01",
+                                                   "--epochs", "20", "--validate-every", "100"}));
+  const std::string model = corpus / "model";
+  CHECK(output_of({"translate", "--model", model},
+                  {.input = "One two\none two\nONE TWO\nOne Two\n"}) ==
+        "Zwei eins\nZwei eins\nZwei eins\nZwei eins\n");
+  CHECK(Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", model,
+                               corpus / "valid.en", corpus / "valid.xx"}))
+            .at("bleu") >= 90);
+  write(corpus / "capitals", "ONE TWO\n");
+  const Json pair = Json::parse(
+      output_of({"align", "--model", model, "--format", "json", corpus / "capitals"}));
+  CHECK(pair.at("source") == Json({"ONE", "TWO"}));
+  CHECK(pair.at("target") == Json({"Zwei", "eins"}));
+  CHECK(contains(output_of({"inspect", model}), "truecase            yes\n"));
+}
+
 TEST_CASE("translate train: a text in one TSV is the text in two files") {
   const Corpus corpus;
   const auto join = [&](const std::string& name) {

@@ -357,6 +357,10 @@ TEST_CASE("make_codec: characters of the source are decomposed, those of the tar
   CHECK(units(lines, Side::target, Units::words) == "tokens between blanks (2 kinds)");
 }
 
+TEST_CASE("transduce: the help of every command ends with an example") {
+  check_examples(ATTUNE_TRANSDUCE, {"train", "predict", "evaluate", "report"});
+}
+
 TEST_CASE("transduce: errors are one line and status 1") {
   const Files files;
   const std::string bad = files / "bad.tsv", out = files / "out";

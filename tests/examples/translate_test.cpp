@@ -612,8 +612,8 @@ TEST_CASE(
                                corpus / "valid.en", corpus / "valid.xx"}))
             .at("bleu") >= 90);
   write(corpus / "capitals", "ONE TWO\n");
-  const Json pair = Json::parse(
-      output_of({"align", "--model", model, "--format", "json", corpus / "capitals"}));
+  const Json pair =
+      Json::parse(output_of({"align", "--model", model, "--format", "json", corpus / "capitals"}));
   CHECK(pair.at("source") == Json({"ONE", "TWO"}));
   CHECK(pair.at("target") == Json({"Zwei", "eins"}));
   CHECK(contains(output_of({"inspect", model}), "truecase            yes\n"));
@@ -818,6 +818,11 @@ TEST_CASE("translate train: bf16 products train as well, or a line says that the
   CHECK(result.err.empty() == bf16_available());
   CHECK(std::stod(load_safetensors(corpus / "out/best.safetensors").metadata.at("valid_bleu")) >
         60);
+}
+
+TEST_CASE("translate: the help of every command ends with an example") {
+  check_examples(ATTUNE_TRANSLATE, {"train", "translate", "evaluate", "compare", "score", "align",
+                                    "report", "curves", "average", "inspect"});
 }
 
 TEST_CASE("translate: what is wrong with options is said in one line") {

@@ -62,6 +62,7 @@
 #include <attune/models/text/sentencepiece.hpp>
 #include <attune/models/text/token_words.hpp>
 #include <attune/models/text/tokenizer.hpp>
+#include <attune/models/text/truecaser.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/models/translate.hpp>

@@ -112,16 +112,22 @@ void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& 
   app =
       make_app("dates", "Turns dates as people write them into ISO dates, with an attention model.",
                "dates train && dates predict \"3 May 79\"");
-  CLI::App* train = app->add_subcommand("train", "train a model, on generated dates or on files");
+  CLI::App* train = add_command(*app, "train", "train a model, on generated dates or on files",
+                                "--locales de,ja --steps 4000");
   CLI::App* predict =
-      app->add_subcommand("predict", "write the ISO date, with its probability and the attention");
-  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model on a file");
-  CLI::App* compare = app->add_subcommand(
-      "compare", "train published models one after the other and print a table of them");
-  CLI::App* align = app->add_subcommand(
-      "align", "attention of a model for given pairs, and their log-probabilities");
-  CLI::App* report = app->add_subcommand(
-      "report", "write an HTML page: learning curves, attention, the model's card");
+      add_command(*app, "predict", "write the ISO date, with its probability and the attention",
+                  "\"3 May 79\" 16.01.75 --attention always");
+  CLI::App* evaluate =
+      add_command(*app, "evaluate", "measure a model on a file", "FILE.tsv --beam 4");
+  CLI::App* compare = add_command(
+      *app, "compare", "train published models one after the other and print a table of them",
+      "--variants bahdanau,luong-general --steps 1000");
+  CLI::App* align = add_command(*app, "align",
+                                "attention of a model for given pairs, and their log-probabilities",
+                                "FILE.tsv --format html --out attention.html");
+  CLI::App* report = add_command(*app, "report",
+                                 "write an HTML page: learning curves, attention, the model's card",
+                                 "--model dates-model --examples 20");
   for (CLI::App* sub : {train, predict, evaluate, compare, align, report}) {
     add_threads(*sub, line.threads);
   }

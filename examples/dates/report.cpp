@@ -26,7 +26,7 @@ std::string percent(const Model& model, const char* name) {
 void add_summary(report::Page& page, const Model& model) {
   page.definitions({{"Exact match (validation)", percent(model, "exact_match")},
                     {"Character accuracy (validation)", percent(model, "character_accuracy")},
-                    {"Parameters", std::to_string(model.parameters().count())},
+                    {"Parameters", grouped(model.parameters().count())},
                     {"Trained for", duration(seconds_in(model.metadata()))}});
 }
 
@@ -125,8 +125,8 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
   (attends ? add_heatmaps : add_examples)(page, model, rows, written);
   add_learning_curves(page, options.model.parent_path() / "log.jsonl");
   add_card(page, model.metadata(),
-           {{"source characters", std::to_string(model.source().vocabulary.size())},
-            {"target characters", std::to_string(model.target().vocabulary.size())}});
+           {{"source characters", grouped(model.source().vocabulary.size())},
+            {"target characters", grouped(model.target().vocabulary.size())}});
   add_parameters(page, model.parameters());
   return page;
 }

@@ -46,14 +46,17 @@ void add_compare(CLI::App& app, CompareArguments& o) {
 void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
   app = make_app("forecast", "Forecasts measurements over time, with attention.",
                  "forecast train --csv ETTh1.csv --protocol ett && forecast report");
-  CLI::App* train = app->add_subcommand("train", "train a model on a CSV file");
+  CLI::App* train =
+      add_command(*app, "train", "train a model on a CSV file", "--csv ETTh1.csv --protocol ett");
   CLI::App* predict =
-      app->add_subcommand("predict", "write what comes after the last row of a file");
-  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model on the test part");
-  CLI::App* compare = app->add_subcommand(
-      "compare", "train models for several horizons and seeds, and print a table");
-  CLI::App* report =
-      app->add_subcommand("report", "write an HTML page: forecasts, attention, errors");
+      add_command(*app, "predict", "write what comes after the last row of a file", "ETTh1.csv");
+  CLI::App* evaluate =
+      add_command(*app, "evaluate", "measure a model on the test part", "--csv ETTh1.csv --json");
+  CLI::App* compare =
+      add_command(*app, "compare", "train models for several horizons and seeds, and print a table",
+                  "--csv ETTh1.csv --protocol ett --horizons 24,48");
+  CLI::App* report = add_command(*app, "report", "write an HTML page: forecasts, attention, errors",
+                                 "--examples 4");
   for (CLI::App* sub : {train, predict, evaluate, report}) {
     add_threads(*sub, line.threads);
   }

@@ -112,7 +112,7 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
   report::Page page(fmt::format("Forecasts of {} steps", model.options().horizon));
   page.definitions({{"Mean squared error (test)", fmt::format("{:.4f}", errors.mse)},
                     {"Mean absolute error (test)", fmt::format("{:.4f}", errors.mae)},
-                    {"Parameters", std::to_string(model.parameters().count())},
+                    {"Parameters", grouped(model.parameters().count())},
                     {"Trained for", duration(seconds_in(model.metadata()))}});
   page.heading("Forecasts, and what was attended to");
   const Index count = std::min<Index>(options.examples, std::ssize(rows));

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <attune/models/presets.hpp>
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/page.hpp>
 #include <attune/tensor/file.hpp>
@@ -54,7 +56,8 @@ report::Chart chart(const Panel& panel, const Setting& setting, const std::vecto
       .title = fmt::format("{}, trained on lengths up to {}", panel.title, setting.longest),
       .x_label = "words of the sentence",
       .y_label = "target words right, percent",
-      .series = {}};
+      .series = {},
+      .y_includes = {0, 100}};
   for (const Row& row : rows) {
     if (!panel.shows(variant(row.variant))) continue;
     report::Series series{row.variant, {}, {}};
@@ -72,17 +75,47 @@ const char* const what_it_is =
     "depends on the word before. Without attention all that a decoder knows of the source has "
     "to pass through one vector, and a sentence of 60 random words does not fit. With attention "
     "it looks at the source again for every word.";
-const char* const what_to_see =
-    "What to see: encoder-decoder (Cho et al., 2014) and sutskever (2014), which have no "
-    "attention, fall with the length, whatever they were trained on. Most models with attention "
-    "stay level on the lengths that they were trained on (Bahdanau et al., 2014, figure 2; "
-    "Luong et al., 2015, figure 7). On longer sentences they fall too: these have places that "
-    "no sentence in training had.";
-const char* const how_measured =
-    "Share of the target's words that are right, place by place, under greedy decoding, in "
-    "percent: mean ± standard deviation over the seeds. A seed decides language, sentences and "
-    "initial values. \"60 of 20\" is the accuracy at 60 words divided by that at 20. All models "
-    "have the same steps, sentences, units and learning rates.";
+/// What the figures of these runs show.
+std::string what_to_see(const std::vector<Record>& records) {
+  std::vector<std::string> without;
+  bool attending = false, longer = false;
+  for (const Variant& one : variants()) {
+    if (std::ranges::find(records, one.name, &Record::variant) == records.end()) continue;
+    const bool attends = models::attends(models::preset(one.preset).options);
+    attends ? void(attending = true) : without.push_back(one.name);
+  }
+  for (const Setting& setting : settings) {
+    longer |= setting.longest < lengths.back() &&
+              std::ranges::find(records, setting.name, &Record::setting) != records.end();
+  }
+  std::string text = "What to see:";
+  if (!without.empty()) {
+    text += fmt::format(
+        " without attention ({}) fewer words are right the longer the sentence is (Cho et al., "
+        "2014).",
+        fmt::join(without, ", "));
+  }
+  if (attending) {
+    text +=
+        " Most models with attention stay level on the lengths that they were trained on (Bahdanau "
+        "et al., 2014, figure 2; Luong et al., 2015, figure 7).";
+  }
+  if (attending && longer) {
+    text +=
+        " On longer sentences they fall too: these have places that no sentence in training had.";
+  }
+  return text;
+}
+
+std::string how_measured(const std::vector<Record>& records) {
+  const bool several = std::ranges::any_of(records, [](auto& record) { return record.seed > 1; });
+  return fmt::format(
+      "Share of the target's words that are right, place by place, under greedy decoding, in "
+      "percent{}. A seed decides language, sentences and initial values. \"60 of 20\" is the "
+      "accuracy at 60 words divided by that at 20. All models have the same steps, sentences, "
+      "units and learning rates.",
+      several ? ": mean ± standard deviation over the seeds" : ", of one seed");
+}
 
 void add_setting(report::Page& page, const std::filesystem::path& directory, const Setting& setting,
                  const std::vector<Row>& rows) {
@@ -93,15 +126,10 @@ void add_setting(report::Page& page, const std::filesystem::path& directory, con
     if (drawn.series.empty()) continue;
     const std::string svg = report::svg(drawn);
     write_file(directory / fmt::format("{}-{}.svg", setting.name, panel.name), svg);
-    page.figure(svg, "Mean over the seeds.");
+    page.figure(svg, rows.front().seeds > 1 ? "Mean over the seeds." : "");
   }
   std::vector<std::vector<std::string>> body;
-  for (const Row& row : rows) {
-    body.push_back(cells_of(row));
-    for (std::string& cell : body.back()) {  // spaces at which a line is not broken
-      if (const auto space = cell.find(" ±"); space != cell.npos) cell.replace(space, 1, "\u00a0");
-    }
-  }
+  for (const Row& row : rows) body.push_back(cells_of(row));
   page.table(header(), body);
 }
 
@@ -143,7 +171,7 @@ std::string plot(const std::vector<Row>& rows) {
 void write_report(const std::filesystem::path& directory, const std::vector<Record>& records,
                   const Budget& budget) {
   report::Page page("Long sentences, with and without attention");
-  page.paragraph(what_it_is).paragraph(what_to_see);
+  page.paragraph(what_it_is).paragraph(what_to_see(records));
   page.definitions({{"Words of the language", std::to_string(budget.words)},
                     {"Units", std::to_string(budget.hidden)},
                     {"Steps", std::to_string(budget.steps)},
@@ -154,7 +182,7 @@ void write_report(const std::filesystem::path& directory, const std::vector<Reco
     if (!rows.empty()) add_setting(page, directory, setting, rows);
   }
   page.heading("How it was measured");
-  page.paragraph(how_measured);
+  page.paragraph(how_measured(records));
   write_file(directory / "report.html", page.html());
 }
 

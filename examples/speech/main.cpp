@@ -107,14 +107,20 @@ void add_report(CLI::App& app, ReportArguments& o) {
 void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
   app = make_app("speech", "Writes what was said, with attention.",
                  "speech train --digits recordings && speech recognise 7_jackson_5.wav");
-  CLI::App* train = app->add_subcommand("train", "train a model on recordings");
-  CLI::App* recognise = app->add_subcommand("recognise", "write what is said in recordings");
-  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model, by length");
-  CLI::App* align = app->add_subcommand("align", "when each word of a transcript was said");
+  CLI::App* train =
+      add_command(*app, "train", "train a model on recordings", "--digits recordings");
+  CLI::App* recognise =
+      add_command(*app, "recognise", "write what is said in recordings", "7_jackson_5.wav --json");
+  CLI::App* evaluate = add_command(*app, "evaluate", "measure a model, by length",
+                                   "--digits recordings --first 0 --last 4");
+  CLI::App* align = add_command(*app, "align", "when each word of a transcript was said",
+                                "list.tsv --format textgrid --out times");
   CLI::App* report =
-      app->add_subcommand("report", "write an HTML page: attention above spectrograms, errors");
+      add_command(*app, "report", "write an HTML page: attention above spectrograms, errors",
+                  "--list list.tsv --examples 5");
   CLI::App* compare =
-      app->add_subcommand("compare", "train kinds of attention with several seeds; a table");
+      add_command(*app, "compare", "train kinds of attention with several seeds; a table",
+                  "--digits recordings --seeds 2");
   for (CLI::App* sub : {train, recognise, evaluate, align, report}) {
     add_threads(*sub, line.threads);
   }

@@ -119,8 +119,8 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
   report::Page page("What was heard");
   page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
                     {"All right", fmt::format("{:.1f} %", 100 * all.share_right())},
-                    {"Utterances", std::to_string(all.examples)},
-                    {"Parameters", std::to_string(model.parameters().count())},
+                    {"Utterances", grouped(all.examples)},
+                    {"Parameters", grouped(model.parameters().count())},
                     {"Trained for", duration(seconds_in(model.metadata()))}});
   page.paragraph(fmt::format("Measured on {}, with a beam of {}.", data.name, HearOptions().beam));
   add_examples(page, model, data, options.examples);

@@ -96,6 +96,14 @@ inline std::unique_ptr<CLI::App> make_app(const char* name, const char* what, co
   return app;
 }
 
+/// A command of it; `example` is what its --help ends with.
+inline CLI::App* add_command(CLI::App& app, const char* name, const char* what,
+                             const char* example) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->footer(fmt::format("Example: {} {} {}", app.get_name(), name, example));
+  return command;
+}
+
 /// A directory stands for the best.safetensors in it.
 inline CLI::Option* add_checkpoint(CLI::App& app, std::filesystem::path& model,
                                    const std::string& what = "checkpoint") {

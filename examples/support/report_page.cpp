@@ -9,6 +9,13 @@
 
 namespace attune {
 
+std::string grouped(Index count) {
+  std::string digits = std::to_string(count);
+  for (Index at = std::ssize(digits) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
 void add_card(report::Page& page, const Metadata& metadata,
               const std::vector<std::vector<std::string>>& more) {
   std::vector<std::vector<std::string>> rows;
@@ -25,7 +32,7 @@ void add_parameters(report::Page& page, const nn::Parameters& parameters) {
   page.heading("Parameters");
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, w] : parameters)
-    rows.push_back({name, to_string(w.shape()), std::to_string(w.size())});
+    rows.push_back({name, to_string(w.shape()), grouped(w.size())});
   page.table({"name", "shape", "elements"}, rows);
 }
 

@@ -12,6 +12,9 @@
 
 namespace attune {
 
+/// 12,345: a count, with its digits in groups of three.
+std::string grouped(Index count);
+
 /// A table of what the model's checkpoint says, but for its vocabularies and tokenizers, and more.
 void add_card(report::Page& page, const Metadata& metadata,
               const std::vector<std::vector<std::string>>& more = {});

@@ -84,11 +84,15 @@ void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& 
                  "Learns from pairs of anything written, such as words and their pronunciations: "
                  "what is read and what is to be written, a TAB between them.",
                  "transduce train --train PAIRS.tsv && transduce predict WORD");
-  CLI::App* train = app->add_subcommand("train", "train a model on a file of pairs");
-  CLI::App* predict = app->add_subcommand("predict", "write what belongs to each source");
-  CLI::App* evaluate = app->add_subcommand("evaluate", "measure a model on files of pairs");
+  CLI::App* train = add_command(*app, "train", "train a model on a file of pairs",
+                                "--train fre_train.tsv --valid fre_dev.tsv --seeds 5");
+  CLI::App* predict =
+      add_command(*app, "predict", "write what belongs to each source", "bonjour --best 3");
+  CLI::App* evaluate =
+      add_command(*app, "evaluate", "measure a model on files of pairs", "fre_dev.tsv --json");
   CLI::App* report =
-      app->add_subcommand("report", "write an HTML page: errors, attention, learning curves");
+      add_command(*app, "report", "write an HTML page: errors, attention, learning curves",
+                  "--file fre_dev.tsv --examples 20");
   for (CLI::App* sub : {train, predict, evaluate, report}) add_threads(*sub, line.threads);
   for (CLI::App* sub : {predict, evaluate, report}) add_models(*sub, line);
   add_train(*train, line);

@@ -24,31 +24,33 @@ void add_summary(report::Page& page, Models models, const NamedRows& data, const
   for (const Model& model : models) seconds += seconds_in(model.metadata());
   page.definitions({{"Word error", fmt::format("{:.2f} %", 100 * word_error(all))},
                     {"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
-                    {"Pairs", std::to_string(all.examples)},
+                    {"Pairs", grouped(all.examples)},
                     {"Models", std::to_string(models.size())},
-                    {"Parameters of each", std::to_string(models.front().parameters().count())},
+                    {"Parameters of each", grouped(models.front().parameters().count())},
                     {"Trained for", duration(seconds)}});
+  const Model& first = models.front();
   page.paragraph(fmt::format(
-      "Measured on {}, with a beam of {}. A word error is a target with any mistake; token errors "
-      "are substitutions, deletions and insertions.",
-      data.name, beam));
+      "{}: reads {}, and writes {}. Measured on {}, with a beam of {}. A word error is a target "
+      "with any mistake; token errors are substitutions, deletions and insertions.",
+      first.options().name, description(first.source()), description(first.target()), data.name,
+      beam));
 }
 
 void add_errors(report::Page& page, const Evaluation& result, const text::Vocabulary& target) {
   Rows rows;
   for (const auto& [length, c] : result.counts) {
-    rows.push_back({std::to_string(length), std::to_string(c.examples),
+    rows.push_back({grouped(static_cast<Index>(length)), grouped(c.examples),
                     fmt::format("{:.2f}", 100 * word_error(c)),
-                    fmt::format("{:.2f}", 100 * c.edits.rate()),
-                    std::to_string(c.edits.substitutions), std::to_string(c.edits.deletions),
-                    std::to_string(c.edits.insertions)});
+                    fmt::format("{:.2f}", 100 * c.edits.rate()), grouped(c.edits.substitutions),
+                    grouped(c.edits.deletions), grouped(c.edits.insertions)});
   }
   page.heading("Errors by length")
-      .table({"tokens", "pairs", "word error, %", "token error, %", "substitutions", "deletions",
-              "insertions"},
+      .table({"tokens", "pairs", "word error, %", "token error, %", "substi\u00adtutions",
+              "dele\u00adtions", "inser\u00adtions"},  // which break where there is no room
              rows);
-  const Rows confusions = most_frequent(result.confusions, target, 20);
+  Rows confusions = most_frequent(result.confusions, target, 20);
   if (confusions.empty()) return;
+  for (std::vector<std::string>& row : confusions) row[2] = grouped(std::stol(row[2]));
   page.heading("What was taken for what");
   page.paragraph("∅ is nothing: a token that is missing, or one too many.");
   page.table({"expected", "written", "times"}, confusions);
@@ -77,6 +79,15 @@ void add_curves(report::Page& page, std::span<const std::filesystem::path> model
   page.heading("Learning curves");
   page.figure(report::svg(errors), "");
   page.figure(report::svg(loss), "With dropout and label smoothing, where there are any.");
+}
+
+/// What was trained, and on what: "transduce-model: fre_train.tsv".
+std::string title(Models models, std::span<const std::filesystem::path> files) {
+  const std::filesystem::path train = train_options_from(models.front().metadata()).train;
+  return fmt::format(
+      "{}: {}",
+      models.size() > 1 ? fmt::format("{} models", models.size()) : run_names(files).front(),
+      train.filename().string());
 }
 
 /// Where the models look, from the shortest source to the longest; or, without attention, what they
@@ -122,7 +133,7 @@ int report(const ReportArguments& options) {
   const Model& first = models.front();
   const NamedRows data = rows_for(first, options.file);
   const Evaluation result = evaluate(models, data.rows, options.beam);
-  report::Page page("Pairs: " + description(first.source()) + " to " + description(first.target()));
+  report::Page page(title(models, files));
   add_summary(page, models, data, result, options.beam);
   add_errors(page, result, first.target().vocabulary);
   add_curves(page, files);

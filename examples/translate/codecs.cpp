@@ -48,6 +48,24 @@ Sample draw_lines(const TrainOptions& o) {
   return sample;
 }
 
+/// The case of each side's words; nothing where it was not asked for.
+struct Truecasers {
+  std::optional<text::Truecaser> source, target;
+};
+Truecasers learn_case(const TrainOptions& o) {
+  if (o.truecase == Truecase::no) return {};
+  TrainingReader reader(o, "learning the case of words");
+  text::CaseCounts source, target;
+  while (const auto pair = reader.next()) source.add(pair->source), target.add(pair->target);
+  return {source.truecaser(), target.truecaser()};
+}
+
+Lines in_case(const std::optional<text::Truecaser>& truecaser, Lines lines) {
+  if (!truecaser) return lines;
+  for (std::string& line : lines) line = truecaser->encode(line);
+  return lines;
+}
+
 text::SentencePiece learn_pieces(const Lines& lines, const char* of, const TrainOptions& o) {
   const Task task(
       fmt::format("learning {} subwords of {} from {} lines", o.pieces, of, lines.size()));
@@ -69,8 +87,11 @@ Tokenizers make_tokenizers(const TrainOptions& o) {
   if (!o.target_pieces.empty()) made.target = text::SentencePiece::load(o.target_pieces);
   const bool joint = o.joint == Joint::yes,
              subwords = o.tokens == Tokens::bpe || o.tokens == Tokens::unigram;
+  const Truecasers truecasers = learn_case(o);
   Sample sample;
   if (subwords && !(made.source && (joint || made.target))) sample = draw_lines(o);
+  sample.source = in_case(truecasers.source, std::move(sample.source));
+  sample.target = in_case(truecasers.target, std::move(sample.target));
   if (joint) std::ranges::move(sample.target, std::back_inserter(sample.source));
   const auto make = [&](const Lines& lines, const char* of) -> text::Tokenizer {
     if (subwords) return learn_pieces(lines, of, o);
@@ -78,6 +99,8 @@ Tokenizers make_tokenizers(const TrainOptions& o) {
   };
   if (!made.source) made.source = make(sample.source, joint ? "both sides" : "the source");
   if (!made.target) made.target = joint ? *made.source : make(sample.target, "the target");
+  if (truecasers.source) made.source = made.source->with(*truecasers.source);
+  if (truecasers.target) made.target = made.target->with(*truecasers.target);
   return made;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/version.hpp>
 
 #include "commands.hpp"
 #include "config_file.hpp"
@@ -227,25 +226,32 @@ std::vector<std::string> with_file(int argc, char** argv, const std::string& con
 
 void parse_once(int argc, char** argv, const std::string& config, CommandLine& line,
                 std::unique_ptr<CLI::App>& app) {
-  app = std::make_unique<CLI::App>("Trains translators with attention, and translates with them.",
-                                   "translate");
-  app->require_subcommand(1);
-  app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
-  app->option_defaults()->always_capture_default();
-  CLI::App* train = app->add_subcommand("train", "train a model on two text files, or a TSV");
-  CLI::App* translate = app->add_subcommand("translate", "translate lines");
-  CLI::App* evaluate = app->add_subcommand("evaluate", "BLEU, chrF and perplexity of a model");
+  app = make_app(
+      "translate", "Trains translators with attention, and translates with them.",
+      "translate train --source a.en --target a.de --valid-source b.en --valid-target b.de");
+  CLI::App* train =
+      add_command(*app, "train", "train a model on two text files, or a TSV",
+                  "--source a.en --target a.de --valid-source b.en --valid-target b.de");
+  CLI::App* translate =
+      add_command(*app, "translate", "translate lines", "test.en --beam 8 --best 3");
+  CLI::App* evaluate = add_command(*app, "evaluate", "BLEU, chrF and perplexity of a model",
+                                   "test.en test.de --out written.de");
   CLI::App* compare =
-      app->add_subcommand("compare", "a table of models: perplexity, BLEU, BLEU by length");
-  CLI::App* score =
-      app->add_subcommand("score", "the log-probability of each of some given translations");
-  CLI::App* align = app->add_subcommand("align", "where the model looks for each word it writes");
-  CLI::App* report = app->add_subcommand(
-      "report", "an HTML page: learning curves, BLEU by length, attention, translations");
-  CLI::App* curves = app->add_subcommand("curves", "learning curves of several runs, drawn as SVG");
+      add_command(*app, "compare", "a table of models: perplexity, BLEU, BLEU by length",
+                  "test.en test.de first-model second-model");
+  CLI::App* score = add_command(
+      *app, "score", "the log-probability of each of some given translations", "test.en test.de");
+  CLI::App* align = add_command(*app, "align", "where the model looks for each word it writes",
+                                "test.en --format html --out attention.html");
+  CLI::App* report = add_command(
+      *app, "report", "an HTML page: learning curves, BLEU by length, attention, translations",
+      "test.en test.de --out test.html");
+  CLI::App* curves = add_command(*app, "curves", "learning curves of several runs, drawn as SVG",
+                                 "first-model/log.jsonl second-model/log.jsonl");
   CLI::App* average =
-      app->add_subcommand("average", "a model with the mean weights of several checkpoints");
-  CLI::App* inspect = app->add_subcommand("inspect", "what is in a checkpoint");
+      add_command(*app, "average", "a model with the mean weights of several checkpoints",
+                  "a.safetensors b.safetensors --out mean.safetensors");
+  CLI::App* inspect = add_command(*app, "inspect", "what is in a checkpoint", "translate-model");
   for (CLI::App* sub :
        {train, translate, evaluate, compare, score, align, report, curves, average, inspect}) {
     add_threads(*sub, line.threads);

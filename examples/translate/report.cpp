@@ -1,7 +1,10 @@
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
+#include <attune/models/metrics/chrf.hpp>
 #include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
@@ -9,11 +12,11 @@
 #include <attune/nn/checkpoint.hpp>
 
 #include "commands.hpp"
-#include "model.hpp"
-#include "reference_text.hpp"
+#include "evaluation.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
+#include "support/run_directory.hpp"
 #include "train.hpp"
 
 namespace attune::translate {
@@ -21,22 +24,42 @@ namespace {
 
 /// A text with what the model makes of it.
 struct Translated : ReferenceText {
+  std::string name;
   std::vector<models::Translation> translations;
+  std::vector<std::string> written;  // the best of each
   std::vector<metrics::BleuStatistics> statistics;
 };
 
+/// "val.en and val.de"
+std::string names_of(const std::filesystem::path& source, const std::filesystem::path& target) {
+  const std::string first = source.filename().string();
+  return target.empty() ? first : fmt::format("{} and {}", first, target.filename().string());
+}
+
+/// "en to de": the ends of the names of the files that it was trained on. Where these do not tell
+/// the sides apart, the names.
+std::string languages(const Metadata& metadata) {
+  const std::filesystem::path source = nn::load_text(metadata, "source"),
+                              target = nn::load_text(metadata, "target");
+  const std::string from = source.extension().string(), to = target.extension().string();
+  if (target.empty() || from.size() < 2 || to.size() < 2 || from == to)
+    return names_of(source, target);
+  return fmt::format("{} to {}", from.substr(1), to.substr(1));
+}
+
 Translated translate_text(const Model& model, const ReportArguments& o) {
   const bool given = !o.source.empty();
-  Translated text{reference_text(given ? o.source : nn::load_text(model.metadata(), "valid-source"),
-                                 given ? o.target : nn::load_text(model.metadata(), "valid-target"),
-                                 columns_for(model, o.columns), model.codecs()),
+  const std::string source = given ? o.source : nn::load_text(model.metadata(), "valid-source"),
+                    target = given ? o.target : nn::load_text(model.metadata(), "valid-target");
+  Translated text{reference_text(source, target, columns_for(model, o.columns), model.codecs()),
+                  names_of(source, target),
+                  {},
                   {},
                   {}};
   text.translations = models::translate(model.network(), text.sources, {.how = o.search});
-  for (std::size_t i = 0; i < text.sources.size(); ++i) {
-    const std::string written = model.target().decode(text.translations[i].front().words);
-    text.statistics.push_back(metrics::bleu_statistics(written, text.references[i], o.bleu));
-  }
+  for (const models::Translation& translation : text.translations)
+    text.written.push_back(model.target().decode(translation.front().words));
+  text.statistics = metrics::bleu_statistics(text.written, text.references, o.bleu);
   return text;
 }
 
@@ -46,9 +69,16 @@ void add_summary(report::Page& page, const Model& model, const Translated& text,
   page.definitions(
       {{"BLEU", fmt::format("{:.2f}", metrics::bleu(text.statistics, o.bleu).bleu)},
        {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
-       {"Sentences", std::to_string(text.sources.size())},
-       {"Parameters", std::to_string(model.parameters().count())},
+       {"chrF", fmt::format("{:.2f}", metrics::corpus_chrf(text.written, text.references))},
+       {"Perplexity", fmt::format("{:.2f}", std::exp(mean_loss(alone(model), text.pairs)))},
+       {"Sentences", grouped(std::ssize(text.sources))},
+       {"Parameters", grouped(model.parameters().count())},
        {"Trained for", duration(seconds_in(model.metadata()))}});
+  page.paragraph(fmt::format("{}, trained on {}. Measured on {}, with a beam of {}.",
+                             nn::load_text(model.metadata(), "preset"),
+                             names_of(nn::load_text(model.metadata(), "source"),
+                                      nn::load_text(model.metadata(), "target")),
+                             text.name, o.search.beam));
 }
 
 void add_lengths(report::Page& page, const Translated& text, const ReportArguments& o) {
@@ -59,7 +89,7 @@ void add_lengths(report::Page& page, const Translated& text, const ReportArgumen
     if (bucket.sentences == 0) continue;
     rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
                                    : fmt::format("from {}", bucket.shortest),
-                    std::to_string(bucket.sentences), fmt::format("{:.2f}", bucket.score.bleu)});
+                    grouped(bucket.sentences), fmt::format("{:.2f}", bucket.score.bleu)});
   }
   page.heading("BLEU by length").table({"words of the source", "sentences", "BLEU"}, rows);
 }
@@ -119,7 +149,8 @@ int report(const ReportArguments& o) {
   if (!o.out.empty()) require_writable(o.out);
   const Model model = Model::load(o.model);
   const Translated text = translate_text(model, o);
-  report::Page page("A translator");
+  report::Page page(fmt::format("{}: {}", run_names(std::span(&o.model, 1)).front(),
+                                languages(model.metadata())));
   add_summary(page, model, text, o);
   add_lengths(page, text, o);
   add_curves(page, o.model.parent_path() / "log.jsonl");

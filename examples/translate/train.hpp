@@ -19,6 +19,9 @@ enum class Tokens { words, characters, bpe, unigram };
 /// Whether both sides are cut by one model, learnt on both, and have one vocabulary.
 enum class Joint { no, yes };
 
+/// Whether words have the case that they mostly have: text::Truecaser.
+enum class Truecase { no, yes };
+
 /// By what the best weights are chosen.
 enum class Metric { bleu, loss };
 
@@ -41,6 +44,7 @@ struct TrainOptions : TrainingOptions {
   Index learn_from = 1'000'000;
   std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
   Joint joint = Joint::no;
+  Truecase truecase = Truecase::no;
   Index minimum_count = 1;
   Index maximum_vocabulary = 0;
   Index longest = 100;

@@ -59,6 +59,10 @@ std::vector<Field> data_fields() {
       text("target-vocabulary", "the same for the target", &Options::target_vocabulary),
       choice<Joint>("joint", "whether both sides have the same subwords and one vocabulary",
                     &Options::joint, {{Joint::no, "no"}, {Joint::yes, "yes"}}),
+      choice<Truecase>("truecase",
+                       "whether words at the beginning of sentences and lines in capitals get the "
+                       "case that they mostly have; translations begin as the target's lines do",
+                       &Options::truecase, {{Truecase::no, "no"}, {Truecase::yes, "yes"}}),
       number("min-count", "tokens that are rarer become <unk>, where no vocabulary is given",
              &Options::minimum_count, 1, many),
       number("vocabulary", "largest vocabulary of a side, where none is given; 0: any",

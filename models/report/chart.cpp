@@ -442,12 +442,13 @@ void make_room(Frame& f) {
 
 // The plot below `top`, as wide as the labels of the axes leave it.
 Frame frame(const Chart& chart, double top) {
-  const auto [x, y] = ranges(chart);
+  auto [x, y] = ranges(chart);
   Frame f{.left = 1, .top = top + 10, .right = kWidth - 14};
   f.bottom = f.top + kPlotHeight;
   f.height = f.bottom + (chart.x_label.empty() ? 28 : 48);
   f.empty = x.empty();
   if (f.empty) return f;
+  for (const double value : chart.y_includes) y.add(value);
   f.y = chart.log_y ? log_axis(y) : linear_axis(y);
   for (const Tick& tick : f.y.ticks) f.left = std::max(f.left, text_width(tick.label) + 10);
   f.x = x_axis(x, f.right - f.left);

@@ -18,6 +18,7 @@ struct Chart {
   std::string title, x_label, y_label;
   std::vector<Series> series;
   bool log_y = false;
+  std::vector<double> y_includes = {};  ///< of the vertical axis, such as 0 and 100 for percent
 };
 
 /// The line chart as an `<svg>` element that stands alone or inside a page. A long series is

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <stdexcept>
@@ -69,27 +70,35 @@ th {
 }
 tbody tr + tr td { border-top: 1px solid var(--attune-grid); }
 th.number, td.number { text-align: right; white-space: nowrap; }
+td:not(.number) { min-width: 5rem; overflow-wrap: anywhere; }
+.long { max-height: 9rem; overflow-y: auto; }
 .figures {
-  display: grid; gap: 1rem; margin: 1.25rem 0;
+  display: grid; gap: 1rem; margin: 1.25rem 0; align-items: start;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
 }
 .figures.wide { grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 figure { display: flex; flex-direction: column; min-width: 0; margin: 0; padding: .5rem; }
 figure:only-child { width: 100%; max-width: 44rem; }
-.drawing { margin-bottom: auto; overflow-x: auto; }
+.drawing { max-height: 40rem; overflow: auto; }
 .drawing > svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
 .drawing > svg.attune-chart { width: 100%; }
 figcaption {
-  padding: .25rem .5rem .4rem; color: var(--attune-muted); font-size: .875rem; line-height: 1.45;
+  max-height: 7rem; overflow-y: auto; padding: .25rem .5rem .4rem;
+  color: var(--attune-muted); font-size: .875rem; line-height: 1.45;
 }
 @media (max-width: 30rem) {
   h2 { margin-top: 2.25rem; }
   dl { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem; }
   dl > div { padding: .75rem; }
   figure { padding: .25rem; }
-  th, td { padding: .45rem .75rem; }
+  th, td { padding: .45rem .4rem; }
+  th, th.number { white-space: normal; vertical-align: bottom; }
+  th:first-child, td:first-child {
+    position: sticky; inset-inline-start: 0; max-width: 45vw; background: var(--card);
+  }
 }
 @media print {
+  .drawing, .long, figcaption { max-height: none; }
   figure, dl > div, tr { break-inside: avoid; }
   h2 { break-after: avoid; }
 }
@@ -114,15 +123,31 @@ UChar32 presentable(UChar32 c) {
   return forbidden ? 0xFFFD : c;
 }
 
-// "0.5", "+3", "97.1%", "1e-3"; an empty cell or a dash stands for a number that is not known.
+// 12345 of "12,345".
+std::string without_commas(std::string_view number) {
+  std::string digits(number);
+  for (std::size_t at = std::min(number.find_first_not_of("0123456789,"), number.size());
+       at > 4 && number[at - 4] == ','; at -= 4) {
+    digits.erase(at - 4, 1);
+  }
+  return digits;
+}
+
+// "0.5", "+3", "12,345", "97.1%", "1e-3", "98.1 ±0.3"; an empty cell or a dash stands for a number
+// that is not known.
 bool looks_numeric(std::string_view cell) {
+  constexpr std::string_view deviation = " ±";
+  if (const std::size_t at = cell.find(deviation); at != cell.npos && at > 0) {
+    return looks_numeric(cell.substr(0, at)) && looks_numeric(cell.substr(at + deviation.size()));
+  }
   if (cell.empty() || cell == "-" || cell == "–" || cell == "—") return true;
   if (cell.front() == '+') cell.remove_prefix(1);
   if (cell.ends_with('%')) cell.remove_suffix(1);
   if (cell.ends_with(' ')) cell.remove_suffix(1);
+  const std::string number = without_commas(cell);
   double value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  return error != std::errc::invalid_argument && end == cell.data() + cell.size();
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  return error != std::errc::invalid_argument && end == number.data() + number.size();
 }
 
 std::vector<bool> numeric_columns(std::size_t columns,
@@ -134,6 +159,13 @@ std::vector<bool> numeric_columns(std::size_t columns,
   return numeric;
 }
 
+// What may take many lines scrolls, so that the rows around it stay in sight.
+std::string cell_of(const std::string& text) {
+  constexpr std::size_t longest = 200;
+  if (text.size() <= longest) return escape(text);
+  return fmt::format("<div class=\"long\" tabindex=\"0\">{}</div>", escape(text));
+}
+
 // `tag` is th or td.
 std::string table_row(std::string_view tag, const std::vector<std::string>& cells,
                       const std::vector<bool>& numeric) {
@@ -141,7 +173,7 @@ std::string table_row(std::string_view tag, const std::vector<std::string>& cell
   std::string out = "<tr>";
   for (std::size_t j = 0; j < cells.size(); ++j) {
     out += fmt::format("<{0}{1}{2} dir=\"auto\">{3}</{0}>", tag, scope,
-                       numeric[j] ? " class=\"number\"" : "", escape(cells[j]));
+                       numeric[j] ? " class=\"number\"" : "", cell_of(cells[j]));
   }
   return out + "</tr>\n";
 }

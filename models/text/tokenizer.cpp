@@ -61,32 +61,54 @@ std::string bytes_of(std::string_view digits) {
   return bytes;
 }
 
+Tokenizer kind_from(const nlohmann::json& object) {
+  const auto kind = object.at("kind").get<std::string>();
+  if (kind == "words") return Words{};
+  if (kind == "characters") return Characters{};
+  if (kind == "decomposed characters") return DecomposedCharacters{};
+  if (kind == "sentencepiece")
+    return SentencePiece(bytes_of(object.at("model").get<std::string>()));
+  fail_to_read();
+}
+
 }  // namespace
 
+Tokenizer Tokenizer::with(Truecaser truecaser) const {
+  Tokenizer other = *this;
+  other.truecaser_ = std::move(truecaser);
+  return other;
+}
+
 std::vector<std::string> Tokenizer::encode(std::string_view line) const {
-  return std::visit([&](const auto& kind) { return encode_as(kind, line); }, kind_);
+  const std::string cased = truecaser_ ? truecaser_->encode(line) : std::string(line);
+  return std::visit([&](const auto& kind) { return encode_as(kind, cased); }, kind_);
 }
 
 std::string Tokenizer::decode(std::span<const std::string> tokens) const {
-  return std::visit([&](const auto& kind) { return decode_as(kind, tokens); }, kind_);
+  std::string line = std::visit([&](const auto& kind) { return decode_as(kind, tokens); }, kind_);
+  return truecaser_ ? truecaser_->decode(line) : line;
 }
 
 std::string to_json(const Tokenizer& tokenizer) {
-  return std::visit([](const auto& kind) { return json_of(kind).dump(); }, tokenizer.kind_);
+  nlohmann::json object =
+      std::visit([](const auto& kind) { return json_of(kind); }, tokenizer.kind_);
+  if (const auto& truecaser = tokenizer.truecaser_) {
+    object["truecaser"] = {{"words", truecaser->words()}, {"capitals", truecaser->capitals()}};
+  }
+  return object.dump();
 }
 
 Tokenizer tokenizer_from_json(std::string_view json) {
   try {
     const nlohmann::json object = nlohmann::json::parse(json);
-    const auto kind = object.at("kind").get<std::string>();
-    if (kind == "words") return Words{};
-    if (kind == "characters") return Characters{};
-    if (kind == "decomposed characters") return DecomposedCharacters{};
-    if (kind == "sentencepiece")
-      return SentencePiece(bytes_of(object.at("model").get<std::string>()));
+    const Tokenizer tokenizer = kind_from(object);
+    if (!object.contains("truecaser")) return tokenizer;
+    const nlohmann::json& truecaser = object.at("truecaser");
+    return tokenizer.with({truecaser.at("words").get<std::vector<std::string>>(),
+                           truecaser.at("capitals").get<bool>()});
   } catch (const nlohmann::json::exception&) {
+    fail_to_read();
   }
-  fail_to_read();
 }
 
 }  // namespace attune::text

@@ -1,6 +1,7 @@
 // Lines as tokens, and back.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/truecaser.hpp>
 
 namespace attune::text {
 
@@ -21,7 +23,7 @@ struct DecomposedCharacters {};
 
 /// How a line becomes tokens. decode(encode(line)) is the line: exactly with Characters, with
 /// DecomposedCharacters in composed form (NFC), with Words but for its blanks, and with a
-/// SentencePiece as it says.
+/// SentencePiece as it says; but for the case of words, with a Truecaser.
 class Tokenizer {
  public:
   Tokenizer(Words = {}) : kind_(Words{}) {}
@@ -29,12 +31,16 @@ class Tokenizer {
   Tokenizer(DecomposedCharacters) : kind_(DecomposedCharacters{}) {}
   Tokenizer(SentencePiece model) : kind_(std::move(model)) {}
 
+  /// The same for lines that a Truecaser encodes first, and decodes at last.
+  Tokenizer with(Truecaser truecaser) const;
+
   std::vector<std::string> encode(std::string_view line) const;
   std::string decode(std::span<const std::string> tokens) const;
 
  private:
   friend std::string to_json(const Tokenizer& tokenizer);
   std::variant<Words, Characters, DecomposedCharacters, SentencePiece> kind_;
+  std::optional<Truecaser> truecaser_;
 };
 
 /// For a checkpoint's metadata, with all of a model of sentencepiece in it, and back. Throws on

@@ -81,6 +81,19 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+std::string folded_case(std::string_view text) {
+  std::string folded;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const UChar32 point = next(text, at);
+    char bytes[U8_MAX_LENGTH];
+    std::size_t size = 0;
+    if (point >= 0) U8_APPEND_UNSAFE(bytes, size, u_foldCase(point, U_FOLD_CASE_DEFAULT));
+    folded += point < 0 ? text.substr(begin, at - begin) : std::string_view(bytes, size);
+  }
+  return folded;
+}
+
 std::string decomposed(std::string_view text) {
   return normalized(icu::Normalizer2::getNFDInstance, text);
 }

@@ -25,6 +25,9 @@ std::vector<std::string_view> words(std::string_view text);
 /// In lower case by Unicode's rules, those of no language in particular.
 std::string lower_case(std::string_view text);
 
+/// Texts that differ in case alone become the same. Each code point stays one: "ß" is not "ss".
+std::string folded_case(std::string_view text);
+
 /// Canonically decomposed (NFD) and composed (NFC): in the former an accent, or a letter of a
 /// Hangul syllable, is a code point of its own.
 std::string decomposed(std::string_view text);

@@ -13,6 +13,7 @@ namespace {
 
 TEST_CASE("dates: --help of the program and of every command names every option") {
   CHECK(contains(output_of({"--help"}), "Example: "));
+  check_examples(ATTUNE_DATES, {"train", "predict", "evaluate", "compare", "align", "report"});
   for (const char* command : {"train", "predict", "evaluate", "compare", "align", "report"})
     CHECK(contains(output_of({"--help"}), fmt::format("\n  {} ", command)));
   const std::vector<std::pair<std::string, Arguments>> commands = {

@@ -200,11 +200,36 @@ TEST_CASE("report: a page that stands alone, and a chart for each kind of model 
                            "<svg", "What to see"}) {
     CHECK_MESSAGE(page.find(part) != page.npos, part);
   }
+  CHECK(page.find(">100</text>") != page.npos);  // though no word in two is right
   CHECK(page.find("Setting a") == page.npos);
   CHECK(page.find("src=") == page.npos);
   CHECK(read_file(directory / "b-models.svg").starts_with("<svg"));
   CHECK(read_file(directory / "b-scores.svg").starts_with("<svg"));
   CHECK(directory.count() == 3);
+}
+
+TEST_CASE("report: its text is about what was run") {
+  const ScratchDirectory directory;
+  const auto page = [&](const std::vector<Record>& records) {
+    write_report(directory.path(), records, {});
+    return read_file(directory / "report.html");
+  };
+  const auto check = [](const std::string& html, const std::vector<std::string>& there,
+                        const std::vector<std::string>& not_there) {
+    for (const std::string& part : there) CHECK_MESSAGE(html.find(part) != html.npos, part);
+    for (const std::string& part : not_there) CHECK_MESSAGE(html.find(part) == html.npos, part);
+  };
+  Record shorter = record("luong-dot", 2);
+  shorter.setting = "a";
+  const std::string deviation = "mean ± standard", mean = "Mean over",
+                    without = "without attention (", with = "Most models with attention",
+                    longer = "On longer sentences";
+  check(page({record("encoder-decoder", 1), record("bahdanau", 1)}),
+        {without + "encoder-decoder)", with, "percent, of one seed"}, {deviation, mean, longer});
+  check(page({record("luong-dot", 1), record("luong-dot", 2)}), {deviation, mean, with},
+        {without, longer});
+  check(page({shorter}), {with, longer}, {without});
+  check(page({record("sutskever", 1)}), {without + "sutskever)"}, {with, longer});
 }
 
 TEST_CASE("in_processes: every item is worked on once, whatever the number of jobs") {

@@ -349,6 +349,10 @@ TEST_CASE("speech compare: a table of kinds of attention, without training twice
   CHECK(std::filesystem::last_write_time(best) == written);
 }
 
+TEST_CASE("speech: the help of every command ends with an example") {
+  check_examples(ATTUNE_SPEECH, {"train", "recognise", "evaluate", "align", "report", "compare"});
+}
+
 TEST_CASE("speech: errors are one line and status 1") {
   const Trained& t = Trained::get();
   const Directory directory;

@@ -91,6 +91,17 @@ inline ProcessResult run_program(const std::string& program, const Arguments& ar
   return result;
 }
 
+/// The --help of each command ends with an example of it.
+inline void check_examples(const std::string& program, const Arguments& commands) {
+  const std::string name = std::filesystem::path(program).filename().string();
+  for (const std::string& command : commands) {
+    const std::string help = run_program(program, {command, "--help"}).out;
+    CAPTURE(help);
+    CHECK(help.rfind("\nExample: " + name + " " + command + " ") ==
+          help.rfind('\n', help.size() - 2));
+  }
+}
+
 /// The one line on standard error of a program that failed as it should: status 1, "NAME: ...".
 inline std::string error_line(const std::string& name, const ProcessResult& result) {
   CAPTURE(result.err);

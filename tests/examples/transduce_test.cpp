@@ -125,8 +125,11 @@ TEST_CASE("transduce: it says what the sides are cut into, learns, and ends with
         "source: decomposed characters (9 kinds); target: tokens between blanks (7 kinds)");
   CHECK(contains(t.printed, "word error with a beam of 5: "));
   const std::string page = read(t / "model/report.html");
-  for (const char* part : {"Word error", "Errors by length", "Learning curves", "Where it looks",
-                           "What it writes", "conditional", "</html>"})
+  for (const char* part :
+       {"<h1 dir=\"auto\">model: train.tsv</h1>", "Word error", "Errors by length",
+        "Learning curves", "Where it looks", "What it writes",
+        "conditional: reads decomposed characters (9 kinds), and writes tokens between blanks (7",
+        "</html>"})
     CHECK_MESSAGE(contains(page, part), part);
   CHECK(output_of(t.with("predict", {"shabé", "tatie"})).starts_with("shabé\tʃ aː b e\t"));
 }
@@ -352,6 +355,10 @@ TEST_CASE("make_codec: characters of the source are decomposed, those of the tar
   CHECK(units(plain, Side::source, Units::automatic) == "characters (2 kinds)");
   CHECK(units(lines, Side::source, Units::characters) == "characters (3 kinds)");
   CHECK(units(lines, Side::target, Units::words) == "tokens between blanks (2 kinds)");
+}
+
+TEST_CASE("transduce: the help of every command ends with an example") {
+  check_examples(ATTUNE_TRANSDUCE, {"train", "predict", "evaluate", "report"});
 }
 
 TEST_CASE("transduce: errors are one line and status 1") {

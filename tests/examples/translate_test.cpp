@@ -380,6 +380,24 @@ TEST_CASE("translate report: curves, BLEU by length, pictures and translations i
   CHECK(output_of({"report", "--model", trained.model(), "--examples", "3", "--bleu", "none",
                    "--out", page}) == page + "\n");
   const std::string html = read(page);
+  CHECK(contains(html, "<h1 dir=\"auto\">model: en to xx</h1>"));
+  CHECK(contains(html,
+                 "conditional, trained on train.en and train.xx. Measured on valid.en and "
+                 "valid.xx, with a beam of 5."));
+  const Json json =
+      Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", trained.model(),
+                             trained / "valid.en", trained / "valid.xx"}));
+  const std::pair<const char*, const char*> measures[] = {
+      {"BLEU", "bleu"}, {"chrF", "chrf"}, {"Perplexity", "perplexity"}};
+  for (const auto& [name, field] : measures) {
+    CHECK_MESSAGE(contains(html, fmt::format("<dt dir=\"auto\">{}</dt><dd dir=\"auto\">{:.2f}</dd>",
+                                             name, json.at(field).get<double>())),
+                  name);
+  }
+  const std::string inspected = output_of({"inspect", trained.model()});
+  const std::size_t end = inspected.rfind(" numbers");
+  CHECK(contains(html, fmt::format("<dd dir=\"auto\">{},{}</dd>", inspected.substr(end - 5, 2),
+                                   inspected.substr(end - 3, 3))));
   for (const char* part : {"Learning curves", "BLEU by length", "Where the model looks",
                            "reference", "encoder-layers", "</html>"}) {
     CHECK_MESSAGE(contains(html, part), part);
@@ -572,6 +590,35 @@ TEST_CASE("translate train: subwords of both sides, kept in the checkpoint") {
     const std::string model = corpus / (std::string(tokens) + "/best.safetensors");
     CHECK(lines_of(output_of({"translate", "--model", model}, {.input = "one two\n"})).size() == 1);
   }
+}
+
+TEST_CASE(
+    "translate train --truecase: the case of what is read does not matter, lines begin as they "
+    "did") {
+  const Corpus corpus;
+  for (const std::string name : {"train", "valid"}) {
+    std::string source, target;
+    for (std::string line : lines_of(read(corpus / (name + ".en"))))
+      line[0] = static_cast<char>(line[0] - 'a' + 'A'), source += line + "\n";
+    for (std::string line : lines_of(read(corpus / (name + ".xx"))))
+      target += line[0] + text::lower_case(line.substr(1)) + "\n";
+    write(corpus / (name + ".en"), source), write(corpus / (name + ".xx"), target);
+  }
+  output_of(corpus.train("model", tiny + Arguments{"--truecase", "yes", "--rate", "0.01",
+                                                   "--epochs", "20", "--validate-every", "100"}));
+  const std::string model = corpus / "model";
+  CHECK(output_of({"translate", "--model", model},
+                  {.input = "One two\none two\nONE TWO\nOne Two\n"}) ==
+        "Zwei eins\nZwei eins\nZwei eins\nZwei eins\n");
+  CHECK(Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", model,
+                               corpus / "valid.en", corpus / "valid.xx"}))
+            .at("bleu") >= 90);
+  write(corpus / "capitals", "ONE TWO\n");
+  const Json pair =
+      Json::parse(output_of({"align", "--model", model, "--format", "json", corpus / "capitals"}));
+  CHECK(pair.at("source") == Json({"ONE", "TWO"}));
+  CHECK(pair.at("target") == Json({"Zwei", "eins"}));
+  CHECK(contains(output_of({"inspect", model}), "truecase            yes\n"));
 }
 
 TEST_CASE("translate train: a text in one TSV is the text in two files") {
@@ -776,6 +823,11 @@ TEST_CASE("translate train: bf16 products train as well, or a line says that the
   CHECK(result.err.empty() == bf16_available());
   CHECK(std::stod(load_safetensors(corpus / "out/best.safetensors").metadata.at("valid_bleu")) >
         60);
+}
+
+TEST_CASE("translate: the help of every command ends with an example") {
+  check_examples(ATTUNE_TRANSLATE, {"train", "translate", "evaluate", "compare", "score", "align",
+                                    "report", "curves", "average", "inspect"});
 }
 
 TEST_CASE("translate: what is wrong with options is said in one line") {

@@ -604,6 +604,22 @@ TEST_CASE("chart: ticks are round numbers that share a unit") {
   }
 }
 
+TEST_CASE("chart: the vertical axis goes as far as is asked for, and on where the data do") {
+  const auto with = [](std::vector<double> y) {
+    return svg(Chart{.title = "",
+                     .x_label = "",
+                     .y_label = "",
+                     .series = {{"s", {0, 1}, std::move(y)}},
+                     .y_includes = {0, 100}});
+  };
+  for (const std::string& image : {with({100, 100}), with({99.5, 99.5})}) {
+    CHECK(contains(image, ">0</text>"));
+    CHECK(contains(image, ">100</text>"));
+    CHECK_FALSE(contains(image, ">120</text>"));
+  }
+  CHECK(contains(with({50, 110}), ">120</text>"));
+}
+
 TEST_CASE("chart: between whole epochs there are no ticks") {
   const std::string image = svg(Chart{"", "", "", {{"s", {1, 2, 3}, {10, 20, 30}}}});
   CHECK(contains(image, ">2</text>"));
@@ -725,14 +741,26 @@ TEST_CASE("page: it defines the colours that the figures ask for") {
 
 TEST_CASE("page: columns of numbers are aligned to the right, other columns are not") {
   const std::string html = Page("t")
-                               .table({"name", "score", "date"}, {{"a", "97.1%", "2001-06-27"},
-                                                                  {"b", "", "1998-05-03"},
-                                                                  {"c", "-1e-3", "1973-10-30"}})
+                               .table({"name", "score", "date", "list", "mean", "count"},
+                                      {{"a", "97.1%", "2001-06-27", "1,2", "98.1 ±0.3", "7"},
+                                       {"b", "", "1998-05-03", "1,2345", "5.0", "345"},
+                                       {"c", "-1e-3", "1973-10-30", "8", "-", "12,345,678"}})
                                .html();
   CHECK(contains(html, "<td class=\"number\" dir=\"auto\">97.1%</td>"));
   CHECK(contains(html, "<td class=\"number\" dir=\"auto\">-1e-3</td>"));
+  CHECK(contains(html, "<td class=\"number\" dir=\"auto\">98.1 ±0.3</td>"));
+  CHECK(contains(html, "<td class=\"number\" dir=\"auto\">12,345,678</td>"));
+  CHECK(contains(html, "<td dir=\"auto\">8</td>"));
   CHECK(contains(html, "<td dir=\"auto\">2001-06-27</td>"));
   CHECK(contains(html, "<td dir=\"auto\">a</td>"));
+}
+
+TEST_CASE("page: a long text scrolls in its cell") {
+  const std::string text(150, 'x');
+  const std::string html = Page("t").table({"a"}, {{text}, {text + " " + text}}).html();
+  CHECK(contains(html, "<td dir=\"auto\">" + text + "</td>"));
+  CHECK(contains(html, "<div class=\"long\" tabindex=\"0\">" + text + " " + text + "</div></td>"));
+  CHECK(contains(html, ".long { max-height: "));
 }
 
 TEST_CASE("page: a row that is not as long as the header is an error") {

@@ -70,6 +70,10 @@ TEST_CASE("words_of_tokens: pieces that are normalised, more or fewer letters th
   CHECK(std::set(numbers.begin(), numbers.end()) == std::set{0, 1, 2, 3});
 }
 
+TEST_CASE("words_of_tokens: tokens in another case") {
+  CHECK(words_of_tokens("ΟΔΟΣ Ein", Tokens{"οδος", "ein"}) == Numbers{0, 1});
+}
+
 TEST_CASE("words_of_tokens: tokens of another line are an error") {
   const char* error = "words_of_tokens: the tokens are not those of the line";
   CHECK_THROWS_WITH_AS(words_of_tokens("ab c", Tokens{"ab"}), error, Error);

@@ -34,6 +34,13 @@ TEST_CASE("lower_case: by Unicode's rules") {
   CHECK(lower_case("ÄÖß Привет İ ΟΔΟΣ 日本") == "äöß привет i̇ οδος 日本");
 }
 
+TEST_CASE("folded_case: what differs in case alone is the same, code point by code point") {
+  CHECK(folded_case("ÄÖß Привет ΟΔΟΣ 日本") == "äöß привет οδοσ 日本");
+  CHECK(folded_case("οδος") == folded_case("ΟΔΟΣ"));
+  CHECK(code_points(folded_case("İẞΣς")).size() == 4);
+  CHECK(folded_case("A\xFF") == "a\xFF");
+}
+
 TEST_CASE("Tokenizer: words come back with single blanks") {
   const Tokenizer tokenizer;
   CHECK(tokenizer.encode(" ein  mann &apos;s ") == Tokens{"ein", "mann", "&apos;s"});
@@ -63,10 +70,22 @@ TEST_CASE("Tokenizer: JSON gives the same one back") {
   CHECK(tokenizer_from_json(to_json(DecomposedCharacters{})).encode("é") == Tokens{"e", "\u0301"});
 }
 
+TEST_CASE("Tokenizer: a truecaser before and behind it, and in its JSON") {
+  const Tokenizer tokenizer = Tokenizer().with({{"der", "Hund"}, true});
+  for (const Tokenizer& one : {tokenizer, tokenizer_from_json(to_json(tokenizer))}) {
+    CHECK(one.encode("DER HUND") == Tokens{"der", "Hund"});
+    CHECK(one.decode(Tokens{"der", "Hund"}) == "Der Hund");
+  }
+  CHECK(to_json(tokenizer) ==
+        R"({"kind":"words","truecaser":{"capitals":true,"words":["der","Hund"]}})");
+}
+
 TEST_CASE("Tokenizer: JSON of anything else is an error") {
   for (const char* json :
        {"", "{", "[]", "\"words\"", "{}", R"({"kind":1})", R"({"kind":"syllables"})",
-        R"({"kind":"sentencepiece"})", R"({"kind":"sentencepiece","model":"0g"})"}) {
+        R"({"kind":"sentencepiece"})", R"({"kind":"sentencepiece","model":"0g"})",
+        R"({"kind":"words","truecaser":{"words":["a"]}})",
+        R"({"kind":"words","truecaser":{"capitals":true,"words":"a"}})"}) {
     INFO(json);
     CHECK_THROWS_WITH_AS(
         tokenizer_from_json(json),

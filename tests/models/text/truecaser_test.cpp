@@ -1,0 +1,70 @@
+#include <doctest/doctest.h>
+
+#include <attune/models/text/truecaser.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace {
+
+using namespace attune;
+using namespace attune::text;
+
+Truecaser learnt(const std::vector<std::string>& lines) {
+  CaseCounts counts;
+  for (const std::string& line : lines) counts.add(line);
+  return counts.truecaser();
+}
+
+const std::vector<std::string> german = {
+    "Der Mann sieht den Hund.", "Das ist der Mann, den der Hund sieht!", "Er sagt: der Hund. Hund?",
+    "ALLES IN GROSSBUCHSTABEN IST ANDERS", "Die Stadt im Norden der USA (im Winter) ist kalt."};
+
+TEST_CASE("Truecaser: the first word of a sentence has the case that it has within others") {
+  const Truecaser truecaser = learnt(german);
+  CHECK(truecaser.encode("Der Hund.") == "der Hund.");
+  CHECK(truecaser.encode("hund der Stadt") == "Hund der Stadt");
+  CHECK(truecaser.encode("Anna sieht  den\tHund. Im Winter?") ==
+        "Anna sieht  den\tHund. im Winter?");
+  CHECK(truecaser.encode("»Der Hund?« Der Mann! - Der Hund . Im Norden") ==
+        "»der Hund?« der Mann! - der Hund . im Norden");
+  CHECK(truecaser.encode("").empty());
+  CHECK(truecaser.encode(" . ?") == " . ?");
+}
+
+TEST_CASE("Truecaser: a line in capitals, and words in a case that was not seen") {
+  const Truecaser truecaser = learnt(german);
+  CHECK(truecaser.encode("DER HUND, IM WINTER DER USA: ÄRGER?") ==
+        "der Hund, im Winter der USA: ärger?");
+  CHECK(truecaser.encode("Anna und DER hund") == "Anna und der Hund");
+  CHECK(truecaser.encode("Anna und Berta") == "Anna und Berta");
+}
+
+TEST_CASE("Truecaser: the most frequent case, lower case among equals; other cases stay") {
+  const Truecaser truecaser =
+      learnt({"x Reich reich reich May may", "x MAY", "und reich ist May may MAY"});
+  CHECK(truecaser.encode("Reich Reich may") == "reich Reich may");
+  CHECK(truecaser.encode("May May MAY maY") == "may May MAY may");
+  const std::vector<std::string> words(truecaser.words().begin(), truecaser.words().end());
+  CHECK(words == std::vector<std::string>{"ist", "may", "May", "MAY", "reich", "Reich"});
+}
+
+TEST_CASE("Truecaser: sentences begin with a capital where most lines did") {
+  CHECK(learnt(german).decode("der Hund . er sagt: »ja!« (ǆ 3. mai") ==
+        "Der Hund . Er sagt: »ja!« (ǅ 3. Mai");
+  CHECK(learnt({"der Hund.", "ein Hund", "Der Mann", "DER MANN", "DER MANN", "DER MANN"})
+            .decode("der Hund") == "der Hund");
+}
+
+TEST_CASE("Truecaser: a text in lower case stays so, and one without case has no words") {
+  const Truecaser lower = learnt({"the dog sees the man .", "a dog !"});
+  CHECK(lower.encode("The Dog sees THE MAN .") == "the dog sees the man .");
+  CHECK(lower.encode("A DOG SINGS") == "a dog sings");
+  CHECK(lower.decode("the dog .") == "the dog .");
+  CHECK(learnt({"私 は 3 猫", "猫 は 私"}).words().empty());
+}
+
+TEST_CASE("CaseCounts: a line that is not UTF-8 is an error") {
+  CaseCounts counts;
+  CHECK_THROWS_WITH_AS(counts.add("a\xFF"), "truecaser: byte 2 is not UTF-8", Error);
+}
+
+}  // namespace

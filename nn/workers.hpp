@@ -41,8 +41,8 @@ struct WorkersOptions {
 ///
 /// Every worker must call the same functions in the same order. If a worker hangs or the network is
 /// broken, a worker that waits for it longer than `patience` throws an Error that names it. When
-/// one worker is killed, mpirun ends all of them; a worker that cannot go on calls `abort`. After an
-/// error with messages under way, that is all that is left.
+/// one worker is killed, mpirun ends all of them; a worker that cannot go on calls `abort`. After
+/// an error with messages under way, that is all that is left.
 class Workers {
  public:
   /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are

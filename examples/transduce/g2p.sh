@@ -1,6 +1,6 @@
 #!/bin/sh
 # From a fresh Debian 12 to pronunciations of words in ten languages, and of American English:
-#   examples/transduce/g2p.sh DATA            one model of each language (an hour or more on two cores)
+#   examples/transduce/g2p.sh DATA            one model of each language (half an hour on two cores)
 #   examples/transduce/g2p.sh DATA 5          five of each, alone and as an ensemble
 #   examples/transduce/g2p.sh DATA 3 fre hun  of these languages
 # DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium, and data/high for

@@ -44,7 +44,7 @@ const std::vector<Variant>& all_variants() {
 }
 
 TrainOptions train_options(const Variant& variant, const CompareArguments& options) {
-  TrainOptions o = options.train;
+  TrainOptions o = with_steps(options.train);
   o.out /= variant.name;
   o.model = model_options(variant.preset);
   models::Seq2SeqOptions& network = o.model.network;

@@ -147,7 +147,7 @@ int run(int argc, char** argv) {
   if (name.empty()) return 0;
   use_threads(line.threads);
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;
-  return name == "train"      ? train(line.train)
+  return name == "train"      ? train(with_steps(line.train))
          : name == "predict"  ? predict(line.predict)
          : name == "evaluate" ? evaluate_file(line.evaluate)
          : name == "compare"  ? compare(line.compare)

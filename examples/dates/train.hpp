@@ -12,13 +12,16 @@ namespace attune::dates {
 
 struct TrainOptions : TrainingOptions {
   TrainOptions() : TrainingOptions{.out = "dates-model", .validate_every = 250} {}
-  Index steps = 2000;
+  Index steps = 0;  // 0: what suits the number of locales
   DataOptions data;
   ModelOptions model = model_options("bahdanau");
 };
 
 /// Everything but `out`, `resume` and the model: names, help and checks.
 std::span<const models::OptionField<TrainOptions>> train_fields();
+
+/// The same with a number of steps, where it was left open.
+TrainOptions with_steps(TrainOptions options);
 
 /// The options that a checkpoint's metadata keeps. Throws when one is missing or not understood.
 TrainOptions train_options_from(Metadata metadata);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <attune/models/presets.hpp>
@@ -20,7 +22,8 @@ Field text(const char* name, const char* help, auto member) {
 constexpr double many = 1e9;
 
 std::vector<Field> training_fields() {
-  return {number("steps", "batches to train on", &Options::steps, 1, many),
+  return {number("steps", "batches to train on; 0: 2000, or 100 for each locale if these are more",
+                 &Options::steps, 0, many),
           number("batch", "examples in a batch", &Options::batch, 1, 1 << 16),
           number("rate",
                  "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
@@ -65,6 +68,14 @@ TrainOptions train_options_from(Metadata metadata) {
   models::preset(options.model.name);  // throws where there is none of that name
   models::set_fields_from(train_fields(), options, metadata,
                           {"average", "gradients", "max-skipped", "shards", "swap"});
+  return options;
+}
+
+TrainOptions with_steps(TrainOptions options) {
+  if (options.steps > 0) return options;
+  options.steps = 2000;
+  if (options.data.train_file.empty())
+    options.steps = std::max(options.steps, 100 * std::ssize(parse_locales(options.data.locales)));
   return options;
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("dates: an unknown command or option is named, with the one that was p
 TEST_CASE("dates: an option out of range is named, with its value and range, and nothing is made") {
   const Directory directory;
   const auto options = std::vector<Arguments>{
-      {"--steps", "0"},        {"--steps", "many"},       {"--batch", "0"},
+      {"--steps", "-1"},       {"--steps", "many"},       {"--batch", "0"},
       {"--hidden", "0"},       {"--hidden", "65537"},     {"--embedding", "-1"},
       {"--attention", "0"},    {"--readout", "1.5"},      {"--dropout", "1"},
       {"--dropout", "-0.1"},   {"--rate", "-1"},          {"--rate", "11"},

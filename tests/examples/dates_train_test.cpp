@@ -4,6 +4,7 @@
 
 #include <attune/tensor/products.hpp>
 
+#include "dates/train.hpp"
 #include "program.hpp"
 #include "support/capture.hpp"
 
@@ -454,6 +455,18 @@ TEST_CASE("dates train: --locales de,ja reads German and Japanese without a warn
   CHECK(result.status == 0);
   CHECK(result.err.empty());
   CHECK(lines_of(result.out).size() == 2);
+}
+
+TEST_CASE("dates train: where no steps are given, there are more for many locales") {
+  dates::TrainOptions options;
+  CHECK(dates::with_steps(options).steps == 2000);
+  options.data.locales = "all";
+  CHECK(dates::with_steps(options).steps == 100 * std::ssize(dates::parse_locales("all")));
+  CHECK(dates::with_steps(options).steps > 20000);
+  options.data.train_file = "pairs.tsv";
+  CHECK(dates::with_steps(options).steps == 2000);
+  options.steps = 7;
+  CHECK(dates::with_steps(options).steps == 7);
 }
 
 TEST_CASE("dates train: a file without --valid has a tenth of its rows held out") {

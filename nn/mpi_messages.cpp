@@ -29,7 +29,9 @@ void check(int status, const char* what) {
 int launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char* size = std::getenv(name)) return std::atoi(size);
-  return std::getenv("PMIX_RANK") ? 1 : 0;
+  if (!std::getenv("PMIX_RANK")) return 0;
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  return tasks ? std::atoi(tasks) : 1;
 }
 
 class MpiMessages : public Messages {

@@ -10,6 +10,8 @@
 #include <attune/models/report/page.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/report_page.hpp"
+
 namespace attune::long_sentences {
 namespace {
 
@@ -29,7 +31,7 @@ std::vector<std::string> cells_of(const Row& row) {
   std::vector<std::string> cells = {row.variant};
   for (const Mean& value : row.accuracy) cells.push_back(percent(value, row.seeds));
   cells.push_back(fmt::format("{:.0f} %", 100 * kept(row)));
-  cells.push_back(std::to_string(row.parameters));
+  cells.push_back(grouped(row.parameters));
   cells.push_back(fmt::format("{:.1f}", row.seconds));
   return cells;
 }

@@ -70,8 +70,7 @@ th {
 }
 tbody tr + tr td { border-top: 1px solid var(--attune-grid); }
 th.number, td.number { text-align: right; white-space: nowrap; }
-td:not(.number) { min-width: 5rem; overflow-wrap: anywhere; }
-.long { max-height: 9rem; overflow-y: auto; }
+.long { min-width: 5rem; max-height: 9rem; overflow-y: auto; overflow-wrap: anywhere; }
 .figures {
   display: grid; gap: 1rem; margin: 1.25rem 0; align-items: start;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
@@ -91,6 +90,7 @@ figcaption {
   dl { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem; }
   dl > div { padding: .75rem; }
   figure { padding: .25rem; }
+  table { font-size: .875rem; }
   th, td { padding: .45rem .4rem; }
   th, th.number { white-space: normal; vertical-align: bottom; }
   th:first-child, td:first-child {
@@ -159,11 +159,12 @@ std::vector<bool> numeric_columns(std::size_t columns,
   return numeric;
 }
 
-// What may take many lines scrolls, so that the rows around it stay in sight.
+// A long text breaks where it must, and scrolls where it would take many lines, so that neither the
+// columns nor the rows around it get out of sight.
 std::string cell_of(const std::string& text) {
-  constexpr std::size_t longest = 200;
+  constexpr std::size_t longest = 40;
   if (text.size() <= longest) return escape(text);
-  return fmt::format("<div class=\"long\" tabindex=\"0\">{}</div>", escape(text));
+  return fmt::format("<div class=\"long\">{}</div>", escape(text));
 }
 
 // `tag` is th or td.

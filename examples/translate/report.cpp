@@ -74,7 +74,7 @@ void add_summary(report::Page& page, const Model& model, const Translated& text,
        {"Sentences", grouped(std::ssize(text.sources))},
        {"Parameters", grouped(model.parameters().count())},
        {"Trained for", duration(seconds_in(model.metadata()))}});
-  page.paragraph(fmt::format("{}, trained on {}. Measured on {}, with a beam of {}.",
+  page.paragraph(fmt::format("Model: {}, trained on {}. Measured on {}, with a beam of {}.",
                              nn::load_text(model.metadata(), "preset"),
                              names_of(nn::load_text(model.metadata(), "source"),
                                       nn::load_text(model.metadata(), "target")),

@@ -128,7 +128,7 @@ TEST_CASE("transduce: it says what the sides are cut into, learns, and ends with
   for (const char* part :
        {"<h1 dir=\"auto\">model: train.tsv</h1>", "Word error", "Errors by length",
         "Learning curves", "Where it looks", "What it writes",
-        "conditional: reads decomposed characters (9 kinds), and writes tokens between blanks (7",
+        "conditional; it reads decomposed characters (9 kinds), and writes tokens between blanks",
         "</html>"})
     CHECK_MESSAGE(contains(page, part), part);
   CHECK(output_of(t.with("predict", {"shabé", "tatie"})).starts_with("shabé\tʃ aː b e\t"));

@@ -22,7 +22,7 @@ Field text(const char* name, const char* help, auto member) {
 constexpr double many = 1e9;
 
 std::vector<Field> training_fields() {
-  return {number("steps", "batches to train on; 0: 2000, or 100 for each locale if these are more",
+  return {number("steps", "batches to train on; 0: 2000, or 150 for each locale if these are more",
                  &Options::steps, 0, many),
           number("batch", "examples in a batch", &Options::batch, 1, 1 << 16),
           number("rate",
@@ -75,7 +75,7 @@ TrainOptions with_steps(TrainOptions options) {
   if (options.steps > 0) return options;
   options.steps = 2000;
   if (options.data.train_file.empty())
-    options.steps = std::max(options.steps, 100 * std::ssize(parse_locales(options.data.locales)));
+    options.steps = std::max(options.steps, 150 * std::ssize(parse_locales(options.data.locales)));
   return options;
 }
 

@@ -461,7 +461,7 @@ TEST_CASE("dates train: where no steps are given, there are more for many locale
   dates::TrainOptions options;
   CHECK(dates::with_steps(options).steps == 2000);
   options.data.locales = "all";
-  CHECK(dates::with_steps(options).steps == 100 * std::ssize(dates::parse_locales("all")));
+  CHECK(dates::with_steps(options).steps == 150 * std::ssize(dates::parse_locales("all")));
   CHECK(dates::with_steps(options).steps > 20000);
   options.data.train_file = "pairs.tsv";
   CHECK(dates::with_steps(options).steps == 2000);

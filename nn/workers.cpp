@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include <fmt/format.h>
@@ -126,22 +127,23 @@ Workers::Sum Workers::backward(const Parameters& parameters, std::span<const dou
   detail::GradientSum sum(parameters, std::move(subtrees), messages_.get(), hosts_,
                           options_.patience, options_.bucket_bytes, precision);
   const auto [begin, end] = shards_of(rank_, shards);
-  std::string losses;
+  std::string losses;  // doubles
   for (Index shard = begin; shard < end; ++shard) {
     const double share = shares[static_cast<std::size_t>(shard)];
     const Var one = share == 0 ? Var() : loss(shard);
-    losses += fmt::format("{:a} ", one.defined() ? share * one.item() : 0);
+    const double part = one.defined() ? share * one.item() : 0;
+    losses.append(reinterpret_cast<const char*>(&part), sizeof part);
     sum.add(shard, one, share, shard + 1 == end);
   }
   Gradients gradients = sum.finish();
   detail::ShardTree<double> tree;
   const auto add = [](double& left, double right) { left += right; };
   Index shard = 0;
-  for (const std::string& line : gather(losses)) {
-    for (const char* at = line.c_str(); *at; ++at, ++shard) {
-      char* after = nullptr;
-      tree.push({0, shard}, std::strtod(at, &after), add);
-      at = after;
+  for (const std::string& one : gather(losses)) {
+    for (std::size_t at = 0; at < one.size(); at += sizeof(double)) {
+      double part = 0;
+      std::memcpy(&part, one.data() + at, sizeof part);
+      tree.push({0, shard++}, std::move(part), add);
     }
   }
   return {tree.finish(add), std::move(gradients)};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -56,7 +57,9 @@ Translated translate_text(const Model& model, const ReportArguments& o) {
                   {},
                   {},
                   {}};
-  text.translations = models::translate(model.network(), text.sources, {.how = o.search});
+  models::SearchOptions search = o.search;
+  search.best = std::min(search.best, search.beam);
+  text.translations = models::translate(model.network(), text.sources, {.how = search});
   for (const models::Translation& translation : text.translations)
     text.written.push_back(model.target().decode(translation.front().words));
   text.statistics = metrics::bleu_statistics(text.written, text.references, o.bleu);

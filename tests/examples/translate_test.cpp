@@ -384,6 +384,8 @@ TEST_CASE("translate report: curves, BLEU by length, pictures and translations i
   CHECK(contains(html,
                  "conditional, trained on train.en and train.xx. Measured on valid.en and "
                  "valid.xx, with a beam of 5."));
+  output_of({"report", "--model", trained.model(), "--beam", "2", "--out", trained / "two.html"});
+  CHECK(contains(read(trained / "two.html"), "with a beam of 2."));
   const Json json =
       Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", trained.model(),
                              trained / "valid.en", trained / "valid.xx"}));

@@ -143,8 +143,8 @@ FAULTS = [
     ("workers: any neighbouring shards are added", "nn/shard_tree.hpp", "of.index % 2 == 1 &&", "of.index > 0 &&"),
     ("workers: what the last one computed is left out", "nn/gradient_sum.cpp", "    for (std::size_t k = 0; k < subtrees.size(); ++k)\n      tree.push",
      "    for (std::size_t k = 0; k < subtrees.size() && (r < 2 || k > 0); ++k)\n      tree.push"),
-    ("workers: losses are added one by one", "nn/workers.cpp", "tree.push({0, shard}, std::strtod(at, &after), add);",
-     "tree.push({0, 2 * shard}, std::strtod(at, &after), add);"),
+    ("workers: losses are added one by one", "nn/workers.cpp", "tree.push({0, shard++}, std::move(part), add);",
+     "tree.push({0, 2 * shard++}, std::move(part), add);"),
 
     # Models
     ("input feeding: what is fed is one step old", "models/seq2seq.cpp", "readout_.first(words.y, step.output.s, step.output.context);",

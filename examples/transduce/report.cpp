@@ -29,12 +29,12 @@ void add_summary(report::Page& page, Models models, const NamedRows& data, const
                     {"Parameters of each", grouped(models.front().parameters().count())},
                     {"Trained for", duration(seconds)}});
   const Model& first = models.front();
-  page.paragraph(
-      fmt::format("Model: {}; it reads {}, and writes {}. Measured on {}, with a beam of {}. A "
-                  "word error is a target "
-                  "with any mistake; token errors are substitutions, deletions and insertions.",
-                  first.options().name, description(first.source()), description(first.target()),
-                  data.name, beam));
+  page.paragraph(fmt::format(
+      "Model: {}; it reads {}, and writes {}. Measured on {}, with a beam of {}. A word "
+      "error is a target with any mistake; token errors are substitutions, deletions and "
+      "insertions.",
+      first.options().name, description(first.source()), description(first.target()), data.name,
+      beam));
 }
 
 void add_errors(report::Page& page, const Evaluation& result, const text::Vocabulary& target) {

@@ -192,7 +192,7 @@ void add_align(CLI::App& app, AlignArguments& o) {
 void add_report(CLI::App& app, ReportArguments& o) {
   app.add_option("source", o.source, "text to translate (default: what it was validated on)");
   app.add_option("target", o.target, "its translation (default: the source is a TSV of both)");
-  add_swap(app, o)->excludes(app.get_option("target"));
+  add_swap(app, o)->excludes(app.get_option("target"))->needs(app.get_option("source"));
   add_checkpoint(app, o.model, "checkpoint, with log.jsonl beside it");
   add_search(app, o.search);
   add_bleu(app, o.bleu);

@@ -384,6 +384,14 @@ TEST_CASE("Gradients: constants and results in between have none") {
   CHECK(gradients.all().size() == 1);
 }
 
+TEST_CASE("detach: the value without its history") {
+  const Var x = variable(full({2}, 3));
+  const Var y = x * x;
+  CHECK_FALSE(detach(y).requires_gradient());
+  const Gradients gradients = backward(sum(detach(y) * x));
+  CHECK(gradients[x].to_vector<float>() == std::vector<float>{9, 9});
+}
+
 TEST_CASE("Gradients: they come in the order in which the variables were made") {
   const Var a = variable(zeros({1})), b = variable(zeros({2})), c = variable(zeros({3}));
   const Gradients gradients = backward(sum(c) + sum(a) + sum(b));

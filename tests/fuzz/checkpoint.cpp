@@ -1,7 +1,7 @@
-// Checkpoints of the dates and the translate program with other metadata and tensors than they
-// wrote. An input is lines, each of which changes something:
+// Checkpoints of dates, transduce and translate with other metadata and tensors than they wrote. An
+// input is lines, each of which changes something:
 //
-//     dates|translate PRESET    whose checkpoint, and of which model, to begin with
+//     PROGRAM PRESET            whose checkpoint, and of which model, to begin with
 //     *NAME=VALUE               an option before it is made: one of some names, or a small number
 //     NAME=VALUE                an entry of the metadata
 //     -NAME                     an entry or a tensor that is left out
@@ -23,6 +23,8 @@
 #include "dates/train.hpp"
 #include "fuzz.hpp"
 #include "scratch.hpp"
+#include "transduce/evaluation.hpp"
+#include "transduce/train.hpp"
 #include "translate/evaluation.hpp"
 #include "translate/train.hpp"
 
@@ -176,20 +178,34 @@ void check_stored(std::span<const models::OptionField<Options>> fields,
   expect(models::fields_to_map(fields, again) == map, "stored options: others come back");
 }
 
+/// The checkpoint of a model with all changes, read as its program reads it; nothing where it is
+/// refused.
+template <class Model, class Options>
+std::optional<Model> check_changed(const Model& model, Metadata options,
+                                   std::span<const models::OptionField<Options>> fields,
+                                   Options (*stored)(const std::filesystem::path&),
+                                   const std::vector<Change>& all) {
+  Safetensors file;
+  model.save(file);
+  file.metadata.merge(models::fields_to_map(fields, Options{}));
+  file.metadata.merge(options);
+  for (const Change& one : all) change(file, one);
+  const auto path = fuzz::scratch_file("changed");
+  if (!fuzz::accepted([&] { return save_safetensors(path, file), true; })) return std::nullopt;
+  check_stored(fields, fuzz::accepted([&] { return stored(path); }));
+  std::optional<Model> read = check_model<Model>(path);
+  if (read) check_run(file, read->parameters());
+  return read;
+}
+
+const std::vector<std::string> letters = {"a", "b", "c", "1", "-"};
+
 void run_dates(const std::string& preset, const std::vector<Change>& all) {
-  const std::vector<std::string> characters = {"a", "1", "-"};
   ModelOptions options = dates::model_options(preset);
   options.network = network_options(options.network, all);
-  Safetensors file;
-  dates::Model(options, text::Vocabulary(characters), text::Vocabulary(characters), 1).save(file);
-  file.metadata.merge(models::fields_to_map(dates::train_fields(), dates::TrainOptions{}));
-  for (const Change& one : all) change(file, one);
-  const auto path = fuzz::scratch_file("dates");
-  if (!fuzz::accepted([&] { return save_safetensors(path, file), true; })) return;
-  check_stored(dates::train_fields(), fuzz::accepted([&] { return dates::stored_options(path); }));
-  auto model = check_model<dates::Model>(path);
+  const dates::Model made(options, text::Vocabulary(letters), text::Vocabulary(letters), 1);
+  auto model = check_changed(made, {}, dates::train_fields(), dates::stored_options, all);
   if (!model) return;
-  check_run(file, model->parameters());
   const std::vector<text::Sentence> sources = {model->source().encode("a1"),
                                                model->source().encode("x-")};
   const auto best = fuzz::accepted([&] { return model->predict(sources, 2); });
@@ -199,22 +215,26 @@ void run_dates(const std::string& preset, const std::vector<Change>& all) {
   }
 }
 
+void run_transduce(const std::string& preset, const std::vector<Change>& all) {
+  ModelOptions options = transduce::model_options(preset);
+  options.network = network_options(options.network, all);
+  const text::Vocabulary vocabulary(letters);
+  const Codecs codecs{{text::DecomposedCharacters{}, vocabulary}, {text::Words{}, vocabulary}};
+  const transduce::Model made(options, codecs, /*longest=*/2, 1);
+  const auto model =
+      check_changed(made, {}, transduce::train_fields(), transduce::stored_options, all);
+  if (!model || model->most_tokens() > 100) return;  // which would take long
+  const transduce::Row row{.source = "äb", .target = "b a", .line = 1};
+  fuzz::accepted([&] { return transduce::evaluate({&*model, 1}, {&row, 1}, 2); });
+}
+
 void run_translate(const std::string& preset, const std::vector<Change>& all) {
-  const std::vector<std::string> words = {"a", "b", "c"};
-  const text::Codec codec{text::Words{}, text::Vocabulary(words)};
-  Safetensors file;
-  translate::Model(network_options(translate::preset_network(preset), all), {codec, codec}, 1)
-      .save(file);
-  file.metadata.merge(models::fields_to_map(translate::train_fields(), translate::TrainOptions{}));
-  file.metadata["preset"] = preset;
-  for (const Change& one : all) change(file, one);
-  const auto path = fuzz::scratch_file("translate");
-  if (!fuzz::accepted([&] { return save_safetensors(path, file), true; })) return;
-  check_stored(translate::train_fields(),
-               fuzz::accepted([&] { return translate::stored_options(path); }));
-  auto model = check_model<translate::Model>(path);
+  const text::Codec codec{text::Words{}, text::Vocabulary(letters)};
+  const translate::Model made(network_options(translate::preset_network(preset), all),
+                              {codec, codec}, 1);
+  const auto model = check_changed(made, {{"preset", preset}}, translate::train_fields(),
+                                   translate::stored_options, all);
   if (!model) return;
-  check_run(file, model->parameters());
   const auto source = fuzz::accepted([&] { return model->source().encode("a b x"); });
   if (!source || source->empty()) return;
   const std::vector<text::Sentence> sources = {*source};
@@ -227,9 +247,9 @@ void run_translate(const std::string& preset, const std::vector<Change>& all) {
 
 void fuzz_one(std::string_view input) {
   std::string_view first = fuzz::take(input, "\n");
-  const bool is_dates = fuzz::take(first, " ") == "dates";
-  const std::string preset(first);
-  const std::vector<Change> all = changes(input);
-  fuzz::accepted(
-      [&] { return is_dates ? run_dates(preset, all) : run_translate(preset, all), true; });
+  const std::string_view program = fuzz::take(first, " ");
+  const auto run = program == "dates"       ? run_dates
+                   : program == "transduce" ? run_transduce
+                                            : run_translate;
+  fuzz::accepted([&] { return run(std::string(first), changes(input)), true; });
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -404,6 +405,35 @@ TEST_CASE("search: a model without attention has hypotheses without weights") {
       CHECK(found[b][i].word_log_probabilities == expected[b][i].word_log_probabilities);
     }
   }
+}
+
+/// A language model: the next word depends on the last one alone.
+struct Bigrams {
+  using Output = Var;
+  struct State {};
+  using Step = models::DecoderStep<Output, State>;
+
+  State start(const models::Encoded&) const { return {}; }
+  Tensor read(const Tensor& previous) const { return previous; }
+  Step step(const Tensor& previous, const State&) const {
+    return {gather(logits_of_next, previous), {}, {}};
+  }
+  Var logits(const Tensor&, const std::vector<Var>& outputs) const { return stack(outputs); }
+  State select(const State&, const Tensor&) const { return {}; }
+
+  Tensor logits_of_next;  // (V, V)
+};
+
+TEST_CASE("search, sample: without a source") {
+  // After <s> comes 2, after it 1, which is </s>.
+  const Bigrams model{Tensor::of<float>({3, 3}, {0, 0, 99, 0, 0, 0, 0, 99, 0})};
+  const auto found =
+      models::search(model, models::no_source(2), {.max_length = 5, .begin = 0, .end = 1});
+  REQUIRE(found.size() == 2);
+  for (const auto& best : found) CHECK(best[0].words == Words{2});
+  for (const Hypothesis& h :
+       models::sample(model, models::no_source(2), {.max_length = 5, .begin = 0, .end = 1}))
+    CHECK(h.words == Words{2});
 }
 
 TEST_CASE("search: a very long hypothesis is freed without deep recursion") {

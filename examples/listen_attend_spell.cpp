@@ -96,9 +96,8 @@ int main() {
   Random random(/*seed=*/1);
   for (int step = 1; step <= 400; ++step) {
     const Speech s = draw(random);
-    const text::TargetBatch target = text::make_target_batch(s.words);
     const nn::Training training(random);
-    const Var loss = models::loss(speller, listener(s), target);
+    const Var loss = models::loss(speller, listener(s), text::make_target_batch(s.words));
     adam.step(backward(loss));
     if (step % 100 == 0) std::cout << "step " << step << "  loss " << loss.item() << "\n";
   }

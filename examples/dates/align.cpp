@@ -65,7 +65,8 @@ std::vector<AlignedPair> pairs_of(const Model& model, std::span<const Row> rows,
 }  // namespace
 
 int align(const AlignArguments& options) {
-  if (!options.output.out.empty()) require_writable(options.output.out);
+  if (!options.output.out.empty())
+    require_writable(options.output.out, {options.model, options.file});
   const Model model = Model::load(options.model);
   const std::vector<Row> rows = read_tsv(options.file, columns_for(model, options.columns));
   const AlignFormat format = format_of(options.output, AlignFormat::pharaoh);

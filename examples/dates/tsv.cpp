@@ -1,9 +1,7 @@
 #include "tsv.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -11,15 +9,12 @@
 #include <fmt/format.h>
 #include <unicode/utf8.h>
 
-#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
 
 namespace attune::dates {
 namespace {
 
 constexpr int kLongestSource = 10'000;  // code points
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// `text` must be UTF-8.
 int count_code_points(std::string_view text) {
@@ -53,39 +48,36 @@ std::optional<Span> parse_span(std::string_view text) {
   return span;
 }
 
-/// Reads one line; its errors name the file and the line.
-class LineReader {
+/// Reads rows; its errors name the file and the line.
+class RowReader {
  public:
-  LineReader(const std::string& path, std::size_t number, text::Columns columns)
-      : path_(path), number_(number), swapped_(columns == text::Columns::target_first) {}
+  RowReader(const std::string& path, text::Columns columns)
+      : lines_(std::filesystem::path(path)), swapped_(columns == text::Columns::target_first) {}
 
-  void check_utf8(std::string_view line) const;
-  Row read(std::string_view line) const;
+  /// The next row, or nothing at the end.
+  std::optional<Row> next();
 
  private:
+  Row read(std::string_view line) const;
   std::vector<Span> read_spans(std::string_view text, int source_length) const;
 
   [[noreturn]] void fail_columns(const std::string& message) const {
-    fail(fmt::format("{}, expected {}", message,
-                     swapped_ ? "target TAB source" : "source TAB target"));
-  }
-  [[noreturn]] void fail(const std::string& message) const {
-    throw Error(fmt::format("{}:{}: {}", path_, number_, message));
+    lines_.fail(fmt::format("{}, expected {}", message,
+                            swapped_ ? "target TAB source" : "source TAB target"));
   }
 
-  const std::string& path_;
-  std::size_t number_;
+  text::LineReader lines_;
   bool swapped_;
 };
 
-void LineReader::check_utf8(std::string_view line) const {
-  if (const std::optional<std::size_t> bad = text::find_bad_byte(line)) {
-    fail(fmt::format("byte {} of the line (0x{:02X}) is not UTF-8, expected text in UTF-8",
-                     *bad + 1, static_cast<unsigned char>(line[*bad])));
-  }
+std::optional<Row> RowReader::next() {
+  auto line = lines_.next();
+  while (line && line->empty()) line = lines_.next();
+  if (!line) return std::nullopt;
+  return read(*line);
 }
 
-Row LineReader::read(std::string_view line) const {
+Row RowReader::read(std::string_view line) const {
   if (line.find('\t') == line.npos) fail_columns("one column");
   std::string_view source = take(line, '\t');
   std::string_view target = take(line, '\t');
@@ -95,27 +87,30 @@ Row LineReader::read(std::string_view line) const {
   if (target.empty()) fail_columns("the target is empty");
   const int length = count_code_points(source);
   if (length > kLongestSource) {
-    fail(fmt::format("the source has {} code points, expected at most {}", length, kLongestSource));
+    lines_.fail(
+        fmt::format("the source has {} code points, expected at most {}", length, kLongestSource));
   }
-  return {std::string(source), std::string(target), read_spans(spans, length), number_};
+  return {std::string(source), std::string(target), read_spans(spans, length),
+          static_cast<std::size_t>(lines_.number())};
 }
 
-std::vector<Span> LineReader::read_spans(std::string_view text, int source_length) const {
+std::vector<Span> RowReader::read_spans(std::string_view text, int source_length) const {
   std::vector<Span> spans;
   while (!text.empty()) {
     const std::string_view word = take(text, ' ');
     const std::optional<Span> span = parse_span(word);
     if (!span) {
-      fail(
+      lines_.fail(
           fmt::format("span '{:.40}' is malformed, expected such as y:7-11, m:3-6 or d:0-2", word));
     }
     if (span->end > source_length) {
-      fail(fmt::format("span '{}' is beyond the source, expected an end of at most {}", word,
-                       source_length));
+      lines_.fail(fmt::format("span '{}' is beyond the source, expected an end of at most {}", word,
+                              source_length));
     }
     for (const Span& other : spans) {
       if (other.field == span->field) {
-        fail(fmt::format("span '{}' is the second of its field, expected at most one", word));
+        lines_.fail(
+            fmt::format("span '{}' is the second of its field, expected at most one", word));
       }
     }
     spans.push_back(*span);
@@ -126,17 +121,9 @@ std::vector<Span> LineReader::read_spans(std::string_view text, int source_lengt
 }  // namespace
 
 std::vector<Row> read_tsv(const std::string& path, text::Columns columns) {
-  const std::string file = read_file(path);
+  RowReader reader(path, columns);
   std::vector<Row> rows;
-  std::string_view text = file;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const LineReader reader(path, number, columns);
-    std::string_view line = take(text, '\n');
-    reader.check_utf8(line);  // before anything is cut off, so that the byte's number is right
-    if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty()) rows.push_back(reader.read(line));
-  }
+  while (auto row = reader.next()) rows.push_back(std::move(*row));
   if (rows.empty()) {
     throw Error(fmt::format("{}: no examples, expected lines of source TAB target", path));
   }

@@ -92,6 +92,8 @@ void write_textgrids(const Model& model, const AlignArguments& options) {
 }  // namespace
 
 int align(const AlignArguments& options) {
+  if (!options.out.empty() && options.format != AlignFormat::textgrid)
+    require_writable(options.out, {options.model, options.list});
   const Model model = Model::load(options.model);
   if (model.recogniser().options().attends == Attends::no)
     fail(options.model.string(), "it does not attend: nothing says when a word was heard");

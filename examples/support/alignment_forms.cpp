@@ -72,12 +72,14 @@ std::string page_of(std::span<const AlignedPair> pairs, const std::string& title
 AlignFormat format_of(const AlignOutput& output, AlignFormat own) {
   if (output.format != AlignFormat::automatic) return output.format;
   const std::string ending = output.out.extension().string();
-  return ending == ".html"   ? AlignFormat::html
-         : ending == ".json" ? AlignFormat::json
-         : ending == ".npy"  ? AlignFormat::npy
-         : ending == ".svg"  ? AlignFormat::svg
-         : ending == ".tsv"  ? AlignFormat::tsv
-                             : own;
+  return ending == ".html"      ? AlignFormat::html
+         : ending == ".json"    ? AlignFormat::json
+         : ending == ".npy"     ? AlignFormat::npy
+         : ending == ".svg"     ? AlignFormat::svg
+         : ending == ".tsv"     ? AlignFormat::tsv
+         : ending == ".pharaoh" ? AlignFormat::pharaoh
+         : ending == ".scores"  ? AlignFormat::scores
+                                : own;
 }
 
 void write_alignments(std::span<const AlignedPair> pairs, AlignFormat format,

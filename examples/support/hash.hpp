@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +18,10 @@ class Hash {
   void add(const std::vector<std::int32_t>& ids) {
     add(ids.size());
     for (const std::int32_t id : ids) add(static_cast<std::uint64_t>(id));
+  }
+  void add(std::string_view text) {
+    add(text.size());
+    for (const char byte : text) add(static_cast<std::uint64_t>(byte));
   }
   /// In hexadecimal.
   std::string text() const { return fmt::format("{:016x}", value_); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,23 +14,27 @@
 
 namespace attune {
 
-/// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation. Throws where
-/// that is none; `path` is that of the rows.
+/// Takes at most `wanted` rows, and at most a tenth, out of `rows` for validation. Rows with the
+/// same source stay together: what was seen in training says nothing. Throws where that is none;
+/// `path` is that of the rows.
 template <class Row>
 std::vector<Row> hold_out(std::vector<Row>& rows, Index wanted, std::uint64_t seed,
                           const std::string& path) {
-  const std::size_t count = std::min(static_cast<std::size_t>(wanted), rows.size() / 10);
-  if (count == 0) {
-    fail("--train",
-         fmt::format("{} has {} examples, too few to hold some out: --valid FILE was expected",
-                     path, rows.size()));
+  std::map<std::string, std::size_t> rows_of;
+  for (const Row& row : rows) ++rows_of[row.source];
+  std::size_t left = std::min(static_cast<std::size_t>(wanted), rows.size() / 10);
+  std::set<std::string> chosen;
+  for (const std::uint32_t i : shuffled(rows.size(), Random(seed, "held-out rows"))) {
+    const std::string& source = rows[i].source;
+    if (rows_of[source] <= left && chosen.insert(source).second) left -= rows_of[source];
+  }
+  if (chosen.empty()) {
+    fail("--train", fmt::format("a tenth of {} cannot be held out (examples: {}, of different "
+                                "sources: {}): --valid FILE was expected",
+                                path, rows.size(), rows_of.size()));
   }
   std::vector<Row> held, kept;
-  const std::vector<std::uint32_t> order = shuffled(rows.size(), Random(seed, "held-out rows"));
-  const std::set<std::uint32_t> chosen(order.begin(),
-                                       order.begin() + static_cast<std::ptrdiff_t>(count));
-  for (std::uint32_t i = 0; i < rows.size(); ++i)
-    (chosen.contains(i) ? held : kept).push_back(std::move(rows[i]));
+  for (Row& row : rows) (chosen.contains(row.source) ? held : kept).push_back(std::move(row));
   rows = std::move(kept);
   return held;
 }

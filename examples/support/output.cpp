@@ -28,13 +28,20 @@ void detail::print(std::FILE* file, fmt::string_view format, fmt::format_args ar
   }
 }
 
-void require_writable(const std::filesystem::path& path) {
+void require_writable(const std::filesystem::path& path,
+                      const std::vector<std::filesystem::path>& inputs) {
   int error = std::filesystem::is_directory(path) ? EISDIR : 0;
   // A file is replaced by a new one beside it; a pipe or a device is written itself.
   const bool itself = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
   if (error == 0 && access((itself ? path : directory).c_str(), W_OK) != 0) error = errno;
   if (error != 0) fail(path.string(), fmt::format("cannot be written: {}", std::strerror(error)));
+  std::error_code none;  // what is not there is read later, with an error of its own
+  for (const auto& input : inputs) {
+    // A pipe or a device may be both.
+    if (!itself && std::filesystem::equivalent(path, input, none))
+      fail(path.string(), "it is read, too: another file to write was expected");
+  }
 }
 
 void open_standard_streams() {

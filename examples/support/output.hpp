@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -41,9 +42,10 @@ inline void flush_output() {
   }
 }
 
-/// Throws unless a file of that name can be written, before the work whose result it is to have.
-/// What is there stays as it is.
-void require_writable(const std::filesystem::path& path);
+/// Throws unless a file of that name can be written, before the work whose result it is to have,
+/// and where it is one of `inputs`, which would be lost. What is there stays as it is.
+void require_writable(const std::filesystem::path& path,
+                      const std::vector<std::filesystem::path>& inputs = {});
 
 /// Opens standard input, output and error where they are closed, so that no file of the program
 /// gets their numbers. To read or to write them fails as before.

@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::size_t longest_source = 10000;
 
+}  // namespace
+
 void warn_of_unknown(const text::Vocabulary& vocabulary, std::span<const std::string> tokens) {
   static std::set<std::string> warned;
   for (const std::string& token : tokens) {
@@ -27,8 +29,6 @@ void warn_of_unknown(const text::Vocabulary& vocabulary, std::span<const std::st
     complain("warning: '{}' was never seen in training and is read as <unk>\n", printable(token));
   }
 }
-
-}  // namespace
 
 int each_source(
     const char* program, const std::vector<std::string>& arguments,
@@ -46,10 +46,21 @@ int each_source(
   if (!arguments.empty()) return status;
   StandardInput input;
   text::LineReader reader(input.stream(), "standard input");
-  for (input.ask(); const auto line = reader.next(); input.ask()) {
+  const auto answer_next = [&] {
+    input.ask();
+    const auto line = reader.next();
+    if (!line) return false;
     line->empty() ? answer_empty()
                   : answer(*line, fmt::format("{}:{}", reader.name(), reader.number()));
     flush_output();
+    return true;
+  };
+  for (bool more = true; more;) {
+    try {
+      more = answer_next();
+    } catch (const Error& error) {
+      if (!input.forgives(error, program)) throw;
+    }
   }
   input.stop_asking();
   return status;

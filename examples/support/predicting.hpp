@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,10 @@ int each_source(
     const std::function<void(const std::string& source, const std::string& place)>& answer,
     const std::function<void()>& answer_empty);
 
-/// The tokens of a source; warns of each that the model has not seen, once in a program's run.
+/// Warns of each token that is not in the vocabulary, once in a program's run.
+void warn_of_unknown(const text::Vocabulary& vocabulary, std::span<const std::string> tokens);
+
+/// The tokens of a source; warns of those that the model has not seen.
 /// Throws an Error that begins with `place` where it is no text or empty, and `expected` (such as
 /// "a date") was expected, or where it is very long.
 std::vector<std::string> source_tokens(const text::Codec& codec, const std::string& source,

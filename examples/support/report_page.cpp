@@ -49,9 +49,15 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
 
 std::string isolated(const std::string& text) { return "\u2068" + text + "\u2069"; }
 
-void write_page(const report::Page& page, const std::filesystem::path& model,
-                const std::filesystem::path& out) {
-  const std::filesystem::path path = out.empty() ? model.parent_path() / "report.html" : out;
+std::filesystem::path page_path(const std::filesystem::path& out,
+                                const std::filesystem::path& directory,
+                                const std::vector<std::filesystem::path>& inputs) {
+  const std::filesystem::path path = out.empty() ? directory / "report.html" : out;
+  require_writable(path, inputs);
+  return path;
+}
+
+void write_page(const report::Page& page, const std::filesystem::path& path) {
   write_file(path, page.html());
   say("{}\n", path.string());
 }

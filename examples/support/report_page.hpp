@@ -30,8 +30,12 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
 /// moving what stands beside it.
 std::string isolated(const std::string& text);
 
-/// Writes it to `out`, or to report.html beside the model, and prints where.
-void write_page(const report::Page& page, const std::filesystem::path& model,
-                const std::filesystem::path& out);
+/// Where a page about a model is to be: `out`, or report.html in the model's directory. Throws,
+/// before the work, where it cannot be written, or is one of `inputs`.
+std::filesystem::path page_path(const std::filesystem::path& out,
+                                const std::filesystem::path& directory,
+                                const std::vector<std::filesystem::path>& inputs);
+/// Writes it, and prints where.
+void write_page(const report::Page& page, const std::filesystem::path& path);
 
 }  // namespace attune

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <unistd.h>
@@ -42,11 +44,24 @@ void remove_unfinished(const std::filesystem::path& whole) {
   for (const auto& path : unfinished) std::filesystem::remove(path, none);
 }
 
+/// Throws, before the work whose files are to be in it, where there can be no such directory.
+void require_possible(const std::filesystem::path& directory) {
+  std::error_code none;
+  std::filesystem::path there = directory;
+  while (!there.empty() && !std::filesystem::exists(there, none)) there = there.parent_path();
+  if (there.empty()) there = ".";
+  int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
+  if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
+  if (error != 0) fail(directory.string(), fmt::format("cannot be made: {}", std::strerror(error)));
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(std::filesystem::path path, bool resume) : path_(std::move(path)) {
-  std::error_code none;
-  if (is_first_worker() && std::filesystem::is_directory(path_, none)) lock_.emplace(path_);
+  if (is_first_worker()) {
+    require_possible(path_);
+    if (std::filesystem::exists(path_)) lock_.emplace(path_);
+  }
   resumes_ = resume && std::filesystem::exists(last());
 }
 

@@ -15,7 +15,7 @@ namespace attune {
 class RunDirectory {
  public:
   /// Locks it where it is there already, so that no other run changes what is read from it. Throws
-  /// an Error that begins with "--out", as make() does.
+  /// where another run has it, and where it cannot be made.
   explicit RunDirectory(std::filesystem::path path, bool resume = false);
 
   /// Whether it is to be resumed: that was asked for, and there was a checkpoint.

@@ -2,14 +2,26 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
+
+#include <attune/tensor/printable.hpp>
 
 #include "support/output.hpp"
 
 namespace attune {
+
+void read_as_standard_input(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 || dup2(file, STDIN_FILENO) < 0)
+    fail(path.string(), fmt::format("cannot be read: {}", std::strerror(errno)));
+  close(file);
+}
 
 /// Reads some bytes behind those that were not taken yet. False at the end and where reading fails.
 bool StandardInput::read_more() {
@@ -51,6 +63,12 @@ void StandardInput::ask() {
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || line_waits()) return;
   complain("> ");
   asked_ = true;
+}
+
+bool StandardInput::forgives(const Error& error, const char* program) const {
+  if (!asked_ || ended_) return false;
+  complain("{}: {}\n", program, printable(error.what()));
+  return true;
 }
 
 void StandardInput::stop_asking() const {

@@ -35,7 +35,7 @@ int evaluate_files(const EvaluateArguments& options);
 
 struct ReportArguments {
   ModelPaths models;
-  std::filesystem::path out;  // empty: report.html beside the first model
+  std::filesystem::path out;  // empty: report.html in the first directory, or beside the model
   std::string file;           // empty: the pairs that it was chosen by
   Index beam = WriteOptions().beam;
   Index examples = 12;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
@@ -56,7 +57,12 @@ NamedRows rows_for(const Model& model, const std::string& file) {
   const TrainOptions trained = train_options_from(model.metadata());
   if (!file.empty()) return {file, read_pairs(file, trained.columns)};
   if (!trained.valid.empty()) return {trained.valid, read_pairs(trained.valid, trained.columns)};
-  return {"pairs held out of " + trained.train, read_data(trained).valid};
+  Data data = read_data(trained);
+  if (data.fingerprint() != nn::load_text(model.metadata(), "pairs"))
+    fail(trained.train,
+         "its pairs are not those of the training any more, which of them were held out is not "
+         "known: a file to measure on was expected");
+  return {"pairs held out of " + trained.train, std::move(data.valid)};
 }
 
 int evaluate_files(const EvaluateArguments& options) {
@@ -66,6 +72,9 @@ int evaluate_files(const EvaluateArguments& options) {
   if (files.empty()) files.emplace_back();
   for (const std::string& file : files) {
     const NamedRows data = rows_for(models.front(), file);
+    const text::Codec& source = models.front().source();
+    for (const Row& row : data.rows)
+      warn_of_unknown(source.vocabulary, source.tokenizer.encode(row.source));
     const Evaluation result = evaluate(models, data.rows, options.beam);
     options.json ? print_json(data, result, target, models.size()) : print(data, result, target);
   }

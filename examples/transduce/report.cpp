@@ -102,10 +102,12 @@ void add_examples(report::Page& page, Models models, std::span<const Row> rows,
     tokens.push_back(codecs.source.tokenizer.encode(row.source));
     lengths.push_back(tokens.back().size());
   }
-  page.heading("Where it looks");
-  page.paragraph(
-      "Each row is a token that was written, each column one that was read; the stronger a cell, "
-      "the more of the attention went there.");
+  if (models::attends(models.front().network().options())) {
+    page.heading("Where it looks");
+    page.paragraph(
+        "Each row is a token that was written, each column one that was read; the stronger a cell, "
+        "the more of the attention went there.");
+  }
   Rows written;
   for (const std::size_t i :
        from_short_to_long(lengths, static_cast<std::size_t>(options.examples))) {
@@ -118,7 +120,7 @@ void add_examples(report::Page& page, Models models, std::span<const Row> rows,
                        fmt::format("{:.4f}", std::exp(h.log_probability))});
     if (map.rows.empty()) continue;
     const std::string wrong =
-        target == rows[i].target ? "" : fmt::format(" (expected {})", rows[i].target);
+        target == rows[i].target ? "" : fmt::format(" (expected {})", isolated(rows[i].target));
     page.figure(report::svg(map),
                 fmt::format("{} → {}{}", isolated(rows[i].source), isolated(target), wrong));
   }
@@ -128,8 +130,13 @@ void add_examples(report::Page& page, Models models, std::span<const Row> rows,
 }  // namespace
 
 int report(const ReportArguments& options) {
-  if (!options.out.empty()) require_writable(options.out);
   const std::vector<std::filesystem::path> files = model_files(options.models);
+  const std::filesystem::path& first_path = options.models.front();
+  const bool directory = std::filesystem::is_directory(first_path);  // of one or more trainings
+  std::vector<std::filesystem::path> inputs = files;
+  inputs.emplace_back(options.file);
+  const auto path =
+      page_path(options.out, directory ? first_path : first_path.parent_path(), inputs);
   const std::vector<Model> models = load_models(files);
   const Model& first = models.front();
   const NamedRows data = rows_for(first, options.file);
@@ -141,7 +148,7 @@ int report(const ReportArguments& options) {
   add_examples(page, models, data.rows, options);
   add_card(page, first.metadata());
   add_parameters(page, first.parameters());
-  write_page(page, files.front(), options.out);
+  write_page(page, path);
   return 0;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -25,14 +26,45 @@ void finish(const std::filesystem::path& out) {
   say("Try it:  transduce predict --model {} WORD...\n", out.string());
 }
 
+bool has_best(const std::filesystem::path& directory) {
+  return std::filesystem::exists(directory / "best.safetensors");
+}
+
+/// The trainings of several seeds that a directory has.
+std::vector<std::filesystem::path> seeds_in(const std::filesystem::path& out) {
+  std::vector<std::filesystem::path> found;
+  if (!std::filesystem::is_directory(out)) return found;
+  for (const auto& entry : std::filesystem::directory_iterator(out))
+    if (has_best(entry.path())) found.push_back(entry.path());
+  return found;
+}
+
 int train_one(const TrainOptions& options) {
+  if (!has_best(options.out) && !seeds_in(options.out).empty()) {
+    fail("--out",
+         fmt::format("{} has the trainings of several seeds, another directory was expected",
+                     options.out.string()));
+  }
   const int status = train(options);
   if (status != 0 || !is_first_worker()) return status;
-  if (!std::filesystem::exists(options.out / "best.safetensors")) return status;
+  if (!has_best(options.out)) return status;
   say("word error with a beam of {}: {:.2f} %\n", WriteOptions().beam,
       measured_error({options.out}));
   finish(options.out);
   return status;
+}
+
+/// Throws where a model in the directory would be taken for one of these, or they for it.
+void check_directory(const TrainArguments& arguments, const auto& run_of) {
+  const std::filesystem::path& out = arguments.options.out;
+  std::vector<std::filesystem::path> others = seeds_in(out);
+  if (has_best(out)) others.push_back(out);
+  for (Index i = 0; i < arguments.seeds; ++i)
+    std::erase(others, run_of(static_cast<std::size_t>(i)).out);
+  if (others.empty()) return;
+  fail("--out", fmt::format("{} has a training that is not one of these, another directory was "
+                            "expected",
+                            others.front().string()));
 }
 
 int train_several(const TrainArguments& arguments) {
@@ -42,6 +74,11 @@ int train_several(const TrainArguments& arguments) {
     options.out /= fmt::format("seed-{}", options.seed);
     return options;
   };
+  check_directory(arguments, run_of);
+  const std::filesystem::path& out = arguments.options.out;
+  say("{} trainings, {} at a time; what each one prints is in {}\n", arguments.seeds,
+      std::min<Index>(arguments.jobs, arguments.seeds), (out / "seed-*" / "progress.txt").string());
+  std::fflush(stdout);
   Spread errors;
   Countdown countdown(static_cast<std::size_t>(arguments.seeds));
   in_processes(
@@ -61,7 +98,6 @@ int train_several(const TrainArguments& arguments) {
             left);
         std::fflush(stdout);
       });
-  const std::filesystem::path& out = arguments.options.out;
   say("word error, {} models alone: {} %\n", arguments.seeds, errors.text(2));
   say("word error, together: {:.2f} %\n", measured_error({out}));
   finish(out);

@@ -7,7 +7,6 @@
 #include <attune/tensor/printable.hpp>
 
 #include "evaluation.hpp"
-#include "support/hash.hpp"
 #include "support/output.hpp"
 #include "support/training_run.hpp"
 
@@ -43,23 +42,18 @@ Index longest_target(std::span<const text::Pair> pairs) {
   return longest;
 }
 
-std::string fingerprint_of(std::span<const text::Pair> pairs) {
-  Hash hash;
-  for (const text::Pair& pair : pairs) hash.add(pair.source), hash.add(pair.target);
-  return hash.text();
-}
-
 class Run : public TrainingRun {
  public:
   Run(const TrainOptions& options, RunDirectory& files, std::span<const text::Pair> pairs,
-      std::span<const Row> valid, Model& model)
+      const Data& data, Model& model)
       : TrainingRun(
             options,
             {.speed = "examples_per_s", .weights = "loss_tokens", .starts_with_validation = false},
             options.seed, files, model.parameters(), {.rate = options.rate}),
         options_(options),
         pairs_(pairs),
-        valid_(valid),
+        valid_(data.valid),
+        fingerprint_(data.fingerprint()),
         model_(model) {
     start_epoch(0);
   }
@@ -146,26 +140,23 @@ class Run : public TrainingRun {
   void save_model(Safetensors& file) const override {
     model_.save(file);
     file.metadata.merge(models::fields_to_map(train_fields(), options_));
+    file.metadata["pairs"] = fingerprint_;
     save_counts(file.metadata, "last_", last_);
   }
 
   void save_progress(Safetensors& file) const override {
-    file.metadata["pairs"] = fingerprint_of(pairs_);
     file.metadata["waited"] = std::to_string(waited_);
     save_counts(file.metadata, "best_", best_);
   }
 
   void check(const Safetensors& file) const override {
-    const Metadata own = [&] {
-      Safetensors now;
-      model_.save(now);
-      now.metadata["pairs"] = fingerprint_of(pairs_);
-      return now.metadata;
-    }();
-    for (const char* name : {"source_tokenizer", "source_vocabulary", "target_tokenizer",
-                             "target_vocabulary", "pairs"}) {
-      if (nn::load_text(file.metadata, name) != own.at(name))
-        fail("checkpoint", fmt::format("it was trained on other pairs: its {} is another", name));
+    if (nn::load_text(file.metadata, "pairs") != fingerprint_)
+      fail("checkpoint", "it was trained on other pairs");
+    Safetensors own;
+    model_.save(own);
+    for (const std::string& name : codec_entries) {
+      if (nn::load_text(file.metadata, name) != own.metadata.at(name))
+        fail("checkpoint", fmt::format("its {} is not that of the pairs", name));
     }
   }
 
@@ -188,6 +179,7 @@ class Run : public TrainingRun {
   const TrainOptions& options_;
   std::span<const text::Pair> pairs_;
   std::span<const Row> valid_;
+  std::string fingerprint_;
   Model& model_;
   std::vector<std::vector<std::uint32_t>> batches_;  // of the epoch
   Index epoch_ = 0, waited_ = 0;
@@ -213,7 +205,7 @@ int train(const TrainOptions& options) {
   // Throws for what is too long.
   encode(codecs, data.valid, options.valid.empty() ? options.train : options.valid);
   Model model(options.model, std::move(codecs), longest_target(pairs), options.seed);
-  return Run(options, files, pairs, data.valid, model).go();
+  return Run(options, files, pairs, data, model).go();
 }
 
 }  // namespace attune::transduce

@@ -43,7 +43,10 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint);
 /// Pairs to train on, and to choose the best weights by.
 struct Data {
   std::vector<Row> train, valid;
+  /// Almost surely another text for other pairs. A checkpoint keeps it as "pairs".
+  std::string fingerprint() const;
 };
+/// Throws for what is not a regular file, as it is read again later, to measure models.
 Data read_data(const TrainOptions& options);
 
 /// Trains until one of the limits is reached, or until interrupted. Returns the exit status: 0, or

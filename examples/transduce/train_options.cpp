@@ -2,6 +2,7 @@
 
 #include <attune/models/presets.hpp>
 
+#include "support/hash.hpp"
 #include "support/hold_out.hpp"
 #include "train.hpp"
 
@@ -83,9 +84,22 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
                          [](const Safetensors& file) { return train_options_from(file.metadata); });
 }
 
+std::string Data::fingerprint() const {
+  Hash hash;
+  for (const auto* rows : {&train, &valid}) {
+    hash.add(rows->size());
+    for (const Row& row : *rows) hash.add(row.source), hash.add(row.target);
+  }
+  return hash.text();
+}
+
 Data read_data(const TrainOptions& options) {
   if (options.train.empty())
     fail("--train", "a file of pairs was expected: source TAB target, a line each");
+  for (const std::string& path : {options.train, options.valid}) {
+    if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+      fail(path, "not a regular file, but it is read more than once");
+  }
   Data data{read_pairs(options.train, options.columns), {}};
   // The same ones for each seed: models of several seeds are measured together.
   data.valid = options.valid.empty()

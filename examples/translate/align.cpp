@@ -80,7 +80,7 @@ AlignedPair aligned(const Model& model, const AlignArguments& o, const std::stri
 }  // namespace
 
 int align(const AlignArguments& o) {
-  if (!o.output.out.empty()) require_writable(o.output.out);
+  if (!o.output.out.empty()) require_writable(o.output.out, {o.model, o.source, o.target});
   const Model model = Model::load(o.model);
   const AlignFormat format = format_of(o.output, AlignFormat::terminal);
   if (format != AlignFormat::scores &&
@@ -98,6 +98,8 @@ int align(const AlignArguments& o) {
   for (std::size_t i = 0; i < source.size(); ++i) {
     pairs.push_back({model.source().encode(source[i]), model.target().encode(target[i])});
     check_lengths(pairs.back(), o.source, o.target, std::ssize(pairs));
+    if (source[i].find('\t') != std::string::npos)
+      fail(fmt::format("{}:{}", o.source, i + 1), "a TAB, expected a source alone");
   }
   const std::vector<models::Hypothesis> written = hypotheses(model, pairs, o);
   std::vector<AlignedPair> aligned_pairs;

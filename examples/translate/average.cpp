@@ -10,12 +10,20 @@
 
 namespace attune::translate {
 
+namespace {
+
+/// Throws where the file is more than a model: the log of a training, or its whole state.
+void check_replaceable(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) return;
+  if (Model::load(path).metadata().contains("adam.steps"))
+    fail(path.string(), "a training can go on from it: another file to write was expected");
+}
+
+}  // namespace
+
 int average(const AverageArguments& o) {
-  for (const std::filesystem::path& path : o.models) {
-    if (std::filesystem::exists(o.out) && std::filesystem::equivalent(o.out, path))
-      fail("--out", fmt::format("{} is one of the checkpoints to average", o.out.string()));
-  }
-  require_writable(o.out);
+  require_writable(o.out, o.models);
+  check_replaceable(o.out);
   Model mean = Model::load(o.models.front());
   // What models must have in common for their weights to mean the same.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));

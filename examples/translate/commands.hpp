@@ -120,6 +120,15 @@ struct AverageArguments {
 /// Writes a model whose weights are the means of those of several checkpoints of one run.
 int average(const AverageArguments& options);
 
+struct ExportArguments {
+  std::filesystem::path model = "translate-model/best.safetensors";
+  std::string out = "exported";  // what names of files begin with
+};
+
+/// Writes how the model cuts text and numbers it: OUT.source.model (with subwords) and
+/// OUT.source.vocabulary, and those of the target, which `train` and other programs read.
+int export_text(const ExportArguments& options);
+
 /// Prints what is in a checkpoint: options, vocabularies, and the shapes of its parameters.
 int inspect(const std::filesystem::path& model);
 

@@ -9,6 +9,7 @@
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
+#include "support/output.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::translate {
@@ -29,6 +30,7 @@ report::Series curve_of(const std::filesystem::path& path, const std::string& na
 }  // namespace
 
 int curves(const CurvesArguments& o) {
+  require_writable(o.out, {o.logs.begin(), o.logs.end()});
   report::Chart chart{.title = o.title, .x_label = o.against, .y_label = o.field, .series = {}};
   const std::vector<std::string> names = run_names(o.logs);
   for (std::size_t i = 0; i < o.logs.size(); ++i) {

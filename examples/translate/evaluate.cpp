@@ -29,8 +29,11 @@ std::string scores_of_sentences(std::span<const std::string> lines, const Refere
 }  // namespace
 
 int evaluate_files(const EvaluateArguments& o) {
+  std::vector<std::filesystem::path> inputs(o.references.begin(), o.references.end());
+  inputs.insert(inputs.end(), {o.source, o.target});
+  inputs.insert(inputs.end(), o.models.begin(), o.models.end());
   for (const std::string& file : {o.out, o.sentences})
-    if (!file.empty()) require_writable(file);
+    if (!file.empty()) require_writable(file, inputs);
   const std::vector<Model> models = load_models(o.models);
   const Codecs& codecs = models.front().codecs();
   ReferenceText text =

@@ -22,6 +22,7 @@ struct CommandLine {
   ScoreArguments score;
   AlignArguments align;
   AverageArguments average;
+  ExportArguments exported;
   ReportArguments report;
   CurvesArguments curves;
   std::filesystem::path inspect = "translate-model/best.safetensors";
@@ -213,6 +214,11 @@ void add_average(CLI::App& app, AverageArguments& o) {
   app.add_option("--out", o.out, "file to write");
 }
 
+void add_export(CLI::App& app, ExportArguments& o) {
+  add_checkpoint(app, o.model);
+  app.add_option("--out", o.out, "what the names of the files begin with");
+}
+
 /// The arguments of a command line, in CLI11's order (reversed), those of a file first.
 std::vector<std::string> with_file(int argc, char** argv, const std::string& config) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -251,9 +257,12 @@ void parse_once(int argc, char** argv, const std::string& config, CommandLine& l
   CLI::App* average =
       add_command(*app, "average", "a model with the mean weights of several checkpoints",
                   "a.safetensors b.safetensors --out mean.safetensors");
+  CLI::App* exported =
+      add_command(*app, "export", "the subword models and vocabularies of a checkpoint, as files",
+                  "--out small    then: translate train --source-pieces small.source.model ...");
   CLI::App* inspect = add_command(*app, "inspect", "what is in a checkpoint", "translate-model");
-  for (CLI::App* sub :
-       {train, translate, evaluate, compare, score, align, report, curves, average, inspect}) {
+  for (CLI::App* sub : {train, translate, evaluate, compare, score, align, report, curves, average,
+                        exported, inspect}) {
     add_threads(*sub, line.threads);
   }
   add_train(*train, line.train);
@@ -265,6 +274,7 @@ void parse_once(int argc, char** argv, const std::string& config, CommandLine& l
   add_report(*report, line.report);
   add_curves(*curves, line.curves);
   add_average(*average, line.average);
+  add_export(*exported, line.exported);
   inspect->add_option("checkpoint", line.inspect, "to look into")->transform(best_of_directory());
   app->parse(with_file(argc, argv, config));
 }
@@ -292,6 +302,7 @@ int run(int argc, char** argv) {
   if (name == "report") return report(line.report);
   if (name == "curves") return curves(line.curves);
   if (name == "average") return average(line.average);
+  if (name == "export") return export_text(line.exported);
   if (name == "inspect") return inspect(line.inspect);
   return train(line.train);
 }

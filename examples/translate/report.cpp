@@ -149,7 +149,7 @@ void add_examples(report::Page& page, const Model& model, const Translated& text
 }  // namespace
 
 int report(const ReportArguments& o) {
-  if (!o.out.empty()) require_writable(o.out);
+  const auto path = page_path(o.out, o.model.parent_path(), {o.model, o.source, o.target});
   const Model model = Model::load(o.model);
   const Translated text = translate_text(model, o);
   report::Page page(fmt::format("{}: {}", run_names(std::span(&o.model, 1)).front(),
@@ -159,7 +159,7 @@ int report(const ReportArguments& o) {
   add_curves(page, o.model.parent_path() / "log.jsonl");
   add_examples(page, model, text, static_cast<std::size_t>(o.examples));
   add_card(page, model.metadata());
-  write_page(page, o.model, o.out);
+  write_page(page, path);
   return 0;
 }
 

@@ -222,6 +222,7 @@ void check_files(const TrainOptions& o) {
        {o.source, o.target, o.valid_source, o.valid_target, o.alignments}) {
     if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
   }
+  text::read_corpus(text::open_pairs(o.valid_source, o.valid_target, o.columns));
   if (!o.alignments.empty() && !models::attends(o.network)) {
     fail("--alignments", "the model has no attention");
   }

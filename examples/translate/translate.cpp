@@ -23,15 +23,18 @@
 namespace attune::translate {
 namespace {
 
-/// The lines of a file or of standard input, as tokens with line breaks between them. Of several
+/// The lines of a file, of a pipe or of standard input, as tokens with line breaks between them. Of several
 /// workers the first one reads them for all.
 class Input {
  public:
   Input(const std::string& file, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
-        is_file_(!file.empty()),
+        is_file_(std::filesystem::is_regular_file(file)),
         reader_(is_file_ ? text::LineReader(std::filesystem::path(file))
-                         : text::LineReader(standard_.stream(), "standard input")) {}
+                         : text::LineReader(standard_.stream(),
+                                            file.empty() ? "standard input" : file)) {
+    if (!is_file_ && !file.empty() && is_first_worker()) read_as_standard_input(file);
+  }
 
   /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
   /// line that cannot be translated is an error after those before it were.
@@ -53,7 +56,8 @@ class Input {
         check_length(std::ssize(tokens), reader_.name(), reader_.number(), longest_source);
         lines.push_back(fmt::format("{}", fmt::join(tokens, "\n")));
       }
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (lines.empty() && standard_.forgives(error, "translate")) return read(most);
       if (lines.empty()) throw;
       error_ = std::current_exception();
     }

@@ -37,6 +37,9 @@ class Tokenizer {
   std::vector<std::string> encode(std::string_view line) const;
   std::string decode(std::span<const std::string> tokens) const;
 
+  /// Its SentencePiece, where it is one.
+  const SentencePiece* pieces() const { return std::get_if<SentencePiece>(&kind_); }
+
  private:
   friend std::string to_json(const Tokenizer& tokenizer);
   std::variant<Words, Characters, DecomposedCharacters, SentencePiece> kind_;

@@ -8,6 +8,7 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
 
 namespace attune::text {
 namespace {
@@ -108,6 +109,17 @@ Vocabulary read_vocabulary(const std::filesystem::path& path) {
     }
   }
   return Vocabulary(tokens);
+}
+
+void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocabulary) {
+  std::string lines;
+  for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string& token = vocabulary.token(id);
+    if (token.find_first_of("\t\r\n") != token.npos)
+      fail("write_vocabulary", fmt::format("token {} has a TAB or a line break in it", id));
+    lines += token + "\n";
+  }
+  write_file(path, lines);
 }
 
 }  // namespace attune::text

@@ -58,5 +58,8 @@ Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& o
 /// From a file with a token on each line. Special tokens may stand at its top, in any order. Throws
 /// an Error "FILE:LINE: what is wrong" for an empty line, a TAB, and a token that occurs twice.
 Vocabulary read_vocabulary(const std::filesystem::path& path);
+/// What read_vocabulary() reads, each token in the line of its number, from 0. Throws for a token
+/// with a TAB or a line break in it.
+void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocabulary);
 
 }  // namespace attune::text

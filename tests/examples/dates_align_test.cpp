@@ -140,7 +140,7 @@ TEST_CASE("dates align: drawings, in the terminal, as SVG of one pair, and as a 
 
 TEST_CASE("align: the name of --out says the form, unless --format does") {
   const Pairs pairs;
-  for (const char* form : {"html", "json", "npy", "tsv"}) {
+  for (const char* form : {"html", "json", "npy", "pharaoh", "scores", "tsv"}) {
     const std::string out = pairs.directory / (std::string("weights.") + form);
     output_of(align(pairs.file, {"--out", out}));
     CHECK(read(out) == output_of(align(pairs.file, {"--format", form})));

@@ -249,6 +249,9 @@ TEST_CASE("transduce train: without --valid, some of the pairs are held out for 
         output_of({"evaluate", "--json", "--model", files / first, "--model", files / second}));
   };
   CHECK(measured("a", "b")["all"]["tokens"] == measured("b", "a")["all"]["tokens"]);
+  write(files / "train.tsv", pairs(399, 1) + "ta\tt aː\n");
+  CHECK(contains(error_of({"evaluate", "--model", files / "a"}),
+                 "its pairs are not those of the training any more"));
 }
 
 TEST_CASE("transduce train --seeds: several models, alone and together, and not trained twice") {
@@ -267,7 +270,17 @@ TEST_CASE("transduce train --seeds: several models, alone and together, and not 
   CHECK(again.substr(again.find(end)) == printed.substr(printed.find(end)));
   CHECK(std::filesystem::last_write_time(best) == written);
   CHECK(Json::parse(output_of({"evaluate", "--model", files / "seeds", "--json"}))["models"] == 2);
+  CHECK(error_of(files.train("seeds", twenty_steps)) ==
+        "transduce: --out: " + files / "seeds" +
+            " has the trainings of several seeds, another directory was expected");
   output_of(files.train("alone", twenty_steps + Arguments{"--seed", "2"}));
+  for (const auto& [out, other] :
+       {std::pair{"alone", files / "alone"}, {"seeds", files / "seeds/seed-1"}}) {
+    const Arguments two = {"--seed", "2", "--seeds", "2"};
+    CHECK(error_of(files.train(out, twenty_steps + two)) ==
+          "transduce: --out: " + other +
+              " has a training that is not one of these, another directory was expected");
+  }
   check_same_tensors(files / "alone/best.safetensors", files / "seeds/seed-2/best.safetensors");
 }
 
@@ -287,8 +300,7 @@ TEST_CASE("transduce train --resume: the same bits, whenever it was interrupted"
   CHECK(contains(error_of({"train", "--resume", "--out", once, "--hidden", "8"}),
                  "last.safetensors was trained with hidden = '16', not '8'"));
   write(files / "train.tsv", pairs(399, 1) + "ta\tt aː\n");
-  CHECK(contains(error_of({"train", "--resume", "--out", once}),
-                 "it was trained on other pairs: its pairs is another"));
+  CHECK(contains(error_of({"train", "--resume", "--out", once}), "it was trained on other pairs"));
 }
 
 TEST_CASE("transduce train --resume: a checkpoint with any entry changed goes on or is refused") {
@@ -379,9 +391,9 @@ TEST_CASE("transduce: errors are one line and status 1") {
   CHECK(error_with("a\tb\xff\n") ==
         start + ":1: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8");
   CHECK(error_with("") == start + ": there is no pair, expected lines of source TAB target");
-  CHECK(error_with("a\tb\n") == "transduce: --train: " + bad +
-                                    " has 1 examples, too few to hold some out: --valid FILE was "
-                                    "expected");
+  CHECK(error_with("a\tb\n") == "transduce: --train: a tenth of " + bad +
+                                    " cannot be held out (examples: 1, of different sources: 1): "
+                                    "--valid FILE was expected");
   CHECK(contains(error_with("a\tb\n" + std::string(5001, 'a') + "\tb\n", {"--valid", bad}),
                  ":2: a side of 5001 tokens, expected at most 5000"));
   CHECK(error_of({"train"}) ==

@@ -125,15 +125,20 @@ TEST_CASE("translate: what is written does not depend on the batch") {
 
 TEST_CASE("translate: a line is translated before the next one is written") {
   const Directory directory;
-  // Standard input stays open until the first translation was read.
-  const ProcessResult result = run_process(
-      {"sh", "-c",
-       "mkfifo \"$0\"; { echo 'one two'; cat \"$0\"; } | \"$@\" | { read -r line; echo \"$line\"; "
-       "echo seven > \"$0\"; cat; }",
-       directory / "seen", ATTUNE_TRANSLATE, "translate", "--model", Trained::get().model()},
-      {.limit = std::chrono::seconds(60)});
-  CHECK(result.out == "ZWEI EINS\nSIEBEN\n");
-  CHECK(result.err.empty());
+  // The input stays open until the first translation was read.
+  for (const char* script :
+       {"mkfifo \"$0\"; { echo 'one two'; cat \"$0\"; } | \"$@\" | { read -r line; echo \"$line\"; "
+        "echo seven > \"$0\"; cat; }; rm \"$0\"",
+        "mkfifo \"$0\" \"$0\"-text; { echo 'one two'; cat \"$0\"; } > \"$0\"-text & \"$@\" "
+        "\"$0\"-text | { "
+        "read -r line; echo \"$line\"; echo seven > \"$0\"; cat; }"}) {
+    const ProcessResult result =
+        run_process({"sh", "-c", script, directory / "seen", ATTUNE_TRANSLATE, "translate",
+                     "--model", Trained::get().model()},
+                    {.limit = std::chrono::seconds(60)});
+    CHECK(result.out == "ZWEI EINS\nSIEBEN\n");
+    CHECK(result.err.empty());
+  }
 }
 
 TEST_CASE("translate: in a terminal each line is asked for and answered") {
@@ -141,6 +146,8 @@ TEST_CASE("translate: in a terminal each line is asked for and answered") {
   CHECK(terminal.shown_until("> ") == "> ");
   terminal.type("one two\n");
   CHECK(terminal.shown_until("> ") == "one two\nZWEI EINS\n> ");
+  terminal.type("se\xFFven\n");  // which does not end it
+  CHECK(contains(terminal.shown_until("> "), "standard input:2: byte 3 of the line (0xFF)"));
   terminal.type("seven\n");
   CHECK(terminal.shown_until("> ") == "seven\nSIEBEN\n> ");
   terminal.type("\x04");
@@ -314,6 +321,12 @@ TEST_CASE("translate align: each word is linked to the one that it translates") 
                  "no/a.html: cannot be written: No such file or directory"));
   write(trained / "b.xx", "DREI\n");
   CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "1 lines, but"));
+  const std::string source = trained / "a.en";
+  CHECK(error_of(align + Arguments{"--out", source}) ==
+        "translate: " + source + ": it is read, too: another file to write was expected");
+  write(trained / "a.tsv", "one two\tZWEI EINS\n");
+  CHECK(error_of({"align", "--model", trained.model(), trained / "a.tsv"}) ==
+        "translate: " + trained / "a.tsv" + ":1: a TAB, expected a source alone");
 }
 
 TEST_CASE("translate align: a long sentence is drawn in panels as wide as the terminal") {
@@ -454,10 +467,46 @@ TEST_CASE("translate average: the mean of a checkpoint with itself is the checkp
   const std::string before = read(trained.model());
   CHECK(error_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
                   trained.model()}) ==
-        "translate: --out: " + trained.model() + " is one of the checkpoints to average");
+        "translate: " + trained.model() + ": it is read, too: another file to write was expected");
   CHECK(read(trained.model()) == before);
   CHECK(contains(error_of({"average", trained.model(), corpus / "other"}),
                  "its hidden is not that of the first checkpoint"));
+}
+
+TEST_CASE("translate average: what a training can go on from, or another file, is not replaced") {
+  const Trained& trained = Trained::get();
+  const std::string last = trained / "model/last.safetensors", before = read(last);
+  CHECK(error_of({"average", trained.model(), trained.model(), "--out", last}) ==
+        "translate: " + last +
+            ": a training can go on from it: another file to write was expected");
+  CHECK(read(last) == before);
+  CHECK(contains(
+      error_of({"average", trained.model(), trained.model(), "--out", trained / "model/log.jsonl"}),
+      "log.jsonl: not a readable safetensors file"));
+}
+
+TEST_CASE("translate export: what was learnt is read again, and numbered as it was") {
+  const Corpus corpus;
+  const bool pieces = text::has_sentencepiece();
+  const Arguments tokens = {"--tokens", pieces ? "bpe" : "characters"};
+  output_of(corpus.train("first", tokens + Arguments{"--epochs", "1", "--pieces", "40"}));
+  const std::string out = corpus / "its", source = out + ".source", target = out + ".target";
+  const std::string printed = output_of({"export", "--model", corpus / "first", "--out", out});
+  CHECK(contains(printed, source + ".vocabulary\n"));
+  Arguments again = tokens + Arguments{"--epochs",
+                                       "1",
+                                       "--source-vocabulary",
+                                       source + ".vocabulary",
+                                       "--target-vocabulary",
+                                       target + ".vocabulary"};
+  if (pieces) {
+    again = again +
+            Arguments{"--source-pieces", source + ".model", "--target-pieces", target + ".model"};
+  }
+  output_of(corpus.train("again", again));
+  check_same_tensors(corpus / "first/best.safetensors", corpus / "again/best.safetensors");
+  CHECK(contains(error_of({"export", "--model", corpus / "first", "--out", corpus / "no/its"}),
+                 "cannot be written: No such file or directory"));
 }
 
 TEST_CASE("translate inspect: options, vocabularies and parameters") {

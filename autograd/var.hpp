@@ -49,6 +49,9 @@ class Var {
   std::uint32_t output_ = 0;
 };
 
+/// The value's elements, as a Tensor shows them.
+inline std::ostream& operator<<(std::ostream& out, const Var& x) { return out << x.value(); }
+
 /// A value to differentiate with respect to: a leaf, such as a parameter. Throws unless floating.
 Var variable(Tensor value);
 

@@ -10,6 +10,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/coverage.hpp>
 #include <attune/nn/dropout.hpp>
+#include <attune/nn/in_layer.hpp>
 #include <attune/nn/select.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -110,14 +111,14 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 }
 
 Memory Attention::remember(const Var& h, const Tensor& mask) const {
-  ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
-  std::vector<std::int32_t> columns(mask.dim(1));
-  std::iota(columns.begin(), columns.end(), 0);
-  return {.h = score_->read(h),
-          .mask = mask,
-          .keys = score_->keys(h, mask),
-          .lengths = sum(mask, {0}),
-          .columns = Tensor::of({mask.dim(1)}, std::span<const std::int32_t>(columns))};
+  return detail::in_layer(score_->path(), [&]() -> Memory {
+    ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
+    return {.h = score_->read(h),
+            .mask = mask,
+            .keys = score_->keys(h, mask),
+            .lengths = sum(mask, {0}),
+            .columns = arange(mask.dim(1))};
+  });
 }
 
 Past Attention::next(const Past& past, const Var& weights) const {
@@ -141,6 +142,10 @@ Var Attention::normalized(const Var& e, const Tensor& mask) const {
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
+  return detail::in_layer(score_->path(), [&] { return attend(query, memory); });
+}
+
+Attended Attention::attend(const Query& query, const Memory& memory) const {
   ShapeCheck check("attention");
   check("mask", memory.mask.shape(), "S B");
   if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");

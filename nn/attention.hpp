@@ -88,6 +88,7 @@ class Attention {
  private:
   Var normalized(const Var& e, const Tensor& mask) const;
   bool looks_at_window(const Past& past) const;
+  Attended attend(const Query& query, const Memory& memory) const;
   Attended attend_to_window(const Query& query, const Memory& memory) const;
 
   std::shared_ptr<const Score> score_;

@@ -32,7 +32,8 @@ Var tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, c
 
 AdditiveScore::AdditiveScore(const Scope& scope, Index query, Index memory, Index attention,
                              Coverage coverage)
-    : W_a_(scope.add("W_a", {query, attention}, init::glorot())),
+    : Score(scope),
+      W_a_(scope.add("W_a", {query, attention}, init::glorot())),
       U_a_(scope.add("U_a", {memory, attention}, init::glorot())),
       v_a_(add_v(scope, attention)),
       w_c_(add_w_c(scope, attention, coverage)) {}
@@ -47,7 +48,8 @@ Var AdditiveScore::operator()(const Query& query, const Keys& keys) const {
 
 LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
                                        Index attention, const LocationAwareScoreOptions& o)
-    : radius_(o.radius),
+    : Score(scope),
+      radius_(o.radius),
       W_a_(scope.add("W_a", {query, attention}, init::glorot())),
       U_a_(scope.add("U_a", {memory, attention}, init::glorot())),
       b_a_(scope.add("b_a", {attention}, init::zeros())),
@@ -87,7 +89,7 @@ Var ScaledDotScore::operator()(const Query& query, const Keys& keys) const {
 }
 
 GeneralScore::GeneralScore(const Scope& scope, Index query, Index memory)
-    : W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
+    : Score(scope), W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
 
 Keys GeneralScore::keys(const Var& memory, const Tensor& mask) const {
   return {.k = matmul(memory, W_a_, {.b = true}), .mask = mask};
@@ -99,7 +101,7 @@ Var GeneralScore::operator()(const Query& query, const Keys& keys) const {
 
 ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, Index attention,
                          const ConcatScoreOptions& options)
-    : query_(query), form_(options.form) {
+    : Score(scope), query_(query), form_(options.form) {
   if (form_ == ConcatForm::identity && attention != memory) {
     fail("ConcatScore",
          fmt::format("with the form identity a memory of {} needs an attention of {}, not {}",
@@ -122,7 +124,7 @@ Var ConcatScore::operator()(const Query& query, const Keys& keys) const {
 }
 
 LocationScore::LocationScore(const Scope& scope, Index query, Index longest)
-    : W_a_(scope.add("W_a", {query, longest}, init::glorot())) {}
+    : Score(scope), W_a_(scope.add("W_a", {query, longest}, init::glorot())) {}
 
 Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
   if (memory.dim(0) > W_a_.dim(1)) {
@@ -137,7 +139,8 @@ Var LocationScore::operator()(const Query& query, const Keys& keys) const {
   return keys.positions.defined() ? window(e, keys.positions) : slice(e, 0, 0, keys.mask.dim(0));
 }
 
-CosineScore::CosineScore(const Scope& scope, Index query) : beta_(scope / "beta", query, 1) {}
+CosineScore::CosineScore(const Scope& scope, Index query)
+    : Score(scope), beta_(scope / "beta", query, 1) {}
 
 Keys CosineScore::keys(const Var& memory, const Tensor& mask) const {
   return {.k = unit_vectors(memory), .mask = mask};
@@ -150,7 +153,8 @@ Var CosineScore::operator()(const Query& query, const Keys& keys) const {
 
 MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, Index attention,
                                Index heads)
-    : heads_(heads),
+    : Score(scope),
+      heads_(heads),
       scale_(std::sqrt(static_cast<double>(attention) / static_cast<double>(heads))) {
   if (heads < 1 || attention % heads != 0 || memory % heads != 0) {
     fail("MultiHeadScore",
@@ -173,7 +177,7 @@ Var MultiHeadScore::operator()(const Query& query, const Keys& keys) const {
 Var MultiHeadScore::read(const Var& memory) const { return matmul(memory, W_v_); }
 
 CoveredScore::CoveredScore(const Scope& scope, std::shared_ptr<const Score> score, Index query)
-    : score_(std::move(score)), w_c_(add_w_c(scope, query)) {}
+    : Score(scope), score_(std::move(score)), w_c_(add_w_c(scope, query)) {}
 
 Keys CoveredScore::keys(const Var& memory, const Tensor& mask) const {
   return score_->keys(memory, mask);

@@ -36,8 +36,14 @@ struct Keys {
 
 /// A score e = a(s, h) of every place. Derive from it to add one: what depends on the memory alone
 /// goes into `keys`, what depends on the query into the call.
-struct Score {
+class Score {
+ public:
+  Score() = default;
+  /// Errors of attention name the scope.
+  explicit Score(const Scope& scope) : path_(scope.path()) {}
   virtual ~Score() = default;
+  const std::string& path() const { return path_; }
+
   /// memory (S, B, D), mask (S, B)
   virtual Keys keys(const Var& memory, const Tensor& mask) const = 0;
   /// -> e (S, B), or (heads, S, B)
@@ -48,6 +54,9 @@ struct Score {
   virtual bool looks_at_weights() const { return false; }
   /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
   virtual Var read(const Var& memory) const { return memory; }
+
+ private:
+  std::string path_;
 };
 
 /// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a)   (Bahdanau et al., 2014, appendix A.1.2), with the

@@ -4,6 +4,7 @@
 #   tsan      GCC's sanitizer of data races: the tests about threads, and a short training on four
 #   hardened  GCC with the standard library's assertions and _FORTIFY_SOURCE=3
 #   clang     clang, with its warnings as errors
+#   aarch64   GCC for 64-bit ARM, by qemu; tests/install/aarch64.ini says what that needs
 # Arguments: those wanted, else all. Each has its own build-NAME; a table of the results comes last.
 set -eu
 cd "$(dirname "$0")/.."
@@ -53,8 +54,14 @@ clang() {
   run_tests clang --suite tensor --suite autograd --suite nn --suite models --suite examples --suite guides
 }
 
+aarch64() {
+  build aarch64 --cross-file tests/install/aarch64.ini -Dsentencepiece=disabled -Dmpi=disabled || return 1
+  run_tests aarch64 --suite tensor --suite autograd --suite nn --suite models --suite guides
+  qemu-aarch64-static build-aarch64/examples/dates train --out "$scratch/dates" --steps 100
+}
+
 failed=0
-for row in ${*:-asan tsan hardened clang}; do
+for row in ${*:-asan tsan hardened clang aarch64}; do
   echo "== $row"
   "$row" || { failed=1; printf '%-10s does not build, or does not train\n' "$row" >>"$table"; }
 done

@@ -26,6 +26,8 @@ SIZES = {
     "small": dict(E=256, H=256, A=256, V=32, S=30, T=10, B=64, L=1),
     "medium": dict(E=256, H=512, A=512, V=10000, S=20, T=20, B=64, L=2),
     "large": dict(E=512, H=1000, A=1000, V=30000, S=30, T=30, B=80, L=2),
+    # One sentence at a time, as the program of tests/install/small_program.py writes "3 May 1979".
+    "date": dict(E=8, H=16, A=8, V=62, S=10, T=11, B=1, L=1),
     "overhead": dict(E=8, H=8, A=8, V=16, S=4, T=20, B=1, L=2),
 }
 

@@ -13,6 +13,7 @@
 #include "metrics.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
+#include "support/run_directory.hpp"
 #include "train.hpp"
 
 namespace attune::dates {
@@ -112,8 +113,9 @@ std::string introduction(const models::Seq2SeqOptions& network) {
 report::Page make_page(const Model& model, const ReportArguments& options) {
   const models::Seq2SeqOptions& network = model.options().network;
   const bool attends = models::attends(network);
-  report::Page page(attends ? "Human dates, normalised with attention"
-                            : "Human dates, normalised without attention");
+  report::Page page(fmt::format("{}: human dates, normalised {} attention",
+                                run_names(std::span(&options.model, 1)).front(),
+                                attends ? "with" : "without"));
   page.paragraph(introduction(network));
   add_summary(page, model);
   const std::vector<Row> rows = sample(examples(model, options), options.examples);

@@ -12,6 +12,7 @@
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::forecast {
 namespace {
@@ -109,7 +110,9 @@ void add_curves(report::Page& page, const Errors& errors, const std::filesystem:
 report::Page make_page(const Model& model, const ReportArguments& options) {
   const auto [table, values, rows] = test_data(model, options.csv);
   const Errors errors = measure(model, values, rows);
-  report::Page page(fmt::format("Forecasts of {} steps", model.options().horizon));
+  report::Page page(fmt::format("{}: forecasts of {} steps",
+                                run_names(std::span(&options.model, 1)).front(),
+                                model.options().horizon));
   page.definitions({{"Mean squared error (test)", fmt::format("{:.4f}", errors.mse)},
                     {"Mean absolute error (test)", fmt::format("{:.4f}", errors.mae)},
                     {"Parameters", grouped(model.parameters().count())},

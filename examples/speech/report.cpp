@@ -11,6 +11,7 @@
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
+#include "support/run_directory.hpp"
 #include "timing.hpp"
 
 namespace attune::speech {
@@ -116,7 +117,7 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
   const Data data = data_of(model, options);
   const CountsByLength counts = evaluate(model, data.utterances, {});
   const Counts all = total(counts);
-  report::Page page("What was heard");
+  report::Page page(run_names(std::span(&options.model, 1)).front() + ": what was heard");
   page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
                     {"All right", fmt::format("{:.1f} %", 100 * all.share_right())},
                     {"Utterances", grouped(all.examples)},

@@ -273,7 +273,7 @@ TEST_CASE("Attention: a coverage that is not there yet is one of zeros") {
 TEST_CASE("Attention: a coverage of another shape is an error") {
   const Setting s(scores()[0], windows[1]);
   CHECK_THROWS_WITH_AS(s.at(0, ones({kSteps, 1}, DType::f64)),
-                       "attention: coverage (S, B) is (7, 1), but B = 3 in mask", Error);
+                       "attention: coverage (S, B) is (7, 1), but B = 3 in mask, in score", Error);
 }
 
 TEST_CASE("Attention: around the median of the weights before, but not in training nor at first") {

@@ -2,12 +2,14 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <type_traits>
 
 #include <doctest/doctest.h>
 
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/adam.hpp>
+#include <attune/nn/attention.hpp>
 #include <attune/nn/embedding.hpp>
 #include <attune/nn/linear.hpp>
 #include <attune/nn/lstm.hpp>
@@ -34,11 +36,13 @@ std::vector<Mistake> mistakes() {
   static const nn::Linear layer(params / "decoder" / "output", 4, 5);
   static const nn::Lstm lstm(params / "encoder", 4, 5);
   static const nn::Embedding embedding(params / "words", 10, 4);
+  static const nn::Attention attention(nn::GeneralScore(params / "attention", 4, 2));
   static nn::Adam adam(params, {});
   static const Var w = params["decoder.output.b"];
   return {
       MISTAKE(layer(zeros({3, 2}))),
       MISTAKE(lstm(zeros({3, 4}))),
+      MISTAKE(attention.remember(zeros({3, 1, 5}), ones({3, 1}))),
       MISTAKE(embedding(zeros({3}))),
       MISTAKE(embedding(arange(11))),
       MISTAKE(params.add("v", {3}, nn::init::glorot())),
@@ -85,6 +89,11 @@ TEST_CASE("mistakes: each has the message that CONTRIBUTING shows") {
     CHECK(table[i].first == told[i].first);
     CHECK(table[i].second == told[i].second);
   }
+}
+
+TEST_CASE("mistakes: what would change nothing does not compile") {
+  static_assert(std::is_assignable_v<Var&, Var>);
+  static_assert(!std::is_assignable_v<Var, Var>);  // x[t] = y
 }
 
 }  // namespace attune

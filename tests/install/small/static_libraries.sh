@@ -17,7 +17,7 @@ apt() {
 # library PACKAGE SOURCE_PACKAGE NAME INCLUDES SOURCE...: paths are in the unpacked source, NAME is
 # not.
 library() {
-  version=$(dpkg-query -W -f '${source:Version}' "$1")
+  version=$(dpkg-query -W -f '${source:Version}\n' "$1" | head -1)  # of one architecture
   apt source --only-source "$2=$version" >/dev/null
   directory=$(find . -maxdepth 1 -type d -name "$2-*")
   archive=$3

@@ -53,8 +53,10 @@ void add_learning_curves(report::Page& page, const std::filesystem::path& log_pa
 std::vector<Row> examples(const Model& model, const ReportArguments& options) {
   if (!options.file.empty()) return read_tsv(options.file, columns_for(model, options.columns));
   // Those it was validated on: generated again, or read again from where they were.
-  const Data data(train_options_from(model.metadata()).data);
-  return {data.validation().begin(), data.validation().end()};
+  return reading(options.model, [&]() -> std::vector<Row> {
+    const Data data(train_options_from(model.metadata()).data);
+    return {data.validation().begin(), data.validation().end()};
+  });
 }
 
 std::vector<Row> sample(const std::vector<Row>& rows, int count) {
@@ -110,7 +112,8 @@ std::string introduction(const models::Seq2SeqOptions& network) {
                                : "from nothing but the encoder's last state");
 }
 
-report::Page make_page(const Model& model, const ReportArguments& options) {
+report::Page make_page(const Model& model, const ReportArguments& options,
+                       const std::vector<Row>& rows) {
   const models::Seq2SeqOptions& network = model.options().network;
   const bool attends = models::attends(network);
   report::Page page(fmt::format("{}: human dates, normalised {} attention",
@@ -118,7 +121,6 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
                                 attends ? "with" : "without"));
   page.paragraph(introduction(network));
   add_summary(page, model);
-  const std::vector<Row> rows = sample(examples(model, options), options.examples);
   std::vector<models::Hypothesis> written;
   for (const Row& row : rows) {
     const text::Sentence source = model.source().encode(row.source);
@@ -139,7 +141,8 @@ int report(const ReportArguments& options) {
   const auto path =
       page_path(options.out, options.model.parent_path(), {options.model, options.file});
   const Model model = Model::load(options.model);
-  write_page(reading(options.model, [&] { return make_page(model, options); }), path);
+  const std::vector<Row> rows = sample(examples(model, options), options.examples);
+  write_page(reading(options.model, [&] { return make_page(model, options, rows); }), path);
   return 0;
 }
 

@@ -27,6 +27,8 @@ int predict(const PredictArguments& options) {
   const std::vector<Model> models = load_models(options.models);
   const Model& first = models.front();
   const auto answer = [&](const std::string& source, const std::string& place) {
+    if (!options.json && source.find_first_of("\t\r\n") != source.npos)
+      fail(place, "it has a TAB or a line break, which ends a column: --json was expected");
     std::vector<std::string> tokens =
         source_tokens(first.source(), source, place, "something to read");
     const text::Sentence sentence = first.source().encode(tokens);

@@ -1,6 +1,7 @@
 #include "train.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -23,15 +24,22 @@ Codecs make_codecs(const TrainOptions& o, std::span<const Row> rows) {
           make_codec(targets, Side::target, o.target_units, o.pieces, "--target-units")};
 }
 
+/// Throws for a side that is longer than the model can read or write.
 std::vector<text::Pair> encode(const Codecs& codecs, std::span<const Row> rows,
-                               const std::string& path) {
+                               const std::string& path, const models::Seq2SeqOptions& network) {
+  const bool located = network.score.kind == "location" && models::attends(network);
+  const Index longest = located ? std::min(longest_side, network.score.longest) : longest_side;
   std::vector<text::Pair> pairs;
   for (const Row& row : rows) {
     pairs.push_back({codecs.source.encode(row.source), codecs.target.encode(row.target)});
-    const auto longest = std::max(std::ssize(pairs.back().source), std::ssize(pairs.back().target));
-    if (longest > longest_side)
+    for (const auto& [name, length, most] :
+         {std::tuple{"source", std::ssize(pairs.back().source), longest},
+          {"target", std::ssize(pairs.back().target), longest_side}}) {
+      if (length <= most) continue;
       fail(fmt::format("{}:{}", path, row.line),
-           fmt::format("a side of {} tokens, expected at most {}", longest, longest_side));
+           fmt::format("the {} has {} tokens, expected at most {}{}", name, length, most,
+                       most < longest_side ? ", as --longest says" : ""));
+    }
   }
   return pairs;
 }
@@ -201,9 +209,9 @@ int train(const TrainOptions& options) {
   const auto read = [&] { return read_data(options); };
   const Data data = files.resumes() ? reading(files.last(), read) : read();
   Codecs codecs = make_codecs(options, data.train);
-  const std::vector<text::Pair> pairs = encode(codecs, data.train, options.train);
-  // Throws for what is too long.
-  encode(codecs, data.valid, options.valid.empty() ? options.train : options.valid);
+  const models::Seq2SeqOptions& network = options.model.network;
+  const std::vector<text::Pair> pairs = encode(codecs, data.train, options.train, network);
+  encode(codecs, data.valid, options.valid.empty() ? options.train : options.valid, network);
   Model model(options.model, std::move(codecs), longest_target(pairs), options.seed);
   return Run(options, files, pairs, data, model).go();
 }

@@ -395,7 +395,10 @@ TEST_CASE("transduce: errors are one line and status 1") {
                                     " cannot be held out (examples: 1, of different sources: 1): "
                                     "--valid FILE was expected");
   CHECK(contains(error_with("a\tb\n" + std::string(5001, 'a') + "\tb\n", {"--valid", bad}),
-                 ":2: a side of 5001 tokens, expected at most 5000"));
+                 ":2: the source has 5001 tokens, expected at most 5000"));
+  CHECK(
+      error_with("abc\tb\nabcd\tb\n", {"--valid", bad, "--score", "location", "--longest", "3"}) ==
+      start + ":2: the source has 4 tokens, expected at most 3, as --longest says");
   CHECK(error_of({"train"}) ==
         "transduce: --train: a file of pairs was expected: source TAB target, a line each");
   CHECK(contains(error_of({"train", "--train", files / "none"}), "none: cannot be read"));
@@ -408,6 +411,9 @@ TEST_CASE("transduce: errors are one line and status 1") {
   const Trained& t = Trained::get();
   CHECK(error_of(t.with("predict", {"ta", ""})) ==
         "transduce: argument 2: it is empty, but something to read was expected");
+  CHECK(error_of(t.with("predict", {"t\ta"})) ==
+        "transduce: argument 1: it has a TAB or a line break, which ends a column: --json was "
+        "expected");
   CHECK(contains(error_of(t.with("evaluate", {files / "none"})), "none: cannot be read"));
   write(files / "other.tsv", "x\ty z\nu\tv w\n");
   output_of(Arguments{"train", "--train", files / "other.tsv", "--valid", files / "other.tsv",

@@ -77,8 +77,8 @@ const char* const what_it_is =
     "depends on the word before. Without attention all that a decoder knows of the source has "
     "to pass through one vector, and a sentence of 60 random words does not fit. With attention "
     "it looks at the source again for every word.";
-/// What the figures of these runs show.
-std::string what_to_see(const std::vector<Record>& records) {
+/// What these runs can show: what the papers found.
+std::string what_to_look_for(const std::vector<Record>& records) {
   std::vector<std::string> without;
   bool attending = false, longer = false;
   for (const Variant& one : variants()) {
@@ -90,21 +90,20 @@ std::string what_to_see(const std::vector<Record>& records) {
     longer |= setting.longest < lengths.back() &&
               std::ranges::find(records, setting.name, &Record::setting) != records.end();
   }
-  std::string text = "What to see:";
+  std::string text = "What to look for:";
   if (!without.empty()) {
     text += fmt::format(
-        " without attention ({}) fewer words are right the longer the sentence is (Cho et al., "
-        "2014).",
+        " whether, without attention ({}), fewer words are right the longer the sentence is, as "
+        "Cho et al. (2014) found.",
         fmt::join(without, ", "));
   }
   if (attending) {
     text +=
-        " Most models with attention stay level on the lengths that they were trained on (Bahdanau "
-        "et al., 2014, figure 2; Luong et al., 2015, figure 7).";
+        " Whether models with attention stay level on the lengths that they were trained on, as in "
+        "figure 2 of Bahdanau et al. (2014) and figure 7 of Luong et al. (2015).";
   }
   if (attending && longer) {
-    text +=
-        " On longer sentences they fall too: these have places that no sentence in training had.";
+    text += " Whether they fall on longer sentences, which have places that none in training had.";
   }
   return text;
 }
@@ -173,7 +172,7 @@ std::string plot(const std::vector<Row>& rows) {
 void write_report(const std::filesystem::path& directory, const std::vector<Record>& records,
                   const Budget& budget) {
   report::Page page("Long sentences, with and without attention");
-  page.paragraph(what_it_is).paragraph(what_to_see(records));
+  page.paragraph(what_it_is).paragraph(what_to_look_for(records));
   page.definitions({{"Words of the language", std::to_string(budget.words)},
                     {"Units", std::to_string(budget.hidden)},
                     {"Steps", std::to_string(budget.steps)},

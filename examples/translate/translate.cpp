@@ -130,8 +130,8 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const std::span own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                                    static_cast<std::size_t>(end - begin));
-    const Texts texts =
-        each_makes([&] { return Texts{translated(model, o, codecs, own, number + begin)}; });
+    const Index first = number + begin;
+    const Texts texts = each_makes([&] { return Texts{translated(model, o, codecs, own, first)}; });
     for (const std::string& text : texts) say("{}", text);
     if (is_first_worker()) flush_output();
     number += n;

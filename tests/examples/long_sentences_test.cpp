@@ -197,7 +197,7 @@ TEST_CASE("report: a page that stands alone, and a chart for each kind of model 
   write_report(directory.path(), {record("encoder-decoder", 1), record("luong-dot", 1)}, {});
   const std::string page = read_file(directory / "report.html");
   for (const char* part : {"Setting b: trained on lengths up to 60", "encoder-decoder", "luong-dot",
-                           "<svg", "What to see"}) {
+                           "<svg", "What to look for"}) {
     CHECK_MESSAGE(page.find(part) != page.npos, part);
   }
   CHECK(page.find(">100</text>") != page.npos);  // though no word in two is right

@@ -222,8 +222,8 @@ TEST_CASE("report: its text is about what was run") {
   Record shorter = record("luong-dot", 2);
   shorter.setting = "a";
   const std::string deviation = "mean ± standard", mean = "Mean over",
-                    without = "without attention (", with = "Most models with attention",
-                    longer = "On longer sentences";
+                    without = "without attention (", with = "Whether models with attention",
+                    longer = "fall on longer sentences";
   check(page({record("encoder-decoder", 1), record("bahdanau", 1)}),
         {without + "encoder-decoder)", with, "percent, of one seed"}, {deviation, mean, longer});
   check(page({record("luong-dot", 1), record("luong-dot", 2)}), {deviation, mean, with},

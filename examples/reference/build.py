@@ -27,6 +27,15 @@ def public_headers():
             yield pathlib.PurePath(layer, name)
 
 
+def text_of(header):
+    """What stands in a header; of version.hpp, which meson makes, what it is made from."""
+    if (ROOT / header).exists():
+        return (ROOT / header).read_text()
+    version = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text())[1]
+    parts = dict(zip(("major", "minor", "patch"), version.split(".")), version=version)
+    return re.sub("@([a-z]+)@", lambda place: parts[place[1]], (ROOT / f"{header}.in").read_text())
+
+
 def mark_file(lines):
     """The lines before #pragma once are about the file."""
     once = lines.index("#pragma once")
@@ -81,7 +90,7 @@ def copy_input():
     shutil.rmtree(OUT, ignore_errors=True)
     headers = list(public_headers())
     for header in headers:
-        lines = (ROOT / header).read_text().split("\n")
+        lines = text_of(header).split("\n")
         if "#pragma once" in lines:
             lines = mark_blocks(mark_members(mark_file(lines)))
         copy = INPUT / "attune" / header

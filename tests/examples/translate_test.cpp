@@ -402,12 +402,11 @@ TEST_CASE("translate report: curves, BLEU by length, pictures and translations i
   const Json json =
       Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", trained.model(),
                              trained / "valid.en", trained / "valid.xx"}));
-  const std::pair<const char*, const char*> measures[] = {
-      {"BLEU", "bleu"}, {"chrF", "chrf"}, {"Perplexity", "perplexity"}};
-  for (const auto& [name, field] : measures) {
-    CHECK_MESSAGE(contains(html, fmt::format("<dt dir=\"auto\">{}</dt><dd dir=\"auto\">{:.2f}</dd>",
-                                             name, json.at(field).get<double>())),
-                  name);
+  for (const auto& measure :
+       {std::pair{"BLEU", "bleu"}, {"chrF", "chrf"}, {"Perplexity", "perplexity"}}) {
+    CAPTURE(measure.first);
+    CHECK(contains(html, fmt::format("<dt dir=\"auto\">{}</dt><dd dir=\"auto\">{:.2f}</dd>",
+                                     measure.first, json.at(measure.second).get<double>())));
   }
   const std::string inspected = output_of({"inspect", trained.model()});
   const std::size_t end = inspected.rfind(" numbers");

@@ -29,6 +29,9 @@ struct OptionField {
   /// good as -.
   std::function<void(Options&, const std::string&)> set;
   bool is_flag = false;  ///< given without a value, which is then "yes"
+  std::string needs =
+      {};  ///< what it has no effect without, such as "score multi-head"; empty: it has
+  std::function<bool(const Options&)> has_effect = {};  ///< set where `needs` is
 };
 
 namespace detail {
@@ -89,6 +92,14 @@ OptionField<Options> flag_field(std::string name, std::string help, Member membe
   auto field = choice_field<Options, T>(std::move(name), std::move(help), member,
                                         {{no, "no"}, {yes, "yes"}});
   field.is_flag = true;
+  return field;
+}
+
+/// The option has an effect only where `has_effect`; `needs` says when that is.
+template <class Options>
+OptionField<Options> only_with(std::string needs, std::function<bool(const Options&)> has_effect,
+                               OptionField<Options> field) {
+  field.needs = std::move(needs), field.has_effect = std::move(has_effect);
   return field;
 }
 

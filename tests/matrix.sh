@@ -56,7 +56,7 @@ clang() {
 
 aarch64() {
   build aarch64 --cross-file tests/install/aarch64.ini -Dsentencepiece=disabled -Dmpi=disabled || return 1
-  run_tests aarch64 --suite tensor --suite autograd --suite nn --suite models --suite guides
+  run_tests aarch64 --suite tensor --suite autograd --suite nn --suite models
   qemu-aarch64-static build-aarch64/examples/dates train --out "$scratch/dates" --steps 100
 }
 

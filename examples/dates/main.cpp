@@ -35,6 +35,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
   add_grouped_fields(app, train_fields(), o);
+  app.get_option("--locales")->excludes(app.get_option("--train"));
   add_model(app, o.model, model_options);
 }
 

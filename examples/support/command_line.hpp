@@ -214,7 +214,11 @@ std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
 /// An option of a struct of them.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
-  const auto set = [&options, field](const std::string& text) { field.set(options, text); };
+  const auto set = [&options, field](const std::string& text) {
+    field.set(options, text);
+    if (field.has_effect && !field.has_effect(options))  // options that it needs come before it
+      fail(field.name, fmt::format("it has no effect without {}", field.needs));
+  };
   if (field.is_flag)
     return app.add_flag_callback(
         "--" + field.name, [set] { set("yes"); }, field.help);

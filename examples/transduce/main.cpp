@@ -34,8 +34,10 @@ void add_train(CLI::App& app, CommandLine& line) {
   line.several.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   app.add_option("--jobs", line.several.jobs,
                  "of several trainings, runs at once, each on one thread")
-      ->check(in_range(1, 1024));
+      ->check(in_range(1, 1024))
+      ->needs(app.get_option("--seeds"));
   add_grouped_fields(app, train_fields(), o);
+  app.get_option("--held-out")->excludes(app.get_option("--valid"));
   add_model(app, o.model, model_options);
 }
 

@@ -43,24 +43,30 @@ Field units_field(const char* name, Units Options::*member, const std::string& h
 }
 
 std::vector<Field> data_fields() {
-  return {text_field<Options>("train", "file to train on: source TAB target, a line each",
-                              &Options::train),
-          text_field<Options>("valid",
-                              "file to choose the best weights by (default: a tenth of the pairs "
-                              "to train on, which are then left out)",
-                              &Options::valid),
-          number_field<Options>("held-out", "pairs that are left out at most", &Options::held_out,
-                                1, many),
-          swap_field<Options>(&Options::columns),
-          units_field("source-units", &Options::source_units,
-                      "what the source is cut into; words: what stands between blanks; decomposed: "
-                      "characters, of which accents and the letters of Hangul syllables are some; "
-                      "auto: words where these are symbols of 2.5 characters at most in the mean, "
-                      "such as phones, otherwise decomposed characters"),
-          units_field("target-units", &Options::target_units,
-                      "the same of the target; auto: words or characters"),
+  return {
+      text_field<Options>("train", "file to train on: source TAB target, a line each",
+                          &Options::train),
+      text_field<Options>("valid",
+                          "file to choose the best weights by (default: a tenth of the pairs "
+                          "to train on, which are then left out)",
+                          &Options::valid),
+      number_field<Options>("held-out", "pairs that are left out at most", &Options::held_out, 1,
+                            many),
+      swap_field<Options>(&Options::columns),
+      units_field("source-units", &Options::source_units,
+                  "what the source is cut into; words: what stands between blanks; decomposed: "
+                  "characters, of which accents and the letters of Hangul syllables are some; "
+                  "auto: words where these are symbols of 2.5 characters at most in the mean, "
+                  "such as phones, otherwise decomposed characters"),
+      units_field("target-units", &Options::target_units,
+                  "the same of the target; auto: words or characters"),
+      models::only_with<Options>(
+          "subwords of the source or the target",
+          [](const Options& o) {
+            return o.source_units == Units::subwords || o.target_units == Units::subwords;
+          },
           number_field<Options>("pieces", "subwords to learn, of each side that is cut into them",
-                                &Options::pieces, 10, many)};
+                                &Options::pieces, 10, many))};
 }
 
 }  // namespace

@@ -26,6 +26,13 @@ Field choice(const char* name, const char* help, auto member,
   return models::choice_field<Options, T>(name, help, member, std::move(names));
 }
 
+Field of_learnt_subwords(Field field) {
+  return models::only_with<Options>(
+      "tokens bpe or unigram",
+      [](const Options& o) { return o.tokens == Tokens::bpe || o.tokens == Tokens::unigram; },
+      std::move(field));
+}
+
 constexpr double many = 1e9;
 
 std::vector<Field> data_fields() {
@@ -47,9 +54,11 @@ std::vector<Field> data_fields() {
                       {Tokens::characters, "characters"},
                       {Tokens::bpe, "bpe"},
                       {Tokens::unigram, "unigram"}}),
-      number("pieces", "subwords to learn, of each side or of both", &Options::pieces, 10, many),
-      number("learn-from", "most lines to learn subwords from; of more, so many are drawn",
-             &Options::learn_from, 1, many),
+      of_learnt_subwords(number("pieces", "subwords to learn, of each side or of both",
+                                &Options::pieces, 10, many)),
+      of_learnt_subwords(number("learn-from",
+                                "most lines to learn subwords from; of more, so many are drawn",
+                                &Options::learn_from, 1, many)),
       text("source-pieces", "model of sentencepiece for the source, or for both, instead of tokens",
            &Options::source_pieces),
       text("target-pieces", "model of sentencepiece for the target", &Options::target_pieces),
@@ -97,9 +106,11 @@ std::vector<Field> training_fields() {
              "training ends",
              &Options::max_skipped, 1, many),
       average_field<Options>(),
-      number("guided-alignment",
-             "with --alignments: weight of the loss that compares attention with them",
-             &Options::guided_alignment, 0, many),
+      models::only_with<Options>(
+          "alignments", [](const Options& o) { return !o.alignments.empty(); },
+          number("guided-alignment",
+                 "with --alignments: weight of the loss that compares attention with them",
+                 &Options::guided_alignment, 0, many)),
       precision_field<Options>(),
       shards_field<Options>(),
       gradients_field<Options>(),

@@ -122,6 +122,19 @@ TEST_CASE("dates: an option out of range is named, with its value and range, and
     CHECK(contains(error_of(predict({"--beam", beam, "3 May 1979"})), "--beam:"));
 }
 
+TEST_CASE("dates: an option that has no effect with the others is an error") {
+  const Directory directory;
+  const auto error = [&](const Arguments& options) {
+    return error_of(train(directory / "out", options));
+  };
+  CHECK(error({"--heads", "2"}) == "dates: --heads: it has no effect without score multi-head");
+  CHECK(error({"--score", "dot", "--filters", "2"}) ==
+        "dates: --filters: it has no effect without score location-aware");
+  CHECK(error({"--half-width", "3"}) == "dates: --half-width: it has no effect without a window");
+  CHECK(error({"--locales", "de", "--train", "a.tsv"}) == "dates: --locales excludes --train");
+  CHECK(contents_of(directory.path()).empty());
+}
+
 TEST_CASE("dates: --seed that is no number of 64 bits is an error") {
   const Directory directory;
   for (const std::string seed : {"-1", "one", "18446744073709551616"}) {

@@ -133,9 +133,9 @@ TEST_CASE("DetectAnomaly: it ends with the last guard") {
 TEST_CASE("DetectAnomaly: ATTUNE_DETECT_ANOMALY is 0 or 1, and anything else an error") {
   for (const char* value : {"", "0", "1", "yes"}) {
     CAPTURE(value);
-    const test::ProcessResult child = test::run_process(
-        {"/proc/self/exe", "--no-skip", "--test-case=DetectAnomaly: the child of another test"},
-        {.environment = {{"ATTUNE_DETECT_ANOMALY", value}}});
+    const test::ProcessResult child =
+        test::run_test_case("DetectAnomaly: the child of another test",
+                            {.environment = {{"ATTUNE_DETECT_ANOMALY", value}}});
     CHECK(child.status == 0);
     CHECK(child.out.find("1 passed") != child.out.npos);
   }

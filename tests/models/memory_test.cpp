@@ -188,8 +188,7 @@ TEST_CASE("memory: the child of another test" * doctest::skip()) {
 }
 
 TEST_CASE("memory: under a limited address space an allocation is an error, and training goes on") {
-  const auto result = test::run_process(
-      {"/proc/self/exe", "--no-skip", "--test-case=memory: the child of another test"});
+  const auto result = test::run_test_case("memory: the child of another test");
   CAPTURE(result.out);
   CHECK(result.status == 0);
   CHECK(result.out.find("1 passed") != std::string::npos);

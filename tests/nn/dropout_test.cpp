@@ -136,8 +136,7 @@ TEST_CASE("Dropout: the program of the next test" * doctest::skip()) {
 }
 
 TEST_CASE("Dropout: backward of a loss that was made outside of training says so, once") {
-  const test::ProcessResult result =
-      test::run_process({"/proc/self/exe", "--no-skip", "-tc=Dropout: the program of*"});
+  const test::ProcessResult result = test::run_test_case("Dropout: the program of*");
   CHECK(result.status == 0);
   CHECK(result.err ==
         "attune: warning: backward of a loss that was computed outside of nn::Training: dropout "

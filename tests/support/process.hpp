@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -146,6 +148,16 @@ inline ProcessResult run_process(std::vector<std::string> arguments,
   result.out = out.read();
   result.err = err.read();
   return result;
+}
+
+/// Runs one hidden test case of this test program in a process of its own.
+inline ProcessResult run_test_case(const std::string& name, const ProcessOptions& options = {}) {
+  std::vector<std::string> arguments = {std::filesystem::read_symlink("/proc/self/exe"),
+                                        "--no-skip", "--test-case=" + name};
+  // Of a program for another processor meson names the emulator.
+  if (const char* emulator = std::getenv("MESON_EXE_WRAPPER"))
+    arguments.insert(arguments.begin(), emulator);
+  return run_process(std::move(arguments), options);
 }
 
 }  // namespace attune::test

@@ -35,8 +35,7 @@ bool by_blas(Index rows, Index depth, Index columns, Rows of, bool transposed = 
 std::string products_with(std::map<std::string, std::string> environment) {
   for (const char* name : variables) environment.try_emplace(name, "");
   const auto child =
-      test::run_process({"/proc/self/exe", "--no-skip", "-tc=products: the child of *"},
-                        {.environment = std::move(environment)});
+      test::run_test_case("products: the child of *", {.environment = std::move(environment)});
   REQUIRE_MESSAGE(child.status == 0, child.out);
   const std::size_t begin = child.out.find("products=") + 9;
   return child.out.substr(begin, child.out.find('\n', begin) - begin);

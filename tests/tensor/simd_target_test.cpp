@@ -95,8 +95,8 @@ std::vector<Result> results() {
 }
 
 test::ProcessResult run_child(std::map<std::string, std::string> environment) {
-  return test::run_process({"/proc/self/exe", "--no-skip", "-tc=simd target: the child of *"},
-                           {.environment = std::move(environment)});
+  return test::run_test_case("simd target: the child of *",
+                             {.environment = std::move(environment)});
 }
 
 }  // namespace

@@ -6,12 +6,9 @@
 #include <thread>
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -23,6 +20,7 @@
 #include <attune/tensor/softmax.hpp>
 
 #include "support/naive.hpp"
+#include "support/process.hpp"
 #include "support/threads_scope.hpp"
 
 namespace attune {
@@ -79,21 +77,6 @@ void check_thread_independence(F f) {
     CHECK(identical(results[0][i], results[1][i]));
     CHECK(identical(results[0][i], results[2][i]));
   }
-}
-
-/// Runs the hidden test case below in a new process, silently; gives its exit status.
-int run_child(const char* attune_threads) {
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("ATTUNE_THREADS", attune_threads, 1);
-    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
-    execl("/proc/self/exe", "tensor_test", "--no-skip",
-          "--test-case=Threads: the child of another test", static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace
@@ -307,7 +290,9 @@ TEST_CASE("Threads: ATTUNE_THREADS sets their number, and nonsense in it is an e
   for (const std::string text :
        {"3", "abc", "0", "-1", "2x", "1.5", " 2", "99999999999999", "1025"}) {
     CAPTURE(text);
-    CHECK(run_child(text.c_str()) == 0);
+    const auto child = test::run_test_case("Threads: the child of another test",
+                                           {.environment = {{"ATTUNE_THREADS", text}}});
+    CHECK(child.status == 0);
   }
 }
 

@@ -211,7 +211,7 @@ std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
   return parsed(app, read) ? app->get_subcommands().front()->get_name() : "";
 }
 
-/// An option of a struct of them.
+/// An option of a struct of them; of several times that it is given the last one counts.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
   const auto set = [&options, field](const std::string& text) {
@@ -219,15 +219,19 @@ CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field,
     if (field.has_effect && !field.has_effect(options))  // options that it needs come before it
       fail(field.name, fmt::format("it has no effect without {}", field.needs));
   };
+  const auto last = CLI::MultiOptionPolicy::TakeLast;
   if (field.is_flag)
-    return app.add_flag_callback(
-        "--" + field.name, [set] { set("yes"); }, field.help);
+    return app
+        .add_flag_callback(
+            "--" + field.name, [set] { set("yes"); }, field.help)
+        ->multi_option_policy(last);
   const std::string choices =
       field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
   return app
       .add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
       ->default_str(field.get(options))
       ->run_callback_for_default(false)
+      ->multi_option_policy(last)
       ->type_name(field.type);
 }
 

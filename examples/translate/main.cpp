@@ -29,14 +29,6 @@ struct CommandLine {
   int threads = 0;
 };
 
-/// All of a struct of options, by their fields.
-template <class Options>
-void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
-                Options& options) {
-  for (const auto& field : fields)
-    add_field(app, field, options)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-}
-
 template <class Options>
 CLI::Option* add_swap(CLI::App& app, Options& o) {
   return add_field(app, swap_field<Options>(&Options::columns), o);
@@ -49,8 +41,7 @@ void add_preset(CLI::App& app, TrainOptions& o) {
     options.network = preset_network(name);
     options.preset = name;
   };
-  add_field(app, preset_field<TrainOptions>(get, set), o)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_field(app, preset_field<TrainOptions>(get, set), o)->group("Model");
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
@@ -60,12 +51,10 @@ void add_train(CLI::App& app, TrainOptions& o) {
   app.add_option("--config", o.config,
                  "file with options of Training and Model, NAME = VALUE on each line; those of the "
                  "command line win");
-  app.option_defaults()->group("Training");
-  add_fields(app, train_fields(), o);
+  add_fields(app, train_fields(), o, "Training");
   app.get_option("--swap")->excludes(app.get_option("--target"));
-  app.option_defaults()->group("Model");
   add_preset(app, o);
-  add_fields(app, models::seq2seq_fields(), o.network);
+  add_fields(app, models::seq2seq_fields(), o.network, "Model");
 }
 
 void add_search(CLI::App& app, models::SearchOptions& o) {

@@ -383,6 +383,7 @@ TEST_CASE("transduce: errors are one line and status 1") {
   const std::string start = "transduce: " + bad;
   CHECK(error_with("a\tb\n", {"--pieces", "20"}) ==
         "transduce: --pieces: it has no effect without subwords of the source or the target");
+  CHECK(contains(error_with("a\tb\n", {"--batch", "0", "--batch", "1x"}), "--batch: '1x'"));
   CHECK(error_with("a\tb\n", {"--jobs", "2"}) == "transduce: --jobs requires --seeds");
   CHECK(error_with("a\tb\nno tab\n") == start + ":2: one column, expected source TAB target");
   CHECK(error_with("a\tb\tc\n") == start + ":1: more than two columns, expected source TAB target");

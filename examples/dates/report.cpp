@@ -138,8 +138,7 @@ report::Page make_page(const Model& model, const ReportArguments& options,
 }  // namespace
 
 int report(const ReportArguments& options) {
-  const auto path =
-      page_path(options.out, options.model.parent_path(), {options.model, options.file});
+  const auto path = page_path(options.out, options.model.parent_path());
   const Model model = Model::load(options.model);
   const std::vector<Row> rows = sample(examples(model, options), options.examples);
   write_page(reading(options.model, [&] { return make_page(model, options, rows); }), path);

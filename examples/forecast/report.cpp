@@ -132,8 +132,7 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
 }  // namespace
 
 int report(const ReportArguments& options) {
-  const auto path =
-      page_path(options.out, options.model.parent_path(), {options.model, options.csv});
+  const auto path = page_path(options.out, options.model.parent_path());
   const Model model = Model::load(options.model);
   write_page(make_page(model, options), path);
   return 0;

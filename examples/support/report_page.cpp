@@ -1,6 +1,7 @@
 #include "support/report_page.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
 
 #include <attune/tensor/file.hpp>
@@ -50,10 +51,15 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
 std::string isolated(const std::string& text) { return "\u2068" + text + "\u2069"; }
 
 std::filesystem::path page_path(const std::filesystem::path& out,
-                                const std::filesystem::path& directory,
-                                const std::vector<std::filesystem::path>& inputs) {
+                                const std::filesystem::path& directory) {
   const std::filesystem::path path = out.empty() ? directory / "report.html" : out;
-  require_writable(path, inputs);
+  require_writable(path);
+  if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
+    std::string first_line;
+    std::getline(std::ifstream(path), first_line);
+    if (first_line != "<!DOCTYPE html>")
+      fail(path.string(), "there is a file that is no page: another file to write was expected");
+  }
   return path;
 }
 

@@ -31,10 +31,9 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
 std::string isolated(const std::string& text);
 
 /// Where a page about a model is to be: `out`, or report.html in the model's directory. Throws,
-/// before the work, where it cannot be written, or is one of `inputs`.
+/// before the work, where it cannot be written, and where something else than a page would be lost.
 std::filesystem::path page_path(const std::filesystem::path& out,
-                                const std::filesystem::path& directory,
-                                const std::vector<std::filesystem::path>& inputs);
+                                const std::filesystem::path& directory);
 /// Writes it, and prints where.
 void write_page(const report::Page& page, const std::filesystem::path& path);
 

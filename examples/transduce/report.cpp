@@ -133,10 +133,7 @@ int report(const ReportArguments& options) {
   const std::vector<std::filesystem::path> files = model_files(options.models);
   const std::filesystem::path& first_path = options.models.front();
   const bool directory = std::filesystem::is_directory(first_path);  // of one or more trainings
-  std::vector<std::filesystem::path> inputs = files;
-  inputs.emplace_back(options.file);
-  const auto path =
-      page_path(options.out, directory ? first_path : first_path.parent_path(), inputs);
+  const auto path = page_path(options.out, directory ? first_path : first_path.parent_path());
   const std::vector<Model> models = load_models(files);
   const Model& first = models.front();
   const NamedRows data = rows_for(first, options.file);

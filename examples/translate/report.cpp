@@ -149,7 +149,7 @@ void add_examples(report::Page& page, const Model& model, const Translated& text
 }  // namespace
 
 int report(const ReportArguments& o) {
-  const auto path = page_path(o.out, o.model.parent_path(), {o.model, o.source, o.target});
+  const auto path = page_path(o.out, o.model.parent_path());
   const Model model = Model::load(o.model);
   const Translated text = translate_text(model, o);
   report::Page page(fmt::format("{}: {}", run_names(std::span(&o.model, 1)).front(),

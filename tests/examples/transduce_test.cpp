@@ -212,6 +212,15 @@ TEST_CASE("transduce evaluate: word and token errors, by length, and what was ta
   CHECK(output_of(t.with("evaluate")) == output_of(t.with("evaluate", {t / "valid.tsv"})));
 }
 
+TEST_CASE("transduce report: a file that is no page is not replaced, the pairs for one") {
+  const Trained& t = Trained::get();
+  const std::string valid = t / "valid.tsv", before = read(valid);
+  CHECK(error_of(t.with("report", {"--out", valid})) ==
+        "transduce: " + valid +
+            ": there is a file that is no page: another file to write was expected");
+  CHECK(read(valid) == before);
+}
+
 TEST_CASE("transduce: a model together with itself writes what it writes alone") {
   const Trained& t = Trained::get();
   const std::string model = t / "model/best.safetensors";

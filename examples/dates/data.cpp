@@ -10,6 +10,7 @@
 #include <attune/tensor/printable.hpp>
 #include <attune/tensor/random.hpp>
 
+#include "support/hash.hpp"
 #include "support/hold_out.hpp"
 
 namespace attune::dates {
@@ -42,6 +43,17 @@ Data::Data(const DataOptions& options) : options_(options) {
   } else {
     validation_ = hold_out(train_, options.held_out, options.seed, options.train_file);
   }
+}
+
+std::string Data::fingerprint() const {
+  const bool generated = generator_ && options_.valid_file.empty();
+  return attune::fingerprint(train_, generated ? std::vector<Row>() : validation_);
+}
+
+void check_pairs(const Metadata& metadata, const Data& data) {
+  const auto pairs = metadata.find("pairs");
+  if (pairs != metadata.end() && pairs->second != data.fingerprint())
+    fail("checkpoint", "it was trained on other pairs, or others were held out");
 }
 
 Row Data::row(std::int64_t number) {

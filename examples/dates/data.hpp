@@ -31,6 +31,8 @@ class Data {
   std::span<const text::Pair> batch(const Model& model, long step, Index batch_size);
 
   std::span<const Row> validation() const { return validation_; }
+  /// Of the rows of files. A checkpoint keeps it as "pairs".
+  std::string fingerprint() const;
   /// Code points of sources and of targets, for vocabularies.
   std::vector<std::string> source_alphabet() const;
   std::vector<std::string> target_alphabet() const;
@@ -50,5 +52,8 @@ class Data {
   std::vector<std::uint32_t> chunk_order_;  // which batch of the chunk each step gets
   long loaded_chunk_ = -1;
 };
+
+/// Throws where a checkpoint's training had other pairs. Older checkpoints do not say.
+void check_pairs(const Metadata& metadata, const Data& data);
 
 }  // namespace attune::dates

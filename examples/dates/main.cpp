@@ -146,6 +146,8 @@ int run(int argc, char** argv) {
   CommandLine line;
   const std::string name = read_command(argc, argv, parse, line, stored_options);
   if (name.empty()) return 0;
+  if (name == "train" && !line.train.resume)  // a run that goes on has the options it had
+    check_effects(argc, argv, models::seq2seq_fields(), line.train.model.network);
   use_threads(line.threads);
   line.predict.model = line.evaluate.model = line.align.model = line.report.model = line.model;
   return name == "train"      ? train(with_steps(line.train))

@@ -55,6 +55,7 @@ std::vector<Row> examples(const Model& model, const ReportArguments& options) {
   // Those it was validated on: generated again, or read again from where they were.
   return reading(options.model, [&]() -> std::vector<Row> {
     const Data data(train_options_from(model.metadata()).data);
+    check_pairs(model.metadata(), data);
     return {data.validation().begin(), data.validation().end()};
   });
 }

@@ -23,6 +23,7 @@ class Run : public TrainingRun {
             options.data.seed, files, model.parameters(), {.rate = options.rate}),
         options_(options),
         data_(data),
+        fingerprint_(data.fingerprint()),
         model_(model) {}
 
  private:
@@ -89,6 +90,7 @@ class Run : public TrainingRun {
     file.metadata["exact_match"] = fmt::format("{}", last_.exact_match);
     file.metadata["character_accuracy"] = fmt::format("{}", last_.character_accuracy);
     file.metadata["compiler"] = __VERSION__;
+    file.metadata["pairs"] = fingerprint_;
   }
 
   void save_progress(Safetensors& file) const override {
@@ -102,6 +104,7 @@ class Run : public TrainingRun {
       if (nn::load_text(file.metadata, name) == text::to_json(*own)) continue;
       fail("checkpoint", fmt::format("its {} is not that of the examples", name));
     }
+    check_pairs(file.metadata, data_);
   }
 
   void load_progress(const Safetensors& file) override {
@@ -116,6 +119,7 @@ class Run : public TrainingRun {
 
   const TrainOptions& options_;
   Data& data_;
+  const std::string fingerprint_;
   Model& model_;
   Evaluation last_, best_{.exact_match = -1};
 };

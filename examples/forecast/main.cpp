@@ -83,6 +83,8 @@ int run(int argc, char** argv) {
   CommandLine line;
   const std::string name = read_command(argc, argv, parse, line, stored_options);
   if (name.empty()) return 0;
+  if (name == "train" && !line.train.resume)  // a run that goes on has the options it had
+    check_effects(argc, argv, network_fields(), line.train.network);
   if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
   use_threads(line.threads);
   line.predict.model = line.evaluate.model = line.report.model = line.model;

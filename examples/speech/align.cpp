@@ -89,11 +89,17 @@ void write_textgrids(const Model& model, const AlignArguments& options) {
   for (const auto& [file, listed] : files) write_file(file, textgrid_of(align_one(model, *listed)));
 }
 
+std::vector<std::filesystem::path> inputs_of(const AlignArguments& options) {
+  std::vector<std::filesystem::path> inputs = {options.model, options.list};
+  for (const Listed& listed : read_list(options.list)) inputs.push_back(listed.file);
+  return inputs;
+}
+
 }  // namespace
 
 int align(const AlignArguments& options) {
   if (!options.out.empty() && options.format != AlignFormat::textgrid)
-    require_writable(options.out, {options.model, options.list});
+    require_writable(options.out, inputs_of(options));
   const Model model = Model::load(options.model);
   if (model.recogniser().options().attends == Attends::no)
     fail(options.model.string(), "it does not attend: nothing says when a word was heard");

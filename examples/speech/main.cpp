@@ -140,6 +140,8 @@ int run(int argc, char** argv) {
   CommandLine line;
   const std::string name = read_command(argc, argv, parse, line, stored_options);
   if (name.empty()) return 0;
+  if (name == "train" && !line.train.resume)  // a run that goes on has the options it had
+    check_effects(argc, argv, recogniser_fields(), line.train.network);
   if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
   use_threads(line.threads);
   line.recognise.model = line.evaluate.model = line.align.model = line.report.model = line.model;

@@ -214,11 +214,7 @@ std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
 /// An option of a struct of them; of several times that it is given the last one counts.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
-  const auto set = [&options, field](const std::string& text) {
-    field.set(options, text);
-    if (field.has_effect && !field.has_effect(options))  // options that it needs come before it
-      fail(field.name, fmt::format("it has no effect without {}", field.needs));
-  };
+  const auto set = [&options, field](const std::string& text) { field.set(options, text); };
   const auto last = CLI::MultiOptionPolicy::TakeLast;
   if (field.is_flag)
     return app
@@ -240,6 +236,21 @@ template <class Options>
 void add_fields(CLI::App& app, std::span<const models::OptionField<Options>> fields,
                 Options& options, const char* group) {
   for (const auto& field : fields) add_field(app, field, options)->group(group);
+}
+
+/// Throws where an option was typed that has no effect with the others, wherever these are from.
+template <class Options>
+void check_effects(int argc, char** argv, std::span<const models::OptionField<Options>> fields,
+                   const Options& options) {
+  for (const auto& field : fields) {
+    if (!field.has_effect || field.has_effect(options)) continue;
+    const std::string name = "--" + field.name;
+    if (std::any_of(argv + 1, argv + argc, [&](std::string_view argument) {
+          return argument == name || argument.starts_with(name + "=");
+        })) {
+      fail(name, fmt::format("it has no effect without {}", field.needs));
+    }
+  }
 }
 
 /// Options of a comparison of variants with several seeds.

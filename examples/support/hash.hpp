@@ -21,7 +21,8 @@ class Hash {
   }
   void add(std::string_view text) {
     add(text.size());
-    for (const char byte : text) add(static_cast<std::uint64_t>(byte));
+    // A char has a sign on some processors.
+    for (const char byte : text) add(std::uint64_t{static_cast<unsigned char>(byte)});
   }
   /// In hexadecimal.
   std::string text() const { return fmt::format("{:016x}", value_); }
@@ -29,5 +30,16 @@ class Hash {
  private:
   std::uint64_t value_ = 0xCBF29CE484222325;
 };
+
+/// Almost surely another text for other rows, or those of the same file held out in another way.
+template <class Rows>
+std::string fingerprint(const Rows& train, const Rows& valid) {
+  Hash hash;
+  for (const Rows* rows : {&train, &valid}) {
+    hash.add(rows->size());
+    for (const auto& row : *rows) hash.add(row.source), hash.add(row.target);
+  }
+  return hash.text();
+}
 
 }  // namespace attune

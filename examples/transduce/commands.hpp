@@ -49,7 +49,7 @@ struct NamedRows {
   std::string name;
   std::vector<Row> rows;
 };
-NamedRows rows_for(const Model& model, const std::string& file);
+NamedRows rows_for(Models models, const std::string& file);
 
 struct TrainArguments {
   TrainOptions options;

@@ -53,15 +53,17 @@ void print_json(const NamedRows& data, const Evaluation& result, const text::Voc
 
 }  // namespace
 
-NamedRows rows_for(const Model& model, const std::string& file) {
-  const TrainOptions trained = train_options_from(model.metadata());
+NamedRows rows_for(Models models, const std::string& file) {
+  const TrainOptions trained = train_options_from(models.front().metadata());
   if (!file.empty()) return {file, read_pairs(file, trained.columns)};
   if (!trained.valid.empty()) return {trained.valid, read_pairs(trained.valid, trained.columns)};
   Data data = read_data(trained);
-  if (data.fingerprint() != nn::load_text(model.metadata(), "pairs"))
-    fail(trained.train,
-         "its pairs are not those of the training any more, which of them were held out is not "
-         "known: a file to measure on was expected");
+  for (const Model& model : models) {
+    if (data.fingerprint() != nn::load_text(model.metadata(), "pairs"))
+      fail(trained.train,
+           "which of its pairs were held out of every training is not known, as the pairs have "
+           "changed or the models differ in it: a file to measure on was expected");
+  }
   return {"pairs held out of " + trained.train, std::move(data.valid)};
 }
 
@@ -71,7 +73,7 @@ int evaluate_files(const EvaluateArguments& options) {
   std::vector<std::string> files = options.files;
   if (files.empty()) files.emplace_back();
   for (const std::string& file : files) {
-    const NamedRows data = rows_for(models.front(), file);
+    const NamedRows data = rows_for(models, file);
     const text::Codec& source = models.front().source();
     for (const Row& row : data.rows)
       warn_of_unknown(source.vocabulary, source.tokenizer.encode(row.source));

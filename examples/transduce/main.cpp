@@ -109,6 +109,10 @@ int run(int argc, char** argv) {
   CommandLine line;
   const std::string name = read_command(argc, argv, parse, line, stored_options);
   if (name.empty()) return 0;
+  if (name == "train" && !line.train.resume) {  // a run that goes on has the options it had
+    check_effects(argc, argv, train_fields(), line.train);
+    check_effects(argc, argv, models::seq2seq_fields(), line.train.model.network);
+  }
   line.several.options = line.train;
   // Several seeds have processes of their own, each on one thread.
   if (name != "train" || line.several.seeds == 1) use_threads(line.threads);

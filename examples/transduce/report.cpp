@@ -136,7 +136,7 @@ int report(const ReportArguments& options) {
   const auto path = page_path(options.out, directory ? first_path : first_path.parent_path());
   const std::vector<Model> models = load_models(files);
   const Model& first = models.front();
-  const NamedRows data = rows_for(first, options.file);
+  const NamedRows data = rows_for(models, options.file);
   const Evaluation result = evaluate(models, data.rows, options.beam);
   report::Page page(title(models, files));
   add_summary(page, models, data, result, options.beam);

@@ -16,7 +16,7 @@ namespace {
 /// Percent of the pairs that it was chosen by; several models write together.
 double measured_error(const ModelPaths& paths) {
   const std::vector<Model> models = load_models(paths);
-  const NamedRows data = rows_for(models.front(), "");
+  const NamedRows data = rows_for(models, "");
   return 100 * word_error(total(evaluate(models, data.rows, WriteOptions().beam).counts));
 }
 
@@ -36,14 +36,14 @@ std::vector<std::filesystem::path> seeds_in(const std::filesystem::path& out) {
   if (!std::filesystem::is_directory(out)) return found;
   for (const auto& entry : std::filesystem::directory_iterator(out))
     if (has_best(entry.path())) found.push_back(entry.path());
+  std::ranges::sort(found);
   return found;
 }
 
 int train_one(const TrainOptions& options) {
   if (!has_best(options.out) && !seeds_in(options.out).empty()) {
-    fail("--out",
-         fmt::format("{} has the trainings of several seeds, another directory was expected",
-                     options.out.string()));
+    fail("--out", fmt::format("{} is another training in it, another directory was expected",
+                              seeds_in(options.out).front().string()));
   }
   const int status = train(options);
   if (status != 0 || !is_first_worker()) return status;

@@ -90,14 +90,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
                          [](const Safetensors& file) { return train_options_from(file.metadata); });
 }
 
-std::string Data::fingerprint() const {
-  Hash hash;
-  for (const auto* rows : {&train, &valid}) {
-    hash.add(rows->size());
-    for (const Row& row : *rows) hash.add(row.source), hash.add(row.target);
-  }
-  return hash.text();
-}
+std::string Data::fingerprint() const { return attune::fingerprint(train, valid); }
 
 Data read_data(const TrainOptions& options) {
   if (options.train.empty())

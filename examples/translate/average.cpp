@@ -12,10 +12,16 @@ namespace attune::translate {
 
 namespace {
 
-/// Throws where the file is more than a model: the log of a training, or its whole state.
+/// Throws where the file is no model, or more than a model: the whole state of a training.
 void check_replaceable(const std::filesystem::path& path) {
-  if (!std::filesystem::is_regular_file(path)) return;
-  if (Model::load(path).metadata().contains("adam.steps"))
+  if (!std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) return;
+  bool goes_on = false;
+  try {
+    goes_on = Model::load(path).metadata().contains("adam.steps");
+  } catch (const Error&) {
+    fail(path.string(), "there is a file that is no model: another file to write was expected");
+  }
+  if (goes_on)
     fail(path.string(), "a training can go on from it: another file to write was expected");
 }
 

@@ -34,7 +34,9 @@ int evaluate_files(const EvaluateArguments& o) {
   inputs.insert(inputs.end(), o.models.begin(), o.models.end());
   for (const std::string& file : {o.out, o.sentences})
     if (!file.empty()) require_writable(file, inputs);
-  if (!o.out.empty() && o.out == o.sentences)
+  using std::filesystem::weakly_canonical;
+  if (!o.out.empty() && !o.sentences.empty() &&
+      weakly_canonical(o.out) == weakly_canonical(o.sentences))
     fail("--sentences", o.out + " is written by --out: another file was expected");
   const std::vector<Model> models = load_models(o.models);
   const Codecs& codecs = models.front().codecs();

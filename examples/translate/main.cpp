@@ -282,6 +282,10 @@ int run(int argc, char** argv) {
   CommandLine line;
   const std::string name = read_command(argc, argv, parse, line, stored_options);
   if (name.empty()) return 0;
+  if (name == "train" && !line.train.resume) {  // a run that goes on has the options it had
+    check_effects(argc, argv, train_fields(), line.train);
+    check_effects(argc, argv, models::seq2seq_fields(), line.train.network);
+  }
   use_threads(line.threads);
   if (name == "translate") return translate(line.translate);
   if (name == "evaluate") return evaluate_files(line.evaluate);

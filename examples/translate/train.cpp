@@ -212,17 +212,20 @@ void check_files(const TrainOptions& o) {
     fail(name, o.resume ? last + " is not there to resume from, so a file is expected"
                         : "a file is expected");
   }
-  std::error_code none;
+  const auto is_pipe = [](const std::string& path) {
+    std::error_code none;
+    return std::filesystem::is_fifo(path, none);
+  };
   for (const std::string& path : {o.source, o.target}) {
-    if (std::filesystem::is_fifo(path, none)) {
-      fail(path, "it is read more than once, expected a file and not a pipe");
-    }
+    if (is_pipe(path)) fail(path, "it is read more than once, expected a file and not a pipe");
   }
   for (const std::string& path :
        {o.source, o.target, o.valid_source, o.valid_target, o.alignments}) {
-    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
+    if (!path.empty() && !is_pipe(path))
+      text::LineReader{path};  // throws where it cannot be opened
   }
-  text::read_corpus(text::open_pairs(o.valid_source, o.valid_target, o.columns));
+  if (!is_pipe(o.valid_source) && !is_pipe(o.valid_target))
+    text::read_corpus(text::open_pairs(o.valid_source, o.valid_target, o.columns));
   if (!o.alignments.empty() && !models::attends(o.network)) {
     fail("--alignments", "the model has no attention");
   }

@@ -3,6 +3,7 @@
 #include <limits>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -45,10 +46,10 @@ class Input {
 
  private:
   Texts read(Index most) {
-    if (error_) std::rethrow_exception(error_);
     Texts lines;
-    if (!is_file_) standard_.ask();
     try {
+      if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+      if (!is_file_) standard_.ask();
       while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
         auto line = reader_.next();
         if (!line) break;

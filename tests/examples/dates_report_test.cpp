@@ -89,13 +89,14 @@ TEST_CASE("dates report: of a model trained from files, by their examples or by 
                                                     directory / "valid.tsv"}));
   output_of({"report", "--model", model});
   CHECK(contains(read(out + "/report.html"), "4 July 1976"));
-
+  write(directory / "valid.tsv", "5 July 1976\t1976-07-05\n");
+  CHECK(contains(error_of({"report", "--model", model}), "it was trained on other pairs"));
   std::filesystem::remove(directory / "train.tsv");
   CHECK(contains(error_of({"report", "--model", model, "--out", directory / "none.html"}),
                  directory / "train.tsv"));
   CHECK_FALSE(std::filesystem::exists(directory / "none.html"));
   output_of({"report", "--model", model, "--file", directory / "valid.tsv"});
-  CHECK(contains(read(out + "/report.html"), "4 July 1976"));
+  CHECK(contains(read(out + "/report.html"), "5 July 1976"));
 }
 
 TEST_CASE("dates report: without a log there are no learning curves, but a page") {

@@ -258,9 +258,14 @@ TEST_CASE("transduce train: without --valid, some of the pairs are held out for 
         output_of({"evaluate", "--json", "--model", files / first, "--model", files / second}));
   };
   CHECK(measured("a", "b")["all"]["tokens"] == measured("b", "a")["all"]["tokens"]);
+  const std::string unknown = "which of its pairs were held out of every training is not known";
+  output_of(Arguments{"train", "--train", files / "train.tsv", "--out", files / "more",
+                      "--held-out", "20"} +
+            twenty_steps);
+  CHECK(
+      contains(error_of({"evaluate", "--model", files / "more", "--model", files / "a"}), unknown));
   write(files / "train.tsv", pairs(399, 1) + "ta\tt aː\n");
-  CHECK(contains(error_of({"evaluate", "--model", files / "a"}),
-                 "its pairs are not those of the training any more"));
+  CHECK(contains(error_of({"evaluate", "--model", files / "a"}), unknown));
 }
 
 TEST_CASE("transduce train --seeds: several models, alone and together, and not trained twice") {
@@ -280,8 +285,8 @@ TEST_CASE("transduce train --seeds: several models, alone and together, and not 
   CHECK(std::filesystem::last_write_time(best) == written);
   CHECK(Json::parse(output_of({"evaluate", "--model", files / "seeds", "--json"}))["models"] == 2);
   CHECK(error_of(files.train("seeds", twenty_steps)) ==
-        "transduce: --out: " + files / "seeds" +
-            " has the trainings of several seeds, another directory was expected");
+        "transduce: --out: " + files / "seeds/seed-1" +
+            " is another training in it, another directory was expected");
   output_of(files.train("alone", twenty_steps + Arguments{"--seed", "2"}));
   for (const auto& [out, other] :
        {std::pair{"alone", files / "alone"}, {"seeds", files / "seeds/seed-1"}}) {
@@ -404,9 +409,9 @@ TEST_CASE("transduce: errors are one line and status 1") {
   CHECK(error_with("a\tb\xff\n") ==
         start + ":1: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8");
   CHECK(error_with("") == start + ": there is no pair, expected lines of source TAB target");
-  CHECK(error_with("a\tb\n") == "transduce: --train: a tenth of " + bad +
-                                    " cannot be held out (examples: 1, of different sources: 1): "
-                                    "--valid FILE was expected");
+  CHECK(error_with("a\tb\n") == "transduce: --train: no example of " + bad +
+                                    " can be held out (at most 0 of 1, those with one of its 1 "
+                                    "sources together): --valid FILE was expected");
   CHECK(contains(error_with("a\tb\n" + std::string(5001, 'a') + "\tb\n", {"--valid", bad}),
                  ":2: the source has 5001 tokens, expected at most 5000"));
   CHECK(

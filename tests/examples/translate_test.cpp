@@ -150,6 +150,11 @@ TEST_CASE("translate: in a terminal each line is asked for and answered") {
   CHECK(contains(terminal.shown_until("> "), "standard input:2: byte 3 of the line (0xFF)"));
   terminal.type("seven\n");
   CHECK(terminal.shown_until("> ") == "seven\nSIEBEN\n> ");
+  terminal.type("one two\nse\xFFven\nseven\n");  // pasted
+  const std::string shown = terminal.shown_until("SIEBEN\n");
+  CHECK(contains(shown, "ZWEI EINS\n"));
+  CHECK(contains(shown, "standard input:5: byte 3 of the line (0xFF)"));
+  CHECK(terminal.shown_until("> ") == "> ");
   terminal.type("\x04");
   CHECK(terminal.shown_to_the_end() == "\n");
 }
@@ -481,14 +486,15 @@ TEST_CASE("translate average: what a training can go on from, or another file, i
   CHECK(read(last) == before);
   CHECK(contains(
       error_of({"average", trained.model(), trained.model(), "--out", trained / "model/log.jsonl"}),
-      "log.jsonl: not a readable safetensors file"));
+      "log.jsonl: there is a file that is no model: another file to write was expected"));
 }
 
 TEST_CASE("translate export: what was learnt is read again, and numbered as it was") {
   const Corpus corpus;
   const bool pieces = text::has_sentencepiece();
-  const Arguments tokens = {"--tokens", pieces ? "bpe" : "characters"};
-  output_of(corpus.train("first", tokens + Arguments{"--epochs", "1", "--pieces", "40"}));
+  const Arguments tokens = {"--tokens", pieces ? "bpe" : "characters"},
+                  learnt = pieces ? Arguments{"--pieces", "40"} : Arguments{};
+  output_of(corpus.train("first", tokens + learnt + Arguments{"--epochs", "1"}));
   const std::string out = corpus / "its", source = out + ".source", target = out + ".target";
   const std::string printed = output_of({"export", "--model", corpus / "first", "--out", out});
   CHECK(contains(printed, source + ".vocabulary\n"));

@@ -10,6 +10,8 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include "support/hash.hpp"
+
 namespace attune::dates {
 namespace {
 
@@ -278,6 +280,13 @@ TEST_CASE("read_tsv: many lines are read, beyond one block of the file") {
   const auto rows = rows_of(content);
   REQUIRE(rows.size() == 20'000);
   CHECK(rows[19'999].source == "source 19999");
+}
+
+TEST_CASE("fingerprint: rows have the same one on every processor, and others have another") {
+  const std::vector<Row> none, one = {{"é", "e", {}}}, other = {{"e", "é", {}}};
+  CHECK(fingerprint(one, none) == "4d910f22d9db3220");
+  CHECK(fingerprint(none, one) != fingerprint(one, none));
+  CHECK(fingerprint(other, none) != fingerprint(one, none));
 }
 
 }  // namespace

@@ -157,7 +157,10 @@ inline ProcessResult run_test_case(const std::string& name, const ProcessOptions
   // Of a program for another processor meson names the emulator.
   if (const char* emulator = std::getenv("MESON_EXE_WRAPPER"))
     arguments.insert(arguments.begin(), emulator);
-  return run_process(std::move(arguments), options);
+  const ProcessResult result = run_process(std::move(arguments), options);
+  if (result.out.find("test cases: 0 |") != result.out.npos)
+    throw std::runtime_error("there is no test case " + name);
+  return result;
 }
 
 }  // namespace attune::test

@@ -1,6 +1,7 @@
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 #include <fmt/format.h>
 
@@ -14,16 +15,18 @@
 namespace attune::dates {
 namespace {
 
-/// Whether the calendar has this day: the 32nd of a month is none.
+/// Whether it is YYYY-MM-DD, and a day of the calendar: the 32nd of a month is none.
 bool is_possible(const std::string& date) {
-  int year = 0;
-  unsigned month = 0, day = 0;
-  int read = 0;
-  if (std::sscanf(date.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &read) != 3) return false;
-  return read == std::ssize(date) &&
-         std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(month),
-                                     std::chrono::day(day))
-             .ok();
+  const std::string_view form = "0000-00-00";
+  const auto alike = [](unsigned char c, char f) {
+    return f == '0' ? std::isdigit(c) != 0 : c == f;
+  };
+  if (!std::ranges::equal(date, form, alike)) return false;
+  const auto number = [&](std::size_t at, std::size_t n) { return std::stoi(date.substr(at, n)); };
+  return std::chrono::year_month_day(std::chrono::year(number(0, 4)),
+                                     std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                     std::chrono::day(static_cast<unsigned>(number(8, 2))))
+      .ok();
 }
 
 void print(const PredictArguments& options, const std::string& source, const std::string& date,
@@ -37,7 +40,7 @@ void print(const PredictArguments& options, const std::string& source, const std
     fmt::print("{}\n", for_output(json.dump()));
     return;
   }
-  fmt::print("{}  {:.4f}{}\n", printable(date), probability,
+  fmt::print("{}  {}{}\n", printable(date), probability_text(probability),
              is_possible(date) ? "" : "  impossible: the calendar has no such day");
   draw(map, options.attention);
 }

@@ -25,6 +25,22 @@ Counts& Counts::operator+=(const Counts& other) {
   return *this;
 }
 
+std::vector<std::pair<std::string, Counts>> rows_by_length(const CountsByLength& counts) {
+  constexpr std::size_t most_rows = 20;
+  for (std::size_t width = 1;; width *= 2) {
+    CountsByLength ranges;  // by the first length of each
+    for (const auto& [length, some] : counts) ranges[length / width * width] += some;
+    if (ranges.size() > most_rows) continue;
+    std::vector<std::pair<std::string, Counts>> rows;
+    for (const auto& [first, some] : ranges) {
+      rows.emplace_back(
+          width == 1 ? fmt::format("{}", first) : fmt::format("{} to {}", first, first + width - 1),
+          some);
+    }
+    return rows;
+  }
+}
+
 Counts total(const CountsByLength& counts) {
   Counts sum;
   for (const auto& [length, some] : counts) sum += some;
@@ -52,7 +68,7 @@ metrics::Edits load_edits(const Metadata& metadata, const std::string& name) {
 void print_table(const CountsByLength& counts, const CountNames& names) {
   say("{:<14}{:>11}{:>14}{:>14}{:>15}{:>11}{:>12}\n", "tokens", names.examples, names.right,
       "token error", "substitutions", "deletions", "insertions");
-  for (const auto& [length, some] : counts) print_row(fmt::format("{}", length), some);
+  for (const auto& [lengths, some] : rows_by_length(counts)) print_row(lengths, some);
   print_row("all", total(counts));
 }
 

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -23,6 +25,10 @@ struct Counts {
 
 /// By the number of tokens that were expected.
 using CountsByLength = std::map<std::size_t, Counts>;
+
+/// The rows of a table: one for each length or, where these are many, for ranges of equal width,
+/// named "7" or "10 to 19". At most 20.
+std::vector<std::pair<std::string, Counts>> rows_by_length(const CountsByLength& counts);
 
 /// Of all lengths.
 Counts total(const CountsByLength& counts);

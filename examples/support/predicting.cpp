@@ -76,7 +76,8 @@ std::vector<std::string> source_tokens(const text::Codec& codec, const std::stri
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", place, error.what()));
   }
-  if (tokens.empty()) fail(place, fmt::format("it is empty, but {} was expected", expected));
+  if (text::words(source).empty())
+    fail(place, fmt::format("it is empty, but {} was expected", expected));
   if (characters > longest_source) {
     fail(place, fmt::format("it has {} characters, but at most {} were expected", characters,
                             longest_source));
@@ -105,6 +106,11 @@ void draw(const report::Heatmap& map, const Drawing& how) {
              report::terminal(map, {.colour = terminal, .width = drawing_width(how.width)}));
 }
 
+std::string probability_text(double probability) {
+  return probability < 5e-5 ? fmt::format("{:.2g}", probability)
+                            : fmt::format("{:.4f}", probability);
+}
+
 void print_mistakes(std::vector<Mistake> mistakes, std::size_t width) {
   constexpr std::size_t most = 10;
   if (mistakes.empty()) return;
@@ -117,8 +123,9 @@ void print_mistakes(std::vector<Mistake> mistakes, std::size_t width) {
              mistakes.size() == 1 ? "" : "s", which, "written", width, "expected", width);
   mistakes.resize(std::min(mistakes.size(), most));
   for (const Mistake& one : mistakes) {
-    fmt::print("{:11.4f}  {:<{}}  {:<{}}  {}\n", one.probability, printable(one.written), width,
-               printable(one.expected), width, printable(one.source));
+    fmt::print("{:>11}  {:<{}}  {:<{}}  {}\n", probability_text(one.probability),
+               printable(one.written), width, printable(one.expected), width,
+               printable(one.source));
   }
 }
 

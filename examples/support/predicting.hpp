@@ -53,6 +53,9 @@ void add_attention(nlohmann::ordered_json& json, const report::Heatmap& map);
 /// Draws it where that was asked for, and there is something to draw.
 void draw(const report::Heatmap& map, const Drawing& how);
 
+/// Four decimals or, where these would be zeros alone, three digits: "0.9312", "3.1e-06".
+std::string probability_text(double probability);
+
 /// What is wrong in an evaluation.
 struct Mistake {
   double probability;

@@ -26,6 +26,7 @@ int predict(const PredictArguments& options);
 struct EvaluateArguments {
   ModelPaths models;
   std::vector<std::string> files;  // empty: the pairs that the first model was chosen by
+  text::Columns columns = text::Columns::source_first;  // of the files
   Index beam = WriteOptions().beam;
   bool json = false;
 };
@@ -37,6 +38,7 @@ struct ReportArguments {
   ModelPaths models;
   std::filesystem::path out;  // empty: report.html in the first directory, or beside the model
   std::string file;           // empty: the pairs that it was chosen by
+  text::Columns columns = text::Columns::source_first;  // of the file
   Index beam = WriteOptions().beam;
   Index examples = 12;
 };
@@ -49,7 +51,8 @@ struct NamedRows {
   std::string name;
   std::vector<Row> rows;
 };
-NamedRows rows_for(Models models, const std::string& file);
+NamedRows rows_for(Models models, const std::string& file,
+                   text::Columns columns = text::Columns::source_first);
 
 struct TrainArguments {
   TrainOptions options;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <ranges>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -31,6 +33,28 @@ void print(const NamedRows& data, const Evaluation& result, const text::Vocabula
   print_mistakes(std::move(mistakes), 24);
 }
 
+/// One warning for a file: it may be in another language than the model.
+void warn_of_unknown(const text::Codec& source, const NamedRows& data) {
+  constexpr std::size_t shown = 5;
+  std::set<std::string> kinds;
+  std::size_t tokens = 0, unknown = 0;
+  for (const Row& row : data.rows) {
+    for (const std::string& token : source.tokenizer.encode(row.source)) {
+      ++tokens;
+      if (source.vocabulary.id(token) != text::Vocabulary::unknown) continue;
+      ++unknown;
+      kinds.insert(fmt::format("'{}'", printable(token)));
+    }
+  }
+  if (unknown == 0) return;
+  const auto first = std::views::take(kinds, shown);
+  complain(
+      "warning: {}: {} of {} source tokens were never seen in training and are read as <unk>: "
+      "{}{}\n",
+      printable(data.name), unknown, tokens, fmt::join(first, ", "),
+      kinds.size() > shown ? fmt::format(" and {} more kinds", kinds.size() - shown) : "");
+}
+
 nlohmann::ordered_json json_line(const Counts& counts) {
   nlohmann::ordered_json json = json_of(counts, names);
   json["word_error"] = word_error(counts);
@@ -53,9 +77,9 @@ void print_json(const NamedRows& data, const Evaluation& result, const text::Voc
 
 }  // namespace
 
-NamedRows rows_for(Models models, const std::string& file) {
+NamedRows rows_for(Models models, const std::string& file, text::Columns columns) {
+  if (!file.empty()) return {file, read_pairs(file, columns_for(models.front(), columns))};
   const TrainOptions trained = train_options_from(models.front().metadata());
-  if (!file.empty()) return {file, read_pairs(file, trained.columns)};
   if (!trained.valid.empty()) return {trained.valid, read_pairs(trained.valid, trained.columns)};
   Data data = read_data(trained);
   for (const Model& model : models) {
@@ -73,10 +97,8 @@ int evaluate_files(const EvaluateArguments& options) {
   std::vector<std::string> files = options.files;
   if (files.empty()) files.emplace_back();
   for (const std::string& file : files) {
-    const NamedRows data = rows_for(models, file);
-    const text::Codec& source = models.front().source();
-    for (const Row& row : data.rows)
-      warn_of_unknown(source.vocabulary, source.tokenizer.encode(row.source));
+    const NamedRows data = rows_for(models, file, options.columns);
+    warn_of_unknown(models.front().source(), data);
     const Evaluation result = evaluate(models, data.rows, options.beam);
     options.json ? print_json(data, result, target, models.size()) : print(data, result, target);
   }

@@ -67,7 +67,8 @@ std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions
   order.resize(std::min(most, order.size()));
   const auto name = [&](std::int32_t token) -> std::string {
     if (token == metrics::TokenPair::no_token) return "∅";
-    return token == unwritable ? "(not in the vocabulary)" : target.token(token);
+    if (token == unwritable) return "(not in the vocabulary)";
+    return target.token(token) == " " ? "␣" : target.token(token);
   };
   std::vector<std::vector<std::string>> rows;
   for (const auto& [pair, count] : order)

@@ -68,6 +68,7 @@ void add_predict(CLI::App& app, PredictArguments& o) {
 void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_option("files", o.files, "files of pairs (default: those that the model was chosen by)")
       ->default_str("");
+  add_field(app, swap_field<EvaluateArguments>(&EvaluateArguments::columns), o);
   add_beam(app, o.beam);
   app.add_flag("--json", o.json, "a line of JSON for each file");
 }
@@ -77,6 +78,7 @@ void add_report(CLI::App& app, ReportArguments& o) {
       ->default_str("");
   app.add_option("--file", o.file, "file of pairs (default: those that the model was chosen by)")
       ->default_str("");
+  add_field(app, swap_field<ReportArguments>(&ReportArguments::columns), o);
   app.add_option("--examples", o.examples, "sources to show")->check(in_range(1, 1000));
   add_beam(app, o.beam);
 }

@@ -39,8 +39,8 @@ int predict(const PredictArguments& options) {
       return;
     }
     for (const models::Hypothesis& h : written) {
-      fmt::print("{}\t{}\t{:.4f}\n", for_output(source), for_output(first.target().decode(h.words)),
-                 std::exp(h.log_probability));
+      fmt::print("{}\t{}\t{}\n", for_output(source), for_output(first.target().decode(h.words)),
+                 probability_text(std::exp(h.log_probability)));
     }
     draw(map, options.attention);
   };

@@ -39,9 +39,8 @@ void add_summary(report::Page& page, Models models, const NamedRows& data, const
 
 void add_errors(report::Page& page, const Evaluation& result, const text::Vocabulary& target) {
   Rows rows;
-  for (const auto& [length, c] : result.counts) {
-    rows.push_back({grouped(static_cast<Index>(length)), grouped(c.examples),
-                    fmt::format("{:.2f}", 100 * word_error(c)),
+  for (const auto& [lengths, c] : rows_by_length(result.counts)) {
+    rows.push_back({lengths, grouped(c.examples), fmt::format("{:.2f}", 100 * word_error(c)),
                     fmt::format("{:.2f}", 100 * c.edits.rate()), grouped(c.edits.substitutions),
                     grouped(c.edits.deletions), grouped(c.edits.insertions)});
   }
@@ -116,8 +115,8 @@ void add_examples(report::Page& page, Models models, std::span<const Row> rows,
         write(models, std::span(&source, 1), {.beam = options.beam}).front().front();
     const std::string target = codecs.target.decode(h.words);
     const report::Heatmap map = heatmap(models.front(), std::move(tokens[i]), h);
-    written.push_back({rows[i].source, target, rows[i].target,
-                       fmt::format("{:.4f}", std::exp(h.log_probability))});
+    written.push_back(
+        {rows[i].source, target, rows[i].target, probability_text(std::exp(h.log_probability))});
     if (map.rows.empty()) continue;
     const std::string wrong =
         target == rows[i].target ? "" : fmt::format(" (expected {})", isolated(rows[i].target));
@@ -136,7 +135,7 @@ int report(const ReportArguments& options) {
   const auto path = page_path(options.out, directory ? first_path : first_path.parent_path());
   const std::vector<Model> models = load_models(files);
   const Model& first = models.front();
-  const NamedRows data = rows_for(models, options.file);
+  const NamedRows data = rows_for(models, options.file, options.columns);
   const Evaluation result = evaluate(models, data.rows, options.beam);
   report::Page page(title(models, files));
   add_summary(page, models, data, result, options.beam);

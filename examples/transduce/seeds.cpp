@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "support/comparing.hpp"
 #include "support/processes.hpp"
+#include "support/report_page.hpp"
 #include "support/workers.hpp"
 
 namespace attune::transduce {
@@ -18,6 +19,11 @@ double measured_error(const ModelPaths& paths) {
   const std::vector<Model> models = load_models(paths);
   const NamedRows data = rows_for(models, "");
   return 100 * word_error(total(evaluate(models, data.rows, WriteOptions().beam).counts));
+}
+
+/// Throws, before the long work, where the page of the end would replace what is no page.
+void check_report(const std::filesystem::path& out) {
+  if (std::filesystem::is_directory(out)) page_path("", out);
 }
 
 /// What to do with what was trained.
@@ -45,6 +51,7 @@ int train_one(const TrainOptions& options) {
     fail("--out", fmt::format("{} is another training in it, another directory was expected",
                               seeds_in(options.out).front().string()));
   }
+  check_report(options.out);
   const int status = train(options);
   if (status != 0 || !is_first_worker()) return status;
   if (!has_best(options.out)) return status;
@@ -75,6 +82,7 @@ int train_several(const TrainArguments& arguments) {
     return options;
   };
   check_directory(arguments, run_of);
+  check_report(arguments.options.out);
   const std::filesystem::path& out = arguments.options.out;
   say("{} trainings, {} at a time; what each one prints is in {}\n", arguments.seeds,
       std::min<Index>(arguments.jobs, arguments.seeds), (out / "seed-*" / "progress.txt").string());

@@ -158,7 +158,7 @@ TEST_CASE("dates predict: bytes that are not UTF-8 are refused by argument or li
 TEST_CASE(
     "dates predict: an empty argument is refused by its number, and the others are answered") {
   const std::string empty = "argument 2: it is empty, but a date was expected";
-  const ProcessResult result = run(predict({"3 May 1979", "", "27 June 2001"}));
+  const ProcessResult result = run(predict({"3 May 1979", " ", "27 June 2001"}));
   CHECK(result.status == 1);
   CHECK(result.err == "dates: " + empty + "\n");
   CHECK(result.out == output_of(predict({"3 May 1979"})) + output_of(predict({"27 June 2001"})));

@@ -208,12 +208,41 @@ TEST_CASE("transduce evaluate: word and token errors, by length, and what was ta
   CHECK(contains(table, fmt::format("word error {:.2f} %", 100 * wrong / 40.0)));
   CHECK(contains(table, "(not in the vocabulary)"));
   CHECK(contains(table, "mistakes; the 10 that were written with the greatest probability"));
+  // Unknown tokens of a file are told in one line; a file may have the target first.
+  write(directory / "g.tsv", "☃atie\tt aː t i\n☃☃tie\tt t i\n");
+  write(directory / "swapped.tsv", "t aː t i\t☃atie\nt t i\t☃☃tie\n");
+  const ProcessResult plain = run(t.with("evaluate", {directory / "g.tsv", "--json"})),
+                      swapped =
+                          run(t.with("evaluate", {directory / "swapped.tsv", "--swap", "--json"}));
+  CHECK(contains(plain.err,
+                 "g.tsv: 3 of 10 source tokens were never seen in training and are read "
+                 "as <unk>: '☃'\n"));
+  CHECK(Json::parse(swapped.out)["all"] == Json::parse(plain.out)["all"]);
   // Without a file: the pairs that it was chosen by.
   CHECK(output_of(t.with("evaluate")) == output_of(t.with("evaluate", {t / "valid.tsv"})));
 }
 
+TEST_CASE("transduce evaluate: many lengths are told in ranges, and blanks can be seen") {
+  const Files files;
+  output_of(files.train("out", twenty_steps + Arguments{"--target-units", "characters"}));
+  std::string rows;
+  std::string target = "a";
+  for (int n = 1; n <= 25; ++n) rows += "ta\t" + (target = "t " + target) + "\n";
+  write(files / "long.tsv", rows);
+  const std::string table = output_of({"evaluate", "--model", files / "out", files / "long.tsv"});
+  CHECK(contains(table, "\n0 to 3 "));  // "t a"
+  CHECK(contains(table, "\n48 to 51 "));
+  CHECK(contains(table, "\n␣ "));
+}
+
 TEST_CASE("transduce report: a file that is no page is not replaced, the pairs for one") {
   const Trained& t = Trained::get();
+  const Files files;
+  std::filesystem::create_directory(files / "out");
+  write(files / "out/report.html", "notes");
+  CHECK(contains(error_of(files.train("out", twenty_steps)), "report.html: there is a file that"));
+  CHECK_FALSE(std::filesystem::exists(files / "out/best.safetensors"));
+
   const std::string valid = t / "valid.tsv", before = read(valid);
   CHECK(error_of(t.with("report", {"--out", valid})) ==
         "transduce: " + valid +

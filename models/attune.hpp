@@ -22,8 +22,8 @@
 #include <attune/models/ensemble.hpp>
 #include <attune/models/forced.hpp>
 #include <attune/models/frames/augment.hpp>
+#include <attune/models/frames/batches.hpp>
 #include <attune/models/frames/scaling.hpp>
-#include <attune/models/frames/store.hpp>
 #include <attune/models/guided_alignment.hpp>
 #include <attune/models/hypothesis.hpp>
 #include <attune/models/joint_ctc.hpp>

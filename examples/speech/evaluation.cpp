@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <attune/models/frames/store.hpp>
+#include <attune/models/frames/batches.hpp>
 
 #include "support/signals.hpp"
 

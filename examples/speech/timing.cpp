@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/frames/store.hpp>
+#include <attune/models/frames/batches.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::speech {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/frames/augment.hpp>
-#include <attune/models/frames/store.hpp>
+#include <attune/models/frames/batches.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 

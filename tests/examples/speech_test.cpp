@@ -8,7 +8,7 @@
 #include <sndfile.h>
 
 #include <attune/autograd/gradcheck.hpp>
-#include <attune/models/frames/store.hpp>
+#include <attune/models/frames/batches.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/softmax.hpp>
 

@@ -1,4 +1,4 @@
-// Sequences of real numbers: stores, batches, scaling, augmentation.
+// Sequences of real numbers: batches, scaling, augmentation.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -6,32 +6,16 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/frames/augment.hpp>
+#include <attune/models/frames/batches.hpp>
 #include <attune/models/frames/scaling.hpp>
-#include <attune/models/frames/store.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
 #include "support/naive.hpp"
-#include "support/scratch_directory.hpp"
 
 namespace attune::frames {
 namespace {
-
-TEST_CASE("Store: sequences come back as they were, in any order") {
-  const ScratchDirectory directory;
-  Store store(3, directory.path());
-  std::vector<Tensor> sequences;
-  for (const Index steps : {4, 1, 7}) {
-    sequences.push_back(randn({steps, 3}, DType::f32, static_cast<std::uint64_t>(steps)));
-    store.append(sequences.back());
-  }
-  CHECK(std::ranges::equal(store.lengths(), std::vector<Index>{4, 1, 7}));
-  for (const std::size_t i : {2, 0, 1}) CHECK(test::identical(store[i], sequences[i]));
-  CHECK(error_of([&] {
-          store.append(randn({2, 4}, DType::f64));
-        }) == "Store: a sequence of 3 features was expected, not (2, 4)");
-}
 
 TEST_CASE("make_batch: sequences in columns, zeros and a mask after their ends") {
   const Tensor all[] = {randn({2, 3}, DType::f64), randn({4, 3}, DType::f64, 2)};

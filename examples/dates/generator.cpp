@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -11,236 +10,24 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unicode/casemap.h>
-#include <unicode/dtfmtsym.h>
-#include <unicode/edits.h>
-#include <unicode/fpositer.h>
-#include <unicode/locid.h>
-#include <unicode/numsys.h>
-#include <unicode/smpdtfmt.h>
-#include <unicode/timezone.h>
 #include <unicode/uchar.h>
 #include <unicode/uenum.h>
 #include <unicode/uloc.h>
-#include <unicode/unistr.h>
 
 #include <attune/tensor/check.hpp>
+
+#include "date_writer.hpp"
 
 namespace attune::dates {
 namespace {
 
 constexpr int kDays = 36525;  // 1970-01-01 .. 2069-12-31
 
-constexpr std::array kStyles = {icu::DateFormat::kShort, icu::DateFormat::kMedium,
-                                icu::DateFormat::kLong, icu::DateFormat::kFull};
-
-// y is the calendar year. Y would be the year that the week belongs to: wrong around New Year.
-constexpr std::array kPatterns = {u"d MMM y",   u"d MMMM y",  u"dd MMM y", u"d MMM, y",
-                                  u"d MMMM, y", u"dd, MMM y", u"d MM yy",  u"MMMM d y",
-                                  u"MMMM d, y", u"dd.MM.yy"};
-
-constexpr std::size_t kPatternCount = kStyles.size() + kPatterns.size();
-
-enum class Letters { kAsWritten, kUpper, kLower };
-
-struct Variant {
-  Letters letters;
-  bool commas;
-};
-
-constexpr std::array<Variant, 6> kVariants = {{{Letters::kAsWritten, /*commas=*/true},
-                                               {Letters::kUpper, /*commas=*/true},
-                                               {Letters::kLower, /*commas=*/true},
-                                               {Letters::kAsWritten, /*commas=*/false},
-                                               {Letters::kUpper, /*commas=*/false},
-                                               {Letters::kLower, /*commas=*/false}}};
-
-// The last three stand in none of ICU 72's date styles; they are here for other versions.
-constexpr std::u16string_view kCommas =
-    u","
-    u"\u060C"   // Arabic
-    u"\u104A"   // Myanmar: "little section", which is that script's comma
-    u"\u1363"   // Ethiopic
-    u"\u2E41"   // reversed comma, of Adlam
-    u"\u07F8"   // N'Ko
-    u"\u3001"   // ideographic
-    u"\uFF0C";  // fullwidth
-
-void check(UErrorCode status, const char* what) {
-  if (U_FAILURE(status)) {
-    throw std::runtime_error(fmt::format("ICU: {}: {}", what, u_errorName(status)));
-  }
-}
-
-std::string utf8(const icu::UnicodeString& text) {
-  std::string result;
-  return text.toUTF8String(result);
-}
-
 std::string iso8601(int day) {
   using namespace std::chrono;
   const year_month_day date(sys_days(1970y / January / 1) + days(day));
   return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
-}
-
-/// A date as it is written, and its fields' spans: in UTF-16 code units.
-struct Writing {
-  icu::UnicodeString text;
-  std::vector<Span> fields;
-};
-
-/// Replaces the text, and moves the fields to where `place` says that each code unit went.
-template <typename Place>
-Writing moved(const Writing& from, icu::UnicodeString text, Place place) {
-  Writing to{std::move(text), from.fields};
-  for (Span& field : to.fields) field.begin = place(field.begin), field.end = place(field.end);
-  return to;
-}
-
-Writing without_commas(const Writing& writing) {
-  icu::UnicodeString kept;
-  std::vector<int> places;
-  for (int32_t i = 0; i < writing.text.length(); ++i) {
-    places.push_back(kept.length());
-    if (kCommas.find(writing.text[i]) == kCommas.npos) kept.append(writing.text[i]);
-  }
-  places.push_back(kept.length());
-  return moved(writing, kept, [&](int i) { return places[static_cast<std::size_t>(i)]; });
-}
-
-Writing in_letters(const Writing& writing, Letters letters, const icu::Locale& locale) {
-  if (letters == Letters::kAsWritten) return writing;
-  const icu::UnicodeString& from = writing.text;
-  const int32_t capacity = 3 * from.length();  // no character becomes more than three
-  icu::UnicodeString to;
-  icu::Edits edits;
-  UErrorCode status = U_ZERO_ERROR;
-  const auto change = letters == Letters::kUpper ? icu::CaseMap::toUpper : icu::CaseMap::toLower;
-  to.releaseBuffer(change(locale.getBaseName(), /*options=*/0, from.getBuffer(), from.length(),
-                          to.getBuffer(capacity), capacity, &edits, status));
-  icu::Edits::Iterator changes = edits.getFineIterator();
-  const Writing changed =
-      moved(writing, to, [&](int i) { return changes.destinationIndexFromSourceIndex(i, status); });
-  check(status, "letters");
-  return changed;
-}
-
-/// 'y', 'm' or 'd' of a field of ICU's, or 0 for another.
-char field_name(int32_t field) {
-  switch (field) {
-    case UDAT_YEAR_FIELD:
-      return 'y';
-    case UDAT_MONTH_FIELD:
-    case UDAT_STANDALONE_MONTH_FIELD:
-      return 'm';
-    case UDAT_DATE_FIELD:
-      return 'd';
-    default:
-      return 0;
-  }
-}
-
-/// As a row of an example file has it: UTF-8, and spans in code points.
-Row to_row(const Writing& writing, std::string target) {
-  Row row{utf8(writing.text), std::move(target), writing.fields};
-  for (Span& span : row.spans) {
-    span.begin = writing.text.countChar32(0, span.begin);
-    span.end = writing.text.countChar32(0, span.end);
-  }
-  return row;
-}
-
-/// Writes days as one locale does. Several threads may use it.
-class DateWriter {
- public:
-  explicit DateWriter(const std::string& name);
-
-  /// 1, or 2 where the locale's own digits (number 0) are not Latin (number 1).
-  std::size_t digit_sets() const { return formats_.size(); }
-
-  /// False if ICU falls back to its root, where January is "M01".
-  bool has_month_names() const;
-
-  Writing write(int day, std::size_t digits, std::size_t pattern) const;
-
-  Writing vary(const Writing& writing, Variant variant) const;
-
- private:
-  icu::Locale locale_;
-  std::vector<icu::UnicodeString> patterns_;  // styles first
-  // A formatter per set of digits, which changes its pattern for every date: one for each pattern
-  // would take 14 times the memory, some 50 KB each, and changing is cheap beside formatting.
-  std::vector<std::unique_ptr<icu::SimpleDateFormat>> formats_;
-  mutable std::mutex mutex_;  // of the formatters
-};
-
-std::unique_ptr<icu::SimpleDateFormat> make_format(icu::DateFormat::EStyle style,
-                                                   const icu::Locale& locale) {
-  std::unique_ptr<icu::DateFormat> format(icu::DateFormat::createDateInstance(style, locale));
-  auto* simple = dynamic_cast<icu::SimpleDateFormat*>(format.get());
-  if (simple == nullptr) {
-    throw std::runtime_error(fmt::format("ICU: no date format for {}", locale.getName()));
-  }
-  simple->setTimeZone(*icu::TimeZone::getGMT());
-  format.release();
-  return std::unique_ptr<icu::SimpleDateFormat>(simple);
-}
-
-icu::UnicodeString style_pattern(icu::DateFormat::EStyle style, const icu::Locale& locale) {
-  icu::UnicodeString pattern;
-  make_format(style, locale)->toPattern(pattern);
-  if (pattern.indexOf(u'Y') >= 0) {
-    throw std::runtime_error(fmt::format("ICU: a date style of {} has the week year: '{}'",
-                                         locale.getName(), utf8(pattern)));
-  }
-  return pattern;
-}
-
-DateWriter::DateWriter(const std::string& name) : locale_(name.c_str()) {
-  UErrorCode status = U_ZERO_ERROR;
-  locale_.setKeywordValue("calendar", "gregorian", status);
-  const std::unique_ptr<icu::NumberingSystem> digits(
-      icu::NumberingSystem::createInstance(locale_, status));
-  icu::Locale latin = locale_;
-  latin.setKeywordValue("numbers", "latn", status);
-  check(status, name.c_str());
-
-  formats_.push_back(make_format(icu::DateFormat::kFull, locale_));
-  if (std::string_view(digits->getName()) != "latn") {
-    formats_.push_back(make_format(icu::DateFormat::kFull, latin));
-  }
-  for (auto style : kStyles) patterns_.push_back(style_pattern(style, locale_));
-  for (const char16_t* pattern : kPatterns) patterns_.emplace_back(pattern);
-}
-
-bool DateWriter::has_month_names() const {
-  int32_t count = 0;
-  const icu::UnicodeString* months = formats_[0]->getDateFormatSymbols()->getMonths(count);
-  return count > 0 && months[0] != icu::UnicodeString(u"M01");
-}
-
-Writing DateWriter::write(int day, std::size_t digits, std::size_t pattern) const {
-  constexpr UDate kMillisecondsPerDay = 86'400'000;
-  Writing writing;
-  icu::FieldPositionIterator fields;
-  UErrorCode status = U_ZERO_ERROR;
-  {
-    const std::lock_guard lock(mutex_);
-    formats_[digits]->applyPattern(patterns_[pattern]);
-    formats_[digits]->format(day * kMillisecondsPerDay, writing.text, &fields, status);
-  }
-  check(status, "a date");
-  for (icu::FieldPosition field; fields.next(field);) {
-    if (const char name = field_name(field.getField()))
-      writing.fields.push_back({name, field.getBeginIndex(), field.getEndIndex()});
-  }
-  return writing;
-}
-
-Writing DateWriter::vary(const Writing& writing, Variant variant) const {
-  const Writing lettered = in_letters(writing, variant.letters, locale_);
-  return variant.commas ? lettered : without_commas(lettered);
 }
 
 /// Random numbers for what the seed decides: a counter, hashed by the finaliser of SplitMix64
@@ -287,7 +74,7 @@ std::set<std::string> read_known_locales() {
   std::set<std::string> known;
   while (const char* name = uenum_next(names, nullptr, &status)) known.insert(name);
   uenum_close(names);
-  check(status, "the list of locales");
+  check_icu(status, "the list of locales");
   return known;
 }
 
@@ -358,7 +145,6 @@ struct Generator::State {
   std::vector<std::string> locales;
   std::vector<int> held_out, training;  // days, ascending
 
-  mutable std::mutex mutex;                                  // of writers
   mutable std::vector<std::unique_ptr<DateWriter>> writers;  // by locale, empty until it is used
 };
 
@@ -385,7 +171,6 @@ Generator::State::State(const GeneratorOptions& options) : seed(options.seed) {
 }
 
 const DateWriter& Generator::State::writer(std::size_t locale) const {
-  const std::lock_guard lock(mutex);
   if (!writers[locale]) writers[locale] = std::make_unique<DateWriter>(locales[locale]);
   return *writers[locale];
 }

@@ -40,8 +40,8 @@ struct GeneratorOptions {
 /// locales that is Hawaiian alone, whose SHORT style has the month in Roman numerals.
 ///
 /// The sources are what the installed ICU writes; apart from that, the examples depend only on the
-/// options and on `below`. Formatters are made when a locale is first used. Several threads may use
-/// one Generator (they take turns at a locale's formatters); copies share the formatters.
+/// options and on `below`. Formatters are made when a locale is first used. Copies share them,
+/// and must be used by one thread at a time.
 class Generator {
  public:
   /// Throws std::invalid_argument for an unknown locale, no locale, or `held_out` out of range.

@@ -10,7 +10,6 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -546,21 +545,6 @@ TEST_CASE("Generator: the locales are equally frequent") {
     });
   }
   for (int count : first_asked) CHECK(count == doctest::Approx(3000).epsilon(0.08));
-}
-
-TEST_CASE("Generator: several threads may sample at once") {
-  const Generator generator({.locales = {"en", "ar", "de"}});
-  const auto draw = [&](std::uint64_t seed, Strings& sources) {
-    const Below below = random_numbers(seed);
-    for (int i = 0; i < 2000; ++i) sources.push_back(generator.sample(below).source);
-  };
-  std::array<Strings, 2> alone, together;
-  std::thread first(draw, 1, std::ref(together[0])), second(draw, 2, std::ref(together[1]));
-  first.join();
-  second.join();
-  draw(1, alone[0]);
-  draw(2, alone[1]);
-  CHECK(alone == together);
 }
 
 TEST_CASE("Generator: an unknown locale is an error that names it") {

@@ -27,7 +27,9 @@ std::vector<Field> training_fields() {
       number_field<Options>(
           "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
           &Options::rate, 1e-9, 10),
-      number_field<Options>("patience", "validations without a new best after which training ends",
+      number_field<Options>("patience",
+                            "validations without a new best after which training ends, also before "
+                            "the rate goes down",
                             &Options::patience, 1, many),
       number_field<Options>("seed", "of initial values, the order of pairs and dropout",
                             &Options::seed, 0, 0x1p64)};

@@ -9,6 +9,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "line_lengths.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::translate {
@@ -26,7 +27,8 @@ Result result_of(const std::filesystem::path& path, const std::string& name,
                  const CompareArguments& o) {
   const Model model = Model::load(path);
   const ReferenceText text =
-      reference_text(o.source, o.target, columns_for(model, o.columns), model.codecs());
+      reference_text(o.source, o.target, columns_for(model, o.columns), model.codecs(),
+                     longest_read(alone(model), longest_of_pair));
   const auto statistics = metrics::bleu_statistics(
       translations(alone(model), text.sources, o.search), text.references, o.bleu);
   return {

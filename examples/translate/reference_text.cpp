@@ -11,12 +11,12 @@
 namespace attune::translate {
 
 ReferenceText reference_text(const std::string& source, const std::string& target,
-                             text::Columns columns, const Codecs& codecs) {
+                             text::Columns columns, const Codecs& codecs, Index longest) {
   ReferenceText text;
   text::ParallelReader reader = text::open_pairs(source, target, columns);
   while (const auto lines = reader.next()) {
     text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
-    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number());
+    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number(), longest);
     if (text::words(lines->target).empty()) {
       fail(fmt::format("{}:{}", reader.target_name(), reader.number()),
            "no words, expected the translation of a sentence");

@@ -14,6 +14,7 @@
 
 #include "codecs.hpp"
 #include "evaluation.hpp"
+#include "line_lengths.hpp"
 #include "support/checkpoint.hpp"
 #include "support/output.hpp"
 #include "support/training_run.hpp"
@@ -247,7 +248,8 @@ int train(const TrainOptions& options) {
   // sizes and tensors disagree, before memory of these sizes is taken.
   Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(options);
   const ReferenceText valid =
-      reference_text(options.valid_source, options.valid_target, options.columns, codecs);
+      reference_text(options.valid_source, options.valid_target, options.columns, codecs,
+                     longest_read(options.network, longest_of_pair));
   TrainingText text(options, codecs);
   Model model(options.network, std::move(codecs), options.seed);
   return Run(options, files, valid, text, model).go();

@@ -28,8 +28,9 @@ namespace {
 /// workers the first one reads them for all.
 class Input {
  public:
-  Input(const std::string& file, const text::Tokenizer& tokenizer)
+  Input(const std::string& file, const text::Tokenizer& tokenizer, Index longest)
       : tokenizer_(tokenizer),
+        longest_(longest),
         is_file_(std::filesystem::is_regular_file(file)),
         reader_(is_file_ ? text::LineReader(std::filesystem::path(file))
                          : text::LineReader(standard_.stream(),
@@ -54,7 +55,7 @@ class Input {
         auto line = reader_.next();
         if (!line) break;
         const Texts tokens = tokenizer_.encode(*line);
-        check_length(std::ssize(tokens), reader_.name(), reader_.number(), longest_source);
+        check_length(std::ssize(tokens), reader_.name(), reader_.number(), longest_);
         lines.push_back(fmt::format("{}", fmt::join(tokens, "\n")));
       }
     } catch (const Error& error) {
@@ -67,6 +68,7 @@ class Input {
   }
 
   const text::Tokenizer& tokenizer_;
+  const Index longest_;  // in tokens
   const bool is_file_;
   StandardInput standard_;
   text::LineReader reader_;
@@ -122,8 +124,8 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
 
 /// Each worker translates a part of the lines that are read at a time.
 template <models::WordModel M>
-void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
-  Input input(o.file, codecs.source.tokenizer);
+void run(const M& model, const TranslateArguments& o, const Codecs& codecs, Index longest) {
+  Input input(o.file, codecs.source.tokenizer, longest);
   const Index at_once = 20 * o.batch * workers().count();
   Index number = 0;
   for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {
@@ -144,12 +146,13 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
 int translate(const TranslateArguments& o) {
   const std::vector<Model> models = load_models(o.models);
   const Codecs codecs = codecs_from(models.front().metadata());
+  const Index longest = longest_read(models, longest_source);
   if (models.size() == 1) {
-    run(models.front().network(), o, codecs);
+    run(models.front().network(), o, codecs, longest);
   } else {
     std::vector<const models::Seq2Seq*> networks;
     for (const Model& model : models) networks.push_back(&model.network());
-    run(models::Ensemble<models::Seq2Seq>(networks), o, codecs);
+    run(models::Ensemble<models::Seq2Seq>(networks), o, codecs, longest);
   }
   return 0;
 }

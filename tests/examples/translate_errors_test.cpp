@@ -205,6 +205,34 @@ TEST_CASE("translate: pairs with a side of more than 5000 words are refused wher
                                                          "--valid-target", longer})) == error);
 }
 
+TEST_CASE("translate: sources that the score location has no places for are told by their line") {
+  const Corpus corpus;
+  const Arguments location = one_epoch + Arguments{"--score", "location", "--longest", "4"};
+  const auto too_long = [](const std::string& place, int tokens) {
+    return fmt::format(
+        "translate: {}: {} tokens, expected at most 4, the --longest of the score location", place,
+        tokens);
+  };
+  const std::string source = corpus / "s", target = corpus / "t";
+  write(source, "one\none two three four five\n"), write(target, "EINS\nEINS\n");
+  CHECK(error_of(corpus.train("o", location + Arguments{"--valid-source", source, "--valid-target",
+                                                        target})) == too_long(source + ":2", 5));
+  CHECK(error_of(corpus.train("o", location + Arguments{"--source", source, "--target", target})) ==
+        too_long(source + ":2", 5));
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+
+  output_of(corpus.train(
+      "model", location + Arguments{"--source", source, "--target", target, "--max-tokens", "4"}));
+  const Arguments model = {"--model", corpus / "model"};
+  const ProcessResult translated =
+      run(Arguments{"translate"} + model, {.input = "one\none two three four five\ntwo\n"});
+  CHECK(error_line("translate", translated) == too_long("standard input:2", 5));
+  CHECK(std::ranges::count(translated.out, '\n') == 1);
+  for (const Arguments& command : {Arguments{"align"}, {"evaluate"}, {"score"}, {"report"}}) {
+    CHECK(error_of(command + model + Arguments{source, target}) == too_long(source + ":2", 5));
+  }
+}
+
 TEST_CASE("translate evaluate: a long sentence has the loss among short ones that it has alone") {
   const Trained& trained = Trained::get();
   const auto loss = [&](const std::string& source, const std::string& target) {

@@ -85,12 +85,18 @@ inline CLI::Validator best_of_directory() {
   return CLI::Validator(change, "");
 }
 
+/// Of several times that an option is given the last one counts; those that are lists get them all.
+inline void set_option_defaults(CLI::App& app) {
+  app.option_defaults()->always_capture_default();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 /// A program with commands. `example` is what --help ends with.
 inline std::unique_ptr<CLI::App> make_app(const char* name, const char* what, const char* example) {
   auto app = std::make_unique<CLI::App>(what, name);
   app->require_subcommand(1);
   app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
-  app->option_defaults()->always_capture_default();
+  set_option_defaults(*app);
   app->formatter(std::make_shared<HelpFormatter>());
   app->footer(fmt::format("Example: {}", example));
   return app;
@@ -211,23 +217,19 @@ std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
   return parsed(app, read) ? app->get_subcommands().front()->get_name() : "";
 }
 
-/// An option of a struct of them; of several times that it is given the last one counts.
+/// An option of a struct of them.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
   const auto set = [&options, field](const std::string& text) { field.set(options, text); };
-  const auto last = CLI::MultiOptionPolicy::TakeLast;
   if (field.is_flag)
-    return app
-        .add_flag_callback(
-            "--" + field.name, [set] { set("yes"); }, field.help)
-        ->multi_option_policy(last);
+    return app.add_flag_callback(
+        "--" + field.name, [set] { set("yes"); }, field.help);
   const std::string choices =
       field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
   return app
       .add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
       ->default_str(field.get(options))
       ->run_callback_for_default(false)
-      ->multi_option_policy(last)
       ->type_name(field.type);
 }
 

@@ -193,7 +193,7 @@ TEST_CASE("dates predict: a day that no calendar has is flagged") {
 TEST_CASE("dates predict: the directory of a training stands for its best model") {
   const std::string model = Trained::get().model();
   const std::string directory = std::filesystem::path(model).parent_path().string();
-  CHECK(output_of({"predict", "--model", directory, "3 May 1979"}) ==
+  CHECK(output_of({"predict", "--model", "none", "--model", directory, "3 May 1979"}) ==
         output_of({"predict", "--model", model, "3 May 1979"}));
 }
 

@@ -245,6 +245,11 @@ TEST_CASE("translate: what is drawn depends on the seed and the line, not on the
   CHECK(drawn("1", "64") != drawn("2", "64"));
 }
 
+TEST_CASE("translate: of several times that an option is given the last one counts") {
+  CHECK(output_of({"translate", "--model", Trained::get().model(), "--best", "3", "--best", "1"},
+                  {.input = "one two\n"}) == "ZWEI EINS\n");
+}
+
 TEST_CASE("translate: options that only drawing or only searching has are refused with the other") {
   const Arguments translate = {"translate", "--model", Trained::get().model()};
   for (const char* option : {"--temperature", "--top-k", "--top-p", "--seed"}) {
@@ -815,8 +820,9 @@ TEST_CASE("translate train: subwords are learnt from so many lines, drawn by the
 TEST_CASE("translate train: options from a file, and flags before them") {
   const Corpus corpus;
   write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\n");
-  output_of(corpus.train(
-      "out", Arguments{"--config", corpus / "recipe.ini", "--rate", "0.004", "--tokens", "words"}));
+  output_of(
+      corpus.train("out", Arguments{"--config", corpus / "none", "--config", corpus / "recipe.ini",
+                                    "--rate", "0.004", "--tokens", "words"}));
   const auto metadata = load_safetensors(corpus / "out/last.safetensors").metadata;
   CHECK(metadata.at("hidden") == "24");
   CHECK(metadata.at("rate") == "0.004");

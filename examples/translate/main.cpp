@@ -207,14 +207,13 @@ void add_export(CLI::App& app, ExportArguments& o) {
   app.add_option("--out", o.out, "what the names of the files begin with");
 }
 
-/// The arguments of a command line, in CLI11's order (reversed), those of a file first.
+/// The arguments of a command line, those of a file first.
 std::vector<std::string> with_file(int argc, char** argv, const std::string& config) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!config.empty()) {
     const std::vector<std::string> more = arguments_of_file(config);
     arguments.insert(arguments.begin() + 1, more.begin(), more.end());
   }
-  std::ranges::reverse(arguments);
   return arguments;
 }
 
@@ -264,7 +263,7 @@ void parse_once(int argc, char** argv, const std::string& config, CommandLine& l
   add_average(*average, line.average);
   add_export(*exported, line.exported);
   inspect->add_option("checkpoint", line.inspect, "to look into")->transform(best_of_directory());
-  app->parse(with_file(argc, argv, config));
+  parse_arguments(*app, with_file(argc, argv, config));
 }
 
 /// Options that were not given come from a file, where one is named.

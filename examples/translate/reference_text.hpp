@@ -22,6 +22,10 @@ struct ReferenceText {
 ReferenceText reference_text(const std::string& source, const std::string& target,
                              text::Columns columns, const Codecs& codecs, Index longest);
 
+/// Throws for such a text what can be said without a model.
+void check_reference_text(const std::string& source, const std::string& target,
+                          text::Columns columns);
+
 /// Adds another translation of each source, a line each; an empty line is none.
 void add_references(ReferenceText& text, const std::string& file);
 

@@ -226,7 +226,7 @@ void check_files(const TrainOptions& o) {
       text::LineReader{path};  // throws where it cannot be opened
   }
   if (!is_pipe(o.valid_source) && !is_pipe(o.valid_target))
-    text::read_corpus(text::open_pairs(o.valid_source, o.valid_target, o.columns));
+    check_reference_text(o.valid_source, o.valid_target, o.columns);
   if (!o.alignments.empty() && !models::attends(o.network)) {
     fail("--alignments", "the model has no attention");
   }

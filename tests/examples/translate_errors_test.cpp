@@ -46,8 +46,10 @@ TEST_CASE("translate: a text without sentences has no translation, and cannot be
   CHECK(error_of(corpus.train("o", both)) == "translate: " + blank + learn);  // subwords
   CHECK(error_of(corpus.train("o", {"--source", none, "--target", none})) ==
         "translate: " + none + learn);
-  CHECK(error_of(corpus.train("o", one_epoch + valid)) ==
+  const ProcessResult before_learning = run(corpus.train("o", valid));
+  CHECK(error_line("translate", before_learning) ==
         "translate: " + none + ": there is no sentence pair to evaluate");
+  CHECK(before_learning.out.empty());
   CHECK(error_of(with_model("evaluate", {none, none})) ==
         "translate: " + none + ": there is no sentence pair to evaluate");
   CHECK(error_of(with_model("report", {none, none, "--out", corpus / "page"})) ==
@@ -64,8 +66,10 @@ TEST_CASE("translate: a reference without words is refused before anything is tr
   write(source, "one\n\ntwo\n"), write(target, "EINS\n\nZWEI\n");
   const std::string error =
       "translate: " + target + ":2: no words, expected the translation of a sentence";
-  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid-source", source, "--valid-target",
-                                                         target})) == error);
+  const ProcessResult before_learning =
+      run(corpus.train("o", {"--valid-source", source, "--valid-target", target}));
+  CHECK(error_line("translate", before_learning) == error);
+  CHECK(before_learning.out.empty());
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
   for (const char* command : {"evaluate", "report"}) {
     CHECK(error_of(with_model(command, {source, target})) == error);

@@ -30,7 +30,7 @@ Result result_of(const std::filesystem::path& path, const std::string& name,
       reference_text(o.source, o.target, columns_for(model, o.columns), model.codecs(),
                      longest_read(alone(model), longest_of_pair));
   const auto statistics = metrics::bleu_statistics(
-      translations(alone(model), text.sources, o.search), text.references, o.bleu);
+      translations(alone(model), text.sources, o.search).lines, text.references, o.bleu);
   return {
       .name = name,
       .parameters = model.parameters().count(),

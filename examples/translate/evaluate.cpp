@@ -45,9 +45,13 @@ int evaluate_files(const EvaluateArguments& o) {
                                       codecs, longest_read(models, longest_of_pair));
   for (const std::string& file : o.references) add_references(text, file);
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> lines = translations(models, text.sources, o.search);
+  const auto [lines, cut] = translations(models, text.sources, o.search);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (cut > 0) {
+    complain("warning: {} of {} translations are cut at --max-length {}\n", cut, lines.size(),
+             o.search.max_length);
+  }
   if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(lines, "\n")));
   if (!o.sentences.empty()) write_file(o.sentences, scores_of_sentences(lines, text, o.bleu));
   const double bleu = metrics::corpus_bleu(lines, text.references, o.bleu).bleu;

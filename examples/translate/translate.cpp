@@ -38,6 +38,8 @@ class Input {
     if (!is_file_ && !file.empty() && is_first_worker()) read_as_standard_input(file);
   }
 
+  const std::string& name() const { return reader_.name(); }
+
   /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
   /// line that cannot be translated is an error after those before it were.
   Texts next(Index most) {
@@ -89,10 +91,11 @@ std::string moses_line(Index line, const std::string& text, const models::Hypoth
                      h.log_probability, h.word_log_probabilities.size(), score);
 }
 
-/// What is written for these lines, the first of which has that number, from 0.
+/// What is written for these lines, the first of which has that number, from 0, and what is to be
+/// said of them. `name` is that of the input.
 template <models::WordModel M>
-std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
-                       std::span<const std::string> lines, Index first) {
+Texts translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
+                 std::span<const std::string> lines, Index first, const std::string& name) {
   std::vector<Texts> tokens;
   std::vector<text::Sentence> sentences;
   for (const std::string& line : lines) {
@@ -106,9 +109,13 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
   sampling.max_length = o.search.max_length;
   o.sample ? void(how.how = sampling) : void(how.how = o.search);
   const std::vector<models::Translation> translations = models::translate(model, sentences, how);
-  std::string text;
+  std::string text, warnings;
   for (std::size_t i = 0; i < translations.size(); ++i) {
     const Index number = first + static_cast<Index>(i);
+    if (!translations[i].front().complete) {
+      warnings += fmt::format("warning: {}:{}: the translation is cut at --max-length {}\n", name,
+                              number + 1, o.search.max_length);
+    }
     if (o.search.best > 1 && number > 0 && !o.moses) text += '\n';
     for (const models::Hypothesis& h : translations[i]) {
       const std::string written =
@@ -119,7 +126,7 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
       text += o.moses ? moses_line(number, written, h, score_of(h, o)) : written + "\n";
     }
   }
-  return text;
+  return {text, warnings};
 }
 
 /// Each worker translates a part of the lines that are read at a time.
@@ -134,8 +141,10 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs, Inde
     const std::span own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                                    static_cast<std::size_t>(end - begin));
     const Index first = number + begin;
-    const Texts texts = each_makes([&] { return Texts{translated(model, o, codecs, own, first)}; });
-    for (const std::string& text : texts) say("{}", text);
+    const Texts texts =
+        each_makes([&] { return translated(model, o, codecs, own, first, input.name()); });
+    for (std::size_t i = 0; i < texts.size(); i += 2)
+      say("{}", texts[i]), complain("{}", texts[i + 1]);
     if (is_first_worker()) flush_output();
     number += n;
   }

@@ -175,6 +175,22 @@ TEST_CASE("translate: what stands before a line that cannot be read is translate
   CHECK(file.out == "EINS\nSIEBEN\n");
 }
 
+TEST_CASE(
+    "translate: where a translation is cut at --max-length, its line or their number is told") {
+  const std::string model = Trained::get().model();
+  const Arguments cut = {"--model", model, "--max-length", "2", "--beam", "1"};
+  const ProcessResult result =
+      run(Arguments{"translate"} + cut, {.input = "one two\none two three\n\n"});
+  CHECK(result.out == "ZWEI EINS\nDREI ZWEI\n\n");
+  CHECK(result.err == "warning: standard input:2: the translation is cut at --max-length 2\n");
+  const Directory directory;
+  write(directory / "s", "one two\none two three\n"), write(directory / "t", "A\nB\n");
+  const ProcessResult evaluated =
+      run(Arguments{"evaluate", directory / "s", directory / "t"} + cut);
+  CHECK(evaluated.status == 0);
+  CHECK(evaluated.err == "warning: 1 of 2 translations are cut at --max-length 2\n");
+}
+
 TEST_CASE("translate: the best few, with scores that fall") {
   const std::string out = output_of(
       {"translate", "--model", Trained::get().model(), "--best", "3", "--beam", "4", "--scores"},

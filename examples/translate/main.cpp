@@ -81,7 +81,9 @@ void add_translate(CLI::App& app, TranslateArguments& o) {
   app.add_option("file", o.file, "text to translate (default: standard input)");
   add_models(app, o.models);
   add_search(app, o.search);
-  app.add_option("--best", o.search.best, "translations of each line")->check(in_range(1, 1000));
+  app.add_option("--best", o.search.best,
+                 "translations of each line; a smaller beam becomes as wide")
+      ->check(in_range(1, 1000));
   app.add_option("--batch", o.batch, "sentences translated at a time")->check(in_range(1, 4096));
   CLI::Option* scores =
       app.add_flag("--scores", o.scores,

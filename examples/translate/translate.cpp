@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <limits>
@@ -152,7 +153,9 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs, Inde
 
 }  // namespace
 
-int translate(const TranslateArguments& o) {
+int translate(const TranslateArguments& given) {
+  TranslateArguments o = given;
+  o.search.beam = std::max(o.search.beam, o.search.best);
   const std::vector<Model> models = load_models(o.models);
   const Codecs codecs = codecs_from(models.front().metadata());
   const Index longest = longest_read(models, longest_source);

@@ -201,6 +201,12 @@ TEST_CASE("translate: the best few, with scores that fall") {
   CHECK(contains(lines[0], "\tDREI ZWEI EINS"));
   CHECK(std::stod(lines[0]) >= std::stod(lines[1]));
   CHECK(std::stod(lines[1]) >= std::stod(lines[2]));
+  const auto three_of = [](const char* beam) {
+    return output_of(
+        {"translate", "--model", Trained::get().model(), "--best", "3", "--beam", beam},
+        {.input = "one two three\n"});
+  };
+  CHECK(three_of("1") == three_of("3"));
 }
 
 TEST_CASE("translate: an n-best list of Moses has the translations and scores of the plain one") {

@@ -89,6 +89,11 @@ void print_json(const Result& result) {
 int compare(const CompareArguments& o) {
   if (!o.target.empty() && o.columns == text::Columns::target_first)
     throw Error("target excludes --swap");
+  if (o.models.empty()) {
+    fail("models",
+         "one was expected after source and target, which is \"\" when the source is a TSV "
+         "of both");
+  }
   std::vector<Result> results;
   const std::vector<std::string> names = run_names(o.models);
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -141,19 +141,40 @@ void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
 
+/// Numbers with commas between them, each larger than the one before.
+std::vector<std::int64_t> rising_numbers(const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  for (const char *at = text.data(), *const end = at + text.size();; ++at) {
+    std::int64_t number = -1;
+    const auto [rest, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 0 || (!numbers.empty() && number <= numbers.back()) ||
+        (rest != end && *rest != ',')) {
+      fail("lengths", fmt::format("'{}' is not rising whole numbers with commas between them, as "
+                                  "8,12,16",
+                                  text));
+    }
+    numbers.push_back(number);
+    if (rest == end) return numbers;
+    at = rest;
+  }
+}
+
 void add_compare(CLI::App& app, CompareArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation, or \"\" when the source is a TSV of both")
       ->required();
   app.add_option("models", o.models, "checkpoints; the first is what others are held against")
-      ->transform(best_of_directory())
-      ->required();
+      ->transform(best_of_directory());
   add_swap(app, o);
   add_search(app, o.search);
   add_bleu(app, o.bleu);
-  app.add_option("--lengths", o.lengths, "words of the source at which a column of BLEU ends")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  const auto set = [&o](const std::string& text) { o.lengths = rising_numbers(text); };
+  app.add_option_function<std::string>(
+         "--lengths", setting(set),
+         "words of the source at which a column of BLEU ends, with commas between them")
+      ->default_str(fmt::format("{}", fmt::join(o.lengths, ",")))
+      ->run_callback_for_default(false)
+      ->type_name("LIST");
   app.add_flag("--json", o.json, "a line of JSON for each model");
 }
 

@@ -110,6 +110,15 @@ TEST_CASE("translate compare: a column has sources of so many words, and - where
   const Json by_length = Json::parse(output_of(compare + Arguments{"--json"})).at("by_length");
   CHECK(by_length.at("2").is_null());
   CHECK(by_length.at("0-1").is_number());
+  for (const std::string wrong : {"-1", "a", "[2,8]", "8,2", "8,8", "2,,3", "2,", ""}) {
+    CHECK(error_of(compare + Arguments{"--lengths", wrong}) ==
+          "translate: --lengths: '" + wrong +
+              "' is not rising whole numbers with commas between them, as 8,12,16");
+  }
+  CHECK(
+      error_of({"compare", trained / "lengths.tsv", trained.model()}) ==
+      "translate: models: one was expected after source and target, which is \"\" when the source "
+      "is a TSV of both");
 }
 
 TEST_CASE("translate: what is written does not depend on the batch") {

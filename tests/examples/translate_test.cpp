@@ -834,6 +834,20 @@ TEST_CASE("translate train: models of sentencepiece that are given") {
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 
+TEST_CASE(
+    "translate train: fewer subwords than characters are refused, with how many there may be") {
+  if (!text::has_sentencepiece()) return;
+  const Corpus corpus;
+  const std::string start =
+      "translate: --pieces 10: each character of the source is one of them, "
+      "so that at least ";
+  const std::string error = error_of(corpus.train("o", {"--pieces", "10"}));
+  REQUIRE(error.starts_with(start));
+  CHECK(error.ends_with(" were expected"));
+  const std::string enough = std::to_string(std::stol(error.substr(start.size())));
+  CHECK_FALSE(contains(error_of(corpus.train("o", {"--pieces", enough})), "the source"));
+}
+
 TEST_CASE("translate train: subwords are learnt from so many lines, drawn by the seed") {
   if (!text::has_sentencepiece()) return;
   const Corpus corpus;

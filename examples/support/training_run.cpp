@@ -72,6 +72,8 @@ int TrainingRun::go() {
   resumes() ? resume() : files_.keep_previous();
   if (is_first_worker()) log_.emplace(files_.log().string(), resumes());
   describe();
+  if (resumes() && step_ > total_steps() && !end().empty())
+    say("it is beyond the {} steps that are asked for already\n", total_steps());
   check_equal_workers();
   started_ = logged_ = Clock::now();
   const std::string why = loop(), best = best_result();

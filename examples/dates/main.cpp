@@ -138,8 +138,7 @@ void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& 
   add_compare(*compare, line.compare);
   add_align(*align, line);
   add_report(*report, line);
-  app->parse(protect_brackets(argc, argv));
-  unprotect_brackets(line.predict.sources);
+  parse_arguments(*app, {argv + 1, argv + argc});
 }
 
 int run(int argc, char** argv) {

@@ -35,7 +35,7 @@ std::vector<std::string> names_of_variants() {
 void add_options(CLI::App& app, CommandLine& line) {
   Options& o = line.options;
   app.set_version_flag("--version", ATTUNE_VERSION, "print the version");
-  app.option_defaults()->always_capture_default();
+  set_option_defaults(app);
   app.footer("Everything takes about 16 minutes of processor time, and --quick one.");
   app.add_option(
       "--out", o.out,

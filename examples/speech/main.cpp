@@ -133,7 +133,7 @@ void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& 
   add_align(*align, line.align);
   add_report(*report, line.report);
   add_compare(*compare, line.compare);
-  app->parse(argc, argv);
+  parse_arguments(*app, {argv + 1, argv + argc});
 }
 
 int run(int argc, char** argv) {

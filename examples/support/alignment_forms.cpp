@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 
 #include <attune/models/report/alignment.hpp>
 #include <attune/models/report/page.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/printable.hpp>
@@ -71,15 +73,21 @@ std::string page_of(std::span<const AlignedPair> pairs, const std::string& title
 
 AlignFormat format_of(const AlignOutput& output, AlignFormat own) {
   if (output.format != AlignFormat::automatic) return output.format;
-  const std::string ending = output.out.extension().string();
-  return ending == ".html"      ? AlignFormat::html
-         : ending == ".json"    ? AlignFormat::json
-         : ending == ".npy"     ? AlignFormat::npy
-         : ending == ".svg"     ? AlignFormat::svg
-         : ending == ".tsv"     ? AlignFormat::tsv
-         : ending == ".pharaoh" ? AlignFormat::pharaoh
-         : ending == ".scores"  ? AlignFormat::scores
-                                : own;
+  const std::pair<const char*, AlignFormat> formats[] = {{"", own},
+                                                         {".html", AlignFormat::html},
+                                                         {".json", AlignFormat::json},
+                                                         {".npy", AlignFormat::npy},
+                                                         {".pharaoh", AlignFormat::pharaoh},
+                                                         {".scores", AlignFormat::scores},
+                                                         {".svg", AlignFormat::svg},
+                                                         {".tsv", AlignFormat::tsv},
+                                                         {".txt", own}};
+  const std::string ending = text::lower_case(output.out.extension().string());
+  for (const auto& [name, format] : formats)
+    if (ending == name) return format;
+  std::string names;
+  for (const auto& [name, format] : formats) names += std::string(*name ? " " : "") + name;
+  fail("--out", fmt::format("'{}' says no form, expected one of{}, or --format", ending, names));
 }
 
 void write_alignments(std::span<const AlignedPair> pairs, AlignFormat format,

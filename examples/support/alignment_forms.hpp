@@ -11,7 +11,7 @@
 
 namespace attune {
 
-/// automatic: what the file's name says, .html, .json, .npy, .svg or .tsv; else the program's own.
+/// automatic: what the end of the file's name says; without one, or with .txt, the program's own.
 enum class AlignFormat { automatic, html, json, npy, pharaoh, scores, svg, terminal, tsv };
 
 /// Where alignments go, and how.
@@ -28,7 +28,7 @@ struct AlignedPair {
   std::vector<double> token_log_probabilities;  // of the target, its end last
 };
 
-/// The form to write. `own` is the program's.
+/// The form to write. `own` is the program's. Throws where the end of a name says nothing.
 AlignFormat format_of(const AlignOutput& output, AlignFormat own);
 
 /// Writes them, or prints them. `title` is that of a page. Throws when SVG, which holds one

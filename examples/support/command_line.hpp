@@ -85,12 +85,18 @@ inline CLI::Validator best_of_directory() {
   return CLI::Validator(change, "");
 }
 
+/// Of several times that an option is given the last one counts; those that are lists get them all.
+inline void set_option_defaults(CLI::App& app) {
+  app.option_defaults()->always_capture_default();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 /// A program with commands. `example` is what --help ends with.
 inline std::unique_ptr<CLI::App> make_app(const char* name, const char* what, const char* example) {
   auto app = std::make_unique<CLI::App>(what, name);
   app->require_subcommand(1);
   app->set_version_flag("--version", ATTUNE_VERSION, "print the version");
-  app->option_defaults()->always_capture_default();
+  set_option_defaults(*app);
   app->formatter(std::make_shared<HelpFormatter>());
   app->footer(fmt::format("Example: {}", example));
   return app;
@@ -128,21 +134,21 @@ inline void add_width(CLI::App& app, int& width) {
       ->default_str("");
 }
 
-/// CLI11 would split an argument "[a,b]" in two, but not when a character follows the bracket: one
-/// is added here, and removed after parsing. The order is reversed, as CLI11's parse expects it.
+/// CLI11 would split a word "[a,b]" of a list in two, but not when a character follows the bracket:
+/// one is added here, and removed before any option sees it.
 inline constexpr char bracket_guard = '\x1f';
-inline std::vector<std::string> protect_brackets(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
+inline std::string without_guard(std::string argument) {
+  if (argument.ends_with(bracket_guard)) argument.pop_back();
+  return argument;
+}
+inline void parse_arguments(CLI::App& app, std::vector<std::string> arguments) {
+  for (CLI::App* command : app.get_subcommands({}))
+    for (CLI::Option* option : command->get_options()) option->transform(without_guard);
   for (std::string& argument : arguments) {
     if (argument.starts_with('[') && argument.ends_with(']')) argument += bracket_guard;
   }
-  std::ranges::reverse(arguments);
-  return arguments;
-}
-inline void unprotect_brackets(std::vector<std::string>& arguments) {
-  for (std::string& argument : arguments) {
-    if (argument.ends_with(bracket_guard)) argument.pop_back();
-  }
+  std::ranges::reverse(arguments);  // as CLI11 expects it
+  app.parse(arguments);
 }
 
 /// Throws where an argument is left over, with what was perhaps meant, and where no command is.
@@ -161,11 +167,10 @@ inline void check_arguments(const CLI::App& app) {
           ? ""
           : fmt::format("{} or {} was expected", fmt::join(commands.begin(), last, ", "), *last);
   if (left.empty()) throw Error("no command: " + list);
-  const bool is_option = left.front().starts_with("-");
-  const auto meant =
-      nearest_name(left.front().substr(0, left.front().find('=')), is_option ? options : commands);
-  throw Error(fmt::format("{}'{}' is not {}{}", given.empty() ? "" : taker.get_name() + ": ",
-                          left.front(),
+  const std::string first = without_guard(left.front());
+  const bool is_option = first.starts_with("-");
+  const auto meant = nearest_name(first.substr(0, first.find('=')), is_option ? options : commands);
+  throw Error(fmt::format("{}'{}' is not {}{}", given.empty() ? "" : taker.get_name() + ": ", first,
                           is_option          ? "an option"
                           : commands.empty() ? "expected"
                                              : "a command",
@@ -211,23 +216,19 @@ std::string read_command(int argc, char** argv, Parse parse, CommandLine& line,
   return parsed(app, read) ? app->get_subcommands().front()->get_name() : "";
 }
 
-/// An option of a struct of them; of several times that it is given the last one counts.
+/// An option of a struct of them.
 template <class Options>
 CLI::Option* add_field(CLI::App& app, const models::OptionField<Options>& field, Options& options) {
   const auto set = [&options, field](const std::string& text) { field.set(options, text); };
-  const auto last = CLI::MultiOptionPolicy::TakeLast;
   if (field.is_flag)
-    return app
-        .add_flag_callback(
-            "--" + field.name, [set] { set("yes"); }, field.help)
-        ->multi_option_policy(last);
+    return app.add_flag_callback(
+        "--" + field.name, [set] { set("yes"); }, field.help);
   const std::string choices =
       field.choices.empty() ? "" : fmt::format(": {}", fmt::join(field.choices, ", "));
   return app
       .add_option_function<std::string>("--" + field.name, setting(set), field.help + choices)
       ->default_str(field.get(options))
       ->run_callback_for_default(false)
-      ->multi_option_policy(last)
       ->type_name(field.type);
 }
 

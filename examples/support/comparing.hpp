@@ -52,14 +52,17 @@ void check_each_once(const char* option, std::vector<T> values) {
 void print_to_progress_file(const std::filesystem::path& directory);
 
 /// Trains, or goes on with a run that is not finished; its progress goes to a file beside the
-/// weights. Throws when the directory has a run with another number of steps.
+/// weights. Throws when the directory has a run with another number of steps, unless `resume` asks
+/// for more of them, as of a run alone.
 template <class Options>
 void train_or_go_on(Options options, int (*train)(const Options&),
                     Options (*stored_options)(const std::filesystem::path&)) {
   const std::filesystem::path last = options.out / "last.safetensors";
+  const bool may_be_longer = options.resume;
   options.resume = std::filesystem::exists(last);
   const Index steps = options.resume ? stored_options(last).steps : options.steps;
-  if (steps != options.steps) {
+  const bool longer = steps > 0 && steps < options.steps;  // 0 is what the data ask for
+  if (steps != options.steps && !(longer && may_be_longer)) {
     fail("--out",
          fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
   }

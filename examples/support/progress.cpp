@@ -1,6 +1,7 @@
 #include "support/progress.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -26,14 +27,26 @@ Progress::~Progress() {
 }
 
 namespace {
-/// Between its beginning and its end, as much of a text as the terminal has room for: "\r" goes
-/// back to the start of the last line only.
-std::string fitted(const std::string& begin, const std::string& text, const std::string& end) {
+/// Whether a text may be cut there: where two blanks end a field and a name begins the next one, for
+/// numbers have blanks before them, too.
+bool ends_field(const std::string& text, std::size_t at) {
+  return at == text.size() || (text.compare(at, 2, "  ") == 0 && at + 2 < text.size() &&
+                               std::isalpha(static_cast<unsigned char>(text[at + 2])) != 0);
+}
+
+/// The share done, the time left, and between them what the terminal has room for: the count, and
+/// fields of the text. "\r" goes back to the start of the last line only.
+std::string fitted(const std::string& share, const std::string& count, const std::string& text,
+                   const std::string& left) {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  if (!known) return begin + text + end;
-  const std::size_t room = size.ws_col - 1u, taken = begin.size() + end.size();
-  return (begin + text.substr(0, std::max(room, taken) - taken) + end).substr(0, room);
+  if (!known) return share + count + "  " + text + left;
+  const std::size_t room = size.ws_col - 1u, least = share.size() + left.size();
+  const std::string begin = least + count.size() <= room ? share + count : share;
+  const std::size_t taken = begin.size() + 2 + left.size();
+  std::size_t end = text.size();
+  while (end > 0 && (taken + end > room || !ends_field(text, end))) --end;
+  return (begin + (end > 0 ? "  " : "") + text.substr(0, end) + left).substr(0, room);
 }
 }  // namespace
 
@@ -52,13 +65,15 @@ void Progress::show(long done, const std::string& text, bool line, const TimeLim
   const double share = std::min(
       1.0,
       std::max(static_cast<double>(done) / static_cast<double>(total_), limit.passed / limit.most));
-  const std::string begin = fmt::format("{:3.0f} %  {} {}/{}  ", 100 * share, unit_, done, total_),
+  const std::string percent = fmt::format("{:3.0f} %", 100 * share),
+                    count = fmt::format("  {} {}/{}", unit_, done, total_),
                     end = fmt::format("  {} left", duration(left));
+  const std::string whole = percent + count + "  " + text + end;
   if (terminal_) {
-    say("\r\x1b[K{}{}", line ? begin + text + end : fitted(begin, text, end), line ? "\n" : "");
+    say("\r\x1b[K{}{}", line ? whole : fitted(percent, count, text, end), line ? "\n" : "");
     open_ = !line;
   } else {
-    say("{}{}{}\n", begin, text, end);
+    say("{}\n", whole);
   }
   std::fflush(stdout);
 }

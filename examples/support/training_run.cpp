@@ -72,6 +72,8 @@ int TrainingRun::go() {
   resumes() ? resume() : files_.keep_previous();
   if (is_first_worker()) log_.emplace(files_.log().string(), resumes());
   describe();
+  if (resumes() && step_ > total_steps() && !end().empty())
+    say("it is beyond the {} steps that are asked for already\n", total_steps());
   check_equal_workers();
   started_ = logged_ = Clock::now();
   const std::string why = loop(), best = best_result();
@@ -162,6 +164,10 @@ bool TrainingRun::settle(bool last, Progress& progress) {
       });
     } catch (const Interrupted&) {
       return false;
+    } catch (const std::exception&) {
+      // A run whose best weights could not be written makes them once more, from the step before.
+      if (step_ > 0 && !saves_best_) save_after_error();
+      throw;
     }
     validated_ = true;
     if (step_ > 0) save();
@@ -191,10 +197,7 @@ nn::Workers::Sum TrainingRun::gradients_or_save() {
         },
         options_.gradients);
   } catch (const std::exception&) {
-    try {
-      save();
-    } catch (const std::exception&) {  // the first error is the one to tell
-    }
+    save_after_error();
     throw;
   }
 }
@@ -257,8 +260,10 @@ Safetensors TrainingRun::checkpoint() const {
   return file;
 }
 
-void TrainingRun::save_best() const {
+void TrainingRun::save_best() {
+  saves_best_ = true;
   if (is_first_worker()) save_safetensors(files_.best(), checkpoint());
+  saves_best_ = false;
 }
 
 /// Everything that resuming needs.
@@ -273,6 +278,13 @@ void TrainingRun::save() const {
   adam_.save(file);
   if (average_) average_->save(file);
   save_safetensors(files_.last(), file);
+}
+
+void TrainingRun::save_after_error() const {
+  try {
+    save();
+  } catch (const std::exception&) {  // the first error is the one to tell
+  }
 }
 
 void TrainingRun::resume() {

@@ -63,7 +63,7 @@ class TrainingRun {
   double mean_loss() const;
   /// "129391 parameters, 2 threads, products: ..."
   std::string machinery() const;
-  void save_best() const;
+  void save_best();
 
  private:
   /// Prints what is trained on what, and from where on.
@@ -107,6 +107,8 @@ class TrainingRun {
   void write_log();
   Safetensors checkpoint() const;
   void save() const;
+  /// What was learnt is not lost.
+  void save_after_error() const;
   void resume();
 
   const TrainingOptions& options_;
@@ -120,8 +122,9 @@ class TrainingRun {
   const Precision precision_;
   std::optional<report::LogWriter> log_;
   Index step_ = 0;
-  bool validated_ = false;  // at this step
-  bool owed_;               // the step is not settled
+  bool validated_ = false;   // at this step
+  bool saves_best_ = false;  // or failed to
+  bool owed_;                // the step is not settled
   double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
   double seconds_before_ = 0, size_ = 0, per_second_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;

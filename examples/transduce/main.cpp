@@ -103,8 +103,7 @@ void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& 
   add_predict(*predict, line.predict);
   add_evaluate(*evaluate, line.evaluate);
   add_report(*report, line.report);
-  app->parse(protect_brackets(argc, argv));
-  unprotect_brackets(line.predict.sources);
+  parse_arguments(*app, {argv + 1, argv + argc});
 }
 
 int run(int argc, char** argv) {

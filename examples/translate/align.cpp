@@ -94,10 +94,11 @@ int align(const AlignArguments& o) {
   if (source.size() != target.size()) {
     fail(o.target, fmt::format("{} lines, but {} has {}", target.size(), o.source, source.size()));
   }
+  const Index longest = longest_read(std::span(&model, 1), longest_of_pair);
   std::vector<text::Pair> pairs;
   for (std::size_t i = 0; i < source.size(); ++i) {
     pairs.push_back({model.source().encode(source[i]), model.target().encode(target[i])});
-    check_lengths(pairs.back(), o.source, o.target, std::ssize(pairs));
+    check_lengths(pairs.back(), o.source, o.target, std::ssize(pairs), longest);
     if (source[i].find('\t') != std::string::npos)
       fail(fmt::format("{}:{}", o.source, i + 1), "a TAB, expected a source alone");
   }

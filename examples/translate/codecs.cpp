@@ -1,6 +1,7 @@
 #include "codecs.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 
@@ -73,7 +74,14 @@ text::SentencePiece learn_pieces(const Lines& lines, const char* of, const Train
   try {
     return text::SentencePiece::train(lines, {.model = model, .pieces = o.pieces});
   } catch (const Error& error) {
-    fail(fmt::format("--pieces {}", o.pieces), error.what());
+    const std::string what = error.what(), few = "smaller than required_chars. ", other = " vs ";
+    // It advises options that are its own.
+    const std::size_t at = what.find(few) == what.npos ? what.npos : what.find(other);
+    fail(fmt::format("--pieces {}", o.pieces),
+         at == what.npos ? what
+                         : fmt::format("each character of {} is one of them, so that at least {} "
+                                       "were expected",
+                                       of, std::atol(what.c_str() + at + other.size())));
   }
 }
 

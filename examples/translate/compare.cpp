@@ -9,6 +9,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "line_lengths.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::translate {
@@ -26,9 +27,10 @@ Result result_of(const std::filesystem::path& path, const std::string& name,
                  const CompareArguments& o) {
   const Model model = Model::load(path);
   const ReferenceText text =
-      reference_text(o.source, o.target, columns_for(model, o.columns), model.codecs());
+      reference_text(o.source, o.target, columns_for(model, o.columns), model.codecs(),
+                     longest_read(alone(model), longest_of_pair));
   const auto statistics = metrics::bleu_statistics(
-      translations(alone(model), text.sources, o.search), text.references, o.bleu);
+      translations(alone(model), text.sources, o.search).lines, text.references, o.bleu);
   return {
       .name = name,
       .parameters = model.parameters().count(),
@@ -87,6 +89,11 @@ void print_json(const Result& result) {
 int compare(const CompareArguments& o) {
   if (!o.target.empty() && o.columns == text::Columns::target_first)
     throw Error("target excludes --swap");
+  if (o.models.empty()) {
+    fail("models",
+         "one was expected after source and target, which is \"\" when the source is a TSV "
+         "of both");
+  }
   std::vector<Result> results;
   const std::vector<std::string> names = run_names(o.models);
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -9,6 +9,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "line_lengths.hpp"
 
 namespace attune::translate {
 namespace {
@@ -40,13 +41,17 @@ int evaluate_files(const EvaluateArguments& o) {
     fail("--sentences", o.out + " is written by --out: another file was expected");
   const std::vector<Model> models = load_models(o.models);
   const Codecs& codecs = models.front().codecs();
-  ReferenceText text =
-      reference_text(o.source, o.target, columns_for(models.front(), o.columns), codecs);
+  ReferenceText text = reference_text(o.source, o.target, columns_for(models.front(), o.columns),
+                                      codecs, longest_read(models, longest_of_pair));
   for (const std::string& file : o.references) add_references(text, file);
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> lines = translations(models, text.sources, o.search);
+  const auto [lines, cut] = translations(models, text.sources, o.search);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (cut > 0) {
+    complain("warning: {} of {} translations are cut at --max-length {}\n", cut, lines.size(),
+             o.search.max_length);
+  }
   if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(lines, "\n")));
   if (!o.sentences.empty()) write_file(o.sentences, scores_of_sentences(lines, text, o.bleu));
   const double bleu = metrics::corpus_bleu(lines, text.references, o.bleu).bleu;

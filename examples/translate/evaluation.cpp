@@ -103,23 +103,31 @@ double mean_loss(Models models, std::span<const text::Pair> pairs) {
   return total.loss / total.words;
 }
 
-std::vector<std::string> translations(Models models, std::span<const text::Sentence> sources,
-                                      const models::SearchOptions& search) {
-  return shared_out(sources.size(), [&](std::size_t begin, std::size_t end) {
+Written translations(Models models, std::span<const text::Sentence> sources,
+                     const models::SearchOptions& search) {
+  Written all;
+  all.lines = shared_out(sources.size(), [&](std::size_t begin, std::size_t end) {
     const auto translated = with_network(models, [&](const auto& network) {
       return models::translate(network, sources.subspan(begin, end - begin), {.how = search});
     });
     std::vector<std::string> lines;
-    for (const models::Translation& t : translated)
-      lines.push_back(models.front().target().decode(t.front().words));
+    for (const models::Translation& t : translated) {
+      const std::string mark = t.front().complete ? " " : "!";
+      lines.push_back(mark + models.front().target().decode(t.front().words));
+    }
     return lines;
   });
+  for (std::string& line : all.lines) {
+    all.cut += line.front() == '!';
+    line.erase(0, 1);
+  }
+  return all;
 }
 
 Evaluation evaluate(const Model& model, const ReferenceText& text,
                     const models::SearchOptions& search, const metrics::BleuOptions& bleu) {
   Evaluation result{.loss = mean_loss(alone(model), text.pairs),
-                    .translations = translations(alone(model), text.sources, search)};
+                    .translations = translations(alone(model), text.sources, search).lines};
   result.bleu = metrics::corpus_bleu(result.translations, text.references, bleu).bleu;
   return result;
 }

@@ -23,8 +23,12 @@ inline Models alone(const Model& model) { return {&model, 1}; }
 double mean_loss(Models models, std::span<const text::Pair> pairs);
 
 /// The best translation of each sentence, as lines.
-std::vector<std::string> translations(Models models, std::span<const text::Sentence> sources,
-                                      const models::SearchOptions& search);
+struct Written {
+  std::vector<std::string> lines;
+  Index cut = 0;  // how many of them, at max_length
+};
+Written translations(Models models, std::span<const text::Sentence> sources,
+                     const models::SearchOptions& search);
 
 Evaluation evaluate(const Model& model, const ReferenceText& text,
                     const models::SearchOptions& search, const metrics::BleuOptions& bleu);

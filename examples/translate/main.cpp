@@ -45,8 +45,7 @@ void add_preset(CLI::App& app, TrainOptions& o) {
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
-  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
   app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
   app.add_option("--config", o.config,
                  "file with options of Training and Model, NAME = VALUE on each line; those of the "
@@ -82,7 +81,9 @@ void add_translate(CLI::App& app, TranslateArguments& o) {
   app.add_option("file", o.file, "text to translate (default: standard input)");
   add_models(app, o.models);
   add_search(app, o.search);
-  app.add_option("--best", o.search.best, "translations of each line")->check(in_range(1, 1000));
+  app.add_option("--best", o.search.best,
+                 "translations of each line; a smaller beam becomes as wide")
+      ->check(in_range(1, 1000));
   app.add_option("--batch", o.batch, "sentences translated at a time")->check(in_range(1, 4096));
   CLI::Option* scores =
       app.add_flag("--scores", o.scores,
@@ -140,19 +141,40 @@ void add_evaluate(CLI::App& app, EvaluateArguments& o) {
   app.add_flag("--json", o.json, "the numbers as JSON");
 }
 
+/// Numbers with commas between them, each larger than the one before.
+std::vector<std::int64_t> rising_numbers(const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  for (const char *at = text.data(), *const end = at + text.size();; ++at) {
+    std::int64_t number = -1;
+    const auto [rest, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 0 || (!numbers.empty() && number <= numbers.back()) ||
+        (rest != end && *rest != ',')) {
+      fail("lengths", fmt::format("'{}' is not rising whole numbers with commas between them, as "
+                                  "8,12,16",
+                                  text));
+    }
+    numbers.push_back(number);
+    if (rest == end) return numbers;
+    at = rest;
+  }
+}
+
 void add_compare(CLI::App& app, CompareArguments& o) {
   app.add_option("source", o.source, "text to translate")->required();
   app.add_option("target", o.target, "its translation, or \"\" when the source is a TSV of both")
       ->required();
   app.add_option("models", o.models, "checkpoints; the first is what others are held against")
-      ->transform(best_of_directory())
-      ->required();
+      ->transform(best_of_directory());
   add_swap(app, o);
   add_search(app, o.search);
   add_bleu(app, o.bleu);
-  app.add_option("--lengths", o.lengths, "words of the source at which a column of BLEU ends")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  const auto set = [&o](const std::string& text) { o.lengths = rising_numbers(text); };
+  app.add_option_function<std::string>(
+         "--lengths", setting(set),
+         "words of the source at which a column of BLEU ends, with commas between them")
+      ->default_str(fmt::format("{}", fmt::join(o.lengths, ",")))
+      ->run_callback_for_default(false)
+      ->type_name("LIST");
   app.add_flag("--json", o.json, "a line of JSON for each model");
 }
 
@@ -208,14 +230,13 @@ void add_export(CLI::App& app, ExportArguments& o) {
   app.add_option("--out", o.out, "what the names of the files begin with");
 }
 
-/// The arguments of a command line, in CLI11's order (reversed), those of a file first.
+/// The arguments of a command line, those of a file first.
 std::vector<std::string> with_file(int argc, char** argv, const std::string& config) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!config.empty()) {
     const std::vector<std::string> more = arguments_of_file(config);
     arguments.insert(arguments.begin() + 1, more.begin(), more.end());
   }
-  std::ranges::reverse(arguments);
   return arguments;
 }
 
@@ -265,7 +286,7 @@ void parse_once(int argc, char** argv, const std::string& config, CommandLine& l
   add_average(*average, line.average);
   add_export(*exported, line.exported);
   inspect->add_option("checkpoint", line.inspect, "to look into")->transform(best_of_directory());
-  app->parse(with_file(argc, argv, config));
+  parse_arguments(*app, with_file(argc, argv, config));
 }
 
 /// Options that were not given come from a file, where one is named.

@@ -9,24 +9,45 @@
 #include "line_lengths.hpp"
 
 namespace attune::translate {
+namespace {
+
+void require_words(const text::TextPair& lines, const text::ParallelReader& reader) {
+  if (!text::words(lines.target).empty()) return;
+  fail(fmt::format("{}:{}", reader.target_name(), reader.number()),
+       "no words, expected the translation of a sentence");
+}
+
+void require_pairs(bool any, const std::string& source) {
+  if (!any) fail(source, "there is no sentence pair to evaluate");
+}
+
+}  // namespace
+
+void check_reference_text(const std::string& source, const std::string& target,
+                          text::Columns columns) {
+  text::ParallelReader reader = text::open_pairs(source, target, columns);
+  bool any = false;
+  while (const auto lines = reader.next()) {
+    require_words(*lines, reader);
+    any = any || !text::words(lines->source).empty();
+  }
+  require_pairs(any, source);
+}
 
 ReferenceText reference_text(const std::string& source, const std::string& target,
-                             text::Columns columns, const Codecs& codecs) {
+                             text::Columns columns, const Codecs& codecs, Index longest) {
   ReferenceText text;
   text::ParallelReader reader = text::open_pairs(source, target, columns);
   while (const auto lines = reader.next()) {
     text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
-    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number());
-    if (text::words(lines->target).empty()) {
-      fail(fmt::format("{}:{}", reader.target_name(), reader.number()),
-           "no words, expected the translation of a sentence");
-    }
+    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number(), longest);
+    require_words(*lines, reader);
     text.lines.push_back(lines->source);
     text.references.push_back({lines->target});
     text.sources.push_back(pair.source);
     if (!pair.source.empty() && !pair.target.empty()) text.pairs.push_back(std::move(pair));
   }
-  if (text.pairs.empty()) fail(source, "there is no sentence pair to evaluate");
+  require_pairs(!text.pairs.empty(), source);
   return text;
 }
 

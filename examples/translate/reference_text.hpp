@@ -17,10 +17,14 @@ struct ReferenceText {
 };
 
 /// From two files, or without a second one from a TSV with such columns. Throws an Error
-/// "FILE:LINE: ..." for a line that is too long and for a reference without words, and one when no
-/// pair has words.
+/// "FILE:LINE: ..." for a source of more than `longest` tokens, for a target that is too long and
+/// for a reference without words, and one when no pair has words.
 ReferenceText reference_text(const std::string& source, const std::string& target,
-                             text::Columns columns, const Codecs& codecs);
+                             text::Columns columns, const Codecs& codecs, Index longest);
+
+/// Throws for such a text what can be said without a model.
+void check_reference_text(const std::string& source, const std::string& target,
+                          text::Columns columns);
 
 /// Adds another translation of each source, a line each; an empty line is none.
 void add_references(ReferenceText& text, const std::string& file);

@@ -14,6 +14,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "line_lengths.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
@@ -52,7 +53,8 @@ Translated translate_text(const Model& model, const ReportArguments& o) {
   const bool given = !o.source.empty();
   const std::string source = given ? o.source : nn::load_text(model.metadata(), "valid-source"),
                     target = given ? o.target : nn::load_text(model.metadata(), "valid-target");
-  Translated text{reference_text(source, target, columns_for(model, o.columns), model.codecs()),
+  Translated text{reference_text(source, target, columns_for(model, o.columns), model.codecs(),
+                                 longest_read(alone(model), longest_of_pair)),
                   names_of(source, target),
                   {},
                   {},

@@ -45,10 +45,11 @@ class Chunk {
 int score(const ScoreArguments& o) {
   const Model model = Model::load(o.model);
   text::ParallelReader reader = text::open_pairs(o.source, o.target, columns_for(model, o.columns));
+  const Index longest = longest_read(std::span(&model, 1), longest_of_pair);
   Chunk chunk;
   while (const auto lines = reader.next()) {
     text::Pair pair{model.source().encode(lines->source), model.target().encode(lines->target)};
-    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number());
+    check_lengths(pair, reader.source_name(), reader.target_name(), reader.number(), longest);
     if (pair.source.empty() || !chunk.takes(pair)) chunk.print(model);
     pair.source.empty() ? fmt::print("\n") : chunk.add(std::move(pair));
   }

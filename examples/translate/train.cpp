@@ -14,6 +14,7 @@
 
 #include "codecs.hpp"
 #include "evaluation.hpp"
+#include "line_lengths.hpp"
 #include "support/checkpoint.hpp"
 #include "support/output.hpp"
 #include "support/training_run.hpp"
@@ -225,7 +226,7 @@ void check_files(const TrainOptions& o) {
       text::LineReader{path};  // throws where it cannot be opened
   }
   if (!is_pipe(o.valid_source) && !is_pipe(o.valid_target))
-    text::read_corpus(text::open_pairs(o.valid_source, o.valid_target, o.columns));
+    check_reference_text(o.valid_source, o.valid_target, o.columns);
   if (!o.alignments.empty() && !models::attends(o.network)) {
     fail("--alignments", "the model has no attention");
   }
@@ -247,7 +248,8 @@ int train(const TrainOptions& options) {
   // sizes and tensors disagree, before memory of these sizes is taken.
   Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(options);
   const ReferenceText valid =
-      reference_text(options.valid_source, options.valid_target, options.columns, codecs);
+      reference_text(options.valid_source, options.valid_target, options.columns, codecs,
+                     longest_read(options.network, longest_of_pair));
   TrainingText text(options, codecs);
   Model model(options.network, std::move(codecs), options.seed);
   return Run(options, files, valid, text, model).go();

@@ -9,6 +9,7 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "line_lengths.hpp"
 #include "support/output.hpp"
 #include "training_reader.hpp"
 
@@ -105,6 +106,8 @@ text::CorpusReport TrainingText::read(const Codecs& codecs) {
                target = codecs.target.tokenizer.encode(lines->target);
     const auto words = alignments ? alignments->next(*lines, reader) : text::Alignment();
     if (!report.count(source.size(), target.size())) continue;
+    const Index n_source = std::ssize(source), longest = longest_read(o.network, n_source);
+    if (n_source > longest) reader.fail(too_long(n_source, longest));
     text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
     if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {
       reader.fail(fmt::format("{} target words with </s>, expected at most --batch-tokens {}", n,

@@ -19,8 +19,9 @@ namespace attune::translate {
 class TrainingText {
  public:
   /// Reads the files; what was left out is printed. Throws an Error "FILE:LINE: ..." for links that
-  /// are missing, too many, or between words which are not there, and for a target that no batch
-  /// can take, and one when no token is known.
+  /// are missing, too many, or between words which are not there, for a source that the score
+  /// location has no places for, and for a target that no batch can take, and one when no token is
+  /// known.
   TrainingText(const TrainOptions& options, const Codecs& codecs);
 
   std::size_t size() const { return pairs_.size(); }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <limits>
@@ -28,14 +29,17 @@ namespace {
 /// workers the first one reads them for all.
 class Input {
  public:
-  Input(const std::string& file, const text::Tokenizer& tokenizer)
+  Input(const std::string& file, const text::Tokenizer& tokenizer, Index longest)
       : tokenizer_(tokenizer),
+        longest_(longest),
         is_file_(std::filesystem::is_regular_file(file)),
         reader_(is_file_ ? text::LineReader(std::filesystem::path(file))
                          : text::LineReader(standard_.stream(),
                                             file.empty() ? "standard input" : file)) {
     if (!is_file_ && !file.empty() && is_first_worker()) read_as_standard_input(file);
   }
+
+  const std::string& name() const { return reader_.name(); }
 
   /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
   /// line that cannot be translated is an error after those before it were.
@@ -54,7 +58,7 @@ class Input {
         auto line = reader_.next();
         if (!line) break;
         const Texts tokens = tokenizer_.encode(*line);
-        check_length(std::ssize(tokens), reader_.name(), reader_.number(), longest_source);
+        check_length(std::ssize(tokens), reader_.name(), reader_.number(), longest_);
         lines.push_back(fmt::format("{}", fmt::join(tokens, "\n")));
       }
     } catch (const Error& error) {
@@ -67,6 +71,7 @@ class Input {
   }
 
   const text::Tokenizer& tokenizer_;
+  const Index longest_;  // in tokens
   const bool is_file_;
   StandardInput standard_;
   text::LineReader reader_;
@@ -87,10 +92,11 @@ std::string moses_line(Index line, const std::string& text, const models::Hypoth
                      h.log_probability, h.word_log_probabilities.size(), score);
 }
 
-/// What is written for these lines, the first of which has that number, from 0.
+/// What is written for these lines, the first of which has that number, from 0, and what is to be
+/// said of them. `name` is that of the input.
 template <models::WordModel M>
-std::string translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
-                       std::span<const std::string> lines, Index first) {
+Texts translated(const M& model, const TranslateArguments& o, const Codecs& codecs,
+                 std::span<const std::string> lines, Index first, const std::string& name) {
   std::vector<Texts> tokens;
   std::vector<text::Sentence> sentences;
   for (const std::string& line : lines) {
@@ -104,9 +110,13 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
   sampling.max_length = o.search.max_length;
   o.sample ? void(how.how = sampling) : void(how.how = o.search);
   const std::vector<models::Translation> translations = models::translate(model, sentences, how);
-  std::string text;
+  std::string text, warnings;
   for (std::size_t i = 0; i < translations.size(); ++i) {
     const Index number = first + static_cast<Index>(i);
+    if (!translations[i].front().complete) {
+      warnings += fmt::format("warning: {}:{}: the translation is cut at --max-length {}\n", name,
+                              number + 1, o.search.max_length);
+    }
     if (o.search.best > 1 && number > 0 && !o.moses) text += '\n';
     for (const models::Hypothesis& h : translations[i]) {
       const std::string written =
@@ -117,13 +127,13 @@ std::string translated(const M& model, const TranslateArguments& o, const Codecs
       text += o.moses ? moses_line(number, written, h, score_of(h, o)) : written + "\n";
     }
   }
-  return text;
+  return {text, warnings};
 }
 
 /// Each worker translates a part of the lines that are read at a time.
 template <models::WordModel M>
-void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
-  Input input(o.file, codecs.source.tokenizer);
+void run(const M& model, const TranslateArguments& o, const Codecs& codecs, Index longest) {
+  Input input(o.file, codecs.source.tokenizer, longest);
   const Index at_once = 20 * o.batch * workers().count();
   Index number = 0;
   for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {
@@ -132,8 +142,10 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
     const std::span own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                                    static_cast<std::size_t>(end - begin));
     const Index first = number + begin;
-    const Texts texts = each_makes([&] { return Texts{translated(model, o, codecs, own, first)}; });
-    for (const std::string& text : texts) say("{}", text);
+    const Texts texts =
+        each_makes([&] { return translated(model, o, codecs, own, first, input.name()); });
+    for (std::size_t i = 0; i < texts.size(); i += 2)
+      say("{}", texts[i]), complain("{}", texts[i + 1]);
     if (is_first_worker()) flush_output();
     number += n;
   }
@@ -141,15 +153,18 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs) {
 
 }  // namespace
 
-int translate(const TranslateArguments& o) {
+int translate(const TranslateArguments& given) {
+  TranslateArguments o = given;
+  o.search.beam = std::max(o.search.beam, o.search.best);
   const std::vector<Model> models = load_models(o.models);
   const Codecs codecs = codecs_from(models.front().metadata());
+  const Index longest = longest_read(models, longest_source);
   if (models.size() == 1) {
-    run(models.front().network(), o, codecs);
+    run(models.front().network(), o, codecs, longest);
   } else {
     std::vector<const models::Seq2Seq*> networks;
     for (const Model& model : models) networks.push_back(&model.network());
-    run(models::Ensemble<models::Seq2Seq>(networks), o, codecs);
+    run(models::Ensemble<models::Seq2Seq>(networks), o, codecs, longest);
   }
   return 0;
 }

@@ -140,11 +140,17 @@ TEST_CASE("dates align: drawings, in the terminal, as SVG of one pair, and as a 
 
 TEST_CASE("align: the name of --out says the form, unless --format does") {
   const Pairs pairs;
-  for (const char* form : {"html", "json", "npy", "pharaoh", "scores", "tsv"}) {
-    const std::string out = pairs.directory / (std::string("weights.") + form);
+  for (const auto& [form, end] :
+       {std::pair("html", "HTML"), std::pair("json", "json"), std::pair("npy", "npy"),
+        std::pair("pharaoh", "pharaoh"), std::pair("pharaoh", "txt"), std::pair("scores", "scores"),
+        std::pair("tsv", "tsv")}) {
+    const std::string out = pairs.directory / (std::string("weights.") + end);
     output_of(align(pairs.file, {"--out", out}));
     CHECK(read(out) == output_of(align(pairs.file, {"--format", form})));
   }
+  CHECK(error_of(align(pairs.file, {"--out", pairs.directory / "weights.foo"})) ==
+        "dates: --out: '.foo' says no form, expected one of .html .json .npy .pharaoh .scores .svg "
+        ".tsv .txt, or --format");
   const std::string out = pairs.directory / "weights.json";
   output_of(align(pairs.file, {"--out", out, "--format", "pharaoh"}));
   CHECK(read(out) == output_of(align(pairs.file)));

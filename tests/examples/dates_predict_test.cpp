@@ -193,7 +193,7 @@ TEST_CASE("dates predict: a day that no calendar has is flagged") {
 TEST_CASE("dates predict: the directory of a training stands for its best model") {
   const std::string model = Trained::get().model();
   const std::string directory = std::filesystem::path(model).parent_path().string();
-  CHECK(output_of({"predict", "--model", directory, "3 May 1979"}) ==
+  CHECK(output_of({"predict", "--model", "none", "--model", directory, "3 May 1979"}) ==
         output_of({"predict", "--model", model, "3 May 1979"}));
 }
 
@@ -204,6 +204,12 @@ TEST_CASE("dates predict: brackets, braces and dashes in an argument are read as
     CHECK(lines_of(from_line).size() == 1);
     CHECK(output_of(predict({"--", date})) == from_line);
   }
+  const Directory directory;
+  const std::string model = directory / "[a,b]";
+  std::filesystem::copy(Trained::get().model(), model);
+  CHECK(output_of({"predict", "--model", model, "[]"}) == output_of(predict({"[]"})));
+  CHECK(error_of({"predict", "--model", "[a,b]", "x"}).starts_with("dates: [a,b]: "));
+  CHECK(contains(error_of({"[a,b]"}), "'[a,b]' is not a command"));
 }
 
 TEST_CASE("dates predict: what cannot be written is an error") {

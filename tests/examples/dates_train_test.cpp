@@ -313,6 +313,8 @@ TEST_CASE("dates train: --resume with more steps goes further, and the log goes 
   const auto losses = losses_of(directory.path());
   CHECK(losses.contains(60));
   CHECK(losses.rbegin()->first == 70);
+  CHECK(contains(output_of(train(directory.path(), {"--resume", "--steps", "5"})),
+                 "it is beyond the 5 steps that are asked for already\nfinished after 70 steps"));
 }
 
 TEST_CASE("dates train: --resume drops a line of the log that was cut short") {

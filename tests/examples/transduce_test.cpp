@@ -325,6 +325,11 @@ TEST_CASE("transduce train --seeds: several models, alone and together, and not 
               " has a training that is not one of these, another directory was expected");
   }
   check_same_tensors(files / "alone/best.safetensors", files / "seeds/seed-2/best.safetensors");
+  const Arguments longer =
+      files.train("seeds", twenty_steps + Arguments{"--seeds", "2", "--steps", "30"});
+  CHECK(contains(error_of(longer), " was trained for 20 steps, not 30"));
+  output_of(longer + Arguments{"--resume"});
+  CHECK(step_of(files / "seeds/seed-2/last.safetensors") == 30);
 }
 
 TEST_CASE("transduce train --resume: the same bits, whenever it was interrupted") {

@@ -46,8 +46,10 @@ TEST_CASE("translate: a text without sentences has no translation, and cannot be
   CHECK(error_of(corpus.train("o", both)) == "translate: " + blank + learn);  // subwords
   CHECK(error_of(corpus.train("o", {"--source", none, "--target", none})) ==
         "translate: " + none + learn);
-  CHECK(error_of(corpus.train("o", one_epoch + valid)) ==
+  const ProcessResult before_learning = run(corpus.train("o", valid));
+  CHECK(error_line("translate", before_learning) ==
         "translate: " + none + ": there is no sentence pair to evaluate");
+  CHECK(before_learning.out.empty());
   CHECK(error_of(with_model("evaluate", {none, none})) ==
         "translate: " + none + ": there is no sentence pair to evaluate");
   CHECK(error_of(with_model("report", {none, none, "--out", corpus / "page"})) ==
@@ -64,8 +66,10 @@ TEST_CASE("translate: a reference without words is refused before anything is tr
   write(source, "one\n\ntwo\n"), write(target, "EINS\n\nZWEI\n");
   const std::string error =
       "translate: " + target + ":2: no words, expected the translation of a sentence";
-  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid-source", source, "--valid-target",
-                                                         target})) == error);
+  const ProcessResult before_learning =
+      run(corpus.train("o", {"--valid-source", source, "--valid-target", target}));
+  CHECK(error_line("translate", before_learning) == error);
+  CHECK(before_learning.out.empty());
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
   for (const char* command : {"evaluate", "report"}) {
     CHECK(error_of(with_model(command, {source, target})) == error);
@@ -203,6 +207,34 @@ TEST_CASE("translate: pairs with a side of more than 5000 words are refused wher
   CHECK(error_of(with_model("report", {longer, shorter})) == error);
   CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid-source", shorter,
                                                          "--valid-target", longer})) == error);
+}
+
+TEST_CASE("translate: sources that the score location has no places for are told by their line") {
+  const Corpus corpus;
+  const Arguments location = one_epoch + Arguments{"--score", "location", "--longest", "4"};
+  const auto too_long = [](const std::string& place, int tokens) {
+    return fmt::format(
+        "translate: {}: {} tokens, expected at most 4, the --longest of the score location", place,
+        tokens);
+  };
+  const std::string source = corpus / "s", target = corpus / "t";
+  write(source, "one\none two three four five\n"), write(target, "EINS\nEINS\n");
+  CHECK(error_of(corpus.train("o", location + Arguments{"--valid-source", source, "--valid-target",
+                                                        target})) == too_long(source + ":2", 5));
+  CHECK(error_of(corpus.train("o", location + Arguments{"--source", source, "--target", target})) ==
+        too_long(source + ":2", 5));
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+
+  output_of(corpus.train(
+      "model", location + Arguments{"--source", source, "--target", target, "--max-tokens", "4"}));
+  const Arguments model = {"--model", corpus / "model"};
+  const ProcessResult translated =
+      run(Arguments{"translate"} + model, {.input = "one\none two three four five\ntwo\n"});
+  CHECK(error_line("translate", translated) == too_long("standard input:2", 5));
+  CHECK(std::ranges::count(translated.out, '\n') == 1);
+  for (const Arguments& command : {Arguments{"align"}, {"evaluate"}, {"score"}, {"report"}}) {
+    CHECK(error_of(command + model + Arguments{source, target}) == too_long(source + ":2", 5));
+  }
 }
 
 TEST_CASE("translate evaluate: a long sentence has the loss among short ones that it has alone") {

@@ -110,6 +110,15 @@ TEST_CASE("translate compare: a column has sources of so many words, and - where
   const Json by_length = Json::parse(output_of(compare + Arguments{"--json"})).at("by_length");
   CHECK(by_length.at("2").is_null());
   CHECK(by_length.at("0-1").is_number());
+  for (const std::string wrong : {"-1", "a", "[2,8]", "8,2", "8,8", "2,,3", "2,", ""}) {
+    CHECK(error_of(compare + Arguments{"--lengths", wrong}) ==
+          "translate: --lengths: '" + wrong +
+              "' is not rising whole numbers with commas between them, as 8,12,16");
+  }
+  CHECK(
+      error_of({"compare", trained / "lengths.tsv", trained.model()}) ==
+      "translate: models: one was expected after source and target, which is \"\" when the source "
+      "is a TSV of both");
 }
 
 TEST_CASE("translate: what is written does not depend on the batch") {
@@ -175,6 +184,22 @@ TEST_CASE("translate: what stands before a line that cannot be read is translate
   CHECK(file.out == "EINS\nSIEBEN\n");
 }
 
+TEST_CASE(
+    "translate: where a translation is cut at --max-length, its line or their number is told") {
+  const std::string model = Trained::get().model();
+  const Arguments cut = {"--model", model, "--max-length", "2", "--beam", "1"};
+  const ProcessResult result =
+      run(Arguments{"translate"} + cut, {.input = "one two\none two three\n\n"});
+  CHECK(result.out == "ZWEI EINS\nDREI ZWEI\n\n");
+  CHECK(result.err == "warning: standard input:2: the translation is cut at --max-length 2\n");
+  const Directory directory;
+  write(directory / "s", "one two\none two three\n"), write(directory / "t", "A\nB\n");
+  const ProcessResult evaluated =
+      run(Arguments{"evaluate", directory / "s", directory / "t"} + cut);
+  CHECK(evaluated.status == 0);
+  CHECK(evaluated.err == "warning: 1 of 2 translations are cut at --max-length 2\n");
+}
+
 TEST_CASE("translate: the best few, with scores that fall") {
   const std::string out = output_of(
       {"translate", "--model", Trained::get().model(), "--best", "3", "--beam", "4", "--scores"},
@@ -185,6 +210,12 @@ TEST_CASE("translate: the best few, with scores that fall") {
   CHECK(contains(lines[0], "\tDREI ZWEI EINS"));
   CHECK(std::stod(lines[0]) >= std::stod(lines[1]));
   CHECK(std::stod(lines[1]) >= std::stod(lines[2]));
+  const auto three_of = [](const char* beam) {
+    return output_of(
+        {"translate", "--model", Trained::get().model(), "--best", "3", "--beam", beam},
+        {.input = "one two three\n"});
+  };
+  CHECK(three_of("1") == three_of("3"));
 }
 
 TEST_CASE("translate: an n-best list of Moses has the translations and scores of the plain one") {
@@ -243,6 +274,11 @@ TEST_CASE("translate: what is drawn depends on the seed and the line, not on the
   };
   CHECK(drawn("1", "1") == drawn("1", "64"));
   CHECK(drawn("1", "64") != drawn("2", "64"));
+}
+
+TEST_CASE("translate: of several times that an option is given the last one counts") {
+  CHECK(output_of({"translate", "--model", Trained::get().model(), "--best", "3", "--best", "1"},
+                  {.input = "one two\n"}) == "ZWEI EINS\n");
 }
 
 TEST_CASE("translate: options that only drawing or only searching has are refused with the other") {
@@ -798,6 +834,20 @@ TEST_CASE("translate train: models of sentencepiece that are given") {
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 
+TEST_CASE(
+    "translate train: fewer subwords than characters are refused, with how many there may be") {
+  if (!text::has_sentencepiece()) return;
+  const Corpus corpus;
+  const std::string start =
+      "translate: --pieces 10: each character of the source is one of them, "
+      "so that at least ";
+  const std::string error = error_of(corpus.train("o", {"--pieces", "10"}));
+  REQUIRE(error.starts_with(start));
+  CHECK(error.ends_with(" were expected"));
+  const std::string enough = std::to_string(std::stol(error.substr(start.size())));
+  CHECK_FALSE(contains(error_of(corpus.train("o", {"--pieces", enough})), "the source"));
+}
+
 TEST_CASE("translate train: subwords are learnt from so many lines, drawn by the seed") {
   if (!text::has_sentencepiece()) return;
   const Corpus corpus;
@@ -815,8 +865,9 @@ TEST_CASE("translate train: subwords are learnt from so many lines, drawn by the
 TEST_CASE("translate train: options from a file, and flags before them") {
   const Corpus corpus;
   write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\n");
-  output_of(corpus.train(
-      "out", Arguments{"--config", corpus / "recipe.ini", "--rate", "0.004", "--tokens", "words"}));
+  output_of(
+      corpus.train("out", Arguments{"--config", corpus / "none", "--config", corpus / "recipe.ini",
+                                    "--rate", "0.004", "--tokens", "words"}));
   const auto metadata = load_safetensors(corpus / "out/last.safetensors").metadata;
   CHECK(metadata.at("hidden") == "24");
   CHECK(metadata.at("rate") == "0.004");
@@ -850,11 +901,17 @@ TEST_CASE("translate train: progress is that of the limit that ends the run") {
   CHECK(last->ends_with("  0 s left"));
 }
 
-TEST_CASE("translate train: in a narrow terminal progress keeps its percent and the time left") {
+TEST_CASE("translate train: in a narrow terminal progress has whole fields, and the time left") {
   const Corpus corpus;
-  Terminal terminal(
-      Arguments{ATTUNE_TRANSLATE} + corpus.train("out", tiny + Arguments{"--epochs", "1"}), 50);
-  const std::string shown = terminal.shown_to_the_end(), start = "\x1b[K";
+  const auto shown_in = [&](int columns) {
+    return Terminal(
+               Arguments{ATTUNE_TRANSLATE} + corpus.train("out", tiny + Arguments{"--epochs", "1"}),
+               columns)
+        .shown_to_the_end();
+  };
+  const std::string start = "\x1b[K";
+  CHECK(contains(shown_in(22), start + "  4 %  0 s left"));
+  const std::string shown = shown_in(64);
   int rewritten = 0;
   for (std::size_t at = shown.find(start); at != shown.npos;) {
     const std::size_t begin = at + start.size();
@@ -863,9 +920,8 @@ TEST_CASE("translate train: in a narrow terminal progress keeps its percent and 
     if (contains(line, "\n")) continue;  // a line that stays
     ++rewritten;
     CAPTURE(line);
-    CHECK(line.size() == 49);
     CHECK(contains(line, " %  step "));
-    CHECK(line.ends_with(" s left"));
+    CHECK(contains(line, " words/s  0 s left"));
   }
   CHECK(rewritten > 0);
 }

@@ -1,12 +1,9 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
-#include <attune/models/forced.hpp>
 #include <attune/models/text/utf8.hpp>
 
 #include "commands.hpp"
-#include "model.hpp"
+#include "evaluation.hpp"
 #include "support/output.hpp"
 #include "tsv.hpp"
 
@@ -27,19 +24,6 @@ void check_target(const Model& model, const Row& row, const std::string& place) 
   }
 }
 
-std::vector<models::Hypothesis> force(const Model& model, std::span<const Row> rows) {
-  constexpr std::size_t batch_size = 100;
-  std::vector<models::Hypothesis> forced;
-  for (std::size_t begin = 0; begin < rows.size(); begin += batch_size) {
-    std::vector<text::Pair> pairs;
-    for (const Row& row : rows.subspan(begin, std::min(batch_size, rows.size() - begin)))
-      pairs.push_back(model.encode(row.source, row.target));
-    std::ranges::move(models::force_decode(model.network(), text::make_batch(pairs)),
-                      std::back_inserter(forced));
-  }
-  return forced;
-}
-
 /// A row for each character of the target: the weights that speak of it.
 report::Heatmap heatmap(const Model& model, const Row& row, models::Hypothesis forced,
                         AlignedWord rule) {
@@ -50,7 +34,7 @@ report::Heatmap heatmap(const Model& model, const Row& row, models::Hypothesis f
 
 std::vector<AlignedPair> pairs_of(const Model& model, std::span<const Row> rows, AlignedWord rule) {
   const bool attends = models::attends(model.options().network);
-  const std::vector<models::Hypothesis> forced = force(model, rows);
+  const std::vector<models::Hypothesis> forced = model.force(encoded(model, rows));
   std::vector<AlignedPair> pairs;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     pairs.push_back({.source = rows[i].source,

@@ -7,7 +7,7 @@
 #include <attune/models/seq2seq_options.hpp>
 #include <attune/nn/checkpoint.hpp>
 
-#include "metrics.hpp"
+#include "evaluation.hpp"
 #include "support/comparing.hpp"
 #include "support/output.hpp"
 

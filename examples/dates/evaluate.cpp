@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "metrics.hpp"
+#include "evaluation.hpp"
 
 namespace attune::dates {
 namespace {

@@ -1,8 +1,14 @@
 #include "model.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include <attune/models/forced.hpp>
 #include <attune/models/presets.hpp>
+#include <attune/models/translate.hpp>
+
+#include "support/ensembles.hpp"
 
 namespace attune::dates {
 namespace {
@@ -64,11 +70,26 @@ std::string Model::decode(std::span<const std::int32_t> words) const {
 std::vector<models::Hypothesis> Model::predict(std::span<const text::Sentence> sources,
                                                Index beam) const {
   std::vector<models::Hypothesis> best;
-  for (auto& hypotheses : models::search(network(), text::make_source_batch(sources),
-                                         {.beam = beam, .max_length = longest_date})) {
-    best.push_back(std::move(hypotheses.front()));
+  for (models::Translation& written : with_network(std::span(this, 1), [&](const auto& network) {
+         return models::translate(
+             network, sources,
+             {.how = models::SearchOptions{.beam = beam, .max_length = longest_date}});
+       })) {
+    best.push_back(std::move(written.front()));
   }
   return best;
+}
+
+std::vector<models::Hypothesis> Model::force(std::span<const text::Pair> pairs) const {
+  constexpr std::size_t batch_size = 100;
+  std::vector<models::Hypothesis> forced;
+  for (std::size_t begin = 0; begin < pairs.size(); begin += batch_size) {
+    stop_if_interrupted();
+    const auto some = pairs.subspan(begin, std::min(batch_size, pairs.size() - begin));
+    std::ranges::move(models::force_decode(network(), text::make_batch(some)),
+                      std::back_inserter(forced));
+  }
+  return forced;
 }
 
 }  // namespace attune::dates

@@ -33,9 +33,11 @@ class Model : public TextModel {
   text::Pair encode(std::string_view source, std::string_view target) const;
   std::string decode(std::span<const std::int32_t> words) const;
 
-  /// The best hypothesis for each source.
+  /// The best hypothesis for each source. Throws Interrupted.
   std::vector<models::Hypothesis> predict(std::span<const text::Sentence> sources,
                                           Index beam) const;
+  /// What it thinks of given targets. Throws Interrupted.
+  std::vector<models::Hypothesis> force(std::span<const text::Pair> pairs) const;
 
   const ModelOptions& options() const { return options_; }
 

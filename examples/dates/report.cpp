@@ -10,7 +10,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "commands.hpp"
-#include "metrics.hpp"
+#include "evaluation.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
 #include "support/run_directory.hpp"

@@ -7,7 +7,7 @@
 #include <attune/models/report/log.hpp>
 #include <attune/nn/checkpoint.hpp>
 
-#include "metrics.hpp"
+#include "evaluation.hpp"
 #include "support/output.hpp"
 #include "support/training_run.hpp"
 

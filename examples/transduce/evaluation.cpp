@@ -3,38 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include <attune/models/ensemble.hpp>
-
-#include "support/signals.hpp"
+#include "support/ensembles.hpp"
 
 namespace attune::transduce {
-namespace {
-
-/// With one model or an ensemble.
-template <models::WordModel M>
-std::vector<models::Translation> write_with(const M& model, const models::SearchOptions& search,
-                                            std::span<const text::Sentence> sources) {
-  constexpr std::size_t at_once = 512;  // between which it can be interrupted
-  std::vector<models::Translation> all;
-  for (std::size_t begin = 0; begin < sources.size(); begin += at_once) {
-    stop_if_interrupted();
-    const auto some = sources.subspan(begin, std::min(at_once, sources.size() - begin));
-    std::ranges::move(models::translate(model, some, {.how = search}), std::back_inserter(all));
-  }
-  return all;
-}
-
-}  // namespace
-
 std::vector<models::Translation> write(Models models, std::span<const text::Sentence> sources,
                                        const WriteOptions& options) {
   const models::SearchOptions search = {.beam = std::max(options.beam, options.best),
                                         .max_length = models.front().most_tokens(),
                                         .best = options.best};
-  if (models.size() == 1) return write_with(models.front().network(), search, sources);
-  std::vector<const models::Seq2Seq*> networks;
-  for (const Model& model : models) networks.push_back(&model.network());
-  return write_with(models::Ensemble<models::Seq2Seq>(networks), search, sources);
+  return with_network(models, [&](const auto& network) {
+    return models::translate(network, sources, {.how = search});
+  });
 }
 
 Evaluation evaluate(Models models, std::span<const Row> rows, Index beam) {

@@ -6,6 +6,8 @@
 
 #include <attune/models/presets.hpp>
 
+#include "support/ensembles.hpp"
+
 namespace attune::transduce {
 namespace {
 
@@ -69,13 +71,7 @@ std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::
 }
 
 std::vector<Model> load_models(std::span<const std::filesystem::path> paths) {
-  std::vector<Model> models;
-  for (const auto& path : model_files(paths)) {
-    models.push_back(Model::load(path));
-    check_alike(codec_entries, models.front().metadata(), path, models.back().metadata(),
-                "the first model");
-  }
-  return models;
+  return load_alike<Model>(model_files(paths));
 }
 
 }  // namespace attune::transduce

@@ -10,6 +10,7 @@
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "line_lengths.hpp"
+#include "support/ensembles.hpp"
 
 namespace attune::translate {
 namespace {
@@ -39,7 +40,7 @@ int evaluate_files(const EvaluateArguments& o) {
   if (!o.out.empty() && !o.sentences.empty() &&
       weakly_canonical(o.out) == weakly_canonical(o.sentences))
     fail("--sentences", o.out + " is written by --out: another file was expected");
-  const std::vector<Model> models = load_models(o.models);
+  const std::vector<Model> models = load_alike<Model>(o.models);
   const Codecs& codecs = models.front().codecs();
   ReferenceText text = reference_text(o.source, o.target, columns_for(models.front(), o.columns),
                                       codecs, longest_read(models, longest_of_pair));

@@ -7,12 +7,11 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/ensemble.hpp>
 #include <attune/models/translate.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/tensor/reduce.hpp>
 
-#include "support/signals.hpp"
+#include "support/ensembles.hpp"
 #include "support/workers.hpp"
 
 namespace attune::translate {
@@ -20,27 +19,6 @@ namespace attune::translate {
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 namespace {
-
-/// A model that can be interrupted at every word.
-struct Interruptible : models::Seq2Seq {
-  explicit Interruptible(const models::Seq2Seq& model) : models::Seq2Seq(model) {}
-
-  Step step(const Words& words, const State& state) const {
-    stop_if_interrupted();
-    return models::Seq2Seq::step(words, state);
-  }
-};
-
-/// Calls `use` with the network, or with the ensemble of several.
-template <class F>
-auto with_network(Models models, F use) {
-  std::vector<Interruptible> networks;
-  for (const Model& model : models) networks.emplace_back(model.network());
-  if (networks.size() == 1) return use(networks.front());
-  std::vector<const Interruptible*> all;
-  for (const Interruptible& network : networks) all.push_back(&network);
-  return use(models::Ensemble<Interruptible>(all));
-}
 
 /// A loss, and over how many words.
 struct Total {

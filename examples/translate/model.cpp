@@ -13,14 +13,4 @@ void Model::save(Safetensors& file) const {
   file.metadata["format"] = checkpoint_format;
 }
 
-std::vector<Model> load_models(std::span<const std::filesystem::path> paths) {
-  std::vector<Model> models;
-  for (const auto& path : paths) {
-    models.push_back(Model::load(path));
-    check_alike(codec_entries, models.front().metadata(), path, models.back().metadata(),
-                "the first model");
-  }
-  return models;
-}
-
 }  // namespace attune::translate

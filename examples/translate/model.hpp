@@ -1,9 +1,6 @@
 // A translation model.
 #pragma once
 
-#include <span>
-#include <vector>
-
 #include "support/text_model.hpp"
 
 namespace attune::translate {
@@ -20,8 +17,5 @@ class Model : public TextModel {
 
   void save(Safetensors& file) const;
 };
-
-/// Models that write together. Throws where one has other tokenizers or vocabularies.
-std::vector<Model> load_models(std::span<const std::filesystem::path> paths);
 
 }  // namespace attune::translate

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/ensemble.hpp>
 #include <attune/models/replace_unknown.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/translate.hpp>
@@ -17,6 +16,7 @@
 #include "commands.hpp"
 #include "line_lengths.hpp"
 #include "model.hpp"
+#include "support/ensembles.hpp"
 #include "support/output.hpp"
 #include "support/standard_input.hpp"
 #include "support/terminal.hpp"
@@ -156,16 +156,10 @@ void run(const M& model, const TranslateArguments& o, const Codecs& codecs, Inde
 int translate(const TranslateArguments& given) {
   TranslateArguments o = given;
   o.search.beam = std::max(o.search.beam, o.search.best);
-  const std::vector<Model> models = load_models(o.models);
-  const Codecs codecs = codecs_from(models.front().metadata());
+  const std::vector<Model> models = load_alike<Model>(o.models);
   const Index longest = longest_read(models, longest_source);
-  if (models.size() == 1) {
-    run(models.front().network(), o, codecs, longest);
-  } else {
-    std::vector<const models::Seq2Seq*> networks;
-    for (const Model& model : models) networks.push_back(&model.network());
-    run(models::Ensemble<models::Seq2Seq>(networks), o, codecs, longest);
-  }
+  with_network(std::span(models),
+               [&](const auto& network) { run(network, o, models.front().codecs(), longest); });
   return 0;
 }
 

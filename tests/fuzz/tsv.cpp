@@ -5,7 +5,7 @@
 
 #include <attune/models/text/utf8.hpp>
 
-#include "dates/metrics.hpp"
+#include "dates/evaluation.hpp"
 #include "fuzz.hpp"
 
 namespace {

@@ -22,6 +22,9 @@ struct Evaluation {
   std::optional<double> gold_attention = {};  // where rows have spans
 };
 
+/// Sources and targets of rows as the model reads and writes them.
+std::vector<text::Pair> encoded(const Model& model, std::span<const Row> rows);
+
 /// Writes every row's date and compares. With `attention`, and where rows have spans, the target is
 /// also forced: gold_attention is the mean attention on the source's year while characters 0-3 are
 /// written, on its month while 5-6 are, and on its day while 8-9 are. Throws Interrupted.

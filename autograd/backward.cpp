@@ -171,9 +171,9 @@ class WalkScope {
 }  // namespace
 
 Gradients backward(const Var& loss) {
-  if (!loss.defined() || loss.size() != 1) {
+  if (!loss.defined()) fail("backward", "the loss is undefined");
+  if (loss.size() != 1)
     fail("backward", fmt::format("a scalar was expected: {}", to_string(loss.shape())));
-  }
   return backward(loss, ones(loss.shape(), loss.dtype()));
 }
 
@@ -182,9 +182,20 @@ namespace {
 void check_backward(const Var& y, const Tensor& dy) {
   if (!y.requires_gradient())
     fail("backward", "the result depends on no variable, or was computed under NoGrad");
+  if (dy.shape() != y.shape()) {
+    fail("backward", fmt::format("the gradient {} was expected to have the shape of the result, {}",
+                                 to_string(dy.shape()), to_string(y.shape())));
+  }
   if (const std::string given = detail::detects_anomaly() ? first_not_finite(dy) : "";
       !given.empty())
     fail("anomaly", "backward was given a gradient that is not finite: " + given);
+}
+
+/// Throws for a constant, which has no gradient.
+std::uint64_t id_of(const Var& variable) {
+  if (!variable.node())
+    fail("gradients", fmt::format("a constant {} has none", to_string(variable.shape())));
+  return variable.node()->id;
 }
 
 Gradients walk_from(const Var& y, const Tensor& dy, BackwardWalk& walk) {
@@ -207,7 +218,7 @@ void backward(const Var& y, const Tensor& dy, std::span<const Var> variables,
               const GradientListener& listener) {
   check_backward(y, dy);
   std::unordered_map<std::uint64_t, const Var*> by_id;
-  for (const Var& variable : variables) by_id[variable.node()->id] = &variable;
+  for (const Var& variable : variables) by_id[id_of(variable)] = &variable;
   BackwardWalk walk(y, [&](std::uint64_t id, Tensor gradient) {
     if (const auto at = by_id.find(id); at != by_id.end())
       listener(*at->second, std::move(gradient));
@@ -227,7 +238,7 @@ Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradien
       fail("gradients", fmt::format("shape or dtype differs: variable {}, gradient {}",
                                     to_string(variable.shape()), to_string(gradients[i].shape())));
     }
-    by_id[variable.node()->id] = std::move(gradients[i]);
+    by_id[id_of(variable)] = std::move(gradients[i]);
   }
   for (auto& [id, gradient] : by_id) ids_.push_back(id), tensors_.push_back(std::move(gradient));
 }

@@ -56,10 +56,10 @@ class Gradients {
 ///
 /// Throws when the loss is not a scalar, depends on no variable, was walked before, or when a
 /// tensor that a pullback needs was modified in place since the forward pass.
-Gradients backward(const Var& loss);
+[[nodiscard]] Gradients backward(const Var& loss);
 
 /// The same for a result of any shape, given ∂loss/∂y.
-Gradients backward(const Var& y, const Tensor& dy);
+[[nodiscard]] Gradients backward(const Var& y, const Tensor& dy);
 
 /// Is called with a variable and its gradient as soon as the gradient is final, that is, when all
 /// operations that use the variable have been visited. Nothing else holds the gradient's elements.

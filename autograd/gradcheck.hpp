@@ -19,7 +19,7 @@ struct GradcheckOptions {
 };
 
 /// True when all gradients agree; otherwise the message says where they do not.
-struct GradcheckResult {
+struct [[nodiscard]] GradcheckResult {
   std::string message;
   /// Whether the function may have a kink or a jump within 2h, judged by its values alone. The
   /// difference may then be wrong: try another point or a smaller step.

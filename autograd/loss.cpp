@@ -6,6 +6,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -28,6 +29,11 @@ void check_places(const char* operation, const char* name, const Var& x, const T
   }
 }
 
+/// One dimension of 1 and 0, in the dtype of x; undefined where there is none.
+Tensor flat_mask(const char* operation, const Tensor& mask, const Var& x) {
+  return mask.defined() ? detail::binary_mask(operation, mask, x.dtype()).reshape({-1}) : mask;
+}
+
 /// What the sum over so many rows is multiplied with.
 double scale_of(const char* operation, Reduction reduction, const Tensor& mask, Index rows) {
   if (reduction == Reduction::sum) return 1;
@@ -44,15 +50,13 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
   check_places("cross_entropy", "logits", logits, targets, mask);
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
   const Tensor flat_targets = targets.reshape({-1}),
-               flat_mask = mask.defined() ? mask.reshape({-1}) : mask;
-  const CrossEntropy result =
-      cross_entropy_forward(rows, flat_targets, flat_mask, options.smoothing);
-  const double scale = scale_of("cross_entropy", options.reduction, flat_mask, rows.dim(0));
+               words = flat_mask("cross_entropy", mask, logits);
+  const CrossEntropy result = cross_entropy_forward(rows, flat_targets, words, options.smoothing);
+  const double scale = scale_of("cross_entropy", options.reduction, words, rows.dim(0));
   return record("cross_entropy", sum(result.loss) * scale)
       .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp,
                     smoothing = options.smoothing](const Tensor& dy) {
-        return cross_entropy_backward(rows, flat_targets, flat_mask, norm, scale * dy.item(),
-                                      smoothing)
+        return cross_entropy_backward(rows, flat_targets, words, norm, scale * dy.item(), smoothing)
             .reshape(shape);
       });
 }
@@ -147,15 +151,15 @@ AffineLogits::operator Var() const {
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask, const CrossEntropyOptions& options) {
   check_affine(x, affine, targets, mask);
-  const Tensor all = x.value().reshape({-1, x.dim(-1)}), places = places_of_used(mask);
+  const Tensor all = x.value().reshape({-1, x.dim(-1)}),
+               words = flat_mask("affine_cross_entropy", mask, x), places = places_of_used(words);
   const auto used = [&](const Tensor& of) { return places.defined() ? gather(of, places) : of; };
-  const auto flat = [&](const Tensor& of) { return of.defined() ? used(of.reshape({-1})) : of; };
-  const Tensor weights = flat(mask);
+  const Tensor weights = words.defined() ? used(words) : words;
   const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));
   AffineGradients d;
   const AffineCrossEntropy loss(affine, scale, options.smoothing);
-  const double total =
-      loss.run(used(all), flat(targets), weights, recorded(x, affine.W, affine.b) ? &d : nullptr);
+  const double total = loss.run(used(all), used(targets.reshape({-1})), weights,
+                                recorded(x, affine.W, affine.b) ? &d : nullptr);
   if (d.x.defined() && places.defined()) {
     Tensor dx = zeros(all.shape(), x.dtype());
     scatter_add(dx, places, d.x);
@@ -174,7 +178,8 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
 
 Var ctc_loss(const Var& logits, const Tensor& mask, const Tensor& labels, const Tensor& labels_mask,
              const CtcLossOptions& options) {
-  const double scale = scale_of("ctc_loss", options.reduction, labels_mask, labels.size());
+  const double scale = scale_of("ctc_loss", options.reduction,
+                                flat_mask("ctc_loss", labels_mask, logits), labels.size());
   Ctc result = ctc({logits.value(), mask, labels, labels_mask, options.blank}, recorded(logits));
   return record("ctc_loss", sum(result.loss) * scale)
       .wrt(logits, [=, d = std::move(result.dlogits)](const Tensor& dy) {

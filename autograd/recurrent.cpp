@@ -1,6 +1,7 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/axis.hpp>
 
 namespace attune {
 namespace {
@@ -30,14 +31,25 @@ void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Dire
   }
 }
 
+/// 1 and 0, in the dtype of x; undefined where there is none.
+Tensor checked_mask(const char* operation, const Tensor& mask, const Var& x) {
+  return mask.defined() ? detail::binary_mask(operation, mask, x.dtype()) : mask;
+}
+
 }  // namespace
 
 LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
   const auto& [h0, c0, gain_h, gain_c, bias_c, mask, direction] = options;
   const bool single = xw.rank() == 2;
-  const LstmInput input{
-      as_sequence(xw.value()), w_h.value(),    h0.value(), c0.value(), gain_h.value(),
-      gain_c.value(),          bias_c.value(), mask,       direction};
+  const LstmInput input{as_sequence(xw.value()),
+                        w_h.value(),
+                        h0.value(),
+                        c0.value(),
+                        gain_h.value(),
+                        gain_c.value(),
+                        bias_c.value(),
+                        checked_mask("lstm", mask, xw),
+                        direction};
   const LstmForward forward = lstm_forward(input);
   const Tensor c_last = forward.c[last_step(forward.c.dim(0), direction)];
   Recording result = record("lstm", {single ? as_step(forward.h) : forward.h, c_last});
@@ -59,8 +71,9 @@ LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
 Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
   const auto& [h0, b_hn, gain_h, mask, direction, form] = options;
   const bool single = xw.rank() == 2;
-  const GruInput input{as_sequence(xw.value()), w_h.value(), b_hn.value(), h0.value(),
-                       gain_h.value(),          mask,        direction,    form};
+  const GruInput input{
+      as_sequence(xw.value()),       w_h.value(), b_hn.value(), h0.value(), gain_h.value(),
+      checked_mask("gru", mask, xw), direction,   form};
   const GruForward forward = gru_forward(input);
   return record("gru", single ? as_step(forward.h) : forward.h)
       .joint({xw, w_h, b_hn, h0, gain_h}, [input, forward, single](auto dy, const auto& dx) {

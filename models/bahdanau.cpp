@@ -19,7 +19,7 @@ BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& 
 BahdanauDecoder::State BahdanauDecoder::start(const Encoded& source) const {
   return {.memory = attention_.remember(dropout_(source.h), source.mask),
           .past = {},
-          .s = {.h = tanh(bridge_(source.last.back().h))}};  // s_0 = tanh(W_s ←h_1)
+          .s = {.h = tanh(bridge_(last_state(source, "Bahdanau").h))}};  // s_0 = tanh(W_s ←h_1)
 }
 
 BahdanauDecoder::Words BahdanauDecoder::read(const Tensor& previous) const {

@@ -7,6 +7,7 @@
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/encoded.hpp>
+#include <attune/nn/dropout.hpp>
 
 namespace attune::models {
 
@@ -15,6 +16,17 @@ template <class E>
 concept Source = requires(const E& encoded) {
   { encoded.mask } -> std::convertible_to<Tensor>;
 };
+
+namespace detail {
+
+/// While a model writes or is forced nothing is recorded, and nothing is dropped, in the middle of
+/// a training loop, too.
+struct Inference {
+  NoGrad no_grad;
+  nn::Training not_training{nullptr};
+};
+
+}  // namespace detail
 
 /// A decoder writes one word after the other. Its State is a value, so that a search may keep
 /// several. Beside what is named here it has

@@ -70,6 +70,8 @@ Tensor Decoding::words() const {
 void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
   ShapeCheck check(operation_);
   check("logits", logits.shape(), "R V");
+  if (end_ < 0 || end_ >= check['V'])
+    fail(operation_, fmt::format("the end word {} is not in 0 to {}", end_, check['V'] - 1));
   if (check['R'] != std::ssize(running_)) {
     fail(operation_,
          fmt::format("{} hypotheses gave logits {}", running_.size(), to_string(logits.shape())));

@@ -85,7 +85,7 @@ class Decoding {
 /// Runs a model until all sentences of a batch are finished.
 template <Decoder M, Source Encoded>
 void decode(const M& model, const Encoded& encoded, Decoding& decoding) {
-  const NoGrad no_grad;
+  const detail::Inference inference;
   auto state = model.start(encoded);
   while (!decoding.done()) {
     if (const Tensor* rows = decoding.rows()) state = model.select(state, *rows);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <attune/nn/select.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::models {
 
@@ -15,6 +16,12 @@ struct Encoded {
   std::vector<nn::RecurrentState> last;
   Tensor mask;  // (S, B): 1 on places of the source, 0 on padding
 };
+
+/// The last state of the highest layer. Throws, in the name of the model, where there is none.
+inline const nn::RecurrentState& last_state(const Encoded& source, const char* model) {
+  if (source.last.empty()) fail(model, "the source has no last state: Encoded::last is empty");
+  return source.last.back();
+}
 
 /// Sentences by number, for a decoder's `select`.
 inline Encoded select(const Encoded& encoded, const Tensor& rows) {

@@ -16,7 +16,7 @@ LastStateDecoder::LastStateDecoder(const nn::Scope& scope, const EncoderDecoderO
 }
 
 LastStateDecoder::State LastStateDecoder::start(const Encoded& source) const {
-  const Var c = source.last.back().h;
+  const Var c = last_state(source, "EncoderDecoder").h;
   return {.c = c, .share = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
 }
 

@@ -35,6 +35,8 @@ class Ensemble {
   /// Throws when there are no models.
   explicit Ensemble(std::vector<const M*> models) : models_(std::move(models)) {
     if (models_.empty()) fail("Ensemble", "there is no model");
+    for (const M* model : models_)
+      if (!model) fail("Ensemble", "a model is null");
   }
 
   Encoded encode(const Tensor& source, const Tensor& mask) const {

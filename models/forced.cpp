@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <attune/models/forced.hpp>
-#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -34,7 +33,7 @@ std::vector<T> sentence(const Tensor& x, Index b, Index steps) {
 }  // namespace
 
 std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
-                                          const Target& target) {
+                                          const Target& target, std::int32_t end) {
   const Tensor logits = forced.logits.value(), of_heads = forced.weights.value();
   const Tensor weights = of_heads.rank() == 4 ? mean(of_heads, {1}) : of_heads;
   check_shapes(logits, weights, source_mask, target);
@@ -45,8 +44,8 @@ std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& so
     Hypothesis& h = hypotheses[i];
     const Index b = static_cast<Index>(i), steps = target_lengths[i];
     h.words = sentence<std::int32_t>(target.next, b, steps);
-    if (h.words.empty() || h.words.back() != text::Vocabulary::end)
-      fail("force_decode", fmt::format("target {} does not end with </s>", i));
+    if (h.words.empty() || h.words.back() != end)
+      fail("force_decode", fmt::format("target {} does not end with word {}", i, end));
     h.words.pop_back();
     h.word_log_probabilities = sentence<double>(log_p, b, steps);
     for (double log_probability : h.word_log_probabilities) h.log_probability += log_probability;

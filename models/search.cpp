@@ -2,6 +2,8 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -14,11 +16,12 @@ constexpr Index block = 128;  // words that are passed over at once
 constexpr double least_coverage = 1e-10;
 
 const SearchOptions& checked(const SearchOptions& o) {
-  const auto require = [](bool holds, const char* what) {
+  const auto require = [](bool holds, const std::string& what) {
     if (!holds) fail("search", what);
   };
-  require(o.beam >= 1, "the beam is less than 1");
-  require(o.best >= 1 && o.best <= o.beam, "best is not in 1 to beam");
+  require(o.beam >= 1, fmt::format("the beam {} is less than 1", o.beam));
+  require(o.best >= 1 && o.best <= o.beam,
+          fmt::format("best {} is not in 1 to beam {}", o.best, o.beam));
   require(std::isfinite(o.length_penalty), "the length penalty is not finite");
   require(std::isfinite(o.coverage_penalty) && o.coverage_penalty >= 0,
           "the coverage penalty is not finite and at least 0");

@@ -70,7 +70,7 @@ std::vector<std::vector<Hypothesis>> search(const M& model, const Encoded& encod
 template <WordModel M>
 std::vector<std::vector<Hypothesis>> search(const M& model, const text::SourceBatch& batch,
                                             const SearchOptions& options = {}) {
-  const NoGrad no_grad;
+  const detail::Inference inference;
   return search(model, model.encode(batch.source, batch.mask), options);
 }
 

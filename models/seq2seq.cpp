@@ -96,15 +96,16 @@ std::vector<nn::RecurrentState> Seq2Seq::first_states(const Encoded& encoded) co
   Var bridged;  // (B, layers · H)
   if (bridge_) {
     bridged = tanh((*bridge_)(options_.start == Start::mean ? mean_of(encoded.h, encoded.mask)
-                                                            : encoded.last.back().h));
+                                                            : last_state(encoded, "Seq2Seq").h));
   }
   std::vector<nn::RecurrentState> states;
   for (Index l = 0; l < options_.decoder_layers; ++l) {
     nn::RecurrentState state{none, has_c ? none : Var()};
     if (bridge_) state.h = slice(bridged, 1, l * hidden, (l + 1) * hidden);
     if (options_.start == Start::last) {
-      const auto& from =
-          encoded.last[std::min(static_cast<std::size_t>(l), encoded.last.size() - 1)];
+      const nn::RecurrentState& highest = last_state(encoded, "Seq2Seq");
+      const bool own = l < std::ssize(encoded.last);
+      const nn::RecurrentState& from = own ? encoded.last[static_cast<std::size_t>(l)] : highest;
       state.h = from.h;
       if (has_c && from.c.defined()) state.c = from.c;
     }
@@ -121,7 +122,7 @@ Seq2Seq::State Seq2Seq::start(const Encoded& encoded) const {
     source->memory = attention_->remember(annotation_dropout_(encoded.h), encoded.mask);
   }
   if (options_.attend == Attend::last_state) {
-    source->context = encoded.last.back().h;
+    source->context = last_state(encoded, "Seq2Seq").h;
     source->share = matmul(source->context, W_c_);
   }
   source->layer_masks = decoder_.draw_masks(batch, dtype);

@@ -41,7 +41,10 @@ class Sutskever {
 
   /// source (S, B) i32, mask (S, B)
   Encoded encode(const Tensor& source, const Tensor& mask) const;
-  State start(const Encoded& source) const { return source.last; }
+  State start(const Encoded& source) const {
+    last_state(source, "Sutskever");  // it knows nothing else of the source
+    return source.last;
+  }
   /// (T, B, gates · H): what the words add to the lowest layer's gates
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
   Step step(const Var& share, const State& before) const;

@@ -37,7 +37,7 @@ void translate_stream(const std::function<std::optional<text::Sentence>()>& read
 template <WordModel M>
 TranslateBatch translate_batch(const M& model, const TranslateOptions& options) {
   return [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
-    const NoGrad no_grad;
+    const detail::Inference inference;
     const auto encoded = model.encode(batch.source, batch.mask);
     if (const auto* how = std::get_if<SearchOptions>(&options.how))
       return search(model, encoded, *how);

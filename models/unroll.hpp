@@ -5,6 +5,7 @@
 #include <attune/models/decoder.hpp>
 #include <attune/models/guided_alignment.hpp>
 #include <attune/models/text/batches.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::models {
 
@@ -20,6 +21,8 @@ struct Unrolled {
 /// previous (T, B) i32: `<s>` y_1 .. y_{T-1}
 template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous) {
+  ShapeCheck("unroll")("the source's mask", encoded.mask.shape(), "S B")("previous",
+                                                                         previous.shape(), "T B");
   auto state = model.start(encoded);
   Unrolled<M> unrolled{.words = model.read(previous), .outputs = {}, .weights = {}};
   unrolled.outputs.reserve(static_cast<std::size_t>(previous.dim(0)));

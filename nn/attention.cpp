@@ -13,6 +13,7 @@
 #include <attune/nn/in_layer.hpp>
 #include <attune/nn/select.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
@@ -102,6 +103,7 @@ Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
 Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
                      const AttentionOptions& options)
     : score_(std::move(score)), options_(options) {
+  if (!score_) fail("Attention", "there is no score");
   if (options.half_width < 1) {
     fail("Attention", fmt::format("half_width = {} is less than 1", options.half_width));
   }
@@ -113,10 +115,11 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 Memory Attention::remember(const Var& h, const Tensor& mask) const {
   return detail::in_layer(score_->path(), [&]() -> Memory {
     ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
+    const Tensor words = attune::detail::binary_mask("attention", mask, h.dtype());
     return {.h = score_->read(h),
-            .mask = mask,
-            .keys = score_->keys(h, mask),
-            .lengths = sum(mask, {0}),
+            .mask = words,
+            .keys = score_->keys(h, words),
+            .lengths = sum(words, {0}),
             .columns = arange(mask.dim(1))};
   });
 }
@@ -147,7 +150,7 @@ Attended Attention::operator()(const Query& query, const Memory& memory) const {
 
 Attended Attention::attend(const Query& query, const Memory& memory) const {
   ShapeCheck check("attention");
-  check("mask", memory.mask.shape(), "S B");
+  check("mask", memory.mask.shape(), "S B")("query", query.state.shape(), "B Q");
   if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
   if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
   if (looks_at_window(query.past)) return attend_to_window(query, memory);

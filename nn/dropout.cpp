@@ -18,6 +18,7 @@ constexpr Index elements_of_tile = 16 * 1024;
 }  // namespace
 
 Training::Training(Random& random) : before_(std::exchange(training_random, &random)) {}
+Training::Training(std::nullptr_t) : before_(std::exchange(training_random, nullptr)) {}
 Training::~Training() { training_random = before_; }
 Random* Training::random() { return training_random; }
 

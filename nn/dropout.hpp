@@ -1,6 +1,8 @@
 // Dropout, and the guard that says that a model is being trained.
 #pragma once
 
+#include <cstddef>
+
 #include <attune/autograd/var.hpp>
 #include <attune/tensor/random.hpp>
 
@@ -11,11 +13,13 @@ namespace attune::nn {
 class Training {
  public:
   [[nodiscard]] explicit Training(Random& random);
+  /// The opposite: layers behave as outside of training, whatever guards there are around.
+  [[nodiscard]] explicit Training(std::nullptr_t);
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
   ~Training();
 
-  /// The generator of the innermost guard, or null outside of training.
+  /// That of the innermost guard, or null outside of training.
   static Random* random();
 
  private:

@@ -5,6 +5,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/self_attention.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
@@ -20,7 +21,8 @@ Tensor allowed_places(const Tensor& mask, Index steps, Causal causal, DType dtyp
     allowed = Tensor::of(Shape{steps, steps}, std::span<const float>(before)).to(dtype);
   }
   if (!mask.defined()) return allowed;
-  const Tensor words = permute(mask, {1, 0}).reshape({mask.dim(1), 1, steps});
+  const Tensor words = permute(detail::binary_mask("SelfAttention", mask, dtype), {1, 0})
+                           .reshape({mask.dim(1), 1, steps});
   return words * (allowed.defined() ? allowed : ones({steps, 1}, dtype));
 }
 

@@ -294,9 +294,22 @@ Tensor mask_of(std::span<const Index> lengths, DType dtype) {
 }
 
 std::vector<Index> lengths_of(const Tensor& mask) {
+  ShapeCheck check("lengths_of");
+  check("mask", mask.shape(), "T B");
+  const Tensor words = detail::binary_mask("lengths_of", mask, DType::f32);
   std::vector<Index> lengths;
-  for (const double length : sum(mask, {0}).to_vector<double>())
-    lengths.push_back(static_cast<Index>(length));
+  for (Index b = 0; b < check['B']; ++b) {
+    Index length = 0;
+    while (length < check['T'] && words.at<float>({length, b}) == 1) ++length;
+    for (Index t = length; t < check['T']; ++t) {
+      if (words.at<float>({t, b}) == 1) {
+        fail("lengths_of", fmt::format("column {} of the mask {} has a 1 after a 0, but padding "
+                                       "after the steps was expected",
+                                       b, to_string(mask.shape())));
+      }
+    }
+    lengths.push_back(length);
+  }
   return lengths;
 }
 

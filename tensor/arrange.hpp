@@ -54,7 +54,8 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids);
 /// after them. Throws when there is none, or a length below 1.
 Tensor mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
 
-/// The opposite: how many steps each sequence of a mask (T, B) has.
+/// The opposite: how many steps each sequence of a mask (T, B) has. Throws where padding does not
+/// stand after the steps.
 std::vector<Index> lengths_of(const Tensor& mask);
 
 }  // namespace attune

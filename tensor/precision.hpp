@@ -34,7 +34,9 @@ bool in_bf16() {
 /// A precision for as long as the object lives, and then the one before.
 class InPrecision {
  public:
-  explicit InPrecision(Precision wanted) : before_(precision()) { set_precision(wanted); }
+  [[nodiscard]] explicit InPrecision(Precision wanted) : before_(precision()) {
+    set_precision(wanted);
+  }
   ~InPrecision() { detail::thread_precision = before_; }
   InPrecision(const InPrecision&) = delete;
   InPrecision& operator=(const InPrecision&) = delete;

@@ -133,7 +133,11 @@ std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pair
 Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen,
                  DType mask_dtype) {
   std::vector<Pair> batch;
-  for (const std::uint32_t i : chosen) batch.push_back(pairs[i]);
+  for (const std::uint32_t i : chosen) {
+    if (i >= pairs.size())
+      fail("make_batch", fmt::format("pair {} is not in 0 to {}", i, std::ssize(pairs) - 1));
+    batch.push_back(pairs[i]);
+  }
   return make_batch(batch, mask_dtype);
 }
 

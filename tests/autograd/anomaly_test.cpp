@@ -92,7 +92,7 @@ TEST_CASE("DetectAnomaly: so are products that were put off") {
       const Var w = variable(full({2, 2}, 1e-300, DType::f64));
       Var y = full({rows, 2}, 0, DType::f64);
       for (int i = 0; i < uses; ++i) y = y + matmul(full({rows, 2}, 1e200, DType::f64), w);
-      CHECK(error_of([&] { backward(sum(y * 1e200)); }) ==
+      CHECK(error_of([&] { return backward(sum(y * 1e200)); }) ==
             "anomaly: matmul: backward made a gradient that is not finite: (2, 2), element (0, 0) "
             "is inf");
     }
@@ -103,7 +103,7 @@ TEST_CASE("DetectAnomaly: a gradient that is given must be finite") {
   const DetectAnomaly guard;
   const Var x = variable(ones({2}, DType::f64));
   CHECK(error_of([&] {
-          backward(x * 2.0, reals({2}, {1, nan}));
+          return backward(x * 2.0, reals({2}, {1, nan}));
         }) == "anomaly: backward was given a gradient that is not finite: (2), element (1) is nan");
 }
 

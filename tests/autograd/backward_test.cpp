@@ -62,7 +62,7 @@ TEST_CASE("backward: what a pullback captured is freed before the next one runs"
     tokens.push_back(token);
     y = observed(y, std::move(token), count);
   }
-  backward(y);
+  std::ignore = backward(y);
   CHECK(alive == std::vector<std::size_t>{4, 3, 2, 1});
   for (const auto& token : tokens) CHECK(token.expired());
 }
@@ -99,10 +99,10 @@ TEST_CASE("backward: a pullback whose input needs no gradient is dropped at once
 TEST_CASE("backward: a history can be walked only once") {
   const Var x = scalar_variable(3);
   const Var y = tanh(x);
-  backward(y);
-  CHECK(error_of([&] { backward(y); }) ==
+  std::ignore = backward(y);
+  CHECK(error_of([&] { return backward(y); }) ==
         "backward: backward has run on this tanh before; its pullbacks are freed");
-  CHECK(error_of([&] { backward(y * 2.0); }) ==
+  CHECK(error_of([&] { return backward(y * 2.0); }) ==
         "backward: backward has run on this tanh before; its pullbacks are freed");
   CHECK(backward(x * x)[x].item() == 6);  // the variable itself is as good as ever
 }
@@ -112,7 +112,7 @@ TEST_CASE("backward: a captured input that was modified in place is an error, wi
   const Var loss = sum(w * w);
   Tensor values = w.value();
   fill(values, 5);
-  CHECK(error_of([&] { backward(loss); }) ==
+  CHECK(error_of([&] { return backward(loss); }) ==
         "backward of multiply: a tensor (3) that it needs was modified in place after the forward "
         "pass");
   CHECK(values.to_vector<double>()[0] == 5);  // reading it elsewhere is no error
@@ -124,7 +124,7 @@ TEST_CASE("backward: a captured result that was modified in place is an error") 
   const Var y = exp(x);
   Tensor values = y.value();
   scale_in_place(values, 2);
-  CHECK(error_of([&] { backward(sum(y)); }).starts_with("backward of exp: a tensor (2) that"));
+  CHECK(error_of([&] { return backward(sum(y)); }).starts_with("backward of exp: a tensor (2) that"));
 }
 
 TEST_CASE("backward: a modified input of a product that was put off is an error") {
@@ -135,7 +135,7 @@ TEST_CASE("backward: a modified input of a product that was put off is an error"
     Var y = matmul(x, w);
     for (int i = 1; i < uses; ++i) y = y + matmul(x, w);
     fill(x, 1);
-    CHECK(error_of([&] { backward(sum(y)); }).starts_with("backward of matmul: a tensor (2, 4)"));
+    CHECK(error_of([&] { return backward(sum(y)); }).starts_with("backward of matmul: a tensor (2, 4)"));
   }
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("backward: modifying a row of a captured tensor through a view is an e
   const Var loss = sum(w * w);
   Tensor row = w.value()[1];
   fill(row, 0);
-  CHECK(error_of([&] { backward(loss); }).starts_with("backward of multiply"));
+  CHECK(error_of([&] { return backward(loss); }).starts_with("backward of multiply"));
 }
 
 TEST_CASE("backward: modifying a tensor that no pullback needs is no error") {
@@ -288,7 +288,7 @@ TEST_CASE("NoGrad: a constant from under it is a constant for backward") {
     const NoGrad guard;
     detached = x * x;
   }
-  CHECK(error_of([&] { backward(detached); }) ==
+  CHECK(error_of([&] { return backward(detached); }) ==
         "backward: the result depends on no variable, or was computed under NoGrad");
   CHECK(backward(detached * x)[x].item() == 9);
 }
@@ -301,7 +301,7 @@ TEST_CASE("backward: what a pullback computes with Vars is not recorded") {
     recorded = (inner * inner).requires_gradient();
     return dy;
   });
-  backward(y);
+  std::ignore = backward(y);
   CHECK_FALSE(recorded);
   CHECK((x * x).requires_gradient());
 }
@@ -414,8 +414,8 @@ TEST_CASE("backward: the order in which a sum is written does not matter") {
 
 TEST_CASE("backward: a result that is not a scalar needs its gradient given") {
   const Var x = variable(zeros({2, 3}));
-  CHECK(error_of([&] { backward(x * 2.0); }) == "backward: a scalar was expected: (2, 3)");
-  CHECK(error_of([&] { backward(Var()); }).starts_with("backward: a scalar was expected"));
+  CHECK(error_of([&] { return backward(x * 2.0); }) == "backward: a scalar was expected: (2, 3)");
+  CHECK(error_of([&] { return backward(Var()); }).starts_with("backward: the loss is undefined"));
   CHECK_THROWS_AS(backward(x * 2.0, zeros({3, 2})), Error);
   CHECK_THROWS_AS(backward(x * 2.0, zeros({2, 3}, DType::f64)), Error);
   CHECK(backward(sum(x) * 2.0)[x].dtype() == DType::f32);
@@ -439,7 +439,7 @@ TEST_CASE(
   const Var x = variable(zeros({3}, DType::f64));
   const auto with_pullback = [&](auto pullback) {
     return error_of(
-        [&] { backward(record("faulty", x.value().clone()).wrt(x, pullback), x.value()); });
+        [&] { return backward(record("faulty", x.value().clone()).wrt(x, pullback), x.value()); });
   };
   CHECK(with_pullback([](const Tensor& dy) { return sum(dy); }) ==
         "backward of faulty: the gradient of an input f64 (3) came out as f64 ()");
@@ -495,7 +495,7 @@ TEST_CASE("record: a joint pullback gets no slot for a constant") {
                       null = dx[0] == nullptr;
                       dx[1]->add(dy[0]);
                     });
-  backward(sum(y));
+  std::ignore = backward(sum(y));
   CHECK(null);
 }
 

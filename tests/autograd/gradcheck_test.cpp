@@ -127,7 +127,7 @@ TEST_CASE("gradcheck: a result without history fails") {
 }
 
 TEST_CASE("gradcheck: f32 is refused") {
-  CHECK(error_of([] { gradcheck(sigmoid, randn({2})); }) ==
+  CHECK(error_of([] { return gradcheck(sigmoid, randn({2})); }) ==
         "gradcheck: input 0 is f32, but must be f64");
 }
 

@@ -43,7 +43,8 @@ const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
 std::vector<Hypothesis> hypotheses(const models::Forced& forced,
                                    const text::Batch& batch = kBatch) {
   return models::detail::forced_hypotheses(forced, batch.source_mask,
-                                           {batch.previous, batch.next, batch.target_mask});
+                                           {batch.previous, batch.next, batch.target_mask},
+                                           text::Vocabulary::end);
 }
 
 /// logits (T, B, V) and weights (T, heads, S, B) at random.
@@ -152,7 +153,7 @@ TEST_CASE("force_decode: shapes that do not fit and a target without </s> are er
   text::Batch cut = kBatch;
   cut.target_mask = test::ragged_mask(4, {4, 1, 1});
   CHECK_THROWS_WITH_AS(hypotheses(random_forced(1), cut),
-                       "force_decode: target 2 does not end with </s>", Error);
+                       "force_decode: target 2 does not end with word 2", Error);
 }
 
 }  // namespace

@@ -554,10 +554,10 @@ TEST_CASE("search: what a model gives for other rows or places is named") {
 
 TEST_CASE("search: options out of range are errors") {
   const auto run = [](const SearchOptions& options) { return best(endless(), options); };
-  CHECK_THROWS_WITH_AS(run({.beam = 0}), "search: the beam is less than 1", Error);
+  CHECK_THROWS_WITH_AS(run({.beam = 0}), "search: the beam 0 is less than 1", Error);
   CHECK_THROWS_WITH_AS(run({.max_length = 0}), "search: max_length is less than 1", Error);
-  CHECK_THROWS_WITH_AS(run({.beam = 2, .best = 3}), "search: best is not in 1 to beam", Error);
-  CHECK_THROWS_WITH_AS(run({.best = 0}), "search: best is not in 1 to beam", Error);
+  CHECK_THROWS_WITH_AS(run({.beam = 2, .best = 3}), "search: best 3 is not in 1 to beam 2", Error);
+  CHECK_THROWS_WITH_AS(run({.best = 0}), "search: best 0 is not in 1 to beam 1", Error);
   CHECK_THROWS_WITH_AS(run({.length_penalty = std::numeric_limits<double>::infinity()}),
                        "search: the length penalty is not finite", Error);
   CHECK_THROWS_AS(run({.length_penalty = std::numeric_limits<double>::quiet_NaN()}), Error);

@@ -28,7 +28,7 @@ const Tensor x = zeros({3, 2});
 
 #define MISTAKE(...)                   \
   Mistake {                            \
-#__VA_ARGS__, [&] { __VA_ARGS__; } \
+#__VA_ARGS__, [&] { static_cast<void>(__VA_ARGS__); } \
   }
 
 std::vector<Mistake> mistakes() {
@@ -37,15 +37,19 @@ std::vector<Mistake> mistakes() {
   static const nn::Lstm lstm(params / "encoder", 4, 5);
   static const nn::Embedding embedding(params / "words", 10, 4);
   static const nn::Attention attention(nn::GeneralScore(params / "attention", 4, 2));
+  static const nn::Memory memory = attention.remember(zeros({3, 1, 2}), ones({3, 1}));
   static nn::Adam adam(params, {});
   static const Var w = params["decoder.output.b"];
   return {
       MISTAKE(layer(zeros({3, 2}))),
       MISTAKE(lstm(zeros({3, 4}))),
+      MISTAKE(lstm(zeros({3, 1, 4}), {.mask = zeros({3, 1}) - 1e9})),
       MISTAKE(attention.remember(zeros({3, 1, 5}), ones({3, 1}))),
+      MISTAKE(attention({.state = zeros({2, 1, 4})}, memory)),
       MISTAKE(embedding(zeros({3}))),
       MISTAKE(embedding(arange(11))),
       MISTAKE(params.add("v", {3}, nn::init::glorot())),
+      MISTAKE(params.add("v", {0, 3}, nn::init::glorot())),
       MISTAKE(softmax(x, -1, zeros({2}) - 1e9)),
       MISTAKE(softmax(x, -1, ones({3}))),
       MISTAKE(where(x + 2.0, x, x)),

@@ -392,6 +392,7 @@ TEST_CASE("translate train: what is wrong with a file of options is said with it
 
 TEST_CASE("translate train: a directory that cannot be made is named") {
   const Corpus corpus;
+  CHECK(error_of(corpus.train("", {"--out", ""})) == "translate: --out: a directory was expected");
   CHECK(error_of(corpus.train("train.en", one_epoch)) ==
         fmt::format("translate: {}: cannot be made: Not a directory", corpus / "train.en"));
 }

@@ -110,9 +110,11 @@ void add_translate(CLI::App& app, TranslateArguments& o) {
       ->needs(sample);
   app.add_option("--top-p", o.sampling.top_p,
                  "draw from the likeliest words that have this probability together")
-      ->check(in_range(0.0, 1.0))
+      ->check(in_range(1e-9, 1.0))
       ->needs(sample);
-  app.add_option("--seed", o.sampling.seed, "of what is drawn")->needs(sample);
+  app.add_option("--seed", o.sampling.seed, "of what is drawn")
+      ->check(in_range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
+      ->needs(sample);
 }
 
 void add_bleu(CLI::App& app, metrics::BleuOptions& o) {

@@ -295,6 +295,17 @@ TEST_CASE("translate: options that only drawing or only searching has are refuse
   }
 }
 
+TEST_CASE("translate: the most that an option may be is said with all its digits") {
+  CHECK(error_of({"translate", "--sample", "--seed", "18446744073709551616"}) ==
+        "translate: --seed: '18446744073709551616' is not a whole number from 0 to "
+        "18446744073709551615");
+  CHECK(error_of({"translate", "--sample", "--top-p", "0"}) ==
+        "translate: --top-p: '0' is not a number from 1e-09 to 1");
+  CHECK(error_of({"train", "--seed", "1000000000000000001x"}) ==
+        "translate: --seed: '1000000000000000001x' is not a whole number from 0 to "
+        "1000000000000000000");
+}
+
 TEST_CASE(
     "translate: --top-p of next to nothing draws the likeliest words, which greedy search finds") {
   const Arguments translate = {"translate", "--model", Trained::get().model(), "--scores"};

@@ -16,6 +16,7 @@
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/products.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
@@ -123,8 +124,12 @@ inline void add_threads(CLI::App& app, int& threads) {
       ->default_str("");
 }
 
-/// As many as were given; otherwise as ATTUNE_THREADS says, which is checked.
-inline void use_threads(int given) { given > 0 ? set_threads(given) : void(threads()); }
+/// As many as were given; otherwise as ATTUNE_THREADS says, which is checked, as are the variables
+/// of products: later, their errors would name the layer that computes first.
+inline void use_threads(int given) {
+  given > 0 ? set_threads(given) : void(threads());
+  products();
+}
 
 inline void add_width(CLI::App& app, int& width) {
   app.add_option("--width", width,

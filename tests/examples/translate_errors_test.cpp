@@ -459,6 +459,14 @@ TEST_CASE("translate: an error ends it with 1 where it cannot be said, either") 
   }
 }
 
+TEST_CASE("translate: a variable that is not understood is an error before anything is computed") {
+  for (const char* name : {"ATTUNE_TARGET", "ATTUNE_PRODUCTS", "ATTUNE_THREADS"}) {
+    const std::string error =
+        error_of({"translate", "--model", "none"}, {.environment = {{name, "foo"}}});
+    CHECK(error.starts_with(fmt::format("translate: {}: 'foo' is ", name)));
+  }
+}
+
 TEST_CASE("translate: standard input may be empty, but not closed or a directory") {
   for (const auto& [first, reason] :
        {std::pair("exec <&-", "Bad file descriptor"), std::pair("exec </", "Is a directory")}) {

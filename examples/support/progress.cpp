@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/output.hpp"
+#include "support/terminal.hpp"
 
 namespace attune {
 
@@ -18,7 +19,7 @@ Progress::Progress(long done, long total, std::string unit)
     : first_(done),
       total_(total),
       unit_(std::move(unit)),
-      terminal_(isatty(STDOUT_FILENO)),
+      terminal_(obeys_escapes()),
       start_(Clock::now()),
       shown_() {}
 

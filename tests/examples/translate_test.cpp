@@ -937,6 +937,17 @@ TEST_CASE("translate train: in a narrow terminal progress has whole fields, and 
   CHECK(rewritten > 0);
 }
 
+TEST_CASE("translate: a terminal that knows no escape sequences gets none") {
+  const Corpus corpus;
+  write(corpus / "one.en", "one two\n");
+  for (const Arguments& arguments :
+       {corpus.train("out", tiny + Arguments{"--epochs", "1"}),
+        Arguments{"align", "--model", Trained::get().model(), corpus / "one.en"}}) {
+    Terminal terminal(Arguments{"/usr/bin/env", "TERM=dumb", ATTUNE_TRANSLATE} + arguments, 80);
+    CHECK(is_plain(terminal.shown_to_the_end()));
+  }
+}
+
 TEST_CASE("translate train: bf16 products train as well, or a line says that there are none") {
   const Corpus corpus;
   const ProcessResult result =

@@ -76,15 +76,15 @@ auto setting(F set) {
   };
 }
 
-/// Turns a directory into its best.safetensors.
-inline CLI::Validator best_of_directory() {
-  const auto change = [](std::string& path) {
-    if (std::filesystem::is_directory(path))
-      path = (std::filesystem::path(path) / "best.safetensors").string();
+/// Turns a directory into a file in it.
+inline CLI::Validator file_of_directory(const std::string& name) {
+  const auto change = [name](std::string& path) {
+    if (std::filesystem::is_directory(path)) path = (std::filesystem::path(path) / name).string();
     return std::string();
   };
   return CLI::Validator(change, "");
 }
+inline CLI::Validator best_of_directory() { return file_of_directory("best.safetensors"); }
 
 /// Of several times that an option is given the last one counts; those that are lists get them all.
 inline void set_option_defaults(CLI::App& app) {

@@ -215,7 +215,9 @@ void add_report(CLI::App& app, ReportArguments& o) {
 }
 
 void add_curves(CLI::App& app, CurvesArguments& o) {
-  app.add_option("logs", o.logs, "log.jsonl of runs, or other files of JSON lines")->required();
+  app.add_option("logs", o.logs, "directories of runs, or files of JSON lines as their log.jsonl")
+      ->transform(file_of_directory("log.jsonl"))
+      ->required();
   app.add_option("--field", o.field, "what is drawn: bleu, valid_perplexity, loss, ...");
   app.add_option("--against", o.against, "along the bottom: minutes, or a field such as step");
   app.add_option("--title", o.title, "above the chart");
@@ -265,7 +267,7 @@ void parse_once(int argc, char** argv, const std::string& config, CommandLine& l
       *app, "report", "an HTML page: learning curves, BLEU by length, attention, translations",
       "test.en test.de --out test.html");
   CLI::App* curves = add_command(*app, "curves", "learning curves of several runs, drawn as SVG",
-                                 "first-model/log.jsonl second-model/log.jsonl");
+                                 "first-model second-model");
   CLI::App* average =
       add_command(*app, "average", "a model with the mean weights of several checkpoints",
                   "a.safetensors b.safetensors --out mean.safetensors");

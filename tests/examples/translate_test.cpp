@@ -482,7 +482,7 @@ TEST_CASE("translate curves: runs and other programs' points in one chart") {
   const std::string log = trained / "model/log.jsonl", peer = directory / "another program.jsonl",
                     out = directory / "curves.svg";
   write(peer, "{\"seconds\": 90, \"bleu\": 31.5}\n{\"seconds\": 240, \"bleu\": 35}\n");
-  CHECK(output_of({"curves", log, peer, "--out", out}) == out + "\n");
+  CHECK(output_of({"curves", trained / "model", peer, "--out", out}) == out + "\n");
   const std::string svg = read(out);
   CHECK(svg.starts_with("<svg"));
   for (const char* part : {">model<", ">another program<", ">minutes<", ">bleu<",

@@ -476,6 +476,15 @@ TEST_CASE("translate report: curves, BLEU by length, pictures and translations i
   CHECK(figures("<svg") == 2 + 3);
 }
 
+TEST_CASE("translate report: of a model without attention, no pictures and no heading of them") {
+  const Corpus corpus;
+  output_of(corpus.train("out", tiny + Arguments{"--attend", "never", "--epochs", "1"}));
+  output_of({"report", "--model", corpus / "out"});
+  const std::string html = read(corpus / "out/report.html");
+  CHECK_FALSE(contains(html, "Where the model looks"));
+  CHECK(contains(html, "Translations, the best first"));
+}
+
 TEST_CASE("translate curves: runs and other programs' points in one chart") {
   const Trained& trained = Trained::get();
   const Directory directory;

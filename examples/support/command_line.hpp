@@ -118,6 +118,13 @@ inline CLI::Option* add_checkpoint(CLI::App& app, std::filesystem::path& model,
       ->transform(best_of_directory());
 }
 
+/// The directory of a training, and whether it is to go on.
+template <class Options>
+void add_run(CLI::App& app, Options& o) {
+  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
+  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+}
+
 inline void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
       ->check(in_range(1, 1024))

@@ -45,8 +45,7 @@ void add_preset(CLI::App& app, TrainOptions& o) {
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
-  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
-  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  add_run(app, o);
   app.add_option("--config", o.config,
                  "file with options of Training and Model, NAME = VALUE on each line; those of the "
                  "command line win");

@@ -25,8 +25,7 @@ void print_to_progress_file(const std::filesystem::path& directory) {
 }
 
 std::pair<std::string, std::string> Countdown::next() {
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  const double seconds = seconds_since(begin_);
   ++ended_;
   return {fmt::format("{:>3}/{}", ended_, runs_),
           fmt::format("{} left", duration(seconds / static_cast<double>(ended_) *

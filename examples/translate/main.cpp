@@ -34,16 +34,6 @@ CLI::Option* add_swap(CLI::App& app, Options& o) {
   return add_field(app, swap_field<Options>(&Options::columns), o);
 }
 
-void add_preset(CLI::App& app, TrainOptions& o) {
-  const auto get = [](const TrainOptions& options) { return options.preset; };
-  const auto set = [](TrainOptions& options, const std::string& name) {
-    if (name == options.preset) return;
-    options.network = preset_network(name);
-    options.preset = name;
-  };
-  add_field(app, preset_field<TrainOptions>(get, set), o)->group("Model");
-}
-
 void add_train(CLI::App& app, TrainOptions& o) {
   add_run(app, o);
   app.add_option("--config", o.config,
@@ -51,8 +41,7 @@ void add_train(CLI::App& app, TrainOptions& o) {
                  "command line win");
   add_fields(app, train_fields(), o, "Training");
   app.get_option("--swap")->excludes(app.get_option("--target"));
-  add_preset(app, o);
-  add_fields(app, models::seq2seq_fields(), o.network, "Model");
+  add_model(app, o.model, model_options);
 }
 
 void add_search(CLI::App& app, models::SearchOptions& o) {
@@ -308,7 +297,7 @@ int run(int argc, char** argv) {
   if (name.empty()) return 0;
   if (name == "train" && !line.train.resume) {  // a run that goes on has the options it had
     check_effects(argc, argv, train_fields(), line.train);
-    check_effects(argc, argv, models::seq2seq_fields(), line.train.network);
+    check_effects(argc, argv, models::seq2seq_fields(), line.train.model.network);
   }
   use_threads(line.threads);
   if (name == "translate") return translate(line.translate);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -6,7 +7,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -29,9 +29,15 @@ void check_places(const char* operation, const char* name, const Var& x, const T
   }
 }
 
-/// One dimension of 1 and 0, in the dtype of x; undefined where there is none.
+/// In one dimension and the dtype of x; undefined where there is none. Fractions weigh, but a mask
+/// that is meant to be added (0 and -∞) would mean the opposite.
 Tensor flat_mask(const char* operation, const Tensor& mask, const Var& x) {
-  return mask.defined() ? detail::binary_mask(operation, mask, x.dtype()).reshape({-1}) : mask;
+  if (!mask.defined()) return mask;
+  for (const double weight : mask.to_vector<double>()) {
+    if (!(weight >= 0 && std::isfinite(weight)))
+      fail(operation, fmt::format("the mask must be 1 (counts) or 0, but has {}", weight));
+  }
+  return mask.to(x.dtype()).reshape({-1});
 }
 
 /// What the sum over so many rows is multiplied with.

@@ -1,4 +1,6 @@
 #include <charconv>
+#include <limits>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +10,14 @@
 namespace attune::models::detail {
 namespace {
 
+/// With all digits where T is whole. The double may be above all T, for the largest one is no double.
+template <class T>
+std::string bound(double value) {
+  if constexpr (!std::is_integral_v<T>) return fmt::format("{}", value);
+  constexpr T most = std::numeric_limits<T>::max();
+  return fmt::format("{}", value >= static_cast<double>(most) ? most : static_cast<T>(value));
+}
+
 template <class T>
 void parse_number(const std::string& name, const std::string& text, double low, double high,
                   T& to) {
@@ -16,7 +26,8 @@ void parse_number(const std::string& name, const std::string& text, double low, 
   const auto real = static_cast<double>(value);
   if (error != std::errc() || end != text.data() + text.size() || !(real >= low && real <= high)) {
     fail(name, fmt::format("'{}' is not a {} from {} to {}", text,
-                           std::is_integral_v<T> ? "whole number" : "number", low, high));
+                           std::is_integral_v<T> ? "whole number" : "number", bound<T>(low),
+                           bound<T>(high)));
   }
   to = value;
 }

@@ -31,9 +31,7 @@ struct CommandLine {
 };
 
 void add_train(CLI::App& app, TrainOptions& o) {
-  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl")
-      ->capture_default_str();
-  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  add_run(app, o);
   add_grouped_fields(app, train_fields(), o);
   app.get_option("--locales")->excludes(app.get_option("--train"));
   add_model(app, o.model, model_options);

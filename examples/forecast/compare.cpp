@@ -1,17 +1,14 @@
 #include <algorithm>
-#include <cstdio>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
-#include "support/checkpoint.hpp"
 #include "support/comparing.hpp"
 #include "support/output.hpp"
-#include "support/processes.hpp"
 
 namespace attune::forecast {
 namespace {
@@ -67,12 +64,12 @@ Cell cell(const CompareArguments& options, const std::string& name, Index horizo
 }
 
 /// Trains it, and measures its best weights on the test part.
-std::string run(const TrainOptions& options) {
+std::vector<double> run(const TrainOptions& options) {
   train_or_go_on(options, train, stored_options);
   const Model model = Model::load(options.out / "best.safetensors");
   const TestData data = test_data(model);
   const Errors errors = measure(model, data.values, data.rows);
-  return fmt::format("{} {}", errors.mse, errors.mae);
+  return {errors.mse, errors.mae};
 }
 
 void print_table(const CompareArguments& options, const char* what,
@@ -106,24 +103,18 @@ int compare(const CompareArguments& options) {
   }
   using Rows = std::vector<std::vector<Spread>>;
   Rows mse(options.variants.size(), std::vector<Spread>(options.horizons.size())), mae = mse;
-  Countdown countdown(cells.size());
-  in_processes(
-      cells.size(), options.jobs,
-      [&](std::size_t i) {
-        set_threads(1);
-        return reading(cells[i].options.out, [&] { return run(cells[i].options); });
-      },
-      [&](std::size_t i, const std::string& text) {
-        double squared = 0, absolute = 0;
-        std::sscanf(text.c_str(), "%lf %lf", &squared, &absolute);
+  measure_runs(
+      cells.size(), options.jobs, [&](std::size_t i) { return cells[i].options.out; },
+      [&](std::size_t i) { return run(cells[i].options); },
+      [&](std::size_t i, const std::vector<double>& measures, const std::string& ended,
+          const std::string& left) {
+        const double squared = measures.at(0), absolute = measures.at(1);
         const std::size_t seeds = static_cast<std::size_t>(options.seeds), place = i / seeds;
         const std::size_t v = place / options.horizons.size(), h = place % options.horizons.size();
         mse[v][h].values.push_back(squared);
         mae[v][h].values.push_back(absolute);
-        const auto [ended, left] = countdown.next();
         say("{}  {:<22} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {}\n", ended, cells[i].name,
             cells[i].options.network.horizon, cells[i].options.seed, squared, absolute, left);
-        std::fflush(stdout);
       });
   print_table(options, "squared error", mse);
   print_table(options, "absolute error", mae);

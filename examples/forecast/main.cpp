@@ -24,8 +24,7 @@ struct CommandLine {
 };
 
 void add_train(CLI::App& app, TrainOptions& o) {
-  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
-  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  add_run(app, o);
   add_fields(app, train_fields(), o, "Training");
   add_fields(app, network_fields(), o.network, "Model");
 }

@@ -158,9 +158,8 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
   using Options = TrainOptions;
   using models::choice_field, models::number_field, models::text_field;
   constexpr double many = 1e9;
-  static const auto fields = [] {
-    std::vector<models::OptionField<Options>> all = {
-        text_field<Options>("csv", "file: a date in the first column, numbers in the others",
+  static const auto fields = joined<Options>(
+      {{text_field<Options>("csv", "file: a date in the first column, numbers in the others",
                             &Options::csv),
         choice_field<Options, Protocol>(
             "protocol",
@@ -177,10 +176,8 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
                                     &Options::loss,
                                     {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}}),
         number_field<Options>("seed", "of initial values, order and dropout", &Options::seed, 0,
-                              0x1p64)};
-    for (auto& field : common_training_fields<Options>()) all.push_back(std::move(field));
-    return all;
-  }();
+                              0x1p64)},
+       common_training_fields<Options>()});
   return fields;
 }
 

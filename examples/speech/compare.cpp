@@ -1,19 +1,16 @@
 #include <array>
-#include <cstdio>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "digits.hpp"
 #include "evaluation.hpp"
-#include "support/checkpoint.hpp"
 #include "support/comparing.hpp"
 #include "support/output.hpp"
-#include "support/processes.hpp"
 
 namespace attune::speech {
 namespace {
@@ -53,7 +50,7 @@ Cell cell(const CompareArguments& options, const std::string& name, Index seed) 
 }
 
 /// Trains it, and measures its best weights on strings that no seed changes.
-std::string run(const TrainOptions& options) {
+std::vector<double> run(const TrainOptions& options) {
   train_or_go_on(options, train, stored_options);
   const Model model = Model::load(options.out / "best.safetensors");
   const Digits digits = validation_digits(options.digits, model.rate());
@@ -62,9 +59,8 @@ std::string run(const TrainOptions& options) {
   };
   const std::vector<Utterance> longer =
       strings(digits, options.longest + 1, options.longest + 5, 100, 1);
-  return fmt::format("{} {} {} {}", percent(digits.single(), {}),
-                     percent(strings(digits, 1, options.longest, 100, 1), {}), percent(longer, {}),
-                     percent(longer, {.ctc = false}));
+  return {percent(digits.single(), {}), percent(strings(digits, 1, options.longest, 100, 1), {}),
+          percent(longer, {}), percent(longer, {.ctc = false})};
 }
 
 /// Token errors in percent.
@@ -96,22 +92,15 @@ int compare(const CompareArguments& options) {
   for (const Cell& one : cells) check(one.options.network);
   if (options.train.digits.empty()) fail("--digits", "a directory was expected");
   std::vector<Row> rows(options.variants.size());
-  Countdown countdown(cells.size());
-  in_processes(
-      cells.size(), options.jobs,
-      [&](std::size_t i) {
-        set_threads(1);
-        return reading(cells[i].options.out, [&] { return run(cells[i].options); });
-      },
-      [&](std::size_t i, const std::string& text) {
-        std::array<double, columns> e{};
-        std::sscanf(text.c_str(), "%lf %lf %lf %lf", &e[0], &e[1], &e[2], &e[3]);
+  measure_runs(
+      cells.size(), options.jobs, [&](std::size_t i) { return cells[i].options.out; },
+      [&](std::size_t i) { return run(cells[i].options); },
+      [&](std::size_t i, const std::vector<double>& e, const std::string& ended,
+          const std::string& left) {
         for (std::size_t c = 0; c < columns; ++c)
           rows[i / static_cast<std::size_t>(options.seeds)][c].values.push_back(e[c]);
-        const auto [ended, left] = countdown.next();
         say("{}  {:<16} seed {}: {:.2f}  {:.2f}  {:.2f}  {:.2f}  {}\n", ended, cells[i].name,
             cells[i].options.seed, e[0], e[1], e[2], e[3], left);
-        std::fflush(stdout);
       });
   print_table(options, rows);
   return 0;

@@ -34,8 +34,7 @@ void add_training(CLI::App& app, TrainOptions& o, const std::set<std::string>& l
 }
 
 void add_train(CLI::App& app, TrainOptions& o) {
-  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
-  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  add_run(app, o);
   add_training(app, o);
 }
 

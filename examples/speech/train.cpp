@@ -221,9 +221,8 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
   using Options = TrainOptions;
   using models::choice_field, models::number_field, models::text_field;
   constexpr double many = 1e9;
-  static const auto fields = [] {
-    std::vector<models::OptionField<Options>> all = {
-        text_field<Options>("digits",
+  static const auto fields = attune::joined<Options>(
+      {{text_field<Options>("digits",
                             "directory of the Free Spoken Digit Dataset: strings of its digits are "
                             "trained on (recordings from 10 on) and validated on (5 to 9)",
                             &Options::digits),
@@ -254,10 +253,8 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
         number_field<Options>("band-masks", "stretches of the mel scale that are hidden",
                               &Options::band_masks, 0, 1000),
         number_field<Options>("seed", "of initial values, strings, order, augmentation and dropout",
-                              &Options::seed, 0, 0x1p64)};
-    for (auto& field : common_training_fields<Options>()) all.push_back(std::move(field));
-    return all;
-  }();
+                              &Options::seed, 0, 0x1p64)},
+       common_training_fields<Options>()});
   return fields;
 }
 

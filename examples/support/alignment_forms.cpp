@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <attune/models/report/alignment.hpp>
 #include <attune/models/report/page.hpp>
@@ -97,7 +96,7 @@ void write_alignments(std::span<const AlignedPair> pairs, AlignFormat format,
   const std::filesystem::path& out = output.out;
   const bool any_width = output.width == 0 && !out.empty();
   const report::TerminalOptions how{
-      .colour = out.empty() && isatty(STDOUT_FILENO),
+      .colour = out.empty() && obeys_escapes(),
       .width = any_width ? std::numeric_limits<int>::max() : drawing_width(output.width)};
   std::string text;
   if (format == AlignFormat::html) {

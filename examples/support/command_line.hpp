@@ -16,6 +16,7 @@
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/products.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
@@ -75,15 +76,15 @@ auto setting(F set) {
   };
 }
 
-/// Turns a directory into its best.safetensors.
-inline CLI::Validator best_of_directory() {
-  const auto change = [](std::string& path) {
-    if (std::filesystem::is_directory(path))
-      path = (std::filesystem::path(path) / "best.safetensors").string();
+/// Turns a directory into a file in it.
+inline CLI::Validator file_of_directory(const std::string& name) {
+  const auto change = [name](std::string& path) {
+    if (std::filesystem::is_directory(path)) path = (std::filesystem::path(path) / name).string();
     return std::string();
   };
   return CLI::Validator(change, "");
 }
+inline CLI::Validator best_of_directory() { return file_of_directory("best.safetensors"); }
 
 /// Of several times that an option is given the last one counts; those that are lists get them all.
 inline void set_option_defaults(CLI::App& app) {
@@ -117,14 +118,25 @@ inline CLI::Option* add_checkpoint(CLI::App& app, std::filesystem::path& model,
       ->transform(best_of_directory());
 }
 
+/// The directory of a training, and whether it is to go on.
+template <class Options>
+void add_run(CLI::App& app, Options& o) {
+  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
+  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+}
+
 inline void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
       ->check(in_range(1, 1024))
       ->default_str("");
 }
 
-/// As many as were given; otherwise as ATTUNE_THREADS says, which is checked.
-inline void use_threads(int given) { given > 0 ? set_threads(given) : void(threads()); }
+/// As many as were given; otherwise as ATTUNE_THREADS says, which is checked, as are the variables
+/// of products: later, their errors would name the layer that computes first.
+inline void use_threads(int given) {
+  given > 0 ? set_threads(given) : void(threads());
+  products();
+}
 
 inline void add_width(CLI::App& app, int& width) {
   app.add_option("--width", width,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,15 @@ void train_or_go_on(Options options, int (*train)(const Options&),
   flush_output();  // the process ends without
   if (status != 0) fail("train", fmt::format("it ended with status {}", status));
 }
+
+/// Trains and measures some runs, so many at once, each in a process of its own and on one thread:
+/// `measure(i)` returns the measures of one, whose files are below `out(i)`. `done(i, measures,
+/// ended, left)` is called as they end, and prints; see Countdown.
+void measure_runs(
+    std::size_t runs, int jobs, const std::function<std::filesystem::path(std::size_t)>& out,
+    const std::function<std::vector<double>(std::size_t)>& measure,
+    const std::function<void(std::size_t, const std::vector<double>& measures,
+                             const std::string& ended, const std::string& left)>& done);
 
 /// How many of some runs have ended, and how long the others will take.
 class Countdown {

@@ -103,7 +103,7 @@ void draw(const report::Heatmap& map, const Drawing& how) {
   if (how.when == Show::never || (how.when == Show::automatic && !terminal) || map.rows.empty())
     return;
   fmt::print("{}\n",
-             report::terminal(map, {.colour = terminal, .width = drawing_width(how.width)}));
+             report::terminal(map, {.colour = obeys_escapes(), .width = drawing_width(how.width)}));
 }
 
 std::string probability_text(double probability) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/output.hpp"
+#include "support/terminal.hpp"
 
 namespace attune {
 
@@ -18,7 +19,7 @@ Progress::Progress(long done, long total, std::string unit)
     : first_(done),
       total_(total),
       unit_(std::move(unit)),
-      terminal_(isatty(STDOUT_FILENO)),
+      terminal_(obeys_escapes()),
       start_(Clock::now()),
       shown_() {}
 
@@ -50,8 +51,8 @@ std::string fitted(const std::string& share, const std::string& count, const std
 }
 }  // namespace
 
-double Progress::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - start_).count();
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
 void Progress::show(long done, const std::string& text, bool line, const TimeLimit& limit) {
@@ -60,7 +61,7 @@ void Progress::show(long done, const std::string& text, bool line, const TimeLim
   shown_ = Clock::now();
   const long here = std::max(1L, done - first_);
   const double steps_left =
-      seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
+      seconds_since(start_) / static_cast<double>(here) * static_cast<double>(total_ - done);
   const double left = std::clamp(steps_left, 0.0, std::max(0.0, limit.most - limit.passed));
   const double share = std::min(
       1.0,
@@ -83,9 +84,7 @@ Task::Task(const std::string& what) : start_(Clock::now()) {
   std::fflush(stdout);
 }
 
-Task::~Task() {
-  say("{}\n", duration(std::chrono::duration<double>(Clock::now() - start_).count()));
-}
+Task::~Task() { say("{}\n", duration(seconds_since(start_))); }
 
 std::string duration(double seconds) {
   const long s = static_cast<long>(seconds + 0.5);

@@ -27,8 +27,6 @@ class Progress {
   void show(long done, const std::string& text, bool line, const TimeLimit& limit = {});
 
  private:
-  double seconds() const;
-
   long first_, total_;
   std::string unit_;
   bool terminal_;
@@ -45,6 +43,8 @@ class Task {
  private:
   std::chrono::steady_clock::time_point start_;
 };
+
+double seconds_since(std::chrono::steady_clock::time_point then);
 
 /// "1 min 05 s"
 std::string duration(double seconds);

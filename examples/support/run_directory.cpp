@@ -58,6 +58,7 @@ void require_possible(const std::filesystem::path& directory) {
 }  // namespace
 
 RunDirectory::RunDirectory(std::filesystem::path path, bool resume) : path_(std::move(path)) {
+  if (path_.empty()) fail("--out", "a directory was expected");
   if (is_first_worker()) {
     require_possible(path_);
     if (std::filesystem::exists(path_)) lock_.emplace(path_);

@@ -20,6 +20,11 @@ int columns_of_environment() {
 
 }  // namespace
 
+bool obeys_escapes() {
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(terminal && std::string_view(terminal) == "dumb");
+}
+
 int drawing_width(int given) {
   constexpr int least = 10;  // that a drawing takes
   if (given >= least) return given;

@@ -25,10 +25,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
-}
-
 void append(report::LogFields& line, const report::LogFields& more) {
   line.insert(line.end(), more.begin(), more.end());
 }

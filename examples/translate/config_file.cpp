@@ -31,7 +31,7 @@ bool try_field(std::span<const models::OptionField<Options>> fields, const std::
 }
 
 bool try_option(const std::string& name, const std::string& value) {
-  if (name == "model") preset_network(value);
+  if (name == "model") model_options(value);
   return name == "model" || name == "out" || try_field(train_fields(), name, value) ||
          try_field(models::seq2seq_fields(), name, value);
 }

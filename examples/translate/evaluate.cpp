@@ -11,6 +11,7 @@
 #include "evaluation.hpp"
 #include "line_lengths.hpp"
 #include "support/ensembles.hpp"
+#include "support/progress.hpp"
 
 namespace attune::translate {
 namespace {
@@ -47,8 +48,7 @@ int evaluate_files(const EvaluateArguments& o) {
   for (const std::string& file : o.references) add_references(text, file);
   const auto start = std::chrono::steady_clock::now();
   const auto [lines, cut] = translations(models, text.sources, o.search);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
   if (cut > 0) {
     complain("warning: {} of {} translations are cut at --max-length {}\n", cut, lines.size(),
              o.search.max_length);

@@ -34,26 +34,14 @@ CLI::Option* add_swap(CLI::App& app, Options& o) {
   return add_field(app, swap_field<Options>(&Options::columns), o);
 }
 
-void add_preset(CLI::App& app, TrainOptions& o) {
-  const auto get = [](const TrainOptions& options) { return options.preset; };
-  const auto set = [](TrainOptions& options, const std::string& name) {
-    if (name == options.preset) return;
-    options.network = preset_network(name);
-    options.preset = name;
-  };
-  add_field(app, preset_field<TrainOptions>(get, set), o)->group("Model");
-}
-
 void add_train(CLI::App& app, TrainOptions& o) {
-  app.add_option("--out", o.out, "directory for best.safetensors, last.safetensors and log.jsonl");
-  app.add_flag("--resume", o.resume, "go on from last.safetensors, where there is one");
+  add_run(app, o);
   app.add_option("--config", o.config,
                  "file with options of Training and Model, NAME = VALUE on each line; those of the "
                  "command line win");
   add_fields(app, train_fields(), o, "Training");
   app.get_option("--swap")->excludes(app.get_option("--target"));
-  add_preset(app, o);
-  add_fields(app, models::seq2seq_fields(), o.network, "Model");
+  add_model(app, o.model, model_options);
 }
 
 void add_search(CLI::App& app, models::SearchOptions& o) {
@@ -110,9 +98,11 @@ void add_translate(CLI::App& app, TranslateArguments& o) {
       ->needs(sample);
   app.add_option("--top-p", o.sampling.top_p,
                  "draw from the likeliest words that have this probability together")
-      ->check(in_range(0.0, 1.0))
+      ->check(in_range(1e-9, 1.0))
       ->needs(sample);
-  app.add_option("--seed", o.sampling.seed, "of what is drawn")->needs(sample);
+  app.add_option("--seed", o.sampling.seed, "of what is drawn")
+      ->check(in_range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
+      ->needs(sample);
 }
 
 void add_bleu(CLI::App& app, metrics::BleuOptions& o) {
@@ -213,7 +203,9 @@ void add_report(CLI::App& app, ReportArguments& o) {
 }
 
 void add_curves(CLI::App& app, CurvesArguments& o) {
-  app.add_option("logs", o.logs, "log.jsonl of runs, or other files of JSON lines")->required();
+  app.add_option("logs", o.logs, "directories of runs, or files of JSON lines as their log.jsonl")
+      ->transform(file_of_directory("log.jsonl"))
+      ->required();
   app.add_option("--field", o.field, "what is drawn: bleu, valid_perplexity, loss, ...");
   app.add_option("--against", o.against, "along the bottom: minutes, or a field such as step");
   app.add_option("--title", o.title, "above the chart");
@@ -263,7 +255,7 @@ void parse_once(int argc, char** argv, const std::string& config, CommandLine& l
       *app, "report", "an HTML page: learning curves, BLEU by length, attention, translations",
       "test.en test.de --out test.html");
   CLI::App* curves = add_command(*app, "curves", "learning curves of several runs, drawn as SVG",
-                                 "first-model/log.jsonl second-model/log.jsonl");
+                                 "first-model second-model");
   CLI::App* average =
       add_command(*app, "average", "a model with the mean weights of several checkpoints",
                   "a.safetensors b.safetensors --out mean.safetensors");
@@ -305,7 +297,7 @@ int run(int argc, char** argv) {
   if (name.empty()) return 0;
   if (name == "train" && !line.train.resume) {  // a run that goes on has the options it had
     check_effects(argc, argv, train_fields(), line.train);
-    check_effects(argc, argv, models::seq2seq_fields(), line.train.network);
+    check_effects(argc, argv, models::seq2seq_fields(), line.train.model.network);
   }
   use_threads(line.threads);
   if (name == "translate") return translate(line.translate);

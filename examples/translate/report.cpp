@@ -132,9 +132,10 @@ void add_examples(report::Page& page, const Model& model, const Translated& text
   std::vector<std::size_t> lengths;
   for (const std::string& line : text.lines) lengths.push_back(line.size());
   const std::vector<std::size_t> some = from_short_to_long(lengths, count);
-  page.heading("Where the model looks");
-  for (std::size_t i : some) {
-    add_heatmap(page, model, text.lines[i], text.translations[i].front());
+  if (models::attends(model.network().options())) {
+    page.heading("Where the model looks");
+    for (std::size_t i : some)
+      add_heatmap(page, model, text.lines[i], text.translations[i].front());
   }
   page.heading("Translations, the best first");
   std::vector<std::vector<std::string>> rows;

@@ -153,7 +153,7 @@ class Run : public TrainingRun {
   void save_model(Safetensors& file) const override {
     model_.save(file);
     file.metadata.merge(models::fields_to_map(train_fields(), options_));
-    file.metadata["preset"] = options_.preset;
+    file.metadata["preset"] = options_.model.name;
     file.metadata["valid_loss"] = fmt::format("{}", last_.loss);
     file.metadata["valid_bleu"] = fmt::format("{}", last_.bleu);
   }
@@ -227,7 +227,7 @@ void check_files(const TrainOptions& o) {
   }
   if (!is_pipe(o.valid_source) && !is_pipe(o.valid_target))
     check_reference_text(o.valid_source, o.valid_target, o.columns);
-  if (!o.alignments.empty() && !models::attends(o.network)) {
+  if (!o.alignments.empty() && !models::attends(o.model.network)) {
     fail("--alignments", "the model has no attention");
   }
 }
@@ -238,7 +238,9 @@ int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
   const std::filesystem::path last = files.last();
   if (files.resumes()) {
-    check_same(stored_options(last), options);  // now that nobody can change them
+    // Now that nobody can change them.
+    check_same_training("--resume", stored_options(last), options, train_fields(),
+                        {"epochs", "minutes", "patience", "max-skipped"});
     // Errors of what a checkpoint asks for begin with its path.
     reading(last, [&] { check_files(options); });
   } else {
@@ -249,9 +251,9 @@ int train(const TrainOptions& options) {
   Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(options);
   const ReferenceText valid =
       reference_text(options.valid_source, options.valid_target, options.columns, codecs,
-                     longest_read(options.network, longest_of_pair));
+                     longest_read(options.model.network, longest_of_pair));
   TrainingText text(options, codecs);
-  Model model(options.network, std::move(codecs), options.seed);
+  Model model(options.model.network, std::move(codecs), options.seed);
   return Run(options, files, valid, text, model).go();
 }
 

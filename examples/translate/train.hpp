@@ -3,12 +3,13 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/option_field.hpp>
-#include <attune/models/seq2seq_options.hpp>
 #include <attune/models/text/corpus.hpp>
 
+#include "support/model_options.hpp"
 #include "support/training_options.hpp"
 
 namespace attune::translate {
@@ -28,14 +29,13 @@ enum class Metric { bleu, loss };
 /// How the learning rate goes on after the warm-up.
 enum class RateSchedule { constant, inverse_sqrt };
 
-/// The network options of a preset, in sizes that suit a small corpus. Throws on another name.
-models::Seq2SeqOptions preset_network(const std::string& preset);
+/// A published model in sizes that suit a small corpus. Throws on another name.
+ModelOptions model_options(std::string_view preset);
 
 struct TrainOptions : TrainingOptions {
   TrainOptions() : TrainingOptions{.out = "translate-model"} {}
   std::string config;  // a file that more of them came from
-  std::string preset = "conditional";
-  models::Seq2SeqOptions network = preset_network(preset);
+  ModelOptions model = model_options("conditional");
 
   std::string source, target, valid_source, valid_target;
   text::Columns columns = text::Columns::source_first;
@@ -66,14 +66,11 @@ struct TrainOptions : TrainingOptions {
   Index halve = 0;
 };
 
-/// Everything but `out`, `resume`, `preset` and the network: names, help and checks.
+/// Everything but `out`, `resume` and the model: names, help and checks.
 std::span<const models::OptionField<TrainOptions>> train_fields();
 
 /// The options of a run that is to be resumed from this checkpoint. Errors begin with the path.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);
-
-/// Throws an Error that names the first option which a resumed run may not change.
-void check_same(const TrainOptions& stored, const TrainOptions& given);
 
 /// Trains until one of the limits is reached, or until interrupted. Returns the exit status: 0, or
 /// 128 + the number of a signal, which is 130 after Ctrl-C.

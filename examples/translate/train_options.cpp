@@ -85,43 +85,31 @@ std::vector<Field> data_fields() {
 }
 
 std::vector<Field> training_fields() {
-  return {
-      number("batch", "sentences in a batch", &Options::batch, 1, many),
-      number("batch-tokens",
-             "instead: target words in a batch, padding included; 0: count sentences",
-             &Options::batch_tokens, 0, many),
-      number("epochs", "most times to go through the text", &Options::epochs, 1, many),
-      number("minutes", "most minutes to train; 0: any", &Options::minutes, 0, many),
-      number("rate", "learning rate of Adam", &Options::rate, 1e-9, 10),
-      choice<RateSchedule>(
-          "schedule", "rate after the warm-up", &Options::schedule,
-          {{RateSchedule::constant, "constant"}, {RateSchedule::inverse_sqrt, "inverse-sqrt"}}),
-      number("warm-up", "updates in which the rate rises", &Options::warm_up, 0, many),
-      number("halve", "validations without a new best after which the rate is halved; 0: never",
-             &Options::halve, 0, many),
-      number("weight-decay", "decoupled, of matrices", &Options::weight_decay, 0, 10),
-      number("clip", "largest global norm of the gradients", &Options::clip, 1e-9, many),
-      number("max-skipped",
-             "updates in a row that may be skipped, as loss or gradients are not finite, before "
-             "training ends",
-             &Options::max_skipped, 1, many),
-      average_field<Options>(),
-      models::only_with<Options>(
-          "alignments", [](const Options& o) { return !o.alignments.empty(); },
-          number("guided-alignment",
-                 "with --alignments: weight of the loss that compares attention with them",
-                 &Options::guided_alignment, 0, many)),
-      precision_field<Options>(),
-      shards_field<Options>(),
-      gradients_field<Options>(),
-      number("seed", "of initial values, the order of sentences and dropout", &Options::seed, 0,
-             1e18)};
+  return {number("batch", "sentences in a batch", &Options::batch, 1, many),
+          number("batch-tokens",
+                 "instead: target words in a batch, padding included; 0: count sentences",
+                 &Options::batch_tokens, 0, many),
+          number("epochs", "most times to go through the text", &Options::epochs, 1, many),
+          number("minutes", "most minutes to train; 0: any", &Options::minutes, 0, many),
+          number("rate", "learning rate of Adam", &Options::rate, 1e-9, 10),
+          choice<RateSchedule>(
+              "schedule", "rate after the warm-up", &Options::schedule,
+              {{RateSchedule::constant, "constant"}, {RateSchedule::inverse_sqrt, "inverse-sqrt"}}),
+          number("warm-up", "updates in which the rate rises", &Options::warm_up, 0, many),
+          number("halve", "validations without a new best after which the rate is halved; 0: never",
+                 &Options::halve, 0, many),
+          number("weight-decay", "decoupled, of matrices", &Options::weight_decay, 0, 10),
+          models::only_with<Options>(
+              "alignments", [](const Options& o) { return !o.alignments.empty(); },
+              number("guided-alignment",
+                     "with --alignments: weight of the loss that compares attention with them",
+                     &Options::guided_alignment, 0, many)),
+          number("seed", "of initial values, the order of sentences and dropout", &Options::seed, 0,
+                 1e18)};
 }
 
 std::vector<Field> validation_fields() {
-  return {number("validate-every", "updates between validations, each of which saves a checkpoint",
-                 &Options::validate_every, 1, many),
-          choice<Metric>("metric", "by which the best weights are chosen", &Options::metric,
+  return {choice<Metric>("metric", "by which the best weights are chosen", &Options::metric,
                          {{Metric::bleu, "bleu"}, {Metric::loss, "loss"}}),
           choice<metrics::BleuTokens>(
               "bleu",
@@ -137,42 +125,32 @@ std::vector<Field> validation_fields() {
 }  // namespace
 
 std::span<const Field> train_fields() {
-  static const std::vector<Field> fields =
-      joined<Options>({data_fields(), training_fields(), validation_fields()});
+  static const std::vector<Field> fields = joined<Options>(
+      {data_fields(), training_fields(), common_training_fields<Options>(), validation_fields()});
   return fields;
 }
 
-models::Seq2SeqOptions preset_network(const std::string& preset) {
-  models::Seq2SeqOptions o = models::preset(preset).options;
+ModelOptions model_options(std::string_view preset) {
+  const models::Preset& published = models::preset(preset);
+  models::Seq2SeqOptions o = published.options;
   o.embedding = 256;
   o.hidden = o.score.attention = o.readout = 256;
   o.dropout = 0.2;
   o.label_smoothing = 0.1;
-  return o;
+  return {std::string(published.name), o};
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   return from_checkpoint(checkpoint, checkpoint_format, [](const Safetensors& file) {
     TrainOptions options;
-    options.preset = nn::load_text(file.metadata, "preset");
-    reading("preset", [&] { return models::preset(options.preset); });
-    options.network = models::seq2seq_options_from(file.metadata);
+    options.model.name = nn::load_text(file.metadata, "preset");
+    reading("preset", [&] { return models::preset(options.model.name); });
+    options.model.network = models::seq2seq_options_from(file.metadata);
     Metadata metadata = file.metadata;  // an older one has fewer options
     metadata.merge(models::fields_to_map(train_fields(), TrainOptions{}));
     models::set_fields_from(train_fields(), options, metadata);
     return options;
   });
-}
-
-void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  const std::filesystem::path last = given.out / "last.safetensors";
-  attune::check_same("--resume", last, {{"model", stored.preset}}, {{"model", given.preset}});
-  auto before = models::fields_to_map(train_fields(), stored),
-       after = models::fields_to_map(train_fields(), given);
-  before.merge(models::to_map(stored.network)), after.merge(models::to_map(given.network));
-  for (const char* free : {"epochs", "minutes", "patience", "max-skipped"})
-    after[free] = before[free];
-  attune::check_same("--resume", last, before, after);
 }
 
 }  // namespace attune::translate

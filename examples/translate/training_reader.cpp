@@ -43,8 +43,7 @@ void TrainingReader::show() {
   if (now - start_ < seconds(3)) return;
   const bool line = now - line_ > seconds(30);
   if (line) line_ = now;
-  const double rate =
-      static_cast<double>(reader_.number()) / std::chrono::duration<double>(now - start_).count();
+  const double rate = static_cast<double>(reader_.number()) / seconds_since(start_);
   progress_.show(static_cast<long>(std::min(megabytes_, total_)),
                  fmt::format("{:.0f} pairs/s", rate), line);
 }

@@ -106,7 +106,7 @@ text::CorpusReport TrainingText::read(const Codecs& codecs) {
                target = codecs.target.tokenizer.encode(lines->target);
     const auto words = alignments ? alignments->next(*lines, reader) : text::Alignment();
     if (!report.count(source.size(), target.size())) continue;
-    const Index n_source = std::ssize(source), longest = longest_read(o.network, n_source);
+    const Index n_source = std::ssize(source), longest = longest_read(o.model.network, n_source);
     if (n_source > longest) reader.fail(too_long(n_source, longest));
     text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
     if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {

@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -124,7 +125,8 @@ TEST_CASE("backward: a captured result that was modified in place is an error") 
   const Var y = exp(x);
   Tensor values = y.value();
   scale_in_place(values, 2);
-  CHECK(error_of([&] { return backward(sum(y)); }).starts_with("backward of exp: a tensor (2) that"));
+  CHECK(
+      error_of([&] { return backward(sum(y)); }).starts_with("backward of exp: a tensor (2) that"));
 }
 
 TEST_CASE("backward: a modified input of a product that was put off is an error") {
@@ -135,7 +137,9 @@ TEST_CASE("backward: a modified input of a product that was put off is an error"
     Var y = matmul(x, w);
     for (int i = 1; i < uses; ++i) y = y + matmul(x, w);
     fill(x, 1);
-    CHECK(error_of([&] { return backward(sum(y)); }).starts_with("backward of matmul: a tensor (2, 4)"));
+    CHECK(error_of([&] {
+            return backward(sum(y));
+          }).starts_with("backward of matmul: a tensor (2, 4)"));
   }
 }
 
@@ -553,6 +557,9 @@ TEST_CASE("Gradients made elsewhere: one of each variable's shape") {
   CHECK_THROWS_WITH_AS(Gradients(variables, {ones({2}), ones({2})}),
                        "gradients: shape or dtype differs: variable (3), gradient (2)", Error);
   CHECK_THROWS_WITH_AS(Gradients(variables, {ones({2})}), "gradients: 2 variables, 1 gradients",
+                       Error);
+  const std::vector<Var> constant = {Var(ones({2}))};
+  CHECK_THROWS_WITH_AS(Gradients(constant, {ones({2})}), "gradients: a constant (2) has none",
                        Error);
 }
 

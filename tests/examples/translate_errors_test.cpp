@@ -392,6 +392,7 @@ TEST_CASE("translate train: what is wrong with a file of options is said with it
 
 TEST_CASE("translate train: a directory that cannot be made is named") {
   const Corpus corpus;
+  CHECK(error_of(corpus.train("", {"--out", ""})) == "translate: --out: a directory was expected");
   CHECK(error_of(corpus.train("train.en", one_epoch)) ==
         fmt::format("translate: {}: cannot be made: Not a directory", corpus / "train.en"));
 }
@@ -455,6 +456,14 @@ TEST_CASE("translate: an error ends it with 1 where it cannot be said, either") 
     CAPTURE(first);
     CHECK(run_in_shell(first, {"inspect", corpus / "none"}).status == 1);
     CHECK(run_in_shell(first, {"train", "--hidden", "many"}).status == 1);
+  }
+}
+
+TEST_CASE("translate: a variable that is not understood is an error before anything is computed") {
+  for (const char* name : {"ATTUNE_TARGET", "ATTUNE_PRODUCTS", "ATTUNE_THREADS"}) {
+    const std::string error =
+        error_of({"translate", "--model", "none"}, {.environment = {{name, "foo"}}});
+    CHECK(error.starts_with(fmt::format("translate: {}: 'foo' is ", name)));
   }
 }
 

@@ -295,6 +295,17 @@ TEST_CASE("translate: options that only drawing or only searching has are refuse
   }
 }
 
+TEST_CASE("translate: the most that an option may be is said with all its digits") {
+  CHECK(error_of({"translate", "--sample", "--seed", "18446744073709551616"}) ==
+        "translate: --seed: '18446744073709551616' is not a whole number from 0 to "
+        "18446744073709551615");
+  CHECK(error_of({"translate", "--sample", "--top-p", "0"}) ==
+        "translate: --top-p: '0' is not a number from 1e-09 to 1");
+  CHECK(error_of({"train", "--seed", "1000000000000000001x"}) ==
+        "translate: --seed: '1000000000000000001x' is not a whole number from 0 to "
+        "1000000000000000000");
+}
+
 TEST_CASE(
     "translate: --top-p of next to nothing draws the likeliest words, which greedy search finds") {
   const Arguments translate = {"translate", "--model", Trained::get().model(), "--scores"};
@@ -465,13 +476,22 @@ TEST_CASE("translate report: curves, BLEU by length, pictures and translations i
   CHECK(figures("<svg") == 2 + 3);
 }
 
+TEST_CASE("translate report: of a model without attention, no pictures and no heading of them") {
+  const Corpus corpus;
+  output_of(corpus.train("out", tiny + Arguments{"--attend", "never", "--epochs", "1"}));
+  output_of({"report", "--model", corpus / "out"});
+  const std::string html = read(corpus / "out/report.html");
+  CHECK_FALSE(contains(html, "Where the model looks"));
+  CHECK(contains(html, "Translations, the best first"));
+}
+
 TEST_CASE("translate curves: runs and other programs' points in one chart") {
   const Trained& trained = Trained::get();
   const Directory directory;
   const std::string log = trained / "model/log.jsonl", peer = directory / "another program.jsonl",
                     out = directory / "curves.svg";
   write(peer, "{\"seconds\": 90, \"bleu\": 31.5}\n{\"seconds\": 240, \"bleu\": 35}\n");
-  CHECK(output_of({"curves", log, peer, "--out", out}) == out + "\n");
+  CHECK(output_of({"curves", trained / "model", peer, "--out", out}) == out + "\n");
   const std::string svg = read(out);
   CHECK(svg.starts_with("<svg"));
   for (const char* part : {">model<", ">another program<", ">minutes<", ">bleu<",
@@ -924,6 +944,17 @@ TEST_CASE("translate train: in a narrow terminal progress has whole fields, and 
     CHECK(contains(line, " words/s  0 s left"));
   }
   CHECK(rewritten > 0);
+}
+
+TEST_CASE("translate: a terminal that knows no escape sequences gets none") {
+  const Corpus corpus;
+  write(corpus / "one.en", "one two\n");
+  for (const Arguments& arguments :
+       {corpus.train("out", tiny + Arguments{"--epochs", "1"}),
+        Arguments{"align", "--model", Trained::get().model(), corpus / "one.en"}}) {
+    Terminal terminal(Arguments{"/usr/bin/env", "TERM=dumb", ATTUNE_TRANSLATE} + arguments, 80);
+    CHECK(is_plain(terminal.shown_to_the_end()));
+  }
 }
 
 TEST_CASE("translate train: bf16 products train as well, or a line says that there are none") {

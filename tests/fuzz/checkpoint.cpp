@@ -230,7 +230,7 @@ void run_transduce(const std::string& preset, const std::vector<Change>& all) {
 
 void run_translate(const std::string& preset, const std::vector<Change>& all) {
   const text::Codec codec{text::Words{}, text::Vocabulary(letters)};
-  const translate::Model made(network_options(translate::preset_network(preset), all),
+  const translate::Model made(network_options(translate::model_options(preset).network, all),
                               {codec, codec}, 1);
   const auto model = check_changed(made, {{"preset", preset}}, translate::train_fields(),
                                    translate::stored_options, all);

@@ -141,6 +141,38 @@ TEST_CASE("force_decode: a model without attention has hypotheses without weight
   }
 }
 
+TEST_CASE("force_decode, search: nothing is dropped in the middle of a training loop") {
+  nn::Parameters params(1, DType::f64);
+  const models::Bahdanau model(params, {.source_vocabulary = kSource,
+                                        .target_vocabulary = kTarget,
+                                        .embedding = 5,
+                                        .hidden = 6,
+                                        .attention = 4,
+                                        .readout = 3,
+                                        .dropout = 0.5});
+  const auto scores = [&] {
+    std::vector<double> all;
+    for (const Hypothesis& h : models::force_decode(model, kBatch)) all.push_back(h.score);
+    for (const auto& best :
+         models::search(model, text::SourceBatch{kBatch.source, kBatch.source_mask}))
+      all.push_back(best.front().score);
+    return all;
+  };
+  const std::vector<double> outside = scores();
+  Random random(1);
+  const nn::Training training(random);
+  CHECK(scores() == outside);
+  CHECK(nn::Training::random() == &random);
+}
+
+TEST_CASE("loss: a source and a target of different numbers of sentences are an error") {
+  const Translator t(DType::f64);
+  text::Batch batch = kBatch;
+  for (Tensor* x : {&batch.source, &batch.source_mask}) *x = slice(*x, 1, 0, 1);
+  CHECK_THROWS_WITH_AS(models::loss(t.model, batch),
+                       "unroll: previous (T, B) is (4, 3), but B = 1 in the source's mask", Error);
+}
+
 TEST_CASE("force_decode: shapes that do not fit and a target without </s> are errors") {
   models::Forced forced = random_forced(1);
   forced.logits = zeros({2, 3, kTarget});

@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/models/encoder_decoder.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
+#include <attune/models/sutskever.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
@@ -434,6 +436,31 @@ TEST_CASE("search, sample: without a source") {
   for (const Hypothesis& h :
        models::sample(model, models::no_source(2), {.max_length = 5, .begin = 0, .end = 1}))
     CHECK(h.words == Words{2});
+}
+
+TEST_CASE("search: an end that is no word is an error") {
+  const Bigrams model{zeros({3, 3})};
+  CHECK_THROWS_WITH_AS(models::search(model, models::no_source(1), {.begin = 0, .end = 3}),
+                       "search: the end word 3 is not in 0 to 2", Error);
+}
+
+TEST_CASE("search: models that know a source by its last state say where there is none") {
+  nn::Parameters params;
+  const auto check = [&](const auto& model, const char* name) {
+    const models::Encoded source{.h = zeros({2, 1, 8}), .last = {}, .mask = ones({2, 1})};
+    const std::string what =
+        fmt::format("{}: the source has no last state: Encoded::last is empty", name);
+    CHECK_THROWS_WITH_AS(models::search(model, source), what.c_str(), Error);
+  };
+  check(
+      models::Bahdanau(params / "a", {.source_vocabulary = 5, .target_vocabulary = 5, .hidden = 4}),
+      "Bahdanau");
+  check(models::EncoderDecoder(params / "b",
+                               {.source_vocabulary = 5, .target_vocabulary = 5, .hidden = 4}),
+        "EncoderDecoder");
+  check(models::Sutskever(params / "c",
+                          {.source_vocabulary = 5, .target_vocabulary = 5, .hidden = 4}),
+        "Sutskever");
 }
 
 TEST_CASE("search: a very long hypothesis is freed without deep recursion") {

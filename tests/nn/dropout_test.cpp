@@ -1,6 +1,5 @@
 #include <limits>
 #include <stdexcept>
-
 #include <tuple>
 
 #include <doctest/doctest.h>
@@ -134,7 +133,8 @@ TEST_CASE("Dropout: a mask that many threads draw is what one draws, number by n
 }
 
 TEST_CASE("Dropout: the program of the next test" * doctest::skip()) {
-  for (int i = 0; i < 3; ++i) std::ignore = backward(sum(nn::Dropout(0.5)(variable(randn({2, 3}, DType::f64)))));
+  for (int i = 0; i < 3; ++i)
+    std::ignore = backward(sum(nn::Dropout(0.5)(variable(randn({2, 3}, DType::f64)))));
 }
 
 TEST_CASE("Dropout: backward of a loss that was made outside of training says so, once") {

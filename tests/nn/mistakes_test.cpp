@@ -26,8 +26,8 @@ struct Mistake {
 
 const Tensor x = zeros({3, 2});
 
-#define MISTAKE(...)                   \
-  Mistake {                            \
+#define MISTAKE(...)                                      \
+  Mistake {                                               \
 #__VA_ARGS__, [&] { static_cast<void>(__VA_ARGS__); } \
   }
 

@@ -19,6 +19,16 @@ TEST_CASE("mask_of: 1 on the steps of each sequence, 0 after them") {
   CHECK_THROWS_WITH_AS(mask_of(empty), "mask_of: sequence 1 has the length 0", Error);
 }
 
+TEST_CASE("lengths_of: the opposite of mask_of, in any dtype; padding must stand at the end") {
+  const std::vector<Index> lengths{2, 4, 1};
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32})
+    CHECK(lengths_of(mask_of(lengths).to(dtype)) == lengths);
+  CHECK_THROWS_WITH_AS(lengths_of(reals({3, 2}, {1, 0, 1, 1, 0, 1})),
+                       "lengths_of: column 1 of the mask (3, 2) has a 1 after a 0, but padding "
+                       "after the steps was expected",
+                       Error);
+}
+
 TEST_CASE("pad: i32 too, with any value") {
   CHECK(identical(pad(ints({2}, {5, 6}), 0, 1, 2, -1), ints({5}, {-1, 5, 6, -1, -1})));
   CHECK(error_of([] { pad(zeros({2}), 1, 0, 0); }) == "pad: there is no axis 1 in (2)");

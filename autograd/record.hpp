@@ -4,6 +4,7 @@
 #include <array>
 #include <concepts>
 #include <initializer_list>
+#include <type_traits>
 #include <vector>
 
 #include <attune/autograd/anomaly.hpp>
@@ -21,6 +22,13 @@ class OperationName {
  private:
   const char* name_;
 };
+
+/// A pullback dy -> dx.
+template <class F>
+concept ReturningPullback = std::is_invocable_r_v<Tensor, F&, const Tensor&>;
+/// A pullback (dy, slot), which adds dx to the slot.
+template <class F>
+concept AddingPullback = std::is_invocable_v<F&, const Tensor&, GradientSlot&>;
 
 /// An operation being declared; converts to the Var that is its result.
 ///
@@ -42,9 +50,8 @@ class Recording {
   Recording(OperationName operation, std::initializer_list<Tensor> values);
 
   /// A pullback dy -> dx: from the gradient of the (only) result to that of the input x.
-  template <class Pullback>
-  requires std::is_invocable_r_v<Tensor, Pullback&, const Tensor&> Recording& wrt(
-      const Var& x, Pullback pullback) {
+  template <ReturningPullback Pullback>
+  Recording& wrt(const Var& x, Pullback pullback) {
     return joint({x}, [f = std::move(pullback)](std::span<const Tensor> dy,
                                                 std::span<GradientSlot* const> dx) mutable {
       dx[0]->add(f(dy[0]));
@@ -52,9 +59,8 @@ class Recording {
   }
 
   /// A pullback (dy, slot) which adds its share to the input's gradient in a form of its own.
-  template <class Pullback>
-  requires std::is_invocable_v<Pullback&, const Tensor&, GradientSlot&> Recording& wrt(
-      const Var& x, Pullback pullback) {
+  template <AddingPullback Pullback>
+  Recording& wrt(const Var& x, Pullback pullback) {
     return joint({x}, [f = std::move(pullback)](std::span<const Tensor> dy,
                                                 std::span<GradientSlot* const> dx) mutable {
       f(dy[0], *dx[0]);

@@ -1,6 +1,7 @@
 // Attention: a score, a window, weights, and the weighted sum.
 #pragma once
 
+#include <concepts>
 #include <memory>
 
 #include <attune/nn/score.hpp>
@@ -60,16 +61,13 @@ struct AttentionOptions {
 class Attention {
  public:
   /// Global attention, which has no parameters but the score's.
-  template <class AnyScore>
-  requires std::is_base_of_v<Score, AnyScore>
+  template <std::derived_from<Score> AnyScore>
   explicit Attention(AnyScore score) : score_(std::make_shared<const AnyScore>(std::move(score))) {}
 
   /// With a window. The score is made first, in the same scope or another; `query` is the size of
   /// h_t.
-  template <class AnyScore>
-  requires std::is_base_of_v<Score, AnyScore> Attention(const Scope& scope, AnyScore score,
-                                                        Index query,
-                                                        const AttentionOptions& options)
+  template <std::derived_from<Score> AnyScore>
+  Attention(const Scope& scope, AnyScore score, Index query, const AttentionOptions& options)
       : Attention(std::make_shared<const AnyScore>(std::move(score)), scope, query, options) {}
 
   /// For a score that is chosen at run time.

@@ -22,7 +22,7 @@ class MovingAverage {
   /// After a step of the optimiser.
   void update();
 
-  /// Exchanges the parameters and their averages; twice is as before.
+  /// Exchanges the parameters and their averages; a second call changes them back.
   void swap();
 
   /// To and from a checkpoint ("average.PATH", "average.steps").

@@ -30,7 +30,7 @@ class DivergenceWatch {
 
   struct Step {
     bool usable;          // whether the optimiser may make it
-    std::string message;  // why not, or that training diverges, said once; mostly empty
+    std::string message;  // why it is not usable, or, once, that training diverges; else empty
   };
   Step observe(double loss, const Parameters& parameters, Gradients& gradients);
 

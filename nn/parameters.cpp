@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include <attune/nn/checkpoint.hpp>
@@ -29,10 +27,6 @@ Tensor Parameters::first_values(const std::string& path, const Shape& shape,
 Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
   if (contains(path)) fail("Parameters", fmt::format("'{}' exists already", path));
   if (!init) fail("Parameters", fmt::format("'{}' has no function of first values", path));
-  if (std::ranges::count(shape, 0) > 0) {
-    fail("Parameters",
-         fmt::format("'{}' {} has no elements: was a size forgotten?", path, to_string(shape)));
-  }
   const Var parameter = variable(first_values(path, shape, init));
   index_.emplace(path, parameters_.size());
   parameters_.push_back({path, parameter});

@@ -85,8 +85,8 @@ class Workers {
   /// there are no other workers.
   void abort();
 
-  /// The text `said` of every worker, by rank. With `patience`, where one may take longer to say it
-  /// than to compute, as it waits for input.
+  /// Gives every worker what each has said, by rank. Give a longer `patience` where a worker first
+  /// waits for input.
   std::vector<std::string> gather(const std::string& said) {
     return gather(said, options_.patience);
   }

@@ -1,4 +1,4 @@
-// Times whole training steps, forward passes and greedy decoding of the two models.
+// Times whole training steps, forward passes and greedy decoding of Bahdanau's and Luong's model.
 #include <attune/tensor/threads.hpp>
 
 #include "support/machine.hpp"
@@ -65,8 +65,9 @@ int run(CommandLine& line) {
 }  // namespace attune::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Times training steps, forward passes and greedy decoding of the two models.",
-               "train_step");
+  CLI::App app(
+      "Times training steps, forward passes and greedy decoding of Bahdanau's and Luong's model.",
+      "train_step");
   attune::bench::CommandLine line;
   attune::bench::add_options(app, line);
   return attune::bench::run_program(app, argc, argv, [&] { return attune::bench::run(line); });

@@ -1,3 +1,4 @@
+// Edit distances: word and token error rates.
 #pragma once
 
 #include <compare>

@@ -1,3 +1,4 @@
+// Line charts, as SVG.
 #pragma once
 
 #include <string>

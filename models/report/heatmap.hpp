@@ -1,3 +1,4 @@
+// Heat maps of attention, for a terminal and as SVG.
 #pragma once
 
 #include <string>

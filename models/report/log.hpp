@@ -1,3 +1,4 @@
+// Logs of training, in JSON lines.
 #pragma once
 
 #include <cstdint>

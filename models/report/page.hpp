@@ -1,3 +1,4 @@
+// Reports as one HTML page.
 #pragma once
 
 #include <string>

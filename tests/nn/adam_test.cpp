@@ -9,24 +9,20 @@
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "nn/optimiser_checks.hpp"
 #include "nn/tools.hpp"
 #include "support/golden.hpp"
 
 namespace {
 
 using namespace attune;
+using test::add_two;
 using test::difference;
+using test::gradients_of;
 using test::identical;
+using test::quadratic;
 
-/// A loss whose gradients are these.
-Gradients gradients_of(std::initializer_list<std::pair<Var, Tensor>> wanted) {
-  Var loss;
-  for (const auto& [w, g] : wanted) {
-    const Var part = test::weighted(w, g);
-    loss = loss.defined() ? loss + part : part;
-  }
-  return backward(loss);
-}
+constexpr auto make_adam = [](nn::Parameters& params) { return nn::Adam(params, {.rate = 0.01}); };
 
 nn::AdamOptions golden_options(const Golden& golden) {
   return {.rate = golden.number("lr"),
@@ -232,40 +228,16 @@ TEST_CASE("Adam: an infinite epsilon is out of range") {
 }
 
 TEST_CASE("Adam: a parameter that is added afterwards is an error") {
-  nn::Parameters params;
-  const Var w = params.add("w", {2}, nn::init::zeros());
-  nn::Adam adam(params);
-  params.add("late", {3}, nn::init::zeros());
-  CHECK_THROWS_WITH_AS(adam.step(gradients_of({{w, ones({2})}})),
-                       "Adam: parameters were added after the optimiser was made", Error);
-  CHECK(identical(w.value(), zeros({2})));
+  test::check_late_parameter("Adam", make_adam);
 }
 
 TEST_CASE("Adam: a step between forward and backward is an error, not a wrong gradient") {
-  nn::Parameters params;
-  const Var w = params.add("w", {2}, nn::init::constant(3));
-  nn::Adam adam(params);
-  const Var loss = sum(w * w);
-  adam.step(gradients_of({{w, ones({2})}}));
-  CHECK_THROWS_AS(backward(loss), Error);
-}
-
-/// Σ (w - target)² / 2, in a few parameters of different size.
-Gradients quadratic(const nn::Parameters& params) {
-  Var loss;
-  double target = 1;
-  for (const auto& [name, w] : params) {
-    const Var part = 0.5 * sum((w - target) * (w - target));
-    loss = loss.defined() ? loss + part : part;
-    target = -2 * target;
-  }
-  return backward(loss);
+  test::check_step_before_backward(make_adam);
 }
 
 TEST_CASE("Adam: finds the minimum of a quadratic") {
   nn::Parameters params(1, DType::f64);
-  params.add("a", {2, 3}, nn::init::normal(1));
-  params.add("b", {5}, nn::init::normal(1));
+  add_two(params);
   nn::Adam adam(params, {.rate = 0.05});
   for (int i = 0; i < 2000; ++i) {
     if (i == 1000) adam.set_rate(1e-3);
@@ -275,29 +247,8 @@ TEST_CASE("Adam: finds the minimum of a quadratic") {
   CHECK(difference(params["b"].value(), full({5}, -2, DType::f64)) < 1e-4);
 }
 
-void add_two(nn::Parameters& params) {
-  params.add("a", {2, 3}, nn::init::normal(1));
-  params.add("b", {5}, nn::init::normal(1));
-}
-
 TEST_CASE("Adam: training goes on from a saved state bit for bit") {
-  nn::Parameters params(9), resumed(9);
-  add_two(params);
-  nn::Adam adam(params, {.rate = 0.01});
-  for (int i = 0; i < 5; ++i) adam.step(quadratic(params));
-  Safetensors file;
-  adam.save(file);
-  for (auto& [name, tensor] : file.tensors) tensor = tensor.clone();
-  add_two(resumed);
-  for (const auto& [name, w] : params) test::set(resumed, name, w.value());
-  nn::Adam other(resumed, {.rate = 0.01});
-  other.load(file);
-  CHECK(other.steps() == 5);
-  for (int i = 0; i < 5; ++i) {
-    adam.step(quadratic(params));
-    other.step(quadratic(resumed));
-  }
-  for (const auto& [name, w] : params) CHECK(identical(resumed[name].value(), w.value()));
+  test::check_goes_on(make_adam);
 }
 
 TEST_CASE("Adam: a state that does not fit is an error") {

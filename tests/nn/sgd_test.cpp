@@ -7,24 +7,22 @@
 #include <attune/nn/sgd.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "nn/optimiser_checks.hpp"
 #include "nn/tools.hpp"
 #include "support/golden.hpp"
 
 namespace {
 
 using namespace attune;
+using test::add_two;
 using test::difference;
+using test::gradients_of;
 using test::identical;
+using test::quadratic;
 
-/// A loss whose gradients are these.
-Gradients gradients_of(std::initializer_list<std::pair<Var, Tensor>> wanted) {
-  Var loss;
-  for (const auto& [w, g] : wanted) {
-    const Var part = test::weighted(w, g);
-    loss = loss.defined() ? loss + part : part;
-  }
-  return backward(loss);
-}
+constexpr auto make_sgd = [](nn::Parameters& params) {
+  return nn::Sgd(params, {.rate = 0.01, .momentum = 0.9});
+};
 
 /// Three steps against a prefix of the golden file.
 void check_golden(const std::string& prefix, bool nesterov, DType dtype, double tolerance) {
@@ -128,39 +126,11 @@ TEST_CASE("Sgd: options out of range are errors") {
 }
 
 TEST_CASE("Sgd: a parameter that is added afterwards is an error") {
-  nn::Parameters params;
-  const Var w = params.add("w", {2}, nn::init::zeros());
-  nn::Sgd sgd(params, {.rate = 1});
-  params.add("late", {3}, nn::init::zeros());
-  CHECK_THROWS_WITH_AS(sgd.step(gradients_of({{w, ones({2})}})),
-                       "Sgd: parameters were added after the optimiser was made", Error);
-  CHECK(identical(w.value(), zeros({2})));
+  test::check_late_parameter("Sgd", make_sgd);
 }
 
 TEST_CASE("Sgd: a step between forward and backward is an error, not a wrong gradient") {
-  nn::Parameters params;
-  const Var w = params.add("w", {2}, nn::init::constant(3));
-  nn::Sgd sgd(params, {.rate = 1});
-  const Var loss = sum(w * w);
-  sgd.step(gradients_of({{w, ones({2})}}));
-  CHECK_THROWS_AS(backward(loss), Error);
-}
-
-/// Σ (w - target)² / 2, in a few parameters of different size.
-Gradients quadratic(const nn::Parameters& params) {
-  Var loss;
-  double target = 1;
-  for (const auto& [name, w] : params) {
-    const Var part = 0.5 * sum((w - target) * (w - target));
-    loss = loss.defined() ? loss + part : part;
-    target = -2 * target;
-  }
-  return backward(loss);
-}
-
-void add_two(nn::Parameters& params) {
-  params.add("a", {2, 3}, nn::init::normal(1));
-  params.add("b", {5}, nn::init::normal(1));
+  test::check_step_before_backward(make_sgd);
 }
 
 TEST_CASE("Sgd: a gradient that is not finite is an error, and nothing changes, unless told so") {
@@ -200,26 +170,7 @@ TEST_CASE("Sgd: finds the minimum of a quadratic, with weight decay one nearer t
   }
 }
 
-TEST_CASE("Sgd: training goes on from a saved state bit for bit") {
-  nn::Parameters params(9), resumed(9);
-  const nn::SgdOptions options{.rate = 0.01, .momentum = 0.9};
-  add_two(params);
-  nn::Sgd sgd(params, options);
-  for (int i = 0; i < 5; ++i) sgd.step(quadratic(params));
-  Safetensors file;
-  sgd.save(file);
-  for (auto& [name, tensor] : file.tensors) tensor = tensor.clone();
-  add_two(resumed);
-  for (const auto& [name, w] : params) test::set(resumed, name, w.value());
-  nn::Sgd other(resumed, options);
-  other.load(file);
-  CHECK(other.steps() == 5);
-  for (int i = 0; i < 5; ++i) {
-    sgd.step(quadratic(params));
-    other.step(quadratic(resumed));
-  }
-  for (const auto& [name, w] : params) CHECK(identical(resumed[name].value(), w.value()));
-}
+TEST_CASE("Sgd: training goes on from a saved state bit for bit") { test::check_goes_on(make_sgd); }
 
 TEST_CASE("Sgd: without momentum the state is the step count alone") {
   nn::Parameters params(9);

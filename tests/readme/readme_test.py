@@ -1,6 +1,6 @@
-"""What README.md, CONTRIBUTING.md and the pages under examples/ show is code that is built and run:
-each C++ block stands, line by line, in a program under examples/. Files and folders that they link
-to exist.
+"""Each C++ block in README.md, CONTRIBUTING.md and the pages of examples/, bench/ and tests/install/
+stands, line by line, in a program under examples/, which is built and run. Files and folders that
+the pages link to exist.
 
 Run with the source directory.
 """
@@ -21,13 +21,16 @@ def main():
     root = pathlib.Path(sys.argv[1])
     programs = [lines_of(path.read_text()) for path in sorted((root / "examples").glob("*.cpp"))]
     failed, blocks = [], 0
-    for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "examples").rglob("*.md"))]:
+    pages = [root / "README.md", root / "CONTRIBUTING.md"]
+    for folder in ["examples", "bench", "tests/install"]:
+        pages += sorted((root / folder).rglob("*.md"))
+    for page in pages:
         name, text = page.relative_to(root), page.read_text()
         for block in re.findall(r"```cpp\n(.*?)```", text, re.S):
             blocks += 1
             if not any(contains(program, lines_of(block)) for program in programs):
                 failed.append(f"{name}: this block stands in no program of examples/:\n{block}")
-        for path in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):
+        for path in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S)):
             if not (page.parent / path).exists():
                 failed.append(f"{name}: {path} does not exist")
     if blocks < 3:

@@ -530,12 +530,16 @@ inline void add_unfolds(Cases& cases) {
   add({5, 3, 1}, {.width = 2, .stride = 2, .after = 1});
 }
 
-inline void add_arrangements(Cases& cases) {
-  const auto add = [&](const std::string& name, std::vector<Tensor> inputs,
-                       std::function<Var(const Vars&)> f,
-                       std::function<Tensor(const Tensors&)> reference) {
+/// add(name, inputs, f, reference)
+inline auto adder_of_arrangements(Cases& cases) {
+  return [&](const std::string& name, std::vector<Tensor> inputs, std::function<Var(const Vars&)> f,
+             std::function<Tensor(const Tensors&)> reference) {
     cases.push_back({"arrangements", name, std::move(inputs), std::move(f), std::move(reference)});
   };
+}
+
+inline void add_moves(Cases& cases) {
+  const auto add = adder_of_arrangements(cases);
   const Tensor x = randn({3, 4, 5}, DType::f64, 51);
   add(
       "reshape", {x},
@@ -572,6 +576,27 @@ inline void add_arrangements(Cases& cases) {
         });
         return y.tensor();
       });
+  for (int axis : {0, 1, -1}) {
+    const int along = axis < 0 ? 2 : axis;
+    add(
+        "pad of axis " + std::to_string(axis), {x},
+        [axis](const Vars& v) { return pad(v[0], axis, 2, 1, 0.5); },
+        [along](const Tensors& v) {
+          const naive::Array from(v[0]);
+          naive::Array y(v[0].shape().with(along, v[0].dim(along) + 3));
+          naive::for_each_index(y.shape(), [&](const naive::At& at) {
+            naive::At source = at;
+            Index& place = source[static_cast<std::size_t>(along)];
+            place -= 2;
+            y[at] = place >= 0 && place < v[0].dim(along) ? from[source] : 0.5;
+          });
+          return y.tensor();
+        });
+  }
+}
+
+inline void add_joins(Cases& cases) {
+  const auto add = adder_of_arrangements(cases);
   for (int axis : {0, 1, -1}) {
     Shape a{2, 3, 4}, b = a.with(axis, 1), c = a.with(axis, 5);
     add(
@@ -616,22 +641,13 @@ inline void add_arrangements(Cases& cases) {
         });
         return y.tensor();
       });
+}
+
+inline void add_cumulative_sums(Cases& cases) {
+  const auto add = adder_of_arrangements(cases);
+  const Tensor x = randn({3, 4, 5}, DType::f64, 51);
   for (int axis : {0, 1, -1}) {
     const int along = axis < 0 ? 2 : axis;
-    add(
-        "pad of axis " + std::to_string(axis), {x},
-        [axis](const Vars& v) { return pad(v[0], axis, 2, 1, 0.5); },
-        [along](const Tensors& v) {
-          const naive::Array from(v[0]);
-          naive::Array y(v[0].shape().with(along, v[0].dim(along) + 3));
-          naive::for_each_index(y.shape(), [&](const naive::At& at) {
-            naive::At source = at;
-            Index& place = source[static_cast<std::size_t>(along)];
-            place -= 2;
-            y[at] = place >= 0 && place < v[0].dim(along) ? from[source] : 0.5;
-          });
-          return y.tensor();
-        });
     for (const Direction direction : {Direction::forward, Direction::backward}) {
       const bool forward = direction == Direction::forward;
       add(
@@ -655,6 +671,10 @@ inline void add_arrangements(Cases& cases) {
           });
     }
   }
+}
+
+inline void add_gathers(Cases& cases) {
+  const auto add = adder_of_arrangements(cases);
   const Tensor ids = ints({2, 3}, {4, 0, 4, 1, 4, 2});
   add(
       "gather with repeated ids", {randn({6, 5}, DType::f64, 57)},
@@ -689,7 +709,10 @@ inline std::vector<OpCase> op_cases() {
   op_cases_detail::add_normalisations(cases);
   op_cases_detail::add_layer_norms(cases);
   op_cases_detail::add_sparsemaxes(cases);
-  op_cases_detail::add_arrangements(cases);
+  op_cases_detail::add_moves(cases);
+  op_cases_detail::add_joins(cases);
+  op_cases_detail::add_cumulative_sums(cases);
+  op_cases_detail::add_gathers(cases);
   op_cases_detail::add_orders_of_axes(cases);
   op_cases_detail::add_splits(cases);
   op_cases_detail::add_unfolds(cases);

@@ -596,10 +596,10 @@ TEST_CASE("search: scores from which nothing can be chosen are errors") {
   models::detail::Beam beam(ones({1, 2}), {});
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (double bad : {inf, nan}) {
-    CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 2}, {0., 0., bad, 0.}), {}),
+    CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.}), {}),
                          "search: the model's scores are not numbers", Error);
   }
-  CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 2}, {0., 0., -inf, -inf}), {}),
+  CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf}), {}),
                        "search: the model leaves no word possible", Error);
 }
 

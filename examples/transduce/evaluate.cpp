@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <ranges>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ void print(const NamedRows& data, const Evaluation& result, const text::Vocabula
 
 /// One warning for a file: it may be in another language than the model.
 void warn_of_unknown(const text::Codec& source, const NamedRows& data) {
-  constexpr std::size_t shown = 5;
+  constexpr std::ptrdiff_t shown = 5;
   std::set<std::string> kinds;
   std::size_t tokens = 0, unknown = 0;
   for (const Row& row : data.rows) {
@@ -47,12 +47,14 @@ void warn_of_unknown(const text::Codec& source, const NamedRows& data) {
     }
   }
   if (unknown == 0) return;
-  const auto first = std::views::take(kinds, shown);
+  const auto end = std::next(kinds.begin(), std::min(shown, std::ssize(kinds)));
+  const std::vector<std::string> first(kinds.begin(), end);
   complain(
       "warning: {}: {} of {} source tokens were never seen in training and are read as <unk>: "
       "{}{}\n",
       printable(data.name), unknown, tokens, fmt::join(first, ", "),
-      kinds.size() > shown ? fmt::format(" and {} more kinds", kinds.size() - shown) : "");
+      std::ssize(kinds) > shown ? fmt::format(" and {} more kinds", std::ssize(kinds) - shown)
+                                : "");
 }
 
 nlohmann::ordered_json json_line(const Counts& counts) {

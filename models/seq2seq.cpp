@@ -103,9 +103,9 @@ std::vector<nn::RecurrentState> Seq2Seq::first_states(const Encoded& encoded) co
     nn::RecurrentState state{none, has_c ? none : Var()};
     if (bridge_) state.h = slice(bridged, 1, l * hidden, (l + 1) * hidden);
     if (options_.start == Start::last) {
-      const nn::RecurrentState& highest = last_state(encoded, "Seq2Seq");
-      const bool own = l < std::ssize(encoded.last);
-      const nn::RecurrentState& from = own ? encoded.last[static_cast<std::size_t>(l)] : highest;
+      const nn::RecurrentState& from = l < std::ssize(encoded.last)
+                                           ? encoded.last[static_cast<std::size_t>(l)]
+                                           : last_state(encoded, "Seq2Seq");
       state.h = from.h;
       if (has_c && from.c.defined()) state.c = from.c;
     }

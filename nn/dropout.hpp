@@ -19,7 +19,7 @@ class Training {
   Training& operator=(const Training&) = delete;
   ~Training();
 
-  /// That of the innermost guard, or null outside of training.
+  /// The generator of the innermost guard, or null outside of training.
   static Random* random();
 
  private:

@@ -84,20 +84,20 @@ void RunDirectory::keep_previous() const {
   }
 }
 
-bool RunDirectory::cut_log(long step) const {
-  if (!std::filesystem::exists(log())) return false;
+bool RunDirectory::cut_log(long step, const std::string& line) const {
   std::string kept;
   bool has_step = false;
-  const std::string all = read_file(log());
+  const std::string all = std::filesystem::exists(log()) ? read_file(log()) : "";
   for (std::size_t begin = 0, end; (end = all.find('\n', begin)) != all.npos; begin = end + 1) {
-    const std::string line = all.substr(begin, end + 1 - begin);
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    const std::string one = all.substr(begin, end + 1 - begin);
+    const nlohmann::json json = nlohmann::json::parse(one, nullptr, false);
     const auto at = json.is_object() ? json.find("step") : json.end();
     if (at == json.end() || !at->is_number() || *at > step) continue;
-    kept += line;
+    kept += one;
     has_step = has_step || *at == step;
   }
-  if (is_first_worker()) write_file(log(), kept);
+  if (!has_step && !line.empty()) kept += line + "\n";
+  if (is_first_worker() && kept != all) write_file(log(), kept);
   return has_step;
 }
 

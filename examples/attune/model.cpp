@@ -26,20 +26,6 @@ text::Codec codec_from(const Metadata& metadata, const std::string& side) {
           read(side + "_vocabulary", text::vocabulary_from_json)};
 }
 
-/// "attune speech 1" is of the program speech.
-void check_format(const Metadata& metadata) {
-  const auto at = metadata.find("format");
-  const std::string format = at == metadata.end() ? "" : at->second;
-  if (format == checkpoint_format) return;
-  const std::size_t end = format.rfind(' ');
-  const std::string expected = fmt::format(", expected the format '{}'", checkpoint_format);
-  if (!format.starts_with("attune ") || end <= 7)
-    fail("checkpoint", "not one of this program" + expected);
-  const std::string program = format.substr(7, end - 7);
-  if (program == "pairs") fail("checkpoint", fmt::format("its format is '{}'{}", format, expected));
-  fail("checkpoint", fmt::format("it is one of the program {}{}", program, expected));
-}
-
 /// The weights of the named tensors are all of a model; others belong to its training.
 void check_tensors(const Safetensors& file, const nn::Parameters& parameters) {
   for (const auto& [name, tensor] : file.tensors) {
@@ -54,7 +40,8 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& directo
   std::vector<std::filesystem::path> files;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(directory, none))
-    if (std::filesystem::exists(entry.path() / best_file)) files.push_back(entry.path() / best_file);
+    if (std::filesystem::exists(entry.path() / best_file))
+      files.push_back(entry.path() / best_file);
   std::ranges::sort(files);
   return files;
 }
@@ -84,6 +71,20 @@ struct Interruptible : models::AnyModel {
 };
 
 }  // namespace
+
+void check_format(const Metadata& metadata) {
+  const auto at = metadata.find("format");
+  const std::string format = at == metadata.end() ? "" : at->second;
+  if (format == checkpoint_format) return;
+  // "attune speech 1" is of the program speech.
+  const std::size_t end = format.rfind(' ');
+  const std::string expected = fmt::format(", expected the format '{}'", checkpoint_format);
+  if (!format.starts_with("attune ") || end <= 7)
+    fail("checkpoint", "not one of this program" + expected);
+  const std::string program = format.substr(7, end - 7);
+  if (program == "pairs") fail("checkpoint", fmt::format("its format is '{}'{}", format, expected));
+  fail("checkpoint", fmt::format("it is one of the program {}{}", program, expected));
+}
 
 Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
              std::unique_ptr<nn::Parameters> parameters)
@@ -164,8 +165,7 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
 
 models::AnyModel network_of(Models models) {
   std::vector<models::AnyModel> all;
-  for (const Model& model : models)
-    all.push_back(models::AnyModel(Interruptible(model.network())));
+  for (const Model& model : models) all.push_back(models::AnyModel(Interruptible(model.network())));
   return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
 }
 
@@ -180,7 +180,7 @@ std::string single_blanks(std::string_view line) {
 std::string kind_of(const text::Tokenizer& tokenizer) {
   if (tokenizer.pieces()) return "subwords";
   const std::string json = to_json(tokenizer);
-  return json.find("\"words\"") != json.npos        ? "words between blanks"
+  return json.find("\"words\"") != json.npos      ? "words between blanks"
          : json.find("\"decomposed") != json.npos ? "decomposed characters"
                                                   : "characters";
 }

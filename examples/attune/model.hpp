@@ -34,6 +34,9 @@ namespace attune::pairs {
 
 inline constexpr const char* checkpoint_format = "attune pairs 1";
 
+/// Throws unless a checkpoint is of this format; of another program's it names the program.
+void check_format(const Metadata& metadata);
+
 /// What one side reads and what the other writes.
 struct Codecs {
   text::Codec source, target;
@@ -59,7 +62,9 @@ class Model {
   const text::Codec& target() const { return codecs_.target; }
 
   /// The most tokens to write: about twice those of the longest target in training.
-  Index most_tokens() const { return longest_ == 0 ? 100 : longest_ + std::min(longest_, Index{50}) + 5; }
+  Index most_tokens() const {
+    return longest_ == 0 ? 100 : longest_ + std::min(longest_, Index{50}) + 5;
+  }
   /// Whether the best weights were chosen as translations are, by BLEU or loss.
   bool of_sentences() const;
 

@@ -1,75 +1,84 @@
 #include "options.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
+#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
 
+#include "model.hpp"
 #include "support/checkpoint.hpp"
+#include "support/commands.hpp"
 
 namespace attune::pairs {
 namespace {
 
 constexpr double many = 1e9;
 
-/// Rows of a table: each method makes one.
-template <class Options>
+/// Rows of a table: each method adds one.
+template <class Row, class Options>
 struct Rows {
-  std::vector<Option<Options>> all;
-  const char* heading = "";
-  unsigned commands = ~0u;
+  std::vector<Row> all;
 
-  Option<Options>& add(models::OptionField<Options> field, const char* type = nullptr) {
+  Row& add(models::OptionField<Options> field, const char* type = nullptr) {
     if (type) field.type = type;
-    all.push_back({std::move(field), heading});
-    all.back().commands = commands;
+    all.push_back({std::move(field)});
     return all.back();
   }
-  auto& number(const char* name, const char* help, auto member, double low, double high) {
+  Row& number(const char* name, const char* help, auto member, double low, double high) {
     return add(models::number_field<Options>(name, help, member, low, high));
   }
-  auto& file(const char* name, const char* help, auto member) {
-    return add(models::text_field<Options>(name, help, member), "FILE");
-  }
-  auto& text(const char* name, const char* help, auto member, const char* type = "TEXT") {
+  Row& text(const char* name, const char* help, auto member, const char* type = "TEXT") {
     return add(models::text_field<Options>(name, help, member), type);
   }
+  Row& file(const char* name, const char* help, auto member) {
+    return text(name, help, member, "FILE");
+  }
   template <class T>
-  auto& choice(const char* name, const char* help, auto member,
-               std::vector<std::pair<T, std::string>> names) {
+  Row& choice(const char* name, const char* help, auto member,
+              std::vector<std::pair<T, std::string>> names) {
     return add(models::choice_field<Options, T>(name, help, member, std::move(names)));
   }
-  auto& flag(const char* name, const char* help, auto member) {
+  Row& flag(const char* name, const char* help, auto member) {
     return add(models::flag_field<Options, bool>(name, help, member, false, true));
   }
-  auto& swap() {
+  Row& swap() {
     return add(models::flag_field<Options, text::Columns>(
         "swap", "the target is the first column of a TSV", &Options::columns,
         text::Columns::source_first, text::Columns::target_first));
   }
-  /// Values are collected.
-  template <class T>
-  auto& list(const char* name, const char* help, std::vector<T> Options::*member,
-             const char* type) {
-    const auto get = [](const Options&) { return std::string(); };
-    const auto set = [member](Options& o, const std::string& text) {
-      (o.*member).emplace_back(text);
-    };
-    auto& row = add({name, help, {}, type, get, set});
-    row.is_list = true;
-    return row;
-  }
 };
 
 template <class Options>
-void has_effect_with(Option<Options>& row, const char* needs,
-                     std::function<bool(const Options&)> has_effect) {
+void only_with(models::OptionField<Options>& row, const char* needs,
+               std::function<bool(const Options&)> has_effect) {
   row.needs = needs, row.has_effect = std::move(has_effect);
 }
+
+/// Of `train`: rows get a heading and marks as they are added.
+struct TrainRows : Rows<TrainField, TrainOptions> {
+  void group(const char* heading, void (*add)(TrainRows&)) {
+    const std::size_t begin = all.size();
+    add(*this);
+    for (std::size_t i = begin; i < all.size(); ++i) all[i].heading = heading;
+  }
+  /// Those from this one on.
+  std::span<TrainField> from(std::size_t begin) { return std::span(all).subspan(begin); }
+};
+
+/// Of the other commands: rows are for the commands that are set.
+struct UseField : models::OptionField<UseOptions> {
+  unsigned commands = ~0u;
+};
+struct UseRows : Rows<UseField, UseOptions> {
+  std::size_t begin = 0;
+  /// All that were added since the last call.
+  void of(unsigned commands) {
+    for (; begin < all.size(); ++begin) all[begin].commands = commands;
+  }
+};
 
 bool learns_subwords(const TrainOptions& o) {
   return std::ranges::any_of(std::array{o.tokens, o.source_tokens, o.target_tokens}, [](Tokens t) {
@@ -77,7 +86,7 @@ bool learns_subwords(const TrainOptions& o) {
   });
 }
 
-void add_tokens(Rows<TrainOptions>& rows) {
+void add_tokens(TrainRows& rows) {
   using O = TrainOptions;
   const std::vector<std::pair<Tokens, std::string>> kinds = {{Tokens::automatic, "auto"},
                                                              {Tokens::words, "words"},
@@ -93,13 +102,13 @@ void add_tokens(Rows<TrainOptions>& rows) {
   rows.choice<Tokens>("source-tokens", "the same for the source alone", &O::source_tokens, kinds);
   rows.choice<Tokens>("target-tokens", "the same for the target alone", &O::target_tokens, kinds);
   const char* subwords = "tokens bpe or unigram";
-  has_effect_with<O>(
+  only_with<O>(
       rows.number("pieces", "subwords to learn, for each side or for both", &O::pieces, 10, many),
       subwords, learns_subwords);
   auto& learn =
       rows.number("learn-from", "learn subwords from at most this many lines (a random sample)",
                   &O::learn_from, 1, many);
-  has_effect_with<O>(learn, subwords, learns_subwords);
+  only_with<O>(learn, subwords, learns_subwords);
   learn.rare = true;
   const std::size_t begin = rows.all.size();
   rows.file("source-pieces", "SentencePiece model for the source, or for both sides",
@@ -122,12 +131,11 @@ void add_tokens(Rows<TrainOptions>& rows) {
             "links between the words of each pair, as 0-0 1-2 (source first): attention learns "
             "from them",
             &O::alignments);
-  for (std::size_t i = begin; i < rows.all.size(); ++i) rows.all[i].rare = true;
+  for (TrainField& row : rows.from(begin)) row.rare = true;
 }
 
-void add_data(Rows<TrainOptions>& rows) {
+void add_data(TrainRows& rows) {
   using O = TrainOptions;
-  rows.heading = "Data";
   rows.file("train", "pairs to train on: a TSV (source TAB target), or a text file of sources",
             &O::train);
   rows.file("train-target", "text file of targets, line by line", &O::train_target);
@@ -143,9 +151,8 @@ void add_data(Rows<TrainOptions>& rows) {
               &O::longest, 1, many);
 }
 
-void add_training(Rows<TrainOptions>& rows) {
+void add_training(TrainRows& rows) {
   using O = TrainOptions;
-  rows.heading = "Training";
   rows.number("epochs", "passes over the data (0: by --steps; default of sentences: 30)",
               &O::epochs, 0, many);
   rows.number("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs", &O::steps, 0,
@@ -171,9 +178,9 @@ void add_training(Rows<TrainOptions>& rows) {
   rows.number("halve", "halve the rate after this many validations without a new best; 0: never",
               &O::halve, 0, many);
   rows.number("weight-decay", "decoupled weight decay of matrices", &O::weight_decay, 0, 10);
-  has_effect_with<O>(rows.number("guided-alignment", "with --alignments: weight of their loss",
-                                 &O::guided_alignment, 0, many),
-                     "alignments", [](const O& o) { return !o.alignments.empty(); });
+  only_with<O>(rows.number("guided-alignment", "with --alignments: weight of their loss",
+                           &O::guided_alignment, 0, many),
+               "alignments", [](const O& o) { return !o.alignments.empty(); });
   rows.number("clip", "largest global norm of the gradients", &O::clip, 1e-9, many);
   rows.number("max-skipped",
               "end training when this many updates in a row have a loss or gradients that are not "
@@ -187,12 +194,11 @@ void add_training(Rows<TrainOptions>& rows) {
               "parts of a batch whose gradients are added; at most as many workers can share them "
               "(mpirun -n WORKERS)",
               &O::shards, 1, 1 << 16);
-  for (std::size_t i = begin; i < rows.all.size(); ++i) rows.all[i].rare = true;
+  for (TrainField& row : rows.from(begin)) row.rare = true;
 }
 
-void add_validation(Rows<TrainOptions>& rows) {
+void add_validation(TrainRows& rows) {
   using O = TrainOptions;
-  rows.heading = "Validation";
   rows.number("validate-every", "updates between validations, each of which saves a checkpoint",
               &O::validate_every, 1, many);
   rows.number("patience", "end after this many validations without a new best", &O::patience, 1,
@@ -211,68 +217,53 @@ void add_validation(Rows<TrainOptions>& rows) {
   rows.number("beam", "beam size of the search in validation", &O::beam, 1, 1000).rare = true;
 }
 
-void add_run(Rows<TrainOptions>& rows) {
+void add_run(TrainRows& rows) {
   using O = TrainOptions;
-  rows.heading = "Run";
   const std::size_t begin = rows.all.size();
   rows.text("out", "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
-            &O::out, "DIRECTORY");
-  rows.flag("resume", "go on from last.safetensors, where there is one", &O::resume);
+            &O::out, "PATH");
+  rows.flag("resume", "continue from last.safetensors, where there is one", &O::resume);
   rows.number("seeds", "train this many models, each with a seed of its own: an ensemble",
               &O::seeds, 1, 1000);
-  has_effect_with<O>(rows.number("jobs",
-                                 "with --seeds: trainings at once, each on one thread (default: as "
-                                 "many as CPUs)",
-                                 &O::jobs, 0, 1024),
-                     "seeds", [](const O& o) { return o.seeds > 1; });
-  rows.number("threads", "threads (default: ATTUNE_THREADS, or all CPUs)", &O::threads, 0, 1024);
-  for (std::size_t i = begin; i < rows.all.size(); ++i) rows.all[i].stored = false;
+  only_with<O>(rows.number("jobs",
+                           "with --seeds: trainings at once, each on one thread (default: as many "
+                           "as CPUs)",
+                           &O::jobs, 0, 1024),
+               "seeds", [](const O& o) { return o.seeds > 1; });
+  rows.file("config", "file with more options, NAME = VALUE on each line; the command line wins",
+            &O::config);
+  for (TrainField& row : rows.from(begin)) row.stored = false;
 }
 
-void add_models(Rows<UseOptions>& rows) {
+constexpr unsigned measures = evaluate_command | compare_command | report_command;
+
+void add_data(UseRows& rows) {
   using O = UseOptions;
-  rows.heading = "Model and data";
-  rows.commands = ~average_command;
-  rows.list("model",
-            "checkpoint, or directory of a training (default: the one trained last); several, or a "
-            "directory of --seeds, are an ensemble",
-            &O::models, "PATH");
-  rows.commands = average_command;
-  rows.list("model", "checkpoints of one training", &O::models, "PATH");
-  rows.commands =
-      evaluate_command | align_command | score_command | compare_command | report_command;
-  rows.file("file",
-            "pairs: a TSV (source TAB target), or a text file of sources (default of evaluate and "
-            "report: the pairs the model was chosen by)",
-            &O::file);
-  rows.file("target", "text file of their targets", &O::target);
+  rows.text("target", "text file of targets, where FILE has sources alone", &O::target, "FILE");
   rows.swap();
-  rows.commands = predict_command;
-  rows.list("source", "what to read (default: lines of standard input)", &O::sources, "TEXT");
+  rows.of(measures | align_command | score_command);
   rows.file("file", "file of lines to read", &O::file);
+  rows.of(predict_command);
 }
 
-void add_search(Rows<UseOptions>& rows) {
+void add_search(UseRows& rows) {
   using O = UseOptions;
-  rows.heading = "Search";
-  rows.commands =
-      predict_command | evaluate_command | align_command | compare_command | report_command;
+  using models::SearchOptions, models::SamplingOptions;
   const auto search = [](auto member) {
     return [member](O & o) -> auto& { return o.search.*member; };
   };
-  rows.number("beam", "beam size; 1 is greedy search", search(&models::SearchOptions::beam), 1,
-              1000);
+  rows.number("beam", "beam size; 1 is greedy search", search(&SearchOptions::beam), 1, 1000);
   rows.number("length-penalty",
-              "α: log-probabilities are divided by length^α (default -1: 1 for sentences, else 0)",
-              search(&models::SearchOptions::length_penalty), -1, 10);
+              "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
+              search(&SearchOptions::length_penalty), -1, 10);
   rows.number("coverage-penalty", "β, against source tokens that are left out",
-              search(&models::SearchOptions::coverage_penalty), 0, 10);
-  rows.number("max-length", "most tokens of a prediction; 0: by the targets of training",
-              search(&models::SearchOptions::max_length), 0, 100000);
-  rows.commands = predict_command | report_command;
-  rows.number("best", "predictions for each source (n-best)", search(&models::SearchOptions::best),
-              1, 1000);
-  rows.commands = predict_command;
+              search(&SearchOptions::coverage_penalty), 0, 10);
+  rows.number("max-length", "most tokens of a prediction (default: by the targets of the training)",
+              search(&SearchOptions::max_length), 0, 100000);
+  rows.of(measures | predict_command | align_command);
+  rows.number("best", "predictions for each source (n-best)", search(&SearchOptions::best), 1,
+              1000);
+  rows.of(report_command | predict_command);
   const auto sampling = [](auto member) {
     return [member](O & o) -> auto& { return o.sampling.*member; };
   };
@@ -282,38 +273,19 @@ void add_search(Rows<UseOptions>& rows) {
   rows.flag("sample", "draw tokens from their probabilities instead of searching", &O::sample);
   const std::size_t begin = rows.all.size();
   rows.number("temperature", "with --sample: below 1, likely tokens become likelier",
-              sampling(&models::SamplingOptions::temperature), 1e-3, 1e3);
+              sampling(&SamplingOptions::temperature), 1e-3, 1e3);
   rows.number("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
-              sampling(&models::SamplingOptions::top_k), 0, 1 << 30);
+              sampling(&SamplingOptions::top_k), 0, 1 << 30);
   rows.number("top-p", "with --sample: draw from the likeliest tokens with this probability",
-              sampling(&models::SamplingOptions::top_p), 1e-9, 1);
-  rows.number("seed", "with --sample: of what is drawn", sampling(&models::SamplingOptions::seed),
-              0, 1e18);
+              sampling(&SamplingOptions::top_p), 1e-9, 1);
+  rows.number("seed", "with --sample: of what is drawn", sampling(&SamplingOptions::seed), 0, 1e18);
   for (std::size_t i = begin; i < rows.all.size(); ++i)
-    has_effect_with<O>(rows.all[i], "sample", [](const O& o) { return o.sample; });
+    only_with<O>(rows.all[i], "sample", [](const O& o) { return o.sample; });
+  rows.of(predict_command);
 }
 
-/// Numbers with commas between them, each larger than the one before.
-std::vector<std::int64_t> rising_numbers(const std::string& text) {
-  std::vector<std::int64_t> numbers;
-  for (const char *at = text.data(), *const end = at + text.size();; ++at) {
-    std::int64_t number = -1;
-    const auto [rest, error] = std::from_chars(at, end, number);
-    if (error != std::errc() || number < 0 || (!numbers.empty() && number <= numbers.back()) ||
-        (rest != end && *rest != ',')) {
-      fail("lengths", fmt::format("'{}' is not rising whole numbers with commas between them, as "
-                                  "8,12,16",
-                                  text));
-    }
-    numbers.push_back(number);
-    if (rest == end) return numbers;
-    at = rest;
-  }
-}
-
-void add_align(Rows<UseOptions>& rows) {
+void add_align(UseRows& rows) {
   using O = UseOptions;
-  rows.commands = align_command;
   rows.choice<AlignFormat>(
       "format",
       "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (one array after the other) for "
@@ -340,12 +312,11 @@ void add_align(Rows<UseOptions>& rows) {
   rows.file("gold",
             "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate instead",
             &O::gold);
+  rows.of(align_command);
 }
 
-void add_output(Rows<UseOptions>& rows) {
+void add_output(UseRows& rows) {
   using O = UseOptions;
-  rows.heading = "Output";
-  rows.commands = predict_command;
   rows.choice<PredictFormat>("format",
                              "columns: source TAB prediction TAB probability; text: predictions "
                              "alone; moses: an n-best list as of Moses",
@@ -356,161 +327,145 @@ void add_output(Rows<UseOptions>& rows) {
   rows.choice<Show>("attention", "when to draw the attention (auto: for what is typed)",
                     &O::attention,
                     {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}});
-  add_align(rows);
-  rows.commands = predict_command | align_command;
+  rows.of(predict_command);
   rows.number("width", "columns of a drawing in the terminal (default: the terminal's)", &O::width,
-              0, 100000);
-  rows.commands = evaluate_command | compare_command | report_command;
+              10, 100000);
+  rows.of(predict_command | align_command);
   rows.choice<BleuChoice>("bleu", "BLEU counts words as 13a does, or (none) all between blanks",
                           &O::bleu,
                           {{BleuChoice::trained, "as-trained"},
                            {BleuChoice::mteval_13a, "13a"},
                            {BleuChoice::none, "none"}});
-  rows.commands = evaluate_command;
-  rows.list("reference", "another text file of targets; may be given several times", &O::references,
-            "FILE");
+  rows.of(measures);
   rows.file("sentences", "file for each pair's BLEU TAB chrF TAB prediction", &O::sentences);
-  rows.commands = compare_command;
-  rows.add({"lengths",
-            "source lengths, in words, at which a column of BLEU ends",
-            {},
-            "LIST",
-            [](const O& o) { return fmt::format("{}", fmt::join(o.lengths, ",")); },
-            [](O& o, const std::string& text) { o.lengths = rising_numbers(text); }});
-  rows.file("curves", "draw learning curves of the models, or of files of JSON lines, as SVG",
+  rows.of(evaluate_command);
+  rows.add(list_field<O, std::int64_t>(
+      "lengths", "source lengths, in words, at which a column of BLEU ends", &O::lengths, 0));
+  rows.file("curves", "SVG file to draw learning curves into, of models or files of JSON lines",
             &O::curves);
   rows.text("field", "with --curves: what to draw (default: what the best weights are chosen by)",
             &O::field, "NAME");
   rows.text("against", "with --curves: along the bottom, minutes or a field such as step",
             &O::against, "NAME");
   rows.text("title", "with --curves: above the chart", &O::title);
-  rows.commands = report_command;
+  rows.of(compare_command);
   rows.number("examples", "examples to show", &O::examples, 0, 1000);
-  rows.commands = inspect_command;
+  rows.of(report_command);
   rows.text("export",
-            "write the subword models and vocabularies to files that begin so, for train "
+            "write subword models and vocabularies to files that begin so, for train "
             "--source-pieces and --source-vocabulary",
             &O::exported, "PREFIX");
-  rows.commands = evaluate_command | align_command | report_command | average_command;
+  rows.of(inspect_command);
   rows.file("out", "file to write", &O::out);
-  rows.commands =
-      predict_command | evaluate_command | score_command | compare_command | inspect_command;
-  rows.flag("json", "print JSON, one object a line", &O::json);
-  rows.commands = ~0u;
-  rows.number("threads", "threads (default: ATTUNE_THREADS, or all CPUs)", &O::threads, 0, 1024);
+  rows.of(evaluate_command | align_command | report_command | average_command);
+  rows.add(json_field<O>(&O::json, "print JSON, one object a line"));
+  rows.of(predict_command | evaluate_command | score_command | compare_command | inspect_command);
+  rows.file("config", "file with more options, NAME = VALUE on each line; the command line wins",
+            &O::config);
+  rows.of(~0u);
 }
 
-/// Rethrows errors of `set` behind the place of what was given.
-template <class F>
-void setting(const Given& given, F set) {
-  try {
-    set();
-  } catch (const Error& error) {
-    throw Error(given.where + error.what());
-  }
-}
-
-/// In sizes that suit sentences, or shorter pairs; seq2seq starts as the conditional GRU of Nematus.
-models::AnyModelOptions model_options(std::string_view name, bool sentences) {
-  const char* size = sentences ? "256" : "128";
-  return models::model_options(name, {{"embedding", sentences ? "256" : "64"},
-                                      {"hidden", size},
-                                      {"attention", size},
-                                      {"readout", size},
-                                      {"encoder-layers", sentences ? "1" : "2"},
-                                      {"start", "mean"},
-                                      {"attend", "between"},
-                                      {"readout-kind", "tanh"},
-                                      {"dropout", sentences ? "0.2" : "0.3"},
-                                      {"label-smoothing", "0.1"}});
-}
-
-void apply(TrainOptions& o, std::span<const Given> given) {
-  for (const Given& one : given) {
-    if (one.name == "model" || one.name == "config") continue;
-    const auto row = std::ranges::find(train_fields(), one.name, &Option<TrainOptions>::name);
-    setting(one, [&] {
-      row != train_fields().end() ? row->set(o, one.value)
-                                  : models::set(o.model, one.name, one.value);
-    });
+/// Calls set(name, value) for each line; false where there is no such option.
+void read_lines(const std::filesystem::path& path,
+                const std::function<bool(const std::string&, const std::string&)>& set) {
+  text::LineReader reader(path);
+  while (const auto line = reader.next()) {
+    const auto trimmed = [](std::string_view text) {
+      const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+      return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
+    };
+    const std::string text = trimmed(*line);
+    if (text.empty() || text.starts_with('#')) continue;
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos) reader.fail("NAME = VALUE was expected");
+    const std::string name = trimmed(std::string_view(text).substr(0, equals));
+    bool is_option = false;
+    try {
+      is_option = name != "config" && set(name, trimmed(std::string_view(text).substr(equals + 1)));
+    } catch (const Error& error) {
+      reader.fail(error.what());
+    }
+    if (!is_option) reader.fail(fmt::format("there is no option '{}'", name));
   }
 }
 
 template <class Options>
-void check_effects_of(std::span<const Given> given, const auto& fields, const Options& options) {
-  for (const auto& field : fields) {
-    if (!field.has_effect || field.has_effect(options)) continue;
-    for (const Given& one : given) {
-      if (one.name == field.name && one.where == "--")
-        fail("--" + field.name, fmt::format("it has no effect without {}", field.needs));
-    }
-  }
+bool set_by_name(const auto& fields, Options& options, const std::string& name,
+                 const std::string& value) {
+  for (const auto& field : fields)
+    if (field.name == name) return field.set(options, value), true;
+  return false;
 }
 
 }  // namespace
 
-std::span<const Option<TrainOptions>> train_fields() {
-  static const std::vector<Option<TrainOptions>> fields = [] {
-    Rows<TrainOptions> rows;
-    add_data(rows), add_training(rows), add_validation(rows), add_run(rows);
+std::span<const TrainField> train_fields() {
+  static const std::vector<TrainField> fields = [] {
+    TrainRows rows;
+    rows.group("Data", add_data);
+    rows.group("Training", add_training);
+    rows.group("Validation", add_validation);
+    rows.group("Run", add_run);
     return std::move(rows.all);
   }();
   return fields;
 }
 
-std::span<const Option<UseOptions>> use_fields() {
-  static const std::vector<Option<UseOptions>> fields = [] {
-    Rows<UseOptions> rows;
-    add_models(rows), add_search(rows), add_output(rows);
-    return std::move(rows.all);
-  }();
+std::vector<models::OptionField<UseOptions>> use_fields(unsigned command) {
+  UseRows rows;
+  add_data(rows), add_search(rows), add_align(rows), add_output(rows);
+  std::vector<models::OptionField<UseOptions>> fields;
+  for (UseField& row : rows.all)
+    if ((row.commands & command) != 0) fields.push_back(std::move(row));
   return fields;
 }
 
-TrainOptions train_options(std::span<const Given> given, bool sentences) {
+TrainOptions train_options(bool sentences) {
   TrainOptions o;
-  o.model = model_options("seq2seq", sentences);
-  for (const Given& one : given) {
-    if (one.name == "model") setting(one, [&] { o.model = model_options(one.value, sentences); });
-  }
+  o.sentences = sentences;
+  set_model(o, "seq2seq");
   if (sentences) {
     o.epochs = 30;
   } else {
     o.longest = 5000, o.schedule = RateSchedule::late_decay;
     o.validate_every = 250, o.patience = 12, o.average = 0.998;
   }
-  apply(o, given);
-  if (o.metric == Metric::automatic) o.metric = sentences ? Metric::bleu : Metric::exact;
   return o;
 }
 
-TrainOptions resumed_options(const std::filesystem::path& checkpoint,
-                             std::span<const Given> given) {
-  const Safetensors file = load_safetensors(checkpoint);
-  TrainOptions o = reading(checkpoint, [&] { return train_options_from(file.metadata); });
-  for (const Given& one : given) {
-    if (one.name == "model" && one.value != o.model.name)
-      setting(one, [&] { o.model = model_options(one.value, o.metric == Metric::bleu); });
-  }
-  apply(o, given);
-  return o;
+/// seq2seq starts as the conditional GRU of Nematus.
+void set_model(TrainOptions& o, const std::string& name) {
+  if (name == o.model.name) return;
+  const char* size = o.sentences ? "256" : "128";
+  o.model = models::model_options(name, {{"embedding", o.sentences ? "256" : "64"},
+                                         {"hidden", size},
+                                         {"attention", size},
+                                         {"readout", size},
+                                         {"encoder-layers", o.sentences ? "1" : "2"},
+                                         {"start", "mean"},
+                                         {"attend", "between"},
+                                         {"readout-kind", "tanh"},
+                                         {"dropout", o.sentences ? "0.2" : "0.3"},
+                                         {"label-smoothing", "0.1"}});
 }
 
-UseOptions use_options(std::span<const Given> given, unsigned command) {
-  UseOptions o;
-  for (const Given& one : given) {
-    for (const auto& field : use_fields()) {
-      if (field.name == one.name && (field.commands & command) != 0)
-        setting(one, [&] { field.set(o, one.value); });
-    }
-  }
-  check_effects_of(given, use_fields(), o);
-  return o;
+void read_config(TrainOptions& options) {
+  // A model's name decides the defaults of its options, wherever it stands.
+  read_lines(options.config, [&](const std::string& name, const std::string& value) {
+    if (name == "model") set_model(options, value);
+    return true;
+  });
+  read_lines(options.config, [&](const std::string& name, const std::string& value) {
+    return name == "model" || set_by_name(train_fields(), options, name, value) ||
+           set_by_name(models::all_model_fields(), options.model, name, value);
+  });
 }
 
-void check_effects(std::span<const Given> given, const TrainOptions& options) {
-  check_effects_of(given, train_fields(), options);
-  check_effects_of(given, models::all_model_fields(), options.model);
+void read_config(UseOptions& options, unsigned command) {
+  read_lines(options.config, [&](const std::string& name, const std::string& value) {
+    if (name == "model") return options.models.emplace_back(value), true;
+    return set_by_name(use_fields(command), options, name, value);
+  });
 }
 
 Metadata to_metadata(const TrainOptions& options) {
@@ -530,7 +485,16 @@ TrainOptions train_options_from(const Metadata& metadata) {
     if (at == metadata.end()) fail("options", "there is no '" + field.name + "'");
     field.set(o, at->second);
   }
+  o.sentences = o.metric == Metric::bleu;
   return o;
+}
+
+TrainOptions stored_options(const std::filesystem::path& checkpoint) {
+  const Safetensors file = load_safetensors(checkpoint);
+  return reading(checkpoint, [&] {
+    check_format(file.metadata);
+    return train_options_from(file.metadata);
+  });
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {

@@ -32,14 +32,15 @@ enum class Switch { no, yes };
 
 /// Where pairs are: two text files or, without a target, a TSV with such columns.
 struct PairFiles {
-  std::string source, target;
+  std::filesystem::path source, target;
   text::Columns columns = text::Columns::source_first;
 };
 
 struct TrainOptions : TrainingOptions {
   TrainOptions() : TrainingOptions{.out = "attune-model"} {}
 
-  std::string train, train_target, valid, valid_target;
+  std::filesystem::path config;  // a file that more of them come from
+  std::filesystem::path train, train_target, valid, valid_target;
   text::Columns columns = text::Columns::source_first;
   Index held_out = 1000;
   Tokens tokens = Tokens::automatic, source_tokens = Tokens::automatic,
@@ -53,6 +54,7 @@ struct TrainOptions : TrainingOptions {
   Index longest = 100;
   std::string alignments;
 
+  bool sentences = true;  // whether defaults suit sentences, or shorter pairs
   models::AnyModelOptions model;
 
   Index steps = 0, epochs = 0;
@@ -70,8 +72,7 @@ struct TrainOptions : TrainingOptions {
   Index patience = 10;
 
   Index seeds = 1;  // trainings, each with a directory of its own where there are several
-  Index jobs = 0;     // of several trainings at once; 0: one for each CPU
-  Index threads = 0;  // 0: ATTUNE_THREADS, or all CPUs
+  Index jobs = 0;   // of several trainings at once; 0: one for each CPU
 
   PairFiles train_files() const { return {train, train_target, columns}; }
   PairFiles valid_files() const { return {valid, valid_target, columns}; }
@@ -92,7 +93,7 @@ enum class BleuChoice { trained, mteval_13a, none };
 struct UseOptions {
   std::vector<std::filesystem::path> models;  // empty: the model that was trained last
   std::vector<std::string> sources;           // to predict; empty: a file or standard input
-  std::string file, target;
+  std::filesystem::path file, target;
   text::Columns columns = text::Columns::source_first;
   models::SearchOptions search = {.beam = 5, .max_length = 0, .length_penalty = -1};
   Index batch = 64;
@@ -104,7 +105,7 @@ struct UseOptions {
   Show attention = Show::automatic;
   Index width = 0;  // of a drawing in the terminal; 0: the terminal's
   BleuChoice bleu = BleuChoice::trained;
-  std::vector<std::string> references;
+  std::vector<std::filesystem::path> references;
   std::filesystem::path out;
   std::string sentences;
   std::vector<std::int64_t> lengths = {8, 12, 16, 20};
@@ -115,7 +116,7 @@ struct UseOptions {
   std::string curves, field, against = "minutes", title;
   Index examples = 12;
   std::string exported;  // what names of exported files begin with
-  Index threads = 0;
+  std::filesystem::path config;
 
   PairFiles files() const { return {file, target, columns}; }
 };
@@ -130,42 +131,34 @@ enum : unsigned {
   report_command = 32,
   average_command = 64,
   inspect_command = 128,
-  train_command = 256,
 };
 
-/// A row of a table.
-template <class Options>
-struct Option : models::OptionField<Options> {
-  const char* heading;      // in --help
-  bool rare = false;        // shown by --help-all alone
-  bool stored = true;       // in checkpoints, and the same in a run that is resumed
-  unsigned commands = ~0u;  // that have it
-  bool is_list = false;     // each value is added to those before it
+/// A row of the table of training.
+struct TrainField : models::OptionField<TrainOptions> {
+  const char* heading = "";  // in --help
+  bool rare = false;         // shown by --help-all alone
+  bool stored = true;        // in checkpoints, and the same in a run that is resumed
 };
+/// All but those of the model, which models/any_model.hpp has.
+std::span<const TrainField> train_fields();
 
-/// The training's own options, beside those of the model.
-std::span<const Option<TrainOptions>> train_fields();
 /// Those of the other commands.
-std::span<const Option<UseOptions>> use_fields();
+std::vector<models::OptionField<UseOptions>> use_fields(unsigned command);
 
-/// An option as it was given, by a config file or on the command line.
-struct Given {
-  std::string name, value;
-  std::string where;  // what errors begin with: "--", or "FILE:LINE: "
-};
-
-/// Sets what was given. A model's name comes first, with its options in sizes that suit
-/// `sentences`, or shorter pairs; so do defaults of training that depend on that.
-TrainOptions train_options(std::span<const Given> given, bool sentences);
-/// Those of the run that this checkpoint is of, changed by what was given.
-TrainOptions resumed_options(const std::filesystem::path& checkpoint, std::span<const Given> given);
-UseOptions use_options(std::span<const Given> given, unsigned command);
-/// Throws for an option of the command line that has no effect with the others.
-void check_effects(std::span<const Given> given, const TrainOptions& options);
+/// Defaults that suit sentences, or shorter pairs.
+TrainOptions train_options(bool sentences);
+/// --model: sets the model's options to sizes that suit the data.
+void set_model(TrainOptions& options, const std::string& name);
+/// Reads a file with NAME = VALUE on each line, and perhaps empty lines and those that begin with
+/// #. Throws an Error "FILE:LINE: what is wrong".
+void read_config(TrainOptions& options);
+void read_config(UseOptions& options, unsigned command);
 
 /// As metadata of a checkpoint, and back. Throws for an entry that is missing or not understood.
 Metadata to_metadata(const TrainOptions& options);
 TrainOptions train_options_from(const Metadata& metadata);
+/// Those of a run that is to be resumed from this checkpoint.
+TrainOptions stored_options(const std::filesystem::path& checkpoint);
 /// Throws an Error that names the first option which a resumed run may not change.
 void check_same(const TrainOptions& stored, const TrainOptions& given);
 

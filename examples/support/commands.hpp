@@ -63,6 +63,12 @@ class Command {
   /// --model, a checkpoint; a directory stands for the best.safetensors in it.
   Command& model(std::filesystem::path& path,
                  const std::string& help = "checkpoint, or the directory of its training");
+  /// An option that may be given several times.
+  Command& list(const std::string& name, const std::string& help,
+                std::vector<std::filesystem::path>& paths) {
+    lists_.push_back({name, help, &paths});
+    return *this;
+  }
   /// What is typed without a name: one, or as many as there are.
   Command& argument(const std::string& name, const std::string& help, std::filesystem::path& path,
                     bool required = true);
@@ -95,10 +101,16 @@ class Command {
     bool required;
   };
 
+  struct List {
+    std::string name, help;
+    std::vector<std::filesystem::path>* paths;
+  };
+
   std::string name_, what_, example_;
   std::function<int()> run_;
   std::function<bool()> reread_;
   std::vector<Option> options_;
+  std::vector<List> lists_;
   std::vector<Argument> arguments_;
   std::set<std::string> basic_;
   bool threads_ = true;

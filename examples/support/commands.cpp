@@ -296,7 +296,7 @@ int Commands::run(int argc, char** argv) {
     if (typed.contains(option.name) && option.has_effect && !option.has_effect())
       fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));
   }
-  if (command->threads_) use_threads(threads_);
+  if (command->threads_ && !(command->forks_ && command->forks_())) use_threads(threads_);
   return command->run_();
 }
 

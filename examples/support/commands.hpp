@@ -78,6 +78,8 @@ class Command {
   Command& basic(std::set<std::string> names) { return basic_ = std::move(names), *this; }
   /// Its work is done by processes of their own: it has no --threads.
   Command& in_processes() { return threads_ = false, *this; }
+  /// The same where `forks` says so once all is read.
+  Command& in_processes(std::function<bool()> forks) { return forks_ = std::move(forks), *this; }
   /// Asked once all is read: where it returns true it has changed the options, to those of a
   /// checkpoint or a file, and what was typed is set once more.
   Command& reread(std::function<bool()> changes) { return reread_ = std::move(changes), *this; }
@@ -108,7 +110,7 @@ class Command {
 
   std::string name_, what_, example_;
   std::function<int()> run_;
-  std::function<bool()> reread_;
+  std::function<bool()> reread_, forks_;
   std::vector<Option> options_;
   std::vector<List> lists_;
   std::vector<Argument> arguments_;

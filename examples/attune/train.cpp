@@ -3,6 +3,7 @@
 #include <set>
 #include <thread>
 
+#include <errno.h>
 #include <fmt/format.h>
 
 #include <attune/nn/adam.hpp>
@@ -78,26 +79,6 @@ Saved of_plateau(nn::HalveOnPlateau& plateau, double rate) {
           }};
 }
 
-/// Finds errors before the pairs are read, which may take long.
-void check_files(const TrainOptions& o) {
-  if (o.train.empty()) {
-    const std::string last = (o.out / "last.safetensors").string();
-    fail("--train", o.resume ? last + " is not there to resume from, so pairs were expected"
-                             : "pairs were expected: a TSV (source TAB target), or two text files");
-  }
-  std::error_code none;
-  for (const auto& path : {o.train, o.train_target, o.valid.empty() ? "" : o.valid}) {
-    if (!path.empty() && std::filesystem::exists(path, none) &&
-        !std::filesystem::is_regular_file(path, none))
-      fail(path.string(), "it is read more than once, expected a regular file");
-  }
-  for (const auto& path : {o.train, o.train_target, std::filesystem::path(o.alignments)})
-    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
-  if (!o.valid.empty()) check_pairs(o.valid_files());
-  if (!o.alignments.empty() && !models::attends(o.model))
-    fail("--alignments", "the model has no attention");
-}
-
 /// The metric that fits, where that is left open.
 TrainOptions with_metric(TrainOptions o) {
   if (o.metric == Metric::automatic) o.metric = o.sentences ? Metric::bleu : Metric::exact;
@@ -115,6 +96,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   } else {
     check_files(o);
   }
+  if (!o.alignments.empty() && !models::attends(o.model))
+    fail("--alignments", "the model has no attention");
   const Survey survey = surveyed ? *surveyed : survey_of(o);
   // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
   // sizes and tensors disagree, before memory of these sizes is taken.
@@ -211,7 +194,7 @@ void finish(const std::filesystem::path& out) {
   UseOptions how;
   how.models = {out}, how.out = out / "report.html";
   report(how);
-  say("Try it: attune predict{}\n",
+  say("Try it: {} predict{}    and type what it should read\n", program_invocation_name,
       out == TrainOptions().out ? "" : fmt::format(" --model {}", out.string()));
 }
 
@@ -296,6 +279,26 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
 }
 
 }  // namespace
+
+void check_files(const TrainOptions& o) {
+  if (o.train.empty()) {
+    const std::string last = (o.out / "last.safetensors").string();
+    fail("--train", o.resume ? last + " is not there to resume from, so pairs were expected"
+                             : "pairs were expected: a TSV (source TAB target), or two text files");
+  }
+  for (const std::filesystem::path& path : {o.train, o.train_target, o.valid, o.valid_target}) {
+    std::error_code none;
+    if (!path.empty() && std::filesystem::exists(path, none) &&
+        !std::filesystem::is_regular_file(path, none))
+      fail(path.string(), "it is read more than once, expected a regular file");
+  }
+  for (const std::filesystem::path& path :
+       {o.train, o.train_target, o.valid, o.valid_target, std::filesystem::path(o.alignments),
+        std::filesystem::path(o.source_vocabulary), std::filesystem::path(o.target_vocabulary),
+        std::filesystem::path(o.source_pieces), std::filesystem::path(o.target_pieces)})
+    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
+  if (!o.valid.empty()) check_pairs(o.valid_files());
+}
 
 int train(const TrainOptions& options, const std::optional<Survey>& survey) {
   return options.seeds > 1 ? train_several(options, survey) : train_one(options, survey);

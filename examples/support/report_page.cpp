@@ -7,6 +7,7 @@
 #include <attune/tensor/file.hpp>
 
 #include "support/output.hpp"
+#include "support/workers.hpp"
 
 namespace attune {
 
@@ -64,8 +65,15 @@ std::filesystem::path page_path(const std::filesystem::path& out,
 }
 
 void write_page(const report::Page& page, const std::filesystem::path& path) {
+  const bool replaces = std::filesystem::exists(path);
   write_file(path, page.html());
-  say("{}\n", path.string());
+  say("{}{}\n", path.string(), replaces ? " (replaces the page that was there)" : "");
+}
+
+int then_report(int status, const std::filesystem::path& weights,
+                const std::function<int()>& report) {
+  const bool writes = status == 0 && is_first_worker() && std::filesystem::exists(weights);
+  return writes ? report() : status;
 }
 
 }  // namespace attune

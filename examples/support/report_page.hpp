@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,11 @@ std::string isolated(const std::string& text);
 /// before the work, where it cannot be written, and where something else than a page would be lost.
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
-/// Writes it, and prints where.
+/// Writes it, and prints where, and whether another page was there.
 void write_page(const report::Page& page, const std::filesystem::path& path);
+
+/// After a training that ended with this status: its report, where it has weights. The status.
+int then_report(int status, const std::filesystem::path& weights,
+                const std::function<int()>& report);
 
 }  // namespace attune

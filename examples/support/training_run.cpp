@@ -190,8 +190,7 @@ nn::Workers::Sum TrainingRun::gradients_or_save() {
                          options_.shards == 1 ? stream : fmt::format("{} {}", stream, shard));
           const nn::Training training(dropout);
           return batch_.loss(shard);
-        },
-        options_.gradients);
+        });
   } catch (const std::exception&) {
     save_after_error();
     throw;

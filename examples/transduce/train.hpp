@@ -25,7 +25,6 @@ struct TrainOptions : TrainingOptions {
   Units source_units = Units::automatic, target_units = Units::automatic;
   Index pieces = 500;
   Index steps = 0;  // 0: what suits the number of pairs
-  double minutes = 0;
   Index patience = 12;
   std::uint64_t seed = 1;
   ModelOptions model = model_options("conditional");

@@ -52,7 +52,6 @@ struct TrainOptions : TrainingOptions {
 
   Index batch_tokens = 0;
   Index epochs = 30;
-  double minutes = 0;
   RateSchedule schedule = RateSchedule::constant;
   Index warm_up = 0;
   double weight_decay = 0;

@@ -97,8 +97,8 @@ int run(int argc, char** argv) {
   commands
       .add("train", "train a model on a CSV file", "--csv ETTh1.csv --protocol ett",
            [&] {
-             const std::filesystem::path best = trained.out / "best.safetensors";
-             return then_report(train(trained), best, [&] { return report({.model = best}); });
+             return then_report(train(trained), trained,
+                                [](const auto& best) { return report({.model = best}); });
            })
       .add(run_fields<TrainOptions>(), trained)
       .add(train_fields(), trained, "Training")

@@ -70,10 +70,11 @@ void write_page(const report::Page& page, const std::filesystem::path& path) {
   say("{}{}\n", path.string(), replaces ? " (replaces the page that was there)" : "");
 }
 
-int then_report(int status, const std::filesystem::path& weights,
-                const std::function<int()>& report) {
-  const bool writes = status == 0 && is_first_worker() && std::filesystem::exists(weights);
-  return writes ? report() : status;
+int then_report(int status, const TrainingOptions& options,
+                const std::function<int(const std::filesystem::path& best)>& report) {
+  const std::filesystem::path best = options.out / "best.safetensors";
+  const bool writes = status == 0 && options.report && is_first_worker();
+  return writes && std::filesystem::exists(best) ? report(best) : status;
 }
 
 }  // namespace attune

@@ -11,6 +11,8 @@
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "support/training_options.hpp"
+
 namespace attune {
 
 /// 12,345: a count, with its digits in groups of three.
@@ -38,8 +40,9 @@ std::filesystem::path page_path(const std::filesystem::path& out,
 /// Writes it, and prints where, and whether another page was there.
 void write_page(const report::Page& page, const std::filesystem::path& path);
 
-/// After a training that ended with this status: its report, where it has weights. The status.
-int then_report(int status, const std::filesystem::path& weights,
-                const std::function<int()>& report);
+/// The report of a training that ended with this status, where one was asked for and there are best
+/// weights. The status.
+int then_report(int status, const TrainingOptions& options,
+                const std::function<int(const std::filesystem::path& best)>& report);
 
 }  // namespace attune

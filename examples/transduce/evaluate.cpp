@@ -58,7 +58,7 @@ void warn_of_unknown(const text::Codec& source, const NamedRows& data) {
 }
 
 nlohmann::ordered_json json_line(const Counts& counts) {
-  nlohmann::ordered_json json = json_of(counts, names);
+  auto json = nlohmann::ordered_json::parse(json_of(counts, names));
   json["word_error"] = word_error(counts);
   return json;
 }

@@ -49,7 +49,10 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
   return some;
 }
 
-std::string isolated(const std::string& text) { return "\u2068" + text + "\u2069"; }
+std::string isolated(const std::string& text) {
+  const bool ascii = std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; });
+  return ascii ? text : "\u2068" + text + "\u2069";
+}
 
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory) {

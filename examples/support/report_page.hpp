@@ -30,7 +30,7 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
                                             std::size_t count);
 
 /// A text between isolates (U+2068, U+2069), which keep one that is read from right to left from
-/// moving what stands beside it.
+/// moving what stands beside it. ASCII needs none.
 std::string isolated(const std::string& text);
 
 /// Where a page about a model is to be: `out`, or report.html in the model's directory. Throws,

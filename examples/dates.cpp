@@ -243,7 +243,7 @@ void train(int steps) {
     adam.set_rate(schedule(step - 1));
     adam.step(gradients);
 
-    if (step % 250 != 0 && step != steps) continue;
+    if (step % 200 != 0 && step != steps) continue;
     const double exact = dates.exact_match(validation);
     if (exact >= best) best = exact, dates.save();
     const double seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
@@ -266,7 +266,7 @@ void train(int steps) {
 
 int main(int argc, char** argv) try {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  int steps = 2500;
+  int steps = 1200;
   if (!arguments.empty() && arguments[0] == "--steps") {
     const std::string number = arguments.size() == 2 ? arguments[1] : "";
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), steps);

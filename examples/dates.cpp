@@ -128,15 +128,10 @@ struct Dates {
     return text;
   }
   std::vector<models::Hypothesis> write(const std::vector<Example>& examples) const {
+    std::vector<text::Sentence> sources;
+    for (const Example& example : examples) sources.push_back(encode(example).source);
     std::vector<models::Hypothesis> best;
-    for (std::size_t begin = 0; begin < examples.size(); begin += 250) {
-      std::vector<text::Sentence> sources;
-      for (std::size_t i = begin; i < std::min(begin + 250, examples.size()); ++i)
-        sources.push_back(encode(examples[i]).source);
-      for (auto& found :
-           models::search(model, text::make_source_batch(sources), {.max_length = 12}))
-        best.push_back(std::move(found.front()));
-    }
+    for (auto& found : models::translate(model, sources)) best.push_back(std::move(found.front()));
     return best;
   }
   double exact_match(const std::vector<Example>& examples) const {

@@ -1,5 +1,3 @@
-#include "train.hpp"
-
 #include <fmt/format.h>
 
 #include <attune/autograd/ops.hpp>
@@ -7,6 +5,7 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 
+#include "program.hpp"
 #include "support/checkpoint.hpp"
 #include "support/run.hpp"
 
@@ -29,6 +28,7 @@ struct Data {
     const WindowSizes sizes{o.network.look_back, o.network.horizon};
     train = windows_of(parts.train, sizes, "the training part");
     validation = windows_of(parts.validation, sizes, "the validation part");
+    windows_of(parts.test, sizes, "the test part");  // which the report draws
   }
 };
 
@@ -59,6 +59,17 @@ Var loss_of(const Model& model, const Data& data, const std::vector<Index>& rows
   const auto [past, future] = windows_at(data.values, model.sizes(), rows);
   const Var error = model(past) - future;
   return mean(loss == Loss::squared ? square(error) : abs(error));
+}
+
+/// Throws for the first option that a resumed run may not change.
+void check_same(const TrainOptions& stored, const TrainOptions& given) {
+  auto before = models::fields_to_map(train_fields(), stored),
+       after = models::fields_to_map(train_fields(), given);
+  before.merge(models::fields_to_map(network_fields(), stored.network));
+  after.merge(models::fields_to_map(network_fields(), given.network));
+  for (const char* free : {"csv", "steps", "minutes", "validate-every", "max-skipped"})
+    after[free] = before[free];
+  attune::check_same("--resume", given.out / "last.safetensors", before, after);
 }
 
 /// Throws where a checkpoint was trained on other rows.
@@ -106,25 +117,15 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   return from_checkpoint(checkpoint, checkpoint_format, [](const Safetensors& file) {
     TrainOptions options;
-    models::set_fields_from(train_fields(), options, file.metadata, {"average"});
+    models::set_fields_from(train_fields(), options, file.metadata);
     models::set_fields_from(network_fields(), options.network, file.metadata);
     return options;
   });
 }
 
-void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  auto before = models::fields_to_map(train_fields(), stored),
-       after = models::fields_to_map(train_fields(), given);
-  before.merge(models::fields_to_map(network_fields(), stored.network));
-  after.merge(models::fields_to_map(network_fields(), given.network));
-  for (const char* free : {"csv", "steps", "validate-every", "max-skipped"})
-    after[free] = before[free];
-  attune::check_same("--resume", given.out / "last.safetensors", before, after);
-}
-
 TestData test_data(const Model& model, const std::filesystem::path& csv) {
   TrainOptions trained;
-  models::set_fields_from(train_fields(), trained, model.metadata(), {"average"});
+  models::set_fields_from(train_fields(), trained, model.metadata());
   const std::filesystem::path path = csv.empty() ? std::filesystem::path(trained.csv) : csv;
   const Table table = read_table(path);
   check_columns(path, table, model.columns());

@@ -179,7 +179,7 @@ models::OptionField<Options> json_field(bool Options::*member, std::string help)
   return models::flag_field<Options, bool>("json", std::move(help), member, false, true);
 }
 
-/// --out and --resume of a training.
+/// --out, --resume and --no-report of a training.
 template <class Options>
 std::vector<models::OptionField<Options>> run_fields() {
   return {
@@ -187,7 +187,9 @@ std::vector<models::OptionField<Options>> run_fields() {
           "out", "directory for best.safetensors, last.safetensors and log.jsonl", &Options::out),
       models::flag_field<Options, bool>("resume",
                                         "continue from last.safetensors, where there is one",
-                                        &Options::resume, false, true)};
+                                        &Options::resume, false, true),
+      models::flag_field<Options, bool>("no-report", "no report.html in the end", &Options::report,
+                                        true, false)};
 }
 
 /// The name that is nearest to what was given: few letters differ ("trian", train), or it has a

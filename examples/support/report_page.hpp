@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include <attune/models/report/page.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
+
+#include "support/training_options.hpp"
 
 namespace attune {
 
@@ -34,7 +37,12 @@ std::string isolated(const std::string& text);
 /// before the work, where it cannot be written, and where something else than a page would be lost.
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
-/// Writes it, and prints where, and whether it replaces one.
+/// Writes it, and prints where, and whether another page was there.
 void write_page(const report::Page& page, const std::filesystem::path& path);
+
+/// The report of a training that ended with this status, where one was asked for and there are best
+/// weights. The status.
+int then_report(int status, const TrainingOptions& options,
+                const std::function<int(const std::filesystem::path& best)>& report);
 
 }  // namespace attune

@@ -300,9 +300,9 @@ void Run::resume() {
     line_ = nn::load_text(file.metadata, "log_line");
     best_ = nn::load_text(file.metadata, "best_result");
     status_ = nn::load_text(file.metadata, "status");
+    files_.cut_log(step_, line_);
   });
   compare_products(file.metadata);
-  files_.cut_log(step_, line_);
   pending_ = !validated_ && (step_ > 0 ? step_ % options_.validate_every == 0 : pending_);
 }
 

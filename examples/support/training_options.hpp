@@ -15,6 +15,7 @@ namespace attune {
 struct TrainingOptions {
   std::filesystem::path out;
   bool resume = false;
+  bool report = true;  // in the end
   double rate = 2e-3;
   Index batch = 64;
   Index validate_every = 500;

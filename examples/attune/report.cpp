@@ -204,7 +204,7 @@ int report(const UseOptions& o) {
   add_examples(page, m, static_cast<std::size_t>(o.examples));
   add_card(page, m.first().metadata());
   add_parameters(page, m.first().parameters());
-  write_page(page, path);
+  if (is_first_worker()) write_page(page, path);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/autograd/reference.hpp>
+#include <attune/models/any_model.hpp>
 #include <attune/models/attending_state.hpp>
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/bidirectional_words.hpp>

@@ -243,6 +243,13 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
       if (argument.texts) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       added->required(argument.required)->default_str("")->transform(without_guard);
     }
+    for (const Command::List& list : command->lists_) {
+      sub.add_option("--" + list.name, *list.paths, list.help)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->allow_extra_args(false)
+          ->default_str("")
+          ->type_name("PATH");
+    }
     for (const Option& option : command->options_) {
       CLI::Option* added = add_option(sub, option);
       if (hides && !command->basic_.contains(option.name))
@@ -284,15 +291,12 @@ int Commands::run(int argc, char** argv) {
   const auto read = [&] { return parse(arguments, everything != arguments.end(), typed); };
   const Command* const command = read();
   if (!command) return 0;
-  if (command->reread_ && command->reread_()) {
-    read();
-  } else {  // a run that is resumed has the options that it had
-    for (const Option& option : command->options_) {
-      if (typed.contains(option.name) && option.has_effect && !option.has_effect())
-        fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));
-    }
+  if (command->reread_ && command->reread_()) read();
+  for (const Option& option : command->options_) {
+    if (typed.contains(option.name) && option.has_effect && !option.has_effect())
+      fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));
   }
-  if (command->threads_) use_threads(threads_);
+  if (command->threads_ && !(command->forks_ && command->forks_())) use_threads(threads_);
   return command->run_();
 }
 

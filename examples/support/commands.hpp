@@ -63,6 +63,12 @@ class Command {
   /// --model, a checkpoint; a directory stands for the best.safetensors in it.
   Command& model(std::filesystem::path& path,
                  const std::string& help = "checkpoint, or the directory of its training");
+  /// An option that may be given several times.
+  Command& list(const std::string& name, const std::string& help,
+                std::vector<std::filesystem::path>& paths) {
+    lists_.push_back({name, help, &paths});
+    return *this;
+  }
   /// What is typed without a name: one, or as many as there are.
   Command& argument(const std::string& name, const std::string& help, std::filesystem::path& path,
                     bool required = true);
@@ -72,6 +78,8 @@ class Command {
   Command& basic(std::set<std::string> names) { return basic_ = std::move(names), *this; }
   /// Its work is done by processes of their own: it has no --threads.
   Command& in_processes() { return threads_ = false, *this; }
+  /// The same where `forks` says so once all is read.
+  Command& in_processes(std::function<bool()> forks) { return forks_ = std::move(forks), *this; }
   /// Asked once all is read: where it returns true it has changed the options, to those of a
   /// checkpoint or a file, and what was typed is set once more.
   Command& reread(std::function<bool()> changes) { return reread_ = std::move(changes), *this; }
@@ -95,10 +103,16 @@ class Command {
     bool required;
   };
 
+  struct List {
+    std::string name, help;
+    std::vector<std::filesystem::path>* paths;
+  };
+
   std::string name_, what_, example_;
   std::function<int()> run_;
-  std::function<bool()> reread_;
+  std::function<bool()> reread_, forks_;
   std::vector<Option> options_;
+  std::vector<List> lists_;
   std::vector<Argument> arguments_;
   std::set<std::string> basic_;
   bool threads_ = true;

@@ -97,7 +97,7 @@ void print_to_progress_file(const std::filesystem::path& directory);
 /// Throws when the directory has a run with another number of steps, unless `resume` asks for more
 /// of them, as of a run alone.
 template <class Options>
-void train_or_go_on(Options options, int (*train)(const Options&),
+void train_or_go_on(Options options, const auto& train,
                     Options (*stored_options)(const std::filesystem::path&)) {
   const std::filesystem::path last = options.out / "last.safetensors";
   const bool may_be_longer = options.resume;

@@ -1,0 +1,305 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/any_model.hpp>
+#include <attune/models/ensemble.hpp>
+#include <attune/models/layer_fields.hpp>
+#include <attune/models/nematus.hpp>
+#include <attune/models/seq2seq.hpp>
+
+namespace attune::models {
+namespace {
+
+using Field = OptionField<AnyModelOptions>;
+using Fields = std::vector<Field>;
+
+/// An option of a model's own struct, as one of AnyModelOptions.
+template <class Own>
+Field lifted(const OptionField<Own>& field) {
+  Field any{field.name,
+            field.help,
+            field.choices,
+            field.type,
+            [get = field.get](const AnyModelOptions& o) { return get(std::get<Own>(o.own)); },
+            [set = field.set](AnyModelOptions& o, const std::string& text) {
+              set(std::get<Own>(o.own), text);
+            },
+            field.is_flag,
+            field.needs};
+  if (field.has_effect) {
+    any.has_effect = [has_effect = field.has_effect](const AnyModelOptions& o) {
+      return has_effect(std::get<Own>(o.own));
+    };
+  }
+  return any;
+}
+
+constexpr double largest = 1 << 16, deepest = 64;
+
+/// What a paper's model has options for, in the order of Seq2SeqOptions.
+template <class Own>
+std::vector<OptionField<Own>> paper_fields() {
+  std::vector<OptionField<Own>> all;
+  const auto number = [&](const char* name, const char* help, auto member, double low,
+                          double high) {
+    all.push_back(number_field<Own>(name, help, member, low, high));
+  };
+  number("embedding", "size E of a word's vector", &Own::embedding, 1, largest);
+  number("hidden", "size H of states", &Own::hidden, 1, largest);
+  if constexpr (requires(Own o) { o.layers; })
+    number("layers", "layers of encoder and decoder", &Own::layers, 1, deepest);
+  all.push_back(cell_field<Own>("cell", "cell of encoder and decoder", &Own::cell));
+  if constexpr (requires(Own o) { o.score; }) {
+    for (auto& field : attention_fields<Own>()) all.push_back(std::move(field));
+  } else if constexpr (requires(Own o) { o.attention; }) {
+    number("attention", "size A of the additive score", &Own::attention, 1, largest);
+  }
+  if constexpr (requires(Own o) { o.input_feeding; }) {
+    all.push_back(choice_field<Own, bool>("input-feeding",
+                                          "whether the decoder reads the readout before",
+                                          &Own::input_feeding, {{false, "no"}, {true, "yes"}}));
+  }
+  if constexpr (requires(Own o) { o.readout; })
+    number("readout", "size R of the layer before the softmax", &Own::readout, 1, largest);
+  number("dropout", "rate on embeddings, annotations and readouts, and between layers",
+         &Own::dropout, 0, 0.99);
+  return all;
+}
+
+enum class Attends { no, yes };
+
+/// The options of the losses, which AnyModelOptions has itself.
+bool of_loss(const std::string& name) {
+  return name == "label-smoothing" || name == "coverage-loss";
+}
+
+template <class Own>
+Fields fields_of(std::span<const OptionField<Own>> own, Attends attends) {
+  Fields all;
+  for (const auto& field : own)
+    if (!of_loss(field.name)) all.push_back(lifted<Own>(field));
+  if (attends == Attends::yes) {
+    all.push_back(number_field<AnyModelOptions>("coverage-loss",
+                                                "weight of the loss for attending twice",
+                                                &AnyModelOptions::coverage_loss, 0, 1e6));
+  }
+  all.push_back(number_field<AnyModelOptions>(
+      "label-smoothing", "share of the target probability spread over all words",
+      &AnyModelOptions::label_smoothing, 0, 0.99));
+  return all;
+}
+
+struct Kind : ModelKind {
+  AnyModelOptions defaults;
+  Fields fields;
+  AnyModel (*make)(const nn::Scope& scope, const AnyModelOptions& options);
+};
+
+template <class M, class Own>
+Kind kind(const char* name, const char* what, Attends attends) {
+  AnyModelOptions defaults;
+  defaults.name = name;
+  defaults.own = Own();
+  const auto make = [](const nn::Scope& scope, const AnyModelOptions& options) {
+    return AnyModel(M(scope, std::get<Own>(options.own)));
+  };
+  if constexpr (std::is_same_v<M, Seq2Seq>) {
+    return {{name, what}, defaults, fields_of<Own>(seq2seq_fields(), attends), make};
+  } else {
+    return {{name, what}, defaults, fields_of<Own>(paper_fields<Own>(), attends), make};
+  }
+}
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> kinds;
+    kinds.push_back(kind<Bahdanau, BahdanauOptions>(
+        "bahdanau", "attends before the cell, additive (Bahdanau et al., 2014)", Attends::yes));
+    kinds.push_back(kind<Nematus, NematusOptions>(
+        "nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)",
+        Attends::yes));
+    kinds.push_back(kind<Luong, LuongOptions>(
+        "luong", "attends after the cell, any score and window (Luong et al., 2015)",
+        Attends::yes));
+    kinds.push_back(kind<EncoderDecoder, EncoderDecoderOptions>(
+        "encoder-decoder", "no attention: the last state at every step (Cho et al., 2014)",
+        Attends::no));
+    kinds.push_back(kind<Sutskever, SutskeverOptions>(
+        "sutskever", "no attention: the last state of a reversed source (Sutskever et al., 2014)",
+        Attends::no));
+    kinds.push_back(
+        kind<Seq2Seq, Seq2SeqOptions>("seq2seq", "every wiring is an option", Attends::yes));
+    return kinds;
+  }();
+  return all;
+}
+
+const Kind& kind_of(std::string_view name) {
+  std::vector<const char*> names;
+  for (const Kind& one : kinds()) {
+    if (name == one.name) return one;
+    names.push_back(one.name);
+  }
+  fail("model", fmt::format("'{}' is not one of {}", name, fmt::join(names, ", ")));
+}
+
+const Field* find(std::span<const Field> fields, std::string_view name) {
+  const auto at = std::ranges::find(fields, name, &Field::name);
+  return at == fields.end() ? nullptr : &*at;
+}
+
+/// The option of whatever model the options are of.
+const Field& field_of(const AnyModelOptions& options, const std::string& name) {
+  if (const Field* field = find(kind_of(options.name).fields, name)) return *field;
+  std::vector<const char*> having;
+  for (const Kind& other : kinds())
+    if (find(other.fields, name)) having.push_back(other.name);
+  fail(name, having.empty() ? fmt::format("there is no such option of the model {}", options.name)
+                            : fmt::format("the model {} has no such option, but {} has",
+                                          options.name, fmt::join(having, ", ")));
+}
+
+}  // namespace
+
+std::span<const ModelKind> model_kinds() {
+  static const std::vector<ModelKind> all(kinds().begin(), kinds().end());
+  return all;
+}
+
+AnyModelOptions model_options(std::string_view name,
+                              std::initializer_list<std::pair<const char*, const char*>> values) {
+  const Kind& kind = kind_of(name);
+  AnyModelOptions options = kind.defaults;
+  for (const auto& [option, value] : values)
+    if (const Field* field = find(kind.fields, option)) field->set(options, value);
+  return options;
+}
+
+std::span<const Field> model_fields(std::string_view name) { return kind_of(name).fields; }
+
+std::span<const Field> all_model_fields() {
+  static const Fields all = [] {
+    Fields fields;
+    for (const Kind& kind : kinds()) {
+      for (const Field& own : kind.fields) {
+        const auto at = std::ranges::find(fields, own.name, &Field::name);
+        if (at == fields.end()) {
+          fields.push_back(own);
+        } else {
+          *at = own;
+        }
+      }
+    }
+    for (Field& field : fields) {
+      std::vector<const char*> names;
+      for (const Kind& kind : kinds())
+        if (find(kind.fields, field.name)) names.push_back(kind.name);
+      const std::string name = field.name;
+      field.get = [name](const AnyModelOptions& o) {
+        const Field* own = find(kind_of(o.name).fields, name);
+        return own ? own->get(o) : "";
+      };
+      field.set = [name](AnyModelOptions& o, const std::string& t) { field_of(o, name).set(o, t); };
+      field.has_effect = [name](const AnyModelOptions& o) {
+        const Field* own = find(kind_of(o.name).fields, name);
+        return own && (!own->has_effect || own->has_effect(o));
+      };
+      if (names.size() == kinds().size()) continue;
+      field.needs += fmt::format("{}the model {}", field.needs.empty() ? "" : " of ",
+                                 fmt::join(names, " or "));
+    }
+    return fields;
+  }();
+  return all;
+}
+
+void set(AnyModelOptions& options, const std::string& name, const std::string& value) {
+  field_of(options, name).set(options, value);
+}
+
+std::map<std::string, std::string> to_map(const AnyModelOptions& options) {
+  auto map = fields_to_map(model_fields(options.name), options);
+  map["model"] = options.name;
+  return map;
+}
+
+AnyModelOptions model_options_from(const std::map<std::string, std::string>& map) {
+  const auto name = map.find("model");
+  if (name == map.end()) fail("options", "there is no 'model'");
+  AnyModelOptions options = model_options(name->second);
+  set_fields_from(model_fields(options.name), options, map);
+  return options;
+}
+
+bool attends(const AnyModelOptions& options) {
+  if (const auto* own = std::get_if<Seq2SeqOptions>(&options.own)) return attends(*own);
+  return std::holds_alternative<BahdanauOptions>(options.own) ||
+         std::holds_alternative<LuongOptions>(options.own);
+}
+
+Index longest_source(const AnyModelOptions& options) {
+  return std::visit(
+      [&](const auto& own) -> Index {
+        if constexpr (requires { own.score; }) {
+          if (own.score.kind == "location" && attends(options)) return own.score.longest;
+        }
+        return 0;
+      },
+      options.own);
+}
+
+AnyModel::AnyModel(const nn::Scope& scope, const AnyModelOptions& options,
+                   const Vocabularies& sizes)
+    : options_(options) {
+  const Kind& kind = kind_of(options.name);
+  if (options.own.index() != kind.defaults.own.index())
+    fail("AnyModel", fmt::format("the options are not those of the model {}", options.name));
+  if (options.coverage_loss > 0 && !attends(options))
+    fail("AnyModel", "coverage is of attention, and this model has none");
+  std::visit(
+      [&](auto& own) {
+        own.source_vocabulary = sizes.source, own.target_vocabulary = sizes.target;
+      },
+      options_.own);
+  model_ = kind.make(scope, options_).model_;
+}
+
+Var AnyModel::loss(const text::Batch& batch, const Guide& guide) const {
+  const auto [name, own, label_smoothing, coverage] = options_;
+  if (nn::Training::random())
+    return model_->loss(batch,
+                        {.label_smoothing = label_smoothing, .coverage = coverage, .guide = guide});
+  const Var loss = model_->loss(batch, {.guide = guide});
+  const bool regularised = label_smoothing > 0 || coverage > 0;
+  return regularised ? nn::outside_of_training(loss, "label smoothing or coverage loss") : loss;
+}
+
+Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options) {
+  return model.model_->loss(batch, options);
+}
+
+namespace {
+
+/// Ensemble keeps pointers: here are the models.
+struct Owned {
+  explicit Owned(std::vector<AnyModel> models)
+      : models(std::make_shared<const std::vector<AnyModel>>(std::move(models))) {}
+  std::vector<const AnyModel*> pointers() const {
+    std::vector<const AnyModel*> all;
+    for (const AnyModel& model : *models) all.push_back(&model);
+    return all;
+  }
+  std::shared_ptr<const std::vector<AnyModel>> models;
+};
+struct OwningEnsemble : private Owned, public Ensemble<AnyModel> {
+  explicit OwningEnsemble(std::vector<AnyModel> models)
+      : Owned(std::move(models)), Ensemble<AnyModel>(pointers()) {}
+};
+
+}  // namespace
+
+AnyModel ensemble_of(std::vector<AnyModel> models) {
+  return models.size() == 1 ? models.front() : AnyModel(OwningEnsemble(std::move(models)));
+}
+
+}  // namespace attune::models

@@ -1,0 +1,212 @@
+// One type for all models: made by name, and what programs hold.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <variant>
+#include <vector>
+
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/encoder_decoder.hpp>
+#include <attune/models/luong.hpp>
+#include <attune/models/option_field.hpp>
+#include <attune/models/seq2seq_options.hpp>
+#include <attune/models/sutskever.hpp>
+#include <attune/models/translate.hpp>
+#include <attune/models/unroll.hpp>
+
+namespace attune::models {
+
+/// A model by name, the options that it has, and the losses of its training.
+struct AnyModelOptions {
+  std::string name = "bahdanau";  // one of model_kinds()
+  /// Those of the named model; Nematus has Bahdanau's. model_options() makes them match.
+  std::variant<BahdanauOptions, LuongOptions, EncoderDecoderOptions, SutskeverOptions,
+               Seq2SeqOptions>
+      own = BahdanauOptions{};
+  double label_smoothing = 0;  // ε, in training
+  double coverage_loss = 0;    // λ, See et al. (2017), equation 13; in training, with attention
+};
+
+/// A model that can be made by name.
+struct ModelKind {
+  const char* name;
+  const char* what;  // in a line, for --help
+};
+
+/// bahdanau, nematus, luong, encoder-decoder, sutskever and seq2seq.
+std::span<const ModelKind> model_kinds();
+
+/// The defaults of a model. `values` are set where it has an option of that name: sizes, say, that
+/// suit a task. Throws on a name that is none of model_kinds(), and as `set` does.
+AnyModelOptions model_options(
+    std::string_view name, std::initializer_list<std::pair<const char*, const char*>> values = {});
+
+/// The options of a model: all but the vocabularies. They apply to an AnyModelOptions of that name.
+std::span<const OptionField<AnyModelOptions>> model_fields(std::string_view name);
+
+/// Those of all models, each name once, for a command line: from the last that has it, so that what
+/// all have comes with the help of seq2seq. `set` throws where the options are of a model without
+/// it, and `has_effect` says so.
+std::span<const OptionField<AnyModelOptions>> all_model_fields();
+
+/// Sets an option by name. Throws where the model has none of that name, and as its `set` does.
+void set(AnyModelOptions& options, const std::string& name, const std::string& value);
+
+/// "model" -> "luong", "hidden" -> "256" and so on, for a checkpoint.
+std::map<std::string, std::string> to_map(const AnyModelOptions& options);
+
+/// The reverse. Throws when an entry is missing or not understood; ignores other entries.
+AnyModelOptions model_options_from(const std::map<std::string, std::string>& map);
+
+/// Whether the model has attention.
+bool attends(const AnyModelOptions& options);
+
+/// The longest source that the model's score takes, or 0 for any.
+Index longest_source(const AnyModelOptions& options);
+
+struct Vocabularies {
+  Index source, target;
+};
+
+/// A value that a model made, of a type that only this model knows. Copies share it.
+class OfModel {
+ public:
+  OfModel() = default;
+  template <class T>
+  OfModel(std::shared_ptr<const T> value) : value_(std::move(value)), type_(&typeid(T)) {}
+
+  /// Throws where it is of another type.
+  template <class T>
+  const T& as() const {
+    if (!type_ || *type_ != typeid(T)) fail("AnyModel", "a value of another model");
+    return *static_cast<const T*>(value_.get());
+  }
+
+ private:
+  std::shared_ptr<const void> value_;
+  const std::type_info* type_ = nullptr;
+};
+
+/// Any model that reads words and writes words, made by name, or a WordModel of one's own, an
+/// Ensemble among them. It is a WordModel itself. Copies share the model.
+class AnyModel {
+ public:
+  struct Encoded {
+    Tensor mask;  // (S, B)
+    OfModel value;
+  };
+  struct Words {
+    OfModel all;
+    Index t = 0;
+    Words operator[](Index step) const { return {all, step}; }
+  };
+  using State = OfModel;
+  using Output = OfModel;
+  using Step = DecoderStep<Output, State>;
+
+  /// Its parameters are those of the named model. Throws where options and name do not match, and
+  /// as the model's constructor does.
+  AnyModel(const nn::Scope& scope, const AnyModelOptions& options, const Vocabularies& sizes);
+
+  template <WordModel M>
+  explicit AnyModel(M model) : model_(std::make_shared<const Of<M>>(std::move(model))) {}
+
+  /// source (S, B) i32, mask (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const {
+    return model_->encode(source, mask);
+  }
+  State start(const Encoded& encoded) const { return model_->start(encoded); }
+  Words read(const Tensor& previous) const { return model_->read(previous); }
+  Step step(const Words& words, const State& state) const { return model_->step(words, state); }
+  Var logits(const Words& words, const std::vector<Output>& outputs) const {
+    return model_->logits(words, outputs);
+  }
+  State select(const State& state, const Tensor& rows) const { return model_->select(state, rows); }
+
+  /// models::loss, in training with the label smoothing and the coverage loss of the options.
+  Var loss(const text::Batch& batch, const Guide& guide = {}) const;
+  friend Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options);
+
+  /// What it was made of; of a model of one's own the name is empty.
+  const AnyModelOptions& options() const { return options_; }
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual Encoded encode(const Tensor& source, const Tensor& mask) const = 0;
+    virtual State start(const Encoded& encoded) const = 0;
+    virtual Words read(const Tensor& previous) const = 0;
+    virtual Step step(const Words& words, const State& state) const = 0;
+    virtual Var logits(const Words& words, const std::vector<Output>& outputs) const = 0;
+    virtual State select(const State& state, const Tensor& rows) const = 0;
+    virtual Var loss(const text::Batch& batch, const LossOptions& options) const = 0;
+  };
+  template <class M>
+  struct Of;
+
+  std::shared_ptr<const Interface> model_;
+  AnyModelOptions options_ = {.name = ""};
+};
+
+/// Compiled for each model, whose output layer it may fuse with the loss.
+Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options = {});
+
+/// One model, or the ensemble of several: see Ensemble. Throws when there is none.
+AnyModel ensemble_of(std::vector<AnyModel> models);
+
+/// One allocation for each step: output and state share it.
+template <class M>
+struct AnyModel::Of : Interface {
+  using Source = decltype(std::declval<const M&>().encode(Tensor(), Tensor()));
+  using OwnWords = decltype(std::declval<const M&>().read(Tensor()));
+  using OwnState = typename M::State;
+  using OwnOutput = typename M::Output;
+  struct Both {
+    OwnOutput output;
+    OwnState state;
+  };
+
+  explicit Of(M model) : model(std::move(model)) {}
+
+  template <class T>
+  static OfModel value_of(T value) {
+    return std::make_shared<const T>(std::move(value));
+  }
+
+  Encoded encode(const Tensor& source, const Tensor& mask) const override {
+    return {mask, value_of<Source>(model.encode(source, mask))};
+  }
+  State start(const Encoded& encoded) const override {
+    return value_of<OwnState>(model.start(encoded.value.as<Source>()));
+  }
+  Words read(const Tensor& previous) const override {
+    return {value_of<OwnWords>(model.read(previous))};
+  }
+  Step step(const Words& words, const State& state) const override {
+    auto step = model.step(words.all.as<OwnWords>()[words.t], state.as<OwnState>());
+    auto both = std::make_shared<const Both>(std::move(step.output), std::move(step.state));
+    return {std::shared_ptr<const OwnOutput>(both, &both->output), step.weights,
+            std::shared_ptr<const OwnState>(both, &both->state)};
+  }
+  Var logits(const Words& words, const std::vector<Output>& outputs) const override {
+    std::vector<OwnOutput> own;
+    own.reserve(outputs.size());
+    for (const Output& output : outputs) own.push_back(output.as<OwnOutput>());
+    return model.logits(words.all.as<OwnWords>(), own);
+  }
+  State select(const State& state, const Tensor& rows) const override {
+    return value_of<OwnState>(model.select(state.as<OwnState>(), rows));
+  }
+  Var loss(const text::Batch& batch, const LossOptions& options) const override {
+    return models::loss(model, batch, options);
+  }
+
+  M model;
+};
+
+}  // namespace attune::models

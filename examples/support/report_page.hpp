@@ -30,14 +30,15 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
                                             std::size_t count);
 
 /// A text between isolates (U+2068, U+2069), which keep one that is read from right to left from
-/// moving what stands beside it.
+/// moving what stands beside it. ASCII needs none.
 std::string isolated(const std::string& text);
 
 /// Where a page about a model is to be: `out`, or report.html in the model's directory. Throws,
 /// before the work, where it cannot be written, and where something else than a page would be lost.
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
-/// Writes it, and prints where, and whether another page was there.
+/// Writes it, and prints where, and whether it replaces one. Of several workers only the first one
+/// does; the others have helped to measure.
 void write_page(const report::Page& page, const std::filesystem::path& path);
 
 /// The report of a training that ended with this status, where one was asked for and there are best

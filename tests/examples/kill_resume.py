@@ -2,7 +2,7 @@
 """Training runs that are killed and resumed end with the bits of one that is left alone: weights,
 state and log.
 
-    tests/examples/kill_resume.py build/examples/{dates,transduce,translate} --kills 200 --seed 1
+    tests/examples/kill_resume.py build/examples/{attune,forecast} --kills 200 --seed 1
 
 So many SIGKILLs in all, at moments that the seed draws: from the start of the program on, in steps,
 in validations, and a third of them while a file is being written. SIGTERM, SIGINT and SIGHUP come
@@ -10,13 +10,11 @@ between, and often; they end a run too.
 """
 import argparse, datetime, json, pathlib, random, signal, struct, subprocess, tempfile, time
 
-SIZES = "--embedding 16 --hidden 32 --attention 16 --readout 16 --dropout 0.2 --seed 3 --threads 1".split()
+PAIRS = """--embedding 16 --hidden 32 --attention 16 --readout 16 --dropout 0.2 --seed 3 --threads 1
+    --tokens words --batch 32 --epochs 12 --rate 0.005 --label-smoothing 0.1 --average 0.9 --halve 6 --warm-up 20
+    --weight-decay 0.01 --patience 1000 --metric loss --bleu none --validate-every 13""".split()
 FORECAST = """--look-back 48 --horizon 8 --segment 8 --hidden 16 --dropout 0.2 --seed 3 --threads 1 --batch 8
     --steps 400 --validate-every 13 --average 0.9""".split()
-TRANSLATE = """--tokens words --batch 32 --epochs 12 --rate 0.005 --label-smoothing 0.1 --average 0.9 --halve 6
-    --warm-up 20 --weight-decay 0.01 --patience 1000 --metric loss --bleu none --validate-every 13""".split()
-DATES = "--batch 16 --steps 500 --validate-every 13 --held-out 60 --rate 0.01".split()
-TRANSDUCE = "--batch 16 --steps 400 --validate-every 13 --patience 1000 --rate 0.01 --average 0.9".split()
 
 
 def pairs(count, draw):
@@ -45,19 +43,11 @@ def options(program, directory):
     if pathlib.Path(program).name == "forecast":
         write_table(directory, 600, draw)
         return FORECAST + [f"--csv={directory}/table.csv"]
-    return SIZES + options_for_pairs(program, directory, draw)
-
-
-def options_for_pairs(program, directory, draw):
-    if pathlib.Path(program).name == "dates":
-        return DATES
-    if pathlib.Path(program).name == "transduce":
-        write_pairs(directory, "train", 1200, draw)
-        return TRANSDUCE + [f"--train={directory}/train.tsv", "--held-out=40"]
     for name, count in (("train", 1200), ("valid", 40)):
         write_text(directory, name, count, draw)
-    return TRANSLATE + [f"--{prefix}{side}={directory}/{name}.{side}"
-                        for name, prefix in (("train", ""), ("valid", "valid-")) for side in ("source", "target")]
+    return PAIRS + [f"--{option}={directory}/{name}" for option, name in
+                    (("train", "train.source"), ("train-target", "train.target"), ("valid", "valid.source"),
+                     ("valid-target", "valid.target"))]
 
 
 def is_writing(out):
@@ -104,8 +94,7 @@ def checkpoint(path):
 
 def log(path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    measured = ("seconds", "words_per_s", "examples_per_s", "windows_per_s", "rss_mib", "in_use_mib", "peak_mib", "cached_mib")
-    return [{k: v for k, v in line.items() if k not in measured} for line in lines]
+    return [{k: v for k, v in line.items() if k != "seconds" and not k.endswith(("_per_s", "_mib"))} for line in lines]
 
 
 def check_same(run, whole):

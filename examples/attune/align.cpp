@@ -123,7 +123,7 @@ std::vector<AlignedPair> aligned(const UseOptions& o, const std::vector<Model>& 
     }
     return all;
   }
-  const TestPairs pairs = pairs_for(o, models);
+  const TestPairs pairs = pairs_for(o, models, Sides::optional);
   check_targets(model, pairs, o);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     all.push_back({pairs.lines[i], pairs.references[i].front(), {}, {}});

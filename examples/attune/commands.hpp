@@ -8,6 +8,9 @@
 
 namespace attune::pairs {
 
+/// Throws where a file of the training cannot be opened: before any is read, which may take long.
+void check_files(const TrainOptions& options);
+
 /// Trains until a limit is reached, or until interrupted: one model, or with --seeds several, each
 /// in a directory of its own; measures them, and ends with a report. `survey` is that of a new run.
 int train(const TrainOptions& options, const std::optional<Survey>& survey);

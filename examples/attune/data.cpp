@@ -300,14 +300,15 @@ bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
 }
 
 /// Those pairs of the files that `keep` is true for.
-TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, const auto& keep) {
+TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
+                    const auto& keep) {
   TestPairs all;
   all.name = name_of(files);
   PairReader reader(files, "reading");
-  bool any = false;
+  bool any = sides == Sides::optional;
   while (const auto pair = reader.next()) {
     if (is_skipped(*pair, files) || !keep(*pair)) continue;
-    require_target(*pair, reader);
+    if (sides == Sides::required) require_target(*pair, reader);
     all.sources.push_back(codecs.source.encode(pair->source));
     all.targets.push_back(codecs.target.encode(pair->target));
     check_length(std::ssize(all.sources.back()), reader.source_place(), longest);
@@ -322,9 +323,11 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
 }
 
 TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
-  TestPairs held = read_some(
-      o.train_files(), codecs, longest_read(o.model, longest_of_pair),
-      [&](const text::TextPair& pair) { return has_words(pair) && survey.holds_out(pair.source); });
+  const auto is_held = [&](const text::TextPair& pair) {
+    return has_words(pair) && survey.holds_out(pair.source);
+  };
+  TestPairs held = read_some(o.train_files(), codecs, longest_read(o.model, longest_of_pair),
+                             Sides::required, is_held);
   held.name = "pairs held out of " + held.name;
   return held;
 }
@@ -451,7 +454,8 @@ std::vector<std::int64_t> TestPairs::source_lengths() const {
 }
 
 TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest) {
-  return read_some(files, codecs, longest, [](const text::TextPair&) { return true; });
+  return read_some(files, codecs, longest, Sides::required,
+                   [](const text::TextPair&) { return true; });
 }
 
 void check_pairs(const PairFiles& files) {
@@ -469,12 +473,13 @@ TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Co
   return read_pairs(o.valid_files(), codecs, longest_read(o.model, longest_of_pair));
 }
 
-TestPairs pairs_for(const UseOptions& o, Models models) {
+TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   const Model& first = models.front();
   if (!o.file.empty()) {
     PairFiles files = o.files();
     files.columns = columns_for(first, o.columns);
-    return read_pairs(files, first.codecs(), longest_read(models, longest_of_pair));
+    return read_some(files, first.codecs(), longest_read(models, longest_of_pair), sides,
+                     [](const text::TextPair&) { return true; });
   }
   if (first.entry("train").empty())
     fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
@@ -482,7 +487,7 @@ TestPairs pairs_for(const UseOptions& o, Models models) {
   if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs());
   const Survey survey = survey_of(trained);
   for (const Model& model : models) {
-    if (survey.fingerprint == model.entry("pairs") && model.entry("train") == first.entry("train"))
+    if (survey.fingerprint == model.entry("survey") && model.entry("train") == first.entry("train"))
       continue;
     fail(trained.train.string(),
          "which of its pairs were held out of every training is not known, as the pairs have "
@@ -509,7 +514,7 @@ void TrainingPairs::Unknown::report(const char* side, const std::string& vocabul
 TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
     : options_(o), pairs_(existing(o.out)), links_(existing(o.out)), link_ends_(existing(o.out)) {
   const text::CorpusReport report = read(survey, codecs);
-  say("{}\n", to_string(report));
+  if (report.kept() < report.read) say("{}\n", to_string(report));
   if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");
   source_.report("source", o.source_vocabulary);
   target_.report("target", o.joint == Switch::yes ? o.source_vocabulary : o.target_vocabulary);
@@ -558,9 +563,10 @@ void TrainingPairs::add(const text::Alignment& links) {
 }
 
 std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {
-  text::BatchOptions how{.sentences = options_.batch, .tokens = options_.batch_tokens};
-  if (!options_.sentences) how.pool = 20 * options_.batch;  // short pairs pad little anyhow
-  return text::epoch_batches(pairs_.lengths(), how, options_.seed, epoch);
+  return text::epoch_batches(
+      pairs_.lengths(),
+      {.sentences = options_.batch, .tokens = options_.batch_tokens, .pool = options_.pool},
+      options_.seed, epoch);
 }
 
 text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) {

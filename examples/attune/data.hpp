@@ -90,8 +90,10 @@ TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest
 void check_pairs(const PairFiles& files);
 /// Those to choose the best weights by: of files, or held out of the training pairs.
 TestPairs validation_pairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
-/// Those of the files that were given; otherwise those that the models were chosen by.
-TestPairs pairs_for(const UseOptions& options, Models models);
+/// Those of the files that were given; otherwise those that the models were chosen by. Sides may be
+/// empty where these are `optional`.
+enum class Sides { required, optional };
+TestPairs pairs_for(const UseOptions& options, Models models, Sides sides = Sides::required);
 
 /// The pairs to train on, and the links between their tokens where attention is guided. Both may be
 /// larger than memory.

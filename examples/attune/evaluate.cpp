@@ -210,18 +210,20 @@ std::string range_of(const metrics::LengthBucket& bucket) {
 }
 
 void print_header(const Row& first, std::size_t width) {
-  say("{:{}} {:>11} {:>7} {:>7} {:>10} {:>6} {:>7} {:>7} ", "model", width, "parameters", "exact",
-      "tokens", "perplexity", "BLEU", "change", "p");
+  say("{:{}} {:>11} {:>8} {:>8} {:>10} {:>6} {:>7} {:>7} ", "", width, "", "exact", "token", "", "",
+      "", "");
+  say(" BLEU by words of the source\n");
+  say("{:{}} {:>11} {:>8} {:>8} {:>10} {:>6} {:>7} {:>7} ", "model", width, "parameters",
+      "match, %", "error, %", "perplexity", "BLEU", "change", "p");
   for (const auto& bucket : first.by_length) say(" {:>6}", range_of(bucket));
-  say("\n{:{}} {:>11} {:>7} {:>7} {:>26} {:>7} ", "pairs", width, "", "match, %", "error, %", "",
-      "");
+  say("\n{:{}} {:>63} ", "pairs", width, "");
   for (const auto& bucket : first.by_length) say(" {:>6}", bucket.sentences);
   say("\n");
 }
 
 void print_row(const Row& row, const Row& first, std::size_t width,
                const metrics::BleuOptions& bleu) {
-  say("{:{}} {:>11} {:>8.2f} {:>8.2f} {:>8.2f} {:>6.2f} ", row.name, width, row.parameters,
+  say("{:{}} {:>11} {:>8.2f} {:>8.2f} {:>10.2f} {:>6.2f} ", row.name, width, row.parameters,
       100 * row.result.exact_match(), 100 * row.result.token_error(), row.result.perplexity(),
       row.result.bleu);
   if (&row == &first) {

@@ -22,14 +22,21 @@ std::optional<Survey> set_defaults(TrainOptions& o) {
   TrainOptions files = train_options(true);
   files.config = config;
   if (!config.empty()) read_config(files);
-  if (!o.train.empty()) files.train = o.train, files.train_target = o.train_target;
-  if (!o.valid.empty()) files.valid = o.valid;
-  if (o.columns != TrainOptions().columns) files.columns = o.columns;
-  if (o.held_out != TrainOptions().held_out) files.held_out = o.held_out;
-  std::optional<Survey> survey;
-  std::error_code none;
-  if (std::filesystem::is_regular_file(files.train, none)) survey = survey_of(files);
-  o = train_options(!survey || survey->has_sentences());
+  // What was given names other files than the config does.
+  const TrainOptions initial = train_options(true);
+  for (const auto path : {&TrainOptions::train, &TrainOptions::train_target, &TrainOptions::valid,
+                          &TrainOptions::valid_target})
+    if (!(o.*path).empty()) files.*path = o.*path;
+  for (const auto text : {&TrainOptions::alignments, &TrainOptions::source_vocabulary,
+                          &TrainOptions::target_vocabulary, &TrainOptions::source_pieces,
+                          &TrainOptions::target_pieces})
+    if (!(o.*text).empty()) files.*text = o.*text;
+  if (o.columns != initial.columns) files.columns = o.columns;
+  if (o.held_out != initial.held_out) files.held_out = o.held_out;
+  files.out = o.out, files.resume = o.resume;
+  check_files(files);
+  const Survey survey = survey_of(files);
+  o = train_options(survey.has_sentences());
   o.config = config;
   if (!config.empty()) read_config(o);
   return survey;
@@ -108,10 +115,12 @@ void add_uses(Commands& commands, UseOptions& o) {
                          "\"3 May 79\" --best 3", pairs::predict);
   predict.arguments("sources", "what to read (default: lines of standard input)", o.sources);
   add_model(predict);
-  add_pairs(add("evaluate", evaluate_command,
-                "measure a model: exact matches, token errors, BLEU, chrF, perplexity",
-                "test.tsv --json", evaluate_pairs),
-            chosen);
+  Command& evaluate = add("evaluate", evaluate_command,
+                          "measure a model: exact matches, token errors, BLEU, chrF, perplexity",
+                          "test.tsv --json", evaluate_pairs);
+  add_pairs(evaluate, chosen);
+  evaluate.list("reference", "text file of other targets; may be given several times",
+                o.references);
   add_pairs(add("align", align_command, "show what the model attends to for each target token",
                 "test.tsv --format html --out attention.html", pairs::align),
             "; without targets, the model writes its own");

@@ -44,10 +44,13 @@ struct Rows {
   Row& flag(const char* name, const char* help, auto member) {
     return add(models::flag_field<Options, bool>(name, help, member, false, true));
   }
-  Row& swap() {
-    return add(models::flag_field<Options, text::Columns>(
+  Row& swap(std::filesystem::path Options::*target) {
+    Row& row = add(models::flag_field<Options, text::Columns>(
         "swap", "the target is the first column of a TSV", &Options::columns,
         text::Columns::source_first, text::Columns::target_first));
+    row.needs = "a TSV";
+    row.has_effect = [target](const Options& o) { return (o.*target).empty(); };
+    return row;
   }
 };
 
@@ -95,12 +98,14 @@ void add_tokens(TrainRows& rows) {
                                                              {Tokens::bpe, "bpe"},
                                                              {Tokens::unigram, "unigram"}};
   rows.choice<Tokens>("tokens",
-                      "what lines are cut into: words between blanks, characters (decomposed: "
-                      "accents and the letters of Hangul syllables are some), or subwords that are "
-                      "learnt, bpe or unigram; auto looks at the data and says what it chose",
+                      "what lines are cut into; decomposed: characters, with accents and the "
+                      "letters of Hangul syllables apart; bpe, unigram: subwords that are learnt; "
+                      "auto looks at the data",
                       &O::tokens, kinds);
-  rows.choice<Tokens>("source-tokens", "the same for the source alone", &O::source_tokens, kinds);
-  rows.choice<Tokens>("target-tokens", "the same for the target alone", &O::target_tokens, kinds);
+  rows.choice<Tokens>("source-tokens", "the same for the source alone", &O::source_tokens, kinds)
+      .rare = true;
+  rows.choice<Tokens>("target-tokens", "the same for the target alone", &O::target_tokens, kinds)
+      .rare = true;
   const char* subwords = "tokens bpe or unigram";
   only_with<O>(
       rows.number("pieces", "subwords to learn, for each side or for both", &O::pieces, 10, many),
@@ -137,18 +142,21 @@ void add_tokens(TrainRows& rows) {
 void add_data(TrainRows& rows) {
   using O = TrainOptions;
   rows.file("train", "pairs to train on: a TSV (source TAB target), or a text file of sources",
-            &O::train);
-  rows.file("train-target", "text file of targets, line by line", &O::train_target);
+            &O::train)
+      .rare = true;
+  rows.file("train-target", "text file of targets, line by line", &O::train_target).rare = true;
   rows.file("valid", "pairs to choose the best weights by (default: some are held out)", &O::valid);
   rows.file("valid-target", "their targets, where these are in another file", &O::valid_target);
-  rows.swap();
+  rows.swap(&O::train_target);
   rows.number("held-out",
               "hold out at most this many pairs, and at most a tenth, where no --valid is given",
-              &O::held_out, 1, many);
+              &O::held_out, 1, many)
+      .rare = true;
   add_tokens(rows);
   rows.number("max-tokens",
               "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
-              &O::longest, 1, many);
+              &O::longest, 1, many)
+      .rare = true;
 }
 
 void add_training(TrainRows& rows) {
@@ -162,6 +170,10 @@ void add_training(TrainRows& rows) {
   rows.number("batch-tokens", "instead: target tokens in a batch, with padding; 0: count pairs",
               &O::batch_tokens, 0, many)
       .rare = true;
+  rows.number("pool",
+              "pairs, taken at random, that are sorted by length before batches are cut from them",
+              &O::pool, 1, many)
+      .rare = true;
   rows.number("rate", "learning rate of Adam", &O::rate, 1e-9, 10);
   rows.choice<RateSchedule>("schedule",
                             "of the learning rate; late-decay: constant for half of the steps, "
@@ -169,10 +181,12 @@ void add_training(TrainRows& rows) {
                             &O::schedule,
                             {{RateSchedule::constant, "constant"},
                              {RateSchedule::late_decay, "late-decay"},
-                             {RateSchedule::inverse_sqrt, "inverse-sqrt"}});
+                             {RateSchedule::inverse_sqrt, "inverse-sqrt"}})
+      .rare = true;
   rows.number("seed", "of initial values, the order of pairs and dropout", &O::seed, 0, 1e18);
   rows.number("average", "decay of a moving average of the weights, which is validated; 0: none",
-              &O::average, 0, 0.999999);
+              &O::average, 0, 0.999999)
+      .rare = true;
   const std::size_t begin = rows.all.size();
   rows.number("warm-up", "updates in which the learning rate rises", &O::warm_up, 0, many);
   rows.number("halve", "halve the rate after this many validations without a new best; 0: never",
@@ -240,7 +254,7 @@ constexpr unsigned measures = evaluate_command | compare_command | report_comman
 void add_data(UseRows& rows) {
   using O = UseOptions;
   rows.text("target", "text file of targets, where FILE has sources alone", &O::target, "FILE");
-  rows.swap();
+  rows.swap(&O::target);
   rows.of(measures | align_command | score_command);
   rows.file("file", "file of lines to read", &O::file);
   rows.of(predict_command);
@@ -260,6 +274,9 @@ void add_search(UseRows& rows) {
               search(&SearchOptions::coverage_penalty), 0, 10);
   rows.number("max-length", "most tokens of a prediction (default: by the targets of the training)",
               search(&SearchOptions::max_length), 0, 100000);
+  const auto searches = [](const O& o) { return !o.sample; };
+  only_with<O>(rows.all[rows.begin], "a search, which --sample replaces", searches);
+  only_with<O>(rows.all[rows.begin + 2], "a search, which --sample replaces", searches);
   rows.of(measures | predict_command | align_command);
   rows.number("best", "predictions for each source (n-best)", search(&SearchOptions::best), 1,
               1000);
@@ -427,7 +444,7 @@ TrainOptions train_options(bool sentences) {
   if (sentences) {
     o.epochs = 30;
   } else {
-    o.longest = 5000, o.schedule = RateSchedule::late_decay;
+    o.longest = 5000, o.pool = 1280, o.schedule = RateSchedule::late_decay;
     o.validate_every = 250, o.patience = 12, o.average = 0.998;
   }
   return o;

@@ -3,6 +3,7 @@
 #include <set>
 #include <thread>
 
+#include <errno.h>
 #include <fmt/format.h>
 
 #include <attune/nn/adam.hpp>
@@ -50,8 +51,9 @@ std::vector<double> values_of(const Evaluation& result, Metric metric) {
   return {static_cast<double>(counts.right), -static_cast<double>(counts.edits.count())};
 }
 
-report::LogFields log_of(const Evaluation& result) {
-  return {{"valid_loss", result.loss},
+report::LogFields log_of(const Evaluation& result, Index epoch) {
+  return {{"epoch", epoch},
+          {"valid_loss", result.loss},
           {"valid_perplexity", result.perplexity()},
           {"exact_match", result.exact_match()},
           {"token_error", result.token_error()},
@@ -78,26 +80,6 @@ Saved of_plateau(nn::HalveOnPlateau& plateau, double rate) {
           }};
 }
 
-/// Finds errors before the pairs are read, which may take long.
-void check_files(const TrainOptions& o) {
-  if (o.train.empty()) {
-    const std::string last = (o.out / "last.safetensors").string();
-    fail("--train", o.resume ? last + " is not there to resume from, so pairs were expected"
-                             : "pairs were expected: a TSV (source TAB target), or two text files");
-  }
-  std::error_code none;
-  for (const auto& path : {o.train, o.train_target, o.valid.empty() ? "" : o.valid}) {
-    if (!path.empty() && std::filesystem::exists(path, none) &&
-        !std::filesystem::is_regular_file(path, none))
-      fail(path.string(), "it is read more than once, expected a regular file");
-  }
-  for (const auto& path : {o.train, o.train_target, std::filesystem::path(o.alignments)})
-    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
-  if (!o.valid.empty()) check_pairs(o.valid_files());
-  if (!o.alignments.empty() && !models::attends(o.model))
-    fail("--alignments", "the model has no attention");
-}
-
 /// The metric that fits, where that is left open.
 TrainOptions with_metric(TrainOptions o) {
   if (o.metric == Metric::automatic) o.metric = o.sentences ? Metric::bleu : Metric::exact;
@@ -115,6 +97,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   } else {
     check_files(o);
   }
+  if (!o.alignments.empty() && !models::attends(o.model))
+    fail("--alignments", "the model has no attention");
   const Survey survey = surveyed ? *surveyed : survey_of(o);
   // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
   // sizes and tensors disagree, before memory of these sizes is taken.
@@ -135,7 +119,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const auto save_model = [&](Safetensors& file) {
     model.save(file);
     file.metadata.merge(to_metadata(o));
-    file.metadata["pairs"] = survey.fingerprint;
+    file.metadata["survey"] = survey.fingerprint;
   };
   Run run(o,
           {.seed = o.seed,
@@ -147,12 +131,11 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
                                model.target().vocabulary.size())},
           files, model.parameters(), save_model,
           {adam, epochs, of_plateau(plateau, o.rate), best,
-           unchanged("text", pairs.fingerprint(),
+           unchanged("pairs", pairs.fingerprint(),
                      "it was trained on other pairs, or other alignments")});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
     if (run.trains()) {
-      const Index epoch = epochs.epoch();
       const std::vector<std::uint32_t>& chosen = epochs.next();
       const auto tokens = [&](Index i) {
         return pairs.target_tokens(chosen[static_cast<std::size_t>(i)]);
@@ -174,8 +157,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       }
       double size = 0;
       for (Index i = 0; i < std::ssize(chosen); ++i) size += tokens(i);
-      run.stepped(
-          {.loss = loss, .rate = rate, .size = size, .weight = size, .place = {{"epoch", epoch}}});
+      run.stepped({.loss = loss, .rate = rate, .size = size, .weight = size});
     }
     const auto result =
         run.validate([&] { return evaluate(alone(model), valid, search, {.tokens = o.bleu}); });
@@ -185,7 +167,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
     if (best.improves(run, values))
       run.save_best(fmt::format("{} on {} pairs (beam {})", text, valid.size(), o.beam));
     if (o.halve > 0) plateau.observe(values.front());
-    run.save(log_of(*result), text);
+    run.save(log_of(*result, epochs.epoch()), text);
     if (o.metric != Metric::exact) say_examples(valid, *result);
   }
   return run.finish();
@@ -211,7 +193,7 @@ void finish(const std::filesystem::path& out) {
   UseOptions how;
   how.models = {out}, how.out = out / "report.html";
   report(how);
-  say("Try it: attune predict{}\n",
+  say("Try it: {} predict{}    and type what it should read\n", program_invocation_name,
       out == TrainOptions().out ? "" : fmt::format(" --model {}", out.string()));
 }
 
@@ -296,6 +278,30 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
 }
 
 }  // namespace
+
+void check_files(const TrainOptions& o) {
+  if (o.train.empty()) {
+    const std::string last = (o.out / "last.safetensors").string();
+    fail("--train", o.resume ? last + " is not there to resume from, so pairs were expected"
+                             : "pairs were expected: a TSV (source TAB target), or two text files");
+  }
+  for (const std::filesystem::path& path : {o.train, o.train_target, o.valid, o.valid_target}) {
+    std::error_code none;
+    if (!path.empty() && std::filesystem::exists(path, none) &&
+        !std::filesystem::is_regular_file(path, none))
+      fail(path.string(), "it is read more than once, expected a regular file");
+  }
+  std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target,
+                                              o.alignments};
+  // A resumed run has its own tokenizers and vocabularies.
+  if (!o.resume || !std::filesystem::exists(o.out / "last.safetensors")) {
+    files.insert(files.end(),
+                 {o.source_vocabulary, o.target_vocabulary, o.source_pieces, o.target_pieces});
+  }
+  for (const std::filesystem::path& path : files)
+    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
+  if (!o.valid.empty()) check_pairs(o.valid_files());
+}
 
 int train(const TrainOptions& options, const std::optional<Survey>& survey) {
   return options.seeds > 1 ? train_several(options, survey) : train_one(options, survey);

@@ -3,11 +3,11 @@
 #include <attune/nn/adam.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "program.hpp"
+#include "attune_program.hpp"
 #include "support/output.hpp"
 #include "support/run.hpp"
 
-namespace attune::dates::test {
+namespace attune::pairs::test {
 namespace {
 
 /// Ten steps of one weight, with a validation that fails after step 7.
@@ -66,4 +66,4 @@ TEST_CASE("Run: a line of the log that is missing is written when the run is res
 }
 
 }  // namespace
-}  // namespace attune::dates::test
+}  // namespace attune::pairs::test

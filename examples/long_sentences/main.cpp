@@ -16,10 +16,10 @@
 #include "support/checkpoint.hpp"
 #include "support/commands.hpp"
 #include "support/comparing.hpp"
-#include "support/directory_lock.hpp"
 #include "support/processes.hpp"
 #include "support/program.hpp"
 #include "support/progress.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::long_sentences {
 namespace {

@@ -45,10 +45,8 @@
 #include <attune/models/readout.hpp>
 #include <attune/models/replace_unknown.hpp>
 #include <attune/models/report/alignment.hpp>
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
@@ -63,7 +61,6 @@
 #include <attune/models/text/sentencepiece.hpp>
 #include <attune/models/text/token_words.hpp>
 #include <attune/models/text/tokenizer.hpp>
-#include <attune/models/text/truecaser.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/models/translate.hpp>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/models/text/utf8.hpp>
@@ -11,6 +10,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "support/chart.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
 #include "support/run_directory.hpp"

@@ -6,10 +6,10 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/presets.hpp>
-#include <attune/models/report/chart.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/chart.hpp"
+#include "support/page.hpp"
 #include "support/report_page.hpp"
 
 namespace attune::long_sentences {

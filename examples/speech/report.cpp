@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -8,6 +7,7 @@
 #include "commands.hpp"
 #include "digits.hpp"
 #include "list.hpp"
+#include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"

@@ -8,13 +8,14 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/report/alignment.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/printable.hpp>
 
+#include "support/letters.hpp"
 #include "support/output.hpp"
+#include "support/page.hpp"
 #include "support/terminal.hpp"
 
 namespace attune {

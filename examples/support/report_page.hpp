@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/report/page.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
+
+#include "support/page.hpp"
 
 namespace attune {
 

@@ -5,6 +5,8 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "support/letters.hpp"
+
 namespace attune {
 namespace {
 
@@ -13,7 +15,7 @@ auto read_entry(const Metadata& metadata, const std::string& name, auto from_jso
 }
 
 text::Codec codec_from(const Metadata& metadata, const std::string& side) {
-  return {read_entry(metadata, side + "_tokenizer", text::tokenizer_from_json),
+  return {read_entry(metadata, side + "_tokenizer", text::read_tokenizer),
           vocabulary_from(metadata, side)};
 }
 

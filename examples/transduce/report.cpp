@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 
 #include "commands.hpp"
+#include "support/chart.hpp"
 #include "support/output.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"

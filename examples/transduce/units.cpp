@@ -9,6 +9,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "support/checkpoint.hpp"
+#include "support/letters.hpp"
 #include "support/progress.hpp"
 
 namespace attune::transduce {
@@ -35,7 +36,7 @@ text::Tokenizer make_tokenizer(std::span<const std::string> lines, Units units, 
       return text::SentencePiece::train(lines, {.model = text::PieceModel::bpe, .pieces = pieces});
     }
     case Units::decomposed:
-      return text::DecomposedCharacters{};
+      return text::decomposed_characters();
     default:
       return text::Characters{};
   }

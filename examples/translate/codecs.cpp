@@ -11,6 +11,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
+#include "support/letters.hpp"
 #include "support/progress.hpp"
 #include "training_reader.hpp"
 
@@ -107,8 +108,10 @@ Tokenizers make_tokenizers(const TrainOptions& o) {
   };
   if (!made.source) made.source = make(sample.source, joint ? "both sides" : "the source");
   if (!made.target) made.target = joint ? *made.source : make(sample.target, "the target");
-  if (truecasers.source) made.source = made.source->with(*truecasers.source);
-  if (truecasers.target) made.target = made.target->with(*truecasers.target);
+  if (truecasers.source)
+    made.source = made.source->with(std::make_shared<text::Truecaser>(*truecasers.source));
+  if (truecasers.target)
+    made.target = made.target->with(std::make_shared<text::Truecaser>(*truecasers.target));
   return made;
 }
 

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
+#include "support/chart.hpp"
 #include "support/output.hpp"
 #include "support/run_directory.hpp"
 

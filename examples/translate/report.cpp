@@ -6,7 +6,6 @@
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/models/translate.hpp>
@@ -15,6 +14,7 @@
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "line_lengths.hpp"
+#include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"

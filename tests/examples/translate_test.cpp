@@ -5,6 +5,7 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/precision.hpp>
 
+#include "support/letters.hpp"
 #include "terminal.hpp"
 #include "translate_program.hpp"
 

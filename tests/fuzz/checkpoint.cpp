@@ -23,6 +23,7 @@
 #include "dates/train.hpp"
 #include "fuzz.hpp"
 #include "scratch.hpp"
+#include "support/letters.hpp"
 #include "transduce/evaluation.hpp"
 #include "transduce/train.hpp"
 #include "translate/evaluation.hpp"
@@ -219,7 +220,7 @@ void run_transduce(const std::string& preset, const std::vector<Change>& all) {
   ModelOptions options = transduce::model_options(preset);
   options.network = network_options(options.network, all);
   const text::Vocabulary vocabulary(letters);
-  const Codecs codecs{{text::DecomposedCharacters{}, vocabulary}, {text::Words{}, vocabulary}};
+  const Codecs codecs{{text::decomposed_characters(), vocabulary}, {text::Words{}, vocabulary}};
   const transduce::Model made(options, codecs, /*longest=*/2, 1);
   const auto model =
       check_changed(made, {}, transduce::train_fields(), transduce::stored_options, all);

@@ -31,13 +31,11 @@
 #include <attune/models/listener.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/metrics/accuracy.hpp>
-#include <attune/models/metrics/alignment_error_rate.hpp>
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
 #include <attune/models/metrics/error_rate.hpp>
-#include <attune/models/metrics/symmetrise.hpp>
 #include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/output_layer.hpp>

@@ -9,13 +9,7 @@
 namespace attune {
 
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
-  return layer_norm_blocks(x, gain, bias, 1, epsilon);
-}
-
-Var layer_norm_blocks(const Var& x, const Var& gain, const Var& bias, Index blocks,
-                      double epsilon) {
-  LayerNormForward forward =
-      layer_norm_forward(x.value(), gain.value(), bias.value(), epsilon, blocks);
+  LayerNormForward forward = layer_norm_forward(x.value(), gain.value(), bias.value(), epsilon);
   const Tensor y = std::exchange(forward.y, {});  // backward does not need it
   return record("layer_norm", y)
       .joint({x, gain, bias},

@@ -12,11 +12,6 @@ namespace attune {
 /// the others; one of equal elements gives the bias.
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
 
-/// The same of each of G blocks of the last axis by itself, such as the gates of a cell:
-/// x (..., G·N), gain (G·N), bias (G·N) -> (..., G·N).
-Var layer_norm_blocks(const Var& x, const Var& gain, const Var& bias, Index blocks,
-                      double epsilon = layer_norm_epsilon);
-
 /// Sparsemax along an axis (Martins and Astudillo, 2016): the point of the simplex next to x,
 ///     y_i = max(x_i - τ, 0),   where τ makes Σ y = 1,
 /// which unlike softmax gives exact zeros. The gradient is

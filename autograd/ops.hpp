@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/direction.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>

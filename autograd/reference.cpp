@@ -18,17 +18,8 @@ Var masked(const Tensor& mask, Index t, const Var& updated, const Var& old) {
   return m * updated + (1.0 - m) * old;
 }
 
-/// LN(x; gain), or x without a gain.
-Var normalized(const Var& x, const Var& gain) {
-  if (!gain.defined()) return x;
-  return reference::layer_norm(x, gain, zeros(gain.shape(), gain.dtype()));
-}
-
-/// v times the k-th of W_h's blocks, normalised if gain_h is defined.
-Var product(const Var& v, const Var& w_h, const Var& gain_h, Index k) {
-  const Index n = w_h.dim(0);
-  return normalized(matmul(v, block(w_h, k, n)), gain_h.defined() ? block(gain_h, k, n) : gain_h);
-}
+/// v times the k-th of W_h's blocks.
+Var product(const Var& v, const Var& w_h, Index k) { return matmul(v, block(w_h, k, w_h.dim(0))); }
 
 Index step(Index i, Index steps, Direction direction) {
   return direction == Direction::forward ? i : steps - 1 - i;
@@ -36,28 +27,24 @@ Index step(Index i, Index steps, Direction direction) {
 
 }  // namespace
 
-LstmResult lstm(const Var& xw, const Var& w_h, const LstmRun& options) {
+LstmResult lstm(const Var& xw, const Var& w_h, const Recurrence& options) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
   Var c = or_zeros(options.c0, {xw.dim(1), n}, xw.dtype());
   std::vector<Var> states(steps);
   for (Index k = 0; k < steps; ++k) {
     const Index t = step(k, steps, options.direction);
-    const auto gate = [&](Index which) {
-      return block(xw[t], which, n) + product(h, w_h, options.gain_h, which);
-    };
+    const auto gate = [&](Index k) { return block(xw[t], k, n) + product(h, w_h, k); };
     const Var i = sigmoid(gate(0)), f = sigmoid(gate(1)), g = tanh(gate(2)), o = sigmoid(gate(3));
     const Var c_next = f * c + i * g;
-    const Var m = normalized(c_next, options.gain_c);
-    const Var h_next = o * tanh(options.bias_c.defined() ? m + options.bias_c : m);
-    h = masked(options.mask, t, h_next, h);
+    h = masked(options.mask, t, o * tanh(c_next), h);
     c = masked(options.mask, t, c_next, c);
     states[t] = h;
   }
   return {stack(states), c};
 }
 
-Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
+Var gru(const Var& xw, const Var& w_h, const Recurrence& options) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
   const Var b_hn = or_zeros(options.b_hn, {n}, xw.dtype());
@@ -65,12 +52,10 @@ Var gru(const Var& xw, const Var& w_h, const GruRun& options) {
   for (Index k = 0; k < steps; ++k) {
     const Index t = step(k, steps, options.direction);
     const Var x = xw[t];
-    const auto share = [&](const Var& v, Index gate) {
-      return product(v, w_h, options.gain_h, gate);
-    };
-    const Var r = sigmoid(block(x, 0, n) + share(h, 0)), z = sigmoid(block(x, 1, n) + share(h, 1));
-    const Var from_state =
-        options.form == GruForm::reset_after ? r * (share(h, 2) + b_hn) : share(r * h, 2);
+    const Var r = sigmoid(block(x, 0, n) + product(h, w_h, 0)),
+              z = sigmoid(block(x, 1, n) + product(h, w_h, 1));
+    const Var from_state = options.form == GruForm::reset_after ? r * (product(h, w_h, 2) + b_hn)
+                                                                : product(r * h, w_h, 2);
     const Var candidate = tanh(block(x, 2, n) + from_state);
     h = masked(options.mask, t, (1 - z) * candidate + z * h, h);
     states[t] = h;

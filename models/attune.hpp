@@ -31,6 +31,7 @@
 #include <attune/models/listener.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/metrics/accuracy.hpp>
+#include <attune/models/metrics/alignment_error_rate.hpp>
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>

@@ -10,7 +10,7 @@ Layers make_layers(const nn::Scope& scope, const Seq2SeqOptions& o) {
                  .dropout = o.dropout,
                  .dropout_kind = o.dropout_kind,
                  .residual = o.residual == Residual::yes},
-                {.cell = o.encoder_cell, .norm = o.norm});
+                {.cell = o.encoder_cell});
 }
 
 const nn::RecurrentState& last_of(const nn::RecurrentState& state) { return state; }

@@ -21,9 +21,7 @@ nn::StackedOptions decoder_stack(const Seq2SeqOptions& o) {
           .residual = o.residual == Residual::yes};
 }
 
-nn::RecurrentOptions decoder_cell(const Seq2SeqOptions& o) {
-  return {.cell = o.decoder_cell, .norm = o.norm};
-}
+nn::RecurrentOptions decoder_cell(const Seq2SeqOptions& o) { return {.cell = o.decoder_cell}; }
 
 nn::Embedding source_table(const nn::Scope& scope, const Seq2SeqOptions& o,
                            const nn::Embedding& target) {

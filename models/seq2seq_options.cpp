@@ -48,8 +48,6 @@ std::vector<Field> wiring_fields() {
                        {Reading::bidirectional, "bidirectional"}}),
       choice<Residual>("residual", "whether layers from the second on add their input",
                        &Options::residual, {{Residual::no, "no"}, {Residual::yes, "yes"}}),
-      choice<nn::CellNorm>("norm", "normalisation in all cells", &Options::norm,
-                           {{nn::CellNorm::none, "none"}, {nn::CellNorm::layer, "layer"}}),
       number("self-attention", "heads of a self-attention layer above the encoder; 0: none",
              &Options::self_attention, 0, largest),
       choice<Start>("start", "decoder's first state", &Options::start,

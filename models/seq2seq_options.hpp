@@ -71,7 +71,6 @@ struct Seq2SeqOptions {
   nn::Cell encoder_cell = nn::Cell::gru, decoder_cell = nn::Cell::gru;
   Reading reading = Reading::bidirectional;
   Residual residual = Residual::no;
-  nn::CellNorm norm = nn::CellNorm::none;  // of all cells
   Index self_attention = 0;  // heads of a layer y + selfattention(y) above the encoder; 0: none
   Start start = Start::bridge;
   Attend attend = Attend::before;

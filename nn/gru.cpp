@@ -13,14 +13,10 @@ Gru::Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options)
       b_(scope.add("b", {gates() * hidden}, init::zeros())),
       path_(scope.path()) {
   if (form_ == GruForm::reset_after) b_hn_ = scope.add("b_hn", {hidden}, init::zeros());
-  if (options.norm == CellNorm::none) return;
-  gain_x_ = scope.add("gain_x", {gates() * hidden}, init::constant(1));
-  gain_h_ = scope.add("gain_h", {gates() * hidden}, init::constant(1));
 }
 
 Var Gru::input(const Var& x) const {
-  return detail::in_layer(path_,
-                          [&] { return detail::input_share(x, W_x_, gain_x_, b_, gates()); });
+  return detail::in_layer(path_, [&] { return add_matmul(b_, x, W_x_); });
 }
 
 Var Gru::run(const Var& xw, const RunOptions<>& options) const {
@@ -28,7 +24,6 @@ Var Gru::run(const Var& xw, const RunOptions<>& options) const {
     return gru(xw, W_h_,
                {.h0 = options.initial.h,
                 .b_hn = b_hn_,
-                .gain_h = gain_h_,
                 .mask = options.mask,
                 .direction = options.direction,
                 .form = form_});

@@ -1,7 +1,6 @@
 // The gated recurrent unit, in both of its published forms.
 #pragma once
 
-#include <attune/nn/cell_norm.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent_layer.hpp>
 
@@ -11,7 +10,6 @@ struct GruOptions {
   /// reset_after (the default) is the form of cuDNN and PyTorch, and the faster one: a step is one
   /// product. reset_before is the form of Cho et al. (2014) and Bahdanau et al. (2014).
   GruForm form = GruForm::reset_after;
-  CellNorm norm = CellNorm::none;
 };
 
 /// GRU (Cho et al., 2014), with z as in cuDNN and PyTorch:
@@ -20,10 +18,6 @@ struct GruOptions {
 ///     reset_before:  n = tanh(x_t W_x + b + (r ⊙ h_{t-1}) W_h)
 /// each with its own block of the weights' columns, in the order r z n. The papers exchange z and
 /// 1 - z: the same function with the sign of z's weights turned.
-/// With CellNorm::layer (Ba, Kiros and Hinton, 2016, supplement), where
-///     LN(a; gain) = gain ⊙ (a - μ) / √(σ² + 1e-5)
-/// of each gate's H elements by themselves, LN(x_t W_x; gain_x) stands for x_t W_x, and the same
-/// with gain_h for each product with W_h.
 class Gru {
  public:
   using Options = GruOptions;
@@ -34,7 +28,7 @@ class Gru {
   /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
 
-  /// The input's share of the gates, x W_x + b or LN(x W_x; gain_x) + b: (..., in) -> (..., 3H)
+  /// The input's share of the gates, x W_x + b: (..., in) -> (..., 3H)
   Var input(const Var& x) const;
 
   /// One step from the gates' share of the input, xw (B, 3H).
@@ -49,11 +43,10 @@ class Gru {
   Var run(const Var& xw, const RunOptions<>& options) const;
 
   GruForm form_;
-  Var W_x_;              // (in, 3H)
-  Var W_h_;              // (H, 3H)
-  Var b_;                // (3H)
-  Var b_hn_;             // (H), reset_after only
-  Var gain_x_, gain_h_;  // (3H), ones at first; CellNorm::layer only
+  Var W_x_;   // (in, 3H)
+  Var W_h_;   // (H, 3H)
+  Var b_;     // (3H)
+  Var b_hn_;  // (H), reset_after only
   std::string path_;
 };
 

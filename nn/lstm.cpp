@@ -22,17 +22,10 @@ Lstm::Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& option
     : W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
       W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
       b_(scope.add("b", {gates() * hidden}, gate_bias(hidden, options.forget_bias))),
-      path_(scope.path()) {
-  if (options.norm == CellNorm::none) return;
-  gain_x_ = scope.add("gain_x", {gates() * hidden}, init::constant(1));
-  gain_h_ = scope.add("gain_h", {gates() * hidden}, init::constant(1));
-  gain_c_ = scope.add("gain_c", {hidden}, init::constant(1));
-  bias_c_ = scope.add("bias_c", {hidden}, init::zeros());
-}
+      path_(scope.path()) {}
 
 Var Lstm::input(const Var& x) const {
-  return detail::in_layer(path_,
-                          [&] { return detail::input_share(x, W_x_, gain_x_, b_, gates()); });
+  return detail::in_layer(path_, [&] { return add_matmul(b_, x, W_x_); });
 }
 
 LstmResult Lstm::run(const Var& xw, const RunOptions<>& options) const {
@@ -40,9 +33,6 @@ LstmResult Lstm::run(const Var& xw, const RunOptions<>& options) const {
     return lstm(xw, W_h_,
                 {.h0 = options.initial.h,
                  .c0 = options.initial.c,
-                 .gain_h = gain_h_,
-                 .gain_c = gain_c_,
-                 .bias_c = bias_c_,
                  .mask = options.mask,
                  .direction = options.direction});
   });

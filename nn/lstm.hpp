@@ -2,7 +2,6 @@
 #pragma once
 
 #include <attune/autograd/recurrent.hpp>
-#include <attune/nn/cell_norm.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent_layer.hpp>
 
@@ -10,16 +9,11 @@ namespace attune::nn {
 
 struct LstmOptions {
   double forget_bias = 1;  // Gers et al. (2000): remember, until learnt otherwise
-  CellNorm norm = CellNorm::none;
 };
 
 /// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
 ///     i f g o = [σ σ tanh σ](x_t W_x + h_{t-1} W_h + b)
 ///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
-/// With CellNorm::layer (Ba, Kiros and Hinton, 2016, equations 20 to 22, but each gate's H elements
-/// by themselves), and LN(a; gain) = gain ⊙ (a - μ) / √(σ² + 1e-5):
-///     i f g o = [σ σ tanh σ](LN(x_t W_x; gain_x) + LN(h_{t-1} W_h; gain_h) + b)
-///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(LN(c_t; gain_c) + bias_c)
 /// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
 /// holds there does not matter, as long as it is finite.
 class Lstm {
@@ -32,7 +26,7 @@ class Lstm {
   /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
 
-  /// The input's share of the gates, x W_x + b or LN(x W_x; gain_x) + b: (..., in) -> (..., 4H)
+  /// The input's share of the gates, x W_x + b: (..., in) -> (..., 4H)
   Var input(const Var& x) const;
 
   /// One step from the gates' share of the input, xw (B, 4H).
@@ -50,9 +44,6 @@ class Lstm {
   Var W_x_;  // (in, 4H)
   Var W_h_;  // (H, 4H)
   Var b_;    // (4H)
-  // With CellNorm::layer only:
-  Var gain_x_, gain_h_;  // (4H), ones at first
-  Var gain_c_, bias_c_;  // (H), ones and zeros at first
   std::string path_;
 };
 

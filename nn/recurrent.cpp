@@ -10,9 +10,9 @@ namespace {
 
 std::variant<Lstm, Gru> make(const Scope& scope, Index in, Index hidden,
                              const RecurrentOptions& o) {
-  if (o.cell == Cell::lstm) return Lstm(scope, in, hidden, {.norm = o.norm});
+  if (o.cell == Cell::lstm) return Lstm(scope, in, hidden);
   const GruForm form = o.cell == Cell::gru ? GruForm::reset_after : GruForm::reset_before;
-  return Gru(scope, in, hidden, {.form = form, .norm = o.norm});
+  return Gru(scope, in, hidden, {.form = form});
 }
 
 }  // namespace

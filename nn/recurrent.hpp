@@ -16,7 +16,6 @@ const char* name_of(Cell cell);
 
 struct RecurrentOptions {
   Cell cell = Cell::gru;
-  CellNorm norm = CellNorm::none;
 };
 
 /// An Lstm or a Gru: the same calls, the same parameter names.

@@ -4,10 +4,17 @@
 #include <span>
 #include <vector>
 
-#include <attune/tensor/direction.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune {
+
+/// The order in which the steps of a sequence are visited.
+enum class Direction { forward, backward };
+
+/// The step that a direction visits last: where its last state stands.
+inline Index last_step(Index steps, Direction direction) {
+  return direction == Direction::forward ? steps - 1 : 0;
+}
 
 /// Elements begin to end (exclusive) of an axis. A copy; `Tensor::slice` is the view of axis 0.
 Tensor slice(const Tensor& x, int axis, Index begin, Index end);

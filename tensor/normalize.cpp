@@ -1,8 +1,6 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
@@ -18,27 +16,23 @@ constexpr Index tile_rows = 64;
 }  // namespace
 
 LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
-                                    double epsilon, Index blocks) {
+                                    double epsilon) {
   require_same_dtype("layer_norm", x, gain);
   require_same_dtype("layer_norm", x, bias);
   ShapeCheck check("layer_norm");
   check("x", x.shape(), "... N")("gain", gain.shape(), "N")("bias", bias.shape(), "N");
   const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
-  if (blocks < 1 || n % blocks != 0) {
-    fail("layer_norm", fmt::format("{} is not {} blocks of equal size along its last axis",
-                                   to_string(x.shape()), blocks));
-  }
   return visit_floating("layer_norm", x, [&](auto zero) {
     using T = decltype(zero);
     LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype()),
-                            Tensor::uninitialized({rows, blocks, 2}, x.dtype())};
+                            Tensor::uninitialized({rows, 2}, x.dtype())};
     const T *from = x.data<T>(), *g = gain.data<T>(), *b = bias.data<T>();
     T *y = result.y.mutable_data<T>(), *moments = result.moments.mutable_data<T>();
     parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {
-        simd::run(simd::LayerNormRow<T>{blocks, from + row * n, g, b, static_cast<T>(epsilon),
-                                        y + row * n, moments + row * blocks * 2},
-                  n / blocks);
+        simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
+                                        moments + row * 2},
+                  n);
       }
     });
     return result;
@@ -49,7 +43,7 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
                                       const LayerNormForward& forward, const Tensor& dy) {
   return visit_floating("layer_norm", x, [&](auto zero) {
     using T = decltype(zero);
-    const Index n = x.dim(-1), rows = forward.moments.dim(0), blocks = forward.moments.dim(1);
+    const Index n = x.dim(-1), rows = forward.moments.dim(0);
     const Index tiles = (rows + tile_rows - 1) / tile_rows;
     Tensor dx = Tensor::uninitialized(x.shape(), x.dtype());
     Tensor parts = zeros({2, tiles, n}, x.dtype());  // of dgain and of dbias
@@ -59,10 +53,10 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
     parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
       T* dgain = parts_data + begin / tile_rows * n;
       for (Index row = begin; row < end; ++row) {
-        simd::run(simd::LayerNormBackwardRow<T>{blocks, from + row * n, g,
-                                                moments + row * blocks * 2, dy_data + row * n,
-                                                dx_data + row * n, dgain, dgain + tiles * n},
-                  n / blocks);
+        simd::run(
+            simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
+                                          dx_data + row * n, dgain, dgain + tiles * n},
+            n);
       }
     });
     return LayerNormBackward{dx, sum(parts[0], {0}), sum(parts[1], {0})};

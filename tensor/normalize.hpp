@@ -8,18 +8,18 @@ namespace attune {
 /// What is added to the variance unless said otherwise.
 inline constexpr double layer_norm_epsilon = 1e-5;
 
-/// Layer normalisation and what its backward needs: μ and 1 / √(σ² + ε) of each block of each row.
+/// Layer normalisation and what its backward needs: μ and 1 / √(σ² + ε) of each row.
 struct LayerNormForward {
-  Tensor y;        // (..., G·N)
-  Tensor moments;  // (rows, G, 2)
+  Tensor y;        // (..., N)
+  Tensor moments;  // (rows, 2)
 };
 
-/// y = g ⊙ (x - μ) / √(σ² + ε) + b with the mean μ and the variance σ² (divided by N) of each of
-/// the G `blocks` of each row (Ba, Kiros and Hinton, 2016): x (..., G·N), gain and bias (G·N).
+/// y = g ⊙ (x - μ) / √(σ² + ε) + b with the mean μ and the variance σ² (divided by N) of each row
+/// (Ba, Kiros and Hinton, 2016): x (..., N), gain and bias (N).
 LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
-                                    double epsilon, Index blocks = 1);
+                                    double epsilon);
 
-/// With x̂ = (x - μ) / √(σ² + ε) and h = dy ⊙ g, and means over each block:
+/// With x̂ = (x - μ) / √(σ² + ε) and h = dy ⊙ g, and means over each row:
 ///     dx = (h - mean(h) - x̂ mean(h ⊙ x̂)) / √(σ² + ε),   dg = Σ_rows dy ⊙ x̂,   db = Σ_rows dy
 struct LayerNormBackward {
   Tensor dx, dgain, dbias;

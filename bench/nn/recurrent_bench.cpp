@@ -1,5 +1,4 @@
-// Recurrent layers over whole sequences, plain and with layer normalisation, forward and backward
-// with the gradients of all weights, of the input and of the initial states.
+// Recurrent layers over whole sequences, forward and backward with the gradients of all weights, of the input and of the initial states.
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
@@ -15,8 +14,7 @@ constexpr Index steps = 20, batch = 64;
 void recurrent(benchmark::State& state, nn::Cell cell) {
   const Index hidden = state.range(0);
   nn::Parameters params(/*seed=*/1);
-  const nn::CellNorm norm = state.range(1) != 0 ? nn::CellNorm::layer : nn::CellNorm::none;
-  const nn::Recurrent layer(params, hidden, hidden, {.cell = cell, .norm = norm});
+  const nn::Recurrent layer(params, hidden, hidden, {.cell = cell});
   const Var x = variable(randn({steps, batch, hidden}, DType::f32, 2));
   nn::RunOptions<> options{.initial = {.h = variable(randn({batch, hidden}, DType::f32, 3))}};
   if (cell == nn::Cell::lstm) options.initial.c = variable(randn({batch, hidden}, DType::f32, 4));
@@ -27,10 +25,7 @@ void recurrent(benchmark::State& state, nn::Cell cell) {
 }
 
 void with_sizes(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"H", "norm"})
-      ->ArgsProduct({{128, 256, 512}, {0, 1}})
-      ->UseRealTime()
-      ->Unit(benchmark::kMillisecond);
+  b->ArgNames({"H"})->ArgsProduct({{128, 256, 512}})->UseRealTime()->Unit(benchmark::kMillisecond);
 }
 BENCHMARK_CAPTURE(recurrent, lstm, nn::Cell::lstm)->Apply(with_sizes);
 BENCHMARK_CAPTURE(recurrent, gru, nn::Cell::gru)->Apply(with_sizes);

@@ -27,13 +27,13 @@ double flops(const Tensor& w_h, bool training) {
 void lstm(benchmark::State& state) {
   const Index hidden = state.range(0);
   const bool training = state.range(1) != 0;
-  LstmInput in;
+  RecurrentInput in;
   in.xw = random({steps, batch, 4 * hidden});
   in.w_h = random({hidden, 4 * hidden});
   const Tensor dh = random({steps, batch, hidden});
   Tensor dw = zeros(in.w_h.shape());
   for (auto _ : state) {
-    const LstmForward out = lstm_forward(in);
+    const RecurrentStates out = lstm_forward(in);
     benchmark::DoNotOptimize(out.h);
     if (training) add_state_products(out.h, lstm_backward(in, out, dh, {}).dhw, dw);
   }
@@ -48,14 +48,14 @@ BENCHMARK(lstm)
 void gru(benchmark::State& state) {
   const Index hidden = state.range(0);
   const bool training = state.range(1) != 0;
-  GruInput in;
+  RecurrentInput in;
   in.xw = random({steps, batch, 3 * hidden});
   in.w_h = random({hidden, 3 * hidden});
   in.form = state.range(2) == 0 ? GruForm::reset_after : GruForm::reset_before;
   const Tensor dh = random({steps, batch, hidden});
   Tensor dw = zeros(in.w_h.shape());
   for (auto _ : state) {
-    const GruForward out = gru_forward(in);
+    const RecurrentStates out = gru_forward(in);
     benchmark::DoNotOptimize(out.h);
     if (!training) continue;
     add_state_products(out.h, gru_backward(in, out, dh).dhw, dw);

@@ -6,7 +6,7 @@
 
 #include <attune/tensor/check.hpp>
 
-#include "commands.hpp"
+#include "program.hpp"
 #include "support/comparing.hpp"
 #include "support/output.hpp"
 
@@ -48,76 +48,42 @@ const std::vector<Variant>& all_variants() {
   return all;
 }
 
-/// A training of the table.
-struct Cell {
-  std::string name;
-  TrainOptions options;
-};
-
-Cell cell(const CompareArguments& options, const std::string& name, Index horizon, Index seed) {
-  Cell cell{name, options.train};
-  variant_named(all_variants(), name).change(cell.options);
-  cell.options.network.horizon = horizon;
-  cell.options.seed = static_cast<std::uint64_t>(seed);
-  cell.options.out /= fmt::format("{}-{}-{}", name, horizon, seed);
-  return cell;
-}
-
-/// Trains it, and measures its best weights on the test part.
-std::vector<double> run(const TrainOptions& options) {
-  train_or_go_on(options, train, stored_options);
+/// On the test part.
+std::vector<double> test_errors(const TrainOptions& options) {
   const Model model = Model::load(options.out / "best.safetensors");
   const TestData data = test_data(model);
   const Errors errors = measure(model, data.values, data.rows);
   return {errors.mse, errors.mae};
 }
 
-void print_table(const CompareArguments& options, const char* what,
-                 const std::vector<std::vector<Spread>>& rows) {
-  constexpr int width = 15;
-  say("\n{:<22}", what);
-  for (const Index horizon : options.horizons) say("{:>{}}", horizon, width);
-  say("\n");
-  for (std::size_t v = 0; v < rows.size(); ++v) {
-    say("{:<22}", options.variants[v]);
-    for (const Spread& spread : rows[v]) say("{:>{}}", spread.text(), width);
-    say("\n");
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> variant_names() { return names_of(all_variants()); }
 
-int compare(const CompareArguments& options) {
+int compare(CompareArguments options) {
+  if (options.variants.empty()) options.variants = variant_names();
   check_each_once("--variants", options.variants);
   check_each_once("--horizons", options.horizons);
-  std::vector<Cell> cells;
+  std::vector<NamedRun<TrainOptions>> runs;
   for (const std::string& name : options.variants) {
     for (const Index horizon : options.horizons) {
-      for (Index seed = 1; seed <= options.seeds; ++seed) {
-        cells.push_back(cell(options, name, horizon, seed));
-        check(cells.back().options.network);
-      }
+      runs.push_back({fmt::format("{}-{}", name, horizon), options.train});
+      variant_named(all_variants(), name).change(runs.back().options);
+      runs.back().options.network.horizon = horizon;
+      check(runs.back().options.network);
     }
   }
-  using Rows = std::vector<std::vector<Spread>>;
-  Rows mse(options.variants.size(), std::vector<Spread>(options.horizons.size())), mae = mse;
-  measure_runs(
-      cells.size(), options.jobs, [&](std::size_t i) { return cells[i].options.out; },
-      [&](std::size_t i) { return run(cells[i].options); },
-      [&](std::size_t i, const std::vector<double>& measures, const std::string& ended,
-          const std::string& left) {
-        const double squared = measures.at(0), absolute = measures.at(1);
-        const std::size_t seeds = static_cast<std::size_t>(options.seeds), place = i / seeds;
-        const std::size_t v = place / options.horizons.size(), h = place % options.horizons.size();
-        mse[v][h].values.push_back(squared);
-        mae[v][h].values.push_back(absolute);
-        say("{}  {:<22} {:>4} ahead, seed {}: mse {:.4f}  mae {:.4f}  {}\n", ended, cells[i].name,
-            cells[i].options.network.horizon, cells[i].options.seed, squared, absolute, left);
-      });
-  print_table(options, "squared error", mse);
-  print_table(options, "absolute error", mae);
+  const auto errors =
+      compare_runs<TrainOptions>(runs, options, 4, train, stored_options, test_errors);
+  std::vector<std::string> horizons;
+  for (const Index horizon : options.horizons) horizons.push_back(std::to_string(horizon));
+  for (const std::size_t measure : {0, 1}) {
+    std::vector<std::vector<Spread>> rows(options.variants.size());
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      rows[i / horizons.size()].push_back(errors[i][measure]);
+    print_table(measure == 0 ? "squared error" : "absolute error", horizons, options.variants, rows,
+                3, 15);
+  }
   return 0;
 }
 

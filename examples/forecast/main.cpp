@@ -1,96 +1,141 @@
 // forecast: attention models that forecast measurements over time.
+#include <cmath>
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <attune/tensor/check.hpp>
-
-#include "commands.hpp"
-#include "support/checkpoint.hpp"
-#include "support/command_line.hpp"
+#include "program.hpp"
+#include "support/commands.hpp"
+#include "support/comparing.hpp"
+#include "support/output.hpp"
 #include "support/program.hpp"
+#include "support/report_page.hpp"
 
 namespace attune::forecast {
 namespace {
 
-/// Everything the command line can say.
-struct CommandLine {
-  TrainOptions train;
-  PredictArguments predict;
-  EvaluateArguments evaluate;
-  CompareArguments compare;
-  ReportArguments report;
-  std::filesystem::path model = "forecast-model/best.safetensors";
-  int threads = 0;
-};
-
-void add_train(CLI::App& app, TrainOptions& o) {
-  add_run(app, o);
-  add_fields(app, train_fields(), o, "Training");
-  add_fields(app, network_fields(), o.network, "Model");
+/// JSON has no NaN and no infinity.
+std::string json_of(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
 
-void add_compare(CLI::App& app, CompareArguments& o) {
-  add_comparison(app, o, "forecast-compare", variant_names());
-  app.add_option("--horizons", o.horizons, "rows to forecast, with commas between them")
-      ->delimiter(',')
-      ->check(in_range(1, 1 << 16))
-      ->default_str("24,48,96,168,192,336,720")
-      ->type_name("LIST");
-  for (const auto& field : train_fields()) {
-    if (field.name != "seed")
-      add_field(app, field, o.train)->group("Training, where a variant says nothing else");
+std::string json_of(const Errors& errors) {
+  std::vector<std::string> by_step;
+  for (const double mse : errors.mse_by_step) by_step.push_back(json_of(mse));
+  return fmt::format(R"({{"mse": {}, "mae": {}, "windows": {}, "mse_by_step": [{}]}})",
+                     json_of(errors.mse), json_of(errors.mae), errors.windows,
+                     fmt::join(by_step, ", "));
+}
+
+}  // namespace
+
+int predict(const Arguments& options) {
+  const Model model = Model::load(options.model);
+  const Table table = read_table(options.csv);
+  check_columns(options.csv, table, model.columns());
+  const Index look_back = model.options().look_back, rows = table.rows();
+  if (rows < look_back) {
+    fail(options.csv.string(),
+         fmt::format("it has {} rows, but the model reads {}", rows, look_back));
   }
+  const NoGrad no_grad;
+  const Tensor recent = table.values.slice(rows - look_back, rows);
+  const Tensor past = frames::scaled(recent, model.scaling()).to(DType::f32);
+  const Tensor y = model(past.reshape({look_back, 1, -1})).value();
+  const Tensor forecast = y.reshape({model.options().horizon, -1}).to(DType::f64);
+  const std::vector<double> values =
+      frames::unscaled(forecast, model.scaling()).to_vector<double>();
+  say("date");
+  for (const std::string& column : model.columns()) say(",{}", column);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i % model.columns().size() == 0) {
+      say("\n{}", to_string(table.time(rows + static_cast<Index>(i / model.columns().size()))));
+    }
+    say(",{:.9g}", values[i]);
+  }
+  say("\n");
+  return 0;
 }
 
-void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
-  app = make_app("forecast", "Forecasts measurements over time, with attention.",
-                 "forecast train --csv ETTh1.csv --protocol ett && forecast report");
-  CLI::App* train =
-      add_command(*app, "train", "train a model on a CSV file", "--csv ETTh1.csv --protocol ett");
-  CLI::App* predict =
-      add_command(*app, "predict", "write what comes after the last row of a file", "ETTh1.csv");
-  CLI::App* evaluate =
-      add_command(*app, "evaluate", "measure a model on the test part", "--csv ETTh1.csv --json");
-  CLI::App* compare =
-      add_command(*app, "compare", "train models for several horizons and seeds, and print a table",
-                  "--csv ETTh1.csv --protocol ett --horizons 24,48");
-  CLI::App* report = add_command(*app, "report", "write an HTML page: forecasts, attention, errors",
-                                 "--examples 4");
-  for (CLI::App* sub : {train, predict, evaluate, report}) {
-    add_threads(*sub, line.threads);
+int evaluate(const Arguments& options) {
+  const Model model = Model::load(options.model);
+  const auto [table, values, rows] = test_data(model, options.csv);
+  const Errors errors = measure(model, values, rows);
+  if (options.json) {
+    say("{}\n", json_of(errors));
+    return 0;
   }
-  for (CLI::App* sub : {predict, evaluate, report}) add_checkpoint(*sub, line.model);
-  add_train(*train, line.train);
-  add_compare(*compare, line.compare);
-  predict
-      ->add_option("csv", line.predict.csv, "file with the columns that the model was trained on")
-      ->required();
-  const char* csv = "file with the columns that the model was trained on (default: that file)";
-  evaluate->add_option("--csv", line.evaluate.csv, csv)->default_str("");
-  evaluate->add_flag("--json", line.evaluate.json, "one JSON object");
-  report->add_option("--csv", line.report.csv, csv)->default_str("");
-  report
-      ->add_option("--out", line.report.out,
-                   "file to write (default: report.html beside the model)")
-      ->default_str("");
-  report->add_option("--examples", line.report.examples, "windows to draw")
-      ->check(in_range(1, 100));
-  app->parse(argc, argv);
+  say("of scaled values, {} windows from {} to {}\n", errors.windows,
+      to_string(table.time(rows.front())),
+      to_string(table.time(rows.back() + model.options().horizon - 1)));
+  say("mean squared error   {:8.4f}\nmean absolute error  {:8.4f}\n\nsteps ahead     mean squared "
+      "error\n",
+      errors.mse, errors.mae);
+  const Index horizon = std::ssize(errors.mse_by_step), parts = std::min<Index>(horizon, 6);
+  for (Index part = 0; part < parts; ++part) {
+    const Index begin = part * horizon / parts, end = (part + 1) * horizon / parts;
+    double mean = 0;
+    for (Index i = begin; i < end; ++i)
+      mean += errors.mse_by_step[i] / static_cast<double>(end - begin);
+    say("{:>4} to {:>4} {:>22.4f}\n", begin + 1, end, mean);
+  }
+  return 0;
 }
+
+namespace {
 
 int run(int argc, char** argv) {
-  CommandLine line;
-  const std::string name = read_command(argc, argv, parse, line, stored_options);
-  if (name.empty()) return 0;
-  if (name == "train" && !line.train.resume)  // a run that goes on has the options it had
-    check_effects(argc, argv, network_fields(), line.train.network);
-  if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
-  use_threads(line.threads);
-  line.predict.model = line.evaluate.model = line.report.model = line.model;
-  return name == "train"      ? train(line.train)
-         : name == "predict"  ? predict(line.predict)
-         : name == "evaluate" ? evaluate(line.evaluate)
-                              : report(line.report);
+  TrainOptions trained;
+  Arguments o;
+  CompareArguments compared;
+  compared.train.out = "forecast-compare";
+  const auto csv = models::text_field<Arguments>(
+      "csv", "file with the columns that the model was trained on (default: that file)",
+      &Arguments::csv);
+  Commands commands("forecast", "Forecasts measurements over time, with attention.",
+                    "forecast train --csv ETTh1.csv --protocol ett && forecast report");
+  commands
+      .add("train", "train a model on a CSV file", "--csv ETTh1.csv --protocol ett",
+           [&] {
+             return then_report(train(trained), trained,
+                                [](const auto& best) { return report({.model = best}); });
+           })
+      .add(run_fields<TrainOptions>(), trained)
+      .add(train_fields(), trained, "Training")
+      .add(network_fields(), trained.network, "Model")
+      .basic({"out", "resume", "csv", "protocol", "steps", "batch", "rate", "seed", "model",
+              "look-back", "horizon", "hidden", "dropout", "score"})
+      .resumes(trained, stored_options);
+  commands
+      .add("predict", "write what comes after the last row of a file", "ETTh1.csv",
+           [&] { return predict(o); })
+      .argument("csv", "file with the columns that the model was trained on", o.csv)
+      .model(o.model);
+  commands
+      .add("evaluate", "measure a model on the test part", "--csv ETTh1.csv --json",
+           [&] { return evaluate(o); })
+      .model(o.model)
+      .add({csv, json_field(&Arguments::json, "one JSON object")}, o);
+  commands
+      .add("compare", "train models for several horizons and seeds, and print a table",
+           "--csv ETTh1.csv --protocol ett --horizons 24,48", [&] { return compare(compared); })
+      .add(comparison_fields<CompareArguments>(variant_names()), compared)
+      .add({list_field<CompareArguments, Index>("horizons", "rows to forecast",
+                                                &CompareArguments::horizons, 1)},
+           compared)
+      .add(train_fields(), compared.train, "Training, where a variant says nothing else", {"seed"})
+      .in_processes();
+  commands
+      .add("report", "write an HTML page: forecasts, attention, errors", "--examples 4",
+           [&] { return report(o); })
+      .model(o.model)
+      .add({csv,
+            models::text_field<Arguments>(
+                "out", "file to write (default: report.html beside the model)", &Arguments::out),
+            models::number_field<Arguments>("examples", "windows to draw", &Arguments::examples, 1,
+                                            100)},
+           o);
+  return commands.run(argc, argv);
 }
 
 }  // namespace

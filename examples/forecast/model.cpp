@@ -1,8 +1,15 @@
 #include "model.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <cmath>
+#include <sstream>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/autograd/ops.hpp>
+#include <attune/models/layer_fields.hpp>
+#include <attune/nn/coverage.hpp>
+#include <attune/nn/sequence.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -11,15 +18,205 @@
 #include "support/signals.hpp"
 
 namespace attune::forecast {
+
 namespace {
 
-std::vector<std::string> columns_in(const Metadata& metadata) {
-  const auto json = nlohmann::json::parse(nn::load_text(metadata, "columns"), nullptr, false);
-  if (!json.is_array() || json.empty() ||
-      !std::ranges::all_of(json, [](const auto& name) { return name.is_string(); })) {
-    fail("checkpoint", "'columns' is not an array of names");
+/// What every column was last: (1, B, C)
+Tensor last_of(const Tensor& past) { return past.slice(past.dim(0) - 1, past.dim(0)); }
+
+/// Of so many places.
+std::shared_ptr<const nn::Score> score(const nn::Scope& scope, const NetworkOptions& o,
+                                       Index places) {
+  nn::ScoreOptions options = o.score;
+  options.longest = places;
+  return nn::make_score(scope, o.hidden, o.hidden, options);
+}
+
+/// y = (x - x_L) W + b + x_L for each column by itself.
+class Linear : public Network {
+ public:
+  Linear(const nn::Scope& scope, const NetworkOptions& o)
+      : W_(scope.add("W", {o.look_back, o.horizon}, init(o))),
+        b_(scope.add("b", {o.horizon, 1}, init(o))) {}
+
+  Var operator()(const Tensor& past, std::vector<Tensor>*) const override {
+    const Tensor last = last_of(past);
+    const Var change = matmul(W_, (past - last).reshape({past.dim(0), -1}), {.a = true}) + b_;
+    return reshape(change, {-1, past.dim(1), past.dim(2)}) + last;
   }
-  return json.get<std::vector<std::string>>();
+
+ private:
+  static nn::Init init(const NetworkOptions& o) {
+    const double bound = 1 / std::sqrt(static_cast<double>(o.look_back));
+    return nn::init::uniform(-bound, bound);
+  }
+
+  Var W_;  // (L, H)
+  Var b_;  // (H, 1)
+};
+
+/// An encoder reads all columns row by row; a decoder writes them row by row, and reads what it has
+/// written:
+///     c_i = a(s_{i-1}),   s_i = LSTM([y_{i-1}; c_i], s_{i-1}),   y_i = [s_i; c_i] W + b
+class LstmAttention : public Network {
+ public:
+  LstmAttention(const nn::Scope& scope, const NetworkOptions& o, Index columns)
+      : horizon_(o.horizon),
+        encoder_(scope / "encoder", columns, o.hidden),
+        attention_(score(scope / "attention", o, o.look_back), scope / "attention", o.hidden,
+                   o.attention),
+        decoder_(scope / "decoder", columns + o.hidden, o.hidden),
+        output_(scope / "output", 2 * o.hidden, columns),
+        dropout_(o.dropout) {}
+
+  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const override {
+    const auto [h, last] = encoder_(past);
+    const nn::Memory memory =
+        attention_.remember(dropout_(h), ones({past.dim(0), past.dim(1)}, past.dtype()));
+    nn::RecurrentState s = last;
+    nn::Past so_far;
+    std::vector<Var> rows{past[past.dim(0) - 1]};
+    for (Index i = 0; i < horizon_; ++i) {
+      const auto [c, alpha] = attention_({s.h, so_far}, memory);
+      s = decoder_.step(decoder_.input(concat({rows.back(), c}, -1)), s);
+      so_far = attention_.next(so_far, alpha);
+      rows.push_back(output_(concat({s.h, c}, -1)));
+      if (weights) weights->push_back(nn::mean_of_heads(alpha).value());
+    }
+    rows.erase(rows.begin());
+    return stack(rows);
+  }
+
+ private:
+  Index horizon_;
+  nn::Lstm encoder_;
+  nn::Attention attention_;
+  nn::Lstm decoder_;
+  nn::Linear output_;
+  nn::Dropout dropout_;
+};
+
+/// Each column by itself, after its last value is subtracted, in segments of w rows. An encoder
+/// reads them; for each segment to come the decoder makes one step from the encoder's last state,
+/// reading the numbers of that segment and of the column, and attends:
+///     x_j = relu(segment_j W_x + b_x),   h_j = GRU(x_j, h_{j-1})
+///     s_i = GRU([p_i; q_column], h_n),   c_i = a(s_i),   y_i = [s_i; c_i] W_y + b_y + last value
+class Segments : public Network {
+ public:
+  Segments(const nn::Scope& scope, const NetworkOptions& o, Index columns)
+      : o_(o),
+        input_(scope / "input", o.segment, o.hidden),
+        encoder_(scope / "encoder", o.hidden, o.hidden),
+        p_(scope.add("p", {o.horizon / o.segment, o.hidden / 2}, nn::init::normal(1))),
+        q_(scope.add("q", {columns, o.hidden - o.hidden / 2}, nn::init::normal(1))),
+        decoder_(scope / "decoder", o.hidden, o.hidden),
+        output_(scope / "output", (o.attends == Attends::yes ? 2 : 1) * o.hidden, o.segment),
+        dropout_(o.dropout) {
+    if (o.attends == Attends::no) return;
+    const nn::Scope place = scope / "attention";
+    attention_.emplace(score(place, o, o.look_back / o.segment), place, o.hidden, o.attention);
+  }
+
+  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const override {
+    const Index batch = past.dim(1), columns = past.dim(2), n = batch * columns;
+    const Tensor last = last_of(past);
+    const Var x =
+        relu(input_(nn::join_steps({(past - last).reshape({-1, n, 1}), {}}, o_.segment).x));
+    const auto [h, end] = encoder_(x);
+    std::optional<nn::Memory> memory;
+    if (attention_) memory = attention_->remember(dropout_(h), ones({h.dim(0), n}, past.dtype()));
+    nn::Past so_far;
+    std::vector<Var> segments;
+    const Var nothing = zeros({batch, columns, 1}, past.dtype());
+    for (Index i = 0; i < p_.dim(0); ++i) {
+      // [p_i; q_column], the same for every window
+      const Var place = concat({zeros({columns, p_.dim(1)}, past.dtype()) + p_[i], q_}, -1);
+      const Var share = reshape(nothing + decoder_.input(place), {n, -1});
+      Var s = decoder_.step(share, {end.h}).h;
+      if (memory) {
+        const auto [c, alpha] = (*attention_)({s, so_far}, *memory);
+        so_far = attention_->next(so_far, alpha);
+        s = concat({s, c}, -1);
+        if (weights) weights->push_back(nn::mean_of_heads(alpha).value());
+      }
+      segments.push_back(transpose(output_(dropout_(s)), 0, 1));  // (w, B · C)
+    }
+    return reshape(concat(segments, 0), {o_.horizon, batch, columns}) + last;
+  }
+
+ private:
+  NetworkOptions o_;
+  nn::Linear input_;
+  nn::Gru encoder_;
+  Var p_;  // (H / w, N / 2)
+  Var q_;  // (C, N / 2)
+  nn::Gru decoder_;
+  nn::Linear output_;
+  std::optional<nn::Attention> attention_;
+  nn::Dropout dropout_;
+};
+
+}  // namespace
+
+void check(const NetworkOptions& o) {
+  if (o.kind != Kind::segments) return;
+  if (o.look_back % o.segment == 0 && o.horizon % o.segment == 0) return;
+  fail("--segment", fmt::format("{} does not divide both the look-back, {}, and the horizon, {}",
+                                o.segment, o.look_back, o.horizon));
+}
+
+std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& o,
+                                      Index columns) {
+  check(o);
+  switch (o.kind) {
+    case Kind::linear:
+      return std::make_unique<Linear>(scope, o);
+    case Kind::lstm:
+      return std::make_unique<LstmAttention>(scope, o, columns);
+    case Kind::segments:
+      break;
+  }
+  return std::make_unique<Segments>(scope, o, columns);
+}
+
+std::span<const models::OptionField<NetworkOptions>> network_fields() {
+  using Options = NetworkOptions;
+  using models::choice_field, models::number_field;
+  constexpr double largest = 1 << 16;
+  static const auto fields = [] {
+    std::vector<models::OptionField<Options>> all = {
+        choice_field<Options, Kind>(
+            "model",
+            "linear (NLinear), lstm (an encoder-decoder with attention, row by row) or "
+            "segments (a GRU over segments, with attention)",
+            &Options::kind,
+            {{Kind::linear, "linear"}, {Kind::lstm, "lstm"}, {Kind::segments, "segments"}}),
+        number_field<Options>("look-back", "rows to read", &Options::look_back, 1, largest),
+        number_field<Options>("horizon", "rows to forecast", &Options::horizon, 1, largest),
+        number_field<Options>("segment", "rows of a segment", &Options::segment, 1, largest),
+        number_field<Options>("hidden", "size of states", &Options::hidden, 2, largest),
+        number_field<Options>("dropout", "rate on annotations and outputs", &Options::dropout, 0,
+                              0.99),
+        choice_field<Options, Attends>("attends", "whether the decoder over segments attends",
+                                       &Options::attends,
+                                       {{Attends::no, "no"}, {Attends::yes, "yes"}})};
+    for (auto& field : models::attention_fields<Options>()) {
+      if (field.name != "longest") all.push_back(std::move(field));  // which the look-back says
+    }
+    return all;
+  }();
+  return fields;
+}
+
+namespace {
+
+/// A name of a column has no comma.
+std::vector<std::string> columns_in(const Metadata& metadata) {
+  std::istringstream names(nn::load_text(metadata, "columns"));
+  std::vector<std::string> columns;
+  for (std::string name; std::getline(names, name, ',');) columns.push_back(name);
+  if (columns.empty()) fail("checkpoint", "'columns' names none");
+  return columns;
 }
 
 }  // namespace
@@ -43,6 +240,10 @@ Model Model::load(const std::filesystem::path& path) {
     models::set_fields_from(network_fields(), options, file.metadata);
     std::vector<std::string> columns = columns_in(file.metadata);
     const Shape shape{std::ssize(columns)};
+    if (const Tensor* mean = file.find("scaling.mean"); mean && mean->shape() != shape) {
+      fail("checkpoint", fmt::format("'columns' names {}, but scaling.mean has {}", columns.size(),
+                                     mean->size()));
+    }
     frames::Scaling scaling{zeros(shape), zeros(shape)};
     nn::load_tensors(file, frames::scaling_tensors(scaling));
     frames::check(scaling);
@@ -57,7 +258,7 @@ void Model::save(Safetensors& file) const {
   nn::save_tensors(frames::scaling_tensors(scaling_), file);
   file.metadata.merge(models::fields_to_map(network_fields(), options_));
   file.metadata["format"] = checkpoint_format;
-  file.metadata["columns"] = nlohmann::json(columns_).dump();
+  file.metadata["columns"] = fmt::format("{}", fmt::join(columns_, ","));
 }
 
 Errors measure(const Model& model, const Tensor& values, std::span<const Index> rows) {

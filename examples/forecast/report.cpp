@@ -7,7 +7,7 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/arrange.hpp>
 
-#include "commands.hpp"
+#include "program.hpp"
 #include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
@@ -84,7 +84,7 @@ void add_example(report::Page& page, const Table& table, const std::string& name
       report::svg(e.attention, {.cell = 12, .darkest = darkest}),
       fmt::format(
           "{}: attention of each decoder step (rows) to the past (columns); numbers are steps "
-          "from the first one that is forecast. The darkest weight is {:.3f}.",
+          "from the first one that is forecast. The largest weight is {:.3f}.",
           name, darkest));
 }
 
@@ -107,7 +107,7 @@ void add_curves(report::Page& page, const Errors& errors, const std::filesystem:
       "");
 }
 
-report::Page make_page(const Model& model, const ReportArguments& options) {
+report::Page make_page(const Model& model, const Arguments& options) {
   const auto [table, values, rows] = test_data(model, options.csv);
   const Errors errors = measure(model, values, rows);
   report::Page page(fmt::format("{}: forecasts of {} steps",
@@ -131,7 +131,7 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
 
 }  // namespace
 
-int report(const ReportArguments& options) {
+int report(const Arguments& options) {
   const auto path = page_path(options.out, options.model.parent_path());
   const Model model = Model::load(options.model);
   write_page(make_page(model, options), path);

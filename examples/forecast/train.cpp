@@ -1,14 +1,13 @@
-#include "train.hpp"
-
 #include <fmt/format.h>
 
 #include <attune/autograd/ops.hpp>
-#include <attune/models/text/batches.hpp>
+#include <attune/nn/adam.hpp>
 #include <attune/nn/checkpoint.hpp>
+#include <attune/nn/clip.hpp>
 
+#include "program.hpp"
 #include "support/checkpoint.hpp"
-#include "support/output.hpp"
-#include "support/training_run.hpp"
+#include "support/run.hpp"
 
 namespace attune::forecast {
 namespace {
@@ -29,128 +28,62 @@ struct Data {
     const WindowSizes sizes{o.network.look_back, o.network.horizon};
     train = windows_of(parts.train, sizes, "the training part");
     validation = windows_of(parts.validation, sizes, "the validation part");
+    windows_of(parts.test, sizes, "the test part");  // which the report draws
   }
 };
 
-constexpr double worst = 1e300;
+std::string description(const TrainOptions& o, const Data& data) {
+  return fmt::format("{}: {} columns, {} rows from {}; windows: {} to train on, {} to validate on",
+                     o.csv, data.table.columns.size(), data.table.rows(),
+                     to_string(data.table.first), data.train.size(), data.validation.size());
+}
 
-/// An error as a checkpoint has it: one that is not finite is the worst.
-std::string stored(double error) { return fmt::format("{}", error < worst ? error : worst); }
+std::string to_string(const Errors& errors) {
+  return fmt::format("mean squared error {:.4f}, absolute {:.4f} on {} windows of scaled values",
+                     errors.mse, errors.mae, errors.windows);
+}
 
-class Run : public TrainingRun {
- public:
-  Run(const TrainOptions& options, RunDirectory& files, const Data& data, Model& model)
-      : TrainingRun(
-            options,
-            {.speed = "windows_per_s", .weights = "loss_count", .starts_with_validation = true},
-            options.seed, files, model.parameters(), {.rate = options.rate}),
-        options_(options),
-        data_(data),
-        model_(model) {}
-
- private:
-  void describe() const override {
-    say("{}: {} columns, {} rows from {}; windows: {} to train on, {} to validate on\n{}\n",
-        options_.csv, data_.table.columns.size(), data_.table.rows(), to_string(data_.table.first),
-        data_.train.size(), data_.validation.size(), machinery());
-    if (resumes()) say("resuming at step {} of {}\n", step(), std::max(step(), options_.steps));
+/// The windows of an epoch: each once, in a random order.
+Epochs::Batches batches_of(const TrainOptions& o, std::size_t windows, Index epoch) {
+  const auto order = shuffled(windows, Random(o.seed, static_cast<std::uint64_t>(epoch) + 1));
+  Epochs::Batches batches;
+  for (std::size_t i = 0; i < windows; ++i) {
+    if (i % static_cast<std::size_t>(o.batch) == 0) batches.emplace_back();
+    batches.back().push_back(order[i]);
   }
+  return batches;
+}
 
-  std::string end() const override { return step() < options_.steps ? "" : "finished"; }
-  Index total_steps() const override { return options_.steps; }
+/// The mean over the windows whose targets begin at these rows.
+Var loss_of(const Model& model, const Data& data, const std::vector<Index>& rows, Loss loss) {
+  const auto [past, future] = windows_at(data.values, model.sizes(), rows);
+  const Var error = model(past) - future;
+  return mean(loss == Loss::squared ? square(error) : abs(error));
+}
 
-  double rate() const override { return late_decay(options_.rate, options_.steps)(step()); }
+/// Throws for the first option that a resumed run may not change.
+void check_same(const TrainOptions& stored, const TrainOptions& given) {
+  auto before = models::fields_to_map(train_fields(), stored),
+       after = models::fields_to_map(train_fields(), given);
+  before.merge(models::fields_to_map(network_fields(), stored.network));
+  after.merge(models::fields_to_map(network_fields(), given.network));
+  for (const char* free : {"csv", "steps", "minutes", "validate-every", "max-skipped"})
+    after[free] = before[free];
+  attune::check_same("--resume", given.out / "last.safetensors", before, after);
+}
 
-  StepBatch next_batch() override {
-    const std::vector<Index> rows = next_rows();
-    StepBatch batch = in_shards(
-        options_.shards, std::ssize(rows), [](Index) { return 1; },
-        [=, this](Index begin, Index end) {
-          return loss(std::vector(rows.begin() + begin, rows.begin() + end));
-        });
-    batch.size = static_cast<double>(rows.size());
-    return batch;
-  }
-
-  Var loss(const std::vector<Index>& rows) const {
-    const auto [past, future] = windows_at(data_.values, model_.sizes(), rows);
-    const Var error = model_(past) - future;
-    return mean(options_.loss == Loss::squared ? square(error) : abs(error));
-  }
-
-  /// The windows of this step: each once in an epoch, in a random order.
-  std::vector<Index> next_rows() {
-    const Index n = std::ssize(data_.train), batches = (n + options_.batch - 1) / options_.batch;
-    const Index epoch = step() / batches, begin = step() % batches * options_.batch;
-    if (epoch != epoch_) {
-      order_ = shuffled(data_.train.size(),
-                        Random(options_.seed, static_cast<std::uint64_t>(epoch) + 1));
-      epoch_ = epoch;
-    }
-    std::vector<Index> rows;
-    for (Index i = begin; i < std::min(n, begin + options_.batch); ++i)
-      rows.push_back(data_.train[order_[static_cast<std::size_t>(i)]]);
-    return rows;
-  }
-
-  void validate() override {
-    last_ = measure(model_, data_.values, data_.validation);
-    if (step() == 0 || (best_.windows > 0 && (!(last_.mse < best_.mse) || diverges()))) return;
-    best_ = last_;
-    save_best();
-  }
-
-  std::string best_result() const override {
-    if (best_.windows == 0) return {};
-    return fmt::format("mean squared error {:.4f}, absolute {:.4f} on {} windows of scaled values",
-                       best_.mse, best_.mae, best_.windows);
-  }
-
-  std::string status() const override {
-    return fmt::format("{:5.0f} windows/s  loss {:.4f}  mse {:.4f}  mae {:.4f}", per_second(),
-                       mean_loss(), last_.mse, last_.mae);
-  }
-
-  report::LogFields measures() const override { return {{"mse", last_.mse}, {"mae", last_.mae}}; }
-
-  void save_model(Safetensors& file) const override {
-    model_.save(file);
-    file.metadata.merge(models::fields_to_map(train_fields(), options_));
-    file.metadata["mse"] = stored(last_.mse);
-    file.metadata["mae"] = stored(last_.mae);
-  }
-
-  void save_progress(Safetensors& file) const override {
-    file.metadata["best_mse"] = stored(best_.mse);
-    file.metadata["best_mae"] = stored(best_.mae);
-    file.metadata["best_windows"] = fmt::format("{}", best_.windows);
-  }
-
-  void check(const Safetensors& file) const override {
-    for (const auto& [name, tensor] : frames::scaling_tensors(data_.scaling)) {
-      const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
-      if (stored.to_vector<float>() == tensor.to_vector<float>()) continue;
-      fail("checkpoint",
-           fmt::format("'{}' is not that of {}: it was trained on other rows", name, options_.csv));
-    }
-  }
-
-  void load_progress(const Safetensors& file) override {
-    const auto error = [&](const char* name) {
-      return nn::load_number(file.metadata, name, 0, worst);
-    };
-    last_.mse = error("mse"), last_.mae = error("mae");
-    best_.mse = error("best_mse"), best_.mae = error("best_mae");
-    best_.windows = nn::load_count(file.metadata, "best_windows");
-  }
-
-  const TrainOptions& options_;
-  const Data& data_;
-  Model& model_;
-  std::vector<std::uint32_t> order_;
-  Index epoch_ = -1;
-  Errors last_, best_;
-};
+/// Throws where a checkpoint was trained on other rows.
+Saved same_rows(const TrainOptions& o, const Data& data) {
+  return {[](Safetensors&) {},
+          [&](const Safetensors& file) {
+            for (const auto& [name, tensor] : frames::scaling_tensors(data.scaling)) {
+              const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
+              if (stored.to_vector<float>() == tensor.to_vector<float>()) continue;
+              fail("checkpoint", fmt::format("'{}' is not that of {}: it was trained on other rows",
+                                             name, o.csv));
+            }
+          }};
+}
 
 }  // namespace
 
@@ -184,25 +117,15 @@ std::span<const models::OptionField<TrainOptions>> train_fields() {
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
   return from_checkpoint(checkpoint, checkpoint_format, [](const Safetensors& file) {
     TrainOptions options;
-    models::set_fields_from(train_fields(), options, file.metadata, {"average"});
+    models::set_fields_from(train_fields(), options, file.metadata);
     models::set_fields_from(network_fields(), options.network, file.metadata);
     return options;
   });
 }
 
-void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  auto before = models::fields_to_map(train_fields(), stored),
-       after = models::fields_to_map(train_fields(), given);
-  before.merge(models::fields_to_map(network_fields(), stored.network));
-  after.merge(models::fields_to_map(network_fields(), given.network));
-  for (const char* free : {"csv", "steps", "validate-every", "max-skipped"})
-    after[free] = before[free];
-  attune::check_same("--resume", given.out / "last.safetensors", before, after);
-}
-
 TestData test_data(const Model& model, const std::filesystem::path& csv) {
   TrainOptions trained;
-  models::set_fields_from(train_fields(), trained, model.metadata(), {"average"});
+  models::set_fields_from(train_fields(), trained, model.metadata());
   const std::filesystem::path path = csv.empty() ? std::filesystem::path(trained.csv) : csv;
   const Table table = read_table(path);
   check_columns(path, table, model.columns());
@@ -220,7 +143,44 @@ int train(const TrainOptions& options) {
   // of these sizes is taken.
   if (files.resumes()) check_columns(options.csv, data.table, Model::load(files.last()).columns());
   Model model(options.network, data.table.columns, data.scaling, options.seed);
-  return Run(options, files, data, model).go();
+  nn::Adam adam(model.parameters(), {.rate = options.rate});
+  Epochs epochs([&](Index epoch) { return batches_of(options, data.train.size(), epoch); });
+  Best best;
+  const auto save_model = [&](Safetensors& file) {
+    model.save(file);
+    file.metadata.merge(models::fields_to_map(train_fields(), options));
+  };
+  Run run(options,
+          {.seed = options.seed,
+           .unit = "windows",
+           .data = description(options, data),
+           .starts_with_validation = true},
+          files, model.parameters(), save_model, {same_rows(options, data), adam, epochs, best});
+  const auto schedule = late_decay(options.rate, options.steps);
+  while (run.goes_on(options.steps)) {
+    if (run.trains()) {
+      const auto& windows = epochs.next();
+      auto [loss, gradients] = run.backward(std::ssize(windows), [&](Index begin, Index end) {
+        std::vector<Index> rows;
+        for (Index i = begin; i < end; ++i) rows.push_back(data.train[windows[i]]);
+        return loss_of(model, data, rows, options.loss);
+      });
+      const double rate = schedule(run.step());
+      if (run.usable(loss, gradients)) {
+        nn::clip_by_global_norm(gradients, options.clip);
+        adam.set_rate(rate);
+        adam.step(gradients);
+      }
+      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(windows.size())});
+    }
+    const auto errors = run.validate([&] { return measure(model, data.values, data.validation); });
+    if (!errors) continue;
+    if (best.improves(run, {-errors->mse})) run.save_best(to_string(*errors));
+    run.save({{"mse", errors->mse}, {"mae", errors->mae}},
+             fmt::format("mse {:.4f}  mae {:.4f}", errors->mse, errors->mae));
+  }
+  return run.finish(
+      fmt::format("forecast predict {} --model {}", options.csv, options.out.string()));
 }
 
 }  // namespace attune::forecast

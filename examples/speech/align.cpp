@@ -2,16 +2,14 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "commands.hpp"
-#include "list.hpp"
+#include "program.hpp"
 #include "support/checkpoint.hpp"
 #include "support/output.hpp"
-#include "timing.hpp"
 
 namespace attune::speech {
 namespace {
@@ -32,10 +30,10 @@ std::string tsv_of(const Aligned& a) {
 }
 
 std::string json_of(const Aligned& a) {
-  const nlohmann::ordered_json json = {{"file", a.listed.file.string()},
-                                       {"seconds", a.tokens.back().end},
-                                       {"tokens", json_of(a.tokens)}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return with_field(
+             report::log_line({{"file", a.listed.file.string()}, {"seconds", a.tokens.back().end}}),
+             "tokens", json_of(a.tokens)) +
+         "\n";
 }
 
 /// As Praat has it in strings: quotes are doubled.

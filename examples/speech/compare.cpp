@@ -6,9 +6,7 @@
 
 #include <attune/tensor/check.hpp>
 
-#include "commands.hpp"
-#include "digits.hpp"
-#include "evaluation.hpp"
+#include "program.hpp"
 #include "support/comparing.hpp"
 #include "support/output.hpp"
 
@@ -32,26 +30,8 @@ const std::vector<Variant>& all_variants() {
   return all;
 }
 
-/// A training of the table.
-struct Cell {
-  std::string name;
-  TrainOptions options;
-};
-
-Cell cell(const CompareArguments& options, const std::string& name, Index seed) {
-  Cell cell{name, options.train};
-  const Variant& variant = variant_named(all_variants(), name);
-  cell.options.network.attends = variant.attends;
-  cell.options.network.score.kind = variant.score;
-  cell.options.network.attention.window = variant.window;
-  cell.options.seed = static_cast<std::uint64_t>(seed);
-  cell.options.out /= fmt::format("{}-{}", name, seed);
-  return cell;
-}
-
-/// Trains it, and measures its best weights on strings that no seed changes.
-std::vector<double> run(const TrainOptions& options) {
-  train_or_go_on(options, train, stored_options);
+/// Token errors in percent of the best weights, on strings that no seed changes.
+std::vector<double> token_errors(const TrainOptions& options) {
   const Model model = Model::load(options.out / "best.safetensors");
   const Digits digits = validation_digits(options.digits, model.rate());
   const auto percent = [&](const std::vector<Utterance>& utterances, const HearOptions& hear) {
@@ -63,46 +43,31 @@ std::vector<double> run(const TrainOptions& options) {
           percent(longer, {}), percent(longer, {.ctc = false})};
 }
 
-/// Token errors in percent.
-constexpr std::size_t columns = 4;
-using Row = std::array<Spread, columns>;
-
-void print_table(const CompareArguments& options, const std::vector<Row>& rows) {
-  const Index longest = options.train.longest;
-  const std::string longer = fmt::format("{} to {}", longest + 1, longest + 5);
-  say("\n{:<16}{:>18}{:>18}{:>18}{:>18}\n", "token error, %", "single digits",
-      fmt::format("1 to {}", longest), longer, longer + ", no CTC");
-  for (std::size_t v = 0; v < rows.size(); ++v) {
-    say("{:<16}", options.variants[v]);
-    for (const Spread& spread : rows[v]) say("{:>18}", spread.text(2));
-    say("\n");
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> variant_names() { return names_of(all_variants()); }
 
-int compare(const CompareArguments& options) {
+int compare(CompareArguments options) {
+  if (options.variants.empty()) options.variants = variant_names();
   check_each_once("--variants", options.variants);
-  std::vector<Cell> cells;
+  std::vector<NamedRun<TrainOptions>> runs;
   for (const std::string& name : options.variants) {
-    for (Index seed = 1; seed <= options.seeds; ++seed) cells.push_back(cell(options, name, seed));
+    const Variant& variant = variant_named(all_variants(), name);
+    RecogniserOptions& network =
+        runs.emplace_back(NamedRun<TrainOptions>{name, options.train}).options.network;
+    network.attends = variant.attends;
+    network.score.kind = variant.score;
+    network.attention.window = variant.window;
+    check(network);
   }
-  for (const Cell& one : cells) check(one.options.network);
   if (options.train.digits.empty()) fail("--digits", "a directory was expected");
-  std::vector<Row> rows(options.variants.size());
-  measure_runs(
-      cells.size(), options.jobs, [&](std::size_t i) { return cells[i].options.out; },
-      [&](std::size_t i) { return run(cells[i].options); },
-      [&](std::size_t i, const std::vector<double>& e, const std::string& ended,
-          const std::string& left) {
-        for (std::size_t c = 0; c < columns; ++c)
-          rows[i / static_cast<std::size_t>(options.seeds)][c].values.push_back(e[c]);
-        say("{}  {:<16} seed {}: {:.2f}  {:.2f}  {:.2f}  {:.2f}  {}\n", ended, cells[i].name,
-            cells[i].options.seed, e[0], e[1], e[2], e[3], left);
-      });
-  print_table(options, rows);
+  const auto errors =
+      compare_runs<TrainOptions>(runs, options, 2, train, stored_options, token_errors);
+  const Index longest = options.train.longest;
+  const std::string longer = fmt::format("{} to {}", longest + 1, longest + 5);
+  print_table("token error, %",
+              {"single digits", fmt::format("1 to {}", longest), longer, longer + ", no CTC"},
+              options.variants, errors, 2, 18);
   return 0;
 }
 

@@ -2,17 +2,15 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/ranges.h>
 
+#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/printable.hpp>
 
-#include "commands.hpp"
-#include "digits.hpp"
-#include "list.hpp"
+#include "program.hpp"
 #include "support/output.hpp"
 #include "support/signals.hpp"
-#include "timing.hpp"
 
 namespace attune::speech {
 namespace {
@@ -25,10 +23,12 @@ void print(const std::string& name, const CountsByLength& counts, bool json) {
     print_table(counts, names);
     return;
   }
-  nlohmann::ordered_json line = {{"data", name}, {"all", json_of(total(counts), names)}};
+  std::vector<std::string> by_length;
   for (const auto& [length, some] : counts)
-    line["by_length"][std::to_string(length)] = json_of(some, names);
-  say("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    by_length.push_back(fmt::format("\"{}\": {}", length, json_of(some, names)));
+  const std::string line =
+      with_field(report::log_line({{"data", name}}), "all", json_of(total(counts), names));
+  say("{}\n", with_field(line, "by_length", fmt::format("{{{}}}", fmt::join(by_length, ", "))));
 }
 
 /// Median distance in seconds between the ends of tokens that attention gives and the true ones;

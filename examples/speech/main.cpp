@@ -1,154 +1,140 @@
 // speech: attention models that listen.
-#include <set>
-
-#include <CLI/CLI.hpp>
-
-#include <attune/tensor/check.hpp>
-
-#include "commands.hpp"
-#include "support/command_line.hpp"
+#include "program.hpp"
+#include "support/commands.hpp"
 #include "support/program.hpp"
+#include "support/report_page.hpp"
 
 namespace attune::speech {
 namespace {
 
-/// Everything the command line can say.
-struct CommandLine {
-  TrainOptions train;
-  RecogniseArguments recognise;
-  EvaluateArguments evaluate;
-  AlignArguments align;
-  ReportArguments report;
-  CompareArguments compare;
-  std::filesystem::path model = "speech-model/best.safetensors";
-  int threads = 0;
-};
+using models::choice_field, models::flag_field, models::number_field, models::text_field;
 
-/// But for those that are `left_out`.
-void add_training(CLI::App& app, TrainOptions& o, const std::set<std::string>& left_out = {}) {
-  for (const auto& field : train_fields())
-    if (!left_out.contains(field.name)) add_field(app, field, o)->group("Training");
-  for (const auto& field : recogniser_fields())
-    if (!left_out.contains(field.name)) add_field(app, field, o.network)->group("Model");
-  add_fields(app, log_mel_fields(), o.features, "Features");
+/// How to search, of a command whose options are `Arguments`.
+template <class Arguments>
+std::vector<models::OptionField<Arguments>> hearing_fields() {
+  return {number_field<Arguments>(
+              "beam", "beam size of the search; 1 is greedy",
+              [](Arguments & o) -> auto& { return o.hear.beam; }, 1, 100),
+          flag_field<Arguments, bool>(
+              "no-ctc", "search by attention alone",
+              [](Arguments & o) -> auto& { return o.hear.ctc; }, true, false)};
 }
 
-void add_train(CLI::App& app, TrainOptions& o) {
-  add_run(app, o);
-  add_training(app, o);
+std::vector<models::OptionField<RecogniseArguments>> recognise_fields() {
+  using Options = RecogniseArguments;
+  return {
+      number_field<Options>("rate", "samples per second of standard input (default: the model's)",
+                            &Options::rate, 1000, 192000),
+      number_field<Options>("pause",
+                            "seconds of quiet after which a line is written for what was said "
+                            "until then on standard input; 0: one line at its end",
+                            &Options::pause, 0, 60),
+      json_field(&Options::json, "one JSON object a line: text, probability, tokens with times")};
 }
 
-void add_compare(CLI::App& app, CompareArguments& o) {
-  add_comparison(app, o, "speech-compare", variant_names());
-  // What the variants and the seeds say.
-  add_training(app, o.train,
-               {"list", "valid-list", "tokens", "seed", "attends", "score", "window"});
+std::vector<models::OptionField<EvaluateArguments>> evaluate_fields() {
+  using Options = EvaluateArguments;
+  return {
+      text_field<Options>("digits",
+                          "instead of lists: directory of the Free Spoken Digit Dataset, whose "
+                          "recordings are measured one by one, and joined to strings",
+                          &Options::digits),
+      number_field<Options>("first", "number of the first recording; weights are chosen by 5 to 9",
+                            &Options::first, 0, 1e6),
+      number_field<Options>("last", "number of the last recording", &Options::last, 0, 1e6),
+      number_field<Options>("max-digits", "digits of a string at most", &Options::longest, 1, 100),
+      number_field<Options>("strings", "of each length", &Options::strings, 1, 10000),
+      json_field(&Options::json, "a line of JSON for each of them")};
 }
 
-void add_hearing(CLI::App& app, HearOptions& o) {
-  app.add_option("--beam", o.beam, "hypotheses kept by the search; 1 is greedy")
-      ->check(in_range(1, 100));
-  app.add_flag_callback(
-      "--no-ctc", [&o] { o.ctc = false; }, "search by attention alone");
+std::vector<models::OptionField<AlignArguments>> align_fields() {
+  using Options = AlignArguments;
+  return {choice_field<Options, AlignFormat>(
+              "format", "of the times; textgrid, Praat's, is a file for each recording",
+              &Options::format,
+              {{AlignFormat::json, "json"},
+               {AlignFormat::textgrid, "textgrid"},
+               {AlignFormat::tsv, "tsv"}}),
+          text_field<Options>("out", "file to write (default: standard output), or directory",
+                              &Options::out)};
 }
 
-void add_recognise(CLI::App& app, RecogniseArguments& o) {
-  app.add_option("files", o.files,
-                 "recordings (WAV, FLAC, Ogg); without any, raw samples of 16 bits, little-endian, "
-                 "of one channel are read from standard input")
-      ->default_str("");
-  app.add_option("--rate", o.rate, "samples per second of standard input (default: the model's)")
-      ->check(in_range(1000, 192000))
-      ->default_str("");
-  app.add_option("--pause", o.pause,
-                 "seconds of quiet after which a line is written for what was said until then on "
-                 "standard input; 0: one line at its end")
-      ->check(in_range(0.0, 60.0));
-  app.add_flag("--json", o.json, "one JSON object a line: text, probability, tokens with times");
+std::vector<models::OptionField<ReportArguments>> report_fields() {
+  using Options = ReportArguments;
+  return {
+      text_field<Options>("out", "file to write (default: report.html beside the model)",
+                          &Options::out),
+      text_field<Options>("list", "file with utterances (default: what the model was chosen by)",
+                          &Options::list),
+      number_field<Options>("examples", "utterances to draw", &Options::examples, 1, 1000)};
 }
 
-void add_evaluate(CLI::App& app, EvaluateArguments& o) {
-  app.add_option("lists", o.lists, "files: RECORDING TAB TRANSCRIPT, a line each")->default_str("");
-  app.add_option("--digits", o.digits,
-                 "instead of lists: directory of the Free Spoken Digit Dataset, whose recordings "
-                 "are measured one by one, and joined to strings")
-      ->default_str("");
-  app.add_option("--first", o.first, "number of the first recording; weights are chosen by 5 to 9")
-      ->check(in_range(0, 1'000'000));
-  app.add_option("--last", o.last, "number of the last recording")->check(in_range(0, 1'000'000));
-  app.add_option("--max-digits", o.longest, "digits of a string at most")->check(in_range(1, 100));
-  app.add_option("--strings", o.strings, "of each length")->check(in_range(1, 10000));
-  app.add_flag("--json", o.json, "a line of JSON for each of them");
-}
-
-void add_align(CLI::App& app, AlignArguments& o) {
-  app.add_option("list", o.list, "file: RECORDING TAB TRANSCRIPT, a line each")->required();
-  add_field(app,
-            models::choice_field<AlignArguments, AlignFormat>(
-                "format", "of the times; textgrid, Praat's, is a file for each recording",
-                &AlignArguments::format,
-                {{AlignFormat::json, "json"},
-                 {AlignFormat::textgrid, "textgrid"},
-                 {AlignFormat::tsv, "tsv"}}),
-            o);
-  app.add_option("--out", o.out, "file to write (default: standard output), or directory")
-      ->default_str("");
-}
-
-void add_report(CLI::App& app, ReportArguments& o) {
-  app.add_option("--out", o.out, "file to write (default: report.html beside the model)")
-      ->default_str("");
-  app.add_option("--list", o.list, "file with utterances (default: what the model was chosen by)")
-      ->default_str("");
-  app.add_option("--examples", o.examples, "utterances to draw")->check(in_range(1, 1000));
-}
-
-void parse(int argc, char** argv, CommandLine& line, std::unique_ptr<CLI::App>& app) {
-  app = make_app("speech", "Writes what was said, with attention.",
-                 "speech train --digits recordings && speech recognise 7_jackson_5.wav");
-  CLI::App* train =
-      add_command(*app, "train", "train a model on recordings", "--digits recordings");
-  CLI::App* recognise =
-      add_command(*app, "recognise", "write what is said in recordings", "7_jackson_5.wav --json");
-  CLI::App* evaluate = add_command(*app, "evaluate", "measure a model, by length",
-                                   "--digits recordings --first 0 --last 4");
-  CLI::App* align = add_command(*app, "align", "when each word of a transcript was said",
-                                "list.tsv --format textgrid --out times");
-  CLI::App* report =
-      add_command(*app, "report", "write an HTML page: attention above spectrograms, errors",
-                  "--list list.tsv --examples 5");
-  CLI::App* compare =
-      add_command(*app, "compare", "train kinds of attention with several seeds; a table",
-                  "--digits recordings --seeds 2");
-  for (CLI::App* sub : {train, recognise, evaluate, align, report}) {
-    add_threads(*sub, line.threads);
-  }
-  for (CLI::App* sub : {recognise, evaluate, align, report}) add_checkpoint(*sub, line.model);
-  add_hearing(*recognise, line.recognise.hear);
-  add_hearing(*evaluate, line.evaluate.hear);
-  add_train(*train, line.train);
-  add_recognise(*recognise, line.recognise);
-  add_evaluate(*evaluate, line.evaluate);
-  add_align(*align, line.align);
-  add_report(*report, line.report);
-  add_compare(*compare, line.compare);
-  parse_arguments(*app, {argv + 1, argv + argc});
+void add_training(Command& command, TrainOptions& o, const std::set<std::string>& left_out = {}) {
+  command.add(train_fields(), o, "Training", left_out)
+      .add(recogniser_fields(), o.network, "Model", left_out)
+      .add(log_mel_fields(), o.features, "Features");
 }
 
 int run(int argc, char** argv) {
-  CommandLine line;
-  const std::string name = read_command(argc, argv, parse, line, stored_options);
-  if (name.empty()) return 0;
-  if (name == "train" && !line.train.resume)  // a run that goes on has the options it had
-    check_effects(argc, argv, recogniser_fields(), line.train.network);
-  if (name == "compare") return compare(line.compare);  // whose runs are processes of their own
-  use_threads(line.threads);
-  line.recognise.model = line.evaluate.model = line.align.model = line.report.model = line.model;
-  return name == "train"       ? train(line.train)
-         : name == "recognise" ? recognise(line.recognise)
-         : name == "evaluate"  ? evaluate(line.evaluate)
-         : name == "align"     ? align(line.align)
-                               : report(line.report);
+  TrainOptions trained;
+  RecogniseArguments recognised;
+  EvaluateArguments evaluated;
+  AlignArguments aligned;
+  ReportArguments reported;
+  CompareArguments compared;
+  compared.train.out = "speech-compare";
+  Commands commands("speech", "Writes what was said, with attention.",
+                    "speech train --digits recordings && speech recognise 7_jackson_5.wav");
+  const char* const list = "file: RECORDING TAB TRANSCRIPT, a line each";
+  add_training(commands
+                   .add("train", "train a model on recordings", "--digits recordings",
+                        [&] {
+                          return then_report(train(trained), trained, [](const auto& best) {
+                            return report({.model = best});
+                          });
+                        })
+                   .add(run_fields<TrainOptions>(), trained)
+                   .basic({"out", "resume", "digits", "list", "valid-list", "tokens", "steps",
+                           "batch", "rate", "seed", "hidden", "layers", "dropout", "ctc", "score"})
+                   .resumes(trained, stored_options),
+               trained);
+  commands
+      .add("recognise", "write what is said in recordings", "7_jackson_5.wav --json",
+           [&] { return recognise(recognised); })
+      .arguments("files",
+                 "recordings (WAV, FLAC, Ogg); without any, raw samples of 16 bits, little-endian, "
+                 "of one channel are read from standard input",
+                 recognised.files)
+      .model(recognised.model)
+      .add(hearing_fields<RecogniseArguments>(), recognised)
+      .add(recognise_fields(), recognised);
+  commands
+      .add("evaluate", "measure a model, by length", "--digits recordings --first 0 --last 4",
+           [&] { return evaluate(evaluated); })
+      .arguments("lists", list, evaluated.lists)
+      .model(evaluated.model)
+      .add(hearing_fields<EvaluateArguments>(), evaluated)
+      .add(evaluate_fields(), evaluated);
+  commands
+      .add("align", "when each word of a transcript was said",
+           "list.tsv --format textgrid --out times", [&] { return align(aligned); })
+      .argument("list", list, aligned.list)
+      .model(aligned.model)
+      .add(align_fields(), aligned);
+  commands
+      .add("report", "write an HTML page: attention above spectrograms, errors",
+           "--list list.tsv --examples 5", [&] { return report(reported); })
+      .model(reported.model)
+      .add(report_fields(), reported);
+  // What the variants and the seeds say is left out.
+  add_training(commands
+                   .add("compare", "train kinds of attention with several seeds; a table",
+                        "--digits recordings --seeds 2", [&] { return compare(compared); })
+                   .add(comparison_fields<CompareArguments>(variant_names()), compared)
+                   .in_processes(),
+               compared.train,
+               {"list", "valid-list", "tokens", "seed", "attends", "score", "window"});
+  return commands.run(argc, argv);
 }
 
 }  // namespace

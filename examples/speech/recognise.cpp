@@ -7,17 +7,14 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <attune/models/report/log.hpp>
 #include <attune/tensor/printable.hpp>
 
-#include "audio.hpp"
-#include "commands.hpp"
-#include "pauses.hpp"
+#include "program.hpp"
 #include "support/checkpoint.hpp"
 #include "support/output.hpp"
-#include "timing.hpp"
 
 namespace attune::speech {
 namespace {
@@ -28,26 +25,27 @@ struct Part {
   Piece piece;
 };
 
-void print(const Model& model, const models::Hypothesis& h, const Part& part, bool json) {
+void print(const Model& model, const models::Hypothesis& h, const Part& part, bool as_json) {
   const std::string text = printable(model.codec().decode(h.words)), file = printable(part.file);
-  if (!json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", text);
+  if (!as_json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", text);
   const auto seconds = [&](Index samples) {
     return static_cast<double>(samples) / static_cast<double>(model.rate());
   };
-  nlohmann::ordered_json line;
-  if (!part.file.empty()) line["file"] = part.file;
-  line["begin"] = seconds(part.piece.begin);
-  line["text"] = model.codec().decode(h.words);
-  line["probability"] = std::exp(h.log_probability);
+  report::LogFields line;
+  if (!part.file.empty()) line.push_back({"file", part.file});
+  line.push_back({"begin", seconds(part.piece.begin)});
+  line.push_back({"text", model.codec().decode(h.words)});
+  line.push_back({"probability", std::exp(h.log_probability)});
+  std::string json = report::log_line(line);
   if (h.weights.defined()) {
     auto tokens = timed(model, h, seconds(std::ssize(part.piece.samples)));
     for (Timed& one : tokens) {
       one.begin += seconds(part.piece.begin);
       one.end += seconds(part.piece.begin);
     }
-    line["tokens"] = json_of(tokens);
+    json = with_field(std::move(json), "tokens", json_of(tokens));
   }
-  say("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  say("{}\n", json);
 }
 
 void hear(const Model& model, const RecogniseArguments& options, std::span<const Part> parts) {

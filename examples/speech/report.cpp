@@ -4,15 +4,12 @@
 #include <attune/models/report/log.hpp>
 #include <attune/tensor/reduce.hpp>
 
-#include "commands.hpp"
-#include "digits.hpp"
-#include "list.hpp"
+#include "program.hpp"
 #include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
 #include "support/run_directory.hpp"
-#include "timing.hpp"
 
 namespace attune::speech {
 namespace {
@@ -28,7 +25,9 @@ Data data_of(const Model& model, const ReportArguments& options) {
   models::set_fields_from(train_fields(), trained, model.metadata());
   if (options.list.empty() && !trained.digits.empty()) {
     const Digits digits = validation_digits(trained.digits, model.rate());
-    return {"strings of the digits 5 to 9 of each speaker", strings(digits, 1, 12, 20, 1)};
+    return {
+        "strings of recordings 5 to 9 of each digit and speaker, by which the weights were chosen",
+        strings(digits, 1, 12, 10, 1)};
   }
   const std::string list = options.list.empty() ? trained.valid_list : options.list;
   return {list, read_utterances(list, model.codec(), model.rate())};
@@ -123,7 +122,7 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
                     {"Utterances", grouped(all.examples)},
                     {"Parameters", grouped(model.parameters().count())},
                     {"Trained for", duration(seconds_in(model.metadata()))}});
-  page.paragraph(fmt::format("Measured on {}, with a beam of {}.", data.name, HearOptions().beam));
+  page.paragraph(fmt::format("Measured on {}; beam size {}.", data.name, HearOptions().beam));
   add_examples(page, model, data, options.examples);
   add_curves(page, counts, options.model.parent_path() / "log.jsonl");
   add_card(page, model.metadata());

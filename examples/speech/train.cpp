@@ -1,17 +1,18 @@
-#include "train.hpp"
 
 #include <fmt/format.h>
 
 #include <attune/models/frames/augment.hpp>
 #include <attune/models/frames/batches.hpp>
+#include <attune/nn/adam.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "evaluation.hpp"
+#include "program.hpp"
 #include "support/checkpoint.hpp"
-#include "support/output.hpp"
-#include "support/training_run.hpp"
-#include "training_set.hpp"
+#include "support/run.hpp"
 
 namespace attune::speech {
 namespace {
@@ -71,50 +72,17 @@ frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options)
   return scaling;
 }
 
-class Run : public TrainingRun {
+/// Utterances of this step, each with a stream of random numbers of its own, whoever makes it.
+class Drawing {
  public:
-  Run(const TrainOptions& options, RunDirectory& files, Data& data, Model& model)
-      : TrainingRun(
-            options,
-            {.speed = "utterances_per_s", .weights = "loss_count", .starts_with_validation = false},
-            options.seed, files, model.parameters(), {.rate = options.rate}),
-        options_(options),
-        data_(data),
-        model_(model) {}
+  Drawing(const TrainOptions& options, const Data& data, const Model& model)
+      : o_(options), data_(data), model_(model) {}
 
- private:
-  void describe() const override {
-    say("{}\n{} utterances to validate on\n{}\n", data_.train->description(),
-        data_.validation.size(), machinery());
-    if (resumes()) say("resuming at step {} of {}\n", step(), std::max(step(), options_.steps));
-  }
-
-  std::string end() const override { return step() < options_.steps ? "" : "finished"; }
-  Index total_steps() const override { return options_.steps; }
-
-  double rate() const override {
-    const nn::WarmUp<nn::LinearDecay> schedule{.steps = 200,
-                                               .next = late_decay(options_.rate, options_.steps)};
-    return schedule(step());
-  }
-
-  /// Each utterance has a stream of random numbers of its own, whoever makes it.
-  StepBatch next_batch() override {
-    const Index n = data_.train->begin_step(step());
-    StepBatch batch = in_shards(
-        options_.shards, n, [](Index) { return 1; },
-        [this](Index begin, Index end) { return model_.recogniser().loss(drawn(begin, end)); });
-    batch.size = static_cast<double>(n);
-    return batch;
-  }
-
-  /// Utterances of this step.
-  Batch drawn(Index begin, Index end) const {
+  Batch operator()(Index step, Index begin, Index end) const {
     std::vector<Tensor> heard(static_cast<std::size_t>(end - begin));
     std::vector<text::Sentence> tokens(heard.size());
     parallel_for(end - begin, [&](Index i) {
-      Random random(options_.seed,
-                    fmt::format("utterance {}", step() * options_.batch + begin + i));
+      Random random(o_.seed, fmt::format("utterance {}", step * o_.batch + begin + i));
       Utterance one = data_.train->draw(begin + i, random);
       heard[static_cast<std::size_t>(i)] = augmented(std::move(one.samples), random);
       tokens[static_cast<std::size_t>(i)] = std::move(one.tokens);
@@ -122,83 +90,53 @@ class Run : public TrainingRun {
     return {frames::make_batch(heard), std::move(tokens)};
   }
 
+ private:
   Tensor augmented(std::vector<float> samples, Random& random) const {
-    if (options_.speed > 0)
-      samples = frames::resampled(samples, 1 + random.uniform(-options_.speed, options_.speed));
+    if (o_.speed > 0) samples = frames::resampled(samples, 1 + random.uniform(-o_.speed, o_.speed));
     samples.insert(samples.begin(), silence(random), 0.0f);
     samples.insert(samples.end(), silence(random), 0.0f);
-    frames::add_noise(samples, options_.noise + 20 * random.uniform(), random);
+    frames::add_noise(samples, o_.noise + 20 * random.uniform(), random);
     Tensor features = model_.hear(samples);
-    frames::spec_augment(features,
-                         {.time_masks = options_.time_masks,
-                          .longest_time = 10,
-                          .feature_masks = options_.band_masks},
-                         random);
+    frames::spec_augment(
+        features, {.time_masks = o_.time_masks, .longest_time = 10, .feature_masks = o_.band_masks},
+        random);
     return features;
   }
 
   /// In samples.
   std::size_t silence(Random& random) const {
-    return static_cast<std::size_t>(options_.silence * random.uniform() *
+    return static_cast<std::size_t>(o_.silence * random.uniform() *
                                     static_cast<double>(model_.rate()));
   }
 
-  void validate() override {
-    last_ = total(evaluate(model_, data_.validation, {.beam = 1})).edits;
-    if (best_.expected > 0 && (last_.rate() > best_.rate() || diverges())) return;
-    best_ = last_;
-    save_best();
-  }
-
-  std::string best_result() const override {
-    if (best_.expected == 0) return {};
-    return fmt::format(
-        "token error {:.2f} %: {} substitutions, {} deletions, {} insertions in {} tokens",
-        100 * best_.rate(), best_.substitutions, best_.deletions, best_.insertions, best_.expected);
-  }
-
-  std::string status() const override {
-    return fmt::format("{:5.0f} utterances/s  loss {:.4f}  error {:6.2f} %", per_second(),
-                       mean_loss(), 100 * last_.rate());
-  }
-
-  report::LogFields measures() const override { return {{"token_error", last_.rate()}}; }
-
-  void save_model(Safetensors& file) const override {
-    model_.save(file);
-    file.metadata.merge(models::fields_to_map(train_fields(), options_));
-    save_edits(file.metadata, "last_", last_);
-  }
-
-  void save_progress(Safetensors& file) const override {
-    file.metadata["utterances"] = data_.train->fingerprint();
-    save_edits(file.metadata, "best_", best_);
-  }
-
-  void check(const Safetensors& file) const override {
-    if (nn::load_text(file.metadata, "vocabulary") != text::to_json(data_.codec.vocabulary))
-      fail("checkpoint", "it was trained on other transcripts: its vocabulary is another");
-    for (const auto& [name, tensor] : frames::scaling_tensors(model_.scaling())) {
-      const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
-      if (stored.to_vector<float>() != tensor.to_vector<float>())
-        fail("checkpoint",
-             fmt::format("it was trained on other recordings: '{}' is another", name));
-    }
-    if (nn::load_text(file.metadata, "utterances") != data_.train->fingerprint())
-      fail("checkpoint",
-           "it was trained on other utterances: transcripts or their order have changed");
-  }
-
-  void load_progress(const Safetensors& file) override {
-    last_ = load_edits(file.metadata, "last_");
-    best_ = load_edits(file.metadata, "best_");
-  }
-
-  const TrainOptions& options_;
-  Data& data_;
-  Model& model_;
-  metrics::Edits last_, best_;
+  const TrainOptions& o_;
+  const Data& data_;
+  const Model& model_;
 };
+
+/// Throws where a checkpoint was trained on something else.
+Saved same_data(const Data& data, const Model& model) {
+  return {[&](Safetensors& file) { file.metadata["utterances"] = data.train->fingerprint(); },
+          [&](const Safetensors& file) {
+            if (nn::load_text(file.metadata, "vocabulary") != text::to_json(data.codec.vocabulary))
+              fail("checkpoint", "it was trained on other transcripts: its vocabulary is another");
+            for (const auto& [name, tensor] : frames::scaling_tensors(model.scaling())) {
+              const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
+              if (stored.to_vector<float>() != tensor.to_vector<float>())
+                fail("checkpoint",
+                     fmt::format("it was trained on other recordings: '{}' is another", name));
+            }
+            if (nn::load_text(file.metadata, "utterances") != data.train->fingerprint())
+              fail("checkpoint",
+                   "it was trained on other utterances: transcripts or their order have changed");
+          }};
+}
+
+std::string to_string(const metrics::Edits& e) {
+  return fmt::format(
+      "token error {:.2f} %: {} substitutions, {} deletions, {} insertions in {} tokens",
+      100 * e.rate(), e.substitutions, e.deletions, e.insertions, e.expected);
+}
 
 Metadata to_map(const TrainOptions& options) {
   Metadata map = models::fields_to_map(train_fields(), options);
@@ -210,7 +148,7 @@ Metadata to_map(const TrainOptions& options) {
 void check_same(const TrainOptions& stored, const TrainOptions& given) {
   Metadata before = to_map(stored), after = to_map(given);
   for (const char* free :
-       {"digits", "list", "valid-list", "steps", "validate-every", "max-skipped"})
+       {"digits", "list", "valid-list", "steps", "minutes", "validate-every", "max-skipped"})
     after[free] = before[free];
   attune::check_same("--resume", given.out / "last.safetensors", before, after);
 }
@@ -281,7 +219,43 @@ int train(const TrainOptions& options) {
   Data data = read_data(options);
   Model model(options.network, options.features, data.codec,
               scaling_of(*data.train, options.features), options.seed);
-  return Run(options, files, data, model).go();
+  nn::Adam adam(model.parameters(), {.rate = options.rate});
+  const Drawing drawn(options, data, model);
+  Best best;
+  const auto save_model = [&](Safetensors& file) {
+    model.save(file);
+    file.metadata.merge(models::fields_to_map(train_fields(), options));
+  };
+  Run run(options,
+          {.seed = options.seed,
+           .unit = "utterances",
+           .data = fmt::format("{}\n{} utterances to validate on", data.train->description(),
+                               data.validation.size())},
+          files, model.parameters(), save_model, {same_data(data, model), adam, best});
+  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 200,
+                                             .next = late_decay(options.rate, options.steps)};
+  while (run.goes_on(options.steps)) {
+    if (run.trains()) {
+      const Index n = data.train->begin_step(run.step());
+      auto [loss, gradients] = run.backward(n, [&](Index begin, Index end) {
+        return model.recogniser().loss(drawn(run.step(), begin, end));
+      });
+      const double rate = schedule(run.step());
+      if (run.usable(loss, gradients)) {
+        nn::clip_by_global_norm(gradients, options.clip);
+        adam.set_rate(rate);
+        adam.step(gradients);
+      }
+      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(n)});
+    }
+    const auto errors =
+        run.validate([&] { return total(evaluate(model, data.validation, {.beam = 1})).edits; });
+    if (!errors) continue;
+    if (best.improves(run, {1 - errors->rate()})) run.save_best(to_string(*errors));
+    run.save({{"token_error", errors->rate()}},
+             fmt::format("error {:6.2f} %", 100 * errors->rate()));
+  }
+  return run.finish(fmt::format("speech recognise FILE.wav --model {}", options.out.string()));
 }
 
 }  // namespace attune::speech

@@ -21,7 +21,7 @@
 #include <attune/version.hpp>
 
 #include "support/model_options.hpp"
-#include "support/unexpected.hpp"
+#include "support/commands.hpp"
 
 namespace attune {
 
@@ -129,13 +129,6 @@ inline void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
       ->check(in_range(1, 1024))
       ->default_str("");
-}
-
-/// As many as were given; otherwise as ATTUNE_THREADS says, which is checked, as are the variables
-/// of products: later, their errors would name the layer that computes first.
-inline void use_threads(int given) {
-  given > 0 ? set_threads(given) : void(threads());
-  products();
 }
 
 inline void add_width(CLI::App& app, int& width) {

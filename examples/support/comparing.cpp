@@ -22,33 +22,48 @@ std::string Spread::text(int digits) const {
                      std::sqrt(squares / static_cast<double>(values.size() - 1)), digits);
 }
 
-void print_to_progress_file(const std::filesystem::path& directory) {
+void detail::print_to_progress_file(const std::filesystem::path& directory) {
   make_directories(directory);
   if (!std::freopen((directory / "progress.txt").c_str(), "w", stdout))
     fail(directory.string(), "progress.txt cannot be written");
 }
 
-void measure_runs(
-    std::size_t runs, int jobs, const std::function<std::filesystem::path(std::size_t)>& out,
-    const std::function<std::vector<double>(std::size_t)>& measure,
-    const std::function<void(std::size_t, const std::vector<double>& measures,
-                             const std::string& ended, const std::string& left)>& done) {
-  Countdown countdown(runs);
+std::vector<std::vector<double>> detail::measure_runs(
+    const std::vector<std::string>& names, const std::vector<std::filesystem::path>& out,
+    Index jobs, int digits, const std::function<std::vector<double>(std::size_t)>& measure) {
+  std::vector<std::vector<double>> measures(names.size());
+  Countdown countdown(names.size());
   in_processes(
-      runs, jobs,
+      names.size(), static_cast<int>(jobs),
       [&](std::size_t i) {
         set_threads(1);
-        return reading(out(i), [&] { return fmt::format("{}", fmt::join(measure(i), " ")); });
+        return reading(out[i], [&] { return fmt::format("{}", fmt::join(measure(i), " ")); });
       },
       [&](std::size_t i, const std::string& text) {
-        std::vector<double> measures;
+        std::string shown;
         char* rest = nullptr;
-        for (const char* at = text.c_str(); *at != '\0'; at = rest)
-          measures.push_back(std::strtod(at, &rest));
+        for (const char* at = text.c_str(); *at != '\0'; at = rest) {
+          measures[i].push_back(std::strtod(at, &rest));
+          shown += fmt::format("{:.{}f}  ", measures[i].back(), digits);
+        }
         const auto [ended, left] = countdown.next();
-        done(i, measures, ended, left);
+        say("{}  {}: {}{}\n", ended, names[i], shown, left);
         std::fflush(stdout);
       });
+  return measures;
+}
+
+void print_table(const std::string& title, const std::vector<std::string>& columns,
+                 const std::vector<std::string>& names,
+                 const std::vector<std::vector<Spread>>& rows, int digits, int width) {
+  say("\n{:<22}", title);
+  for (const std::string& column : columns) say("{:>{}}", column, width);
+  say("\n");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    say("{:<22}", names[i]);
+    for (const Spread& spread : rows[i]) say("{:>{}}", spread.text(digits), width);
+    say("\n");
+  }
 }
 
 std::pair<std::string, std::string> Countdown::next() {

@@ -6,16 +6,43 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <attune/models/option_field.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "support/commands.hpp"
 #include "support/output.hpp"
 
 namespace attune {
+
+/// What a comparison of variants with several seeds has, beside the options of each run.
+struct Comparison {
+  std::vector<std::string> variants;
+  Index seeds = 3;
+  Index jobs = std::max(1u, std::thread::hardware_concurrency());
+};
+
+/// Its options on a command line; the runs' directories are in `train.out`.
+template <class Arguments>
+std::vector<models::OptionField<Arguments>> comparison_fields(
+    const std::vector<std::string>& variants) {
+  using models::number_field, models::text_field;
+  return {text_field<Arguments>(
+              "out", "directory, with one in it for each run",
+              [](Arguments & o) -> auto& { return o.train.out; }),
+          list_field<Arguments, std::string>(
+              "variants",
+              fmt::format("with commas between them (default: all): {}", fmt::join(variants, ", ")),
+              &Arguments::variants),
+          number_field<Arguments>("seeds", "seeds from 1 on", &Arguments::seeds, 1, 1000),
+          number_field<Arguments>("jobs", "runs at once, each on one thread", &Arguments::jobs, 1,
+                                  1024)};
+}
 
 /// A measure over seeds.
 struct Spread {
@@ -49,14 +76,28 @@ void check_each_once(const char* option, std::vector<T> values) {
   if (twice != values.end()) fail(option, fmt::format("{} is given twice", *twice));
 }
 
-/// Sends what this process prints to progress.txt in that directory, which is made.
-void print_to_progress_file(const std::filesystem::path& directory);
-
-/// Trains, or goes on with a run that is not finished; its progress goes to a file beside the
-/// weights. Throws when the directory has a run with another number of steps, unless `resume` asks
-/// for more of them, as of a run alone.
+/// A run of a comparison: variant and options, which a seed completes.
 template <class Options>
-void train_or_go_on(Options options, int (*train)(const Options&),
+struct NamedRun {
+  std::string name;
+  Options options;
+};
+
+namespace detail {
+/// Measures some runs, so many at once, each in a process of its own and on one thread. Prints a
+/// line as each ends. `names` and directories are those of the runs, for lines and errors.
+std::vector<std::vector<double>> measure_runs(
+    const std::vector<std::string>& names, const std::vector<std::filesystem::path>& out,
+    Index jobs, int digits, const std::function<std::vector<double>(std::size_t)>& measure);
+/// What this process prints goes to progress.txt in that directory, which is made.
+void print_to_progress_file(const std::filesystem::path& directory);
+}  // namespace detail
+
+/// Trains, or continues a run that is not finished; its progress goes to a file beside the weights.
+/// Throws when the directory has a run with another number of steps, unless `resume` asks for more
+/// of them, as of a run alone.
+template <class Options>
+void train_or_go_on(Options options, const auto& train,
                     Options (*stored_options)(const std::filesystem::path&)) {
   const std::filesystem::path last = options.out / "last.safetensors";
   const bool may_be_longer = options.resume;
@@ -67,20 +108,49 @@ void train_or_go_on(Options options, int (*train)(const Options&),
     fail("--out",
          fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
   }
-  print_to_progress_file(options.out);
+  detail::print_to_progress_file(options.out);
   const int status = train(options);
   flush_output();  // the process ends without
   if (status != 0) fail("train", fmt::format("it ended with status {}", status));
 }
 
-/// Trains and measures some runs, so many at once, each in a process of its own and on one thread:
-/// `measure(i)` returns the measures of one, whose files are below `out(i)`. `done(i, measures,
-/// ended, left)` is called as they end, and prints; see Countdown.
-void measure_runs(
-    std::size_t runs, int jobs, const std::function<std::filesystem::path(std::size_t)>& out,
-    const std::function<std::vector<double>(std::size_t)>& measure,
-    const std::function<void(std::size_t, const std::vector<double>& measures,
-                             const std::string& ended, const std::string& left)>& done);
+/// Trains every run with the seeds 1, 2, ..., as far as that is not done yet, each in a directory
+/// NAME-SEED in its `out`, and measures it. Returns the spread of each measure of each run.
+template <class Options>
+std::vector<std::vector<Spread>> compare_runs(
+    const std::vector<NamedRun<Options>>& runs, const Comparison& comparison, int digits,
+    int (*train)(const Options&), Options (*stored_options)(const std::filesystem::path&),
+    const std::function<std::vector<double>(const Options&)>& measure) {
+  std::vector<Options> all;
+  std::vector<std::string> names;
+  std::vector<std::filesystem::path> out;
+  for (const auto& [name, options] : runs) {
+    for (Index seed = 1; seed <= comparison.seeds; ++seed) {
+      all.push_back(options);
+      all.back().seed = static_cast<std::uint64_t>(seed);
+      all.back().out /= fmt::format("{}-{}", name, seed);
+      names.push_back(fmt::format("{:<22} seed {}", name, seed));
+      out.push_back(all.back().out);
+    }
+  }
+  const auto measures =
+      detail::measure_runs(names, out, comparison.jobs, digits, [&](std::size_t i) {
+        train_or_go_on(all[i], train, stored_options);
+        return measure(all[i]);
+      });
+  std::vector<std::vector<Spread>> spreads(runs.size());
+  for (std::size_t i = 0; i < measures.size(); ++i) {
+    auto& row = spreads[i / static_cast<std::size_t>(comparison.seeds)];
+    row.resize(measures[i].size());
+    for (std::size_t m = 0; m < row.size(); ++m) row[m].values.push_back(measures[i][m]);
+  }
+  return spreads;
+}
+
+/// A table whose rows have these names.
+void print_table(const std::string& title, const std::vector<std::string>& columns,
+                 const std::vector<std::string>& names,
+                 const std::vector<std::vector<Spread>>& rows, int digits, int width);
 
 /// How many of some runs have ended, and how long the others will take.
 class Countdown {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <attune/models/report/log.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/nn/checkpoint.hpp>
 
@@ -72,14 +73,14 @@ void print_table(const CountsByLength& counts, const CountNames& names) {
   print_row("all", total(counts));
 }
 
-nlohmann::ordered_json json_of(const Counts& c, const CountNames& names) {
-  return {{names.examples, c.examples},
-          {"right", c.right},
-          {"tokens", c.edits.expected},
-          {"token_error", c.edits.rate()},
-          {"substitutions", c.edits.substitutions},
-          {"deletions", c.edits.deletions},
-          {"insertions", c.edits.insertions}};
+std::string json_of(const Counts& c, const CountNames& names) {
+  return report::log_line({{names.examples, c.examples},
+                           {"right", c.right},
+                           {"tokens", c.edits.expected},
+                           {"token_error", c.edits.rate()},
+                           {"substitutions", c.edits.substitutions},
+                           {"deletions", c.edits.deletions},
+                           {"insertions", c.edits.insertions}});
 }
 
 }  // namespace attune

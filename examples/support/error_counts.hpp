@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/safetensors.hpp>
@@ -49,7 +47,7 @@ struct CountNames {
 };
 void print_table(const CountsByLength& counts, const CountNames& names);
 
-/// Entries NAMES.examples, right, tokens, token_error, substitutions, deletions, insertions.
-nlohmann::ordered_json json_of(const Counts& counts, const CountNames& names);
+/// A JSON object with the entries NAMES.examples, right, tokens, token_error, substitutions, deletions, insertions.
+std::string json_of(const Counts& counts, const CountNames& names);
 
 }  // namespace attune

@@ -44,6 +44,11 @@ void require_writable(const std::filesystem::path& path,
   }
 }
 
+std::string with_field(std::string object, const std::string& name, const std::string& value) {
+  object.pop_back();
+  return fmt::format("{}{}\"{}\": {}}}", object, object == "{" ? "" : ", ", name, value);
+}
+
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;

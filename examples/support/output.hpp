@@ -47,6 +47,9 @@ inline void flush_output() {
 void require_writable(const std::filesystem::path& path,
                       const std::vector<std::filesystem::path>& inputs = {});
 
+/// A JSON object, as text, with one more entry; `value` is JSON, too.
+std::string with_field(std::string object, const std::string& name, const std::string& value);
+
 /// Opens standard input, output and error where they are closed, so that no file of the program
 /// gets their numbers. To read or to write them fails as before.
 void open_standard_streams();

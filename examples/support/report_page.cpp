@@ -7,6 +7,7 @@
 #include <attune/tensor/file.hpp>
 
 #include "support/output.hpp"
+#include "support/workers.hpp"
 
 namespace attune {
 
@@ -48,7 +49,10 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
   return some;
 }
 
-std::string isolated(const std::string& text) { return "\u2068" + text + "\u2069"; }
+std::string isolated(const std::string& text) {
+  const bool ascii = std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; });
+  return ascii ? text : "\u2068" + text + "\u2069";
+}
 
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory) {
@@ -64,8 +68,16 @@ std::filesystem::path page_path(const std::filesystem::path& out,
 }
 
 void write_page(const report::Page& page, const std::filesystem::path& path) {
+  const bool replaces = std::filesystem::exists(path);
   write_file(path, page.html());
-  say("{}\n", path.string());
+  say("{}{}\n", path.string(), replaces ? " (replaces the page that was there)" : "");
+}
+
+int then_report(int status, const TrainingOptions& options,
+                const std::function<int(const std::filesystem::path& best)>& report) {
+  const std::filesystem::path best = options.out / "best.safetensors";
+  const bool writes = status == 0 && options.report && is_first_worker();
+  return writes && std::filesystem::exists(best) ? report(best) : status;
 }
 
 }  // namespace attune

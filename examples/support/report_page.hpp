@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <attune/tensor/safetensors.hpp>
 
 #include "support/page.hpp"
+#include "support/training_options.hpp"
 
 namespace attune {
 
@@ -28,14 +30,19 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
                                             std::size_t count);
 
 /// A text between isolates (U+2068, U+2069), which keep one that is read from right to left from
-/// moving what stands beside it.
+/// moving what stands beside it. ASCII needs none.
 std::string isolated(const std::string& text);
 
 /// Where a page about a model is to be: `out`, or report.html in the model's directory. Throws,
 /// before the work, where it cannot be written, and where something else than a page would be lost.
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
-/// Writes it, and prints where.
+/// Writes it, and prints where, and whether another page was there.
 void write_page(const report::Page& page, const std::filesystem::path& path);
+
+/// The report of a training that ended with this status, where one was asked for and there are best
+/// weights. The status.
+int then_report(int status, const TrainingOptions& options,
+                const std::function<int(const std::filesystem::path& best)>& report);
 
 }  // namespace attune

@@ -70,7 +70,7 @@ void RunDirectory::make() {
   if (!is_first_worker()) return;
   make_directories(path_);
   if (!lock_) lock_.emplace(path_);
-  for (const auto& whole : {best(), last(), log()}) remove_unfinished(whole);
+  for (const auto& whole : {best(), last(), log(), path_ / "report.html"}) remove_unfinished(whole);
 }
 
 void RunDirectory::keep_previous() const {
@@ -84,20 +84,26 @@ void RunDirectory::keep_previous() const {
   }
 }
 
-bool RunDirectory::cut_log(long step) const {
-  if (!std::filesystem::exists(log())) return false;
+bool RunDirectory::cut_log(long step, const std::string& line) const {
+  const auto step_of = [](const std::string& text) -> std::optional<long> {
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    const auto at = json.is_object() ? json.find("step") : json.end();
+    return at != json.end() && at->is_number() ? std::optional<long>(*at) : std::nullopt;
+  };
+  if (!line.empty() && step_of(line) != step)
+    fail("checkpoint", fmt::format("log_line is not one of step {}", step));
   std::string kept;
   bool has_step = false;
-  const std::string all = read_file(log());
+  const std::string all = std::filesystem::exists(log()) ? read_file(log()) : "";
   for (std::size_t begin = 0, end; (end = all.find('\n', begin)) != all.npos; begin = end + 1) {
-    const std::string line = all.substr(begin, end + 1 - begin);
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    const auto at = json.is_object() ? json.find("step") : json.end();
-    if (at == json.end() || !at->is_number() || *at > step) continue;
-    kept += line;
-    has_step = has_step || *at == step;
+    const std::string one = all.substr(begin, end + 1 - begin);
+    const std::optional<long> at = step_of(one);
+    if (!at || *at > step) continue;
+    kept += one;
+    has_step = has_step || at == step;
   }
-  if (is_first_worker()) write_file(log(), kept);
+  if (!has_step && !line.empty()) kept += line + "\n";
+  if (is_first_worker() && kept != all) write_file(log(), kept);
   return has_step;
 }
 

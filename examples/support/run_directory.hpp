@@ -32,8 +32,8 @@ class RunDirectory {
   /// Renames the files of an earlier run to *.previous.*, and says so.
   void keep_previous() const;
   /// Leaves out of the log what was written after that step: it will be logged again. Tells whether
-  /// there is a line of the step itself.
-  bool cut_log(long step) const;
+  /// there is a line of the step itself; where there is none, `line` is added if it is not empty.
+  bool cut_log(long step, const std::string& line = {}) const;
 
  private:
   std::filesystem::path path_;

@@ -15,6 +15,7 @@ namespace attune {
 struct TrainingOptions {
   std::filesystem::path out;
   bool resume = false;
+  bool report = true;  // in the end
   double rate = 2e-3;
   Index batch = 64;
   Index validate_every = 500;
@@ -23,7 +24,7 @@ struct TrainingOptions {
   double average = 0;
   Precision precision = Precision::f32;
   Index shards = 1;
-  Precision gradients = Precision::f32;
+  double minutes = 0;  // after which a run ends; 0: any
 };
 
 template <class Options>
@@ -51,15 +52,7 @@ models::OptionField<Options> shards_field() {
       &Options::shards, 1, 1 << 16);
 }
 
-template <class Options>
-models::OptionField<Options> gradients_field() {
-  return models::choice_field<Options, Precision>(
-      "gradients",
-      "to what sums over shards are rounded: f32, or bf16, which halves the bytes workers send",
-      &Options::gradients, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
-}
-
-/// Of any training's options by name: average, clip, gradients, max-skipped, precision, shards and
+/// Of any training's options by name: average, clip, max-skipped, precision, shards and
 /// validate-every.
 template <class Options>
 std::vector<models::OptionField<Options>> common_training_fields() {
@@ -74,7 +67,6 @@ std::vector<models::OptionField<Options>> common_training_fields() {
                                 &Options::max_skipped, 1, many),
           precision_field<Options>(),
           shards_field<Options>(),
-          gradients_field<Options>(),
           number_field<Options>("validate-every",
                                 "steps between validations, each of which saves a checkpoint",
                                 &Options::validate_every, 1, many)};

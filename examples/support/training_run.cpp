@@ -181,17 +181,13 @@ bool TrainingRun::settle(bool last, Progress& progress) {
 nn::Workers::Sum TrainingRun::gradients_or_save() {
   try {
     batch_ = next_batch();
-    return workers().backward(
-        parameters_, batch_.shares,
-        [&](Index shard) {
-          const std::string stream = fmt::format("dropout {}", step_);
-          // One shard draws the same numbers as versions without shards did.
-          Random dropout(seed_,
-                         options_.shards == 1 ? stream : fmt::format("{} {}", stream, shard));
-          const nn::Training training(dropout);
-          return batch_.loss(shard);
-        },
-        options_.gradients);
+    return workers().backward(parameters_, batch_.shares, [&](Index shard) {
+      const std::string stream = fmt::format("dropout {}", step_);
+      // One shard draws the same numbers as versions without shards did.
+      Random dropout(seed_, options_.shards == 1 ? stream : fmt::format("{} {}", stream, shard));
+      const nn::Training training(dropout);
+      return batch_.loss(shard);
+    });
   } catch (const std::exception&) {
     save_after_error();
     throw;

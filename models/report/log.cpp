@@ -81,8 +81,7 @@ void LogWriter::put(std::string_view text) {
   fail(path_, "cannot write the log", error);
 }
 
-void LogWriter::write(const LogFields& fields) {
-  if (!file_) throw Error(path_ + ": the log was closed after a failed write");
+std::string log_line(const LogFields& fields) {
   std::set<std::string_view> names;
   std::string line = "{";
   for (const auto& [name, value] : fields) {
@@ -92,7 +91,12 @@ void LogWriter::write(const LogFields& fields) {
     if (line.size() > 1) line += ", ";
     line += quoted(name) + ": " + std::visit(ToJson{}, value);
   }
-  put(line + "}\n");
+  return line + "}";
+}
+
+void LogWriter::write(const LogFields& fields) {
+  if (!file_) throw Error(path_ + ": the log was closed after a failed write");
+  put(log_line(fields) + "\n");
 }
 
 std::vector<std::map<std::string, double>> read_log(const std::string& path) {

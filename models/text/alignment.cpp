@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/text/alignment.hpp>
-#include <attune/models/text/utf8.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/printable.hpp>
 
@@ -29,41 +29,50 @@ std::vector<std::string_view> parts(std::string_view line) {
   return out;
 }
 
-/// "1-2"
-std::optional<Link> parse(std::string_view word) {
+/// "1-2", or with `p` among the marks "1p2"
+std::optional<Link> parse(std::string_view word, std::string_view marks, char& mark) {
   // from_chars alone would take a minus too.
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const char* const end = word.data() + word.size();
   Link link;
   if (word.empty() || !digit(word.front())) return std::nullopt;
   const auto source = std::from_chars(word.data(), end, link.source);
-  if (source.ec != std::errc() || end - source.ptr < 2 || *source.ptr != '-' ||
-      !digit(source.ptr[1]))
+  if (source.ec != std::errc() || end - source.ptr < 2 || !digit(source.ptr[1]) ||
+      marks.find(mark = *source.ptr) == marks.npos)
     return std::nullopt;
   const auto target = std::from_chars(source.ptr + 1, end, link.target);
   if (target.ec != std::errc() || target.ptr != end) return std::nullopt;
   return link;
 }
 
-/// `lengths` may be null.
-Alignment parse_line(std::string_view line, std::string_view where,
-                     const SentenceLengths* lengths) {
-  Alignment links;
+/// Positions count from `first`; `lengths` may be null.
+GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
+                         int first, const SentenceLengths* lengths) {
+  GoldAlignment links;
   for (const std::string_view word : parts(line)) {
-    const std::optional<Link> link = parse(word);
-    if (!link) fail(where, fmt::format("{} is not a link SOURCE-TARGET", quoted(word)));
-    const auto check = [&](const char* side, int position, int length) {
-      if (position < length) return;
-      fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
-                              quoted(word), side, position, length));
-    };
-    if (lengths) {
-      check("source", link->source, lengths->source);
-      check("target", link->target, lengths->target);
+    char mark = 0;
+    std::optional<Link> link = parse(word, marks, mark);
+    if (!link) {
+      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", quoted(word),
+                              marks.size() > 1 ? ", with p for - when it is only possible" : ""));
     }
-    links.push_back(*link);
+    const auto count_from_0 = [&](const char* side, int& position, int length) {
+      if (position < first) {
+        fail(where, fmt::format("link {}: {} position {} is before the first, {}", quoted(word),
+                                side, position, first));
+      }
+      if (lengths && position - first >= length) {
+        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
+                                quoted(word), side, position, length));
+      }
+      position -= first;
+    };
+    count_from_0("source", link->source, lengths ? lengths->source : 0);
+    count_from_0("target", link->target, lengths ? lengths->target : 0);
+    if (mark == '-') links.sure.push_back(*link);
+    links.possible.push_back(*link);
   }
-  return sorted(std::move(links));
+  return {sorted(std::move(links.sure)), sorted(std::move(links.possible))};
 }
 
 }  // namespace
@@ -74,11 +83,31 @@ Alignment sorted(Alignment links) {
   return links;
 }
 
-Alignment parse_links(std::string_view line) { return parse_line(line, "parse_links", nullptr); }
+Alignment parse_links(std::string_view line) {
+  return parse_line(line, "parse_links", "-", 0, nullptr).sure;
+}
 
 Alignment parse_links(std::string_view line, const SentenceLengths& lengths,
                       std::string_view where) {
-  return parse_line(line, where, &lengths);
+  return parse_line(line, where, "-", 0, &lengths).sure;
+}
+
+std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
+                                                std::span<const SentenceLengths> sentences) {
+  std::vector<GoldAlignment> alignments;
+  LineReader reader(path);
+  while (const auto line = reader.next()) {
+    if (alignments.size() == sentences.size())
+      reader.fail(fmt::format("a line too many, there are {} sentences", sentences.size()));
+    alignments.push_back(parse_line(*line,
+                                    fmt::format("{}:{}", path.string(), alignments.size() + 1),
+                                    "-p", 1, &sentences[alignments.size()]));
+  }
+  if (alignments.size() < sentences.size()) {
+    fail(fmt::format("{}:{}", path.string(), alignments.size() + 1),
+         fmt::format("the file ends, but there are {} sentences", sentences.size()));
+  }
+  return alignments;
 }
 
 }  // namespace attune::text

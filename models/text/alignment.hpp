@@ -1,7 +1,9 @@
-// Word alignments: links between the words of a sentence pair.
+// Word alignments: links between the words of a sentence pair, and files of gold links.
 #pragma once
 
 #include <compare>
+#include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +24,12 @@ using Alignment = std::vector<Link>;
 /// By source, then target, each link once.
 Alignment sorted(Alignment links);
 
+/// What people drew: sure links S, and links P that are possible. S is a part of P by definition,
+/// so a sure link may be given in `possible` too or be left out of it.
+struct GoldAlignment {
+  Alignment sure, possible;
+};
+
 /// Words of a sentence pair.
 struct SentenceLengths {
   int source = 0, target = 0;
@@ -36,5 +44,12 @@ Alignment parse_links(std::string_view line);
 /// with `where`.
 Alignment parse_links(std::string_view line, const SentenceLengths& lengths,
                       std::string_view where);
+
+/// A file of gold links, one line for each sentence pair: "1-1 2-3 2p4", where 2-3 is sure and 2p4
+/// is only possible, and words count from 1. In the result, `possible` has the sure links too.
+/// Throws an Error "FILE:LINE: ..." on anything else, on links to words that are not there, and on
+/// more or fewer lines than sentences.
+std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
+                                                std::span<const SentenceLengths> sentences);
 
 }  // namespace attune::text

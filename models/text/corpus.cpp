@@ -105,12 +105,11 @@ std::optional<TextPair> ParallelReader::next_of_tsv() {
   if (line->empty()) return TextPair{};
   const bool swapped = columns_ == Columns::target_first;
   const std::size_t tab = line->find('\t');
-  const bool one = tab == line->npos;
-  if (one || line->find('\t', tab + 1) != line->npos) {
-    source_.fail(fmt::format("{}, expected {}", one ? "one column" : "more than two columns",
+  if (tab == line->npos) {
+    source_.fail(fmt::format("one column, expected {}",
                              swapped ? "target TAB source" : "source TAB target"));
   }
-  TextPair pair{line->substr(0, tab), line->substr(tab + 1)};
+  TextPair pair{line->substr(0, tab), line->substr(tab + 1, line->find('\t', tab + 1) - tab - 1)};
   if (swapped) std::swap(pair.source, pair.target);
   return pair;
 }

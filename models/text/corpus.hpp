@@ -59,13 +59,13 @@ class ParallelReader {
  public:
   /// Line n of one file belongs to line n of the other.
   ParallelReader(const std::filesystem::path& source, const std::filesystem::path& target);
-  /// Lines of source TAB target, or of target TAB source; an empty line is an empty pair.
+  /// Lines of source TAB target, or of target TAB source; further columns are ignored, and an empty
+  /// line is an empty pair.
   explicit ParallelReader(const std::filesystem::path& tsv,
                           Columns columns = Columns::source_first);
 
   /// The next pair, or nothing at the end. Throws as LineReader does, for a file that ends before
-  /// the other (with the lines of both), and for a line of a TSV that has not two columns: with
-  /// more, nothing says which ones are meant.
+  /// the other (with the lines of both), and for a line of a TSV with one column.
   std::optional<TextPair> next();
 
   /// Of the line read last, from 1.

@@ -76,7 +76,7 @@ HWY_INLINE void Run(const LstmForwardRow<T>& row, Index n) {
     hn::StoreU(g, d, row.gates + 2 * n + at);
     hn::StoreU(o, d, row.gates + 3 * n + at);
     hn::StoreU(c, d, row.c + at);
-    if (row.h) hn::StoreU(hn::Mul(o, Tanh(d, c)), d, row.h + at);
+    hn::StoreU(hn::Mul(o, Tanh(d, c)), d, row.h + at);
   });
 }
 
@@ -84,37 +84,15 @@ template <class T>
 HWY_INLINE void Run(const LstmBackwardRow<T>& row, Index n) {
   ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
     const auto i = hn::LoadU(d, row.gates + at), f = hn::LoadU(d, row.gates + n + at);
-    const auto g = hn::LoadU(d, row.gates + 2 * n + at);
-    auto dc = hn::LoadU(d, row.dc + at);
-    if (row.dh) {
-      const auto o = hn::LoadU(d, row.gates + 3 * n + at), dh = hn::LoadU(d, row.dh + at);
-      const auto tanh_c = Tanh(d, hn::LoadU(d, row.c + at));
-      dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(d, tanh_c), dc);
-      hn::StoreU(hn::Mul(hn::Mul(dh, tanh_c), SigmoidSlope(d, o)), d, row.dgates + 3 * n + at);
-    }
-    const auto c_prev = hn::LoadU(d, row.c_prev + at);
+    const auto g = hn::LoadU(d, row.gates + 2 * n + at), o = hn::LoadU(d, row.gates + 3 * n + at);
+    const auto dh = hn::LoadU(d, row.dh + at), c_prev = hn::LoadU(d, row.c_prev + at);
+    const auto tanh_c = Tanh(d, hn::LoadU(d, row.c + at));
+    const auto dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(d, tanh_c), hn::LoadU(d, row.dc + at));
+    hn::StoreU(hn::Mul(hn::Mul(dh, tanh_c), SigmoidSlope(d, o)), d, row.dgates + 3 * n + at);
     hn::StoreU(hn::Mul(hn::Mul(dc, g), SigmoidSlope(d, i)), d, row.dgates + at);
     hn::StoreU(hn::Mul(hn::Mul(dc, c_prev), SigmoidSlope(d, f)), d, row.dgates + n + at);
     hn::StoreU(hn::Mul(hn::Mul(dc, i), TanhSlope(d, g)), d, row.dgates + 2 * n + at);
     hn::StoreU(hn::Mul(dc, f), d, row.dc + at);
-  });
-}
-
-template <class T>
-HWY_INLINE void Run(const LstmOutputRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto h = hn::Mul(hn::LoadU(d, row.o + at), Tanh(d, hn::LoadU(d, row.m + at)));
-    hn::StoreU(h, d, row.h + at);
-  });
-}
-
-template <class T>
-HWY_INLINE void Run(const LstmOutputBackwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto o = hn::LoadU(d, row.o + at), dh = hn::LoadU(d, row.dh + at);
-    const auto tanh_m = Tanh(d, hn::LoadU(d, row.m + at));
-    hn::StoreU(hn::Mul(hn::Mul(dh, tanh_m), SigmoidSlope(d, o)), d, row.d_o + at);
-    hn::StoreU(hn::Mul(hn::Mul(dh, o), TanhSlope(d, tanh_m)), d, row.dm + at);
   });
 }
 
@@ -230,54 +208,46 @@ HWY_INLINE T Sum(Index n, F f) {
 
 template <class T>
 HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
-  for (Index block = 0; block < row.blocks; ++block) {
-    const T *x = row.x + block * n, *gain = row.gain + block * n;
-    const T* bias = row.bias ? row.bias + block * n : nullptr;
-    const T total = Sum<T>(
-        n, [&](auto d, Index at, auto sum) HWY_ATTR { return hn::Add(sum, hn::LoadU(d, x + at)); });
-    const T mean = total / static_cast<T>(n);
-    const T squares = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-      const auto centred = hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean));
-      return hn::MulAdd(centred, centred, sum);
-    });
-    const T factor = 1 / std::sqrt(squares / static_cast<T>(n) + row.epsilon);
-    ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-      const auto centred = hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean));
-      const auto x_hat = hn::Mul(centred, hn::Set(d, factor)), g = hn::LoadU(d, gain + at);
-      const auto y = bias ? hn::MulAdd(g, x_hat, hn::LoadU(d, bias + at)) : hn::Mul(g, x_hat);
-      hn::StoreU(y, d, row.y + block * n + at);
-    });
-    row.moments[2 * block] = mean, row.moments[2 * block + 1] = factor;
-  }
+  const T total = Sum<T>(n, [&](auto d, Index at, auto sum)
+                                HWY_ATTR { return hn::Add(sum, hn::LoadU(d, row.x + at)); });
+  const T mean = total / static_cast<T>(n);
+  const T squares = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
+    const auto centred = hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, mean));
+    return hn::MulAdd(centred, centred, sum);
+  });
+  const T factor = 1 / std::sqrt(squares / static_cast<T>(n) + row.epsilon);
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+    const auto centred = hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, mean));
+    const auto x_hat = hn::Mul(centred, hn::Set(d, factor));
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, row.gain + at), x_hat, hn::LoadU(d, row.bias + at)), d,
+               row.y + at);
+  });
+  row.moments[0] = mean, row.moments[1] = factor;
 }
 
 template <class T>
 HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, Index n) {
-  for (Index block = 0; block < row.blocks; ++block) {
-    const T *x = row.x + block * n, *gain = row.gain + block * n, *dy = row.dy + block * n;
-    T *dgain = row.dgain + block * n, *dbias = row.dbias ? row.dbias + block * n : nullptr;
-    const T mean = row.moments[2 * block], factor = row.moments[2 * block + 1];
-    const auto normal = [&](auto d, Index at) HWY_ATTR {
-      return hn::Mul(hn::Sub(hn::LoadU(d, x + at), hn::Set(d, mean)), hn::Set(d, factor));
-    };
-    const auto scaled = [&](auto d, Index at) HWY_ATTR {
-      return hn::Mul(hn::LoadU(d, dy + at), hn::LoadU(d, gain + at));
-    };
-    const T total =
-        Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(d, at)); });
-    const T product = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-      return hn::MulAdd(scaled(d, at), normal(d, at), sum);
-    });
-    const T mean_g = total / static_cast<T>(n), mean_gx = product / static_cast<T>(n);
-    ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-      const auto x_hat = normal(d, at), dy_at = hn::LoadU(d, dy + at);
-      const auto centred = hn::Sub(scaled(d, at), hn::Set(d, mean_g));
-      const auto rest = hn::NegMulAdd(x_hat, hn::Set(d, mean_gx), centred);
-      hn::StoreU(hn::MulAdd(dy_at, x_hat, hn::LoadU(d, dgain + at)), d, dgain + at);
-      if (dbias) hn::StoreU(hn::Add(hn::LoadU(d, dbias + at), dy_at), d, dbias + at);
-      hn::StoreU(hn::Mul(hn::Set(d, factor), rest), d, row.dx + block * n + at);
-    });
-  }
+  const T mean = row.moments[0], factor = row.moments[1];
+  const auto normal = [&](auto d, Index at) HWY_ATTR {
+    return hn::Mul(hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, mean)), hn::Set(d, factor));
+  };
+  const auto scaled = [&](auto d, Index at) HWY_ATTR {
+    return hn::Mul(hn::LoadU(d, row.dy + at), hn::LoadU(d, row.gain + at));
+  };
+  const T total =
+      Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(d, at)); });
+  const T product = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
+    return hn::MulAdd(scaled(d, at), normal(d, at), sum);
+  });
+  const T mean_g = total / static_cast<T>(n), mean_gx = product / static_cast<T>(n);
+  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+    const auto x_hat = normal(d, at), dy = hn::LoadU(d, row.dy + at);
+    const auto centred = hn::Sub(scaled(d, at), hn::Set(d, mean_g));
+    const auto rest = hn::NegMulAdd(x_hat, hn::Set(d, mean_gx), centred);
+    hn::StoreU(hn::MulAdd(dy, x_hat, hn::LoadU(d, row.dgain + at)), d, row.dgain + at);
+    hn::StoreU(hn::Add(hn::LoadU(d, row.dbias + at), dy), d, row.dbias + at);
+    hn::StoreU(hn::Mul(hn::Set(d, factor), rest), d, row.dx + at);
+  });
 }
 
 template <class T>
@@ -437,8 +407,6 @@ HWY_INLINE void Run(const AdamRow<T>& row, Index n) {
 #define ATTUNE_KERNELS(KERNEL, T, bits) \
   ATTUNE_ROW(KERNEL, LstmForwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, LstmBackwardRow, T, bits) \
-  ATTUNE_ROW(KERNEL, LstmOutputRow, T, bits) \
-  ATTUNE_ROW(KERNEL, LstmOutputBackwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, GruForwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, GruBackwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, GruResetRow, T, bits) \

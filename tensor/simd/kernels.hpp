@@ -22,7 +22,6 @@ void sigmoid(const T* x, T* y, Index n);
 
 /// One row of an LSTM cell. Blocks of n elements in the order i f g o:
 ///     [i f g o] = [σ σ tanh σ](xw + hw),   c = f ⊙ c_prev + i ⊙ g,   h = o ⊙ tanh(c)
-/// A null h is left to LstmOutputRow.
 template <class T>
 struct LstmForwardRow {
   const T *xw, *hw;  // 4n
@@ -31,27 +30,13 @@ struct LstmForwardRow {
   T *c, *h;
 };
 
-/// Its backward pass: dh and dc are ∂L/∂h and ∂L/∂c; dc becomes ∂L/∂c_prev. With a null dh, its
-/// share is already in dc, and o's in dgates (LstmOutputBackwardRow).
+/// Its backward pass: dh and dc are ∂L/∂h and ∂L/∂c; dc becomes ∂L/∂c_prev.
 template <class T>
 struct LstmBackwardRow {
   const T* gates;  // 4n
   const T *c_prev, *c, *dh;
   T* dc;
   T* dgates;  // 4n, before the activations
-};
-
-/// What an LSTM puts out where c is normalised to m:  h = o ⊙ tanh(m)
-template <class T>
-struct LstmOutputRow {
-  const T *o, *m;
-  T* h;
-};
-template <class T>
-struct LstmOutputBackwardRow {
-  const T *o, *m, *dh;
-  T* d_o;  // before the activation
-  T* dm;   // may be m
 };
 
 /// One row of a GRU cell with the reset gate after the product (cuDNN, PyTorch). Order r z n:
@@ -105,27 +90,22 @@ struct GruResetBackwardRow {
   T* dh_prev;  // += drh ⊙ r
 };
 
-/// Layer normalisation (Ba, Kiros and Hinton, 2016) of each of `blocks` blocks of n elements:
+/// Layer normalisation (Ba, Kiros and Hinton, 2016) of n elements:
 ///     y = gain ⊙ (x - μ) / √(σ² + ε) + bias,   μ = mean(x),   σ² = mean((x - μ)²)
 template <class T>
 struct LayerNormRow {
-  Index blocks;
-  const T *x, *gain;  // blocks · n
-  const T* bias;      // blocks · n; null is zero
+  const T *x, *gain, *bias;
   T epsilon;
-  T* y;        // blocks · n
-  T* moments;  // blocks · 2: μ and 1 / √(σ² + ε)
+  T* y;
+  T* moments;  // 2: μ and 1 / √(σ² + ε)
 };
 
-/// Its backward pass: with x̂ = (x - μ) / √(σ² + ε), g = dy ⊙ gain and means over each block,
+/// Its backward pass: with x̂ = (x - μ) / √(σ² + ε) and g = dy ⊙ gain,
 ///     dx = (g - mean(g) - x̂ mean(g ⊙ x̂)) / √(σ² + ε),   dgain += dy ⊙ x̂,   dbias += dy
 template <class T>
 struct LayerNormBackwardRow {
-  Index blocks;
   const T *x, *gain, *moments, *dy;
-  T* dx;     // blocks · n; may be dy
-  T* dgain;  // blocks · n
-  T* dbias;  // blocks · n; null is not asked for
+  T *dx, *dgain, *dbias;
 };
 
 /// Any of these and those below, for a row of n elements.

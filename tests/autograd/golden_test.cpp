@@ -93,7 +93,7 @@ void check_gru(const std::string& name, GruForm form) {
   const Golden golden(name);
   const Sequence in(golden);
   const Direction direction = direction_of(name);
-  GruRun options{.h0 = in.h0, .mask = in.mask, .direction = direction, .form = form};
+  Recurrence options{.h0 = in.h0, .mask = in.mask, .direction = direction, .form = form};
   if (golden.contains("b_hn")) options.b_hn = variable(golden["b_hn"]);
   const Var h = gru(in.xw(), in.w_h, options);
   const Var h_last = h[last_step(h.dim(0), direction)];

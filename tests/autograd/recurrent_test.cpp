@@ -15,103 +15,84 @@ namespace {
 constexpr Index steps = 4, batch = 3, hidden = 5;
 constexpr Index many_rows = 71;  // more than one tile, the last one not full
 
-/// What a recurrence is tried with: every combination of these.
+enum class Cell { lstm, gru };
+
+/// What a recurrence is tried with: every combination of these that fits the cell.
 struct Setting {
-  Direction direction;
-  bool initial_states, masked, norm = false;
+  Cell cell;
+  Direction direction = Direction::forward;
+  bool initial_states = true, masked = false, b_hn = false;
   GruForm form = GruForm::reset_after;
-  bool b_hn = false;
 
   Tensor mask() const { return masked ? mask_of(steps, {4, 2, 3}) : Tensor(); }
 };
 
-std::vector<Setting> lstm_settings() {
+std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (Direction direction : {Direction::forward, Direction::backward}) {
-    for (bool initial_states : {false, true}) {
+    for (bool states : {false, true}) {
       for (bool masked : {false, true}) {
-        for (bool norm : {false, true}) all.push_back({direction, initial_states, masked, norm});
+        all.push_back({Cell::lstm, direction, states, masked});
+        all.push_back({Cell::gru, direction, states, masked});
+        all.push_back({Cell::gru, direction, states, masked, /*b_hn=*/true});
+        all.push_back({Cell::gru, direction, states, masked, false, GruForm::reset_before});
       }
     }
   }
   return all;
 }
 
-std::vector<Setting> gru_settings() {
-  std::vector<Setting> all;
-  for (Setting setting : lstm_settings()) {
-    all.push_back(setting);
-    setting.b_hn = true;
-    all.push_back(setting);
-    setting.b_hn = false;
-    setting.form = GruForm::reset_before;
-    all.push_back(setting);
-  }
-  return all;
-}
-
 std::string described(const Setting& s) {
-  return std::string(s.direction == Direction::forward ? "forward" : "backward") +
+  return std::string(s.cell == Cell::lstm ? "lstm" : "gru") +
+         (s.direction == Direction::forward ? ", forward" : ", backward") +
          (s.form == GruForm::reset_before ? ", reset before" : "") +
          (s.initial_states ? ", initial states" : "") + (s.masked ? ", mask" : "") +
-         (s.norm ? ", norm" : "") + (s.b_hn ? ", b_hn" : "");
+         (s.b_hn ? ", b_hn" : "");
 }
 
-std::vector<Tensor> lstm_inputs(const Setting& s, double scale = 1, Index rows = batch) {
-  std::vector<Tensor> inputs{randn({steps, rows, 4 * hidden}, DType::f64) * scale,
-                             randn({hidden, 4 * hidden}, DType::f64, 2)};
-  if (s.initial_states) {
-    inputs.push_back(randn({rows, hidden}, DType::f64, 3) * scale);
+/// check(setting, named) for each setting that `wanted` accepts.
+template <class Check>
+void for_settings(
+    Check check, bool (*wanted)(const Setting&) = [](const Setting&) { return true; }) {
+  for (const Setting& s : settings()) {
+    if (!wanted(s)) continue;
+    INFO(described(s));
+    check(s);
+  }
+}
+bool is_masked(const Setting& s) { return s.masked; }
+bool is_whole(const Setting& s) { return !s.masked; }
+
+std::vector<Tensor> inputs_of(const Setting& s, double scale = 1, Index rows = batch) {
+  const Index width = (s.cell == Cell::lstm ? 4 : 3) * hidden;
+  std::vector<Tensor> inputs{randn({steps, rows, width}, DType::f64) * scale,
+                             randn({hidden, width}, DType::f64, 2)};
+  if (s.initial_states) inputs.push_back(randn({rows, hidden}, DType::f64, 3) * scale);
+  if (s.initial_states && s.cell == Cell::lstm) {
     inputs.push_back(randn({rows, hidden}, DType::f64, 4) * scale);
   }
-  if (s.norm) {
-    inputs.push_back(randn({4 * hidden}, DType::f64, 9));
-    inputs.push_back(randn({hidden}, DType::f64, 10));
-    inputs.push_back(randn({hidden}, DType::f64, 11));
-  }
+  if (s.b_hn) inputs.push_back(randn({hidden}, DType::f64, 8));
   return inputs;
 }
 
-/// h and c_last as one vector, by the fused function or the reference.
-template <class Lstm>
-Function lstm_function(const Setting& s, Lstm lstm, const Tensor& mask) {
+enum class By { fused, reference };
+
+/// The recurrence as a function of inputs_of(s): h, and c_last of an LSTM, as one vector.
+Function function_of(const Setting& s, const Tensor& mask, By by = By::fused) {
   return [=](const std::vector<Var>& v) {
-    LstmRun options{.mask = mask, .direction = s.direction};
+    Recurrence options{.mask = mask, .direction = s.direction, .form = s.form};
     std::size_t next = 2;
-    for (Var* state : {&options.h0, &options.c0}) {
-      if (s.initial_states) *state = v[next++];
+    if (s.initial_states) options.h0 = v[next++];
+    if (s.initial_states && s.cell == Cell::lstm) options.c0 = v[next++];
+    if (s.b_hn) options.b_hn = v[next++];
+    if (s.cell == Cell::gru) {
+      return (by == By::fused ? gru : reference::gru)(v[0], v[1], options);
     }
-    for (Var* w : {&options.gain_h, &options.gain_c, &options.bias_c}) {
-      if (s.norm) *w = v[next++];
-    }
-    const LstmResult result = lstm(v[0], v[1], options);
+    const LstmResult result = (by == By::fused ? lstm : reference::lstm)(v[0], v[1], options);
     return joined({result.h, result.c_last});
   };
 }
-
-std::vector<Tensor> gru_inputs(const Setting& s, double scale = 1, Index rows = batch) {
-  std::vector<Tensor> inputs{randn({steps, rows, 3 * hidden}, DType::f64, 5) * scale,
-                             randn({hidden, 3 * hidden}, DType::f64, 6)};
-  if (s.initial_states) inputs.push_back(randn({rows, hidden}, DType::f64, 7) * scale);
-  if (s.b_hn) inputs.push_back(randn({hidden}, DType::f64, 8));
-  if (s.norm) inputs.push_back(randn({3 * hidden}, DType::f64, 12));
-  return inputs;
-}
-
-template <class Gru>
-Function gru_function(const Setting& s, Gru gru, const Tensor& mask) {
-  return [=](const std::vector<Var>& v) {
-    GruRun options{.mask = mask, .direction = s.direction, .form = s.form};
-    std::size_t next = 2;
-    if (s.initial_states) options.h0 = v[next++];
-    if (s.b_hn) options.b_hn = v[next++];
-    if (s.norm) options.gain_h = v[next++];
-    return gru(v[0], v[1], options);
-  };
-}
-
-/// Normalised states change fast where they are nearly equal.
-GradcheckOptions small_steps(const Setting& s) { return {.step = s.norm ? 1e-4 : 1e-3}; }
+Function function_of(const Setting& s, By by = By::fused) { return function_of(s, s.mask(), by); }
 
 Tensor with_nan_at_padding(const Tensor& x, const Tensor& mask) {
   naive::Array y(x);
@@ -168,155 +149,103 @@ double f32_error(const Function& single, const Function& f, const std::vector<Te
 
 }  // namespace
 
-TEST_CASE("lstm: gradients are central differences, in every setting") {
-  for (const Setting& s : lstm_settings()) {
-    INFO(described(s));
-    CHECK(gradcheck(lstm_function(s, lstm, s.mask()), lstm_inputs(s), small_steps(s)));
-  }
+TEST_CASE("recurrences: gradients are central differences, in every setting and at large values") {
+  for_settings([](const Setting& s) {
+    for (double scale : {1, 4}) CHECK(gradcheck(function_of(s), inputs_of(s, scale)));
+  });
 }
 
-TEST_CASE("lstm: gradients at large inputs and states are central differences") {
-  for (const Setting& s : lstm_settings()) {
-    INFO(described(s));
-    CHECK(gradcheck(lstm_function(s, lstm, s.mask()), lstm_inputs(s, 4), small_steps(s)));
-  }
+TEST_CASE("recurrences: they are what their equations say, one small op at a time") {
+  for_settings([](const Setting& s) {
+    CHECK(function_difference(function_of(s), function_of(s, By::reference), inputs_of(s)) <=
+          1e-12);
+  });
 }
 
-TEST_CASE("lstm: it is what its equations say, one small op at a time") {
-  for (const Setting& s : lstm_settings()) {
-    INFO(described(s));
-    CHECK(function_difference(lstm_function(s, lstm, s.mask()),
-                              lstm_function(s, reference::lstm, s.mask()),
-                              lstm_inputs(s)) <= 1e-12);
-  }
-}
-
-TEST_CASE("lstm: a batch of several tiles is what its equations say") {
-  for (const Setting& s : lstm_settings()) {
-    INFO(described(s));
+TEST_CASE("recurrences: a batch of several tiles is what its equations say") {
+  for_settings([](const Setting& s) {
     const Tensor mask = s.masked ? many_lengths(many_rows) : Tensor();
-    CHECK(function_difference(lstm_function(s, lstm, mask), lstm_function(s, reference::lstm, mask),
-                              lstm_inputs(s, 1, many_rows)) <= 1e-12);
-  }
+    CHECK(function_difference(function_of(s, mask), function_of(s, mask, By::reference),
+                              inputs_of(s, 1, many_rows)) <= 1e-12);
+  });
 }
 
-TEST_CASE("lstm: one and two threads give the same bits, values and gradients") {
-  for (const Setting& s : lstm_settings()) {
-    if (!s.masked || !s.initial_states) continue;
-    INFO(described(s));
-    CHECK(same_with_two_threads(lstm_function(s, lstm, many_lengths(many_rows)),
-                                lstm_inputs(s, 1, many_rows)));
-  }
+TEST_CASE("recurrences: one and two threads give the same bits, values and gradients") {
+  for_settings(
+      [](const Setting& s) {
+        CHECK(same_with_two_threads(function_of(s, many_lengths(many_rows)),
+                                    inputs_of(s, 1, many_rows)));
+      },
+      [](const Setting& s) { return s.masked && s.initial_states; });
 }
 
-TEST_CASE("lstm: f32 follows f64 to its precision, values and gradients") {
-  for (const Setting& s : lstm_settings()) {
-    if (!s.masked) continue;
-    INFO(described(s));
-    CHECK(f32_error(lstm_function(s, lstm, s.mask().to(DType::f32)),
-                    lstm_function(s, lstm, s.mask()), lstm_inputs(s)) <= 1e-5);
-  }
+TEST_CASE("recurrences: f32 follows f64 to its precision, values and gradients") {
+  for_settings(
+      [](const Setting& s) {
+        CHECK(f32_error(function_of(s, s.mask().to(DType::f32)), function_of(s), inputs_of(s)) <=
+              1e-5);
+      },
+      is_masked);
 }
 
-TEST_CASE("gru: gradients are central differences, in every setting") {
-  for (const Setting& s : gru_settings()) {
-    INFO(described(s));
-    CHECK(gradcheck(gru_function(s, gru, s.mask()), gru_inputs(s), small_steps(s)));
-  }
+TEST_CASE("recurrences: not a number at padding reaches neither values nor gradients") {
+  for_settings(
+      [](const Setting& s) {
+        CHECK(difference_by_nan_at_padding(function_of(s), inputs_of(s), s.mask()) == 0);
+      },
+      is_masked);
 }
 
-TEST_CASE("gru: gradients at large inputs and states are central differences") {
-  for (const Setting& s : gru_settings()) {
-    INFO(described(s));
-    CHECK(gradcheck(gru_function(s, gru, s.mask()), gru_inputs(s, 4), small_steps(s)));
-  }
+TEST_CASE("recurrences: a single step is a sequence of one, values and gradients") {
+  for_settings(
+      [](const Setting& s) {
+        std::vector<Tensor> inputs = inputs_of(s);
+        inputs[0] = inputs[0][0];
+        const Function f = function_of(s);
+        const Function sequence = [&](std::vector<Var> v) {
+          v[0] = reshape(v[0], v[0].shape().inserted(0, 1));
+          return s.cell == Cell::lstm ? f(v) : f(v)[0];
+        };
+        CHECK(function_difference(f, sequence, inputs) == 0);
+      },
+      is_whole);
 }
 
-TEST_CASE("gru: it is what its equations say, one small op at a time") {
-  for (const Setting& s : gru_settings()) {
-    INFO(described(s));
-    CHECK(function_difference(gru_function(s, gru, s.mask()),
-                              gru_function(s, reference::gru, s.mask()), gru_inputs(s)) <= 1e-12);
-  }
-}
-
-TEST_CASE("gru: a batch of several tiles is what its equations say") {
-  for (const Setting& s : gru_settings()) {
-    INFO(described(s));
-    const Tensor mask = s.masked ? many_lengths(many_rows) : Tensor();
-    CHECK(function_difference(gru_function(s, gru, mask), gru_function(s, reference::gru, mask),
-                              gru_inputs(s, 1, many_rows)) <= 1e-12);
-  }
-}
-
-TEST_CASE("gru: one and two threads give the same bits, values and gradients") {
-  for (const Setting& s : gru_settings()) {
-    if (!s.masked || !s.initial_states) continue;
-    INFO(described(s));
-    CHECK(same_with_two_threads(gru_function(s, gru, many_lengths(many_rows)),
-                                gru_inputs(s, 1, many_rows)));
-  }
-}
-
-TEST_CASE("gru: f32 follows f64 to its precision, values and gradients") {
-  for (const Setting& s : gru_settings()) {
-    if (!s.masked) continue;
-    INFO(described(s));
-    CHECK(f32_error(gru_function(s, gru, s.mask().to(DType::f32)), gru_function(s, gru, s.mask()),
-                    gru_inputs(s)) <= 1e-5);
-  }
-}
-
-/// The first step as a sequence of one, and by itself.
-std::vector<Tensor> first_step(std::vector<Tensor> inputs) {
-  inputs[0] = inputs[0][0];
-  return inputs;
-}
-Function of_one_step(const Function& f) {
-  return [f](std::vector<Var> v) {
-    v[0] = reshape(v[0], v[0].shape().inserted(0, 1));
-    return f(v);
-  };
-}
-
-TEST_CASE("lstm: a single step is a sequence of one, values and gradients") {
-  for (const Setting& s : lstm_settings()) {
-    if (s.masked) continue;
-    const Function f = lstm_function(s, lstm, {});
-    CHECK(function_difference(f, of_one_step(f), first_step(lstm_inputs(s))) == 0);
-  }
-}
-
-TEST_CASE("gru: a single step is a sequence of one, values and gradients") {
-  for (const Setting& s : gru_settings()) {
-    if (s.masked) continue;
-    const Function f = gru_function(s, gru, {}), sequence = of_one_step(f);
-    const Function as_step = [=](const std::vector<Var>& v) { return sequence(v)[0]; };
-    CHECK(function_difference(f, as_step, first_step(gru_inputs(s))) == 0);
-  }
+TEST_CASE("recurrences: only those inputs that are variables get gradients") {
+  for_settings([](const Setting& s) {
+    const std::vector<Tensor> inputs = inputs_of(s);
+    for (std::size_t chosen = 0; chosen < inputs.size(); ++chosen) {
+      CAPTURE(chosen);
+      const auto with = [&](By by) -> Function {
+        return [&inputs, chosen, f = function_of(s, by)](const std::vector<Var>& v) {
+          std::vector<Var> mixed(inputs.begin(), inputs.end());
+          mixed[chosen] = v[0];
+          return f(mixed);
+        };
+      };
+      CHECK(function_difference(with(By::fused), with(By::reference), {inputs[chosen]}) <= 1e-12);
+    }
+  });
 }
 
 TEST_CASE("gru: the two forms are different functions") {
-  const Setting after{Direction::forward, true, false};
-  Setting before = after;
-  before.form = GruForm::reset_before;
-  CHECK(function_difference(gru_function(after, gru, {}), gru_function(before, gru, {}),
-                            gru_inputs(after)) > 1e-3);
+  const Setting after{Cell::gru}, before{.cell = Cell::gru, .form = GruForm::reset_before};
+  CHECK(function_difference(function_of(after), function_of(before), inputs_of(after)) > 1e-3);
 }
 
 TEST_CASE("lstm: a gradient that arrives at c_last alone flows back") {
-  const Setting s{Direction::forward, true, true};
+  const Setting s{.cell = Cell::lstm, .masked = true};
   const Function fused = [&](const std::vector<Var>& v) {
     return lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3], .mask = s.mask()}).c_last;
   };
   const Function expected = [&](const std::vector<Var>& v) {
     return reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3], .mask = s.mask()}).c_last;
   };
-  CHECK(function_difference(fused, expected, lstm_inputs(s)) <= 1e-12);
+  CHECK(function_difference(fused, expected, inputs_of(s)) <= 1e-12);
 }
 
 TEST_CASE("lstm: a gradient that arrives at one step alone reaches that step and those before") {
-  const Setting s{Direction::forward, true, false};
+  const Setting s{Cell::lstm};
   for (Index t : {Index{0}, steps - 1}) {
     CAPTURE(t);
     const Function fused = [&](const std::vector<Var>& v) {
@@ -325,30 +254,12 @@ TEST_CASE("lstm: a gradient that arrives at one step alone reaches that step and
     const Function expected = [&](const std::vector<Var>& v) {
       return reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]}).h[t];
     };
-    CHECK(function_difference(fused, expected, lstm_inputs(s)) <= 1e-12);
+    CHECK(function_difference(fused, expected, inputs_of(s)) <= 1e-12);
   }
-  const Var xw = variable(lstm_inputs(s)[0]), w_h = variable(lstm_inputs(s)[1]);
+  const Var xw = variable(inputs_of(s)[0]), w_h = variable(inputs_of(s)[1]);
   const Gradients gradients = backward(sum(lstm(xw, w_h).h[0]));
   const Tensor later = gradients[xw].slice(1, steps);
   CHECK(difference(later, zeros(later.shape(), DType::f64)) == 0);
-}
-
-TEST_CASE("lstm: only those inputs that are variables get gradients") {
-  const Setting s{Direction::forward, true, true, true};
-  const std::vector<Tensor> inputs = lstm_inputs(s);
-  for (std::size_t chosen = 0; chosen < inputs.size(); ++chosen) {
-    CAPTURE(chosen);
-    const auto with = [&](auto function) {
-      return [&inputs, chosen, function](const std::vector<Var>& v) {
-        std::vector<Var> mixed(inputs.begin(), inputs.end());
-        mixed[chosen] = v[0];
-        return function(mixed);
-      };
-    };
-    CHECK(function_difference(with(lstm_function(s, lstm, s.mask())),
-                              with(lstm_function(s, reference::lstm, s.mask())),
-                              {inputs[chosen]}) <= 1e-12);
-  }
 }
 
 TEST_CASE("lstm: after one step from a zero state the weight's gradient is zero, not missing") {
@@ -359,63 +270,41 @@ TEST_CASE("lstm: after one step from a zero state the weight's gradient is zero,
   CHECK(identical(gradients[w_h], zeros({hidden, 4 * hidden}, DType::f64)));
 }
 
-TEST_CASE("lstm: not a number at padding reaches neither values nor gradients") {
-  for (const Setting& s : lstm_settings()) {
-    if (!s.masked) continue;
-    INFO(described(s));
-    const Function function = lstm_function(s, lstm, s.mask());
-    CHECK(difference_by_nan_at_padding(function, lstm_inputs(s), s.mask()) == 0);
-  }
-}
-
-TEST_CASE("gru: not a number at padding reaches neither values nor gradients, in either form") {
-  for (const Setting& s : gru_settings()) {
-    if (!s.masked) continue;
-    INFO(described(s));
-    const Function function = gru_function(s, gru, s.mask());
-    CHECK(difference_by_nan_at_padding(function, gru_inputs(s), s.mask()) == 0);
-  }
-}
-
 TEST_CASE("gru: its recurrent weight may be used elsewhere too") {
   for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
-    const Setting s{Direction::forward, true, false, false, form};
+    const Setting s{.cell = Cell::gru, .form = form};
     INFO(described(s));
     const auto with_product = [&](auto gru) -> Function {
       return [&s, gru](const std::vector<Var>& v) {
-        const Var h = gru(v[0], v[1], GruRun{.h0 = v[2], .form = s.form});
+        const Var h = gru(v[0], v[1], Recurrence{.h0 = v[2], .form = s.form});
         return joined({h, matmul(h[0], v[1])});
       };
     };
-    CHECK(function_difference(with_product(gru), with_product(reference::gru), gru_inputs(s)) <=
+    CHECK(function_difference(with_product(gru), with_product(reference::gru), inputs_of(s)) <=
           1e-12);
   }
 }
 
-TEST_CASE("lstm: a wrong shape is named with the letter that does not fit") {
-  const Var w_h = variable(zeros({2, 8}, DType::f64));
-  CHECK(error_of([&] {
-          lstm(zeros({4, 3, 9}, DType::f64), w_h);
-        }) == "lstm: xw (T, B, 4H) is (4, 3, 9), but H = 2 in w_h");
-  CHECK(error_of([&] {
-          lstm(zeros({4, 3, 8}, DType::f64), w_h, {.h0 = zeros({5, 2}, DType::f64)});
-        }) == "lstm: h0 (B, H) is (5, 2), but B = 3 in xw");
-  CHECK(error_of([&] {
-          lstm(zeros({0, 3, 8}, DType::f64), w_h);
-        }) == "lstm: the sequence has no steps");
-  const Tensor xw = zeros({4, 3, 8}, DType::f64);
-  CHECK(error_of([&] { lstm(xw, w_h, {.gain_h = zeros({6}, DType::f64)}); }) ==
-        "lstm: gain_h (4H) is (6), but H = 2 in w_h");
-  CHECK(error_of([&] {
-          lstm(xw, w_h, {.gain_h = zeros({8}, DType::f64), .gain_c = zeros({2}, DType::f64)});
-        }) == "lstm: gain_h, gain_c and bias_c must all be given, or none of them");
-  CHECK(error_of([&] {
-          gru(zeros({4, 3, 6}, DType::f64), zeros({2, 6}, DType::f64), {.gain_h = zeros({6})});
-        }) == "recurrent: dtypes differ: f64 (4, 3, 6) and f32 (6)");
-  CHECK(error_of([&] {
-          gru(zeros({4, 3, 6}, DType::f64), zeros({2, 6}, DType::f64),
-              {.b_hn = zeros({2}, DType::f64), .form = GruForm::reset_before});
-        }) == "gru: b_hn belongs to the form reset_after only");
+TEST_CASE("recurrences: a wrong shape is named with the letter that does not fit") {
+  const auto of = [](std::initializer_list<Index> shape) {
+    return zeros(Shape(shape), DType::f64);
+  };
+  const auto lstm_error = [&](const Tensor& xw, const Recurrence& options = {}) {
+    return error_of([&] { lstm(xw, of({2, 8}), options); });
+  };
+  const auto gru_error = [&](const Recurrence& options) {
+    return error_of([&] { gru(of({4, 3, 6}), of({2, 6}), options); });
+  };
+  const Tensor xw = of({4, 3, 8});
+  CHECK(lstm_error(of({4, 3, 9})) == "lstm: xw (T, B, 4H) is (4, 3, 9), but H = 2 in w_h");
+  CHECK(lstm_error(xw, {.h0 = of({5, 2})}) == "lstm: h0 (B, H) is (5, 2), but B = 3 in xw");
+  CHECK(lstm_error(of({0, 3, 8})) == "lstm: the sequence has no steps");
+  CHECK(lstm_error(xw, {.b_hn = of({2})}) ==
+        "lstm: b_hn belongs to a GRU of the form reset_after only");
+  CHECK(gru_error({.h0 = zeros({3, 2})}) == "gru: dtypes differ: f64 (4, 3, 6) and f32 (3, 2)");
+  CHECK(gru_error({.c0 = of({3, 2})}) == "gru: c0 belongs to an LSTM only");
+  CHECK(gru_error({.b_hn = of({2}), .form = GruForm::reset_before}) ==
+        "gru: b_hn belongs to a GRU of the form reset_after only");
 }
 
 }  // namespace attune

@@ -27,29 +27,6 @@ TEST_CASE("reference: the definitions of the recurrences have right gradients") 
   }
 }
 
-TEST_CASE("reference: the definitions of the normalised recurrences have right gradients") {
-  const auto states = [](const std::vector<Var>& v) {
-    const LstmResult result = reference::lstm(
-        v[0], v[1], {.h0 = v[2], .c0 = v[3], .gain_h = v[4], .gain_c = v[5], .bias_c = v[6]});
-    return joined({result.h, result.c_last});
-  };
-  CHECK(
-      gradcheck(states,
-                {randn({3, 2, 12}, DType::f64), randn({3, 12}, DType::f64, 2),
-                 randn({2, 3}, DType::f64, 3), randn({2, 3}, DType::f64, 4),
-                 randn({12}, DType::f64, 5), randn({3}, DType::f64, 6), randn({3}, DType::f64, 7)},
-                {.step = 1e-4}));
-  for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
-    const auto f = [form](const std::vector<Var>& v) {
-      return reference::gru(v[0], v[1], {.h0 = v[2], .gain_h = v[3], .form = form});
-    };
-    CHECK(gradcheck(f,
-                    {randn({3, 2, 9}, DType::f64), randn({3, 9}, DType::f64, 2),
-                     randn({2, 3}, DType::f64, 3), randn({9}, DType::f64, 4)},
-                    {.step = 1e-4}));
-  }
-}
-
 TEST_CASE("reference: softmax is what it means") {
   for (int axis : {0, 1, 2}) {
     const auto fused = [axis](const std::vector<Var>& v) { return softmax(v[0], axis); };

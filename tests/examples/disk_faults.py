@@ -10,11 +10,13 @@ one, or all of them.
 """
 import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile
 
-from kill_resume import checkpoint, log, write_pairs, write_text
+from kill_resume import checkpoint, log, write_pairs, write_table, write_text
 
 TEMPORARY = re.compile(r"\.\d+\.\d+\.tmp$")
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
 OPTIONS = {
+    "forecast": """--look-back 4 --horizon 1 --segment 1 --hidden 8 --attention 8 --batch 8 --steps 4 --validate-every 2
+        --average 0.9""",
     "dates": """--hidden 8 --embedding 8 --attention 8 --readout 8 --batch 4 --steps 4 --validate-every 2""",
     "transduce": """--hidden 8 --embedding 8 --attention 8 --readout 8 --encoder-layers 1 --batch 4 --steps 4
         --validate-every 2 --average 0.9""",
@@ -30,7 +32,10 @@ class Training:
         self.library, self.name, self.directory = library, pathlib.Path(program).name, directory
         draw = random.Random(1)
         files = []
-        for name, prefix, count in (("train", "", 8), ("valid", "valid-", 2)):
+        if self.name == "forecast":
+            write_table(directory, 60, draw)
+            files.append(f"--csv={directory}/table.csv")
+        for name, prefix, count in () if files else (("train", "", 8), ("valid", "valid-", 2)):
             if self.name == "translate":
                 write_text(directory, name, count, draw)
                 files += [f"--{prefix}{side}={directory}/{name}.{side}" for side in ("source", "target")]

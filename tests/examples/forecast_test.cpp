@@ -9,9 +9,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "forecast/networks.hpp"
-#include "forecast/table.hpp"
-#include "forecast/windows.hpp"
+#include "forecast/model.hpp"
 #include "support/naive.hpp"
 #include "support/scratch_directory.hpp"
 #include "tools.hpp"

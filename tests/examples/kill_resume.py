@@ -8,9 +8,11 @@ So many SIGKILLs in all, at moments that the seed draws: from the start of the p
 in validations, and a third of them while a file is being written. SIGTERM, SIGINT and SIGHUP come
 between, and often; they end a run too.
 """
-import argparse, json, pathlib, random, signal, struct, subprocess, tempfile, time
+import argparse, datetime, json, pathlib, random, signal, struct, subprocess, tempfile, time
 
 SIZES = "--embedding 16 --hidden 32 --attention 16 --readout 16 --dropout 0.2 --seed 3 --threads 1".split()
+FORECAST = """--look-back 48 --horizon 8 --segment 8 --hidden 16 --dropout 0.2 --seed 3 --threads 1 --batch 8
+    --steps 400 --validate-every 13 --average 0.9""".split()
 TRANSLATE = """--tokens words --batch 32 --epochs 12 --rate 0.005 --label-smoothing 0.1 --average 0.9 --halve 6
     --warm-up 20 --weight-decay 0.01 --patience 1000 --metric loss --bleu none --validate-every 13""".split()
 DATES = "--batch 16 --steps 500 --validate-every 13 --held-out 60 --rate 0.01".split()
@@ -32,10 +34,23 @@ def write_pairs(directory, name, count, draw):
     (directory / f"{name}.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs(count, draw)))
 
 
+def write_table(directory, rows, draw):
+    lines = [f"{date:%Y-%m-%d %H:%M:%S},{draw.gauss(0, 1):.4f},{draw.gauss(0, 1):.4f}" for date in
+             (datetime.datetime(2020, 1, 1) + datetime.timedelta(hours=hour) for hour in range(rows))]
+    (directory / "table.csv").write_text("\n".join(["date,a,b", *lines]) + "\n")
+
+
 def options(program, directory):
+    draw = random.Random(0)
+    if pathlib.Path(program).name == "forecast":
+        write_table(directory, 600, draw)
+        return FORECAST + [f"--csv={directory}/table.csv"]
+    return SIZES + options_for_pairs(program, directory, draw)
+
+
+def options_for_pairs(program, directory, draw):
     if pathlib.Path(program).name == "dates":
         return DATES
-    draw = random.Random(0)
     if pathlib.Path(program).name == "transduce":
         write_pairs(directory, "train", 1200, draw)
         return TRANSDUCE + [f"--train={directory}/train.tsv", "--held-out=40"]
@@ -83,12 +98,13 @@ def checkpoint(path):
     header = json.loads(data[8:start])
     said = header.pop("__metadata__")
     del said["seconds"], said["attune.checksum"]
+    said.pop("log_line", None)  # it has times, too
     return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]] for name, t in header.items()}, said
 
 
 def log(path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    measured = ("seconds", "words_per_s", "examples_per_s", "rss_mib", "in_use_mib", "peak_mib", "cached_mib")
+    measured = ("seconds", "words_per_s", "examples_per_s", "windows_per_s", "rss_mib", "in_use_mib", "peak_mib", "cached_mib")
     return [{k: v for k, v in line.items() if k not in measured} for line in lines]
 
 
@@ -101,8 +117,8 @@ def check_same(run, whole):
         assert not other, f"{run / file}: other values in {other}"
         assert said == expected_said, f"{run / file}: {set(said.items()) ^ set(expected_said.items())}"
     assert log(run / "log.jsonl") == log(whole / "log.jsonl"), f"{run}: another log"
-    # A run that was killed before its first checkpoint had a log, which the next one keeps.
-    names = sorted(path.name for path in run.iterdir() if path.name not in ("log.previous.jsonl", "report.html"))
+    # What a run that was killed before its first last.safetensors had is kept by the next one.
+    names = sorted(path.name for path in run.iterdir() if ".previous." not in path.name and path.name != "report.html")
     assert names == ["best.safetensors", "last.safetensors", "log.jsonl"], names
 
 
@@ -110,7 +126,7 @@ def check_program(program, kills, draw):
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         chosen = options(program, directory)
-        command = lambda out: [program, "train", "--resume", "--out", str(directory / out), *SIZES, *chosen]
+        command = lambda out: [program, "train", "--resume", "--out", str(directory / out), *chosen]
         seconds = []  # of a whole run, and of one that has nothing left to do
         for _ in range(2):
             start = time.monotonic()

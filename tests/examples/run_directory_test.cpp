@@ -3,9 +3,9 @@
 
 #include <unistd.h>
 
-#include "program.hpp"
+#include "attune_program.hpp"
 
-namespace attune::dates::test {
+namespace attune::pairs::test {
 namespace {
 
 std::string host() {
@@ -65,29 +65,29 @@ TEST_CASE("RunDirectory: what dead processes were writing is removed, and nothin
   for (const std::string& name : others) CHECK(std::filesystem::exists(directory / name));
 }
 
-TEST_CASE("dates train: another run in the same directory is refused, and changes nothing") {
-  const Directory directory;
+TEST_CASE("attune train: another run in the same directory is refused, and changes nothing") {
+  const Words directory;
   const std::string out = directory / "out", last = out + "/last.safetensors";
-  const Arguments long_run = {"--steps", "400", "--validate-every", "20"};
-  output_of(train_tiny(directory / "alone", long_run));
+  const Arguments long_run = tiny_words + Arguments{"--steps", "400", "--validate-every", "20"};
+  output_of(directory.train("alone", long_run));
   int tried = 0;
   const auto try_others = [&] {
     if (tried > 0 || !std::filesystem::exists(last)) return false;
     for (const Arguments& more : {Arguments{}, Arguments{"--resume"}, Arguments{"--steps", "9"}}) {
-      const std::string line = error_of(train(out, more));
-      CHECK_MESSAGE(line.starts_with(fmt::format("dates: --out: {} is in use by process ", out)),
+      const std::string line = error_of(directory.train("out", tiny_words + more));
+      CHECK_MESSAGE(line.starts_with(fmt::format("attune: --out: {} is in use by process ", out)),
                     line);
       CHECK_MESSAGE(line.ends_with(" on host " + host()), line);
       ++tried;
     }
     return false;
   };
-  CHECK(run(train_tiny(out, long_run), {.signal_when = try_others}).status == 0);
+  CHECK(run(directory.train("out", long_run), {.signal_when = try_others}).status == 0);
   REQUIRE(tried == 3);
   check_same_tensors(directory / "alone/last.safetensors", last);
   check_same_tensors(directory / "alone/best.safetensors", out + "/best.safetensors");
-  CHECK(contents_of(out).size() == 3);
+  CHECK(contents_of(out).size() == 4);  // with report.html
 }
 
 }  // namespace
-}  // namespace attune::dates::test
+}  // namespace attune::pairs::test

@@ -25,6 +25,7 @@ const Arguments tiny = {"--hidden",         "8", "--layers",    "2", "--embeddin
                         "--readout",        "8", "--attention", "8", "--filters",   "2",
                         "--radius",         "2", "--dropout",   "0", "--bands",     "12",
                         "--validate-every", "4", "--batch",     "4"};
+const Arguments quick = tiny + Arguments{"--no-report"};
 
 /// Tones for digits, and a model that knows them, trained when a test first asks for it.
 class Trained {
@@ -215,7 +216,7 @@ TEST_CASE(
                      "400",
                      "--joined",
                      "0"} +
-           tiny + more;
+           quick + more;
   };
   const std::string once = directory / "once", twice = directory / "twice",
                     last = "/last.safetensors";
@@ -244,14 +245,14 @@ TEST_CASE("speech train --resume: a checkpoint with any entry changed goes on or
   write_digits(directory / "digits");
   const Arguments train = {
       "train", "--digits", directory / "digits", "--out", directory / "run", "--max-digits", "1"};
-  Arguments additive = tiny;  // which has no filters
+  Arguments additive = quick;  // which has no filters
   const auto filters = std::ranges::find(additive, "--filters");
   additive.erase(filters, filters + 4);
   output_of(train + additive +
             Arguments{"--steps", "2", "--score", "additive", "--lowest", "0", "--joined", "0",
                       "--emphasis", "0"});
   check_resumes_or_refuses("speech", directory / "run", {"digits", "list", "valid-list"}, [&] {
-    return run({"train", "--resume", "--out", directory / "run", "--steps", "3"});
+    return run({"train", "--resume", "--out", directory / "run", "--steps", "3", "--no-report"});
   });
 }
 
@@ -262,7 +263,7 @@ TEST_CASE("speech train: what was learnt is saved when a recording is not there 
   for (int i = 0; i < 10; ++i) list += fmt::format("digits/{}_ann_8.wav\tw{}\n", i, i);
   write(directory / "l.tsv", list);
   const std::string out = directory / "run", lost = directory / "digits/3_ann_8.wav";
-  Arguments seldom = tiny;
+  Arguments seldom = quick;
   *std::next(std::ranges::find(seldom, "--validate-every")) = "100000";
   const ProcessResult result =
       run(Arguments{"train", "--list", directory / "l.tsv", "--valid-list", directory / "l.tsv",
@@ -284,7 +285,7 @@ TEST_CASE("speech train: the same weights whichever thread makes an utterance") 
   for (const char* threads : {"1", "3"}) {
     output_of(Arguments{"train", "--digits", directory / "digits", "--out", directory / threads,
                         "--max-digits", "2", "--steps", "4", "--threads", threads} +
-              tiny);
+              quick);
   }
   check_same_tensors(directory / "1/last.safetensors", directory / "3/last.safetensors");
 }
@@ -297,7 +298,7 @@ TEST_CASE("speech: a model without attention, and one that does not end what it 
     const std::string out = directory / kind[0].substr(2), best = out + "/best.safetensors";
     output_of(Arguments{"train", "--digits", directory / "digits", "--out", out, "--max-digits",
                         "1", "--steps", "2"} +
-              tiny + kind);
+              quick + kind);
     CHECK(Json::parse(output_of({"recognise", recording, "--json", "--model", best}))
               .contains("text"));
     output_of({"report", "--model", best, "--examples", "1"});

@@ -12,14 +12,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/softmax.hpp>
 
-#include "speech/audio.hpp"
-#include "speech/digits.hpp"
-#include "speech/features.hpp"
-#include "speech/list.hpp"
-#include "speech/pauses.hpp"
-#include "speech/recogniser.hpp"
-#include "speech/timing.hpp"
-#include "speech/training_set.hpp"
+#include "speech/model.hpp"
 #include "support/golden.hpp"
 #include "support/naive.hpp"
 #include "wav.hpp"

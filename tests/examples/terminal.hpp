@@ -39,7 +39,7 @@ class Terminal {
   }
 
   void type(std::string_view text) const {
-    if (write(terminal_, text.data(), text.size()) != std::ssize(text))
+    if (::write(terminal_, text.data(), text.size()) != std::ssize(text))
       throw std::runtime_error("the terminal takes nothing");
   }
 
@@ -67,7 +67,8 @@ class Terminal {
     pollfd one{.fd = terminal_, .events = POLLIN, .revents = 0};
     if (poll(&one, 1, 60'000) == 0) throw std::runtime_error("a minute passed after: " + unread_);
     char block[1 << 12];
-    const ssize_t count = read(terminal_, block, sizeof block);  // fails when the program has ended
+    const ssize_t count =
+        ::read(terminal_, block, sizeof block);  // fails when the program has ended
     for (ssize_t i = 0; i < count; ++i)
       if (block[i] != '\r') unread_ += block[i];
     return count > 0;

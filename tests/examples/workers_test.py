@@ -65,7 +65,7 @@ def kill_one(process, seconds, draw):
 
 def check_program(program, directory, kills, draw):
     name = pathlib.Path(program).name
-    train = [program, "train", *kill_resume.SIZES, *kill_resume.options(program, directory), "--shards", "4"]
+    train = [program, "train", *kill_resume.options(program, directory), "--shards", "4"]
     once = directory / f"{name}-once"
     begin = time.monotonic()
     subprocess.run([*train, "--out", once], check=True, stdout=subprocess.DEVNULL)

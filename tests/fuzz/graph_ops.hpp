@@ -105,8 +105,7 @@ inline Var positive(const Var& x) { return softplus(x) + 0.25; }
 inline Results run_lstm(Operands& o) {
   const Index t = o.extent(), b = o.extent(), h = o.extent();
   const bool single = o.between(0, 3) == 3;
-  LstmRun run{.h0 = o.perhaps({b, h}), .c0 = o.perhaps({b, h})};
-  if (o.flag()) run.gain_h = o.of({4 * h}), run.gain_c = o.of({h}), run.bias_c = o.of({h});
+  Recurrence run{.h0 = o.perhaps({b, h}), .c0 = o.perhaps({b, h})};
   if (!single) run.mask = o.perhaps_mask({t, b});
   run.direction = o.flag() ? Direction::backward : Direction::forward;
   const Var in[] = {o.of(single ? Shape{b, 4 * h} : Shape{t, b, 4 * h}), o.of({h, 4 * h})};
@@ -117,10 +116,9 @@ inline Results run_lstm(Operands& o) {
 inline Results run_gru(Operands& o) {
   const Index t = o.extent(), b = o.extent(), h = o.extent();
   const bool single = o.between(0, 3) == 3;
-  GruRun run{.h0 = o.perhaps({b, h})};
+  Recurrence run{.h0 = o.perhaps({b, h})};
   run.form = o.flag() ? GruForm::reset_before : GruForm::reset_after;
   if (run.form == GruForm::reset_after) run.b_hn = o.perhaps({h});
-  run.gain_h = o.perhaps({3 * h});
   if (!single) run.mask = o.perhaps_mask({t, b});
   run.direction = o.flag() ? Direction::backward : Direction::forward;
   const Var in[] = {o.of(single ? Shape{b, 3 * h} : Shape{t, b, 3 * h}), o.of({h, 3 * h})};
@@ -178,9 +176,9 @@ inline Results run_cross_entropy(Operands& o) {
 }
 
 inline Results run_layer_norm(Operands& o) {
-  const Index blocks = o.between(1, 3), n = blocks * o.extent();
+  const Index n = o.extent();
   const Var x = o.of({o.extent(), n}), gain = o.of({n}), bias = o.of({n});
-  return {layer_norm_blocks(x, gain, bias, blocks)};
+  return {layer_norm(x, gain, bias)};
 }
 
 inline Results run_matmul(Operands& o) {

@@ -3,7 +3,7 @@
     /usr/bin/python3 tests/golden/make_seq2seq.py
 
 Straight from the equations in models/seq2seq.hpp, encoder.hpp, readout.hpp and
-nn/{lstm,gru,cell_norm}.hpp, with additive attention (the other scores and the windows are in
+nn/{lstm,gru}.hpp, with additive attention (the other scores and the windows are in
 attention_family.json). Options and parameters have the library's names; CASES is repeated in
 tests/models/seq2seq_golden_test.cpp.
 """
@@ -17,22 +17,22 @@ E, H, A, R, V_S, V_T = 3, 4, 5, 6, 9, 8
 SOURCE, TARGET = [4, 1, 3], [2, 3, 1]
 
 USUAL = {"encoder-cell": "gru", "decoder-cell": "gru", "reading": "bidirectional", "encoder-layers": "1",
-         "decoder-layers": "1", "residual": "no", "norm": "none", "start": "bridge", "attend": "before",
+         "decoder-layers": "1", "residual": "no", "start": "bridge", "attend": "before",
          "input-feeding": "no", "readout-kind": "tanh", "readout-layers": "1", "readout-state": "current",
          "tied": "none", "coverage": "none", "self-attention": "0"}
 CASES = [
     "attend=between start=mean",
-    "attend=between start=mean decoder-cell=lstm norm=layer decoder-layers=2 residual=yes",
+    "attend=between start=mean decoder-cell=lstm decoder-layers=2 residual=yes",
     "attend=last-state reading=forward readout-kind=maxout",
     "attend=never reading=backward start=last encoder-cell=lstm decoder-cell=lstm readout-kind=attentional",
     "attend=after reading=forward start=last readout-kind=attentional input-feeding=yes encoder-layers=2"
     " decoder-layers=2 residual=yes",
-    "attend=before encoder-layers=2 residual=yes encoder-cell=gru-reset-before norm=layer input-feeding=yes",
+    "attend=before encoder-layers=2 residual=yes encoder-cell=gru-reset-before input-feeding=yes",
     "attend=before decoder-cell=gru-reset-before readout-state=previous readout-layers=3 start=zero",
     "attend=after coverage=summed start=mean decoder-layers=2 readout-kind=maxout",
     "attend=before tied=target-output self-attention=2 start=last encoder-cell=lstm decoder-cell=lstm",
     "attend=between tied=all start=zero decoder-cell=lstm input-feeding=yes",
-    "attend=before norm=layer encoder-cell=lstm decoder-cell=lstm",
+    "attend=before encoder-cell=lstm decoder-cell=lstm",
 ]
 
 
@@ -53,17 +53,9 @@ def parameter(p, name, *shape):
     return p[name]
 
 
-def normalised(x, blocks):
-    """Each block of the row by itself."""
-    return torch.cat([F.layer_norm(part, part.shape) for part in x.chunk(blocks)])
-
-
 def cell_input(p, o, name, kind, x):
     gates = 4 if kind == "lstm" else 3
-    y = x @ parameter(p, name + ".W_x", len(x), gates * H)
-    if o["norm"] == "layer":
-        y = normalised(y, gates) * parameter(p, name + ".gain_x", gates * H)
-    return y + parameter(p, name + ".b", gates * H)
+    return x @ parameter(p, name + ".W_x", len(x), gates * H) + parameter(p, name + ".b", gates * H)
 
 
 def cell_step(p, o, name, kind, xw, state):
@@ -71,20 +63,14 @@ def cell_step(p, o, name, kind, xw, state):
     h, c = state
     gates = 4 if kind == "lstm" else 3
     W_h = parameter(p, name + ".W_h", H, gates * H)
-    norm = o["norm"] == "layer"
-    gain = parameter(p, name + ".gain_h", gates * H) if norm else None
 
     def share(rows, first, last):
-        y = rows @ W_h[:, first * H:last * H]
-        return normalised(y, last - first) * gain[first * H:last * H] if norm else y
+        return rows @ W_h[:, first * H:last * H]
 
     if kind == "lstm":
         i, f, g, out = (xw + share(h, 0, 4)).chunk(4)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        shown = c
-        if norm:
-            shown = F.layer_norm(c, c.shape) * parameter(p, name + ".gain_c", H) + parameter(p, name + ".bias_c", H)
-        return torch.sigmoid(out) * torch.tanh(shown), c
+        return torch.sigmoid(out) * torch.tanh(c), c
     r, z = torch.sigmoid(xw[:2 * H] + share(h, 0, 2)).chunk(2)
     if kind == "gru":
         n = torch.tanh(xw[2 * H:] + r * (share(h, 2, 3) + parameter(p, name + ".b_hn", H)))

@@ -16,13 +16,13 @@ namespace {
 
 const std::vector<std::string> cases = {
     "attend=between start=mean",
-    "attend=between start=mean decoder-cell=lstm norm=layer decoder-layers=2 residual=yes",
+    "attend=between start=mean decoder-cell=lstm decoder-layers=2 residual=yes",
     "attend=last-state reading=forward readout-kind=maxout",
     "attend=never reading=backward start=last encoder-cell=lstm decoder-cell=lstm "
     "readout-kind=attentional",
     "attend=after reading=forward start=last readout-kind=attentional input-feeding=yes "
     "encoder-layers=2 decoder-layers=2 residual=yes",
-    "attend=before encoder-layers=2 residual=yes encoder-cell=gru-reset-before norm=layer "
+    "attend=before encoder-layers=2 residual=yes encoder-cell=gru-reset-before "
     "input-feeding=yes",
     "attend=before decoder-cell=gru-reset-before readout-state=previous readout-layers=3 "
     "start=zero",
@@ -30,7 +30,7 @@ const std::vector<std::string> cases = {
     "attend=before tied=target-output self-attention=2 start=last encoder-cell=lstm "
     "decoder-cell=lstm",
     "attend=between tied=all start=zero decoder-cell=lstm input-feeding=yes",
-    "attend=before norm=layer encoder-cell=lstm decoder-cell=lstm"};
+    "attend=before encoder-cell=lstm decoder-cell=lstm"};
 
 /// The sizes of the script, with these changes.
 Seq2SeqOptions options_of(const std::string& changes) {

@@ -142,30 +142,15 @@ TEST_CASE("Seq2Seq: gradients of stacks agree with differences") {
   for (const Attend attend : {Attend::before, Attend::between, Attend::after, Attend::never}) {
     for (const Residual residual : {Residual::no, Residual::yes}) {
       for (const Reading reading : {Reading::forward, Reading::bidirectional}) {
-        for (const nn::CellNorm norm : {nn::CellNorm::none, nn::CellNorm::layer}) {
-          Seq2SeqOptions o = tiny();
-          o.attend = attend;
-          o.residual = residual;
-          o.reading = reading;
-          o.norm = norm;
-          o.hidden = 3;
-          o.encoder_layers = o.decoder_layers = 2;
-          o.start = Start::last;
-          check_at_both_scales(o);
-        }
+        Seq2SeqOptions o = tiny();
+        o.attend = attend;
+        o.residual = residual;
+        o.reading = reading;
+        o.hidden = 3;
+        o.encoder_layers = o.decoder_layers = 2;
+        o.start = Start::last;
+        check_at_both_scales(o);
       }
-    }
-  }
-}
-
-TEST_CASE("Seq2Seq: gradients of normalised cells agree with differences") {
-  for (const nn::Cell cell : kCells) {
-    for (const Attend attend : kAttend) {
-      Seq2SeqOptions o = tiny();
-      o.norm = nn::CellNorm::layer;
-      o.encoder_cell = o.decoder_cell = cell;
-      o.attend = attend;
-      check_at_both_scales(o);
     }
   }
 }

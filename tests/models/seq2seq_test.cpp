@@ -432,8 +432,8 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
   set(o, "score", "scaled_dot");
   CHECK(o.score.kind == "scaled_dot");
   auto map = to_map(o);
-  map.erase("norm");
-  CHECK_THROWS_WITH_AS(seq2seq_options_from(map), "options: there is no 'norm'", Error);
+  map.erase("residual");
+  CHECK_THROWS_WITH_AS(seq2seq_options_from(map), "options: there is no 'residual'", Error);
 }
 
 TEST_CASE("presets: by name") {

@@ -364,30 +364,6 @@ inline void add_layer_norms(Cases& cases) {
          [](const Vars& v) { return layer_norm(v[0], v[1], v[2], 0.25); },
          [](const Tensors& v) { return naive::layer_norm(v[0], v[1], v[2], 0.25); }});
   }
-  for (const Shape& shape : {Shape{3, 2, 12}, Shape{130, 51}}) {
-    cases.push_back({"normalisations",
-                     "layer_norm_blocks " + to_string(shape),
-                     {randn(shape, DType::f64, 47), randn({shape[-1]}, DType::f64, 48),
-                      randn({shape[-1]}, DType::f64, 49)},
-                     [](const Vars& v) { return layer_norm_blocks(v[0], v[1], v[2], 3, 0.25); },
-                     [](const Tensors& v) {
-                       const Index n = v[0].dim(-1) / 3;
-                       naive::Array y(v[0].shape());
-                       for (Index k = 0; k < 3; ++k) {
-                         const auto block = [&](const Tensor& x) {
-                           return naive::slice(x, x.rank() - 1, k * n, (k + 1) * n);
-                         };
-                         const naive::Array part(
-                             naive::layer_norm(block(v[0]), block(v[1]), block(v[2]), 0.25));
-                         naive::for_each_index(y.shape(), [&](const naive::At& at) {
-                           naive::At within = at;
-                           within.back() -= k * n;
-                           if (within.back() >= 0 && within.back() < n) y[at] = part[within];
-                         });
-                       }
-                       return y.tensor();
-                     }});
-  }
 }
 
 /// Small numbers, so that supports have several elements; at ten times their size, few.

@@ -18,31 +18,23 @@ constexpr std::array<Index, 3> lengths{5, 2, 4};
 
 Tensor mask() { return mask_of(steps, {5, 2, 4}); }
 
-enum class Norm { no, yes };
-
-LstmInput lstm_input(Direction direction, const Tensor& mask = {}, Norm norm = Norm::no) {
-  LstmInput in;
+RecurrentInput lstm_input(Direction direction, const Tensor& mask = {}) {
+  RecurrentInput in;
   in.xw = randn({steps, batch, 4 * hidden}, DType::f64);
   in.w_h = randn({hidden, 4 * hidden}, DType::f64, 2);
   in.h0 = randn({batch, hidden}, DType::f64, 3);
   in.c0 = randn({batch, hidden}, DType::f64, 4);
-  if (norm == Norm::yes) {
-    in.gain_h = randn({4 * hidden}, DType::f64, 11);
-    in.gain_c = randn({hidden}, DType::f64, 12), in.bias_c = randn({hidden}, DType::f64, 13);
-  }
   in.mask = mask;
   in.direction = direction;
   return in;
 }
 
-GruInput gru_input(Direction direction, GruForm form, const Tensor& mask = {},
-                   Norm norm = Norm::no) {
-  GruInput in;
+RecurrentInput gru_input(Direction direction, GruForm form, const Tensor& mask = {}) {
+  RecurrentInput in;
   in.xw = randn({steps, batch, 3 * hidden}, DType::f64, 5);
   in.w_h = randn({hidden, 3 * hidden}, DType::f64, 6);
   if (form == GruForm::reset_after) in.b_hn = randn({hidden}, DType::f64, 7);
   in.h0 = randn({batch, hidden}, DType::f64, 8);
-  if (norm == Norm::yes) in.gain_h = randn({3 * hidden}, DType::f64, 14);
   in.mask = mask;
   in.direction = direction;
   in.form = form;
@@ -63,10 +55,6 @@ Tensor reversed(const Tensor& x) {
 }
 
 constexpr Direction directions[] = {Direction::forward, Direction::backward};
-constexpr std::pair<Direction, Norm> directions_and_norms[] = {{Direction::forward, Norm::no},
-                                                               {Direction::forward, Norm::yes},
-                                                               {Direction::backward, Norm::no},
-                                                               {Direction::backward, Norm::yes}};
 constexpr GruForm forms[] = {GruForm::reset_after, GruForm::reset_before};
 
 double sigma(double x) { return 1 / (1 + std::exp(-x)); }
@@ -74,12 +62,12 @@ double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 }  // namespace
 
 TEST_CASE("lstm_forward: one step of one neuron is what the equations give") {
-  LstmInput in;
+  RecurrentInput in;
   in.xw = reals({1, 1, 4}, {0.1, 0.2, 0.3, 0.4});
   in.w_h = reals({1, 4}, {1, 2, 3, 4});
   in.h0 = reals({1, 1}, {0.5});
   in.c0 = reals({1, 1}, {-2});
-  const LstmForward out = lstm_forward(in);
+  const RecurrentStates out = lstm_forward(in);
   const double i = sigma(0.1 + 0.5), f = sigma(0.2 + 1), g = std::tanh(0.3 + 1.5),
                o = sigma(0.4 + 2);
   const double c = f * -2 + i * g;
@@ -89,7 +77,7 @@ TEST_CASE("lstm_forward: one step of one neuron is what the equations give") {
 }
 
 TEST_CASE("gru_forward: one step of one neuron is what the equations of each form give") {
-  GruInput in;
+  RecurrentInput in;
   in.xw = reals({1, 1, 3}, {0.1, 0.2, 0.3});
   in.w_h = reals({1, 3}, {1, 2, 3});
   in.b_hn = reals({1}, {0.7});
@@ -105,8 +93,8 @@ TEST_CASE("gru_forward: one step of one neuron is what the equations of each for
 
 TEST_CASE("lstm_forward: padding carries the states over, in both directions") {
   for (Direction direction : directions) {
-    const LstmInput in = lstm_input(direction, mask());
-    const LstmForward out = lstm_forward(in);
+    const RecurrentInput in = lstm_input(direction, mask());
+    const RecurrentStates out = lstm_forward(in);
     const naive::Array h(out.h), c(out.c), h0(in.h0), c0(in.c0);
     for (Index b = 0; b < batch; ++b) {
       const Index length = lengths[static_cast<std::size_t>(b)];
@@ -124,8 +112,8 @@ TEST_CASE("lstm_forward: padding carries the states over, in both directions") {
 TEST_CASE("gru_forward: padding carries the state over, in both directions and forms") {
   for (GruForm form : forms) {
     for (Direction direction : directions) {
-      const GruInput in = gru_input(direction, form, mask());
-      const GruForward out = gru_forward(in);
+      const RecurrentInput in = gru_input(direction, form, mask());
+      const RecurrentStates out = gru_forward(in);
       const naive::Array h(out.h), h0(in.h0);
       for (Index b = 0; b < batch; ++b) {
         const Index length = lengths[static_cast<std::size_t>(b)];
@@ -141,23 +129,23 @@ TEST_CASE("gru_forward: padding carries the state over, in both directions and f
 }
 
 TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward and backward") {
-  for (const auto& [direction, norm] : directions_and_norms) {
-    const LstmInput in = lstm_input(direction, mask(), norm);
-    const LstmForward out = lstm_forward(in);
+  for (Direction direction : directions) {
+    const RecurrentInput in = lstm_input(direction, mask());
+    const RecurrentStates out = lstm_forward(in);
     Tensor dh = randn({steps, batch, hidden}, DType::f64, 9);
     dh = dh * in.mask.reshape({steps, batch, 1});
     const Tensor dc_last = randn({batch, hidden}, DType::f64, 10);
-    const LstmBackward gradients = lstm_backward(in, out, dh, dc_last);
+    const RecurrentGradients gradients = lstm_backward(in, out, dh, dc_last);
     for (Index b = 0; b < batch; ++b) {
       CAPTURE(b);
-      LstmInput alone = in;
+      RecurrentInput alone = in;
       alone.xw = sentence(in.xw, b);
       alone.h0 = row(in.h0, b), alone.c0 = row(in.c0, b);
       alone.mask = {};
-      const LstmForward expected = lstm_forward(alone);
+      const RecurrentStates expected = lstm_forward(alone);
       CHECK(identical(sentence(out.h, b), expected.h));
       CHECK(identical(sentence(out.c, b), expected.c));
-      const LstmBackward expected_gradients =
+      const RecurrentGradients expected_gradients =
           lstm_backward(alone, expected, sentence(dh, b), row(dc_last, b));
       CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
       CHECK(identical(sentence(gradients.dhw, b), expected_gradients.dhw));
@@ -171,21 +159,22 @@ TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward 
 
 TEST_CASE("gru: a padded batch is its sentences one by one to the bit, forward and backward") {
   for (GruForm form : forms) {
-    for (const auto& [direction, norm] : directions_and_norms) {
-      const GruInput in = gru_input(direction, form, mask(), norm);
-      const GruForward out = gru_forward(in);
+    for (Direction direction : directions) {
+      const RecurrentInput in = gru_input(direction, form, mask());
+      const RecurrentStates out = gru_forward(in);
       const Tensor dh =
           randn({steps, batch, hidden}, DType::f64, 9) * in.mask.reshape({steps, batch, 1});
-      const GruBackward gradients = gru_backward(in, out, dh);
+      const RecurrentGradients gradients = gru_backward(in, out, dh);
       for (Index b = 0; b < batch; ++b) {
         CAPTURE(b);
-        GruInput alone = in;
+        RecurrentInput alone = in;
         alone.xw = sentence(in.xw, b);
         alone.h0 = row(in.h0, b);
         alone.mask = {};
-        const GruForward expected = gru_forward(alone);
+        const RecurrentStates expected = gru_forward(alone);
         CHECK(identical(sentence(out.h, b), expected.h));
-        const GruBackward expected_gradients = gru_backward(alone, expected, sentence(dh, b));
+        const RecurrentGradients expected_gradients =
+            gru_backward(alone, expected, sentence(dh, b));
         CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
         CHECK(identical(sentence(gradients.dhw, b), expected_gradients.dhw));
         CHECK(identical(row(gradients.dh0, b), expected_gradients.dh0));
@@ -195,28 +184,29 @@ TEST_CASE("gru: a padded batch is its sentences one by one to the bit, forward a
 }
 
 TEST_CASE("lstm: backward is forward over the reversed sequence") {
-  const LstmInput in = lstm_input(Direction::backward);
-  LstmInput turned = in;
+  const RecurrentInput in = lstm_input(Direction::backward);
+  RecurrentInput turned = in;
   turned.xw = reversed(in.xw);
   turned.direction = Direction::forward;
-  const LstmForward out = lstm_forward(in), expected = lstm_forward(turned);
+  const RecurrentStates out = lstm_forward(in), expected = lstm_forward(turned);
   CHECK(identical(out.h, reversed(expected.h)));
   CHECK(identical(out.c, reversed(expected.c)));
   const Tensor dh = randn(out.h.shape(), DType::f64, 9),
                dc_last = randn({batch, hidden}, DType::f64, 10);
-  const LstmBackward gradients = lstm_backward(in, out, dh, dc_last);
-  const LstmBackward expected_gradients = lstm_backward(turned, expected, reversed(dh), dc_last);
+  const RecurrentGradients gradients = lstm_backward(in, out, dh, dc_last);
+  const RecurrentGradients expected_gradients =
+      lstm_backward(turned, expected, reversed(dh), dc_last);
   CHECK(identical(gradients.dxw, reversed(expected_gradients.dxw)));
   CHECK(identical(gradients.dc0, expected_gradients.dc0));
 }
 
 TEST_CASE("gru: backward is forward over the reversed sequence") {
   for (GruForm form : forms) {
-    const GruInput in = gru_input(Direction::backward, form);
-    GruInput turned = in;
+    const RecurrentInput in = gru_input(Direction::backward, form);
+    RecurrentInput turned = in;
     turned.xw = reversed(in.xw);
     turned.direction = Direction::forward;
-    const GruForward out = gru_forward(in), expected = gru_forward(turned);
+    const RecurrentStates out = gru_forward(in), expected = gru_forward(turned);
     CHECK(identical(out.h, reversed(expected.h)));
     const Tensor dh = randn(out.h.shape(), DType::f64, 9);
     CHECK(identical(gru_backward(in, out, dh).dxw,
@@ -225,25 +215,25 @@ TEST_CASE("gru: backward is forward over the reversed sequence") {
 }
 
 TEST_CASE("lstm: undefined states are zero, and an undefined mask is all ones") {
-  LstmInput given = lstm_input(Direction::forward, ones({steps, batch}, DType::f64));
+  RecurrentInput given = lstm_input(Direction::forward, ones({steps, batch}, DType::f64));
   given.h0 = given.c0 = zeros({batch, hidden}, DType::f64);
-  LstmInput left_out = given;
+  RecurrentInput left_out = given;
   left_out.h0 = left_out.c0 = left_out.mask = {};
   CHECK(identical(lstm_forward(given).h, lstm_forward(left_out).h));
 }
 
 TEST_CASE("gru: undefined state and bias are zero, and an undefined mask is all ones") {
-  GruInput given =
+  RecurrentInput given =
       gru_input(Direction::forward, GruForm::reset_after, ones({steps, batch}, DType::f64));
   given.h0 = zeros({batch, hidden}, DType::f64), given.b_hn = zeros({hidden}, DType::f64);
-  GruInput left_out = given;
+  RecurrentInput left_out = given;
   left_out.h0 = left_out.b_hn = left_out.mask = {};
   CHECK(identical(gru_forward(given).h, gru_forward(left_out).h));
 }
 
 TEST_CASE("lstm: undefined gradients of the results are zero") {
-  const LstmInput in = lstm_input(Direction::forward);
-  const LstmForward out = lstm_forward(in);
+  const RecurrentInput in = lstm_input(Direction::forward);
+  const RecurrentStates out = lstm_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9);
   const Tensor none_h = zeros(out.h.shape(), DType::f64),
                none_c = zeros({batch, hidden}, DType::f64);
@@ -253,8 +243,8 @@ TEST_CASE("lstm: undefined gradients of the results are zero") {
 }
 
 TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
-  const LstmInput in = lstm_input(Direction::forward, mask());
-  const LstmForward out = lstm_forward(in);
+  const RecurrentInput in = lstm_input(Direction::forward, mask());
+  const RecurrentStates out = lstm_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9),
                dc = randn({batch, hidden}, DType::f64, 10);
   const Tensor dh_before = dh.clone(), dc_before = dc.clone(), c0_before = in.c0.clone();
@@ -265,19 +255,19 @@ TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
 }
 
 TEST_CASE("lstm: a batch row does not depend on the batch around it, in any tile") {
-  LstmInput in;
+  RecurrentInput in;
   in.xw = randn({3, 70, 4 * 5}, DType::f64);
   in.w_h = randn({5, 4 * 5}, DType::f64, 2);
   const Tensor h = lstm_forward(in).h;
   for (Index b : {0, 31, 32, 36, 69}) {
-    LstmInput alone = in;
+    RecurrentInput alone = in;
     alone.xw = slice(in.xw, 1, b, b + 1);
     CHECK(difference(slice(h, 1, b, b + 1), lstm_forward(alone).h) <= 1e-12);
   }
 }
 
 TEST_CASE("lstm: f32 follows f64 to its precision over a sequence") {
-  LstmInput in = lstm_input(Direction::forward, mask()), single = in;
+  RecurrentInput in = lstm_input(Direction::forward, mask()), single = in;
   for (Tensor* x : {&single.xw, &single.w_h, &single.h0, &single.c0, &single.mask}) {
     *x = x->to(DType::f32);
   }
@@ -290,10 +280,10 @@ TEST_CASE("last_step: where a direction's last state stands") {
 }
 
 TEST_CASE("lstm and gru: a batch of no sentences has no states") {
-  LstmInput lstm;
+  RecurrentInput lstm;
   lstm.xw = zeros({2, 0, 12}), lstm.w_h = zeros({3, 12});
   CHECK(lstm_forward(lstm).h.shape() == Shape{2, 0, 3});
-  GruInput gru;
+  RecurrentInput gru;
   gru.xw = zeros({2, 0, 9}), gru.w_h = zeros({3, 9});
   CHECK(gru_forward(gru).h.shape() == Shape{2, 0, 3});
 }

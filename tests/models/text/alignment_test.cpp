@@ -1,4 +1,4 @@
-// Links between words, in lines.
+// Links between words, in lines and files.
 
 #include <string>
 #include <utility>
@@ -7,8 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/text/alignment.hpp>
+#include <attune/tensor/file.hpp>
 
 #include "support/naive.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace {
 
@@ -44,6 +46,33 @@ TEST_CASE("parse_links: a link to a word that the sentence has not is an error")
   CHECK(error("3-0") ==
         "file:2: link \"3-0\": source position 3 is beyond the 3 words of the sentence");
   CHECK(error("1p0") == "file:2: \"1p0\" is not a link SOURCE-TARGET");
+}
+
+TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
+  const attune::ScratchDirectory directory;
+  const auto path = directory / "links.gold";
+  const auto read = [&](const char* text, const std::vector<SentenceLengths>& sentences) {
+    attune::write_file(path, text);
+    return read_gold_alignments(path, sentences);
+  };
+  const auto gold = read("2-2 1-1 3p1\n\n4p1 1p4\n", {{3, 2}, {1, 1}, {4, 4}});
+  CHECK(gold[0].sure == Alignment{{0, 0}, {1, 1}});
+  CHECK(gold[0].possible == Alignment{{0, 0}, {1, 1}, {2, 0}});
+  CHECK(gold[1].possible.empty());
+  CHECK(gold[2].sure.empty());
+  CHECK(gold[2].possible == Alignment{{0, 3}, {3, 0}});
+  const auto error = [&](const char* text) {
+    const std::string message = attune::error_of([&] { read(text, {{3, 2}, {1, 2}}); });
+    return message.starts_with(path.string()) ? message.substr(path.string().size()) : message;
+  };
+  CHECK(error("3-2 3p1\n1p2\n") == "no error");
+  CHECK(error("1-1\n1?2\n") ==
+        ":2: \"1?2\" is not a link SOURCE-TARGET, with p for - when it is only possible");
+  CHECK(error("1-1 0p1\n\n") == ":1: link \"0p1\": source position 0 is before the first, 1");
+  CHECK(error("1-1\n1p3\n") ==
+        ":2: link \"1p3\": target position 3 is beyond the 2 words of the sentence");
+  CHECK(error("1-1\n") == ":2: the file ends, but there are 2 sentences");
+  CHECK(error("1-1\n\n\n") == ":3: a line too many, there are 2 sentences");
 }
 
 }  // namespace

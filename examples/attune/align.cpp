@@ -1,0 +1,308 @@
+// `attune align` and `attune score`.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/models/forced.hpp>
+#include <attune/models/metrics/alignment_error_rate.hpp>
+#include <attune/models/text/token_words.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+#include <attune/tensor/printable.hpp>
+
+#include "commands.hpp"
+#include "evaluation.hpp"
+#include "support/letters.hpp"
+#include "support/output.hpp"
+#include "support/page.hpp"
+#include "support/report_page.hpp"
+#include "support/signals.hpp"
+#include "support/terminal.hpp"
+
+namespace attune::pairs {
+namespace {
+
+constexpr auto type = DType::f32;  // what models compute in
+
+struct AlignedPair {
+  std::string source, target;
+  report::Heatmap map;  // without rows where a side is empty, or the model does not attend
+  models::Hypothesis written;
+};
+
+/// Whether the file has sources alone: then the model writes the targets itself.
+bool writes_itself(const UseOptions& o) {
+  if (!o.target.empty()) return false;
+  text::LineReader reader(o.file);
+  for (auto line = reader.next(); line; line = reader.next())
+    if (!line->empty()) return line->find('\t') == line->npos;
+  return true;
+}
+
+/// Sources alone, as pairs without targets.
+TestPairs read_sources(const UseOptions& o, Models models) {
+  TestPairs pairs;
+  text::LineReader reader(o.file);
+  const text::Codec& codec = models.front().source();
+  const Index longest = longest_read(models, longest_of_pair);
+  while (const auto line = reader.next()) {
+    const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
+    if (line->find('\t') != line->npos) fail(place, "a TAB, expected a source alone");
+    pairs.lines.push_back(single_blanks(*line));
+    pairs.sources.push_back(codec.encode(pairs.lines.back()));
+    check_length(std::ssize(pairs.sources.back()), place, longest);
+  }
+  return pairs;
+}
+
+/// A target token without a number of its own would be forced as <unk>.
+void check_targets(const Model& model, const TestPairs& pairs, const UseOptions& o) {
+  if (model.of_sentences()) return;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    for (const std::string& token : model.target().tokenizer.encode(pairs.references[i].front())) {
+      if (model.target().vocabulary.id(token) == text::Vocabulary::unknown)
+        fail(
+            fmt::format("{}:{}", (o.target.empty() ? o.file : o.target).string(), pairs.numbers[i]),
+            fmt::format("the model cannot write '{}'", token));
+    }
+  }
+}
+
+/// A map whose rows and columns are words instead of their tokens: a word of the source has the sum
+/// of its tokens' weights, one of the target the mean of its tokens' rows. Tokens without letters
+/// have none.
+report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
+                         const std::string& target) {
+  const std::vector<std::string> columns = text::Tokenizer().encode(source),
+                                 rows = text::Tokenizer().encode(target);
+  const std::vector<int> column_of = text::words_of_tokens(source, map.columns),
+                         row_of = text::words_of_tokens(target, map.rows);
+  std::vector<double> weights(rows.size() * columns.size());
+  for (std::size_t t = 0; t < row_of.size(); ++t) {
+    if (row_of[t] < 0) continue;
+    const double share = 1.0 / static_cast<double>(std::ranges::count(row_of, row_of[t]));
+    for (std::size_t s = 0; s < column_of.size(); ++s) {
+      if (column_of[s] < 0) continue;
+      weights[static_cast<std::size_t>(row_of[t]) * columns.size() +
+              static_cast<std::size_t>(column_of[s])] +=
+          share * map.weights[t * column_of.size() + s];
+    }
+  }
+  return {.rows = rows, .columns = columns, .weights = weights, .caption = ""};
+}
+
+/// Subwords are joined to words; other tokens are what the model reads.
+report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPair& pair,
+                       bool forced) {
+  std::vector<std::string> from = model.source().tokenizer.encode(pair.source),
+                           to = forced ? model.target().tokenizer.encode(pair.target)
+                                       : tokens_of(model, pair.written);
+  models::Hypothesis written = pair.written;
+  if (from.empty() || to.empty() || !written.weights.defined()) return {};
+  if (o.rule == report::AlignedWord::previous)
+    written.weights = written.weights.slice(1, written.weights.dim(0));
+  const bool joins = o.units == AlignUnits::words && model.of_sentences();
+  report::Heatmap map = heatmap(std::move(from), std::move(to), written);
+  return joins ? by_words(map, pair.source, pair.target) : map;
+}
+
+std::vector<AlignedPair> aligned(const UseOptions& o, const std::vector<Model>& models) {
+  const Model& model = models.front();
+  const models::AnyModel network = network_of(models);
+  std::vector<AlignedPair> all;
+  if (writes_itself(o)) {
+    const TestPairs pairs = read_sources(o, models);
+    auto written = models::translate(network, pairs.sources, {.how = search_for(models, o.search)});
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      all.push_back({pairs.lines[i], "", {}, std::move(written[i].front())});
+      all.back().target = model.target().decode(all.back().written.words);
+      all.back().map = map_of(model, o, all.back(), false);
+    }
+    return all;
+  }
+  const TestPairs pairs = pairs_for(o, models, Sides::optional);
+  check_targets(model, pairs, o);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    all.push_back({pairs.lines[i], pairs.references[i].front(), {}, {}});
+    const text::Pair pair{pairs.sources[i], pairs.targets[i]};
+    if (pair.source.empty() || pair.target.empty()) continue;
+    stop_if_interrupted();
+    all.back().written =
+        std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1))).front());
+    all.back().map = map_of(model, o, all.back(), true);
+  }
+  return all;
+}
+
+std::string caption(const AlignedPair& pair) {
+  return fmt::format("{} → {}, log-probability {:.4f}", isolated(pair.source),
+                     isolated(pair.target), pair.written.log_probability);
+}
+
+/// One pair in every form but html.
+std::string form(const AlignedPair& pair, AlignFormat format, const report::TerminalOptions& how) {
+  switch (format) {
+    case AlignFormat::pharaoh:
+      return report::pharaoh(report::argmax_links(pair.map)) + "\n";
+    case AlignFormat::tsv:
+      return report::tsv(pair.map, type) + "\n";
+    case AlignFormat::json:
+      return report::json(pair.map, type) + "\n";
+    case AlignFormat::npy:
+      return report::npy(pair.map, type);
+    case AlignFormat::svg:
+      return report::svg(pair.map) + "\n";
+    case AlignFormat::scores:
+      return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\n", pair.source, pair.target,
+                         pair.written.log_probability,
+                         fmt::join(pair.written.word_log_probabilities, " "));
+    default:
+      return pair.map.rows.empty()
+                 ? "\n"
+                 : printable(caption(pair)) + "\n" + report::terminal(pair.map, how) + "\n";
+  }
+}
+
+/// The form to write. Throws where the end of a name says nothing.
+AlignFormat format_of(const UseOptions& o) {
+  if (o.align_format != AlignFormat::automatic) return o.align_format;
+  const std::string ending = text::lower_case(o.out.extension().string());
+  if (ending.empty() || ending == ".txt") return AlignFormat::terminal;
+  for (const auto& [name, format] : {std::pair{".html", AlignFormat::html},
+                                     {".json", AlignFormat::json},
+                                     {".npy", AlignFormat::npy},
+                                     {".pharaoh", AlignFormat::pharaoh},
+                                     {".scores", AlignFormat::scores},
+                                     {".svg", AlignFormat::svg},
+                                     {".tsv", AlignFormat::tsv}})
+    if (ending == name) return format;
+  fail("--out", fmt::format("'{}' says no form, expected one of .html, .json, .npy, .pharaoh, "
+                            ".scores, .svg, .tsv or .txt, or --format",
+                            ending));
+}
+
+void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseOptions& o) {
+  if (format == AlignFormat::svg && pairs.size() > 1)
+    fail("--format", fmt::format("svg draws one pair, not {}: html was expected", pairs.size()));
+  const bool any_width = o.width == 0 && !o.out.empty();
+  const report::TerminalOptions how{.colour = o.out.empty() && obeys_escapes(),
+                                    .width = any_width ? std::numeric_limits<int>::max()
+                                                       : drawing_width(static_cast<int>(o.width))};
+  std::string text;
+  if (format == AlignFormat::html) {
+    report::Page page("What the model attends to");
+    for (const AlignedPair& pair : pairs)
+      if (!pair.map.rows.empty()) page.figure(report::svg(pair.map), caption(pair));
+    text = page.html();
+  } else {
+    for (const AlignedPair& pair : pairs) text += form(pair, format, how);
+  }
+  if (!o.out.empty()) return write_file(o.out, text);
+  say("{}", format == AlignFormat::terminal ? text : for_output(text));  // drawings have colours
+}
+
+/// Och and Ney (2003): see metrics/alignment_error_rate.hpp.
+void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) {
+  std::vector<text::SentenceLengths> lengths;
+  std::vector<text::Alignment> found;
+  for (const AlignedPair& pair : pairs) {
+    lengths.push_back({static_cast<int>(text::words(pair.source).size()),
+                       static_cast<int>(text::words(pair.target).size())});
+    found.push_back(report::argmax_links(pair.map));
+  }
+  const auto score =
+      metrics::alignment_error_rate(found, text::read_gold_alignments(o.gold, lengths));
+  say("alignment error rate {:.4f}, precision {:.4f}, recall {:.4f}  ({} pairs)\n",
+      score.error_rate(), score.precision(), score.recall(), pairs.size());
+}
+
+}  // namespace
+
+int align(const UseOptions& o) {
+  if (o.file.empty()) fail("FILE", "pairs, or sources alone, were expected");
+  const auto files = model_files(o.models);
+  if (!o.out.empty()) {
+    std::vector<std::filesystem::path> inputs{o.file, o.target};
+    inputs.insert(inputs.end(), files.begin(), files.end());
+    require_writable(o.out, inputs);
+  }
+  const std::vector<Model> models = load_models(files);
+  const AlignFormat format = format_of(o);
+  if (format != AlignFormat::scores && std::ranges::none_of(models, &Model::attends))
+    fail(files.front().string(), "the model has no attention: --format scores was expected");
+  const std::vector<AlignedPair> pairs = aligned(o, models);
+  o.gold.empty() ? write(pairs, format, o) : say_error_rate(pairs, o);
+  return 0;
+}
+
+// ---- score
+
+namespace {
+
+/// Pairs that are scored together: as many as have so few tokens on a side, padding included.
+class Chunk {
+ public:
+  explicit Chunk(bool json) : json_(json) {}
+
+  void add(const text::TextPair& lines, text::Pair pair, const models::AnyModel& network) {
+    constexpr std::size_t most_tokens = 2048;
+    const std::size_t longest = std::max({longest_, pair.source.size(), pair.target.size() + 1});
+    const bool scored = !pair.source.empty();
+    if (!lines_.empty() && (!scored || longest * (lines_.size() + 1) > most_tokens)) print(network);
+    if (!scored) return say("{}\n", json_ ? "{}" : "");
+    longest_ = std::max({longest_, pair.source.size(), pair.target.size() + 1});
+    lines_.push_back(lines), pairs_.push_back(std::move(pair));
+  }
+  void print(const models::AnyModel& network) {
+    if (pairs_.empty()) return;
+    const auto scores = models::force_decode(network, text::make_batch(pairs_));
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const models::Hypothesis& h = scores[i];
+      if (json_) {
+        const nlohmann::ordered_json json = {{"source", lines_[i].source},
+                                             {"target", lines_[i].target},
+                                             {"log_probability", h.log_probability},
+                                             {"tokens", h.word_log_probabilities}};
+        say("{}\n", for_output(json.dump()));
+      } else {
+        say("{}\t{}\t{:.4f}\n", for_output(lines_[i].source), for_output(lines_[i].target),
+            h.log_probability);
+      }
+    }
+    lines_.clear(), pairs_.clear(), longest_ = 0;
+  }
+
+ private:
+  const bool json_;
+  std::vector<text::TextPair> lines_;
+  std::vector<text::Pair> pairs_;
+  std::size_t longest_ = 0;
+};
+
+}  // namespace
+
+int score(const UseOptions& o) {
+  if (o.file.empty()) fail("FILE", "pairs were expected");
+  const std::vector<Model> models = load_models(model_files(o.models));
+  const Codecs& codecs = models.front().codecs();
+  const models::AnyModel network = network_of(models);
+  PairFiles files = o.files();
+  files.columns = columns_for(models.front(), o.columns);
+  PairReader reader(files, "reading");
+  const Index longest = longest_read(models, longest_of_pair);
+  Chunk chunk(o.json);
+  while (const auto lines = reader.next()) {
+    text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
+    check_length(std::ssize(pair.source), reader.source_place(), longest);
+    check_length(std::ssize(pair.target), reader.target_place(), longest_of_pair);
+    chunk.add(*lines, std::move(pair), network);
+  }
+  chunk.print(network);
+  return 0;
+}
+
+}  // namespace attune::pairs

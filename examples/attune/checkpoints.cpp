@@ -1,0 +1,141 @@
+// `attune average` and `attune inspect`.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/file.hpp>
+#include <attune/tensor/printable.hpp>
+
+#include "commands.hpp"
+#include "model.hpp"
+#include "support/output.hpp"
+
+namespace attune::pairs {
+namespace {
+
+/// Throws where the file is no model, or more than a model: the whole state of a training.
+void check_replaceable(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) return;
+  bool goes_on = false;
+  try {
+    goes_on = Model::load(path).metadata().contains("adam.steps");
+  } catch (const Error&) {
+    fail(path.string(), "there is a file that is no model: another file to write was expected");
+  }
+  if (goes_on)
+    fail(path.string(), "a training can go on from it: another file to write was expected");
+}
+
+/// The subword model and the vocabulary of a side.
+void export_side(const text::Codec& codec, const std::string& prefix,
+                 const std::filesystem::path& model) {
+  const std::string pieces = prefix + ".model", vocabulary = prefix + ".vocabulary";
+  require_writable(vocabulary, {model});
+  if (const text::SentencePiece* learnt = codec.tokenizer.pieces()) {
+    require_writable(pieces, {model});
+    write_file(pieces, learnt->bytes());
+    say("{}\n", pieces);
+  }
+  text::write_vocabulary(vocabulary, codec.vocabulary);
+  say("{}\n", vocabulary);
+}
+
+bool is_text_entry(const std::string& name) {
+  return std::ranges::find(codec_entries, name) != std::end(codec_entries);
+}
+
+void print_json(const Model& model) {
+  nlohmann::ordered_json json;
+  for (const auto& [name, value] : model.metadata())
+    if (!is_text_entry(name)) json["metadata"][name] = value;
+  json["source_vocabulary"] = model.source().vocabulary.size();
+  json["target_vocabulary"] = model.target().vocabulary.size();
+  for (const auto& [name, w] : model.parameters()) {
+    std::vector<Index> sizes;
+    for (int i = 0; i < w.shape().rank(); ++i) sizes.push_back(w.shape()[i]);
+    json["parameters"][name] = sizes;
+  }
+  say("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print(const Model& model) {
+  const auto line = [](const std::string& name, const std::string& value) {
+    if (!value.empty()) say("{:<20}{}\n", name, printable(value));
+  };
+  for (const char* name : {"attune_version", "products", "step", "seconds"})
+    line(name, model.entry(name));
+  line("checksum", model.checksum().empty() ? "none" : model.checksum() + ", verified");
+  say("\n");
+  for (const auto& field : train_fields())
+    if (field.stored) line(field.name, model.entry(field.name));
+  say("\n");
+  for (const auto& [name, value] : models::to_map(model.network().options())) line(name, value);
+  say("\n");
+  for (const auto& [side, codec] :
+       {std::pair{"source", &model.source()}, {"target", &model.target()}}) {
+    line(side, fmt::format("{}, {} kinds", kind_of(codec->tokenizer), codec->vocabulary.size()));
+  }
+  say("\n");
+  std::size_t width = 0;
+  for (const auto& [name, w] : model.parameters()) width = std::max(width, name.size());
+  for (const auto& [name, w] : model.parameters())
+    say("{:<{}}  {}\n", name, width, to_string(w.shape()));
+  say("{:<{}}  {} numbers\n", "all", width, model.parameters().count());
+}
+
+}  // namespace
+
+int average(const UseOptions& o) {
+  if (o.sources.empty()) fail("MODEL", "checkpoints of one training were expected");
+  const std::vector<std::filesystem::path> paths(o.sources.begin(), o.sources.end());
+  const std::filesystem::path out = o.out.empty() ? "average.safetensors" : o.out;
+  const auto files = model_files(paths);
+  require_writable(out, files);
+  check_replaceable(out);
+  Model mean = Model::load(files.front());
+  // What models must have in common for their weights to mean the same.
+  std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
+  for (const auto& [name, value] : models::to_map(mean.network().options())) names.push_back(name);
+  const double share = 1.0 / static_cast<double>(files.size());
+  std::vector<Tensor> sums;
+  for (const auto& [name, w] : mean.parameters()) sums.push_back(zeros(w.shape(), DType::f64));
+  for (const std::filesystem::path& path : files) {
+    const Model model = Model::load(path);
+    check_alike(names, mean.metadata(), path, model.metadata(), "the first checkpoint");
+    auto sum = sums.begin();
+    for (const auto& [name, w] : model.parameters())
+      add_in_place(*sum++, w.value().to(DType::f64) * share);
+  }
+  std::size_t i = 0;
+  for (const auto& [name, w] : mean.parameters()) {
+    Tensor to = w.value();
+    copy(sums[i++].to(to.dtype()), to);
+  }
+  Safetensors file;
+  mean.save(file);
+  for (const auto& [name, value] : mean.metadata()) file.metadata.emplace(name, value);
+  save_safetensors(out, file);
+  say("the mean of {} checkpoints: {}\n", files.size(), out.string());
+  return 0;
+}
+
+int inspect(const UseOptions& o) {
+  std::vector<std::filesystem::path> paths;
+  if (!o.file.empty()) paths.push_back(o.file);
+  const auto file = model_files(paths).front();
+  const Model model = Model::load(file);
+  if (o.exported.empty()) {
+    o.json ? print_json(model) : print(model);
+    return 0;
+  }
+  export_side(model.source(), o.exported + ".source", file);
+  export_side(model.target(), o.exported + ".target", file);
+  if (model.entry("truecase") == "yes")
+    say("The case of words is not in these files: --truecase learns it from the training text.\n");
+  return 0;
+}
+
+}  // namespace attune::pairs

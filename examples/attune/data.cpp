@@ -1,0 +1,593 @@
+#include "data.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <attune/models/text/token_words.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
+
+#include "support/checkpoint.hpp"
+#include "support/letters.hpp"
+#include "support/output.hpp"
+
+namespace attune::pairs {
+namespace {
+
+/// 1 when the size cannot be known.
+double megabytes(const std::filesystem::path& path) {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(path, none);
+  return none ? 1 : std::max(1.0, static_cast<double>(bytes) / 1e6);
+}
+
+bool has_words(const text::TextPair& pair) { return !pair.source.empty() && !pair.target.empty(); }
+
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
+  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
+  return hash ^ (hash >> 29);
+}
+
+/// Chooses the sources with the smallest hashes, as many as have `most` pairs together, whatever
+/// the number of all pairs. It keeps these alone in memory.
+class HeldOut {
+ public:
+  explicit HeldOut(Index most) : most_(most) {}
+  void add(const std::string& source) {
+    const std::uint64_t hash = hash_of(source);
+    if (most_ == 0 || hash >= below_) return;
+    ++counts_[hash], ++held_;
+    shrink_to(most_);
+  }
+  /// The limit below which hashes are of pairs that are held out; 0 where there is none.
+  std::uint64_t below(Index most) {
+    shrink_to(most);
+    return held_ > 0 ? below_ : 0;
+  }
+
+ private:
+  void shrink_to(Index most) {
+    while (held_ > most) {
+      const auto last = std::prev(counts_.end());
+      below_ = last->first, held_ -= last->second;
+      counts_.erase(last);
+    }
+  }
+
+  const Index most_;
+  std::map<std::uint64_t, Index> counts_;
+  Index held_ = 0;
+  std::uint64_t below_ = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// Algorithm R (Vitter, 1985): each of the pairs that are added is in the sample with the same
+/// probability.
+class Sampler {
+ public:
+  Sampler(Index size, std::uint64_t seed) : size_(size), random_(seed, "sample of the pairs") {}
+  void add(text::TextPair pair) {
+    if (seen_++ < size_) {
+      sample.push_back(std::move(pair));
+    } else if (const Index place = random_.below(seen_); place < size_) {
+      sample[static_cast<std::size_t>(place)] = std::move(pair);
+    }
+  }
+  std::vector<text::TextPair> sample;
+
+ private:
+  const Index size_;
+  Random random_;
+  Index seen_ = 0;
+};
+
+/// Some lines of a side, as numbers that decide how they are cut.
+struct Lines {
+  double words = 0;         // of a line, in the mean
+  double characters = 0;    // of a word, in the mean
+  double letters = 0;       // of a line, in the mean
+  std::size_t kinds = 0;    // of words
+  double unspaced = 0;      // share of letters of scripts that set no blanks
+  bool decomposes = false;  // whether decomposition changes any
+
+  Lines(const std::vector<text::TextPair>& sample, std::string text::TextPair::*side);
+  /// Such as phones: most lines have blanks between them.
+  bool are_symbols() const { return words > 1.5 && characters <= 2.5; }
+  bool are_sentences() const { return words >= 4 && !are_symbols(); }
+  /// Sentences of Chinese, Japanese, Thai, ...
+  bool are_long_without_blanks() const { return words < 2 && letters >= 8 && unspaced > 0.5; }
+};
+
+Lines::Lines(const std::vector<text::TextPair>& sample, std::string text::TextPair::*side) {
+  text::TokenCounts counts;
+  for (const text::TextPair& pair : sample) {
+    for (const std::string_view word : text::words(pair.*side)) {
+      ++counts[std::string(word)], ++words;
+      for (const std::string& letter : text::code_points(word)) {
+        ++characters;
+        unspaced += letter >= "\u0E00" && letter < "\uAC00";  // Thai to Han; Hangul has blanks
+      }
+    }
+    decomposes = decomposes || text::decomposed(pair.*side) != pair.*side;
+  }
+  const auto n = static_cast<double>(std::max<std::size_t>(1, sample.size()));
+  kinds = counts.size();
+  unspaced /= std::max(1.0, characters);
+  letters = characters / n, characters /= std::max(1.0, words), words /= n;
+}
+
+constexpr std::size_t few_words = 1000;  // kinds, in a sample of the pairs: no subwords are needed
+
+/// What `automatic` stands for, and why.
+std::pair<Tokens, std::string> chosen_tokens(const Lines& lines, bool sentences, bool source) {
+  if (lines.are_symbols()) {
+    return {Tokens::words,
+            fmt::format("they have {:.1f} characters in the mean", lines.characters)};
+  }
+  if (sentences && lines.kinds <= few_words && lines.are_sentences())
+    return {Tokens::words, fmt::format("there are {} different ones", lines.kinds)};
+  if (sentences) return {Tokens::bpe, "lines are sentences"};
+  const std::string why = fmt::format("lines have {:.1f} words in the mean", lines.words);
+  // What is written should be as it stands in the file.
+  if (source && lines.decomposes) return {Tokens::decomposed, why};
+  return {Tokens::characters, why};
+}
+
+using Strings = std::vector<std::string>;
+
+/// The case of each side's words; nothing where it was not asked for.
+struct Truecasers {
+  std::optional<text::Truecaser> source, target;
+};
+Truecasers learn_case(const TrainOptions& o) {
+  if (o.truecase == Switch::no) return {};
+  PairReader reader(o.train_files(), "learning the case of words");
+  text::CaseCounts source, target;
+  while (const auto pair = reader.next()) source.add(pair->source), target.add(pair->target);
+  return {source.truecaser(), target.truecaser()};
+}
+
+text::SentencePiece learn_pieces(const Strings& lines, const char* of, Tokens tokens,
+                                 const TrainOptions& o) {
+  const Task task(
+      fmt::format("learning {} subwords of {} from {} lines", o.pieces, of, lines.size()));
+  const auto model = tokens == Tokens::unigram ? text::PieceModel::unigram : text::PieceModel::bpe;
+  try {
+    return text::SentencePiece::train(lines, {.model = model, .pieces = o.pieces});
+  } catch (const Error& error) {
+    const std::string what = error.what(), few = "smaller than required_chars. ", other = " vs ";
+    // It advises options that are its own.
+    const std::size_t at = what.find(few) == what.npos ? what.npos : what.find(other);
+    fail(fmt::format("--pieces {}", o.pieces),
+         at == what.npos ? what
+                         : fmt::format("each character of {} is one of them, so that at least {} "
+                                       "were expected",
+                                       of, std::atol(what.c_str() + at + other.size())));
+  }
+}
+
+/// How each side is cut, once `automatic` is decided.
+struct Choice {
+  Tokens source, target;
+};
+Choice choose(const TrainOptions& o, const Survey& survey) {
+  const auto decide = [&](Tokens asked, std::string text::TextPair::*side, const char* name,
+                          bool is_source) {
+    if (asked == Tokens::automatic) asked = o.tokens;
+    if (asked != Tokens::automatic) return asked;
+    const auto [tokens, why] =
+        chosen_tokens(Lines(survey.sample, side), survey.has_sentences(), is_source);
+    constexpr const char* names[] = {
+        "", "words between blanks", "characters", "decomposed characters", "subwords", "subwords"};
+    say("{}: {}, as {}\n", name, names[static_cast<std::size_t>(tokens)], why);
+    return tokens;
+  };
+  Choice choice{decide(o.source_tokens, &text::TextPair::source, "source", true), {}};
+  choice.target = o.joint == Switch::yes
+                      ? choice.source
+                      : decide(o.target_tokens, &text::TextPair::target, "target", false);
+  return choice;
+}
+
+/// Both sides' tokenizers; in a joint model they are one. Files that are given are read first.
+struct Tokenizers {
+  std::optional<text::Tokenizer> source, target;
+};
+Tokenizers make_tokenizers(const TrainOptions& o, const Survey& survey) {
+  Tokenizers made;
+  if (!o.source_pieces.empty()) made.source = text::SentencePiece::load(o.source_pieces);
+  if (!o.target_pieces.empty()) made.target = text::SentencePiece::load(o.target_pieces);
+  const bool joint = o.joint == Switch::yes;
+  if (made.source && joint) made.target = made.source;
+  const Truecasers truecasers = learn_case(o);
+  if (!made.source || !made.target) {
+    const auto [source, target] = choose(o, survey);
+    const auto are_subwords = [](Tokens t) { return t == Tokens::bpe || t == Tokens::unigram; };
+    Strings sources, targets;
+    if ((!made.source && are_subwords(source)) || (!made.target && are_subwords(target))) {
+      Sampler sampler(o.learn_from, o.seed);
+      PairReader reader(o.train_files(), "reading");
+      while (auto pair = reader.next_with_words())
+        if (!survey.holds_out(pair->source)) sampler.add(std::move(*pair));
+      for (text::TextPair& pair : sampler.sample) {
+        sources.push_back(truecasers.source ? truecasers.source->encode(pair.source) : pair.source);
+        targets.push_back(truecasers.target ? truecasers.target->encode(pair.target) : pair.target);
+      }
+    }
+    if (joint) std::ranges::move(targets, std::back_inserter(sources));
+    const auto make = [&](Tokens tokens, const Strings& lines, const char* of) -> text::Tokenizer {
+      if (are_subwords(tokens)) return learn_pieces(lines, of, tokens, o);
+      if (tokens == Tokens::words) return text::Words{};
+      if (tokens == Tokens::decomposed) return text::decomposed_characters();
+      return text::Characters{};
+    };
+    if (!made.source) made.source = make(source, sources, joint ? "both sides" : "the source");
+    if (!made.target) made.target = joint ? *made.source : make(target, targets, "the target");
+  }
+  if (truecasers.source)
+    made.source = made.source->with(std::make_shared<text::Truecaser>(*truecasers.source));
+  if (truecasers.target)
+    made.target = made.target->with(std::make_shared<text::Truecaser>(*truecasers.target));
+  return made;
+}
+
+/// Where temporary files may be: in the directory of the run, or in the one it will be made in.
+std::filesystem::path existing(std::filesystem::path directory) {
+  std::error_code none;
+  while (!directory.empty() && !std::filesystem::exists(directory, none)) {
+    directory = directory.parent_path();
+  }
+  return directory.empty() ? "." : directory;
+}
+
+/// The links of each pair of a corpus, of those too that are not trained on.
+class LinkReader {
+ public:
+  explicit LinkReader(const std::string& path) : lines_(path) {}
+
+  /// Those of the pair that `reader` has read.
+  text::Alignment next(const text::TextPair& pair, PairReader& reader) {
+    const auto line = lines_.next();
+    if (!line) {
+      while (reader.next()) {  // to know how many there are
+      }
+      fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
+           fmt::format("the file ends, but there are {} sentences", reader.number()));
+    }
+    return text::parse_links(*line, {words_of(pair.source), words_of(pair.target)},
+                             fmt::format("{}:{}", lines_.name(), lines_.number()));
+  }
+
+  void end() {
+    const std::int64_t pairs = lines_.number();
+    if (lines_.next()) lines_.fail(fmt::format("a line too many, there are {} sentences", pairs));
+  }
+
+ private:
+  static int words_of(const std::string& line) {
+    return static_cast<int>(text::words(line).size());
+  }
+
+  text::LineReader lines_;
+};
+
+/// The links between tokens that follow from those between words.
+text::Alignment links_of(const text::Alignment& words, const text::TextPair& lines,
+                         std::span<const std::string> source, std::span<const std::string> target,
+                         const PairReader& reader) {
+  try {
+    return models::token_links(words, text::words_of_tokens(lines.source, source),
+                               text::words_of_tokens(lines.target, target));
+  } catch (const Error&) {
+    reader.fail("the model of sentencepiece changes words, so that --alignments cannot follow");
+  }
+}
+
+/// "val.en and val.de"
+std::string name_of(const PairFiles& files) {
+  return files.target.empty()
+             ? files.source.string()
+             : fmt::format("{} and {}", files.source.string(), files.target.string());
+}
+
+void require_target(const text::TextPair& pair, const PairReader& reader) {
+  if (pair.target.empty()) fail(reader.target_place(), "no words, expected the target of a pair");
+}
+
+bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
+  return files.target.empty() && pair.source.empty() && pair.target.empty();
+}
+
+/// Those pairs of the files that `keep` is true for.
+TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
+                    const auto& keep) {
+  TestPairs all;
+  all.name = name_of(files);
+  PairReader reader(files, "reading");
+  bool any = sides == Sides::optional;
+  while (const auto pair = reader.next()) {
+    if (is_skipped(*pair, files) || !keep(*pair)) continue;
+    if (sides == Sides::required) require_target(*pair, reader);
+    all.sources.push_back(codecs.source.encode(pair->source));
+    all.targets.push_back(codecs.target.encode(pair->target));
+    check_length(std::ssize(all.sources.back()), reader.source_place(), longest);
+    check_length(std::ssize(all.targets.back()), reader.target_place(), longest_of_pair);
+    any = any || !pair->source.empty();
+    all.lines.push_back(pair->source);
+    all.references.push_back({pair->target});
+    all.numbers.push_back(reader.number());
+  }
+  if (!any) fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+  return all;
+}
+
+TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
+  const auto is_held = [&](const text::TextPair& pair) {
+    return has_words(pair) && survey.holds_out(pair.source);
+  };
+  TestPairs held = read_some(o.train_files(), codecs, longest_read(o.model, longest_of_pair),
+                             Sides::required, is_held);
+  held.name = "pairs held out of " + held.name;
+  return held;
+}
+
+}  // namespace
+
+PairReader::PairReader(const PairFiles& files, const std::string& what)
+    : reader_(text::open_pairs(files.source, files.target, files.columns)),
+      total_(megabytes(files.source) + (files.target.empty() ? 0 : megabytes(files.target))),
+      progress_(0, static_cast<long>(total_), what + ": MB") {}
+
+std::optional<text::TextPair> PairReader::next() {
+  auto pair = reader_.next();
+  if (!pair) return pair;
+  megabytes_ += static_cast<double>(pair->source.size() + pair->target.size() + 2) / 1e6;
+  if (reader_.number() % 256 == 0) show();
+  return text::TextPair{single_blanks(pair->source), single_blanks(pair->target)};
+}
+
+std::optional<text::TextPair> PairReader::next_with_words() {
+  auto pair = next();
+  while (pair && !has_words(*pair)) pair = next();
+  return pair;
+}
+
+std::string PairReader::source_place() const {
+  return fmt::format("{}:{}", reader_.source_name(), number());
+}
+std::string PairReader::target_place() const {
+  return fmt::format("{}:{}", reader_.target_name(), number());
+}
+
+void PairReader::fail(std::string_view message) const { attune::fail(source_place(), message); }
+
+void PairReader::show() {
+  using std::chrono::seconds;
+  const auto now = Clock::now();
+  if (now - start_ < seconds(3)) return;
+  const bool line = now - line_ > seconds(30);
+  if (line) line_ = now;
+  const double rate = static_cast<double>(reader_.number()) / seconds_since(start_);
+  progress_.show(static_cast<long>(std::min(megabytes_, total_)),
+                 fmt::format("{:.0f} pairs/s", rate), line);
+}
+
+bool Survey::holds_out(const std::string& source) const { return hash_of(source) < held_below; }
+
+bool Survey::has_sentences() const {
+  const Lines source(sample, &text::TextPair::source), target(sample, &text::TextPair::target);
+  return target.are_sentences() || (target.are_long_without_blanks() && source.are_sentences());
+}
+
+Survey survey_of(const PairFiles& files, Index held_out) {
+  constexpr Index sampled = 2000;
+  Survey survey;
+  Hash hash;
+  HeldOut held(held_out);
+  Sampler sampler(sampled, /*seed=*/0);
+  PairReader reader(files, "reading");
+  while (auto pair = reader.next()) {
+    hash.add(std::string_view(pair->source)), hash.add(std::string_view(pair->target));
+    if (!has_words(*pair)) continue;
+    ++survey.pairs;
+    held.add(pair->source);
+    sampler.add(std::move(*pair));
+  }
+  if (survey.pairs == 0)
+    fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+  survey.sample = std::move(sampler.sample);
+  survey.fingerprint = hash.text();
+  const Index most = std::min(held_out, survey.pairs / 10);
+  survey.held_below = held.below(most);
+  if (held_out > 0 && survey.held_below == 0) {
+    fail("--train", fmt::format("no pair of {} can be held out (at most {} of {}, those with one "
+                                "source together): --valid FILE was expected",
+                                files.source.string(), most, survey.pairs));
+  }
+  return survey;
+}
+
+Survey survey_of(const TrainOptions& o) {
+  return survey_of(o.train_files(), o.valid.empty() ? o.held_out : 0);
+}
+
+Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
+  const bool joint = o.joint == Switch::yes;
+  if (joint && !(o.target_pieces.empty() && o.target_vocabulary.empty())) {
+    fail("--joint yes",
+         "both sides have what is given for the source, expected nothing for the target alone");
+  }
+  std::optional<text::Vocabulary> source, target;
+  if (!o.source_vocabulary.empty()) source = text::read_vocabulary(o.source_vocabulary);
+  if (!o.target_vocabulary.empty()) target = text::read_vocabulary(o.target_vocabulary);
+  const Tokenizers tokenizers = make_tokenizers(o, survey);
+  if (!source || !(joint || target)) {
+    text::TokenCounts sources, own_targets;
+    text::TokenCounts& targets = joint ? sources : own_targets;
+    PairReader reader(o.train_files(), "counting tokens");
+    while (const auto pair = reader.next_with_words()) {
+      if (survey.holds_out(pair->source)) continue;
+      text::count_tokens(sources, tokenizers.source->encode(pair->source));
+      text::count_tokens(targets, tokenizers.target->encode(pair->target));
+    }
+    const text::VocabularyOptions sizes{.minimum_count = o.minimum_count,
+                                        .maximum_size = o.maximum_vocabulary};
+    if (!source) source = text::make_vocabulary(sources, sizes);
+    if (!target && !joint) target = text::make_vocabulary(targets, sizes);
+  }
+  if (joint) target = source;
+  return {{*tokenizers.source, *source}, {*tokenizers.target, *target}};
+}
+
+std::vector<text::Pair> TestPairs::pairs() const {
+  std::vector<text::Pair> all;
+  for (std::size_t i = 0; i < size(); ++i)
+    if (!sources[i].empty() && !targets[i].empty()) all.push_back({sources[i], targets[i]});
+  return all;
+}
+
+std::vector<std::int64_t> TestPairs::source_lengths() const {
+  std::vector<std::int64_t> lengths;
+  for (const std::string& line : lines) lengths.push_back(std::ssize(text::words(line)));
+  return lengths;
+}
+
+TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest) {
+  return read_some(files, codecs, longest, Sides::required,
+                   [](const text::TextPair&) { return true; });
+}
+
+void check_pairs(const PairFiles& files) {
+  PairReader reader(files, "reading");
+  bool any = false;
+  while (const auto pair = reader.next()) {
+    if (!is_skipped(*pair, files)) require_target(*pair, reader);
+    any = any || !pair->source.empty();
+  }
+  if (!any) fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+}
+
+TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
+  if (o.valid.empty()) return held_out_pairs(o, survey, codecs);
+  return read_pairs(o.valid_files(), codecs, longest_read(o.model, longest_of_pair));
+}
+
+TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
+  const Model& first = models.front();
+  if (!o.file.empty()) {
+    PairFiles files = o.files();
+    files.columns = columns_for(first, o.columns);
+    return read_some(files, first.codecs(), longest_read(models, longest_of_pair), sides,
+                     [](const text::TextPair&) { return true; });
+  }
+  if (first.entry("train").empty())
+    fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
+  const TrainOptions trained = train_options_from(first.metadata());
+  if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs());
+  const Survey survey = survey_of(trained);
+  for (const Model& model : models) {
+    if (survey.fingerprint == model.entry("pairs") && model.entry("train") == first.entry("train"))
+      continue;
+    fail(trained.train.string(),
+         "which of its pairs were held out of every training is not known, as the pairs have "
+         "changed or the models differ in it: a file to measure on was expected");
+  }
+  return held_out_pairs(trained, survey, first.codecs());
+}
+
+void TrainingPairs::Unknown::count(const text::Sentence& sentence) {
+  all += std::ssize(sentence);
+  unknown += std::ranges::count(sentence, text::Vocabulary::unknown);
+}
+
+void TrainingPairs::Unknown::report(const char* side, const std::string& vocabulary) const {
+  if (unknown == 0) return;
+  if (unknown == all) {
+    fail(vocabulary.empty() ? "vocabulary" : vocabulary,
+         fmt::format("none of the {}'s tokens is in it", side));
+  }
+  say("{:.2f} % of the {}'s tokens are unknown\n",
+      100 * static_cast<double>(unknown) / static_cast<double>(all), side);
+}
+
+TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
+    : options_(o), pairs_(existing(o.out)), links_(existing(o.out)), link_ends_(existing(o.out)) {
+  const text::CorpusReport report = read(survey, codecs);
+  if (report.kept() < report.read) say("{}\n", to_string(report));
+  if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");
+  source_.report("source", o.source_vocabulary);
+  target_.report("target", o.joint == Switch::yes ? o.source_vocabulary : o.target_vocabulary);
+}
+
+text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codecs) {
+  const TrainOptions& o = options_;
+  std::optional<LinkReader> alignments;
+  if (!o.alignments.empty()) alignments.emplace(o.alignments);
+  text::CorpusReport report{.longest = o.longest};
+  PairReader reader(o.train_files(), "numbering tokens");
+  while (const auto lines = reader.next()) {
+    const auto words = alignments ? alignments->next(*lines, reader) : text::Alignment();
+    if (is_skipped(*lines, o.train_files()) || survey.holds_out(lines->source)) continue;
+    const auto source = codecs.source.tokenizer.encode(lines->source),
+               target = codecs.target.tokenizer.encode(lines->target);
+    if (!report.count(source.size(), target.size())) continue;
+    check_length(std::ssize(source), reader.source_place(),
+                 longest_read(o.model, std::numeric_limits<Index>::max()));
+    text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
+    if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {
+      reader.fail(fmt::format("{} target tokens with </s>, expected at most --batch-tokens {}", n,
+                              o.batch_tokens));
+    }
+    add(pair);
+    if (alignments) add(links_of(words, *lines, source, target, reader));
+  }
+  if (alignments) alignments->end();
+  return report;
+}
+
+void TrainingPairs::add(const text::Pair& pair) {
+  pairs_.add(pair);
+  longest_target_ = std::max(longest_target_, std::ssize(pair.target));
+  source_.count(pair.source), target_.count(pair.target);
+  hash_.add(pair.source), hash_.add(pair.target);
+}
+
+void TrainingPairs::add(const text::Alignment& links) {
+  links_.append(links);
+  link_ends_.append(links_.size());
+  hash_.add(links.size());
+  for (const auto& [source, target] : links) {
+    hash_.add(static_cast<std::uint64_t>(source)), hash_.add(static_cast<std::uint64_t>(target));
+  }
+}
+
+std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {
+  text::BatchOptions how{.sentences = options_.batch, .tokens = options_.batch_tokens};
+  if (!options_.sentences) how.pool = 20 * options_.batch;  // short pairs pad little anyhow
+  return text::epoch_batches(pairs_.lengths(), how, options_.seed, epoch);
+}
+
+text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) {
+  std::vector<text::Pair> pairs;
+  for (const std::uint32_t i : chosen) pairs.push_back(pairs_[i]);
+  return text::make_batch(pairs);
+}
+
+models::Guide TrainingPairs::guide(std::span<const std::uint32_t> chosen,
+                                   const text::Batch& batch) {
+  if (options_.alignments.empty()) return {};
+  const auto ends = link_ends_.values();
+  std::vector<text::Alignment> some;
+  for (const std::uint32_t i : chosen) {
+    const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
+    const auto links = links_.values().subspan(begin, ends[i] - begin);
+    some.emplace_back(links.begin(), links.end());
+  }
+  return {models::alignment_guide(some, batch), options_.guided_alignment};
+}
+
+}  // namespace attune::pairs

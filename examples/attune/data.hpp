@@ -1,0 +1,141 @@
+// Pairs of text: how they are read, held out, cut into tokens, and kept as numbers.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <attune/models/guided_alignment.hpp>
+#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/text/corpus.hpp>
+#include <attune/models/text/pair_store.hpp>
+
+#include "model.hpp"
+#include "options.hpp"
+#include "support/hash.hpp"
+#include "support/progress.hpp"
+
+namespace attune::pairs {
+
+/// Reads pairs, with single blanks. Shows how far it is when that takes more than some seconds.
+class PairReader {
+ public:
+  /// `what` says what is done with them.
+  PairReader(const PairFiles& files, const std::string& what);
+
+  std::optional<text::TextPair> next();
+  /// The next pair that has words on both sides.
+  std::optional<text::TextPair> next_with_words();
+  /// Of the line read last, from 1.
+  std::int64_t number() const { return reader_.number(); }
+  /// "FILE:LINE" of the side that was read last.
+  std::string source_place() const;
+  std::string target_place() const;
+  /// Throws an Error about that line of the source.
+  [[noreturn]] void fail(std::string_view message) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void show();
+
+  text::ParallelReader reader_;
+  double megabytes_ = 0, total_;
+  Progress progress_;
+  Clock::time_point start_ = Clock::now(), line_ = start_;
+};
+
+/// What a first look at the training pairs finds. It depends on the files alone.
+struct Survey {
+  std::int64_t pairs = 0;              // with words on both sides
+  std::vector<text::TextPair> sample;  // some of these, at random
+  std::string fingerprint;             // another one, almost surely, for other lines
+  std::uint64_t held_below = 0;        // sources with a smaller hash are held out
+
+  /// Pairs with the same source stay together: a source that was trained on is no test.
+  bool holds_out(const std::string& source) const;
+  /// Whether both sides are sentences, or the target is; otherwise they are words, names, dates, ...
+  bool has_sentences() const;
+};
+/// Where some are to be held out, at most `held_out` and at most a tenth. Throws where there is no
+/// pair, or none that can be held out.
+Survey survey_of(const PairFiles& files, Index held_out);
+/// Of the training that has these options.
+Survey survey_of(const TrainOptions& options);
+
+/// Tokenizers and vocabularies: from the files that are given for them, otherwise learnt from the
+/// training pairs. Says what was chosen, and why.
+Codecs make_codecs(const TrainOptions& options, const Survey& survey);
+
+/// Pairs that a model's predictions are compared with.
+struct TestPairs {
+  std::string name;
+  std::vector<std::string> lines;       // of the source
+  std::vector<text::Sentence> sources;  // the same as numbers
+  std::vector<text::Sentence> targets;  // of the first reference
+  std::vector<metrics::References> references;
+  std::vector<std::int64_t> numbers;  // of lines
+
+  std::size_t size() const { return lines.size(); }
+  /// Those that have tokens on both sides.
+  std::vector<text::Pair> pairs() const;
+  /// How many words each source has.
+  std::vector<std::int64_t> source_lengths() const;
+};
+
+/// Throws an Error "FILE:LINE: ..." for a source of more than `longest` tokens, for a target that is
+/// too long and for one without words, and one when there is no pair.
+TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest);
+/// Throws for such files what can be said without a model.
+void check_pairs(const PairFiles& files);
+/// Those to choose the best weights by: of files, or held out of the training pairs.
+TestPairs validation_pairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
+/// Those of the files that were given; otherwise those that the models were chosen by. Sides may be
+/// empty where these are `optional`.
+enum class Sides { required, optional };
+TestPairs pairs_for(const UseOptions& options, Models models, Sides sides = Sides::required);
+
+/// The pairs to train on, and the links between their tokens where attention is guided. Both may be
+/// larger than memory.
+class TrainingPairs {
+ public:
+  /// Reads the files; says what was excluded. Throws an Error "FILE:LINE: ..." for links that are
+  /// missing, too many, or between words which are not there, for a source that the score location
+  /// has no places for, and for a target that no batch can take, and one when no token is known.
+  TrainingPairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
+
+  std::size_t size() const { return pairs_.size(); }
+  /// Tokens of the longest target.
+  Index longest_target() const { return longest_target_; }
+  /// Another one, almost surely, when pairs or links have changed.
+  std::string fingerprint() const { return hash_.text(); }
+
+  std::vector<std::vector<std::uint32_t>> batches(Index epoch);
+  text::Batch batch(std::span<const std::uint32_t> chosen);
+  /// Of a pair, with </s>.
+  double target_tokens(std::uint32_t pair) { return pairs_.lengths()[pair].target + 1.0; }
+  models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch);
+
+ private:
+  /// Tokens of a side.
+  struct Unknown {
+    std::int64_t all = 0, unknown = 0;
+    void count(const text::Sentence& sentence);
+    /// Prints the share. Throws when there is nothing else.
+    void report(const char* side, const std::string& vocabulary) const;
+  };
+
+  text::CorpusReport read(const Survey& survey, const Codecs& codecs);
+  void add(const text::Pair& pair);
+  void add(const text::Alignment& links);
+
+  const TrainOptions& options_;
+  text::PairStore pairs_;
+  text::DiskArray<text::Link> links_;
+  text::DiskArray<std::uint64_t> link_ends_;
+  Index longest_target_ = 0;
+  Hash hash_;
+  Unknown source_, target_;
+};
+
+}  // namespace attune::pairs

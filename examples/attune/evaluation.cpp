@@ -1,0 +1,204 @@
+#include "evaluation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <sstream>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/metrics/chrf.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/models/unroll.hpp>
+#include <attune/tensor/reduce.hpp>
+
+#include "support/signals.hpp"
+
+namespace attune::pairs {
+namespace {
+
+/// A loss, and over how many tokens.
+struct Total {
+  double loss = 0, tokens = 0;
+};
+
+/// Adds the loss of some pairs, in halves where padding would make the batch too large.
+void add_loss(const models::AnyModel& network, std::span<const text::Pair> pairs,
+              std::span<const std::uint32_t> chosen, Total& total) {
+  constexpr std::size_t most_tokens = 64 * 256;
+  std::size_t longest = 0;
+  for (const std::uint32_t i : chosen) {
+    longest = std::max({longest, pairs[i].source.size(), pairs[i].target.size()});
+  }
+  if (const std::size_t half = chosen.size() / 2;
+      half > 0 && longest * chosen.size() > most_tokens) {
+    add_loss(network, pairs, chosen.first(half), total);
+    return add_loss(network, pairs, chosen.subspan(half), total);
+  }
+  stop_if_interrupted();
+  const text::Batch batch = text::make_batch(pairs, chosen);
+  const double tokens = sum(batch.target_mask).item();
+  total.loss += models::loss(network, batch).item() * tokens;
+  total.tokens += tokens;
+}
+
+std::vector<Written> predictions(Models models, const TestPairs& pairs,
+                                 const models::SearchOptions& search) {
+  const models::AnyModel network = network_of(models);
+  const Texts texts = shared_out(pairs.size(), [&](std::size_t begin, std::size_t end) {
+    Texts some;
+    const auto sources = std::span(pairs.sources).subspan(begin, end - begin);
+    for (const models::Translation& t : models::translate(network, sources, {.how = search})) {
+      const models::Hypothesis& best = t.front();
+      some.push_back(fmt::format("{:a} {:d} {}", best.log_probability, best.complete,
+                                 fmt::join(best.words, " ")));
+    }
+    return some;
+  });
+  std::vector<Written> all;
+  for (const std::string& text : texts) {
+    Written& one = all.emplace_back();
+    char* rest = nullptr;
+    one.log_probability = std::strtod(text.c_str(), &rest);
+    std::istringstream numbers(rest);
+    numbers >> one.complete;
+    for (std::int32_t token = 0; numbers >> token;) one.tokens.push_back(token);
+    one.text = models.front().target().decode(one.tokens);
+  }
+  return all;
+}
+
+/// Words as numbers that are the same for the same word.
+class WordNumbers {
+ public:
+  text::Sentence operator()(const std::string& line) {
+    text::Sentence numbers;
+    for (const std::string_view word : text::words(line)) {
+      const auto next = static_cast<std::int32_t>(numbers_.size());
+      numbers.push_back(numbers_.emplace(word, next).first->second);
+    }
+    return numbers;
+  }
+
+ private:
+  std::unordered_map<std::string, std::int32_t> numbers_;
+};
+
+void compare_tokens(Evaluation& result, const TestPairs& pairs, bool subwords) {
+  WordNumbers numbers;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    Written& one = result.written[i];
+    const text::Sentence expected =
+        subwords ? numbers(pairs.references[i].front()) : comparable(pairs.targets[i]);
+    const text::Sentence written = subwords ? numbers(one.text) : one.tokens;
+    const metrics::Edits edits = metrics::edits(written, expected);
+    one.right = edits.count() == 0;
+    result.counts[expected.size()] += {edits, 1, one.right};
+    if (one.right || subwords) continue;
+    for (const metrics::TokenPair& pair : metrics::side_by_side(written, expected)) {
+      if (pair.written != pair.expected) ++result.confusions[pair];
+    }
+  }
+}
+
+}  // namespace
+
+models::SearchOptions search_for(Models models, models::SearchOptions search) {
+  const Model& first = models.front();
+  if (search.length_penalty < 0) search.length_penalty = first.of_sentences() ? 1 : 0;
+  if (search.max_length == 0) search.max_length = first.most_tokens();
+  search.beam = std::max(search.beam, search.best);
+  return search;
+}
+
+metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice) {
+  const bool none =
+      choice == BleuChoice::trained ? model.entry("bleu") == "none" : choice == BleuChoice::none;
+  return {.tokens = none ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a};
+}
+
+std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions,
+                                                    const text::Vocabulary& target,
+                                                    std::size_t most) {
+  std::vector<std::pair<metrics::TokenPair, Index>> order(confusions.begin(), confusions.end());
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const auto& one) { return one.second; });
+  order.resize(std::min(most, order.size()));
+  const auto name = [&](std::int32_t token) -> std::string {
+    if (token == metrics::TokenPair::no_token) return "∅";
+    if (token == unwritable) return "(not in the vocabulary)";
+    return target.token(token) == " " ? "␣" : target.token(token);
+  };
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [pair, count] : order)
+    rows.push_back({name(pair.expected), name(pair.written), std::to_string(count)});
+  return rows;
+}
+
+double Evaluation::perplexity() const { return std::exp(loss); }
+
+std::vector<std::string> Evaluation::lines() const {
+  std::vector<std::string> all;
+  for (const Written& one : written) all.push_back(one.text);
+  return all;
+}
+
+std::size_t Evaluation::cut() const {
+  return static_cast<std::size_t>(std::ranges::count(written, false, &Written::complete));
+}
+
+Texts shared_out(std::size_t n,
+                 const std::function<Texts(std::size_t begin, std::size_t end)>& make) {
+  const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
+  return each_makes([&] {
+    return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
+  });
+}
+
+double mean_loss(Models models, std::span<const text::Pair> pairs) {
+  const NoGrad no_grad;
+  const models::AnyModel network = network_of(models);
+  const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
+  Total total;
+  for (const std::string& line :
+       shared_out(batches.size(), [&](std::size_t begin, std::size_t end) {
+         Texts lines;
+         for (std::size_t i = begin; i < end; ++i) {
+           Total one;
+           add_loss(network, pairs, batches[i], one);
+           lines.push_back(fmt::format("{:a} {:a}", one.loss, one.tokens));
+         }
+         return lines;
+       })) {
+    char* tokens = nullptr;
+    total.loss += std::strtod(line.c_str(), &tokens);
+    total.tokens += std::strtod(tokens, nullptr);
+  }
+  return total.loss / total.tokens;
+}
+
+Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
+                    const metrics::BleuOptions& bleu, bool with_loss) {
+  Evaluation result;
+  result.loss =
+      with_loss ? mean_loss(models, pairs.pairs()) : std::numeric_limits<double>::quiet_NaN();
+  result.written = predictions(models, pairs, search);
+  compare_tokens(result, pairs, models.front().target().tokenizer.pieces() != nullptr);
+  const std::vector<std::string> lines = result.lines();
+  result.bleu = metrics::corpus_bleu(lines, pairs.references, bleu).bleu;
+  result.chrf = metrics::corpus_chrf(lines, pairs.references);
+  return result;
+}
+
+std::string summary(const Evaluation& r, bool sentences) {
+  std::string text = sentences ? fmt::format("BLEU {:.2f}, chrF {:.2f}", r.bleu, r.chrf)
+                               : fmt::format("exact match {:.2f} %, token error {:.2f} %",
+                                             100 * r.exact_match(), 100 * r.token_error());
+  if (!std::isnan(r.loss)) text += fmt::format(", perplexity {:.2f}", r.perplexity());
+  return text;
+}
+
+}  // namespace attune::pairs

@@ -1,0 +1,68 @@
+// What models predict, and how good that is. All of it throws Interrupted.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/translate.hpp>
+
+#include "data.hpp"
+#include "support/error_counts.hpp"
+#include "support/workers.hpp"
+
+namespace attune::pairs {
+
+/// How to search, with what was left to the model: its longest prediction, and α.
+models::SearchOptions search_for(Models models, models::SearchOptions search);
+metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice);
+
+/// What was written for a source, the likeliest.
+struct Written {
+  std::string text;
+  std::vector<std::int32_t> tokens;
+  double log_probability = 0;
+  bool complete = true;  // otherwise it is cut at max_length
+  bool right = false;    // it is the target
+};
+
+/// How often a token was written for another, by what was expected and written: a confusion matrix.
+using Confusions = std::map<metrics::TokenPair, Index>;
+/// The most frequent ones, as expected, written and how often; "∅" is nothing.
+std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions,
+                                                    const text::Vocabulary& target,
+                                                    std::size_t most);
+
+struct Evaluation {
+  std::vector<Written> written;  // of each source
+  /// Edits between tokens, by the number of those expected; where tokens are subwords, between the
+  /// words that stand between blanks.
+  CountsByLength counts;
+  Confusions confusions;  // empty where tokens are subwords
+  double bleu = 0, chrf = 0;
+  double loss = 0;  // per target token, </s> included; NaN where it was not asked for
+
+  Counts total() const { return attune::total(counts); }
+  double exact_match() const { return total().share_right(); }
+  double token_error() const { return total().edits.rate(); }
+  double perplexity() const;
+  std::vector<std::string> lines() const;
+  std::size_t cut() const;
+};
+
+/// All workers share the work.
+Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
+                    const metrics::BleuOptions& bleu, bool with_loss = true);
+/// Loss of given targets, each token given those before it.
+double mean_loss(Models models, std::span<const text::Pair> pairs);
+
+/// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
+Texts shared_out(std::size_t n,
+                 const std::function<Texts(std::size_t begin, std::size_t end)>& make);
+
+/// "exact match 99.50 %, token error 0.05 %", or BLEU and chrF of sentences, perplexity where it is
+/// known.
+std::string summary(const Evaluation& result, bool sentences);
+
+}  // namespace attune::pairs

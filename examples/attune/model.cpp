@@ -1,0 +1,222 @@
+#include "model.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/models/text/utf8.hpp>
+#include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
+
+#include "support/checkpoint.hpp"
+#include "support/letters.hpp"
+#include "support/signals.hpp"
+
+namespace attune::pairs {
+namespace {
+
+constexpr const char* best_file = "best.safetensors";
+
+text::Codec codec_from(const Metadata& metadata, const std::string& side) {
+  const auto read = [&](const std::string& name, auto from_json) {
+    return reading(name, [&] { return from_json(nn::load_text(metadata, name)); });
+  };
+  return {read(side + "_tokenizer", text::read_tokenizer),
+          read(side + "_vocabulary", text::vocabulary_from_json)};
+}
+
+/// The weights of the named tensors are all of a model; others belong to its training.
+void check_tensors(const Safetensors& file, const nn::Parameters& parameters) {
+  for (const auto& [name, tensor] : file.tensors) {
+    const bool of_training = name.starts_with("adam.") || name.starts_with("average.");
+    if (!of_training && !parameters.contains(name))
+      fail("checkpoint", fmt::format("'{}' is no part of the model of its options", name));
+  }
+}
+
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& directory) {
+  if (std::filesystem::exists(directory / best_file)) return {directory / best_file};
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
+    if (std::filesystem::exists(entry.path() / best_file))
+      files.push_back(entry.path() / best_file);
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<std::filesystem::path> last_trained() {
+  std::vector<std::filesystem::path> last;
+  for (const char* directory : {"attune-model", "build/quickstart"}) {
+    const auto files = files_in(directory);
+    const auto time = [](const auto& some) {
+      return std::filesystem::last_write_time(some.front());
+    };
+    if (!files.empty() && (last.empty() || time(files) > time(last))) last = files;
+  }
+  if (!last.empty()) return last;
+  fail("--model",
+       "there is no model in attune-model or build/quickstart: train one with 'attune train "
+       "PAIRS.tsv', or name one");
+}
+
+/// Each step may end with Interrupted.
+struct Interruptible : models::AnyModel {
+  explicit Interruptible(models::AnyModel model) : models::AnyModel(std::move(model)) {}
+  Step step(const Words& words, const State& state) const {
+    stop_if_interrupted();
+    return models::AnyModel::step(words, state);
+  }
+};
+
+}  // namespace
+
+void check_format(const Metadata& metadata) {
+  const auto at = metadata.find("format");
+  const std::string format = at == metadata.end() ? "" : at->second;
+  if (format == checkpoint_format) return;
+  // "attune speech 1" is of the program speech.
+  const std::size_t end = format.rfind(' ');
+  const std::string expected = fmt::format(", expected the format '{}'", checkpoint_format);
+  if (!format.starts_with("attune ") || end <= 7)
+    fail("checkpoint", "not one of this program" + expected);
+  const std::string program = format.substr(7, end - 7);
+  if (program == "pairs") fail("checkpoint", fmt::format("its format is '{}'{}", format, expected));
+  fail("checkpoint", fmt::format("it is one of the program {}{}", program, expected));
+}
+
+Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
+             std::unique_ptr<nn::Parameters> parameters)
+    : codecs_(std::move(codecs)), longest_(longest), parameters_(std::move(parameters)) {
+  network_ = std::make_unique<models::AnyModel>(
+      *parameters_, options,
+      models::Vocabularies{codecs_.source.vocabulary.size(), codecs_.target.vocabulary.size()});
+}
+
+Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
+             std::uint64_t seed)
+    : Model(options, std::move(codecs), longest, std::make_unique<nn::Parameters>(seed)) {}
+
+Model Model::load(const std::filesystem::path& path) {
+  const Safetensors file = load_safetensors(path);
+  return reading(path, [&] {
+    check_format(file.metadata);
+    const bool counted = file.metadata.contains("longest-target");
+    const Index longest = counted ? nn::load_count(file.metadata, "longest-target") : 0;
+    if (longest > 1 << 24) fail("longest-target", fmt::format("{} is too large", longest));
+    Model model(models::model_options_from(file.metadata),
+                {codec_from(file.metadata, "source"), codec_from(file.metadata, "target")}, longest,
+                std::make_unique<nn::Parameters>(file));
+    check_tensors(file, *model.parameters_);
+    model.metadata_ = file.metadata, model.checksum_ = file.checksum;
+    return model;
+  });
+}
+
+void Model::save(Safetensors& file) const {
+  nn::save_parameters(*parameters_, file);
+  file.metadata.merge(models::to_map(network_->options()));
+  for (const auto& [side, codec] : {std::pair{"source", &source()}, {"target", &target()}}) {
+    file.metadata[fmt::format("{}_tokenizer", side)] = to_json(codec->tokenizer);
+    file.metadata[fmt::format("{}_vocabulary", side)] = to_json(codec->vocabulary);
+  }
+  file.metadata["format"] = checkpoint_format;
+  file.metadata["longest-target"] = std::to_string(longest_);
+}
+
+std::string Model::entry(const std::string& name) const {
+  const auto at = metadata_.find(name);
+  return at == metadata_.end() ? "" : at->second;
+}
+
+bool Model::of_sentences() const { return entry("metric") == "bleu" || entry("metric") == "loss"; }
+
+void check_alike(std::span<const std::string> names, const Metadata& first,
+                 const std::filesystem::path& path, const Metadata& other, const char* first_name) {
+  for (const std::string& name : names) {
+    if (nn::load_text(first, name) == nn::load_text(other, name)) continue;
+    fail(path.string(), fmt::format("its {} is not that of {}", name, first_name));
+  }
+}
+
+std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths) {
+  if (paths.empty()) return last_trained();
+  std::vector<std::filesystem::path> files;
+  for (const auto& path : paths) {
+    const bool directory = std::filesystem::is_directory(path);
+    const auto some = directory ? files_in(path) : std::vector{path};
+    if (some.empty())
+      fail(path.string(), fmt::format("neither it nor a directory in it has a {}", best_file));
+    files.insert(files.end(), some.begin(), some.end());
+  }
+  return files;
+}
+
+std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
+  std::vector<Model> models;
+  for (const auto& file : files) {
+    models.push_back(Model::load(file));
+    check_alike(codec_entries, models.front().metadata(), file, models.back().metadata(),
+                "the first model");
+  }
+  return models;
+}
+
+models::AnyModel network_of(Models models) {
+  std::vector<models::AnyModel> all;
+  for (const Model& model : models) all.push_back(models::AnyModel(Interruptible(model.network())));
+  return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
+}
+
+text::Columns columns_for(const Model& model, text::Columns asked) {
+  return model.entry("swap") == "yes" ? text::Columns::target_first : asked;
+}
+
+std::string single_blanks(std::string_view line) {
+  return fmt::format("{}", fmt::join(text::words(line), " "));
+}
+
+std::string kind_of(const text::Tokenizer& tokenizer) {
+  if (tokenizer.pieces()) return "subwords";
+  const std::string json = to_json(tokenizer);
+  return json.find("\"words\"") != json.npos      ? "words between blanks"
+         : json.find("\"decomposed") != json.npos ? "decomposed characters"
+                                                  : "characters";
+}
+
+Index longest_read(const models::AnyModelOptions& options, Index most) {
+  const Index places = models::longest_source(options);
+  return places > 0 ? std::min(most, places) : most;
+}
+
+Index longest_read(Models models, Index most) {
+  for (const Model& model : models) most = longest_read(model.network().options(), most);
+  return most;
+}
+
+void check_length(Index tokens, const std::string& place, Index longest) {
+  if (tokens <= longest) return;
+  const bool own = longest == longest_source || longest == longest_of_pair;
+  fail(place, fmt::format("{} tokens, expected at most {}{}", tokens, longest,
+                          own ? "" : ", the --longest of the score location"));
+}
+
+std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written) {
+  std::vector<std::string> tokens;
+  for (const std::int32_t word : written.words)
+    tokens.push_back(model.target().vocabulary.token(word));
+  return tokens;
+}
+
+report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
+                        const models::Hypothesis& written) {
+  report::Heatmap map{.rows = {}, .columns = std::move(source), .weights = {}, .caption = ""};
+  if (!written.weights.defined()) return map;
+  map.weights = written.weights.slice(0, std::ssize(target)).to_vector<double>();
+  map.rows = std::move(target);
+  return map;
+}
+
+}  // namespace attune::pairs

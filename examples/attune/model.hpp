@@ -1,0 +1,137 @@
+// A model of pairs and its checkpoint.
+//
+// A checkpoint is a safetensors file: the parameters under their names, and metadata, all of it
+// text:
+//
+//     format             "attune pairs 1"
+//     model              bahdanau, nematus, luong, ...: see models/any_model.hpp
+//     hidden, ...        every option of that model by name, as models::to_map() writes them
+//     source_tokenizer   how lines become tokens: {"kind":"characters"}, see text/tokenizer.hpp
+//     source_vocabulary  the tokens from number 4 on, a JSON array: see text/vocabulary.hpp
+//     target_tokenizer, target_vocabulary
+//     longest-target     optional: tokens of the longest target in training
+//     metric             optional: exact, bleu or loss, by which the best weights were chosen
+//     train, swap, ...   optional: the other options of the training, see options.hpp
+//
+// Whatever has these entries is read, also what examples/dates.cpp writes.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <attune/models/any_model.hpp>
+#include <attune/models/hypothesis.hpp>
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/text/codec.hpp>
+#include <attune/models/text/corpus.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+namespace attune::pairs {
+
+inline constexpr const char* checkpoint_format = "attune pairs 1";
+
+/// Throws unless a checkpoint is of this format; of another program's it names the program.
+void check_format(const Metadata& metadata);
+
+/// What one side reads and what the other writes.
+struct Codecs {
+  text::Codec source, target;
+};
+
+class Model {
+ public:
+  /// With initial weights. `longest` is the number of tokens of the longest target to train on.
+  Model(const models::AnyModelOptions& options, Codecs codecs, Index longest, std::uint64_t seed);
+  /// Reads a checkpoint. Throws an Error that begins with the path; of another program's checkpoint
+  /// it names the program.
+  static Model load(const std::filesystem::path& path);
+
+  /// Adds weights, and the metadata that loading needs.
+  void save(Safetensors& file) const;
+
+  const models::AnyModel& network() const { return *network_; }
+  bool attends() const { return models::attends(network_->options()); }
+  nn::Parameters& parameters() { return *parameters_; }
+  const nn::Parameters& parameters() const { return *parameters_; }
+  const Codecs& codecs() const { return codecs_; }
+  const text::Codec& source() const { return codecs_.source; }
+  const text::Codec& target() const { return codecs_.target; }
+
+  /// The most tokens to write: about twice those of the longest target in training.
+  Index most_tokens() const {
+    return longest_ == 0 ? 100 : longest_ + std::min(longest_, Index{50}) + 5;
+  }
+  /// Whether the best weights were chosen as translations are, by BLEU or loss.
+  bool of_sentences() const;
+
+  /// All metadata of the checkpoint it was loaded from, and its checksum: empty where it has none.
+  const Metadata& metadata() const { return metadata_; }
+  const std::string& checksum() const { return checksum_; }
+  /// An entry; empty where there is none.
+  std::string entry(const std::string& name) const;
+
+ private:
+  Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
+        std::unique_ptr<nn::Parameters> parameters);
+
+  Codecs codecs_;
+  Index longest_;
+  std::unique_ptr<nn::Parameters> parameters_;
+  std::unique_ptr<models::AnyModel> network_;
+  Metadata metadata_;
+  std::string checksum_;
+};
+
+/// The entries of a checkpoint that say how text is read and written.
+inline const std::string codec_entries[] = {"source_tokenizer", "source_vocabulary",
+                                            "target_tokenizer", "target_vocabulary"};
+/// Throws where one of these entries of the checkpoint at `path` is not that of another, which the
+/// message calls `first_name`.
+void check_alike(std::span<const std::string> names, const Metadata& first,
+                 const std::filesystem::path& path, const Metadata& other, const char* first_name);
+
+/// One model, or an ensemble.
+using Models = std::span<const Model>;
+inline Models alone(const Model& model) { return {&model, 1}; }
+
+/// The files that paths stand for: of a directory its best.safetensors or, where it has none, those
+/// of the directories in it. Without paths, those of the training in a default directory that ended
+/// last; throws where there is none, and says how to train one.
+std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths);
+/// Those of such files. Throws where they do not read and write the same tokens.
+std::vector<Model> load_models(std::span<const std::filesystem::path> files);
+/// What searches, samples and forces: the model or the ensemble. It can be interrupted at every
+/// word, and then throws Interrupted.
+models::AnyModel network_of(Models models);
+
+/// The columns of a TSV: the target first where that is asked for, or was so in training.
+text::Columns columns_for(const Model& model, text::Columns asked);
+
+/// The line without blanks at its ends, and single ones between words: text is read as it was in
+/// training.
+std::string single_blanks(std::string_view line);
+
+/// How text is cut: "characters", "words between blanks", "subwords", ...
+std::string kind_of(const text::Tokenizer& tokenizer);
+
+/// The most tokens of a source alone, whose memory grows with its length, and of each side of a
+/// pair, where the memory of attention grows with the product of both lengths.
+inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
+/// `most`, or as many tokens of a source as all the models' scores have places for.
+Index longest_read(const models::AnyModelOptions& options, Index most);
+Index longest_read(Models models, Index most);
+/// Throw an Error "FILE:LINE: ..." for a side of more tokens than `longest`, or longest_of_pair.
+void check_length(Index tokens, const std::string& place, Index longest);
+
+/// The tokens of a hypothesis.
+std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written);
+/// What it attended to (columns) for each token (rows); a hypothesis has a further step for </s>,
+/// which is left out. Without rows where the model has no attention.
+report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
+                        const models::Hypothesis& written);
+
+}  // namespace attune::pairs

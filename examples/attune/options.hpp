@@ -1,0 +1,165 @@
+// Every option of the program: one table for each struct serves the command line, config files and
+// checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <attune/models/any_model.hpp>
+#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/option_field.hpp>
+#include <attune/models/report/alignment.hpp>
+#include <attune/models/sampling.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/text/corpus.hpp>
+#include <attune/tensor/safetensors.hpp>
+
+#include "support/training_options.hpp"
+
+namespace attune::pairs {
+
+/// What a line is cut into.
+enum class Tokens { automatic, words, characters, decomposed, bpe, unigram };
+/// By what the best weights are chosen.
+enum class Metric { automatic, exact, bleu, loss };
+/// The learning rate after the warm-up.
+enum class RateSchedule { constant, late_decay, inverse_sqrt };
+enum class Switch { no, yes };
+
+/// Where pairs are: two text files or, without a target, a TSV with such columns.
+struct PairFiles {
+  std::filesystem::path source, target;
+  text::Columns columns = text::Columns::source_first;
+};
+
+struct TrainOptions : TrainingOptions {
+  TrainOptions() : TrainingOptions{.out = "attune-model"} {}
+
+  std::filesystem::path config;  // a file that more of them come from
+  std::filesystem::path train, train_target, valid, valid_target;
+  text::Columns columns = text::Columns::source_first;
+  Index held_out = 1000;
+  Tokens tokens = Tokens::automatic, source_tokens = Tokens::automatic,
+         target_tokens = Tokens::automatic;
+  Index pieces = 8000;
+  Index learn_from = 1'000'000;
+  std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
+  Switch joint = Switch::no, truecase = Switch::no;
+  Index minimum_count = 1;
+  Index maximum_vocabulary = 0;
+  Index longest = 100;
+  std::string alignments;
+
+  bool sentences = true;  // whether defaults suit sentences, or shorter pairs
+  models::AnyModelOptions model;
+
+  Index steps = 0, epochs = 0;
+  Index batch_tokens = 0;
+  RateSchedule schedule = RateSchedule::constant;
+  Index warm_up = 0;
+  Index halve = 0;
+  double weight_decay = 0;
+  double guided_alignment = 1;
+  std::uint64_t seed = 1;
+
+  Metric metric = Metric::automatic;
+  Index beam = 1;
+  metrics::BleuTokens bleu = metrics::BleuTokens::mteval_13a;
+  Index patience = 10;
+
+  Index seeds = 1;  // trainings, each with a directory of its own where there are several
+  Index jobs = 0;   // of several trainings at once; 0: one for each CPU
+
+  PairFiles train_files() const { return {train, train_target, columns}; }
+  PairFiles valid_files() const { return {valid, valid_target, columns}; }
+};
+
+/// When attention is drawn in the terminal.
+enum class Show { automatic, always, never };
+/// How predictions are written.
+enum class PredictFormat { columns, text, moses };
+/// What is aligned: the words between blanks, or the tokens of the model.
+enum class AlignUnits { words, tokens };
+/// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
+enum class AlignFormat { automatic, html, json, npy, pharaoh, scores, svg, terminal, tsv };
+/// What BLEU counts; trained: as in the model's training.
+enum class BleuChoice { trained, mteval_13a, none };
+
+/// Of all commands beside `train`.
+struct UseOptions {
+  std::vector<std::filesystem::path> models;  // empty: the model that was trained last
+  std::vector<std::string> sources;           // to predict; empty: a file or standard input
+  std::filesystem::path file, target;
+  text::Columns columns = text::Columns::source_first;
+  models::SearchOptions search = {.beam = 5, .max_length = 0, .length_penalty = -1};
+  Index batch = 64;
+  bool json = false;
+  PredictFormat format = PredictFormat::columns;
+  bool replace_unknown = false;  // by the source's token with the largest attention weight
+  bool sample = false;           // instead of searching
+  models::SamplingOptions sampling;
+  Show attention = Show::automatic;
+  Index width = 0;  // of a drawing in the terminal; 0: the terminal's
+  BleuChoice bleu = BleuChoice::trained;
+  std::vector<std::filesystem::path> references;
+  std::filesystem::path out;
+  std::string sentences;
+  std::vector<std::int64_t> lengths = {8, 12, 16, 20};
+  AlignFormat align_format = AlignFormat::automatic;
+  AlignUnits units = AlignUnits::words;
+  report::AlignedWord rule = report::AlignedWord::current;
+  std::string gold;
+  std::string curves, field, against = "minutes", title;
+  Index examples = 12;
+  std::string exported;  // what names of exported files begin with
+  std::filesystem::path config;
+
+  PairFiles files() const { return {file, target, columns}; }
+};
+
+/// Commands, as bits.
+enum : unsigned {
+  predict_command = 1,
+  evaluate_command = 2,
+  align_command = 4,
+  score_command = 8,
+  compare_command = 16,
+  report_command = 32,
+  average_command = 64,
+  inspect_command = 128,
+};
+
+/// A row of the table of training.
+struct TrainField : models::OptionField<TrainOptions> {
+  const char* heading = "";  // in --help
+  bool rare = false;         // shown by --help-all alone
+  bool stored = true;        // in checkpoints, and the same in a run that is resumed
+};
+/// All but those of the model, which models/any_model.hpp has.
+std::span<const TrainField> train_fields();
+
+/// Those of the other commands.
+std::vector<models::OptionField<UseOptions>> use_fields(unsigned command);
+
+/// Defaults that suit sentences, or shorter pairs.
+TrainOptions train_options(bool sentences);
+/// --model: sets the model's options to sizes that suit the data.
+void set_model(TrainOptions& options, const std::string& name);
+/// Reads a file with NAME = VALUE on each line, and perhaps empty lines and those that begin with
+/// #. Throws an Error "FILE:LINE: what is wrong".
+void read_config(TrainOptions& options);
+void read_config(UseOptions& options, unsigned command);
+
+/// As metadata of a checkpoint, and back. Throws for an entry that is missing or not understood.
+Metadata to_metadata(const TrainOptions& options);
+TrainOptions train_options_from(const Metadata& metadata);
+/// Those of a run that is to be resumed from this checkpoint.
+TrainOptions stored_options(const std::filesystem::path& checkpoint);
+/// Throws an Error that names the first option which a resumed run may not change.
+void check_same(const TrainOptions& stored, const TrainOptions& given);
+
+}  // namespace attune::pairs

@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <attune/models/replace_unknown.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
+
+#include "commands.hpp"
+#include "evaluation.hpp"
+#include "support/output.hpp"
+#include "support/standard_input.hpp"
+#include "support/terminal.hpp"
+#include "support/workers.hpp"
+
+namespace attune::pairs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What is read of a line, with single blanks. Throws where it is no source.
+std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
+                      const std::string& place) {
+  if (line.find('\t') != line.npos) fail(place, "a TAB, expected a source alone");
+  if (const auto bad = text::find_bad_byte(line))
+    fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
+  std::string source = single_blanks(line);
+  check_length(std::ssize(codec.tokenizer.encode(source)), place, longest);
+  return source;
+}
+
+/// The lines of a file, of a pipe or of standard input, as sources. Of several workers the first
+/// one reads them for all.
+class Input {
+ public:
+  Input(const std::filesystem::path& file, const text::Codec& codec, Index longest)
+      : codec_(codec),
+        longest_(longest),
+        is_file_(std::filesystem::is_regular_file(file)),
+        reader_(is_file_ ? text::LineReader(file)
+                         : text::LineReader(standard_.stream(),
+                                            file.empty() ? "standard input" : file.string())) {
+    if (!is_file_ && !file.empty() && is_first_worker()) read_as_standard_input(file);
+  }
+
+  const std::string& name() const { return reader_.name(); }
+
+  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
+  /// line that is no source is an error after those before it were answered.
+  Texts next(Index most) {
+    return each_makes([&] { return is_first_worker() ? read(most) : Texts(); },
+                      std::numeric_limits<double>::infinity());  // as long as nothing is typed
+  }
+
+ private:
+  Texts read(Index most) {
+    Texts lines;
+    try {
+      if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+      if (!is_file_) standard_.ask();
+      while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
+        auto line = reader_.next();
+        if (!line) break;
+        lines.push_back(source_of(*line, codec_, longest_,
+                                  fmt::format("{}:{}", reader_.name(), reader_.number())));
+      }
+    } catch (const Error& error) {
+      if (lines.empty() && standard_.forgives(error, "attune")) return read(most);
+      if (lines.empty()) throw;
+      error_ = std::current_exception();
+    }
+    if (!is_file_ && lines.empty()) standard_.stop_asking();
+    return lines;
+  }
+
+  const text::Codec& codec_;
+  const Index longest_;  // in tokens
+  const bool is_file_;
+  StandardInput standard_;
+  text::LineReader reader_;
+  std::exception_ptr error_;
+};
+
+/// Four decimals or, where these would be zeros alone, three digits: "0.9312", "3.1e-06".
+std::string probability_text(double probability) {
+  return probability < 5e-5 ? fmt::format("{:.2g}", probability)
+                            : fmt::format("{:.4f}", probability);
+}
+
+class Predictor {
+ public:
+  Predictor(const UseOptions& options, Models models)
+      : o_(options),
+        first_(models.front()),
+        network_(network_of(models)),
+        search_(search_for(models, options.search)) {}
+
+  /// What is written for these sources, the first of which has that number, from 0, and the
+  /// warnings. `names` are places for these; `draws`: with heat maps.
+  Texts answer(std::span<const std::string> sources, Index first, bool draws,
+               const std::function<std::string(Index)>& place) {
+    std::vector<Texts> tokens;
+    std::vector<text::Sentence> sentences;
+    for (const std::string& source : sources) {
+      tokens.push_back(first_.source().tokenizer.encode(source));
+      sentences.push_back(first_.source().encode(tokens.back()));
+    }
+    models::TranslateOptions how{.how = search_, .sentences = o_.batch, .first = first};
+    models::SamplingOptions sampling = o_.sampling;
+    sampling.max_length = search_.max_length;
+    if (o_.sample) how.how = sampling;
+    const auto written = models::translate(network_, sentences, how);
+    std::string text, warnings;
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      const Index number = first + static_cast<Index>(i);
+      if (!written[i].front().complete) {
+        warnings += fmt::format("warning: {}: the prediction is cut at --max-length {}\n",
+                                place(number), search_.max_length);
+      }
+      if (!first_.of_sentences()) warnings += unknown_tokens(tokens[i]);
+      text += o_.json ? json(sources[i], tokens[i], written[i])
+                      : lines(sources[i], tokens[i], written[i], number);
+      if (draws) text += drawing(tokens[i], written[i].front());
+    }
+    return {text, warnings};
+  }
+
+ private:
+  /// The log-probability by length^α: of the search without its coverage, or of what was drawn.
+  double score_of(const models::Hypothesis& h) const {
+    if (!o_.sample) return h.score;
+    const double tokens = static_cast<double>(h.word_log_probabilities.size());  // </s> is one
+    return h.log_probability / std::pow(tokens, search_.length_penalty);
+  }
+
+  std::string target_of(const models::Hypothesis& h, const Texts& tokens) const {
+    const text::Codec& codec = first_.target();
+    return o_.replace_unknown
+               ? codec.tokenizer.decode(models::replace_unknown(h, tokens, codec.vocabulary))
+               : codec.decode(h.words);
+  }
+
+  std::string lines(const std::string& source, const Texts& tokens,
+                    const models::Translation& written, Index number) const {
+    std::string text;
+    if (search_.best > 1 && o_.format == PredictFormat::text && number > 0) text += '\n';
+    for (const models::Hypothesis& h : written) {
+      const std::string target = for_output(target_of(h, tokens));
+      if (o_.format == PredictFormat::moses) {  // lines count from 0
+        text +=
+            fmt::format("{} ||| {} ||| LogProbability= {:.4f} Tokens= {} ||| {:.4f}\n", number,
+                        target, h.log_probability, h.word_log_probabilities.size(), score_of(h));
+      } else if (o_.format == PredictFormat::text) {
+        text += target + "\n";
+      } else if (tokens.empty()) {
+        return "\n";  // an empty line stays empty
+      } else {
+        text += fmt::format("{}\t{}\t{}\n", for_output(source), target,
+                            probability_text(std::exp(h.log_probability)));
+      }
+    }
+    return text;
+  }
+
+  std::string json(const std::string& source, const Texts& tokens,
+                   const models::Translation& written) const {
+    Json best = Json::array();
+    for (const models::Hypothesis& h : written) {
+      if (tokens.empty()) break;
+      best.push_back({{"target", target_of(h, tokens)},
+                      {"probability", std::exp(h.log_probability)},
+                      {"log_probability", h.log_probability},
+                      {"score", score_of(h)}});
+    }
+    Json object = {{"source", source}, {"best", best}};
+    const report::Heatmap map = map_of(tokens, written.front());
+    if (!map.rows.empty()) {
+      Json rows = Json::array();
+      for (std::size_t begin = 0; begin < map.weights.size(); begin += map.columns.size()) {
+        const auto row = std::span(map.weights).subspan(begin, map.columns.size());
+        rows.push_back(std::vector<double>(row.begin(), row.end()));
+      }
+      object["rows"] = map.rows, object["columns"] = map.columns;
+      object["attention"] = std::move(rows);
+    }
+    return for_output(object.dump()) + "\n";
+  }
+
+  report::Heatmap map_of(const Texts& tokens, const models::Hypothesis& h) const {
+    return tokens.empty() ? report::Heatmap{} : heatmap(tokens, tokens_of(first_, h), h);
+  }
+
+  std::string drawing(const Texts& tokens, const models::Hypothesis& h) const {
+    const report::Heatmap map = map_of(tokens, h);
+    if (map.rows.empty()) return {};
+    return report::terminal(map, {.colour = obeys_escapes(),
+                                  .width = drawing_width(static_cast<int>(o_.width))}) +
+           "\n";
+  }
+
+  /// Warns of each of them once.
+  std::string unknown_tokens(const Texts& tokens) {
+    std::string text;
+    for (const std::string& token : tokens) {
+      if (first_.source().vocabulary.id(token) != text::Vocabulary::unknown) continue;
+      if (!warned_.insert(token).second) continue;
+      text += fmt::format("warning: '{}' was never seen in training and is read as <unk>\n",
+                          printable(token));
+    }
+    return text;
+  }
+
+  const UseOptions& o_;
+  const Model& first_;
+  const models::AnyModel network_;
+  const models::SearchOptions search_;
+  std::set<std::string> warned_;
+};
+
+/// An argument that is no source does not stop the others.
+int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& first, Index longest,
+                      bool draws) {
+  int status = 0;
+  for (std::size_t i = 0; i < o.sources.size(); ++i) {
+    const auto place = [](Index number) { return fmt::format("argument {}", number + 1); };
+    const auto number = static_cast<Index>(i);
+    try {
+      const std::string source = source_of(o.sources[i], first.source(), longest, place(number));
+      if (source.empty()) fail(place(number), "it is empty, but something to read was expected");
+      const Texts texts = predictor.answer(std::span(&source, 1), number, draws, place);
+      say("{}", texts[0]), complain("{}", texts[1]);
+    } catch (const Error& error) {
+      complain("attune: {}\n", printable(error.what()));
+      status = 1;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+int predict(const UseOptions& o) {
+  const std::vector<Model> models = load_models(model_files(o.models));
+  const Model& first = models.front();
+  const Index longest = longest_read(models, longest_source);
+  Predictor predictor(o, models);
+  const bool plain = !o.json && o.format == PredictFormat::columns;
+  const bool typed =
+      o.file.empty() && isatty(STDOUT_FILENO) && (!o.sources.empty() || isatty(STDIN_FILENO));
+  const bool draws =
+      plain && (o.attention == Show::always || (o.attention == Show::automatic && typed));
+  if (!o.sources.empty()) {
+    if (!o.file.empty()) fail("--file", "sources were given as arguments, expected one of both");
+    return predict_arguments(o, predictor, first, longest, draws);
+  }
+  Input input(o.file, first.source(), longest);
+  const auto place = [&](Index n) { return fmt::format("{}:{}", input.name(), n + 1); };
+  const Index at_once = 20 * o.batch * workers().count();
+  Index number = 0;
+  for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {
+    const Index n = std::ssize(lines);
+    const auto [begin, end] = workers().shards_of(workers().rank(), n);
+    const auto own = std::span(lines).subspan(static_cast<std::size_t>(begin),
+                                              static_cast<std::size_t>(end - begin));
+    const Texts texts =
+        each_makes([&] { return predictor.answer(own, number + begin, draws, place); });
+    for (std::size_t i = 0; i < texts.size(); i += 2)
+      say("{}", texts[i]), complain("{}", texts[i + 1]);
+    if (is_first_worker()) flush_output();
+    number += n;
+  }
+  return 0;
+}
+
+}  // namespace attune::pairs

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/models/metrics/bleu_by_length.hpp>
+#include <attune/models/metrics/bootstrap.hpp>
+#include <attune/models/report/heatmap.hpp>
+#include <attune/models/report/log.hpp>
+
+#include "commands.hpp"
+#include "evaluation.hpp"
+#include "support/chart.hpp"
+#include "support/checkpoint.hpp"
+#include "support/output.hpp"
+#include "support/progress.hpp"
+#include "support/report_page.hpp"
+#include "support/run_directory.hpp"
+
+namespace attune::pairs {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+using Paths = std::vector<std::filesystem::path>;
+
+/// What a page is made of.
+struct Measured {
+  const Paths& files;
+  const std::vector<Model>& models;
+  const TestPairs& pairs;
+  const Evaluation& result;
+  models::SearchOptions search;
+  metrics::BleuOptions bleu;
+
+  const Model& first() const { return models.front(); }
+  bool sentences() const { return first().of_sentences(); }
+};
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+void add_summary(report::Page& page, const Measured& m) {
+  double seconds = 0;
+  for (const Model& model : m.models)
+    if (!model.entry("seconds").empty()) seconds += seconds_in(model.metadata());
+  std::vector<std::pair<std::string, std::string>> tiles;
+  if (m.sentences()) {
+    const auto statistics = metrics::bleu_statistics(m.result.lines(), m.pairs.references, m.bleu);
+    const metrics::Interval interval = metrics::bleu_interval(statistics, {}, m.bleu);
+    tiles = {
+        {"BLEU", fmt::format("{:.2f}", m.result.bleu)},
+        {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
+        {"chrF", fmt::format("{:.2f}", m.result.chrf)}};
+  } else {
+    tiles = {{"Exact match", percent(m.result.exact_match())},
+             {"Token error", percent(m.result.token_error())}};
+  }
+  tiles.insert(tiles.end(), {{"Perplexity", fmt::format("{:.2f}", m.result.perplexity())},
+                             {"Pairs", grouped(std::ssize(m.pairs.lines))},
+                             {"Models", std::to_string(m.models.size())},
+                             {"Parameters of each", grouped(m.first().parameters().count())}});
+  if (seconds > 0) tiles.push_back({"Trained for", duration(seconds)});
+  page.definitions(tiles);
+  page.paragraph(fmt::format(
+      "Model: {}; it reads {} and writes {}. Measured on {} with beam size {}.{}",
+      m.first().network().options().name, kind_of(m.first().source().tokenizer),
+      kind_of(m.first().target().tokenizer), m.pairs.name, m.search.beam,
+      m.sentences() ? ""
+                    : " An exact match is a target without any mistake; token errors are "
+                      "substitutions, deletions and insertions."));
+}
+
+void add_bleu_by_length(report::Page& page, const Measured& m) {
+  constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
+  const auto statistics = metrics::bleu_statistics(m.result.lines(), m.pairs.references, m.bleu);
+  Rows rows;
+  for (const auto& bucket :
+       metrics::bleu_by_length(statistics, m.pairs.source_lengths(), limits, m.bleu)) {
+    if (bucket.sentences == 0) continue;
+    rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
+                                   : fmt::format("from {}", bucket.shortest),
+                    grouped(bucket.sentences), fmt::format("{:.2f}", bucket.score.bleu)});
+  }
+  page.heading("BLEU by length").table({"words of the source", "sentences", "BLEU"}, rows);
+}
+
+void add_errors(report::Page& page, const Measured& m) {
+  Rows rows;
+  for (const auto& [lengths, c] : rows_by_length(m.result.counts)) {
+    rows.push_back({lengths, grouped(c.examples), fmt::format("{:.2f}", 100 * c.share_right()),
+                    fmt::format("{:.2f}", 100 * c.edits.rate()), grouped(c.edits.substitutions),
+                    grouped(c.edits.deletions), grouped(c.edits.insertions)});
+  }
+  page.heading("Errors by length")
+      .table({"tokens", "pairs", "exact match, %", "token error, %", "substi\u00adtutions",
+              "dele\u00adtions", "inser\u00adtions"},  // which break where there is no room
+             rows);
+  Rows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 20);
+  if (confusions.empty()) return;
+  for (std::vector<std::string>& row : confusions) row[2] = grouped(std::stol(row[2]));
+  page.heading("Confusion matrix: its largest entries");
+  page.paragraph("∅ is nothing: a token that is missing, or one too many.");
+  page.table({"expected", "written", "times"}, confusions);
+}
+
+void add_curves(report::Page& page, const Measured& m) {
+  report::Chart quality{.title = m.sentences() ? "BLEU of the validation pairs"
+                                               : "Exact match of the validation pairs",
+                        .x_label = "update",
+                        .y_label = m.sentences() ? "BLEU" : "percent",
+                        .series = {}},
+      loss{.title = "Loss",
+           .x_label = "update",
+           .y_label = "cross-entropy per token",
+           .series = {},
+           .log_y = !m.sentences()};
+  const std::vector<std::string> names = run_names(m.files);
+  for (std::size_t i = 0; i < m.files.size(); ++i) {
+    const std::filesystem::path path = m.files[i].parent_path() / "log.jsonl";
+    if (!std::filesystem::exists(path)) continue;
+    const auto log = report::read_log(path.string());
+    const bool several = m.files.size() > 1;
+    quality.series.push_back(report::curve(log, m.sentences() ? "bleu" : "exact_match",
+                                           several ? names[i] : "", m.sentences() ? 1 : 100));
+    loss.series.push_back(report::curve(log, "loss", several ? names[i] : "training"));
+    if (!several) loss.series.push_back(report::curve(log, "valid_loss", "validation"));
+  }
+  if (quality.series.empty()) return;
+  page.heading("Learning curves");
+  page.figure(report::svg(quality), "");
+  page.figure(report::svg(loss),
+              "The training loss is with dropout and label smoothing, where there are any, that of "
+              "the validation pairs without.");
+}
+
+/// From the shortest source to the longest: what the models attend to, and the best predictions.
+void add_examples(report::Page& page, const Measured& m, std::size_t count) {
+  std::vector<std::size_t> lengths;
+  for (const text::Sentence& source : m.pairs.sources) lengths.push_back(source.size());
+  std::vector<std::size_t> some = from_short_to_long(lengths, count);
+  std::erase_if(some, [&](std::size_t i) { return lengths[i] == 0; });
+  if (some.empty()) return;
+  std::vector<text::Sentence> sources;
+  for (const std::size_t i : some) sources.push_back(m.pairs.sources[i]);
+  const auto written = models::translate(network_of(m.models), sources, {.how = m.search});
+  if (std::ranges::any_of(m.models, &Model::attends)) {
+    page.heading("Attention");
+    page.paragraph(
+        "Each row is a token that was written, each column one that was read; the stronger a cell, "
+        "the more of the attention went there.");
+  }
+  Rows rows;
+  for (std::size_t n = 0; n < some.size(); ++n) {
+    const std::size_t i = some[n];
+    const std::string &source = m.pairs.lines[i], &expected = m.pairs.references[i].front();
+    rows.push_back({source, expected, "target"});
+    for (const models::Hypothesis& h : written[n])
+      rows.push_back({"", m.first().target().decode(h.words),
+                      fmt::format("{:.3g}", std::exp(h.log_probability))});
+    const models::Hypothesis& best = written[n].front();
+    const std::string target = m.first().target().decode(best.words);
+    const report::Heatmap map =
+        heatmap(m.first().source().tokenizer.encode(source), tokens_of(m.first(), best), best);
+    if (map.rows.empty()) continue;
+    const std::string wrong = m.sentences() || target == expected
+                                  ? ""
+                                  : fmt::format(" (expected {})", isolated(expected));
+    page.figure(report::svg(map),
+                fmt::format("{} → {}{}", isolated(source), isolated(target), wrong));
+  }
+  page.heading("Predictions, the best first").table({"source", "prediction", "probability"}, rows);
+}
+
+/// The directory of its training, and on what: "attune-model: train.en and train.de".
+std::string title(const Measured& m) {
+  std::string on;
+  for (const char* name : {"train", "train-target"}) {
+    const std::filesystem::path path = m.first().entry(name);
+    if (!path.empty()) on += (on.empty() ? ": " : " and ") + path.filename().string();
+  }
+  return (m.models.size() > 1 ? fmt::format("an ensemble of {}", m.models.size())
+                              : run_names(m.files).front()) +
+         on;
+}
+
+}  // namespace
+
+int report(const UseOptions& o) {
+  const Paths files = model_files(o.models);
+  // An ensemble is one directory with those of its trainings.
+  const bool together = files.size() > 1 && o.models.size() <= 1;
+  const std::filesystem::path own = files.front().parent_path();
+  const auto path = page_path(o.out, together ? own.parent_path() : own);
+  const std::vector<Model> models = load_models(files);
+  const TestPairs pairs = pairs_for(o, models);
+  models::SearchOptions search = search_for(models, o.search);
+  const metrics::BleuOptions bleu = bleu_for(models.front(), o.bleu);
+  const Evaluation result = evaluate(models, pairs, search, bleu);
+  if (o.search.best == 1) search.best = std::min<Index>(search.beam, 3);
+  const Measured m{files, models, pairs, result, search, bleu};
+  report::Page page(title(m));
+  add_summary(page, m);
+  m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);
+  add_curves(page, m);
+  add_examples(page, m, static_cast<std::size_t>(o.examples));
+  add_card(page, m.first().metadata());
+  add_parameters(page, m.first().parameters());
+  write_page(page, path);
+  return 0;
+}
+
+}  // namespace attune::pairs

@@ -1,0 +1,307 @@
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <thread>
+
+#include <errno.h>
+#include <fmt/format.h>
+
+#include <attune/nn/adam.hpp>
+#include <attune/nn/clip.hpp>
+#include <attune/nn/schedule.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/printable.hpp>
+#include <attune/tensor/threads.hpp>
+
+#include "commands.hpp"
+#include "evaluation.hpp"
+#include "support/checkpoint.hpp"
+#include "support/comparing.hpp"
+#include "support/output.hpp"
+#include "support/processes.hpp"
+#include "support/report_page.hpp"
+#include "support/run.hpp"
+
+namespace attune::pairs {
+namespace {
+
+constexpr Index least_steps = 8000, least_epochs = 12;
+
+nn::Schedule schedule_of(const TrainOptions& o, Index total) {
+  if (o.schedule == RateSchedule::inverse_sqrt)
+    return nn::InverseSquareRoot{.rate = o.rate, .warm_up = std::max<Index>(1, o.warm_up)};
+  const nn::Schedule after = o.schedule == RateSchedule::late_decay
+                                 ? nn::Schedule(late_decay(o.rate, total))
+                                 : nn::Schedule(nn::ConstantRate{o.rate});
+  if (o.warm_up == 0) return after;
+  return nn::WarmUp<nn::Schedule>{.steps = o.warm_up, .next = after};
+}
+
+/// By --steps, by --epochs, or what suits the number of batches in an epoch.
+Index total_steps(const TrainOptions& o, Index batches) {
+  if (o.steps > 0) return o.steps;
+  return o.epochs > 0 ? o.epochs * batches : std::max(least_steps, least_epochs * batches);
+}
+
+/// What the best weights are chosen by: higher is better.
+std::vector<double> values_of(const Evaluation& result, Metric metric) {
+  if (metric == Metric::bleu) return {result.bleu};
+  if (metric == Metric::loss) return {-result.loss};
+  const Counts counts = result.total();
+  return {static_cast<double>(counts.right), -static_cast<double>(counts.edits.count())};
+}
+
+report::LogFields log_of(const Evaluation& result) {
+  return {{"valid_loss", result.loss},
+          {"valid_perplexity", result.perplexity()},
+          {"exact_match", result.exact_match()},
+          {"token_error", result.token_error()},
+          {"bleu", result.bleu},
+          {"chrf", result.chrf}};
+}
+
+/// Two pairs, always the same: from the middle of the text's halves.
+void say_examples(const TestPairs& pairs, const Evaluation& result) {
+  for (const std::size_t i : std::set{pairs.size() / 4, 3 * pairs.size() / 4}) {
+    say("  source      {}\n  target      {}\n  prediction  {}\n", printable(pairs.lines[i]),
+        printable(pairs.references[i].front()), printable(result.written[i].text));
+  }
+}
+
+Saved of_plateau(nn::HalveOnPlateau& plateau, double rate) {
+  return {[&](Safetensors& file) { plateau.save(file.metadata); },
+          [&plateau, rate](const Safetensors& file) {
+            plateau.load(file.metadata);
+            if (plateau.rate() > rate) {
+              fail("checkpoint",
+                   fmt::format("plateau.rate is {}, more than rate = {}", plateau.rate(), rate));
+            }
+          }};
+}
+
+/// The metric that fits, where that is left open.
+TrainOptions with_metric(TrainOptions o) {
+  if (o.metric == Metric::automatic) o.metric = o.sentences ? Metric::bleu : Metric::exact;
+  return o;
+}
+
+/// One training: batch, loss, backward, clip, step, validate, save.
+int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed) {
+  const TrainOptions o = with_metric(given);
+  RunDirectory files(o.out, o.resume);
+  const std::filesystem::path last = files.last();
+  if (files.resumes()) {
+    check_same(stored_options(last), o);  // now that nobody can change them
+    reading(last, [&] { check_files(o); });
+  } else {
+    check_files(o);
+  }
+  if (!o.alignments.empty() && !models::attends(o.model))
+    fail("--alignments", "the model has no attention");
+  const Survey survey = surveyed ? *surveyed : survey_of(o);
+  // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
+  // sizes and tensors disagree, before memory of these sizes is taken.
+  Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(o, survey);
+  const TestPairs valid = validation_pairs(o, survey, codecs);
+  TrainingPairs pairs(o, survey, codecs);
+  Model model(o.model, std::move(codecs), pairs.longest_target(), o.seed);
+  nn::Adam adam(model.parameters(),
+                {.rate = o.rate, .weight_decay = o.weight_decay, .decays = nn::matrices_only});
+  Epochs epochs([&](Index epoch) { return pairs.batches(epoch); });
+  nn::HalveOnPlateau plateau(
+      {.rate = o.rate, .patience = std::max<Index>(0, o.halve - 1), .higher_is_better = true});
+  Best best;
+  const Index steps = total_steps(o, epochs.size());
+  const nn::Schedule schedule = schedule_of(o, steps);
+  const bool by_epochs = o.steps == 0 && o.epochs > 0;
+  const models::SearchOptions search{.beam = o.beam, .max_length = model.most_tokens()};
+  const auto save_model = [&](Safetensors& file) {
+    model.save(file);
+    file.metadata.merge(to_metadata(o));
+    file.metadata["pairs"] = survey.fingerprint;
+  };
+  Run run(o,
+          {.seed = o.seed,
+           .unit = "tokens",
+           .data = fmt::format("{} pairs to train on, {} to validate on\nsource: {}, {} kinds; "
+                               "target: {}, {} kinds",
+                               pairs.size(), valid.size(), kind_of(model.source().tokenizer),
+                               model.source().vocabulary.size(), kind_of(model.target().tokenizer),
+                               model.target().vocabulary.size())},
+          files, model.parameters(), save_model,
+          {adam, epochs, of_plateau(plateau, o.rate), best,
+           unchanged("text", pairs.fingerprint(),
+                     "it was trained on other pairs, or other alignments")});
+  while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
+         best.waited() < o.patience) {
+    if (run.trains()) {
+      const Index epoch = epochs.epoch();
+      const std::vector<std::uint32_t>& chosen = epochs.next();
+      const auto tokens = [&](Index i) {
+        return pairs.target_tokens(chosen[static_cast<std::size_t>(i)]);
+      };
+      auto [loss, gradients] = run.backward(
+          std::ssize(chosen),
+          [&](Index begin, Index end) {
+            const auto some = std::span(chosen).subspan(static_cast<std::size_t>(begin),
+                                                        static_cast<std::size_t>(end - begin));
+            const text::Batch batch = pairs.batch(some);
+            return model.network().loss(batch, pairs.guide(some, batch));
+          },
+          tokens);
+      const double rate = schedule(run.step()) * plateau.rate() / o.rate;
+      if (run.usable(loss, gradients)) {
+        nn::clip_by_global_norm(gradients, o.clip);
+        adam.set_rate(rate);
+        adam.step(gradients);
+      }
+      double size = 0;
+      for (Index i = 0; i < std::ssize(chosen); ++i) size += tokens(i);
+      run.stepped(
+          {.loss = loss, .rate = rate, .size = size, .weight = size, .place = {{"epoch", epoch}}});
+    }
+    const auto result =
+        run.validate([&] { return evaluate(alone(model), valid, search, {.tokens = o.bleu}); });
+    if (!result) continue;
+    const std::vector<double> values = values_of(*result, o.metric);
+    const std::string text = summary(*result, o.metric != Metric::exact);
+    if (best.improves(run, values))
+      run.save_best(fmt::format("{} on {} pairs (beam {})", text, valid.size(), o.beam));
+    if (o.halve > 0) plateau.observe(values.front());
+    run.save(log_of(*result), text);
+    if (o.metric != Metric::exact) say_examples(valid, *result);
+  }
+  return run.finish();
+}
+
+/// Percent of the pairs that they were chosen by with exactly their target, or BLEU.
+double measured(const std::vector<std::filesystem::path>& paths) {
+  const std::vector<Model> models = load_models(model_files(paths));
+  const UseOptions how;
+  const Evaluation result = evaluate(models, pairs_for(how, models), search_for(models, how.search),
+                                     bleu_for(models.front(), how.bleu), false);
+  return models.front().of_sentences() ? result.bleu : 100 * result.exact_match();
+}
+
+std::string measured_text(double value, bool sentences) {
+  return sentences
+             ? fmt::format("BLEU {:.2f}", value)
+             : fmt::format("exact match {0:.2f} % (word error {1:.2f} %)", value, 100 - value);
+}
+
+/// What to do with what was trained.
+void finish(const std::filesystem::path& out) {
+  UseOptions how;
+  how.models = {out}, how.out = out / "report.html";
+  report(how);
+  say("Try it: {} predict{}    and type what it should read\n", program_invocation_name,
+      out == TrainOptions().out ? "" : fmt::format(" --model {}", out.string()));
+}
+
+bool has_best(const std::filesystem::path& directory) {
+  return std::filesystem::exists(directory / "best.safetensors");
+}
+
+/// The trainings of several seeds that a directory has.
+std::vector<std::filesystem::path> seeds_in(const std::filesystem::path& out) {
+  std::vector<std::filesystem::path> found;
+  if (!std::filesystem::is_directory(out)) return found;
+  for (const auto& entry : std::filesystem::directory_iterator(out))
+    if (has_best(entry.path())) found.push_back(entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+int train_one(const TrainOptions& o, const std::optional<Survey>& survey) {
+  if (!has_best(o.out) && !seeds_in(o.out).empty()) {
+    fail("--out", fmt::format("{} is another training in it, another directory was expected",
+                              seeds_in(o.out).front().string()));
+  }
+  if (std::filesystem::is_directory(o.out)) page_path("", o.out);  // throws where it is no page
+  const int status = train_alone(o, survey);
+  if (status != 0 || !has_best(o.out)) return status;
+  if (is_first_worker()) finish(o.out);
+  return status;
+}
+
+/// Throws where a model in the directory would be taken for one of these, or they for it.
+void check_directory(const TrainOptions& o, const auto& run_of) {
+  std::vector<std::filesystem::path> others = seeds_in(o.out);
+  if (has_best(o.out)) others.push_back(o.out);
+  for (Index i = 0; i < o.seeds; ++i) std::erase(others, run_of(static_cast<std::size_t>(i)).out);
+  if (others.empty()) return;
+  fail("--out", fmt::format("{} has a training that is not one of these, another directory was "
+                            "expected",
+                            others.front().string()));
+}
+
+int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
+  const auto run_of = [&](std::size_t i) {
+    TrainOptions one = o;
+    one.seeds = 1, one.seed += i;
+    one.out /= fmt::format("seed-{}", one.seed);
+    return one;
+  };
+  check_directory(o, run_of);
+  if (std::filesystem::is_directory(o.out)) page_path("", o.out);
+  const auto n = static_cast<std::size_t>(o.seeds);
+  const Index cpus = std::max(1u, std::thread::hardware_concurrency());
+  const Index jobs = std::min(o.seeds, o.jobs > 0 ? o.jobs : cpus);
+  say("{} trainings, {} at a time; what each one prints is in {}\n", n, jobs,
+      (o.out / "seed-*" / "progress.txt").string());
+  std::fflush(stdout);
+  Spread values;
+  Countdown countdown(n);
+  const bool sentences = with_metric(o).metric != Metric::exact;
+  in_processes(
+      n, static_cast<int>(jobs),
+      [&](std::size_t i) {
+        set_threads(1);
+        const TrainOptions one = run_of(i);
+        return reading(one.out, [&] {
+          train_or_go_on(
+              one, [&](const TrainOptions& run) { return train_alone(run, survey); },
+              stored_options);
+          return fmt::format("{}", measured({one.out}));
+        });
+      },
+      [&](std::size_t i, const std::string& text) {
+        values.values.push_back(std::stod(text));
+        const auto [ended, left] = countdown.next();
+        say("{}  seed {}: {}  {}\n", ended, run_of(i).seed,
+            measured_text(values.values.back(), sentences), left);
+        std::fflush(stdout);
+      });
+  say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", n, values.text(2));
+  say("the ensemble: {}\n", measured_text(measured({o.out}), sentences));
+  finish(o.out);
+  return 0;
+}
+
+}  // namespace
+
+void check_files(const TrainOptions& o) {
+  if (o.train.empty()) {
+    const std::string last = (o.out / "last.safetensors").string();
+    fail("--train", o.resume ? last + " is not there to resume from, so pairs were expected"
+                             : "pairs were expected: a TSV (source TAB target), or two text files");
+  }
+  for (const std::filesystem::path& path : {o.train, o.train_target, o.valid, o.valid_target}) {
+    std::error_code none;
+    if (!path.empty() && std::filesystem::exists(path, none) &&
+        !std::filesystem::is_regular_file(path, none))
+      fail(path.string(), "it is read more than once, expected a regular file");
+  }
+  for (const std::filesystem::path& path :
+       {o.train, o.train_target, o.valid, o.valid_target, std::filesystem::path(o.alignments),
+        std::filesystem::path(o.source_vocabulary), std::filesystem::path(o.target_vocabulary),
+        std::filesystem::path(o.source_pieces), std::filesystem::path(o.target_pieces)})
+    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
+  if (!o.valid.empty()) check_pairs(o.valid_files());
+}
+
+int train(const TrainOptions& options, const std::optional<Survey>& survey) {
+  return options.seeds > 1 ? train_several(options, survey) : train_one(options, survey);
+}
+
+}  // namespace attune::pairs

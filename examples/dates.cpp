@@ -1,0 +1,283 @@
+// Learns to write dates as ISO 8601 does, "3 May 79" as 1979-05-03, and shows what it reads for each
+// character that it writes. The model is that of D. Bahdanau, K. Cho and Y. Bengio, "Neural machine
+// translation by jointly learning to align and translate" (2014); equation numbers are the paper's.
+//
+//     build/examples/dates                    trains; writes best.safetensors and report.html
+//     build/examples/dates --steps 200        the same with fewer updates
+//     build/examples/dates "3 May 79" ...     writes these dates with the weights of the last training
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <attune/attune.hpp>
+
+using namespace attune;
+using std::chrono::steady_clock, std::chrono::sys_days, std::chrono::year_month_day;
+
+constexpr const char* directory = "build/quickstart";
+const std::string best_file = std::string(directory) + "/best.safetensors";
+const std::string report_file = std::string(directory) + "/report.html";
+
+struct Example {
+  std::string source, target;  // "Wed June 27 2001", "2001-06-27"
+};
+
+/// How people write dates: Y 2001, y 01, M June, m Jun, N 06, n 6, D 04, d 4, O 4th, W Wednesday, w
+/// Wed. With slashes the month stands first, otherwise the day.
+constexpr std::array forms = {
+    "Y-N-D",    "Y/N/D",         "N/D/Y", "n/d/Y",     "n/d/y",   "D.N.Y",     "d.n.Y",
+    "D.N.y",    "d N y",         "d-m-Y", "M d, Y",    "m d, Y",  "M O, Y",    "M the O, Y",
+    "O of M Y", "the O of M, Y", "d M Y", "D m Y",     "d M, Y",  "d m, Y",    "D, m Y",
+    "d M y",    "d m y",         "m d y", "W, M d, Y", "W M d Y", "w, m d, Y", "W, d M Y"};
+constexpr std::array months = {"January",   "February", "March",    "April",
+                               "May",       "June",     "July",     "August",
+                               "September", "October",  "November", "December"};
+constexpr std::array weekdays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                 "Thursday", "Friday", "Saturday"};
+
+std::string digits(int number, int width = 1) {
+  std::ostringstream text;
+  text << std::setw(width) << std::setfill('0') << number;
+  return text.str();
+}
+
+std::string write(sys_days day, std::string_view form) {
+  const year_month_day date(day);
+  const int y = static_cast<int>(date.year());
+  const int n = static_cast<int>(unsigned(date.month())),
+            d = static_cast<int>(unsigned(date.day()));
+  const std::string month = months[n - 1], name = weekdays[std::chrono::weekday(day).c_encoding()];
+  const auto ordinal = [&] {
+    constexpr std::array endings = {"th", "st", "nd", "rd"};
+    return digits(d) + endings[d % 10 > 3 || d / 10 == 1 ? 0 : d % 10];
+  };
+  std::string text;
+  for (const char c : form) {
+    text += c == 'Y'   ? digits(y, 4)
+            : c == 'y' ? digits(y % 100, 2)
+            : c == 'M' ? month
+            : c == 'm' ? month.substr(0, 3)
+            : c == 'N' ? digits(n, 2)
+            : c == 'n' ? digits(n)
+            : c == 'D' ? digits(d, 2)
+            : c == 'd' ? digits(d)
+            : c == 'O' ? ordinal()
+            : c == 'W' ? name
+            : c == 'w' ? name.substr(0, 3)
+                       : std::string(1, c);
+  }
+  return text;
+}
+
+/// A day from 1970 to 2069, where two digits tell the year, or, with four, one of the years from
+/// 1000 to 2999. Every 16th day is held out.
+Example draw(Random& random, bool held_out) {
+  using namespace std::chrono;
+  const std::string_view form = forms[random.below(forms.size())];
+  const bool near = form.find('y') != form.npos || random.below(2) == 0;
+  const sys_days first = near ? 1970y / January / 1 : 1000y / January / 1;
+  const sys_days end = near ? 2070y / January / 1 : 3000y / January / 1;
+  sys_days day;
+  do {
+    day = first + days(random.below((end - first).count()));
+  } while ((day.time_since_epoch().count() % 16 == 0) != held_out);
+  std::string source = write(day, form);
+  if (random.below(3) == 0) std::erase(source, ',');
+  const Index letters = random.below(3);  // as written, lower case, upper case
+  for (char& c : source)
+    if (letters > 0) c = static_cast<char>(letters == 1 ? std::tolower(c) : std::toupper(c));
+  return {source, write(day, "Y-N-D")};
+}
+
+// ---- The model ----------------------------------------------------------------------------------
+
+const text::Tokenizer tokenizer{text::Characters{}};
+
+text::Vocabulary characters(std::string_view all) {
+  return text::Vocabulary(tokenizer.encode(all));
+}
+
+struct Dates {
+  text::Vocabulary source =
+      characters(" ,-./0123456789ABCDEFGHIJLMNOPRSTUVWYabcdefghijlmnoprstuvwy");
+  text::Vocabulary target = characters("-0123456789");
+  models::BahdanauOptions options = {.source_vocabulary = source.size(),
+                                     .target_vocabulary = target.size(),
+                                     .embedding = 32,
+                                     .hidden = 64,
+                                     .attention = 64,
+                                     .readout = 64};
+  nn::Parameters parameters{/*seed=*/1};
+  models::Bahdanau model{parameters, options};
+
+  text::Pair encode(const Example& example) const {
+    return {source.encode(tokenizer.encode(example.source)),
+            target.encode(tokenizer.encode(example.target))};
+  }
+  std::string text_of(const models::Hypothesis& hypothesis) const {
+    std::string text;
+    for (const auto word : hypothesis.words) text += target.token(word);
+    return text;
+  }
+  std::vector<models::Hypothesis> write(const std::vector<Example>& examples) const {
+    std::vector<text::Sentence> sources;
+    for (const Example& example : examples) sources.push_back(encode(example).source);
+    std::vector<models::Hypothesis> best;
+    for (auto& found : models::translate(model, sources)) best.push_back(std::move(found.front()));
+    return best;
+  }
+  double exact_match(const std::vector<Example>& examples) const {
+    const auto written = write(examples);
+    double right = 0;
+    for (std::size_t i = 0; i < examples.size(); ++i)
+      right += text_of(written[i]) == examples[i].target;
+    return right / static_cast<double>(examples.size());
+  }
+  /// α_ij (equation 6): the weight of source character j as target character i is written.
+  report::Heatmap attention(const Example& example, const models::Hypothesis& written) const {
+    report::Heatmap map{.rows = tokenizer.encode(text_of(written)),
+                        .columns = tokenizer.encode(example.source),
+                        .weights = {},
+                        .caption = example.source + " -> " + text_of(written)};
+    map.weights = written.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
+    return map;
+  }
+
+  /// What `attune predict --model` reads, too.
+  void save() const {
+    Safetensors file;
+    nn::save_parameters(parameters, file);
+    file.metadata = models::to_map(models::AnyModelOptions{.name = "bahdanau", .own = options});
+    file.metadata.insert({{"format", "attune pairs 1"},
+                          {"source_tokenizer", to_json(tokenizer)},
+                          {"source_vocabulary", to_json(source)},
+                          {"target_tokenizer", to_json(tokenizer)},
+                          {"target_vocabulary", to_json(target)}});
+    save_safetensors(best_file, file);
+  }
+  void load() {
+    if (!std::filesystem::exists(best_file))
+      throw Error(best_file +
+                  ": there is no such file; without arguments, dates trains and writes it");
+    nn::load_parameters(load_safetensors(best_file), parameters);
+  }
+};
+
+// ---- What a person looks at ---------------------------------------------------------------------
+
+/// Blanks at the ends are dropped, those inside become one. Throws on characters of no date.
+Example typed(const std::string& text, const Dates& dates) {
+  Example example;
+  std::istringstream words(text);
+  for (std::string word; words >> word;)
+    example.source += (example.source.empty() ? "" : " ") + word;
+  for (const std::string& c : tokenizer.encode(example.source))
+    if (dates.source.id(c) == text::Vocabulary::unknown)
+      throw Error("'" + text + "': '" + c + "' is in none of the dates that the model learns from");
+  if (example.source.empty()) throw Error("'" + text + "': a date is expected");
+  return example;
+}
+
+/// Prints what the model makes of each line, with a heat map; returns them as a page of HTML.
+std::string show(const Dates& dates, const std::vector<std::string>& lines) {
+  std::vector<Example> examples;
+  for (const std::string& line : lines) examples.push_back(typed(line, dates));
+  const auto written = dates.write(examples);
+  std::string page;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    const report::Heatmap map = dates.attention(examples[i], written[i]);
+    std::cout << map.caption << "  (p = " << std::exp(written[i].log_probability) << ")\n"
+              << report::terminal(map, {.colour = isatty(STDOUT_FILENO) == 1}) << "\n";
+    page += "<h2>" + map.caption + "</h2>" + report::svg(map) + "\n";
+  }
+  return page;
+}
+
+void save_report(const std::string& heatmaps, double exact, const std::string& curve) {
+  std::ofstream(report_file)
+      << "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+         "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
+         "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
+         "td,th{text-align:right;padding:0 1em}</style><h1>Dates, written as ISO 8601</h1>"
+      << "<p>" << 100 * exact
+      << " % of 2000 held-out dates are exactly right. Below, the attention "
+         "weights: what the model reads (across) for each character that it writes (down).\n"
+      << heatmaps << "<h2>Training</h2><table><tr><th>step<th>loss<th>exact match\n"
+      << curve << "</table>\n";
+}
+
+void train(int steps) {
+  Dates dates;
+  nn::Adam adam(dates.parameters, {.rate = 4e-3});
+  const nn::LinearDecay schedule{.rate = 4e-3, .last = 1e-4, .steps = steps, .after = steps / 2};
+  Random random(/*seed=*/1), held_out(/*seed=*/2);
+  std::vector<Example> validation(2000);
+  for (Example& example : validation) example = draw(held_out, true);
+  std::filesystem::create_directories(directory);
+  std::cout << dates.parameters.count() << " parameters, " << threads()
+            << " threads, products: " << products() << "\n"
+            << std::fixed;
+
+  double best = -1;
+  std::string curve;
+  const auto start = steady_clock::now();
+  for (int step = 1; step <= steps; ++step) {
+    std::vector<text::Pair> pairs(64);
+    for (text::Pair& pair : pairs) pair = dates.encode(draw(random, false));
+    const Var loss = models::loss(dates.model, text::make_batch(pairs));  // -1/N Σ log p(y_i | ...)
+    Gradients gradients = backward(loss);
+    nn::clip_by_global_norm(gradients, 1.0);
+    adam.set_rate(schedule(step - 1));
+    adam.step(gradients);
+
+    if (step % 200 != 0 && step != steps) continue;
+    const double exact = dates.exact_match(validation);
+    if (exact >= best) best = exact, dates.save();
+    const double seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
+    std::cout << "step " << std::setw(4) << step << " of " << steps << std::setprecision(4)
+              << "  loss " << loss.item() << std::setprecision(2) << "  exact match "
+              << std::setw(6) << 100 * exact << " %" << std::setprecision(0) << "  "
+              << 64 * step / seconds << " dates/s  " << seconds / step * (steps - step) << " s left"
+              << std::endl;
+    std::ostringstream row;
+    row << "<tr><td>" << step << "<td>" << loss.item() << "<td>" << 100 * exact << " %\n";
+    curve += row.str();
+  }
+  dates.load();
+  std::cout << std::setprecision(4) << "\nWhat it reads (across) for each character it writes:\n\n";
+  save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}), best,
+              curve);
+  std::cout << best_file << ", " << report_file
+            << "\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";
+}
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  int steps = 1200;
+  if (!arguments.empty() && arguments[0] == "--steps") {
+    const std::string number = arguments.size() == 2 ? arguments[1] : "";
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), steps);
+    if (error != std::errc() || end != number.data() + number.size() || steps < 1)
+      throw Error("--steps: one whole number from 1 is expected, not '" + number + "'");
+  } else if (!arguments.empty()) {
+    if (arguments[0].starts_with("--"))
+      throw Error(
+          "usage: dates [--steps NUMBER], to train; dates DATE ..., to write these as ISO 8601");
+    Dates dates;
+    dates.load();
+    show(dates, arguments);
+    return 0;
+  }
+  train(steps);
+} catch (const std::exception& error) {
+  std::cerr << "dates: " << error.what() << "\n";
+  return 1;
+}

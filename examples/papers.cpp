@@ -1,0 +1,159 @@
+// Trains one of two models on pairs of lines, and shows what it attends to:
+//   bahdanau  D. Bahdanau, K. Cho, Y. Bengio: Neural machine translation by jointly learning to align
+//             and translate (2014): a bidirectional encoder, additive attention before each step
+//   luong     T. Luong, H. Pham, C. Manning: Effective approaches to attention-based neural machine
+//             translation (2015): two LSTM layers, general attention after each step, input feeding
+//
+//     build/examples/papers luong PAIRS.tsv [EPOCHS] [WEIGHTS]
+//
+// PAIRS.tsv has a source, a TAB and a target on each line; words stand between blanks. One pair in
+// twenty, at most 500, is held out: after each epoch its BLEU is printed, and the weights are saved
+// to WEIGHTS where it is the best so far.
+#include <charconv>
+#include <chrono>
+#include <iomanip>
+#include <iostream>
+
+#include <attune/attune.hpp>
+
+using namespace attune;
+
+struct Data {
+  text::Codec source, target;
+  std::vector<text::Pair> train;
+  std::vector<text::TextPair> held_out;
+};
+
+Data read(const std::string& path, Index longest = 50) {
+  text::TextCorpus corpus = text::read_corpus(text::ParallelReader(path), {.longest = longest});
+  const std::size_t n = corpus.pairs.size();
+  if (n < 2) throw Error(path + ": it has " + std::to_string(n) + " pairs, expected at least 2");
+  std::cout << to_string(corpus.report) << "\n";
+  const std::vector<std::uint32_t> order = shuffled(n, Random(/*seed=*/1));
+  const std::size_t held_out = std::clamp<std::size_t>(n / 20, 1, 500);
+
+  Data data;
+  text::TokenCounts source, target;
+  for (std::size_t i = held_out; i < n; ++i) {
+    text::count_tokens(source, data.source.tokenizer.encode(corpus.pairs[order[i]].source));
+    text::count_tokens(target, data.target.tokenizer.encode(corpus.pairs[order[i]].target));
+  }
+  data.source.vocabulary = text::make_vocabulary(source, {.maximum_size = 20'000});
+  data.target.vocabulary = text::make_vocabulary(target, {.maximum_size = 20'000});
+  for (std::size_t i = 0; i < n; ++i) {
+    const text::TextPair& pair = corpus.pairs[order[i]];
+    if (i < held_out)
+      data.held_out.push_back(pair);
+    else
+      data.train.push_back({data.source.encode(pair.source), data.target.encode(pair.target)});
+  }
+  return data;
+}
+
+/// The best hypothesis for each line, by beam search.
+template <class Model>
+std::vector<models::Hypothesis> translate(const Model& model, const Data& data,
+                                          std::span<const text::TextPair> pairs) {
+  std::vector<text::Sentence> sources;
+  for (const text::TextPair& pair : pairs) sources.push_back(data.source.encode(pair.source));
+  std::vector<models::Hypothesis> best;
+  for (auto& found : models::translate(
+           model, sources, {.how = models::SearchOptions{.beam = 4, .length_penalty = 1}}))
+    best.push_back(std::move(found.front()));
+  return best;
+}
+
+template <class Model>
+double bleu(const Model& model, const Data& data) {
+  std::vector<std::string> written;
+  std::vector<metrics::References> references;
+  for (const models::Hypothesis& best : translate(model, data, data.held_out))
+    written.push_back(data.target.decode(best.words));
+  for (const text::TextPair& pair : data.held_out) references.push_back({pair.target});
+  return metrics::corpus_bleu(written, references).bleu;
+}
+
+/// α_ts: how much of each source word (across) the context of each target word (down) has.
+template <class Model>
+void show(const Model& model, const Data& data) {
+  const text::TextPair& pair = data.held_out.front();
+  const models::Hypothesis best = translate(model, data, std::span(&pair, 1)).front();
+  report::Heatmap map{.rows = {},
+                      .columns = data.source.tokenizer.encode(pair.source),
+                      .weights = {},
+                      .caption = ""};
+  for (const auto word : best.words) map.rows.push_back(data.target.vocabulary.token(word));
+  map.weights = best.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
+  std::cout << report::terminal(map, {.colour = false});
+}
+
+template <class Model, class Options>
+void train(const Data& data, Options options, int epochs, const std::string& weights) {
+  options.source_vocabulary = data.source.vocabulary.size();
+  options.target_vocabulary = data.target.vocabulary.size();
+  options.dropout = 0.2;
+  nn::Parameters parameters(/*seed=*/1);
+  const Model model(parameters, options);
+  nn::Adam adam(parameters, {.rate = 1e-3});
+  Random random(/*seed=*/1);  // of dropout
+  std::cout << data.train.size() << " pairs to train on, " << data.held_out.size()
+            << " held out; vocabularies of " << options.source_vocabulary << " and "
+            << options.target_vocabulary << "; " << parameters.count() << " parameters\n"
+            << std::fixed;
+
+  double best = -1;
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto batches = text::epoch_batches(data.train, {.sentences = 64}, /*seed=*/1, epoch);
+    double loss_sum = 0;
+    for (std::size_t step = 0; step < batches.size(); ++step) {
+      const text::Batch batch = text::make_batch(data.train, batches[step]);
+      const nn::Training training(random);  // dropout is active in this block
+      const Var loss = models::loss(model, batch, {.label_smoothing = 0.1});
+      Gradients gradients = backward(loss);
+      nn::clip_by_global_norm(gradients, 1.0);
+      adam.step(gradients);
+      loss_sum += loss.item();
+      if ((step + 1) % 50 != 0 && step + 1 != batches.size()) continue;
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      std::cout << "epoch " << epoch << "  batch " << step + 1 << " of " << batches.size()
+                << std::setprecision(3) << "  loss " << loss_sum / (step + 1.0)
+                << std::setprecision(0) << "  "
+                << seconds.count() / (step + 1.0) * (batches.size() - step - 1.0)
+                << " s left of this epoch" << std::endl;
+    }
+    const double score = bleu(model, data);
+    std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;
+    if (score <= best) continue;
+    best = score;
+    Safetensors file;
+    nn::save_parameters(parameters, file);
+    save_safetensors(weights, file);
+  }
+  nn::load_parameters(load_safetensors(weights), parameters);
+  show(model, data);
+  std::cout << "The best weights, BLEU " << bleu(model, data) << ", are in " << weights << "\n";
+}
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const std::string usage = "usage: papers bahdanau|luong PAIRS.tsv [EPOCHS] [WEIGHTS]";
+  if (arguments.size() < 2 || arguments.size() > 4) throw Error(usage);
+  int epochs = 10;
+  if (arguments.size() > 2) {
+    const std::string& text = arguments[2];
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epochs);
+    if (error != std::errc() || *end || epochs < 1)
+      throw Error("'" + text + "' epochs: a whole number from 1 is expected; " + usage);
+  }
+  const std::string weights = arguments.size() > 3 ? arguments[3] : "papers.safetensors";
+  if (arguments[0] == "bahdanau")
+    train<models::Bahdanau>(read(arguments[1]), models::BahdanauOptions{}, epochs, weights);
+  else if (arguments[0] == "luong")
+    train<models::Luong>(read(arguments[1]), models::LuongOptions{}, epochs, weights);
+  else
+    throw Error("'" + arguments[0] + "' is no model; " + usage);
+} catch (const std::exception& error) {
+  std::cerr << "papers: " << error.what() << "\n";
+  return 1;
+}

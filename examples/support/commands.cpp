@@ -1,0 +1,303 @@
+#include "support/commands.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <sstream>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/products.hpp>
+#include <attune/tensor/threads.hpp>
+#include <attune/version.hpp>
+
+#include "support/output.hpp"
+#include "support/terminal.hpp"
+
+namespace attune {
+namespace {
+
+/// Breaks lines at spaces.
+std::string wrapped(const std::string& text, std::size_t width) {
+  std::string result;
+  std::size_t column = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" \n", begin + 1), text.size());
+    if (text[begin] == '\n') column = 0;
+    const bool breaks = text[begin] == ' ' && column + (end - begin) > width;
+    result +=
+        breaks ? "\n" + text.substr(begin + 1, end - begin - 1) : text.substr(begin, end - begin);
+    column = breaks ? end - begin - 1 : column + (end - begin);
+    begin = end;
+  }
+  return result;
+}
+
+/// Help whose lines fit the terminal, or 100 columns.
+struct HelpFormatter : CLI::Formatter {
+  HelpFormatter() { column_width(32); }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const auto width = static_cast<std::size_t>(std::clamp(drawing_width(0), 60, 100));
+    return wrapped(CLI::Formatter::make_option_desc(option), width - 34);
+  }
+};
+
+/// CLI11 would split a word "[a,b]" of a list in two, but not when a character follows the bracket:
+/// one is added here, and removed before any option sees it.
+constexpr char bracket_guard = '\x1f';
+std::string without_guard(std::string argument) {
+  if (argument.ends_with(bracket_guard)) argument.pop_back();
+  return argument;
+}
+
+/// Errors of our own become those of the command line.
+void set_option(const Option& option, const std::string& text) {
+  try {
+    option.set(text);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(std::string("--") + error.what());
+  }
+}
+
+CLI::Option* add_option(CLI::App& app, const Option& option) {
+  const std::string name = "--" + option.name;
+  if (option.is_flag)
+    return app.add_flag_callback(
+        name, [&option] { set_option(option, "yes"); }, option.help);
+  const std::string choices =
+      option.choices.empty() ? "" : fmt::format(": {}", fmt::join(option.choices, ", "));
+  const bool help_says = option.help.find("(default") != option.help.npos;
+  return app
+      .add_option_function<std::string>(
+          name, [&option](const std::string& text) { set_option(option, text); },
+          option.help + choices)
+      ->default_str(help_says ? "" : option.get())
+      ->run_callback_for_default(false)
+      ->type_name(option.type);
+}
+
+/// Throws where an argument is left over, with what was perhaps meant, and where no command is.
+void check_arguments(const CLI::App& app) {
+  const std::vector<CLI::App*> given = app.get_subcommands();
+  const CLI::App& taker = given.empty() ? app : *given.front();
+  std::vector<std::string> commands, options;
+  for (const CLI::App* command : taker.get_subcommands({})) commands.push_back(command->get_name());
+  for (const CLI::Option* option : taker.get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  const std::vector<std::string> left = app.remaining(true);
+  if (left.empty() && commands.empty()) return;
+  const auto last = commands.empty() ? commands.end() : commands.end() - 1;
+  const std::string list =
+      commands.empty()
+          ? ""
+          : fmt::format("{} or {} was expected", fmt::join(commands.begin(), last, ", "), *last);
+  if (left.empty()) throw Error("no command: " + list);
+  const std::string first = without_guard(left.front());
+  const bool is_option = first.starts_with("-");
+  const auto meant = nearest_name(first.substr(0, first.find('=')), is_option ? options : commands);
+  throw Error(fmt::format("{}'{}' is not {}{}", given.empty() ? "" : taker.get_name() + ": ", first,
+                          is_option          ? "an option"
+                          : commands.empty() ? "expected"
+                                             : "a command",
+                          meant ? fmt::format("; did you mean {}?", *meant)
+                          : is_option || commands.empty() ? ""
+                                                          : ": " + list));
+}
+
+/// How many letters are put in, left out, exchanged or swapped to make b of a (Damerau, 1964).
+std::size_t edits(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = std::exchange(last, row);
+  }
+  return last.back();
+}
+
+bool share_a_word(const std::string& a, const std::string& b) {
+  const auto words_of = [](const std::string& name) {
+    std::set<std::string> words;
+    std::istringstream parts(name);
+    for (std::string word; std::getline(parts, word, '-');)
+      if (!word.empty()) words.insert(word);
+    return words;
+  };
+  const std::set<std::string> words = words_of(b);
+  return std::ranges::any_of(words_of(a),
+                             [&](const std::string& word) { return words.contains(word); });
+}
+
+}  // namespace
+
+std::optional<std::string> nearest_name(const std::string& given,
+                                        const std::vector<std::string>& names) {
+  std::optional<std::string> nearest;
+  std::size_t fewest = 0;
+  for (const std::string& name : names) {
+    const std::size_t n = edits(given, name);
+    const bool near = n <= std::max<std::size_t>(1, given.size() / 3) || share_a_word(given, name);
+    if (near && (!nearest || n < fewest)) nearest = name, fewest = n;
+  }
+  return nearest;
+}
+
+void use_threads(std::int64_t given) {
+  given > 0 ? set_threads(static_cast<int>(given)) : void(threads());
+  products();
+}
+
+Command& Command::model(std::filesystem::path& path, const std::string& help) {
+  options_.push_back({.name = "model",
+                      .help = help,
+                      .type = "PATH",
+                      .choices = {},
+                      .get = [&path] { return path.string(); },
+                      .set =
+                          [&path](const std::string& text) {
+                            path = text;
+                            if (std::filesystem::is_directory(path)) path /= "best.safetensors";
+                          },
+                      .is_flag = false,
+                      .needs = {},
+                      .has_effect = nullptr,
+                      .group = {}});
+  return *this;
+}
+
+Command& Command::argument(const std::string& name, const std::string& help,
+                           std::filesystem::path& path, bool required) {
+  arguments_.push_back({name, help, &path, nullptr, required});
+  return *this;
+}
+
+Command& Command::arguments(const std::string& name, const std::string& help,
+                            std::vector<std::string>& texts) {
+  arguments_.push_back({name, help, nullptr, &texts, false});
+  return *this;
+}
+
+Commands::Commands(std::string name, std::string what, std::string example)
+    : name_(std::move(name)), what_(std::move(what)), example_(std::move(example)) {}
+
+Command& Commands::add(std::string name, std::string what, std::string example,
+                       std::function<int()> run) {
+  commands_.push_back(std::make_unique<Command>(std::move(name), std::move(what),
+                                                std::move(example), std::move(run)));
+  return *commands_.back();
+}
+
+Command& Commands::only(std::string example, std::function<int()> run) {
+  is_one_ = true;
+  return add(name_, what_, std::move(example), std::move(run));
+}
+
+/// The command that was given, none after --help or --version; and the options that were typed.
+const Command* Commands::parse(const std::vector<std::string>& arguments, bool everything,
+                               std::set<std::string>& typed) {
+  CLI::App app(what_, name_);
+  const auto set_defaults = [](CLI::App& one) {
+    one.option_defaults()->always_capture_default();
+    // Of several times that an option is given the last one counts.
+    one.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    one.formatter(std::make_shared<HelpFormatter>());
+  };
+  set_defaults(app);
+  app.set_version_flag("--version", ATTUNE_VERSION, "print the version");
+  app.footer(fmt::format("Example: {}", example_));
+  if (!is_one_) app.require_subcommand(1);
+  const Option threads{.name = "threads",
+                       .help = "threads (default: ATTUNE_THREADS, or all CPUs)",
+                       .type = "NUMBER",
+                       .choices = {},
+                       .get = [] { return std::string(); },
+                       .set =
+                           [this](const std::string& text) {
+                             models::detail::parse("threads", text, 1, 1024, threads_);
+                           },
+                       .is_flag = false,
+                       .needs = {},
+                       .has_effect = nullptr,
+                       .group = {}};
+  for (const auto& command : commands_) {
+    CLI::App& sub = is_one_ ? app : *app.add_subcommand(command->name_, command->what_);
+    set_defaults(sub);
+    const std::string shown = is_one_ ? name_ : name_ + " " + command->name_;
+    const bool hides = !command->basic_.empty() && !everything;
+    sub.footer((hides ? fmt::format("More options: {} --help-all\n", shown) : std::string()) +
+               fmt::format("Example: {} {}", shown, command->example_));
+    for (const Command::Argument& argument : command->arguments_) {
+      CLI::Option* added =
+          argument.path
+              ? sub.add_option_function<std::string>(
+                    argument.name, [&](const std::string& text) { *argument.path = text; },
+                    argument.help)
+              : sub.add_option(argument.name, *argument.texts, argument.help);
+      if (argument.texts) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      added->required(argument.required)->default_str("")->transform(without_guard);
+    }
+    for (const Command::List& list : command->lists_) {
+      sub.add_option("--" + list.name, *list.paths, list.help)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->allow_extra_args(false)
+          ->default_str("")
+          ->type_name("PATH");
+    }
+    for (const Option& option : command->options_) {
+      CLI::Option* added = add_option(sub, option);
+      if (hides && !command->basic_.contains(option.name))
+        added->group("");
+      else if (!option.group.empty())
+        added->group(option.group);
+      added->transform(without_guard);
+    }
+    if (command->threads_) add_option(sub, threads);
+  }
+  std::vector<std::string> guarded = arguments;
+  for (std::string& argument : guarded) {
+    if (argument.starts_with('[') && argument.ends_with(']')) argument += bracket_guard;
+  }
+  std::ranges::reverse(guarded);  // as CLI11 expects it
+  try {
+    app.parse(guarded);
+  } catch (const CLI::CallForHelp&) {
+    return say("{}", app.help()), nullptr;
+  } catch (const CLI::CallForVersion&) {
+    return say("attune {}\n", ATTUNE_VERSION), nullptr;
+  } catch (const CLI::ParseError&) {
+    check_arguments(app);
+    throw;
+  }
+  CLI::App& given = is_one_ ? app : *app.get_subcommands().front();
+  const auto at = std::ranges::find_if(
+      commands_, [&](const auto& command) { return command->name_ == given.get_name(); });
+  for (const Option& option : (*at)->options_)
+    if (given.count("--" + option.name) > 0) typed.insert(option.name);
+  return at->get();
+}
+
+int Commands::run(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const auto everything = std::ranges::find(arguments, "--help-all");
+  if (everything != arguments.end()) *everything = "--help";
+  std::set<std::string> typed;
+  const auto read = [&] { return parse(arguments, everything != arguments.end(), typed); };
+  const Command* const command = read();
+  if (!command) return 0;
+  if (command->reread_ && command->reread_()) read();
+  for (const Option& option : command->options_) {
+    if (typed.contains(option.name) && option.has_effect && !option.has_effect())
+      fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));
+  }
+  if (command->threads_ && !(command->forks_ && command->forks_())) use_threads(threads_);
+  return command->run_();
+}
+
+}  // namespace attune

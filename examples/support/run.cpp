@@ -1,0 +1,375 @@
+#include "support/run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/dropout.hpp>
+#include <attune/tensor/products.hpp>
+#include <attune/tensor/threads.hpp>
+#include <attune/version.hpp>
+
+#include "support/checkpoint.hpp"
+#include "support/memory_fields.hpp"
+#include "support/output.hpp"
+#include "support/precision.hpp"
+#include "support/signals.hpp"
+
+namespace attune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr Index log_every = 50;  // steps without a validation
+
+/// "129391 parameters, 2 threads, products: ..."
+std::string machinery(const nn::Parameters& parameters) {
+  const int n = workers().count();
+  return fmt::format("{} parameters, {}{} thread{}, products: {}", parameters.count(),
+                     n > 1 ? fmt::format("{} workers of ", n) : "", threads(),
+                     threads() == 1 ? "" : "s", products());
+}
+
+}  // namespace
+
+Saved unchanged(std::string name, std::string value, std::string error) {
+  return {[=](Safetensors& file) { file.metadata[name] = value; },
+          [=](const Safetensors& file) {
+            if (nn::load_text(file.metadata, name) != value) fail("checkpoint", error);
+          }};
+}
+
+Run::Run(const TrainingOptions& options, RunSettings settings, RunDirectory& files,
+         nn::Parameters& parameters, std::function<void(Safetensors&)> model,
+         std::vector<Saved> progress)
+    : options_(options),
+      settings_(std::move(settings)),
+      files_(files),
+      parameters_(parameters),
+      model_(std::move(model)),
+      progress_(std::move(progress)),
+      precision_(available(options.precision)),
+      exceptions_(std::uncaught_exceptions()),
+      pending_(settings_.starts_with_validation) {
+  if (options.average > 0) average_.emplace(parameters, options.average);
+  files_.make();
+  catch_signals();
+  files_.resumes() ? resume() : files_.keep_previous();
+  if (is_first_worker()) log_.emplace(files_.log().string(), files_.resumes());
+  if (!settings_.data.empty()) say("{}\n", settings_.data);
+  say("{}\n", machinery(parameters_));
+  check_equal_workers();
+  started_ = logged_ = Clock::now();
+}
+
+Run::~Run() {
+  if (std::uncaught_exceptions() <= exceptions_ || !unsaved_ || saving_) return;
+  try {
+    save_last();
+  } catch (...) {  // the first error is the one to tell
+  }
+}
+
+double Run::seconds() const {
+  return workers().count() > 1 ? agreed_seconds_ : seconds_before_ + seconds_since(started_);
+}
+
+/// What depends on a machine's clock and on signals is the same for all workers.
+void Run::synchronize() {
+  stop_ = interrupted();
+  if (workers().count() == 1) return;
+  const double seconds = seconds_before_ + seconds_since(started_);
+  const std::vector<std::string> all =
+      workers().gather(fmt::format("{} {}", stop_ ? "stop" : "on", seconds));
+  stop_ = std::ranges::any_of(all, [](const std::string& s) { return s.starts_with("stop"); });
+  agreed_seconds_ = std::stod(all.front().substr(all.front().find(' ')));
+}
+
+/// Throws where one has other options, data, or another version.
+void Run::check_equal_workers() const {
+  if (workers().count() == 1) return;
+  Safetensors file = checkpoint();
+  for (const Saved& one : progress_) one.save(file);
+  file.metadata["seconds"] = "";
+  Texts own;
+  for (const auto& [name, entry] : file.metadata) own.push_back(name + " = " + entry);
+  const Texts first = each_makes([&] { return is_first_worker() ? own : Texts(); });
+  const Texts differences = each_makes([&] {
+    const auto [found, expected] = std::ranges::mismatch(own, first);
+    if (found == own.end() || expected == first.end()) return Texts();
+    return Texts{fmt::format("{} has {}, but {} has {}", workers().name(), *found,
+                             workers().name(0), *expected)};
+  });
+  if (!differences.empty()) fail("train", differences.front());
+}
+
+double Run::mean_loss() const {
+  return loss_weights_ > 0 ? loss_sum_ / loss_weights_ : shown_loss_;
+}
+
+TimeLimit Run::time_limit() const {
+  return options_.minutes > 0 ? TimeLimit{seconds(), 60 * options_.minutes} : TimeLimit{};
+}
+
+bool Run::goes_on(Index total) {
+  total_ = total;
+  if (!shown_) {
+    if (files_.resumes()) {
+      say("resuming at step {} of {}\n", step_, std::max(step_, total));
+      if (step_ > total) say("it is beyond the {} steps that are asked for already\n", total);
+    } else if (options_.resume) {
+      say("nothing to resume in {}: starting anew\n", files_.path().string());
+    }
+    shown_.emplace(step_, std::max(total, step_));
+  }
+  synchronize();
+  end_ = step_ >= total_ ? "finished"
+         : options_.minutes > 0 && seconds() >= 60 * options_.minutes
+             ? fmt::format("out of time, --minutes {}", options_.minutes)
+             : "";
+  if (!end_.empty() && step_ > 0 && !validated_) pending_ = true;
+  if (!is_due() && unsaved_ && line_.empty() && step_ > 0 && step_ % log_every == 0)
+    write_log({}, false);
+  if (!end_.empty() && !pending_) return false;
+  if (!stop_) return true;
+  end_.clear();
+  save_last();
+  return false;
+}
+
+nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, Index)>& loss,
+                               const std::function<double(Index)>& weight) {
+  const Index shards = options_.shards;
+  const auto begin = [=](Index shard) { return shard * examples / shards; };
+  std::vector<double> shares(static_cast<std::size_t>(shards));
+  double all = 0;
+  for (Index shard = 0; shard < shards; ++shard) {
+    double& share = shares[static_cast<std::size_t>(shard)];
+    for (Index i = begin(shard); i < begin(shard + 1); ++i) share += weight ? weight(i) : 1;
+    all += share;
+  }
+  for (double& share : shares) share /= all;
+  const InPrecision products(precision_);
+  return workers().backward(parameters_, shares, [&](Index shard) {
+    const std::string stream = fmt::format("dropout {}", step_);
+    Random dropout(settings_.seed, shards == 1 ? stream : fmt::format("{} {}", stream, shard));
+    const nn::Training training(dropout);
+    return loss(begin(shard), begin(shard + 1));
+  });
+}
+
+bool Run::usable(double loss, Gradients& gradients) {
+  const auto [usable, message] = watch_.observe(loss, parameters_, gradients);
+  if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
+  return usable_ = usable;
+}
+
+void Run::stepped(const Step& step) {
+  last_ = step;
+  if (usable_) {
+    if (average_) average_->update();
+    loss_sum_ += step.loss * step.weight, loss_weights_ += step.weight;
+  }
+  ++step_;
+  validated_ = false, unsaved_ = true, line_.clear();
+  // Here, for the time of a validation does not count.
+  size_ += step.size, per_second_ = size_ / std::max(1e-9, seconds_since(logged_));
+  if (watch_.skipped_in_a_row() >= options_.max_skipped) {
+    save_last();  // skipped updates have changed no weight
+    fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
+                              watch_.skipped_in_a_row(), step_));
+  }
+  show(false);
+}
+
+void Run::show(bool line) {
+  shown_->show(step_,
+               fmt::format("{:5.0f} {}/s  loss {:.4f}{}{}", per_second_, settings_.unit,
+                           mean_loss(), status_.empty() ? "" : "  ", status_),
+               line, time_limit());
+}
+
+bool Run::is_due() const {
+  return pending_ ||
+         (!validated_ && step_ > 0 && (step_ % options_.validate_every == 0 || step_ >= total_));
+}
+
+void Run::with_average(const std::function<void()>& validation) try {
+  each_makes([&] {
+    std::optional<nn::AverageInPlace> averaged;
+    if (average_) averaged.emplace(*average_);
+    validation();
+    return Texts();
+  });
+} catch (const Interrupted&) {  // goes_on() saves
+}
+
+void Run::save_best(std::string result) {
+  best_ = std::move(result);
+  saving_ = true;
+  std::optional<nn::AverageInPlace> averaged;
+  if (average_) averaged.emplace(*average_);
+  if (is_first_worker()) save_safetensors(files_.best(), checkpoint());
+  saving_ = false;
+}
+
+/// The best weights are saved before: a run that is killed in between makes the same ones once
+/// more. The line of the log comes after: the checkpoint has it, too, so that it can be written
+/// later.
+void Run::save(report::LogFields measures, std::string status) {
+  status_ = std::move(status);
+  validated_ = true, pending_ = false;
+  write_log(measures, step_ > 0);
+  if (step_ > 0) show(true);
+}
+
+void Run::write_log(const report::LogFields& measures, bool saves) {
+  shown_loss_ = mean_loss();
+  report::LogFields fields{{"step", step_}};
+  const auto append = [&](const report::LogFields& more) {
+    fields.insert(fields.end(), more.begin(), more.end());
+  };
+  append(last_.place);
+  if (step_ > 0) append({{"loss", shown_loss_}, {"rate", last_.rate}});
+  append({{settings_.unit + "_per_s", std::round(per_second_)},
+          {"seconds", std::round(10 * seconds()) / 10},
+          {"skipped", watch_.skipped()}});
+  append(memory_fields());
+  append(measures);
+  line_ = report::log_line(fields);
+  loss_sum_ = loss_weights_ = size_ = 0;
+  if (saves) save_last();
+  if (log_) log_->write(fields);
+  logged_ = Clock::now();
+}
+
+/// What best.safetensors has.
+Safetensors Run::checkpoint() const {
+  Safetensors file;
+  model_(file);
+  file.metadata["step"] = std::to_string(step_);
+  file.metadata["seconds"] = fmt::format("{}", seconds());
+  file.metadata["attune_version"] = ATTUNE_VERSION;
+  file.metadata["products"] = products();
+  return file;
+}
+
+/// Everything that resuming needs.
+void Run::save_last() {
+  saving_ = true;
+  if (is_first_worker()) {
+    Safetensors file = checkpoint();
+    for (const Saved& one : progress_) one.save(file);
+    file.metadata["validated"] = validated_ ? "1" : "0";
+    file.metadata["loss_sum"] = fmt::format("{}", loss_sum_);
+    file.metadata["loss_weights"] = fmt::format("{}", loss_weights_);
+    file.metadata["shown_loss"] = fmt::format("{}", shown_loss_);
+    file.metadata["rate_before"] = fmt::format("{}", last_.rate);
+    file.metadata["log_line"] = line_;
+    file.metadata["best_result"] = best_;
+    file.metadata["status"] = status_;
+    watch_.save(file.metadata);
+    if (average_) average_->save(file);
+    save_safetensors(files_.last(), file);
+  }
+  saving_ = unsaved_ = false;
+}
+
+void Run::resume() {
+  const Safetensors file = load_safetensors(files_.last());
+  reading(files_.last(), [&] {
+    for (const Saved& one : progress_) one.load(file);
+    nn::load_parameters(file, parameters_);
+    if (average_) average_->load(file);
+    watch_.load(file.metadata);
+    const auto load = [&](const char* name, double low, double high) {
+      return nn::load_number(file.metadata, name, low, high);
+    };
+    step_ = nn::load_count(file.metadata, "step");
+    seconds_before_ = seconds_in(file.metadata);
+    validated_ = load("validated", 0, 1) == 1;
+    loss_sum_ = load("loss_sum", -inf, inf);
+    loss_weights_ = load("loss_weights", 0, inf);
+    shown_loss_ = load("shown_loss", -inf, inf);
+    last_.rate = load("rate_before", 0, inf);
+    line_ = nn::load_text(file.metadata, "log_line");
+    best_ = nn::load_text(file.metadata, "best_result");
+    status_ = nn::load_text(file.metadata, "status");
+    files_.cut_log(step_, line_);
+  });
+  compare_products(file.metadata);
+  pending_ = !validated_ && (step_ > 0 ? step_ % options_.validate_every == 0 : pending_);
+}
+
+int Run::finish(const std::string& try_it) {
+  shown_.reset();
+  const bool stopped = stop_ && end_.empty();
+  say("{} after {} steps, {}: ",
+      stopped        ? "stopped"
+      : end_.empty() ? "no longer better"
+                     : end_,
+      step_, duration(seconds()));
+  say("{}\n{}\n", best_.empty() ? "before a validation" : best_,
+      (best_.empty() ? files_.last() : files_.best()).string());
+  if (stopped) return interrupted_status();
+  if (!try_it.empty()) say("Try it: {}\n", try_it);
+  return 0;
+}
+
+bool Best::improves(const Run& run, std::vector<double> values) {
+  if (run.step() == 0) return false;
+  for (double& value : values)
+    if (!std::isfinite(value)) value = std::numeric_limits<double>::lowest();
+  const bool first = values_.empty(), better = values > values_,
+             as_good = values == values_ && values.front() != 0;
+  waited_ = better && (first || !run.diverges()) ? 0 : waited_ + 1;
+  if (!(better || as_good) || (run.diverges() && !first)) return false;
+  values_ = std::move(values);
+  return true;
+}
+
+void Best::save(Safetensors& file) const {
+  file.metadata["best"] = fmt::format("{}", fmt::join(values_, " "));
+  file.metadata["waited"] = std::to_string(waited_);
+}
+
+void Best::load(const Safetensors& file) {
+  const std::string& text = nn::load_text(file.metadata, "best");
+  values_.clear();
+  for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find(' ', begin), text.size());
+    const Metadata one{{"best", text.substr(begin, end - begin)}};
+    values_.push_back(nn::load_number(one, "best", -inf, inf));
+  }
+  waited_ = nn::load_count(file.metadata, "waited");
+}
+
+Epochs::Epochs(std::function<Batches(Index)> batches)
+    : make_(std::move(batches)), batches_(make_(0)) {}
+
+const std::vector<std::uint32_t>& Epochs::next() {
+  if (made_ != epoch_) batches_ = make_(made_ = epoch_);
+  const auto& batch = batches_.at(static_cast<std::size_t>(position_));
+  if (++position_ == size()) position_ = 0, ++epoch_;
+  return batch;
+}
+
+void Epochs::save(Safetensors& file) const {
+  file.metadata["epoch"] = std::to_string(epoch_);
+  file.metadata["position"] = std::to_string(position_);
+}
+
+void Epochs::load(const Safetensors& file) {
+  epoch_ = nn::load_count(file.metadata, "epoch");
+  position_ = nn::load_count(file.metadata, "position");
+  if (made_ != epoch_) batches_ = make_(made_ = epoch_);
+  if (position_ < size()) return;
+  throw Error(fmt::format("position is {}, expected less than the {} batches", position_, size()));
+}
+
+}  // namespace attune

@@ -1,0 +1,227 @@
+// What the loop of a training calls: directory, log, progress, signals, checkpoints, resuming.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <attune/models/report/log.hpp>
+#include <attune/nn/average.hpp>
+#include <attune/nn/divergence.hpp>
+#include <attune/nn/parameters.hpp>
+
+#include "support/progress.hpp"
+#include "support/run_directory.hpp"
+#include "support/training_options.hpp"
+#include "support/workers.hpp"
+
+namespace attune {
+
+/// Something that survives a restart. Objects with `save(Safetensors&)` and
+/// `load(const Safetensors&)` convert to it; they must outlive it.
+struct Saved {
+  std::function<void(Safetensors&)> save;
+  std::function<void(const Safetensors&)> load;  // throws where the entries are not possible
+
+  Saved(std::function<void(Safetensors&)> save, std::function<void(const Safetensors&)> load)
+      : save(std::move(save)), load(std::move(load)) {}
+  template <class T>
+  requires(!std::is_same_v<std::remove_const_t<T>, Saved>) &&
+      requires(T& object, Safetensors& file) {
+    object.save(file), object.load(file);
+  }
+  Saved(T& object)
+      : save([&object](Safetensors& file) { object.save(file); }),
+        load([&object](const Safetensors& file) { object.load(file); }) {}
+};
+
+/// Metadata that must be the same when a run is resumed; otherwise an Error with this text.
+Saved unchanged(std::string name, std::string value, std::string error);
+
+struct RunSettings {
+  std::uint64_t seed = 1;               // of dropout
+  std::string unit = "examples";        // of the speed: "words" logs words_per_s
+  std::string data = {};                // printed at the start
+  bool starts_with_validation = false;  // the log then has the measures of step 0
+};
+
+/// What an update learned from, for the log.
+struct Step {
+  double loss;
+  double rate;                   // of the optimiser
+  double size;                   // in units of RunSettings
+  double weight = 1;             // of this loss in the mean that is logged
+  report::LogFields place = {};  // epoch, for example
+};
+
+/// The state around a training loop, which reads from top to bottom:
+///
+///     RunDirectory files(o.out, o.resume);                   // locks it
+///     ... data, model, adam; then, for it saves the others when an exception leaves the loop:
+///     Epochs epochs([&](Index epoch) { return batches(epoch); });
+///     Best best;
+///     Run run(o, {.seed = o.seed}, files, parameters, save_model, {adam, epochs, best});
+///     while (run.goes_on(o.steps) && best.waited() < o.patience) {
+///       if (run.trains()) {
+///         const auto& chosen = epochs.next();
+///         auto [loss, gradients] = run.backward(std::ssize(chosen), [&](Index begin, Index end) {
+///           return model.loss(...);                          // a mean over these examples
+///         });
+///         const double rate = schedule(run.step());
+///         if (run.usable(loss, gradients)) {
+///           nn::clip_by_global_norm(gradients, o.clip);
+///           adam.set_rate(rate);
+///           adam.step(gradients);
+///         }
+///         run.stepped({.loss = loss, .rate = rate, .size = examples});
+///       }
+///       const auto scores = run.validate([&] { return evaluate(model, valid); });
+///       if (!scores) continue;
+///       if (best.improves(run, {scores->bleu})) run.save_best(text(*scores));
+///       run.save({{"bleu", scores->bleu}}, status(*scores));
+///     }
+///     return run.finish("build/examples/program predict ...");
+///
+/// A run that is killed at any moment and resumed makes the same weights, checkpoints and log, bit
+/// for bit, as one that is left alone; so does any number of workers.
+class Run {
+ public:
+  /// Makes the directory, resumes from last.safetensors where `files` says so, otherwise keeps the
+  /// files of an earlier run under other names; then prints what is trained on what. `model` saves
+  /// what best.safetensors has: the parameters, and the metadata that loading needs;
+  /// last.safetensors has `progress`, too. Throws where several workers differ in any of it.
+  Run(const TrainingOptions& options, RunSettings settings, RunDirectory& files,
+      nn::Parameters& parameters, std::function<void(Safetensors&)> model,
+      std::vector<Saved> progress);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+  /// When an exception leaves the loop, saves what was learnt. An update whose best weights could
+  /// not be written is not saved: the resumed run makes it once more.
+  ~Run();
+
+  /// False when `total` steps are made, when --minutes have passed (both after a last validation),
+  /// or, once all is saved, after a signal.
+  bool goes_on(Index total);
+  /// False where a validation is pending: a run was stopped before it, or starts with one.
+  bool trains() const { return !pending_; }
+
+  /// Σ shares[s] · loss(s) over the shards of `examples` examples, and its gradients, by all
+  /// workers. `loss(begin, end)` is the mean over these examples, in which example i has the weight
+  /// `weight(i)`: 1 where it is empty. Products are in the precision of --precision; dropout draws
+  /// from a stream of (seed, step, shard).
+  nn::Workers::Sum backward(Index examples, const std::function<Var(Index, Index)>& loss,
+                            const std::function<double(Index)>& weight = {});
+  /// False, and a line says why, where loss or gradients are NaN or infinite: to be skipped.
+  bool usable(double loss, Gradients& gradients);
+  /// After an update or a skipped one: updates the moving average, counts. Throws, once all is
+  /// saved, when --max-skipped updates in a row were skipped.
+  void stepped(const Step& step);
+
+  /// What `measure` returns, with the averaged weights where there is an average; nothing where no
+  /// validation is due, or a signal interrupts it.
+  template <class F>
+  std::optional<std::invoke_result_t<F>> validate(F measure) {
+    std::optional<std::invoke_result_t<F>> result;
+    if (is_due()) with_average([&] { result.emplace(measure()); });
+    return result;
+  }
+  /// The weights that were validated, in best.safetensors. `result` is printed in the end.
+  void save_best(std::string result);
+  /// Ends a validation: last.safetensors, then a line of the log, then one of progress, which shows
+  /// `status` from then on.
+  void save(report::LogFields measures, std::string status);
+
+  /// Prints how the run ended, and "Try it: ..." after a run that was not interrupted. The exit
+  /// status: 0, or 128 + the number of the signal.
+  int finish(const std::string& try_it = {});
+
+  Index step() const { return step_; }
+  double seconds() const;
+  bool diverges() const { return watch_.diverges(); }
+
+ private:
+  bool is_due() const;
+  void with_average(const std::function<void()>& validation);
+  void synchronize();
+  void check_equal_workers() const;
+  void write_log(const report::LogFields& measures, bool saves);
+  void show(bool line);
+  Safetensors checkpoint() const;
+  void save_last();
+  void resume();
+  double mean_loss() const;
+  TimeLimit time_limit() const;
+
+  const TrainingOptions& options_;
+  const RunSettings settings_;
+  RunDirectory& files_;
+  nn::Parameters& parameters_;
+  const std::function<void(Safetensors&)> model_;
+  const std::vector<Saved> progress_;
+  const Precision precision_;
+  const int exceptions_;  // in flight when it began
+  std::optional<nn::MovingAverage> average_;
+  nn::DivergenceWatch watch_;
+  std::optional<report::LogWriter> log_;
+  std::optional<Progress> shown_;
+  Index step_ = 0, total_ = 0;
+  Step last_{};
+  bool usable_ = true;
+  bool pending_ = false;    // a validation of this step
+  bool validated_ = false;  // at this step
+  bool unsaved_ = false;    // the step
+  bool saving_ = false;     // or failed to
+  std::string line_;        // of the log, for this step
+  std::string best_, status_, end_;
+  double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
+  double seconds_before_ = 0, size_ = 0, per_second_ = 0;
+  std::chrono::steady_clock::time_point started_, logged_;
+  double agreed_seconds_ = 0;  // of several workers
+  bool stop_ = false;          // one of them was interrupted
+};
+
+/// The best validation so far, and how many were not better since.
+class Best {
+ public:
+  /// Whether the weights of this validation are to be kept; `values` are compared one after the
+  /// other, higher ones are better. Of equally good weights the later ones, which are more
+  /// confident, unless the first value is 0: nothing is right. None of step 0, nor, after the
+  /// first, of a run that diverges.
+  bool improves(const Run& run, std::vector<double> values);
+  /// Validations since the last that was better.
+  Index waited() const { return waited_; }
+
+  void save(Safetensors& file) const;
+  void load(const Safetensors& file);
+
+ private:
+  std::vector<double> values_;
+  Index waited_ = 0;
+};
+
+/// The batches of one epoch after the other, as numbers of examples.
+class Epochs {
+ public:
+  using Batches = std::vector<std::vector<std::uint32_t>>;
+  /// `batches` depends on the epoch alone.
+  explicit Epochs(std::function<Batches(Index epoch)> batches);
+
+  const std::vector<std::uint32_t>& next();
+  /// Of the next batch, from 0 on.
+  Index epoch() const { return epoch_; }
+  /// Batches of this epoch.
+  Index size() const { return std::ssize(batches_); }
+
+  void save(Safetensors& file) const;
+  void load(const Safetensors& file);
+
+ private:
+  std::function<Batches(Index)> make_;
+  Batches batches_;
+  Index epoch_ = 0, made_ = 0, position_ = 0;
+};
+
+}  // namespace attune

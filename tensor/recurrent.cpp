@@ -1,0 +1,400 @@
+// One driver for the LSTM and both GRUs: tiles of rows walk through the steps and make the products
+// with W_h; a cell says what it makes of a row.
+#include <array>
+
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/packed.hpp>
+#include <attune/tensor/product_sizes.hpp>
+#include <attune/tensor/recurrent.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/threads.hpp>
+
+namespace attune {
+namespace {
+
+using namespace detail;
+
+/// How a cell's columns stand, in blocks of H. A step makes its products in two parts: of the first
+/// gates from h_{t-1}, and of the others, if any, from r ⊙ h_{t-1}.
+struct Cell {
+  enum Kind { lstm, reset_after, reset_before } kind;
+  Index gates;       // of xw and of W_h
+  Index from_state;  // those of the first part
+  Index kept;        // of `gates` in RecurrentStates
+
+  const char* name() const { return kind == lstm ? "lstm" : "gru"; }
+};
+constexpr Cell lstm_cell{Cell::lstm, 4, 4, 4},
+    gru_cells[]{{Cell::reset_after, 3, 3, 4}, {Cell::reset_before, 3, 2, 3}};
+
+/// Extents of a recurrence, and the order of its steps.
+struct Walk {
+  Cell cell;
+  Index steps, batch, hidden;
+  Direction direction;
+
+  Index step(Index i) const { return direction == Direction::forward ? i : steps - 1 - i; }
+  Index width() const { return cell.gates * hidden; }
+};
+
+/// The extents, from shapes that fit. What is defined of the optional inputs has xw's dtype.
+Walk check_recurrent(const Cell& cell, const RecurrentInput& in) {
+  const bool lstm = cell.kind == Cell::lstm;
+  ShapeCheck check(cell.name());
+  check("w_h", in.w_h.shape(), lstm ? "H 4H" : "H 3H");
+  check("xw", in.xw.shape(), lstm ? "T B 4H" : "T B 3H");
+  require_same_dtype(cell.name(), in.xw, in.w_h);
+  if (in.b_hn.defined() && cell.kind != Cell::reset_after) {
+    fail(cell.name(), "b_hn belongs to a GRU of the form reset_after only");
+  }
+  const auto optional = [&](const char* name, const Tensor& x, const char* letters) {
+    if (!x.defined()) return;
+    check(name, x.shape(), letters);
+    require_same_dtype(cell.name(), in.xw, x);
+  };
+  optional("b_hn", in.b_hn, "H");
+  if (in.c0.defined() && !lstm) fail(cell.name(), "c0 belongs to an LSTM only");
+  optional("c0", in.c0, "B H");
+  optional("h0", in.h0, "B H");
+  optional("mask", in.mask, "T B");
+  if (check['T'] == 0) fail(cell.name(), "the sequence has no steps");
+  return {cell, check['T'], check['B'], check['H'], in.direction};
+}
+
+template <class T>
+const T* data_or_null(const Tensor& x) {
+  return x.defined() ? x.data<T>() : nullptr;
+}
+template <class T>
+T* mutable_data_or_null(Tensor& x) {
+  return x.defined() ? x.mutable_data<T>() : nullptr;
+}
+Tensor or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
+  return x.defined() ? x : zeros(shape, dtype);
+}
+
+/// W_h, some of its columns or a transpose, as all steps use it.
+template <class T>
+class StepMatrix {
+ public:
+  StepMatrix(const Tensor& w_h, const MatrixView<const T>& w, const Walk& walk) : w_(w) {
+    const bool many = walk.steps >= sizes::enough_steps;
+    if (w.cols > 0 && (many || walk.batch >= sizes::enough_step_rows || w.transposed)) {
+      packed_ = kept_packed(w_h, w, many ? Uses::many : Uses::one);
+    }
+  }
+
+  void multiply(const MatrixView<const T>& a, const MatrixView<T>& c,
+                Into into = Into::overwrite) const {
+    packed_.defined() ? gemm<T>(a, packed_, c, into) : gemm<T>(a, w_, c, into);
+  }
+
+ private:
+  MatrixView<const T> w_;
+  PackedMatrix<T> packed_;
+};
+
+/// The products of a step: part p makes the gates [bounds[p], bounds[p + 1]).
+template <class T>
+struct Parts {
+  std::array<Index, 3> bounds;
+  std::array<StepMatrix<T>, 2> w_h;
+
+  Index count() const { return bounds[1] == bounds[2] ? 1 : 2; }
+  Index begin(Index p) const { return bounds[static_cast<std::size_t>(p)]; }
+  const StepMatrix<T>& operator[](Index p) const { return w_h[static_cast<std::size_t>(p)]; }
+};
+
+/// The columns of W_h of both parts; for backward their transposes.
+template <class T>
+Parts<T> parts_of(const Tensor& w_h, const Walk& walk, bool transposed) {
+  const Index n = walk.hidden, first = walk.cell.from_state, gates = walk.cell.gates;
+  const auto part = [&](Index begin, Index end) {
+    const MatrixView<const T> w{w_h.data<T>() + begin * n, n, (end - begin) * n, w_h.dim(1)};
+    return StepMatrix<T>(w_h, transposed ? w.transpose() : w, walk);
+  };
+  return {{0, first, gates}, {part(0, first), part(first, gates)}};
+}
+
+/// Rows [begin, end) of a batch.
+struct Tile {
+  Index begin, end;
+  Index count() const { return end - begin; }
+
+  /// These rows of a (B, cols) slab.
+  template <class T>
+  MatrixView<T> of(T* slab, Index cols, Index stride) const {
+    return {slab + begin * stride, count(), cols, stride};
+  }
+
+  /// Without those at both ends that are masked, given a step's mask (B) or null: the product need
+  /// not be made for them.
+  template <class T>
+  Tile used(const T* mask) const {
+    Tile used = *this;
+    if (!mask) return used;
+    while (used.count() > 0 && mask[used.begin] == 0) ++used.begin;
+    while (used.count() > 0 && mask[used.end - 1] == 0) --used.end;
+    return used;
+  }
+  /// The same rows, counted from the first of another tile.
+  Tile within(const Tile& tile) const { return {begin - tile.begin, end - tile.begin}; }
+};
+
+/// body(tile) for tiles of the batch, side by side: even shares, for an even number of threads.
+template <class Body>
+void for_tiles(Index batch, Body body) {
+  constexpr Index pair = 2 * sizes::most_tile_rows;
+  const Index pairs = std::max<Index>(1, (batch + pair - 1) / pair);
+  const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
+  parallel_ranges(batch, std::max(sizes::least_tile_rows, (share + 3) / 4 * 4),
+                  [&](Index begin, Index end) {
+                    body(Tile{begin, end});
+                  });
+}
+
+/// States (T, B, H) and what they start from (B, H), or nulls where a cell has none.
+template <class T>
+struct States {
+  const T *initial, *all;
+
+  /// The row's state before the i-th step in walking order.
+  const T* before(const Walk& walk, Index i, Index row) const {
+    if (!all) return nullptr;
+    const T* states = i == 0 ? initial : all + walk.step(i - 1) * walk.batch * walk.hidden;
+    return states + row * walk.hidden;
+  }
+};
+
+/// What a forward pass reads and writes. Null is what a cell does not have.
+template <class T>
+struct ForwardPass {
+  Walk walk;
+  const T *xw, *b_hn, *mask;
+  States<T> from_h, from_c;
+  T *h, *c, *rh;  // (T, B, H); rh is what part 1 multiplies
+  T* gates;       // (T, B, kept · H)
+
+  /// Row `at` of (T·B), whose products of part p are in hw (G·H).
+  void run(Index p, Index at, const T* hw, const T* h_prev, const T* c_prev) const {
+    const Index n = walk.hidden;
+    const T* x = xw + at * walk.width();
+    T *g = gates + at * walk.cell.kept * n, *h_t = h + at * n;
+    switch (walk.cell.kind) {
+      case Cell::lstm:
+        return simd::run(simd::LstmForwardRow<T>{x, hw, c_prev, g, c + at * n, h_t}, n);
+      case Cell::reset_after:
+        return simd::run(simd::GruForwardRow<T>{x, hw, b_hn, h_prev, g, h_t}, n);
+      case Cell::reset_before:
+        if (p == 0) return simd::run(simd::GruResetRow<T>{x, hw, h_prev, g, rh + at * n}, n);
+        simd::run(simd::GruUpdateRow<T>{x + 2 * n, hw + 2 * n, g + n, h_prev, g + 2 * n, h_t}, n);
+    }
+  }
+
+  /// Where the mask is 0: the states go on, and nothing flows back.
+  void carry_over(Index at, const T* h_prev, const T* c_prev) const {
+    const Index n = walk.hidden, kept = walk.cell.kept * n;
+    std::copy_n(h_prev, n, h + at * n);
+    if (c) std::copy_n(c_prev, n, c + at * n);
+    if (rh) std::fill_n(rh + at * n, n, T(0));
+    std::fill_n(gates + at * kept, kept, T(0));
+  }
+};
+
+/// Takes each tile of rows through all steps: products with W_h, then the cell, part by part.
+template <class T>
+void run_forward(const ForwardPass<T>& pass, const Parts<T>& parts) {
+  const Walk& walk = pass.walk;
+  const Index n = walk.hidden, width = walk.width();
+  for_tiles(walk.batch, [&](Tile tile) {
+    Tensor scratch = Tensor::uninitialized({tile.count(), width}, dtype_of<T>);
+    T* hw = scratch.mutable_data<T>();
+    for (Index i = 0; i < walk.steps; ++i) {
+      const Index first = walk.step(i) * walk.batch;
+      const Tile used = tile.used(pass.mask ? pass.mask + first : nullptr);
+      for (Index p = 0; p < parts.count(); ++p) {
+        const T* x = p == 0 ? pass.from_h.before(walk, i, 0) : pass.rh + first * n;
+        const Index begin = parts.begin(p) * n, columns = parts.begin(p + 1) * n - begin;
+        parts[p].multiply(used.of(x, n, n), used.within(tile).of(hw + begin, columns, width));
+        for (Index row = tile.begin; row < tile.end; ++row) {
+          const Index at = first + row;
+          const T *h_prev = pass.from_h.before(walk, i, row),
+                  *c_prev = pass.from_c.before(walk, i, row);
+          if (!pass.mask || pass.mask[at] != 0) {
+            pass.run(p, at, hw + (row - tile.begin) * width, h_prev, c_prev);
+          } else if (p == 0) {
+            pass.carry_over(at, h_prev, c_prev);
+          }
+        }
+      }
+    }
+  });
+}
+
+/// What a backward pass reads and writes.
+template <class T>
+struct BackwardPass {
+  Walk walk;
+  const T *mask, *dh, *gates;  // (T, B), (T, B, H), (T, B, kept · H); the first two may be null
+  States<T> h, c;
+  T *dxw, *dhw;  // (T, B, G·H), perhaps the same
+  T *dh0, *dc0;  // (B, H): carry ∂L/∂h and ∂L/∂c from step to step
+
+  /// Row `at` of (T·B) and `row` of (B). `scratch` (H) is the row's, and dproduct (H) the gradient
+  /// of what part 1 multiplied.
+  void run(Index p, Index at, Index row, Index i, T* scratch, const T* dproduct) const {
+    const Index n = walk.hidden, width = walk.width();
+    const T *g = gates + at * walk.cell.kept * n, *h_prev = h.before(walk, i, row);
+    T *dx = dxw + at * width, *dhw_t = dhw + at * width, *dh_prev = dh0 + row * n;
+    if (walk.cell.kind == Cell::reset_before && p == 0) {
+      return simd::run(simd::GruResetBackwardRow<T>{g, h_prev, dproduct, dx, dh_prev}, n);
+    }
+    if (walk.cell.kind == Cell::lstm) {
+      simd::run(simd::LstmBackwardRow<T>{g, c.before(walk, i, row), c.all + at * n, dh_prev,
+                                         dc0 + row * n, dx},
+                n);
+      std::fill_n(dh_prev, n, T(0));  // a masked row carries its gradient over instead
+      return;
+    }
+    std::copy_n(dh_prev, n, scratch);
+    if (walk.cell.kind == Cell::reset_after) {
+      simd::run(simd::GruBackwardRow<T>{g, h_prev, scratch, dx, dhw_t, dh_prev}, n);
+    } else {
+      simd::run(simd::GruUpdateBackwardRow<T>{g + n, g + 2 * n, h_prev, scratch, dx + n, dx + 2 * n,
+                                              dh_prev},
+                n);
+    }
+  }
+};
+
+/// Takes each tile back through all steps, from the last part to the first: the cell, and then the
+/// product of dhw with W_hᵀ, which part 0 adds to dh_{t-1}.
+template <class T>
+void run_backward(const BackwardPass<T>& pass, const Parts<T>& parts) {
+  const Walk& walk = pass.walk;
+  const Index n = walk.hidden, width = walk.width();
+  for_tiles(walk.batch, [&](Tile tile) {
+    Tensor scratch = Tensor::uninitialized({tile.count() + 1, n}, dtype_of<T>);
+    T *of_row = scratch.mutable_data<T>(), *dproducts = of_row + n;
+    for (Index i = walk.steps - 1; i >= 0; --i) {
+      const Index first = walk.step(i) * walk.batch;
+      const Tile used = tile.used(pass.mask ? pass.mask + first : nullptr);
+      if (pass.dh) {
+        const T* dh = pass.dh + (first + tile.begin) * n;
+        T* to = pass.dh0 + tile.begin * n;
+        for (Index j = 0; j < tile.count() * n; ++j) to[j] += dh[j];
+      }
+      for (Index p = parts.count(); p-- > 0;) {
+        for (Index row = tile.begin; row < tile.end; ++row) {
+          const Index at = first + row;
+          if (!pass.mask || pass.mask[at] != 0) {
+            pass.run(p, at, row, i, of_row, dproducts + (row - tile.begin) * n);
+          } else if (p == parts.count() - 1) {
+            std::fill_n(pass.dxw + at * width, width, T(0));
+            std::fill_n(pass.dhw + at * width, width, T(0));
+          }
+        }
+        const Index begin = parts.begin(p) * n, columns = parts.begin(p + 1) * n - begin;
+        const T* d = pass.dhw + first * width + begin;
+        parts[p].multiply(used.of(d, columns, width),
+                          p == 0 ? used.of(pass.dh0, n, n) : used.within(tile).of(dproducts, n, n),
+                          p == 0 ? Into::add : Into::overwrite);
+      }
+    }
+  });
+}
+
+RecurrentStates forward(const Cell& cell, const RecurrentInput& in) {
+  const Walk walk = check_recurrent(cell, in);
+  return visit_floating(cell.name(), in.xw, [&](auto zero) {
+    using T = decltype(zero);
+    const DType dtype = in.xw.dtype();
+    const bool lstm = cell.kind == Cell::lstm;
+    const Index n = walk.hidden;
+    const Shape all{walk.steps, walk.batch, n}, state{walk.batch, n};
+    const Tensor h0 = or_zeros(in.h0, state, dtype);
+    const Tensor c0 = lstm ? or_zeros(in.c0, state, dtype) : Tensor();
+    const Tensor b_hn = cell.kind == Cell::reset_after ? or_zeros(in.b_hn, {n}, dtype) : Tensor();
+    RecurrentStates out;
+    out.h = Tensor::uninitialized(all, dtype);
+    if (lstm) out.c = Tensor::uninitialized(all, dtype);
+    out.gates = Tensor::uninitialized(all.with(2, cell.kept * n), dtype);
+    if (cell.kind == Cell::reset_before) out.rh = Tensor::uninitialized(all, dtype);
+    T *h = out.h.mutable_data<T>(), *c = mutable_data_or_null<T>(out.c);
+    run_forward<T>({.walk = walk,
+                    .xw = in.xw.data<T>(),
+                    .b_hn = data_or_null<T>(b_hn),
+                    .mask = data_or_null<T>(in.mask),
+                    .from_h = {h0.data<T>(), h},
+                    .from_c = {data_or_null<T>(c0), c},
+                    .h = h,
+                    .c = c,
+                    .rh = mutable_data_or_null<T>(out.rh),
+                    .gates = out.gates.mutable_data<T>()},
+                   parts_of<T>(in.w_h, walk, /*transposed=*/false));
+    return out;
+  });
+}
+
+RecurrentGradients backward(const Cell& cell, const RecurrentInput& in,
+                            const RecurrentStates& states, const Tensor& dh,
+                            const Tensor& dc_last) {
+  const Walk walk = check_recurrent(cell, in);
+  const Index n = walk.hidden;
+  ShapeCheck check(cell.name());
+  check("xw", in.xw.shape(), cell.kind == Cell::lstm ? "T B 4H" : "T B 3H");
+  check("h", states.h.shape(), "T B H");
+  check("gates", states.gates.shape(), cell.kept == 4 ? "T B 4H" : "T B 3H");
+  if (dh.defined()) check("dh", dh.shape(), "T B H");
+  if (dc_last.defined()) check("dc_last", dc_last.shape(), "B H");
+  return visit_floating(cell.name(), in.xw, [&](auto zero) {
+    using T = decltype(zero);
+    const DType dtype = in.xw.dtype();
+    const bool lstm = cell.kind == Cell::lstm;
+    const Shape state{walk.batch, n};
+    const Tensor h0 = lstm ? Tensor() : or_zeros(in.h0, state, dtype);
+    const Tensor c0 = lstm ? or_zeros(in.c0, state, dtype) : Tensor();
+    RecurrentGradients out;
+    out.dxw = Tensor::uninitialized(in.xw.shape(), dtype);
+    const bool apart = cell.kind == Cell::reset_after;
+    out.dhw = apart ? Tensor::uninitialized(in.xw.shape(), dtype) : out.dxw;
+    out.dh0 = zeros(state, dtype);
+    if (lstm) out.dc0 = dc_last.defined() ? dc_last.clone() : zeros(state, dtype);
+    T* dxw = out.dxw.mutable_data<T>();
+    run_backward<T>({.walk = walk,
+                     .mask = data_or_null<T>(in.mask),
+                     .dh = data_or_null<T>(dh),
+                     .gates = states.gates.data<T>(),
+                     .h = {data_or_null<T>(h0), lstm ? nullptr : states.h.data<T>()},
+                     .c = {data_or_null<T>(c0), data_or_null<T>(states.c)},
+                     .dxw = dxw,
+                     .dhw = apart ? out.dhw.mutable_data<T>() : dxw,
+                     .dh0 = out.dh0.mutable_data<T>(),
+                     .dc0 = mutable_data_or_null<T>(out.dc0)},
+                    parts_of<T>(in.w_h, walk, /*transposed=*/true));
+    if (in.b_hn.defined()) out.db_hn = sum(slice(out.dhw, 2, 2 * n, 3 * n), {0, 1});
+    return out;
+  });
+}
+
+const Cell& gru_cell(const RecurrentInput& in) {
+  return gru_cells[in.form == GruForm::reset_after ? 0 : 1];
+}
+
+}  // namespace
+
+RecurrentStates lstm_forward(const RecurrentInput& in) { return forward(lstm_cell, in); }
+RecurrentStates gru_forward(const RecurrentInput& in) { return forward(gru_cell(in), in); }
+
+RecurrentGradients lstm_backward(const RecurrentInput& in, const RecurrentStates& states,
+                                 const Tensor& dh, const Tensor& dc_last) {
+  return backward(lstm_cell, in, states, dh, dc_last);
+}
+RecurrentGradients gru_backward(const RecurrentInput& in, const RecurrentStates& states,
+                                const Tensor& dh) {
+  return backward(gru_cell(in), in, states, dh, {});
+}
+
+}  // namespace attune

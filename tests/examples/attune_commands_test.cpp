@@ -1,0 +1,668 @@
+// The program attune, run as a user runs it, on sentences.
+#include <fmt/format.h>
+
+#include <attune/models/any_model.hpp>
+#include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/precision.hpp>
+
+#include "attune_program.hpp"
+#include "terminal.hpp"
+
+namespace attune::pairs::test {
+
+TEST_CASE("attune: it learns a language, and translates line by line") {
+  const Trained& trained = Trained::get();
+  CHECK(output_of({"predict", "--format", "text", "--model", trained.model()},
+                  {.input = "one two\n\nthree four five\nseven\n"}) ==
+        "ZWEI EINS\n\nFÜNF VIER DREI\nSIEBEN\n");
+  const Json json = Json::parse(
+      output_of({"evaluate", "--model", trained.model(), "--json", "--bleu", "none",
+                 trained / "valid.en", trained / "valid.xx", "--out", trained / "written"}));
+  CHECK(json.at("bleu") >= 90);
+  CHECK(json.at("chrf") >= 90);
+  CHECK(json.at("perplexity") < 2);
+  CHECK(json.at("pairs") == 30);
+  CHECK(json.contains("seconds"));
+  CHECK(std::ranges::count(read(trained / "written"), '\n') == 30);
+}
+
+TEST_CASE("attune evaluate: BLEU and chrF of each sentence, with one reference or several") {
+  const Trained& trained = Trained::get();
+  write(trained / "s.en", "one two three\nfour five\n");
+  write(trained / "s.xx", "DREI ZWEI VIER\nFÜNF VIER\n");
+  const Arguments evaluate = {"evaluate", "--bleu",        "none",           "--json",
+                              "--model",  trained.model(), trained / "s.en", trained / "s.xx"};
+  output_of(evaluate + Arguments{"--sentences", trained / "scores"});
+  // Of DREI ZWEI EINS. BLEU: 2/3, 1/2 and, smoothed, 1/2 of the n-grams match; the cube root of
+  // their product is 0.5503.
+  // chrF: 10/12, 8/11, 6/10, 5/9, 4/8 and 3/7 of the n-grams of characters, in the mean 0.6075, on
+  // both sides.
+  CHECK(read(trained / "scores") == "55.03\t60.75\tDREI ZWEI EINS\n100.00\t100.00\tFÜNF VIER\n");
+  write(trained / "s2.xx", "\n\n"), write(trained / "s3.xx", "DREI ZWEI EINS\n\n");
+  const Json json = Json::parse(output_of(
+      evaluate + Arguments{"--reference", trained / "s2.xx", "--reference", trained / "s3.xx"}));
+  CHECK(json.at("chrf").get<double>() == doctest::Approx(100));
+  CHECK(json.at("perplexity") == Json::parse(output_of(evaluate)).at("perplexity"));
+  write(trained / "s2.xx", "\n");
+  CHECK(error_of(evaluate + Arguments{"--reference", trained / "s2.xx"}) ==
+        "attune: " + trained / "s2.xx" + ": 1 lines, expected one for each of 2 pairs");
+}
+
+TEST_CASE("attune evaluate: a model together with itself measures what it does alone") {
+  const Trained& trained = Trained::get();
+  const auto measured = [&](const Arguments& more) {
+    return Json::parse(output_of(Arguments{"evaluate", "--json", "--model", trained.model(),
+                                           trained / "valid.en", trained / "valid.xx"} +
+                                 more));
+  };
+  const Json alone = measured({}), together = measured({"--model", trained.model()});
+  CHECK(together.at("bleu") == alone.at("bleu"));
+  CHECK(together.at("perplexity").get<double>() ==
+        doctest::Approx(alone.at("perplexity").get<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("attune compare: models are held against the first, in a table and as JSON") {
+  const Trained& trained = Trained::get();
+  const Corpus corpus;
+  output_of(corpus.train("short", tiny + Arguments{"--epochs", "1"}));
+  const Arguments compare = {"compare",
+                             trained / "valid.en",
+                             trained / "valid.xx",
+                             "--lengths",
+                             "2,3",
+                             "--model",
+                             trained.model(),
+                             "--model",
+                             corpus / "short"};
+  const std::vector<std::string> lines = lines_of(output_of(compare));
+  REQUIRE(lines.size() == 5);
+  for (std::size_t i = 2; i < 5; ++i) CHECK(lines[i].size() == lines[1].size());
+  CHECK(lines[1].ends_with("    0-2      3     4-"));
+  CHECK(lines[4].starts_with("short "));
+  CHECK(contains(lines[4], " -"));        // far worse,
+  CHECK(contains(lines[4], "  0.001 "));  // and surely so
+  const std::vector<std::string> json = lines_of(output_of(compare + Arguments{"--json"}));
+  REQUIRE(json.size() == 2);
+  const Json best = Json::parse(json[0]), other = Json::parse(json[1]);
+  CHECK(best.at("bleu") >= 90);
+  CHECK(best.at("exact_match") > other.at("exact_match"));
+  CHECK(best.at("by_length").at("4-") >= 90);
+  CHECK(other.at("bleu") < best.at("bleu"));
+  CHECK(other.at("model") == "short");
+}
+
+TEST_CASE("attune compare: a column has sources of so many words, and - where there is none") {
+  const Trained& trained = Trained::get();
+  write(trained / "lengths.tsv", "one two three\tDREI\nfour\tVIER DREI ZWEI EINS\n");
+  const Arguments compare = {"compare", "--lengths",    "1,2", trained / "lengths.tsv",
+                             "--model", trained.model()};
+  const std::vector<std::string> lines = lines_of(output_of(compare));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[1].ends_with("    0-1      2     3-"));
+  CHECK(lines[2].ends_with("      1      0      1"));
+  CHECK(contains(lines[3], "      - "));
+  const Json by_length = Json::parse(output_of(compare + Arguments{"--json"})).at("by_length");
+  CHECK(by_length.at("2").is_null());
+  CHECK(by_length.at("0-1").is_number());
+  for (const std::string wrong : {"-1", "a", "2,,3", "2,", ""}) {
+    CHECK(error_of(compare + Arguments{"--lengths", wrong}).starts_with("attune: --lengths: '"));
+  }
+  CHECK(contains(error_of(compare + Arguments{"--lengths", "8,2"}), "limits"));
+}
+
+TEST_CASE("attune: what is written does not depend on the batch") {
+  const Trained& trained = Trained::get();
+  const std::string source = sentences(50, 3).source + "\none\n\n";
+  const auto with_batch = [&](const char* batch) {
+    return output_of({"predict", "--format", "text", "--model", trained.model(), "--batch", batch,
+                      "--beam", "3"},
+                     {.input = source});
+  };
+  CHECK(with_batch("1") == with_batch("7"));
+  CHECK(with_batch("1") == with_batch("64"));
+}
+
+TEST_CASE("attune: a line is translated before the next one is written") {
+  const Directory directory;
+  // The input stays open until the first translation was read.
+  for (const char* script :
+       {"mkfifo \"$0\"; { echo 'one two'; cat \"$0\"; } | \"$@\" | { read -r line; echo \"$line\"; "
+        "echo seven > \"$0\"; cat; }; rm \"$0\"",
+        "mkfifo \"$0\" \"$0\"-text; { echo 'one two'; cat \"$0\"; } > \"$0\"-text & \"$@\" "
+        "\"$0\"-text | { "
+        "read -r line; echo \"$line\"; echo seven > \"$0\"; cat; }"}) {
+    const ProcessResult result = run_process({"sh", "-c", script, directory / "seen", ATTUNE_PAIRS,
+                                              "translate", "--model", Trained::get().model()},
+                                             {.limit = std::chrono::seconds(60)});
+    CHECK(result.out == "ZWEI EINS\nSIEBEN\n");
+    CHECK(result.err.empty());
+  }
+}
+
+TEST_CASE("attune: in a terminal each line is asked for and answered") {
+  Terminal terminal(
+      {ATTUNE_PAIRS, "predict", "--format", "text", "--model", Trained::get().model()}, 80);
+  CHECK(terminal.shown_until("> ") == "> ");
+  terminal.type("one two\n");
+  CHECK(terminal.shown_until("> ") == "one two\nZWEI EINS\n> ");
+  terminal.type("se\xFFven\n");  // which does not end it
+  CHECK(contains(terminal.shown_until("> "), "standard input:2: byte 3 of the line (0xFF)"));
+  terminal.type("seven\n");
+  CHECK(terminal.shown_until("> ") == "seven\nSIEBEN\n> ");
+  terminal.type("one two\nse\xFFven\nseven\n");  // pasted
+  const std::string shown = terminal.shown_until("SIEBEN\n");
+  CHECK(contains(shown, "ZWEI EINS\n"));
+  CHECK(contains(shown, "standard input:5: byte 3 of the line (0xFF)"));
+  CHECK(terminal.shown_until("> ") == "> ");
+  terminal.type("\x04");
+  CHECK(terminal.shown_to_the_end() == "\n");
+}
+
+TEST_CASE("attune: what stands before a line that cannot be read is translated") {
+  std::string source, expected;
+  for (int i = 0; i < 100; ++i) source += "one two\n", expected += "ZWEI EINS\n";
+  const Arguments translate = {"predict", "--format", "text", "--model", Trained::get().model()};
+  const ProcessResult result = run(translate, {.input = source + "\xFF\nseven\n"});
+  CHECK(error_line("attune", result) ==
+        "attune: standard input:101: byte 1 of the line (0xFF) is not UTF-8, expected text in "
+        "UTF-8");
+  CHECK(result.out == expected);
+  const Directory directory;
+  write(directory / "text", "one\nseven\n\xFF\n");
+  const ProcessResult file = run(translate + Arguments{directory / "text"});
+  CHECK(error_line("attune", file).starts_with("attune: " + directory / "text:3: byte 1"));
+  CHECK(file.out == "EINS\nSIEBEN\n");
+}
+
+TEST_CASE("attune: where a translation is cut at --max-length, its line or their number is told") {
+  const std::string model = Trained::get().model();
+  const Arguments cut = {"--model", model, "--max-length", "2", "--beam", "1"};
+  const ProcessResult result =
+      run(Arguments{"predict", "--format", "text"} + cut, {.input = "one two\none two three\n\n"});
+  CHECK(result.out == "ZWEI EINS\nDREI ZWEI\n\n");
+  CHECK(result.err == "warning: standard input:2: the prediction is cut at --max-length 2\n");
+  const Directory directory;
+  write(directory / "s", "one two\none two three\n"), write(directory / "t", "A\nB\n");
+  const ProcessResult evaluated =
+      run(Arguments{"evaluate", directory / "s", directory / "t"} + cut);
+  CHECK(evaluated.status == 0);
+  CHECK(evaluated.err == "warning: 1 of 2 predictions are cut at --max-length 2\n");
+}
+
+TEST_CASE("attune predict: the best few, with probabilities that fall") {
+  const auto best = [](const char* beam, const Arguments& more) {
+    return output_of(
+        Arguments{"predict", "--model", Trained::get().model(), "--best", "3", "--beam", beam} +
+            more,
+        {.input = "one two three\nfour\n"});
+  };
+  const std::vector<std::string> lines = lines_of(best("4", {}));
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[0].starts_with("one two three\tDREI ZWEI EINS\t0."));
+  const auto probability = [&](std::size_t i) {
+    return std::stod(lines[i].substr(lines[i].rfind('\t') + 1));
+  };
+  CHECK(probability(0) >= probability(1));
+  CHECK(lines_of(best("4", {"--format", "text"})).size() == 7);  // three, none, three
+  CHECK(best("1", {}) == best("3", {}));
+}
+
+TEST_CASE("attune predict: an n-best list of Moses has the predictions and scores of --json") {
+  const Arguments predict = {"predict", "--model", Trained::get().model(), "--best", "2"};
+  const ProcessOptions source{.input = "one two\nseven\n"};
+  std::vector<std::string> expected;
+  int line = 0;
+  for (const std::string& one : lines_of(output_of(predict + Arguments{"--json"}, source))) {
+    for (const Json& best : Json::parse(one).at("best")) {
+      const std::string target = best.at("target");
+      expected.push_back(fmt::format("{} ||| {} ||| LogProbability= {:.4f} Tokens= {} ||| {:.4f}",
+                                     line, target, best.at("log_probability").get<double>(),
+                                     2 + std::ranges::count(target, ' '),
+                                     best.at("score").get<double>()));
+    }
+    ++line;
+  }
+  CHECK(lines_of(output_of(predict + Arguments{"--format", "moses"}, source)) == expected);
+  CHECK(expected.size() == 4);
+}
+
+TEST_CASE("attune: a model together with itself writes what it writes alone") {
+  const std::string model = Trained::get().model();
+  const std::string source = sentences(20, 4).source;
+  CHECK(output_of({"predict", "--format", "text", "--model", model, "--model", model},
+                  {.input = source}) ==
+        output_of({"predict", "--format", "text", "--model", model}, {.input = source}));
+  const Corpus corpus;
+  write(corpus / "train.en", "nine ten\n"), write(corpus / "train.xx", "ZEHN NEUN\n");
+  output_of(corpus.train("other", tiny + Arguments{"--epochs", "1"}));
+  CHECK(contains(error_of({"predict", "--format", "text", "--model", model, "--model",
+                           corpus / "other/best.safetensors"},
+                          {.input = source}),
+                 "its source_vocabulary is not that of the first model"));
+}
+
+TEST_CASE("attune: what is drawn depends on the seed and the line, not on the batch") {
+  const auto drawn = [](const char* seed, const char* batch) {
+    return output_of({"predict", "--format", "text", "--model", Trained::get().model(), "--sample",
+                      "--temperature", "2", "--top-k", "8", "--seed", seed, "--batch", batch},
+                     {.input = sentences(30, 5).source});
+  };
+  CHECK(drawn("1", "1") == drawn("1", "64"));
+  CHECK(drawn("1", "64") != drawn("2", "64"));
+}
+
+TEST_CASE("attune: of several times that an option is given the last one counts") {
+  CHECK(output_of({"predict", "--format", "text", "--model", Trained::get().model(), "--best", "3",
+                   "--best", "1"},
+                  {.input = "one two\n"}) == "ZWEI EINS\n");
+}
+
+TEST_CASE(
+    "attune predict: options that only sampling or only searching has are refused with the other") {
+  const Arguments predict = {"predict", "--model", Trained::get().model()};
+  for (const char* option : {"--temperature", "--top-k", "--top-p", "--seed"}) {
+    CAPTURE(option);
+    CHECK(error_of(predict + Arguments{option, "1"}) ==
+          fmt::format("attune: {}: it has no effect without sample", option));
+  }
+  for (const char* option : {"--beam", "--coverage-penalty"}) {
+    CAPTURE(option);
+    CHECK(error_of(predict + Arguments{"--sample", option, "2"}) ==
+          fmt::format("attune: {}: it has no effect without a search, which --sample replaces",
+                      option));
+  }
+  CHECK(error_of({"predict", "--sample", "--top-p", "0"}) ==
+        "attune: --top-p: '0' is not a number from 1e-09 to 1");
+  CHECK(error_of({"train", "--seed", "1000000000000000001x"}) ==
+        "attune: --seed: '1000000000000000001x' is not a whole number from 0 to "
+        "1000000000000000000");
+}
+
+TEST_CASE(
+    "attune: --top-p of next to nothing draws the likeliest words, which greedy search finds") {
+  const Arguments translate = {"predict", "--format", "text", "--model", Trained::get().model()};
+  const std::string source = sentences(30, 5).source;
+  CHECK(output_of(translate + Arguments{"--sample", "--top-p", "0.000001"}, {.input = source}) ==
+        output_of(translate + Arguments{"--beam", "1"}, {.input = source}));
+}
+
+TEST_CASE("attune: an unknown word is replaced by the one that was looked at") {
+  const Corpus corpus;
+  Text train = sentences(400, 1);
+  // Words seen once are <unk> on both sides, at the same place.
+  for (int i = 0; i < 60; ++i) {
+    train.source += fmt::format("name{} one\n", i), train.target += fmt::format("EINS name{}\n", i);
+  }
+  write(corpus / "train.en", train.source), write(corpus / "train.xx", train.target);
+  output_of(corpus.train("model", tiny + Arguments{"--rate", "0.01", "--epochs", "30",
+                                                   "--min-count", "2", "--validate-every", "200"}));
+  const Arguments translate = {"predict", "--format", "text", "--model",
+                               corpus / "model/best.safetensors"};
+  CHECK(output_of(translate, {.input = "maria one\n"}) == "EINS <unk>\n");
+  CHECK(output_of(translate + Arguments{"--replace-unknown"}, {.input = "maria one\n\n"}) ==
+        "EINS maria\n\n");
+}
+
+TEST_CASE("attune score: the log-probabilities that a search finds") {
+  const Trained& trained = Trained::get();
+  const Directory directory;
+  std::string pairs;
+  std::vector<double> searched;
+  for (const std::string& line : lines_of(
+           output_of({"predict", "--model", trained.model(), "--length-penalty", "0", "--json"},
+                     {.input = sentences(200, 5).source}))) {
+    const Json json = Json::parse(line);
+    const Json& best = json.at("best").at(0);
+    pairs +=
+        json.at("source").get<std::string>() + "\t" + best.at("target").get<std::string>() + "\n";
+    searched.push_back(best.at("log_probability"));
+  }
+  write(directory / "pairs.tsv", pairs + "\tEINS\none\t\n");
+  const Arguments score = {"score", "--model", trained.model(), directory / "pairs.tsv"};
+  const auto lines = lines_of(output_of(score)),
+             json = lines_of(output_of(score + Arguments{"--json"}));
+  REQUIRE(lines.size() == 202);
+  for (std::size_t i = 0; i < 200; ++i) {
+    CHECK(std::stod(lines[i].substr(lines[i].rfind('\t') + 1)) ==
+          doctest::Approx(searched[i]).epsilon(1e-3));
+    double sum = 0;
+    for (const double token : Json::parse(json[i]).at("tokens")) sum += token;
+    CHECK(sum == doctest::Approx(searched[i]).epsilon(1e-3));
+  }
+  CHECK(lines[200].empty());  // there is no source
+  CHECK(std::stod(lines[201].substr(lines[201].rfind('\t') + 1)) < -1);
+  write(directory / "one", "one\n");
+  CHECK(contains(error_of({"score", "--model", trained.model(), directory / "one"}),
+                 ":1: one column, expected source TAB target"));
+}
+
+TEST_CASE("attune align: each word is linked to the one that it translates") {
+  const Trained& trained = Trained::get();
+  write(trained / "a.en", "one two three\n\nfour\n"),
+      write(trained / "a.xx", "DREI ZWEI EINS\n\nVIER\n");
+  const Arguments align = {"align", "--model", trained.model(), trained / "a.en"};
+  CHECK(output_of(align + Arguments{trained / "a.xx", "--format", "pharaoh"}) ==
+        output_of(align + Arguments{"--format", "pharaoh"}));  // it writes the same by itself
+  CHECK(lines_of(output_of(align + Arguments{"--format", "pharaoh"})).size() == 3);
+  CHECK(contains(output_of(align), "DREI"));
+  CHECK(output_of(align + Arguments{"--format", "html", "--out", trained / "a.html"}).empty());
+  CHECK(contains(read(trained / "a.html"), "<svg"));
+  CHECK(contains(output_of(align + Arguments{"--format", "json"}),
+                 R"("source":["one","two","three"])"));
+  CHECK(contains(error_of(align + Arguments{"--out", trained / "no/a.html"}),
+                 "no/a.html: cannot be written: No such file or directory"));
+  write(trained / "b.xx", "DREI\n");
+  CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "3 lines, but"));
+  const std::string source = trained / "a.en";
+  CHECK(error_of(align + Arguments{"--out", source}) ==
+        "attune: " + source + ": it is read, too: another file to write was expected");
+  write(trained / "a.tsv", "one\none two\tZWEI EINS\n");
+  CHECK(error_of({"align", "--model", trained.model(), trained / "a.tsv"}) ==
+        "attune: " + trained / "a.tsv" + ":2: a TAB, expected a source alone");
+}
+
+TEST_CASE("attune align: a long sentence is drawn in panels as wide as the terminal") {
+  const Trained& trained = Trained::get();
+  std::string source;
+  for (int i = 0; i < 20; ++i) source += "one two ";
+  write(trained / "long.en", source + "\n");
+  const Arguments align = {"align", "--model", trained.model(), trained / "long.en"};
+  const auto widest = [](const std::string& drawn) {
+    std::size_t most = 0;
+    for (const std::string& line : lines_of(drawn))
+      if (!contains(line, "→")) most = std::max(most, text::code_points(line).size());
+    return most;
+  };
+  const std::string whole = output_of(align);
+  CHECK(widest(whole) > 80);  // two columns for each word
+  const auto words = [](const std::string& drawn) { return std::ranges::count(drawn, 'w'); };
+  for (const std::string& drawn :
+       {output_of(align + Arguments{"--width", "40"}),
+        output_of(align, {.environment = {{"COLUMNS", "40"}}}),
+        Terminal(Arguments{ATTUNE_PAIRS} + align, 40).shown_to_the_end()}) {
+    CHECK_FALSE(contains(drawn, "…"));
+    CHECK(words(drawn) == words(whole));
+  }
+  CHECK(widest(output_of(align + Arguments{"--width", "40"})) <= 40);
+  CHECK(output_of(align, {.environment = {{"COLUMNS", "40"}}}) ==
+        output_of(align + Arguments{"--width", "40"}));
+  output_of(align + Arguments{"--format", "terminal", "--out", trained / "drawn"},
+            {.environment = {{"COLUMNS", "40"}}});
+  CHECK(read(trained / "drawn") == whole);
+  CHECK(error_of(align + Arguments{"--width", "9"}) ==
+        "attune: --width: '9' is not a whole number from 10 to 100000");
+}
+
+TEST_CASE("attune align: weights as JSON, TSV and NPY are those that the links are made of") {
+  const Trained& trained = Trained::get();
+  write(trained / "w.en", "one two three\n\nfour\n");
+  const auto aligned = [&](const char* format) {
+    return output_of({"align", "--model", trained.model(), trained / "w.en", "--format", format});
+  };
+  const std::vector<std::string> json = lines_of(aligned("json")),
+                                 links = lines_of(aligned("pharaoh"));
+  REQUIRE(json.size() == 3);
+  CHECK(json[1] == R"({"source":[],"target":[],"weights":[]})");
+  for (std::size_t i : {0u, 2u}) {
+    const Json pair = Json::parse(json[i]);
+    std::vector<std::string> expected;
+    for (std::size_t t = 0; t < pair["target"].size(); ++t) {
+      const std::vector<double> row = pair["weights"][t];
+      REQUIRE(row.size() == pair["source"].size());
+      expected.push_back(fmt::format("{}-{}", std::ranges::max_element(row) - row.begin(), t));
+    }
+    std::ranges::sort(expected);
+    CHECK(links[i] == fmt::format("{}", fmt::join(expected, " ")));
+  }
+  CHECK(lines_of(aligned("tsv"))[0] == "\tone\ttwo\tthree");
+  CHECK(lines_of(aligned("tsv")).size() == (1 + 3 + 1) + 2 + (1 + 1 + 1));
+  CHECK(aligned("npy").size() == 3 * 128 + 4 * (3 * 3 + 0 + 1 * 1));
+}
+
+TEST_CASE("attune report: curves, BLEU by length, pictures and translations in one page") {
+  const Trained& trained = Trained::get();
+  const std::string page = trained / "page.html";
+  CHECK(output_of({"report", "--model", trained.model(), "--examples", "3", "--bleu", "none",
+                   "--out", page}) == page + "\n");
+  CHECK(contains(output_of({"report", "--model", trained.model(), "--out", page}),
+                 "replaces the report that was there"));
+  output_of({"report", "--model", trained.model(), "--examples", "3", "--out", page});
+  const std::string html = read(page);
+  CHECK(contains(html, "<h1 dir=\"auto\">model: train.en and train.xx</h1>"));
+  CHECK(contains(html,
+                 "Model: seq2seq; it reads words between blanks and writes words between blanks."));
+  output_of({"report", "--model", trained.model(), "--beam", "2", "--out", trained / "two.html"});
+  CHECK(contains(read(trained / "two.html"), "with beam size 2."));
+  const Json json =
+      Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", trained.model(),
+                             trained / "valid.en", trained / "valid.xx"}));
+  for (const auto& measure :
+       {std::pair{"BLEU", "bleu"}, {"chrF", "chrf"}, {"Perplexity", "perplexity"}}) {
+    CAPTURE(measure.first);
+    CHECK(contains(html, fmt::format("<dt dir=\"auto\">{}</dt><dd dir=\"auto\">{:.2f}</dd>",
+                                     measure.first, json.at(measure.second).get<double>())));
+  }
+  const std::string inspected = output_of({"inspect", trained.model()});
+  const std::size_t end = inspected.rfind(" numbers");
+  CHECK(contains(html, fmt::format("<dd dir=\"auto\">{},{}</dd>", inspected.substr(end - 5, 2),
+                                   inspected.substr(end - 3, 3))));
+  for (const char* part : {"Learning curves", "BLEU by length", "Attention", ">target<",
+                           "encoder-layers", "</html>"}) {
+    CHECK_MESSAGE(contains(html, part), part);
+  }
+  const auto figures = [&](std::string_view what) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = html.find(what, at)) != html.npos; ++at) ++count;
+    return count;
+  };
+  CHECK(figures("<svg") == 2 + 3);
+}
+
+TEST_CASE("attune report: of a model without attention, no pictures and no heading of them") {
+  const Corpus corpus;
+  output_of(corpus.train("out", tiny + Arguments{"--attend", "never", "--epochs", "1"}));
+  output_of({"report", "--model", corpus / "out"});
+  const std::string html = read(corpus / "out/report.html");
+  CHECK_FALSE(contains(html, ">Attention<"));
+  CHECK(contains(html, "Predictions, the best first"));
+}
+
+TEST_CASE("attune compare --curves: runs and other programs' points in one chart") {
+  const Trained& trained = Trained::get();
+  const Directory directory;
+  const std::string log = trained / "model/log.jsonl", peer = directory / "another program.jsonl",
+                    out = directory / "curves.svg";
+  write(peer, "{\"seconds\": 90, \"bleu\": 31.5}\n{\"seconds\": 240, \"bleu\": 35}\n");
+  CHECK(output_of({"compare", "--curves", out, "--model", trained / "model", "--model", peer}) ==
+        out + "\n");
+  const std::string svg = read(out);
+  CHECK(svg.starts_with("<svg"));
+  for (const char* part : {">model<", ">another program<", ">minutes<", ">bleu<",
+                           ">another program: (1.5, 31.5)<", ">another program: (4, 35)<"}) {
+    CHECK_MESSAGE(contains(svg, part), part);
+  }
+  output_of({"compare", "--curves", out, "--model", log, "--field", "loss", "--against", "step"});
+  CHECK(contains(read(out), ">step<"));
+  write(directory / "log.jsonl", "{\"seconds\": 1, \"bleu\": null}\n");
+  CHECK(error_of({"compare", "--curves", out, "--model", directory / "log.jsonl"}) ==
+        "attune: " + directory / "log.jsonl" + ": no line has numbers \"bleu\" and \"seconds\"");
+  output_of({"compare", "--curves", out, "--model", log, "--model", log});
+  CHECK(contains(read(out), ">" + log + "<"));
+  CHECK(error_of({"compare", "--curves", out, "--model", peer, "--field", "loss"}) ==
+        "attune: " + peer + ": no line has numbers \"loss\" and \"seconds\"");
+}
+
+TEST_CASE("attune average: the mean of a checkpoint with itself is the checkpoint") {
+  const Trained& trained = Trained::get();
+  output_of({"average", trained.model(), trained.model(), "--out", trained / "mean.safetensors"});
+  check_same_tensors(trained.model(), trained / "mean.safetensors");
+  const Safetensors best = load_safetensors(trained.model()),
+                    last = load_safetensors(trained / "model/last.safetensors");
+  output_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
+             trained / "mean.safetensors"});
+  const Safetensors mean = load_safetensors(trained / "mean.safetensors");
+  const auto first = [](const Safetensors& file) {
+    return double{file.find("output.W")->to_vector<float>()[0]};
+  };
+  CHECK(first(mean) == doctest::Approx((first(best) + first(last)) / 2).epsilon(1e-6));
+  const Corpus corpus;
+  output_of(corpus.train("other", tiny + Arguments{"--hidden", "24", "--epochs", "1"}));
+  const std::string before = read(trained.model());
+  CHECK(error_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
+                  trained.model()}) ==
+        "attune: " + trained.model() + ": it is read, too: another file to write was expected");
+  CHECK(read(trained.model()) == before);
+  CHECK(contains(error_of({"average", trained.model(), corpus / "other"}),
+                 "its hidden is not that of the first checkpoint"));
+}
+
+TEST_CASE("attune average: what a training can go on from, or another file, is not replaced") {
+  const Trained& trained = Trained::get();
+  const std::string last = trained / "model/last.safetensors", before = read(last);
+  CHECK(error_of({"average", trained.model(), trained.model(), "--out", last}) ==
+        "attune: " + last + ": a training can go on from it: another file to write was expected");
+  CHECK(read(last) == before);
+  CHECK(contains(
+      error_of({"average", trained.model(), trained.model(), "--out", trained / "model/log.jsonl"}),
+      "log.jsonl: there is a file that is no model: another file to write was expected"));
+}
+
+TEST_CASE("attune inspect --export: what was learnt is read again, and numbered as it was") {
+  const Corpus corpus;
+  const bool pieces = text::has_sentencepiece();
+  const Arguments tokens = {"--tokens", pieces ? "bpe" : "characters"},
+                  learnt = pieces ? Arguments{"--pieces", "40"} : Arguments{};
+  output_of(corpus.train("first", tokens + learnt + Arguments{"--epochs", "1"}));
+  const std::string out = corpus / "its", source = out + ".source", target = out + ".target";
+  const std::string printed = output_of({"inspect", corpus / "first", "--export", out});
+  CHECK(contains(printed, source + ".vocabulary\n"));
+  Arguments again = tokens + Arguments{"--epochs",
+                                       "1",
+                                       "--source-vocabulary",
+                                       source + ".vocabulary",
+                                       "--target-vocabulary",
+                                       target + ".vocabulary"};
+  if (pieces) {
+    again = again +
+            Arguments{"--source-pieces", source + ".model", "--target-pieces", target + ".model"};
+  }
+  output_of(corpus.train("again", again));
+  check_same_tensors(corpus / "first/best.safetensors", corpus / "again/best.safetensors");
+  CHECK(contains(error_of({"inspect", corpus / "first", "--export", corpus / "no/its"}),
+                 "cannot be written: No such file or directory"));
+}
+
+TEST_CASE("attune inspect: options, vocabularies and parameters") {
+  const std::string out = output_of({"inspect", Trained::get().model()});
+  CHECK(contains(out, "hidden              32\n"));
+  CHECK(contains(out, "source              words between blanks, 12 kinds\n"));
+  CHECK(contains(out, "output.b"));
+}
+
+TEST_CASE("attune inspect: the checksum, or that an older file has none") {
+  const std::string& model = Trained::get().model();
+  CHECK(contains(output_of({"inspect", model}),
+                 "\nchecksum            " + load_safetensors(model).checksum + ", verified\n"));
+  const std::string bytes = read(model);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  Json header = Json::parse(bytes.substr(8, length));
+  header.at("__metadata__").erase("attune.checksum");
+  header.at("__metadata__").erase("attune.checksum_function");
+  const std::string text = header.dump(), older = Trained::get() / "older.safetensors";
+  const std::uint64_t new_length = text.size();
+  write(older, std::string(reinterpret_cast<const char*>(&new_length), 8) + text +
+                   bytes.substr(8 + length));
+  CHECK(contains(output_of({"inspect", older}), "\nchecksum            none\n"));
+  check_same_tensors(model, older);
+
+  std::string damaged = bytes;
+  damaged[bytes.size() - 1] ^= 1;
+  write(older, damaged);
+  CHECK(contains(error_of({"inspect", older}), "its contents do not match its checksum"));
+}
+
+TEST_CASE("attune --swap: the other column of a TSV is the target") {
+  const Corpus corpus;
+  for (const std::string name : {"train", "valid"}) {
+    const auto source = lines_of(read(corpus / (name + ".en"))),
+               target = lines_of(read(corpus / (name + ".xx")));
+    std::string tsv;
+    for (std::size_t i = 0; i < source.size(); ++i) tsv += target[i] + "\t" + source[i] + "\n";
+    write(corpus / (name + ".tsv"), tsv);
+  }
+  const std::string valid = corpus / "valid.tsv";
+  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+  const Arguments from_tsv = Arguments{"--train", corpus / "train.tsv", "--valid", valid};
+  output_of(corpus.train("two", one_epoch));
+  output_of(Arguments{"train", "--swap", "--out", corpus / "one"} + from_tsv + one_epoch);
+  check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
+  write(corpus / "swap.conf", "swap = yes\n");
+  output_of(Arguments{"train", "--config", corpus / "swap.conf", "--out", corpus / "file"} +
+            from_tsv + one_epoch);
+  check_same_tensors(corpus / "file/last.safetensors", corpus / "two/last.safetensors");
+
+  const auto scores = [&](const std::string& model, const Arguments& more) {
+    return output_of(Arguments{"score", "--model", corpus / model} + more);
+  };
+  const std::string expected = scores("two", {corpus / "valid.en", corpus / "valid.xx"});
+  CHECK(scores("one", {corpus / "valid.en", corpus / "valid.xx"}) == expected);
+  CHECK(scores("one", {valid}) == expected);  // as it was trained
+  CHECK(scores("two", {"--swap", valid}) == expected);
+  CHECK(scores("two", {valid}) != expected);
+  CHECK(output_of({"evaluate", "--json", "--model", corpus / "two", "--swap", valid})
+            .starts_with("{\"data\":"));
+  output_of({"report", "--model", corpus / "one", "--examples", "1"});
+  CHECK(error_of({"score", valid, corpus / "valid.xx", "--model", corpus / "two", "--swap"}) ==
+        "attune: --swap: it has no effect without a TSV");
+  CHECK(error_of(corpus.train("o", {"--swap"})) ==
+        "attune: --swap: it has no effect without a TSV");
+}
+
+TEST_CASE("attune: a terminal that knows no escape sequences gets none") {
+  const Corpus corpus;
+  write(corpus / "one.en", "one two\n");
+  for (const Arguments& arguments :
+       {corpus.train("out", tiny + Arguments{"--epochs", "1"}),
+        Arguments{"align", "--model", Trained::get().model(), corpus / "one.en"}}) {
+    Terminal terminal(Arguments{"/usr/bin/env", "TERM=dumb", ATTUNE_PAIRS} + arguments, 80);
+    CHECK(is_plain(terminal.shown_to_the_end()));
+  }
+}
+
+TEST_CASE(
+    "attune: the help of every command ends with an example, that of train fits a screen and a "
+    "half") {
+  check_examples(ATTUNE_PAIRS, {"train", "predict", "evaluate", "compare", "score", "align",
+                                "report", "average", "inspect"});
+  const auto help = [](const char* which) {
+    return output_of({"train", which}, {.environment = {{"COLUMNS", "90"}}});
+  };
+  const auto lines = lines_of(help("--help"));
+  CHECK(lines.size() <= 75);
+  for (const std::string& line : lines) CHECK(text::code_points(line).size() <= 90);
+  CHECK(contains(help("--help"), "--help-all"));
+  for (const models::OptionField<models::AnyModelOptions>& field : models::all_model_fields())
+    CHECK_MESSAGE(contains(help("--help-all"), "--" + field.name), field.name);
+}
+
+TEST_CASE("attune: what is wrong with options is said in one line") {
+  const Corpus corpus;
+  CHECK(error_of({"train"}) == "attune: --source: a file is expected");
+  CHECK(contains(error_of(corpus.train("o", {"--train", corpus / "none"})), corpus / "none"));
+  CHECK(contains(error_of(corpus.train("o", {"--rate", "-1"})), "--rate"));
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+  output_of(corpus.train("out", tiny + Arguments{"--epochs", "1"}));
+  CHECK(contains(error_of({"train", "--out", corpus / "out", "--resume", "--hidden", "64"}),
+                 "was trained with hidden = '32', not '64'"));
+}
+
+TEST_CASE("attune: emoji and unknown words are translated somehow") {
+  const std::string out =
+      output_of({"predict", "--format", "text", "--model", Trained::get().model()},
+                {.input = "😀 👩‍👩‍👧\none nine\n"});
+  CHECK(lines_of(out).size() == 2);
+}
+
+}  // namespace attune::pairs::test

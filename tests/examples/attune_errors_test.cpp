@@ -1,0 +1,494 @@
+// What the program attune makes of files, disks and lines that are not as it expects them.
+#include <fmt/ranges.h>
+
+#include "attune_program.hpp"
+#include "support/capture.hpp"
+
+namespace attune::pairs::test {
+namespace {
+
+/// Runs the program behind something that a shell does first.
+ProcessResult run_in_shell(const std::string& first, const Arguments& arguments) {
+  return run_program("sh", Arguments{"-c", first + "\n\"$@\"", "sh", ATTUNE_PAIRS} + arguments);
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+
+Arguments with_model(const std::string& command, const Arguments& more) {
+  return Arguments{command, "--model", Trained::get().model()} + more;
+}
+
+/// Names of the files in a directory.
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& [path, _] : contents_of(directory)) {
+    names.push_back(std::filesystem::path(path).filename().string());
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("attune: a text without sentences has no translation, and cannot be learnt from") {
+  const Corpus corpus;
+  const std::string none = corpus / "none", blank = corpus / "blank";
+  write(none, ""), write(blank, "\n\n");
+  const Arguments both = {"--train", blank, "--train-target", blank};
+  const Arguments valid = {"--valid", none, "--valid-target", none};
+  const std::string learn = ": there is no pair, expected lines of source TAB target";
+  CHECK(error_of(corpus.train("o", one_epoch + both)) == "attune: " + blank + learn);
+  CHECK(error_of(corpus.train("o", both)) == "attune: " + blank + learn);  // subwords
+  CHECK(error_of(corpus.train("o", {"--train", none, "--train-target", none})) ==
+        "attune: " + none + learn);
+  const ProcessResult before_learning = run(corpus.train("o", valid));
+  CHECK(error_line("attune", before_learning) ==
+        "attune: " + none + ": there is no pair, expected lines of source TAB target");
+  CHECK(before_learning.out.empty());
+  CHECK(error_of(with_model("evaluate", {none, none})) ==
+        "attune: " + none + ": there is no pair, expected lines of source TAB target");
+  CHECK(error_of(with_model("report", {none, none, "--out", corpus / "page"})) ==
+        "attune: " + none + ": there is no pair, expected lines of source TAB target");
+  CHECK(output_of(with_model("predict", {"--format", "text", "--file", none})).empty());
+  CHECK(output_of(with_model("predict", {"--format", "text", "--file", blank})) == "\n\n");
+  CHECK(output_of(with_model("align", {none, none})).empty());
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+}
+
+TEST_CASE("attune: a reference without words is refused before anything is trained") {
+  const Corpus corpus;
+  const std::string source = corpus / "s", target = corpus / "t";
+  write(source, "one\n\ntwo\n"), write(target, "EINS\n\nZWEI\n");
+  const std::string error = "attune: " + target + ":2: no words, expected the target of a pair";
+  const ProcessResult before_learning =
+      run(corpus.train("o", {"--valid", source, "--valid-target", target}));
+  CHECK(error_line("attune", before_learning) == error);
+  CHECK(before_learning.out.empty());
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+  for (const char* command : {"evaluate", "report"}) {
+    CHECK(error_of(with_model(command, {source, target})) == error);
+  }
+  CHECK(error_of(with_model("compare", {source, target})) == error);
+  write(corpus / "tsv", "one\tEINS\n\ntwo\t \n");
+  CHECK(error_of(with_model("evaluate", {corpus / "tsv"})) ==
+        "attune: " + corpus / "tsv" + ":3: no words, expected the target of a pair");
+  write(target, "EINS\nNULL\nZWEI\n");  // nothing is translated into something
+  CHECK(Json::parse(output_of(with_model("evaluate", {source, target, "--json"}))).at("pairs") ==
+        3);
+}
+
+TEST_CASE("attune train: what is wrong without reading the text is said before it is read") {
+  const Corpus corpus;
+  const auto [source, none] = std::pair(corpus / "train.en", corpus / "none");
+  write(source, "\xFF\n");  // this would be found otherwise
+  for (const char* option : {"--train-target", "--valid", "--valid-target", "--alignments"}) {
+    CHECK(error_of(corpus.train("o", one_epoch + Arguments{option, none})) ==
+          "attune: " + none + ": cannot be read: No such file or directory");
+  }
+  CHECK(contains(error_of(corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none})),
+                 none + ": cannot be read"));
+  CHECK(contains(error_of(corpus.train("o", {"--target-pieces", none})), none + ": "));
+  CHECK(error_of({"train", "--out", corpus / "o", "--resume"}) ==
+        "attune: --source: " + corpus / "o/last.safetensors" +
+            " is not there to resume from, so pairs were expected");
+}
+
+TEST_CASE("attune train: a target that no batch can take, and tokens that are all unknown") {
+  const Corpus corpus;
+  write(corpus / "train.xx", "A\nA B C D E\n"), write(corpus / "train.en", "a\nb\n");
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--batch-tokens", "4"})) ==
+        "attune: " + corpus / "train.en" +
+            ":2: 6 target tokens with </s>, expected at most --batch-tokens 4");
+  write(corpus / "pieces.vocab", "a\t-1.5\n");
+  CHECK(error_of(corpus.train(
+            "o", one_epoch + Arguments{"--source-vocabulary", corpus / "pieces.vocab"})) ==
+        "attune: " + corpus / "pieces.vocab" + ":1: a TAB, expected a token alone");
+  write(corpus / "other", "x\ny\n");
+  CHECK(
+      error_of(corpus.train("o", one_epoch + Arguments{"--source-vocabulary", corpus / "other"})) ==
+      "attune: " + corpus / "other" + ": none of the source's tokens is in it");
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--min-count", "9"})) ==
+        "attune: vocabulary: none of the source's tokens is in it");
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+}
+
+TEST_CASE("attune: of two files of different lengths both are named, with their lines") {
+  const Corpus corpus;
+  const std::string two = corpus / "two", train = corpus / "train.xx", valid = corpus / "valid.xx";
+  write(two, "one\ntwo\n");
+  const auto uneven = [](const std::string& a, int n, const std::string& b, int m) {
+    return fmt::format("attune: {}: {} lines, but {} has {}: expected as many of each", a, n, b, m);
+  };
+  CHECK(error_of(corpus.train("o", {"--train", two})) == uneven(two, 2, train, 400));
+  CHECK(error_of(corpus.train("o", {"--train-target", two})) ==
+        uneven(corpus / "train.en", 400, two, 2));
+  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid", two})) ==
+        uneven(two, 2, valid, 30));
+  CHECK(error_of(with_model("evaluate", {two, valid})) == uneven(two, 2, valid, 30));
+  CHECK(error_of(with_model("report", {two, valid})) == uneven(two, 2, valid, 30));
+  CHECK(error_of(with_model("align", {two, valid})) == uneven(two, 2, valid, 30));
+}
+
+TEST_CASE("attune: bytes that are no text are refused with file, line and byte") {
+  const Corpus corpus;
+  const std::string bad = corpus / "bad", good = corpus / "good";
+  write(good, "one\ntwo\n");
+  for (const auto& [bytes, what] :
+       {std::pair(std::string("one\nta\xE9\n"),
+                  ":2: byte 3 of the line (0xE9) is not UTF-8, expected text in UTF-8"),
+        std::pair(std::string("one\nan\0b\n", 9), ":2: byte 3 of the line is NUL, expected text"),
+        std::pair(std::string("\xFF\xFEo\0\n\0", 6),
+                  ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8")}) {
+    write(bad, bytes);
+    const std::string error = "attune: " + bad + what;
+    CHECK(error_of(with_model("predict", {"--format", "text", "--file", bad})) == error);
+    CHECK(error_of(with_model("align", {bad})) == error);
+    CHECK(error_of(with_model("align", {good, bad})) == error);
+    CHECK(error_of(with_model("evaluate", {good, bad})) == error);
+    CHECK(error_of(corpus.train("o", {"--train", bad, "--train-target", good})) == error);
+    CHECK(error_of(corpus.train(
+              "o", one_epoch + Arguments{"--valid", good, "--valid-target", bad})) == error);
+    CHECK(error_of(corpus.train("o", {"--config", bad})).starts_with("attune: " + bad + ":"));
+  }
+}
+
+TEST_CASE("attune: a byte-order mark and line ends of Windows change nothing") {
+  const Trained& trained = Trained::get();
+  CHECK(output_of(with_model("predict", {"--format", "text", "--format", "text"}),
+                  {.input = "\xEF\xBB\xBFone two\r\nthree\r\n"}) == "ZWEI EINS\nDREI\n");
+  const auto windows = [](const std::string& from, const std::string& to) {
+    std::string text = "\xEF\xBB\xBF";
+    for (const std::string& line : lines_of(read(from))) text += line + "\r\n";
+    write(to, text);
+  };
+  const Corpus corpus;
+  output_of(corpus.train("unix", one_epoch));
+  for (const char* name : {"train.en", "train.xx", "valid.en", "valid.xx"}) {
+    windows(trained / name, corpus / name);
+  }
+  output_of(corpus.train("windows", one_epoch));
+  check_same_tensors(corpus / "unix/last.safetensors", corpus / "windows/last.safetensors");
+}
+
+TEST_CASE("attune train: a pair with a side of 50000 words is left out, and counted") {
+  const Corpus corpus;
+  const std::string source = read(corpus / "train.en"), target = read(corpus / "train.xx");
+  write(corpus / "train.en", source + repeated("one ", 50'000) + "\n" + "one\n");
+  write(corpus / "train.xx", target + "EINS\n" + repeated("EINS ", 50'000) + "\n");
+  CHECK(contains(output_of(corpus.train("out", one_epoch)),
+                 "402 pairs, 2 left out: 2 longer than 100 tokens\n"));
+}
+
+TEST_CASE("attune: a line of 100000 words is translated, a longer one is refused") {
+  const std::string words = repeated("one ", 100'000);
+  CHECK(lines_of(
+            output_of(with_model("predict", {"--format", "text", "--file", "--max-length", "10"}),
+                      {.input = words + "\nseven\n"}))
+            .back() == "SIEBEN");
+  CHECK(error_of(with_model("predict", {"--format", "text", "--format", "text"}),
+                 {.input = "one\n" + words + "one\n"}) ==
+        "attune: standard input:2: 100001 tokens, expected at most 100000");
+}
+
+TEST_CASE("attune: pairs with a side of more than 5000 words are refused where both are read") {
+  const Corpus corpus;
+  const std::string shorter = corpus / "shorter", longer = corpus / "longer";
+  write(shorter, "one\nEINS\n"), write(longer, "one\n" + repeated("EINS ", 5001) + "\n");
+  const std::string error = "attune: " + longer + ":2: 5001 tokens, expected at most 5000";
+  CHECK(error_of(with_model("evaluate", {shorter, longer})) == error);
+  CHECK(error_of(with_model("align", {shorter, longer})) == error);
+  CHECK(error_of(with_model("align", {longer})) == error);
+  CHECK(error_of(with_model("report", {longer, shorter})) == error);
+  CHECK(error_of(corpus.train(
+            "o", one_epoch + Arguments{"--valid", shorter, "--valid-target", longer})) == error);
+}
+
+TEST_CASE("attune: sources that the score location has no places for are told by their line") {
+  const Corpus corpus;
+  const Arguments location = one_epoch + Arguments{"--score", "location", "--longest", "4"};
+  const auto too_long = [](const std::string& place, int tokens) {
+    return fmt::format(
+        "attune: {}: {} tokens, expected at most 4, the --longest of the score location", place,
+        tokens);
+  };
+  const std::string source = corpus / "s", target = corpus / "t";
+  write(source, "one\none two three four five\n"), write(target, "EINS\nEINS\n");
+  CHECK(error_of(corpus.train("o", location + Arguments{"--valid", source, "--valid-target",
+                                                        target})) == too_long(source + ":2", 5));
+  CHECK(error_of(corpus.train("o", location + Arguments{"--train", source, "--train-target",
+                                                        target})) == too_long(source + ":2", 5));
+  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
+
+  output_of(corpus.train("model", location + Arguments{"--train", source, "--train-target", target,
+                                                       "--max-tokens", "4"}));
+  const Arguments model = {"--model", corpus / "model"};
+  const ProcessResult translated = run(Arguments{"predict", "--format", "text"} + model,
+                                       {.input = "one\none two three four five\ntwo\n"});
+  CHECK(error_line("attune", translated) == too_long("standard input:2", 5));
+  CHECK(std::ranges::count(translated.out, '\n') == 1);
+  for (const Arguments& command : {Arguments{"align"}, {"evaluate"}, {"score"}, {"report"}}) {
+    CHECK(error_of(command + model + Arguments{source, target}) == too_long(source + ":2", 5));
+  }
+}
+
+TEST_CASE("attune evaluate: a long sentence has the loss among short ones that it has alone") {
+  const Trained& trained = Trained::get();
+  const auto loss = [&](const std::string& source, const std::string& target) {
+    write(trained / "some.en", source), write(trained / "some.xx", target);
+    return std::log(Json::parse(output_of(with_model("evaluate", {trained / "some.en",
+                                                                  trained / "some.xx", "--json"})))
+                        .at("perplexity")
+                        .get<double>());
+  };
+  constexpr int many = 63, words = 1000;
+  const std::string long_source = repeated("one ", words) + "\n",
+                    long_target = repeated("EINS ", words) + "\n",
+                    source = repeated("two three\n", many), target = repeated("DREI ZWEI\n", many);
+  const double alone = loss(long_source, long_target) * (words + 1),
+               others = loss(source, target) * 3 * many;
+  CHECK(loss(long_source + source, long_target + target) * (words + 1 + 3 * many) ==
+        doctest::Approx(alone + others).epsilon(1e-5));
+}
+
+TEST_CASE("attune: a file that is no checkpoint of this program is named, whoever is given it") {
+  const Corpus corpus;
+  const std::string model = Trained::get().model(), last = corpus / "run/last.safetensors";
+  std::filesystem::create_directory(corpus / "run");
+  const auto refused = [&](const std::string& what) {
+    for (const Arguments& arguments :
+         {Arguments{"predict", "--format", "text", "--model", last},
+          Arguments{"average", model, last},
+          Arguments{"predict", "--format", "text", "--model", model, "--model", last},
+          Arguments{"inspect", last}, Arguments{"train", "--resume", "--out", corpus / "run"}}) {
+      CHECK(error_of(arguments) == "attune: " + last + ": " + what);
+    }
+  };
+  write(last, "a text, and a long one");
+  refused("not a readable safetensors file: its header is longer than the format allows");
+  write(last, "");
+  refused("not a readable safetensors file: it is shorter than its header");
+  write(last, read(model).substr(0, 1000));
+  refused("not a readable safetensors file: it is shorter than its header");
+  Safetensors file = load_safetensors(model);
+  file.metadata["format"] = "attune dates 1";
+  save_safetensors(last, file);
+  refused("checkpoint: it is one of the program dates, expected the format 'attune pairs 1'");
+}
+
+TEST_CASE("attune: a tokenizer or vocabulary that is damaged is an error about the checkpoint") {
+  const Corpus corpus;
+  const std::string damaged = corpus / "damaged.safetensors";
+  const auto error_with = [&](const char* entry, const char* value) {
+    Safetensors file = load_safetensors(Trained::get().model());
+    file.metadata[entry] = value;
+    save_safetensors(damaged, file);
+    const std::string error =
+        error_of({"predict", "--format", "text", "--model", damaged}, {.input = "one\n"});
+    CHECK(error.starts_with("attune: " + damaged + ": "));
+    return error;
+  };
+  CHECK(contains(error_with("source_vocabulary", "[\"one\"]"), "but"));
+  CHECK(contains(error_with("source_vocabulary", "{"), "a JSON array of tokens was expected"));
+  CHECK(contains(error_with("target_tokenizer", "{\"kind\": \"words"), "tokenizer: words,"));
+  CHECK(contains(error_with("target_tokenizer", R"({"kind": "sentencepiece", "model": "6162"})"),
+                 "sentencepiece"));
+}
+
+TEST_CASE("attune: nothing that stands in a file reaches a terminal as a control character") {
+  const std::string hostile = "\x1b[31m\x7f\u009b", shown = R"(\x1b[31m\x7f\u009b)";
+  const Corpus corpus;
+  const std::string file = corpus / "hostile.safetensors";
+  Safetensors contents = load_safetensors(Trained::get().model());
+  for (const char* name : {"attune_version", "step", "seconds", "train"})
+    contents.metadata[name] = hostile + "\n";
+  std::string& vocabulary = contents.metadata.at("target_vocabulary");
+  vocabulary.replace(vocabulary.find("EINS"), 4, "\\u001b[31m\\u007f\u009b");
+  save_safetensors(file, contents);
+
+  const std::string inspected = output_of({"inspect", file});
+  CHECK(contains(inspected, "\nstep                " + shown + "\\n\n"));
+  CHECK(is_plain(inspected));
+
+  write(corpus / "one.en", "one\n");
+  const Arguments translate = {"predict", "--format", "text", "--model", file, corpus / "one.en"};
+  CHECK(output_of(translate) == hostile + "\n");  // to a file or a pipe: what the model writes
+  const std::string command = fmt::format("{} {}", ATTUNE_PAIRS, fmt::join(translate, " "));
+  CHECK(contains(run_program("script", {"-qec", command, "/dev/null"}).out, shown));
+  CHECK(is_plain(output_of({"align", "--model", file, corpus / "one.en"})));
+
+  const auto refused = [&](const std::string& name, const std::string& value) {
+    Safetensors spoilt = contents;
+    spoilt.metadata[name] = value;
+    save_safetensors(file, spoilt);
+    CHECK(contains(error_of(translate), shown));
+  };
+  refused("hidden", hostile), refused("score", hostile);
+  refused("source_vocabulary", Json({hostile, hostile}).dump());
+  write(corpus / "recipe.ini", "epochs = 2\n" + hostile + " = 3\n");
+  CHECK(contains(error_of(corpus.train("o", {"--config", corpus / "recipe.ini"})), shown));
+  write(corpus / "words", hostile + "\n" + hostile + "\n");
+  CHECK(contains(error_of(corpus.train("o", {"--source-vocabulary", corpus / "words"})), shown));
+}
+
+TEST_CASE("attune train: a run is resumed from a whole checkpoint, on its own text") {
+  const Corpus corpus;
+  output_of(corpus.train("out", one_epoch));
+  const std::string last = corpus / "out/last.safetensors";
+  const Arguments resume = {"train", "--resume", "--out", corpus / "out", "--epochs", "2"};
+  std::string text = read(corpus / "train.en");
+  const std::string before = text;
+  text.replace(text.find("one"), 3, "two");
+  write(corpus / "train.en", text);
+  CHECK(error_of(resume) == fmt::format("attune: {}: checkpoint: it was trained on other pairs, or "
+                                        "other alignments",
+                                        last));
+  write(corpus / "train.en", before);
+  std::filesystem::copy_file(corpus / "out/best.safetensors", last,
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(contains(error_of(resume), last + ": checkpoint: there is no 'adam.steps'"));
+}
+
+TEST_CASE("attune train: --resume of a checkpoint with any entry changed goes on or refuses it") {
+  const Corpus corpus;
+  for (const char* side : {"en", "xx"}) {
+    const auto lines = lines_of(read(corpus / (std::string("valid.") + side)));
+    write(corpus / (std::string("train.") + side), lines[0] + "\n" + lines[1] + "\n");
+    write(corpus / (std::string("valid.") + side), lines[2] + "\n");
+  }
+  output_of(corpus.train("out", one_epoch + Arguments{"--average", "0.9", "--halve", "1"}));
+  check_resumes_or_refuses(
+      "attune", corpus / "out", {"train", "train-target", "valid", "valid-target", "alignments"},
+      [&] {
+        return run({"train", "--resume", "--epochs", "2", "--out", corpus / "out"});
+      });
+}
+
+TEST_CASE("attune train: what is wrong with a file of options is said with its line") {
+  const Corpus corpus;
+  const std::string file = corpus / "recipe.ini";
+  const auto error_with = [&](const std::string& text) {
+    write(file, text);
+    return error_of(corpus.train("o", one_epoch + Arguments{"--config", file}));
+  };
+  const std::string start = "attune: " + file;
+  CHECK(error_with("epochs = 2\n\n# more\nhiden = 24\n") ==
+        start + ":4: there is no option 'hiden'");
+  CHECK(error_with("epochs 2\n") == start + ":1: NAME = VALUE was expected");
+  CHECK(error_with("= 2\n") == start + ":1: there is no option ''");
+  // Even where the command line has the last word.
+  CHECK(error_with("epochs = 2\nhidden = many\n") ==
+        start + ":2: hidden: 'many' is not a whole number from 1 to 65536");
+  CHECK(error_with("rate = 0.1 # high\n").starts_with(start + ":1: rate: '0.1 # high' is not"));
+  CHECK(error_with("score = best\n").starts_with(start + ":1: score: 'best' is not one of"));
+  CHECK(error_with("model = best\n").starts_with(start + ":1: model: 'best' is not one of"));
+  CHECK(
+      contains(error_of(corpus.train("o", {"--config", corpus / "none"})), "none: cannot be read"));
+}
+
+TEST_CASE("attune train: a directory that cannot be made is named") {
+  const Corpus corpus;
+  CHECK(error_of(corpus.train("", {"--out", ""})) == "attune: --out: a directory was expected");
+  CHECK(error_of(corpus.train("train.en", one_epoch)) ==
+        fmt::format("attune: {}: cannot be made: Not a directory", corpus / "train.en"));
+}
+
+TEST_CASE("attune train: where a checkpoint cannot be written, those before it stay") {
+  const Corpus corpus;
+  const Arguments often = {"--validate-every", "25", "--metric", "loss"};
+  const Arguments more = tiny + Arguments{"--epochs", "2"} + often;
+  output_of(corpus.train("whole", more));
+  output_of(corpus.train("out", one_epoch + often));
+  const auto before = contents_of(corpus / "out");
+  const Arguments resume = {"train", "--resume", "--out", corpus / "out", "--epochs", "2"};
+  // Blocks of 512 bytes: best.safetensors fits into the first limit, and nothing into the second.
+  for (const auto& [blocks, name] : {std::pair("400", "last"), std::pair("100", "best")}) {
+    CAPTURE_BINDING(blocks);
+    CHECK(error_line("attune", run_in_shell(std::string("ulimit -f ") + blocks, resume)) ==
+          fmt::format("attune: {}: cannot be written: File too large",
+                      corpus / (std::string("out/") + name + ".safetensors")));
+    CHECK(read(corpus / "out/last.safetensors") == before.at(corpus / "out/last.safetensors"));
+    load_safetensors(corpus / "out/best.safetensors");
+    CHECK(names_in(corpus / "out") == std::vector<std::string>{"best.safetensors",
+                                                               "last.safetensors", "log.jsonl",
+                                                               "report.html"});
+  }
+  output_of(resume);
+  check_same_tensors(corpus / "whole/last.safetensors", corpus / "out/last.safetensors");
+}
+
+TEST_CASE("attune: a full disk under standard output is an error of every command") {
+  const Trained& trained = Trained::get();
+  const std::string model = trained.model(), en = trained / "valid.en", xx = trained / "valid.xx";
+  const std::string full = "exec >/dev/full";
+  for (const Arguments& arguments :
+       {with_model("predict", {"--format", "text", "--file", en}), with_model("align", {en}),
+        with_model("evaluate", {en, xx}), with_model("score", {en, xx}),
+        with_model("report", {en, xx, "--out", trained / "page"}), Arguments{"inspect", model},
+        Arguments{"average", model, "--out", trained / "mean.safetensors"},
+        Arguments{"--version"}}) {
+    CHECK(error_line("attune", run_in_shell(full, arguments)) ==
+          "attune: standard output: it cannot be written");
+  }
+  CHECK(error_of(with_model("align", {en, "--out", "/dev/full"})) ==
+        "attune: /dev/full: cannot be written: No space left on device");
+}
+
+TEST_CASE("attune train: standard output that is closed or full gets into no file") {
+  const Corpus corpus;
+  output_of(corpus.train("whole", one_epoch));
+  for (const std::string first : {"exec >&-", "exec >/dev/full"}) {
+    CAPTURE(first);
+    std::filesystem::remove_all(corpus / "out");
+    CHECK(error_line("attune", run_in_shell(first, corpus.train("out", one_epoch))) ==
+          "attune: standard output: it cannot be written");
+    check_same_tensors(corpus / "whole/last.safetensors", corpus / "out/last.safetensors");
+    CHECK(log_of(corpus / "out").size() == log_of(corpus / "whole").size());
+  }
+}
+
+TEST_CASE("attune: an error ends it with 1 where it cannot be said, either") {
+  const Corpus corpus;
+  for (const std::string first : {"exec 2>&-", "exec 2>/dev/full", "exec >&- 2>&- <&-"}) {
+    CAPTURE(first);
+    CHECK(run_in_shell(first, {"inspect", corpus / "none"}).status == 1);
+    CHECK(run_in_shell(first, {"train", "--hidden", "many"}).status == 1);
+  }
+}
+
+TEST_CASE("attune: a variable that is not understood is an error before anything is computed") {
+  for (const char* name : {"ATTUNE_TARGET", "ATTUNE_PRODUCTS", "ATTUNE_THREADS"}) {
+    const std::string error = error_of({"predict", "--format", "text", "--model", "none"},
+                                       {.environment = {{name, "foo"}}});
+    CHECK(error.starts_with(fmt::format("attune: {}: 'foo' is ", name)));
+  }
+}
+
+TEST_CASE("attune: standard input may be empty, but not closed or a directory") {
+  for (const auto& [first, reason] :
+       {std::pair("exec <&-", "Bad file descriptor"), std::pair("exec </", "Is a directory")}) {
+    CAPTURE_BINDING(first);
+    CHECK(error_line("attune", run_in_shell(first, with_model("predict", {"--format", "text",
+                                                                          "--format", "text"}))) ==
+          fmt::format("attune: standard input: cannot be read: {}", reason));
+  }
+  CHECK(run_in_shell("exec </dev/null",
+                     with_model("predict", {"--format", "text", "--format", "text"}))
+            .status == 0);
+}
+
+TEST_CASE("attune: a reader of its output that has seen enough ends it") {
+  const ProcessResult result =
+      run_program("sh",
+                  {"-c", "(\"$@\"; echo $? >&2) | head -n 1", "sh", ATTUNE_PAIRS, "translate",
+                   "--model", Trained::get().model(), "--batch", "1"},
+                  {.input = repeated("one two\n", 20'000)});
+  CHECK(result.out == "ZWEI EINS\n");
+  CHECK(result.err == fmt::format("{}\n", 128 + SIGPIPE));  // as that of any filter
+}
+
+}  // namespace attune::pairs::test

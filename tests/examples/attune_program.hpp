@@ -1,0 +1,166 @@
+// What the tests of the program attune share: runs of it on a language that is German in capitals
+// and from right to left, on words and their phones, and models that know these.
+#pragma once
+
+#include <random>
+
+#include <fmt/format.h>
+
+#include "tools.hpp"
+
+namespace attune::pairs::test {
+
+using namespace attune::test;
+
+inline const std::vector<std::pair<std::string, std::string>> lexicon = {
+    {"one", "EINS"},  {"two", "ZWEI"},  {"three", "DREI"},   {"four", "VIER"},
+    {"five", "FÜNF"}, {"six", "SECHS"}, {"seven", "SIEBEN"}, {"eight", "ACHT"}};
+
+/// Sentences and their translations.
+struct Text {
+  std::string source, target;
+};
+inline Text sentences(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  Text text;
+  for (int i = 0; i < count; ++i) {
+    std::string source, target;
+    for (unsigned n = 1 + random() % 4; n > 0; --n) {
+      const auto& [from, to] = lexicon[random() % lexicon.size()];
+      source += (source.empty() ? "" : " ") + from;
+      target = to + (target.empty() ? "" : " ") + target;
+    }
+    text.source += source + "\n", text.target += target + "\n";
+  }
+  return text;
+}
+
+/// A directory with a corpus.
+struct Corpus : Directory {
+  Corpus() {
+    const Text train = sentences(400, 1), valid = sentences(30, 2);
+    write(*this / "train.en", train.source), write(*this / "train.xx", train.target);
+    write(*this / "valid.en", valid.source), write(*this / "valid.xx", valid.target);
+  }
+  Arguments train(const std::string& out, const Arguments& more) const {
+    return Arguments{"train",
+                     "--out",
+                     *this / out,
+                     "--train",
+                     *this / "train.en",
+                     "--train-target",
+                     *this / "train.xx",
+                     "--valid",
+                     *this / "valid.en",
+                     "--valid-target",
+                     *this / "valid.xx"} +
+           more;
+  }
+};
+
+inline ProcessResult run(const Arguments& arguments, ProcessOptions options = {}) {
+  return run_program(ATTUNE_PAIRS, arguments, std::move(options));
+}
+
+inline std::string output_of(const Arguments& arguments, ProcessOptions options = {}) {
+  const ProcessResult result = run(arguments, std::move(options));
+  INFO(result.err);
+  REQUIRE(result.status == 0);
+  return result.out;
+}
+
+inline std::string error_of(const Arguments& arguments, ProcessOptions options = {}) {
+  return error_line("attune", run(arguments, std::move(options)));
+}
+
+/// Small, and trained as on sentences.
+inline const Arguments small = {
+    "--tokens",    "words",    "--embedding",      "16",   "--hidden",  "32",
+    "--attention", "16",       "--dropout",        "0",    "--batch",   "16",
+    "--bleu",      "none",     "--metric",         "bleu", "--average", "0",
+    "--schedule",  "constant", "--validate-every", "500"};
+inline const Arguments tiny =
+    small + Arguments{"--encoder-layers", "1", "--readout", "16", "--max-tokens", "100"};
+/// Eight epochs of 25 updates with everything that has a state.
+inline const Arguments with_state =
+    tiny + Arguments{"--epochs",   "8",  "--validate-every", "20", "--average", "0.9",
+                     "--halve",    "1",  "--warm-up",        "10", "--dropout", "0.1",
+                     "--patience", "100"};
+
+/// A word of syllables, in which "sh" is one phone, and whose last "e" is not said: TAB its phones.
+inline std::string word(std::mt19937& random, bool swapped) {
+  static const std::vector<std::pair<std::string, std::string>> onsets = {{"b", "b"},
+                                                                          {"t", "t"},
+                                                                          {"sh", "ʃ"},
+                                                                          {"m", "m"}},
+                                                                rimes = {{"a", "aː"},
+                                                                         {"i", "i"},
+                                                                         {"é", "e"}};
+  std::string letters, phones;
+  for (unsigned n = 1 + random() % 3; n > 0; --n) {
+    for (const auto* parts : {&onsets, &rimes}) {
+      const auto& [letter, phone] = (*parts)[random() % parts->size()];
+      letters += letter, phones += (phones.empty() ? "" : " ") + phone;
+    }
+  }
+  if (random() % 2) letters += "e";
+  return swapped ? phones + "\t" + letters : letters + "\t" + phones;
+}
+inline std::string words(int count, unsigned seed, bool swapped = false) {
+  std::mt19937 random(seed);
+  std::string lines;
+  for (int i = 0; i < count; ++i) lines += word(random, swapped) + "\n";
+  return lines;
+}
+
+/// A directory with words and their phones.
+struct Words : Directory {
+  Words() {
+    write(*this / "train.tsv", words(400, 1));
+    write(*this / "valid.tsv", words(40, 2));
+  }
+  Arguments train(const std::string& out, const Arguments& more) const {
+    return Arguments{"train", *this / "train.tsv", "--valid", *this / "valid.tsv",
+                     "--out", *this / out} +
+           more;
+  }
+};
+inline const Arguments tiny_words = {"--hidden",         "16", "--embedding", "8",
+                                     "--attention",      "16", "--readout",   "16",
+                                     "--encoder-layers", "1",  "--batch",     "16"};
+inline const Arguments twenty_steps =
+    tiny_words + Arguments{"--steps", "20", "--validate-every", "10"};
+
+/// A model that knows the language, trained when a test first asks for it.
+struct Trained : Corpus {
+  Trained() {
+    output_of(train(
+        "model", tiny + Arguments{"--rate", "0.01", "--epochs", "20", "--validate-every", "100"}));
+  }
+  static const Trained& get() {
+    static const Trained trained;
+    return trained;
+  }
+  std::string model() const { return *this / "model/best.safetensors"; }
+};
+
+/// One that knows the words.
+struct TrainedWords : Words {
+  TrainedWords() {
+    printed = output_of(
+        train("model", {"--hidden",          "32",  "--embedding",      "16", "--attention", "32",
+                        "--readout",         "32",  "--encoder-layers", "1",  "--dropout",   "0",
+                        "--label-smoothing", "0",   "--batch",          "32", "--rate",      "0.01",
+                        "--steps",           "400", "--validate-every", "100"}));
+  }
+  static const TrainedWords& get() {
+    static const TrainedWords trained;
+    return trained;
+  }
+  Arguments with(const std::string& command, const Arguments& more = {}) const {
+    return Arguments{command, "--model", *this / "model"} + more;
+  }
+  std::string printed;
+};
+
+}  // namespace attune::pairs::test

@@ -1,0 +1,704 @@
+// The program attune, run as a user runs it, on words, and what trainings promise.
+#include <csignal>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include <fmt/ranges.h>
+
+#include <attune/models/text/sentencepiece.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/products.hpp>
+
+#include "attune/data.hpp"
+#include "attune_program.hpp"
+#include "support/capture.hpp"
+#include "support/output.hpp"
+
+namespace attune::pairs::test {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::istringstream stream(text);
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+/// Steps that take long enough to be interrupted, with many checkpoints on the way.
+const Arguments long_run = tiny_words + Arguments{"--steps", "400", "--validate-every", "20"};
+
+/// Trains and is sent a signal once a checkpoint was written.
+ProcessResult interrupt(const std::string& out, const Arguments& arguments, int signal) {
+  const auto has_checkpoint = [&] { return std::filesystem::exists(out + "/last.safetensors"); };
+  return run(arguments, {.signal_when = has_checkpoint, .signal = signal});
+}
+
+void check_same_run(const std::string& a, const std::string& b) {
+  check_same_tensors(a + "/last.safetensors", b + "/last.safetensors");
+  check_same_tensors(a + "/best.safetensors", b + "/best.safetensors");
+  CHECK(learnt_in(a) == learnt_in(b));
+}
+
+/// The shared model with another entry in its metadata, or without the entry.
+void save_changed(const std::string& path, const std::string& name,
+                  const std::optional<std::string>& value) {
+  Safetensors file = load_safetensors(TrainedWords::get() / "model/best.safetensors");
+  REQUIRE(file.metadata.erase(name) == 1);
+  if (value) file.metadata[name] = *value;
+  save_safetensors(path, file);
+}
+
+TEST_CASE("attune: it says what the sides are cut into and why, learns, and ends with a report") {
+  const TrainedWords& t = TrainedWords::get();
+  const std::vector<std::string> lines = lines_of(t.printed);
+  REQUIRE(lines.size() > 4);
+  CHECK(lines[0] == "source: decomposed characters, as lines have 1.0 words in the mean");
+  CHECK(lines[1].starts_with("target: words between blanks, as they have 1."));
+  CHECK(lines[2] == "400 pairs to train on, 40 to validate on");
+  CHECK(lines[3] ==
+        "source: decomposed characters, 13 kinds; target: words between blanks, 11 kinds");
+  CHECK(lines[lines.size() - 2].ends_with("model/report.html"));
+  CHECK(lines.back().starts_with("Try it: "));
+  const std::string page = read(t / "model/report.html");
+  for (const char* part : {"<h1 dir=\"auto\">model: train.tsv</h1>", "Exact match",
+                           "Errors by length", "Learning curves", "Attention", "Predictions",
+                           "it reads decomposed characters and writes words", "</html>"})
+    CHECK_MESSAGE(contains(page, part), part);
+}
+
+TEST_CASE("attune predict: arguments, lines, the best few and JSON agree") {
+  const TrainedWords& t = TrainedWords::get();
+  const std::string out = output_of(t.with("predict", {"shabé", "tatie"}));
+  CHECK(out.starts_with("shabé\tʃ aː b e\t"));
+  CHECK(output_of(t.with("predict"), {.input = "shabé\ntatie\n"}) == out);
+  CHECK(output_of(t.with("predict"), {.input = "\ntatie\n"}).starts_with("\ntatie\tt aː t i\t"));
+  const auto best = lines_of(output_of(t.with("predict", {"--best", "3", "shabé"})));
+  REQUIRE(best.size() == 3);
+  CHECK(best[0] == lines_of(out)[0]);
+  const auto json =
+      lines_of(output_of(t.with("predict", {"--json", "--best", "3"}), {.input = "shabé\n\n"}));
+  REQUIRE(json.size() == 2);
+  const Json first = Json::parse(json[0]);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(best[i] == fmt::format("shabé\t{}\t{:.4f}", first["best"][i]["target"].get<std::string>(),
+                                 first["best"][i]["probability"].get<double>()));
+  }
+  CHECK(first["columns"] == Json({"s", "h", "a", "b", "e", "\u0301"}));
+  CHECK(first["rows"] == Json({"ʃ", "aː", "b", "e"}));
+  for (const Json& row : first["attention"]) {
+    double sum = 0;
+    for (const double weight : row) sum += weight;
+    CHECK(sum == doctest::Approx(1).epsilon(1e-5));
+  }
+  CHECK(Json::parse(json[1])["best"].empty());
+  CHECK(contains(output_of(t.with("predict", {"tatie", "--attention", "always"})), "█"));
+  CHECK(run(t.with("predict", {"t☃t☃e"})).err ==
+        "warning: '☃' was never seen in training and is read as <unk>\n");
+  CHECK(output_of(t.with("predict", {"[ta,ti]"})).starts_with("[ta,ti]\t"));
+  const ProcessResult some = run(t.with("predict", {"ta", "", "t\ta", "ti"}));
+  CHECK(some.status == 1);  // and the others are answered
+  CHECK(lines_of(some.out).size() == 2);
+  CHECK(some.err ==
+        "attune: argument 2: it is empty, but something to read was expected\n"
+        "attune: argument 3: a TAB, expected a source alone\n");
+}
+
+TEST_CASE("attune predict: text is read as it was in training, whatever its blanks") {
+  const Words words;
+  std::string rows;
+  for (const char* line : {"3 May 79\t1979", "4  June 80\t1980", " 5 May 81 \t 1981 "})
+    for (int i = 0; i < 9; ++i) rows += std::string(line) + "\n";
+  write(words / "train.tsv", rows), write(words / "valid.tsv", rows);
+  output_of(words.train("out", twenty_steps));
+  const auto answer = [&](const std::string& source) {
+    return output_of({"predict", "--model", words / "out", source});
+  };
+  const std::string once = answer("3 May 79");
+  for (const char* other : {"3 May 79 ", " 3 May 79", "3  May 79", "3\u00a0May 79"})
+    CHECK(answer(other) == once);
+  const Json pairs = Json::parse(output_of({"evaluate", "--model", words / "out", "--json"}));
+  CHECK(pairs["by_length"].size() == 1);  // of " 1981 ", too
+}
+
+TEST_CASE("attune: without --model it takes the model trained last, or says how to train one") {
+  const Words words;
+  const auto here = [&](const Arguments& arguments) {
+    return run_program("env", Arguments{"-C", words.path(), ATTUNE_PAIRS} + arguments);
+  };
+  const Arguments predict = {"predict", "ta"},
+                  train = Arguments{"train", "train.tsv"} + twenty_steps;
+  CHECK(error_line("attune", here(predict)) ==
+        "attune: --model: there is no model in attune-model or build/quickstart: train one with "
+        "'attune train PAIRS.tsv', or name one");
+  CHECK(here(train).status == 0);
+  const std::string first = here(predict).out;
+  std::filesystem::create_directories(words / "build/quickstart");
+  std::filesystem::copy_file(TrainedWords::get() / "model/best.safetensors",
+                             words / "build/quickstart/best.safetensors");
+  CHECK(here(predict).out == here({"predict", "--model", "build/quickstart", "ta"}).out);
+  CHECK(here(train).status == 0);
+  CHECK(here(predict).out == first);
+}
+
+TEST_CASE("attune evaluate: exact matches, token errors by length, and the confusion matrix") {
+  const TrainedWords& t = TrainedWords::get();
+  // What the model writes, of which some is then called wrong.
+  std::string sources, file;
+  for (const std::string& one : lines_of(words(40, 3))) sources += split(one, '\t')[0] + "\n";
+  std::size_t wrong = 0, tokens = 0, number = 0;
+  for (const std::string& line : lines_of(output_of(t.with("predict"), {.input = sources}))) {
+    auto expected = split(split(line, '\t')[1], ' ');
+    if (++number % 4 == 0) expected.push_back("m");
+    if (number == 6) expected[0] = "unheard";
+    wrong += number % 4 == 0 || number == 6, tokens += expected.size();
+    file += split(line, '\t')[0] + "\t" + fmt::format("{}", fmt::join(expected, " ")) + "\n";
+  }
+  const Directory directory;
+  write(directory / "f.tsv", file);
+  const Json json = Json::parse(output_of(t.with("evaluate", {directory / "f.tsv", "--json"})));
+  CHECK(json["models"] == 1);
+  CHECK(json["pairs"] == 40);
+  CHECK(json["exact_match"].get<double>() == doctest::Approx(1 - 11 / 40.0));
+  CHECK(json["word_error"].get<double>() == doctest::Approx(11 / 40.0));
+  CHECK(wrong == 11);
+  CHECK(json["all"]["right"] == 29);
+  CHECK(json["token_error"].get<double>() == doctest::Approx(11 / static_cast<double>(tokens)));
+  long by_length = 0, confusions = 0;
+  for (const auto& [length, some] : json["by_length"].items())
+    by_length += some["right"].get<long>();
+  for (const Json& one : json["confusions"]) confusions += one["times"].get<long>();
+  CHECK(by_length == 29);
+  CHECK(confusions == 11);
+  CHECK(json["confusions"][0] == Json{{"expected", "m"}, {"written", "∅"}, {"times", 10}});
+  const std::string table = output_of(t.with("evaluate", {directory / "f.tsv"}));
+  CHECK(contains(table, "exact match 72.50 %"));
+  CHECK(contains(table, "(not in the vocabulary)"));
+  CHECK(contains(table, "11 mistakes; the 10 with the greatest probability"));
+  // Unknown tokens of a file are told in one line; it may have more columns, or the target first.
+  write(directory / "g.tsv", "☃atie\tt aː t i\ta note\n☃☃tie\tt t i\t\n");
+  write(directory / "swapped.tsv", "t aː t i\t☃atie\nt t i\t☃☃tie\n");
+  const ProcessResult plain = run(t.with("evaluate", {directory / "g.tsv", "--json"})),
+                      swapped =
+                          run(t.with("evaluate", {directory / "swapped.tsv", "--swap", "--json"}));
+  CHECK(contains(plain.err,
+                 "g.tsv: 3 of 10 source tokens were never seen in training and are read "
+                 "as <unk>: '☃'\n"));
+  CHECK(Json::parse(swapped.out)["all"] == Json::parse(plain.out)["all"]);
+  // Without a file: the pairs that it was chosen by.
+  const auto of = [&](const Arguments& more) {
+    return Json::parse(output_of(t.with("evaluate", more + Arguments{"--json"})))["all"];
+  };
+  CHECK(of({}) == of({t / "valid.tsv"}));
+  Json together = Json::parse(output_of(t.with("evaluate", {"--model", t / "model", "--json"})));
+  CHECK(together["models"] == 2);
+  CHECK(together["all"] == of({}));
+}
+
+TEST_CASE("attune evaluate: many lengths are told in ranges, and blanks can be seen") {
+  const Words files;
+  output_of(files.train("out", twenty_steps + Arguments{"--target-tokens", "characters"}));
+  std::string rows, target = "a";
+  for (int n = 1; n <= 25; ++n) rows += "ta\t" + (target = "t " + target) + "\n";
+  write(files / "long.tsv", rows);
+  const std::string table = output_of({"evaluate", "--model", files / "out", files / "long.tsv"});
+  for (const char* part : {"\n0 to 3 ", "\n48 to 51 ", "\n␣ "}) CHECK(contains(table, part));
+}
+
+TEST_CASE("attune report: a file that is no page is not replaced") {
+  const TrainedWords& t = TrainedWords::get();
+  const Words files;
+  std::filesystem::create_directory(files / "out");
+  write(files / "out/report.html", "notes");
+  CHECK(contains(error_of(files.train("out", twenty_steps)), "report.html: there is a file that"));
+  CHECK_FALSE(std::filesystem::exists(files / "out/best.safetensors"));
+  const std::string valid = t / "valid.tsv", before = read(valid);
+  CHECK(error_of(t.with("report", {"--out", valid})) ==
+        "attune: " + valid +
+            ": there is a file that is no page: another file to write was expected");
+  CHECK(read(valid) == before);
+  CHECK(contains(error_of(t.with("report", {"--out", files / "none/page.html"})),
+                 "cannot be written: No such file or directory"));
+}
+
+TEST_CASE("attune train: without --valid, some of the pairs are held out for every seed") {
+  const Words files;
+  const auto train = [&](const std::string& out, const Arguments& more) {
+    return output_of(Arguments{"train", files / "train.tsv", "--out", files / out} + twenty_steps +
+                     more);
+  };
+  const std::string printed = train("a", {"--held-out", "30"});
+  const long held = std::stol(printed.substr(printed.find("train on, ") + 10));
+  CHECK((held > 20 && held <= 30));
+  CHECK(
+      contains(printed, fmt::format("{} pairs to train on, {} to validate on", 400 - held, held)));
+  train("b", {"--seed", "2", "--held-out", "30"});
+  const auto measured = [&](const std::string& first, const std::string& second) {
+    return Json::parse(
+        output_of({"evaluate", "--json", "--model", files / first, "--model", files / second}));
+  };
+  CHECK(measured("a", "b")["all"]["tokens"] == measured("b", "a")["all"]["tokens"]);
+  CHECK(measured("a", "b")["pairs"] == held);
+  write(files / "train.tsv", words(399, 1) + "ta\tt aː\n");
+  CHECK(contains(error_of({"evaluate", "--model", files / "a"}),
+                 "which of its pairs were held out of every training is not known"));
+  CHECK(contains(error_of({"train", "--resume", "--out", files / "a"}),
+                 "it was trained on other pairs"));
+}
+
+TEST_CASE("Survey: pairs with one source are held out together, at most a tenth of all") {
+  const Directory directory;
+  std::string rows;
+  for (int i = 0; i < 300; ++i) rows += fmt::format("source {}\ttarget {}\n", i % 100, i);
+  write(directory / "rows.tsv", rows);
+  const PairFiles files{directory / "rows.tsv", {}};
+  const Survey survey = survey_of(files, 1000);
+  CHECK(survey.pairs == 300);
+  int sources = 0;
+  for (int i = 0; i < 100; ++i) sources += survey.holds_out(fmt::format("source {}", i));
+  CHECK(sources == 10);  // of three pairs each
+  CHECK(survey_of(files, 7).held_below < survey.held_below);
+  CHECK(survey_of(files, 0).held_below == 0);
+  write(directory / "few.tsv", "a\tb\nc\td\n");
+  CHECK_THROWS_WITH_AS(survey_of({directory / "few.tsv", {}}, 10),
+                       ("--train: no pair of " + directory / "few.tsv" +
+                        " can be held out (at most 0 of 2, those with one source together): "
+                        "--valid FILE was expected")
+                           .c_str(),
+                       Error);
+}
+
+TEST_CASE("make_codecs: what lines are cut into follows from them, where nothing is said") {
+  const auto kinds = [](const std::vector<text::TextPair>& pairs, TrainOptions options = {}) {
+    const Directory directory;
+    std::string rows;
+    for (const auto& [source, target] : pairs) rows += source + "\t" + target + "\n";
+    write(directory / "rows.tsv", rows);
+    options.train = directory / "rows.tsv";
+    set_silent(true);
+    const Codecs codecs = make_codecs(options, survey_of(options.train_files(), 0));
+    set_silent(false);
+    return kind_of(codecs.source.tokenizer) + " -> " + kind_of(codecs.target.tokenizer);
+  };
+  CHECK(kinds({{"hello", "HH AH0 L OW1"}, {"cat", "K AE1 T"}}) ==
+        "characters -> words between blanks");
+  CHECK(kinds({{"hé", "ʃ aː"}, {"a", "t͡s ə"}}) == "decomposed characters -> words between blanks");
+  CHECK(kinds({{"27 June 2001", "2001-06-27"}, {"3 mai 79", "é"}}) == "characters -> characters");
+  CHECK(kinds({{"a b c d", "the big cat sat here"}, {"e f g h", "no dogs ever came"}}) ==
+        "words between blanks -> words between blanks");
+  TrainOptions options;
+  options.tokens = Tokens::words, options.target_tokens = Tokens::characters;
+  CHECK(kinds({{"hé", "ʃ aː"}}, options) == "words between blanks -> characters");
+}
+
+TEST_CASE("attune train --seeds: several models, alone and as an ensemble, not trained twice") {
+  const Words files;
+  const Arguments train = files.train("seeds", twenty_steps + Arguments{"--seeds", "2"});
+  const std::string printed = output_of(train);
+  for (const char* part : {"2/2  seed ", "exact match, %, each of the 2 models: ", " ± ",
+                           "the ensemble: exact match ", "Try it: "})
+    CHECK_MESSAGE(contains(printed, part), part);
+  CHECK(contains(read(files / "seeds/report.html"), "seed-2"));
+  const std::string best = files / "seeds/seed-1/best.safetensors";
+  const auto written = std::filesystem::last_write_time(best);
+  CHECK(contains(output_of(train), printed.substr(printed.find("the ensemble: "), 30)));
+  CHECK(std::filesystem::last_write_time(best) == written);
+  CHECK(Json::parse(output_of({"evaluate", "--model", files / "seeds", "--json"}))["models"] == 2);
+  CHECK(error_of(files.train("seeds", twenty_steps)) ==
+        "attune: --out: " + files / "seeds/seed-1" +
+            " is another training in it, another directory was expected");
+  output_of(files.train("alone", twenty_steps + Arguments{"--seed", "2"}));
+  for (const auto& [out, other] :
+       {std::pair{"alone", files / "alone"}, {"seeds", files / "seeds/seed-1"}}) {
+    const Arguments two = {"--seed", "2", "--seeds", "2"};
+    CHECK(error_of(files.train(out, twenty_steps + two)) ==
+          "attune: --out: " + other +
+              " has a training that is not one of these, another directory was expected");
+  }
+  check_same_tensors(files / "alone/best.safetensors", files / "seeds/seed-2/best.safetensors");
+  const Arguments longer =
+      files.train("seeds", twenty_steps + Arguments{"--seeds", "2", "--steps", "30"});
+  CHECK(contains(error_of(longer), " was trained for 20 steps, not 30"));
+  output_of(longer + Arguments{"--resume"});
+  CHECK(step_of(files / "seeds/seed-2/last.safetensors") == 30);
+}
+
+TEST_CASE("attune train: it ends when the weights are no longer better, or the time is over") {
+  const Words files;
+  CHECK(contains(output_of(files.train(
+                     "a", tiny_words + Arguments{"--rate", "1e-9", "--patience", "2", "--average",
+                                                 "0", "--validate-every", "10"})),
+                 "no longer better after "));
+  CHECK(contains(output_of(files.train("b", tiny_words + Arguments{"--minutes", "0.001"})),
+                 "out of time, --minutes 0.001 after "));
+}
+
+TEST_CASE("attune: every model by name, with attention or without, learns and predicts") {
+  const Words files;
+  for (const char* name : {"bahdanau", "nematus", "luong", "encoder-decoder", "sutskever"}) {
+    CAPTURE(name);
+    const Arguments train = {"--model", name, "--hidden",         "16", "--embedding", "8",
+                             "--steps", "40", "--validate-every", "20", "--rate",      "0.01"};
+    output_of(files.train(name, train));
+    const auto log = log_of(files / name);
+    CHECK(log.back().at("loss") < 0.95 * log.front().at("loss").get<double>());
+    const Json json =
+        Json::parse(output_of({"predict", "--json", "--model", files / name, "shabé"}));
+    const std::string page = read(files / name + "/report.html");
+    const bool attends = json.contains("attention");
+    CHECK(attends == (std::string(name) != "encoder-decoder" && std::string(name) != "sutskever"));
+    CHECK(contains(page, ">Attention<") == attends);
+    CHECK(load_safetensors(files / name + "/best.safetensors").metadata.at("model") == name);
+    if (attends) continue;
+    CHECK(contains(error_of({"align", files / "valid.tsv", "--model", files / name}),
+                   "the model has no attention: --format scores was expected"));
+    CHECK(lines_of(output_of({"align", files / "valid.tsv", "--model", files / name, "--format",
+                              "scores"}))
+              .size() == 40);
+  }
+  CHECK(error_of(files.train("o", {"--model", "bahdanau", "--encoder-layers", "2"})) ==
+        "attune: --encoder-layers: the model bahdanau has no such option, but seq2seq has");
+}
+
+TEST_CASE("attune train: other wirings of seq2seq train, and killed and resumed end the same") {
+  const Words files;
+  for (const Arguments& kind :
+       {Arguments{"--encoder-cell", "lstm", "--decoder-cell", "gru-reset-before"},
+        {"--dropout", "0.2", "--start", "zero", "--readout-state", "previous"}}) {
+    CAPTURE(kind[0]);
+    const std::string whole = files / ("whole" + kind[0]), killed = files / ("killed" + kind[0]);
+    output_of(files.train("whole" + kind[0], long_run + kind));
+    const Arguments again = files.train("killed" + kind[0], long_run + kind);
+    REQUIRE(interrupt(killed, again, SIGKILL).signal == SIGKILL);
+    REQUIRE(step_of(killed + "/last.safetensors") < 400);
+    CHECK(contains(output_of({"train", "--resume", "--out", killed}), " of 400\n"));
+    check_same_run(whole, killed);
+    auto before = load_safetensors(whole + "/last.safetensors").metadata,
+         after = load_safetensors(killed + "/last.safetensors").metadata;
+    for (const char* name : {"seconds", "log_line"}) before.erase(name), after.erase(name);
+    CHECK(before == after);
+  }
+}
+
+TEST_CASE("attune train: a signal saves the step it came to, has its status, and can be resumed") {
+  const Words files;
+  output_of(files.train("whole", long_run));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    CAPTURE(signal);
+    const std::string stopped = files / std::to_string(signal);
+    const Arguments train = files.train(std::to_string(signal), long_run);
+    const ProcessResult result = interrupt(stopped, train, signal);
+    CHECK(result.status == 128 + signal);
+    CHECK(result.err.empty());
+    const long step = step_of(stopped + "/last.safetensors");
+    REQUIRE(step < 400);
+    CHECK(contains(result.out, fmt::format("stopped after {} steps", step)));
+    CHECK(contains(output_of(train + Arguments{"--resume"}), "finished after 400 steps"));
+    check_same_run(files / "whole", stopped);
+  }
+  const Arguments ignores = Arguments{"sh", "-c", "trap '' HUP; exec \"$@\"", "sh", ATTUNE_PAIRS};
+  const std::string last = files / "ignored/last.safetensors";
+  CHECK(
+      run_process(ignores + files.train("ignored", long_run),
+                  {.signal_when = [&] { return std::filesystem::exists(last); }, .signal = SIGHUP})
+          .status == 0);
+  const Arguments unread = {"sh", "-c", "(\"$@\"; echo $? >&2) | head -n 1 >/dev/null", "sh",
+                            ATTUNE_PAIRS};
+  CHECK(
+      run_process(unread + files.train("unread", long_run + Arguments{"--steps", "100000"})).err ==
+      "141\n");
+}
+
+TEST_CASE("attune train: signals between and within many validations, the weights are the same") {
+  const Words files;
+  write(files / "valid.tsv", words(1500, 2));
+  const Arguments arguments = twenty_steps + Arguments{"--validate-every", "1"};
+  output_of(files.train("whole", arguments));
+  ProcessResult result;
+  int lives = 0;
+  do {
+    const std::string last = files / "stopped/last.safetensors";
+    const auto before = std::filesystem::exists(last) ? read(last) : "";
+    const auto saved = [&] { return std::filesystem::exists(last) && read(last) != before; };
+    result = run(files.train("stopped", arguments) + Arguments{"--resume"},
+                 {.signal_when = saved, .signal = SIGTERM});
+  } while (result.status == 143 && ++lives < 100);
+  CHECK(result.status == 0);
+  CHECK(lives > 3);
+  check_same_run(files / "whole", files / "stopped");
+}
+
+TEST_CASE("attune train: the same seed gives the same bits, another one gives others") {
+  const Words files;
+  for (const char* out : {"a", "b", "c"})
+    output_of(files.train(out, twenty_steps + Arguments{"--seed", *out == 'c' ? "2" : "1"}));
+  check_same_run(files / "a", files / "b");
+  CHECK(learnt_in(files / "a") != learnt_in(files / "c"));
+}
+
+TEST_CASE("attune train --resume: what may change, and what is told") {
+  const Words files;
+  const std::string out = files / "out", last = out + "/last.safetensors";
+  CHECK(contains(output_of(files.train("out", twenty_steps + Arguments{"--resume"})),
+                 fmt::format("nothing to resume in {}: starting anew\n", out)));
+  auto before = contents_of(out);
+  const Arguments resume = {"train", "--resume", "--out", out};
+  CHECK(contains(output_of(resume), "finished after 20 steps"));
+  before.erase(out + "/report.html");
+  auto after = contents_of(out);
+  after.erase(out + "/report.html");
+  CHECK(after == before);
+  for (const auto& [option, value, stored] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"--hidden", "17", "hidden = '16'"},
+           {"--seed", "2", "seed = '1'"},
+           {"--decoder-cell", "lstm", "decoder-cell = 'gru'"},
+           {"--batch", "8", "batch = '16'"},
+           {"--model", "luong", "model = 'seq2seq'"},
+           {"--score", "dot", "score = 'additive'"},
+           {"--tokens", "words", "tokens = 'auto'"}}) {
+    CHECK(error_of(resume + Arguments{option, value}) ==
+          fmt::format("attune: --resume: {} was trained with {}, not '{}'", last, stored, value));
+  }
+  // A line that was cut short is dropped, and the log goes on.
+  write(out + "/log.jsonl", read(out + "/log.jsonl") + R"({"step": 15, "lo)");
+  CHECK(contains(output_of(resume + Arguments{"--steps", "30"}), "resuming at step 20 of 30\n"));
+  std::vector<long> steps;
+  for (const Json& line : log_of(out)) steps.push_back(line.at("step"));
+  CHECK(steps == std::vector<long>{10, 20, 30});
+  CHECK(contains(output_of(resume + Arguments{"--steps", "5"}),
+                 "it is beyond the 5 steps that are asked for already\nfinished after 30 steps"));
+  Safetensors file = load_safetensors(last);
+  CHECK(file.metadata.at("products") == products());
+  file.metadata["products"] = "an abacus";
+  save_safetensors(last, file);
+  CHECK(contains(run(resume + Arguments{"--steps", "31"}).err,
+                 "the products were made by an abacus until now"));
+}
+
+TEST_CASE("attune train: the log has an object per line, with measures where it validated") {
+  const Words files;
+  output_of(files.train("out", tiny_words + Arguments{"--steps", "70", "--validate-every", "60"}));
+  std::vector<long> steps;
+  for (const Json& line : log_of(files / "out")) {
+    const long step = line.at("step");
+    steps.push_back(step);
+    for (const char* name : {"loss", "rss_mib", "rate"}) CHECK(line.at(name).get<double>() > 0);
+    for (const char* name : {"exact_match", "token_error", "bleu", "chrf", "valid_loss"})
+      CHECK(line.contains(name) == (step != 50));
+  }
+  CHECK(steps == std::vector<long>{50, 60, 70});
+  // A second run keeps the files of the first.
+  const auto first = contents_of(files / "out");
+  CHECK(contains(output_of(files.train("out", twenty_steps)),
+                 "is kept as last.previous.safetensors"));
+  auto both = contents_of(files / "out");
+  for (const auto& [kept, name] : {std::pair{"best.previous.safetensors", "best.safetensors"},
+                                   {"last.previous.safetensors", "last.safetensors"},
+                                   {"log.previous.jsonl", "log.jsonl"}})
+    CHECK(both[files / ("out/" + std::string(kept))] ==
+          first.at(files / ("out/" + std::string(name))));
+}
+
+TEST_CASE("attune train: best.safetensors is the last of the checkpoints with the best measures") {
+  const Words files;
+  output_of(files.train(
+      "out", tiny_words + Arguments{"--steps", "300", "--validate-every", "10", "--rate", "0.01",
+                                    "--average", "0", "--patience", "100"}));
+  std::pair best(-1.0, -1.0);
+  long best_step = 0;
+  for (const Json& line : log_of(files / "out")) {
+    if (!line.contains("exact_match")) continue;
+    const std::pair now(line.at("exact_match").get<double>(),
+                        -line.at("token_error").get<double>());
+    if (now >= best) best = now, best_step = line.at("step");
+  }
+  CHECK(best.first > 0);
+  CHECK(step_of(files / "out/best.safetensors") == best_step);
+  CHECK(step_of(files / "out/last.safetensors") == 300);
+}
+
+TEST_CASE("attune train: updates that are not finite are skipped and counted; divergence is told") {
+  const Words files;
+  output_of(files.train("out", twenty_steps + Arguments{"--average", "0"}));
+  const std::string last = files / "out/last.safetensors";
+  Safetensors file = load_safetensors(last);
+  Tensor& w = file.tensors.at("readout.U_o");
+  w = full(w.shape(), std::numeric_limits<double>::infinity());
+  save_safetensors(last, file);
+  const ProcessResult result =
+      run({"train", "--resume", "--out", files / "out", "--steps", "60", "--max-skipped", "3"});
+  CHECK(result.status == 1);
+  const std::vector<std::string> lines = lines_of(result.err);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0].starts_with("step 21: the update is skipped: the loss is "));
+  CHECK(lines[3] == "attune: train: 3 updates in a row were skipped, the last one of step 23");
+  const Safetensors left = load_safetensors(last);
+  CHECK(left.metadata.at("divergence.skipped") == "3");
+  for (const auto& [name, tensor] : file.tensors)  // no update was made
+    CHECK(tensor.to_vector<float>() == left.tensors.at(name).to_vector<float>());
+
+  const ProcessResult diverged = run(files.train(
+      "high", tiny_words + Arguments{"--steps", "400", "--validate-every", "100", "--rate", "10",
+                                     "--clip", "1e9", "--average", "0"}));
+  CHECK(diverged.status == 0);
+  CHECK(contains(diverged.err, ": training diverges: the loss, "));
+  CHECK(step_of(files / "high/best.safetensors") == 100);
+}
+
+TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused by name") {
+  const Words files;
+  const std::string file = files / "run/last.safetensors",
+                    whole = read(TrainedWords::get() / "model/last.safetensors");
+  std::filesystem::create_directory(files / "run");
+  const Arguments predict = {"predict", "--model", file, "ta"},
+                  resume = {"train", "--resume", "--out", files / "run"};
+  for (const std::size_t size :
+       {std::size_t{7}, std::size_t{8}, std::size_t{5000}, whole.size() / 2, whole.size() - 1}) {
+    CAPTURE(size);
+    write(file, whole.substr(0, size));
+    CHECK(contains(error_of(predict), file));
+    CHECK(contains(error_of(resume), file));
+  }
+  write(file, whole + "x");
+  CHECK(contains(error_of(predict), file));
+  save_safetensors(file, {.tensors = {{"w", Tensor::of<float>({2}, {1, 2})}},
+                          .metadata = {{"made by", "something else"}}});
+  CHECK(contains(error_of(predict), file + ": checkpoint: not one of this program"));
+  std::filesystem::copy_file(TrainedWords::get() / "model/best.safetensors", file,
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(contains(error_of(resume), file + ": checkpoint: there is no 'adam.steps'"));
+  CHECK(contents_of(files / "run").size() == 1);
+
+  for (const auto& [name, value, part] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"hidden", "0", "hidden"},
+           {"hidden", "wide", "hidden"},
+           {"embedding", "17", "embedding"},
+           {"encoder-cell", "lstm", "encoder"},
+           {"score", "general", "attention"},
+           {"encoder-layers", "2", "encoder.layer2.forward."},
+           {"attend", "never", "' is no part of the model of its options"},
+           {"start", "anywhere", "start"},
+           {"dropout", "2", "dropout"},
+           {"model", "lstm", "model"},
+           {"longest-target", "99999999999", "longest-target"},
+           {"format", "attune pairs 0", "its format is 'attune pairs 0', expected"},
+           {"format", "attune speech 1", "it is one of the program speech, expected"},
+           {"source_vocabulary", R"(["a", "b"])", ""},
+           {"target_vocabulary", R"(["0", "0"])", ""}}) {
+    CAPTURE_BINDING(name);
+    CAPTURE_BINDING(value);
+    save_changed(file, name, value);
+    const std::string line = error_of(predict);
+    CHECK(contains(line, file));
+    CHECK_MESSAGE(contains(line, part), line);
+  }
+  for (const char* name : {"format", "hidden", "model", "score", "source_vocabulary"}) {
+    CAPTURE(name);
+    save_changed(file, name, std::nullopt);
+    CHECK(contains(error_of({"report", "--model", file}), file));
+  }
+  for (const auto& [name, value] :
+       {std::pair{"held-out", "-4"}, {"seed", "x"}, {"steps", "forty"}}) {
+    CAPTURE_BINDING(name);
+    save_changed(file, name, value);
+    CHECK(contains(error_of({"report", "--model", file}), name));
+  }
+}
+
+TEST_CASE(
+    "attune: a checkpoint that claims enormous sizes is refused without the memory for them") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return;  // a sanitizer needs more address space than the test leaves
+#endif
+  const Directory directory;
+  const std::string file = directory / "last.safetensors";
+  save_changed(file, "hidden", "16384");  // W_h alone would have 3 GiB
+  for (const std::string& arguments :
+       {"predict 1979 --model " + file, "train --resume --out " + directory.path()}) {
+    const std::string command =
+        fmt::format("ulimit -v 2000000; exec {} {}", ATTUNE_PAIRS, arguments);
+    const std::string line =
+        attune::test::error_line("attune", attune::test::run_process({"sh", "-c", command}));
+    CHECK(contains(line, file));
+    CHECK_FALSE(contains(line, "memory"));
+  }
+}
+
+TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothing is made") {
+  const Words files;
+  const std::string bad = files / "bad.tsv", out = files / "out", start = "attune: " + bad;
+  struct Wrong {
+    std::string pairs;
+    Arguments more;
+    std::string error;
+  };
+  for (const Wrong& wrong : std::vector<Wrong>{
+           {"a\tb\n",
+            {"--source-tokens", "words", "--target-tokens", "words", "--tokens", "words",
+             "--pieces", "20"},
+            "attune: --pieces: it has no effect without tokens bpe or unigram"},
+           {"a\tb\n",
+            {"--batch", "0"},
+            "attune: --batch: '0' is not a whole number from 1 to "
+            "1000000000"},
+           {"a\tb\n",
+            {"--jobs", "2", "--valid", files / "valid.tsv"},
+            "attune: --jobs: it has no effect without seeds"},
+           {"a\tb\n",
+            {"--heads", "2", "--valid", files / "valid.tsv"},
+            "attune: --heads: it has no effect without"},
+           {"a\tb\n", {"--model", "lstm"}, "attune: --model: 'lstm' is not one of bahdanau, "},
+           {"a\tb\n", {"--tokens", "letters"}, "attune: --tokens: 'letters' is not one of auto, "},
+           {"a\tb\n",
+            {"--valid", files / "none"},
+            "attune: " + files / "none" + ": cannot be read"},
+           {"a\tb\nno tab\n", {}, start + ":2: one column, expected source TAB target"},
+           {"a\tb\nno tab\n", {"--swap"}, start + ":2: one column, expected target TAB source"},
+           {"a\tb\xff\n",
+            {},
+            start + ":1: byte 4 of the line (0xFF) is not UTF-8, expected text in "
+                    "UTF-8"},
+           {"", {}, start + ": there is no pair, expected lines of source TAB target"},
+           {"a\tb\n",
+            {},
+            "attune: --train: no pair of " + bad + " can be held out (at most 0 of 1"},
+           {"abc\tb\nabcd\tb\n",
+            {"--valid", files / "valid.tsv", "--score", "location", "--longest", "3"},
+            start + ""},
+           {"a\tb\n",
+            {"--learning-rate", "1"},
+            "attune: train: '--learning-rate' is not an option; did you mean --rate?"}}) {
+    CAPTURE(wrong.error);
+    write(bad, wrong.pairs);
+    const std::string line = error_of(Arguments{"train", bad, "--out", out} + wrong.more);
+    if (wrong.error == start) continue;  // of the validation pairs, which are longer
+    CHECK_MESSAGE(line.starts_with(wrong.error), line);
+    CHECK_FALSE(std::filesystem::exists(out));
+  }
+  for (const auto& [arguments, error] : std::vector<std::pair<Arguments, std::string>>{
+           {{}, "attune: no command: train, predict, "},
+           {{"trian"}, "attune: 'trian' is not a command; did you mean train?"},
+           {{"predict", "--model", files.path(), "a"},
+            "attune: " + files.path() +
+                ": neither it nor a directory in it has a best.safetensors"},
+           {{"predict", "--model", files / "train.tsv", "a"}, "attune: " + files / "train.tsv: "},
+           {{"evaluate", files / "none", "--model", TrainedWords::get() / "model"},
+            "attune: " + files / "none" + ": cannot be read"},
+           {{"train", files / "train.tsv", "--out", ""}, "attune: --out: a directory was expected"},
+           {{"train", files / "train.tsv", "--out", files / "train.tsv"},
+            "attune: " + files / "train.tsv"}}) {
+    CAPTURE(error);
+    const std::string line = error_of(arguments);
+    CHECK_MESSAGE(line.starts_with(error), line);
+  }
+  write(files / "other.tsv", "x\ty z\nu\tv w\n");
+  output_of(Arguments{"train", files / "other.tsv", "--valid", files / "other.tsv", "--out", out} +
+            twenty_steps);
+  CHECK(contains(error_of(TrainedWords::get().with("predict", {"--model", out, "ta"})),
+                 "is not that of the first model"));
+}
+
+}  // namespace
+}  // namespace attune::pairs::test

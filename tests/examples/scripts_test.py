@@ -1,0 +1,45 @@
+"""dates and papers, as a reader runs them: what they print, write and say of mistakes.
+
+Run with the two programs.
+"""
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+
+def main():
+    dates, papers = (str(pathlib.Path(program).resolve()) for program in sys.argv[1:3])
+    with tempfile.TemporaryDirectory() as directory:
+        def run(*command, status=0):
+            result = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+            assert result.returncode == status, (command, result)
+            assert status == 0 or result.stderr.count("\n") == 1, result.stderr  # one clear line
+            return result.stdout if status == 0 else result.stderr
+
+        assert "without arguments, dates trains" in run(dates, "3 May 79", status=1)
+        assert "expected, not '0'" in run(dates, "--steps", "0", status=1)
+        trained = run(dates, "--steps", "300")
+        assert trained.count("-> 2001-06-27") == 2, trained  # above the map, and its caption
+        assert "<svg" in (pathlib.Path(directory) / "build/quickstart/report.html").read_text()
+        read = run(dates, "  3 may  2004 ", "05/03/2001")
+        assert "3 may 2004 -> 2004-05-03" in read and "05/03/2001 -> 2001-05-03" in read, read
+        assert "'é'" in run(dates, "3 février", status=1)
+
+        draw, pairs = random.Random(1), pathlib.Path(directory) / "pairs.tsv"
+        words = dict(eins="one", zwei="two", drei="three", vier="four", acht="eight", zehn="ten")
+        chosen = [draw.choices(list(words), k=draw.randint(2, 5)) for _ in range(600)]
+        pairs.write_text("".join(f"{' '.join(c)}\t{' '.join(words[w] for w in c)}\n" for c in chosen))
+        for model in "bahdanau", "luong":
+            printed = run(papers, model, pairs, "12", "weights.safetensors")
+            bleu = [float(line.split()[-1]) for line in printed.splitlines() if "  BLEU " in line]
+            assert len(bleu) == 12 and max(bleu) > 60 and "▓" in printed, printed
+            # The weights that were read back are those of the best epoch.
+            assert f"BLEU {max(bleu):.2f}, are in weights.safetensors" in printed, printed
+        (pathlib.Path(directory) / "bad.tsv").write_text("a b\nc\td\n")
+        assert "bad.tsv:1: one column" in run(papers, "luong", "bad.tsv", status=1)
+        assert "is no model" in run(papers, "gpt", "pairs.tsv", status=1)
+
+
+main()

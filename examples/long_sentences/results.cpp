@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/presets.hpp>
-#include <attune/models/report/chart.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/chart.hpp"
+#include "support/page.hpp"
 #include "support/report_page.hpp"
 
 namespace attune::long_sentences {

@@ -24,6 +24,7 @@
 #include "attune/evaluation.hpp"
 #include "fuzz.hpp"
 #include "scratch.hpp"
+#include "support/letters.hpp"
 
 namespace {
 
@@ -178,9 +179,10 @@ void check_stored(const std::filesystem::path& path) {
 void run(const std::string& name, const std::vector<Change>& all) {
   const std::vector<std::string> letters = {"a", "b", "c", "1", "-"};
   const text::Vocabulary vocabulary(letters);
-  const pairs::Model made(model_options(name, all),
-                          {{text::DecomposedCharacters{}, vocabulary}, {text::Words{}, vocabulary}},
-                          /*longest=*/2, 1);
+  const pairs::Model made(
+      model_options(name, all),
+      {{text::decomposed_characters(), vocabulary}, {text::Words{}, vocabulary}},
+      /*longest=*/2, 1);
   Safetensors file;
   made.save(file);
   file.metadata.merge(pairs::to_metadata(pairs::train_options(false)));

@@ -122,7 +122,6 @@ FAULTS = [
     ("local attention: a window may read padding", "nn/attention.cpp", "|| place >= n[column]) continue;",
      "|| place > n[column]) continue;"),
     ("local-p: σ is D", "nn/attention.cpp", "static_cast<double>(options_.half_width) / 2;", "static_cast<double>(options_.half_width);"),
-    ("around the median: half of one is meant, not of what there is", "nn/attention.cpp", "below < totals[b] / 2", "below < 0.5"),
     ("location-aware: the filters see one place further on", "nn/score.cpp", ".before = radius_, .after = radius_}",
      ".before = radius_ - (radius_ > 0), .after = radius_ + (radius_ > 0)}"),
     ("joined steps: padding is not zero", "nn/sequence.cpp", "if (!mask.defined()) return unfold(x, options);", "return unfold(x, options);"),

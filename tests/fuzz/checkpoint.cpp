@@ -122,8 +122,6 @@ void check_optimizer(Optimizer optimizer, const Safetensors& file) {
 void check_schedules(std::int64_t count) {
   const nn::Schedule schedules[] = {nn::InverseSquareRoot{.rate = 1, .warm_up = count},
                                     nn::LinearDecay{.rate = 1, .last = 0.5, .steps = count},
-                                    nn::StepDecay{.rate = 1, .every = count},
-                                    nn::ExponentialDecay{.rate = 1, .factor = 0.9, .every = count},
                                     nn::WarmUp<nn::ConstantRate>{.steps = count, .next = {1}}};
   for (const nn::Schedule& schedule : schedules) {
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, count}) {

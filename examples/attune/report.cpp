@@ -5,12 +5,12 @@
 
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/output.hpp"
 #include "support/progress.hpp"
@@ -204,7 +204,7 @@ int report(const UseOptions& o) {
   add_examples(page, m, static_cast<std::size_t>(o.examples));
   add_card(page, m.first().metadata());
   add_parameters(page, m.first().parameters());
-  if (is_first_worker()) write_page(page, path);
+  write_page(page, path);
   return 0;
 }
 

@@ -219,7 +219,7 @@ int train_one(const TrainOptions& o, const std::optional<Survey>& survey) {
   if (std::filesystem::is_directory(o.out)) page_path("", o.out);  // throws where it is no page
   const int status = train_alone(o, survey);
   if (status != 0 || !has_best(o.out)) return status;
-  finish(o.out);  // by all workers, which share the evaluation
+  finish(o.out);
   return status;
 }
 

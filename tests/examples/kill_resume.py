@@ -104,8 +104,7 @@ def checkpoint(path):
 
 def log(path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    measured = ("seconds", "words_per_s", "tokens_per_s", "examples_per_s", "windows_per_s", "rss_mib", "in_use_mib", "peak_mib", "cached_mib")
-    return [{k: v for k, v in line.items() if k not in measured} for line in lines]
+    return [{k: v for k, v in line.items() if k != "seconds" and not k.endswith(("_per_s", "_mib"))} for line in lines]
 
 
 def check_same(run, whole):

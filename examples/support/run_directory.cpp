@@ -58,7 +58,7 @@ std::optional<pid_t> writer_of(const std::string& name, const std::string& file)
   return process;
 }
 
-/// Only programs that take no lock can be writing: `translate average`. This process is not yet.
+/// Only programs that take no lock can be writing: `attune average`. This process is not yet.
 bool is_running(pid_t process) {
   return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH);
 }

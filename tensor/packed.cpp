@@ -30,6 +30,7 @@ class PackedForms final : public Attachment {
       const bool pays =
           uses == Uses::many || form->modified_at == modified_at || form->packed.defined();
       form->modified_at = modified_at;
+      observe();          // a later write gets another number
       form->packed = {};  // its memory serves the next one
       if (!pays) return {};
     }

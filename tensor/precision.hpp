@@ -16,7 +16,8 @@ enum class Precision { f32, bf16 };
 bool bf16_available();
 
 namespace detail {
-inline thread_local constinit Precision thread_precision = Precision::f32;
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit Precision thread_precision =
+    Precision::f32;
 }
 
 /// Sets the precision of all products that this thread makes from now on, also in the tiles of its

@@ -76,8 +76,9 @@ Tensor sum_axes(const Tensor& x, int begin, int end) {
   });
 }
 
-std::vector<bool> chosen_axes(const Shape& shape, const std::vector<int>& axes) {
-  std::vector<bool> chosen(shape.rank(), axes.empty());
+std::array<bool, Shape::max_rank> chosen_axes(const Shape& shape, const std::vector<int>& axes) {
+  std::array<bool, Shape::max_rank> chosen{};
+  std::fill_n(chosen.begin(), shape.rank(), axes.empty());
   for (int axis : axes) chosen[shape.axis(axis)] = true;
   return chosen;
 }
@@ -85,7 +86,7 @@ std::vector<bool> chosen_axes(const Shape& shape, const std::vector<int>& axes) 
 }  // namespace
 
 Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
-  const std::vector<bool> chosen = chosen_axes(x.shape(), axes);
+  const auto chosen = chosen_axes(x.shape(), axes);
   Tensor y = x;
   for (int end = x.rank(); end > 0;) {  // one run of adjacent axes after another, from the end
     if (!chosen[end - 1]) {
@@ -99,15 +100,15 @@ Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
   }
   if (y.shares_buffer_with(x)) y = x.clone();  // nothing was reduced: still a tensor of its own
   if (keep == KeepAxes::yes) return y;
-  std::vector<Index> kept;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    if (!chosen[axis]) kept.push_back(x.dim(axis));
+  Shape kept = x.shape();
+  for (int axis = x.rank(); axis-- > 0;) {
+    if (chosen[axis]) kept = kept.without(axis);
   }
   return y.reshape(kept);
 }
 
 Index reduced_size(const Shape& shape, const std::vector<int>& axes) {
-  const std::vector<bool> chosen = chosen_axes(shape, axes);
+  const auto chosen = chosen_axes(shape, axes);
   Index n = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (chosen[axis]) n *= shape[axis];

@@ -20,13 +20,18 @@ class Shape {
   explicit Shape(std::span<const Index> extents);
 
   int rank() const { return rank_; }
-  Index size() const;
+  Index size() const { return product(0, rank_); }
 
   /// Extent of an axis; a negative axis counts from the end. Throws when there is no such axis.
   Index operator[](int axis) const { return extents_[this->axis(axis)]; }
 
   /// The axis as a number from 0: -1 is the last one. Throws when there is no such axis.
-  int axis(int axis) const;
+  int axis(int axis) const {
+    const int from_start = axis < 0 ? axis + rank_ : axis;
+    if (from_start < 0 || from_start >= rank_) [[unlikely]]
+      fail_axis(axis);
+    return from_start;
+  }
 
   const Index* begin() const { return extents_.data(); }
   const Index* end() const { return extents_.data() + rank_; }
@@ -37,11 +42,18 @@ class Shape {
   Shape inserted(int axis, Index extent) const;
 
   /// Product of the extents from axis `begin` up to, not including, axis `end`.
-  Index product(int begin, int end) const;
+  Index product(int begin, int end) const {
+    Index n = 1;
+    for (int i = begin; i < end; ++i) n *= extents_[i];
+    return n;
+  }
 
-  friend bool operator==(const Shape& a, const Shape& b);
+  /// Extents beyond the rank are 0.
+  friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:
+  [[noreturn]] void fail_axis(int axis) const;
+
   std::array<Index, max_rank> extents_{};
   int rank_ = 0;
 };

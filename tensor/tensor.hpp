@@ -25,7 +25,7 @@ struct PullbackContext {
   const char* operation = nullptr;
   std::uint64_t recorded_at = 0;
 };
-inline thread_local constinit PullbackContext pullback_context;
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
 
 Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
@@ -186,7 +186,7 @@ const T* Tensor::data() const {
 template <class T>
 T* Tensor::mutable_data() {
   if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
-  buffer_->modified_at.store(detail::tick(), std::memory_order_relaxed);
+  buffer_->modified_at.store(detail::write_stamp(), std::memory_order_relaxed);
   return reinterpret_cast<T*>(buffer_->elements() + offset_);
 }
 

@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-#include <attune/models/metrics/accuracy.hpp>
+#include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>

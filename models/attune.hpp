@@ -77,7 +77,7 @@
 #include <attune/nn/sequence.hpp>
 #include <attune/nn/sgd.hpp>
 #include <attune/nn/stacked.hpp>
-#include <attune/nn/workers.hpp>
+#include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>

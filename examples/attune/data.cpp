@@ -490,7 +490,7 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs());
   const Survey survey = survey_of(trained);
   for (const Model& model : models) {
-    if (survey.fingerprint == model.entry("pairs") && model.entry("train") == first.entry("train"))
+    if (survey.fingerprint == model.entry("survey") && model.entry("train") == first.entry("train"))
       continue;
     fail(trained.train.string(),
          "which of its pairs were held out of every training is not known, as the pairs have "
@@ -566,9 +566,10 @@ void TrainingPairs::add(const text::Alignment& links) {
 }
 
 std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {
-  text::BatchOptions how{.sentences = options_.batch, .tokens = options_.batch_tokens};
-  if (!options_.sentences) how.pool = 20 * options_.batch;  // short pairs pad little anyhow
-  return text::epoch_batches(pairs_.lengths(), how, options_.seed, epoch);
+  return text::epoch_batches(
+      pairs_.lengths(),
+      {.sentences = options_.batch, .tokens = options_.batch_tokens, .pool = options_.pool},
+      options_.seed, epoch);
 }
 
 text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) {

@@ -1,0 +1,118 @@
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <vector>
+
+#include <fmt/format.h>
+
+// Not its classes for C++, which are another library.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <attune/nn/workers/messages.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::nn::detail {
+namespace {
+
+void check(int status, const char* what) {
+  if (status == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(status, text.data(), &length);
+  fail("workers", fmt::format("{}: {}", what, std::string_view(text.data(), length)));
+}
+
+/// How many processes a launcher of Open MPI, MPICH or Slurm has started, or 1 where it does not
+/// say. Without one it is 0, and MPI need not be started, which takes a third of a second.
+int launched() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = std::getenv(name)) return std::atoi(size);
+  if (!std::getenv("PMIX_RANK")) return 0;
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  return tasks ? std::atoi(tasks) : 1;
+}
+
+class MpiMessages : public Messages {
+ public:
+  MpiMessages() {
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &count_), "MPI_Comm_size");
+  }
+
+  int rank() const override { return rank_; }
+  int count() const override { return count_; }
+  std::string host() const override {
+    std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+    int length = 0;
+    check(MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name");
+    return {name.data(), static_cast<std::size_t>(length)};
+  }
+  void leave() override { check(MPI_Finalize(), "MPI_Finalize"); }
+  void abort() override { MPI_Abort(MPI_COMM_WORLD, 1); }
+
+  std::size_t send(int to, int tag, std::span<const std::byte> bytes) override {
+    MPI_Request request;
+    check(MPI_Isend(bytes.data(), length(bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD, &request),
+          "MPI_Isend");
+    return keep(request);
+  }
+  std::size_t receive(int from, int tag, std::span<std::byte> bytes) override {
+    MPI_Request request;
+    check(MPI_Irecv(bytes.data(), length(bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD, &request),
+          "MPI_Irecv");
+    return keep(request);
+  }
+  bool done(std::size_t message) override {
+    int done = 0;
+    check(MPI_Test(&requests_[message], &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done) free_.push_back(message);
+    return done;
+  }
+
+ private:
+  static int length(std::span<const std::byte> bytes) {
+    if (bytes.size() > INT_MAX)
+      fail("workers", fmt::format("a message of {} bytes, which MPI cannot send", bytes.size()));
+    return static_cast<int>(bytes.size());
+  }
+
+  std::size_t keep(MPI_Request request) {
+    if (free_.empty()) {
+      requests_.push_back(request);
+      return requests_.size() - 1;
+    }
+    const std::size_t at = free_.back();
+    free_.pop_back();
+    requests_[at] = request;
+    return at;
+  }
+
+  int rank_ = 0, count_ = 1;
+  std::vector<MPI_Request> requests_;
+  std::vector<std::size_t> free_;
+};
+
+}  // namespace
+
+std::unique_ptr<Messages> Messages::join() {
+  const int expected = launched();
+  if (expected == 0) return nullptr;
+  int started = 0;
+  check(MPI_Initialized(&started), "MPI_Initialized");
+  if (started) fail("workers", "MPI was started already");
+  check(MPI_Init(nullptr, nullptr), "MPI_Init");
+  auto messages = std::make_unique<MpiMessages>();
+  if (messages->count() > 1) return messages;
+  messages->leave();
+  if (expected > 1) {
+    fail("workers", fmt::format("{} processes were started, but MPI joins none of them: was it "
+                                "another MPI's launcher than the one attune was built with?",
+                                expected));
+  }
+  return nullptr;
+}
+
+}  // namespace attune::nn::detail

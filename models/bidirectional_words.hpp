@@ -3,8 +3,8 @@
 
 #include <attune/models/encoded.hpp>
 #include <attune/models/word_vectors.hpp>
-#include <attune/nn/bidirectional.hpp>
 #include <attune/nn/recurrent.hpp>
+#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

@@ -36,7 +36,7 @@ struct Inference {
 ///     step(words[t], state)            one step: its output, weights and next state
 ///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
 ///     select(state, rows)              columns of the batch by number (i32), with repetition:
-///                                      nn/select.hpp has its parts
+///                                      nn/recurrent.hpp has its parts
 /// An output is whatever the logits are made of. Weights are (S, B), or (heads, S, B), or undefined
 /// without attention.
 template <class M>

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <attune/nn/select.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {

@@ -6,7 +6,6 @@
 
 #include <attune/models/encoded.hpp>
 #include <attune/models/seq2seq_options.hpp>
-#include <attune/nn/bidirectional.hpp>
 #include <attune/nn/self_attention.hpp>
 #include <attune/nn/stacked.hpp>
 

@@ -9,13 +9,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 sizes="--embedding 512 --hidden 512 --attention 512 --readout 512"
 
-dates="$build/examples/dates train $sizes --batch 128 --steps 8 --validate-every 2 --held-out 20"
-
 # 300 sentences of 20 numbers, to be read backwards.
 for side in source target; do
   seq 300 | awk -v side=$side '{ for (i = 0; i < 20; ++i) printf "%s%d ", side, ($1 * 7 + (side == "source" ? i : 19 - i) * $1) % 41; print "" }' |
     sed 's/ $//' >"$scratch/$side"
 done
+texts="$scratch/source $scratch/target --tokens words"
+train="$build/examples/attune train $texts $sizes --batch 128 --steps 8 --validate-every 2 --held-out 20"
 
 for engine in openblas attune; do
   export ATTUNE_PRODUCTS="$engine"
@@ -25,22 +25,21 @@ for engine in openblas attune; do
   done
 
   echo "== $engine: the same weights"
-  $dates --out "$scratch/one" --threads 1
-  $dates --out "$scratch/two" --threads 2
-  $dates --out "$scratch/killed" --threads 2 >/dev/null &
+  $train --out "$scratch/one" --threads 1
+  $train --out "$scratch/two" --threads 2
+  $train --out "$scratch/killed" --threads 2 >/dev/null &
   until [ -f "$scratch/killed/last.safetensors" ]; do sleep 0.1; done
   kill -KILL $! && ! wait $!
-  $dates --out "$scratch/killed" --threads 2 --resume
+  $train --out "$scratch/killed" --threads 2 --resume
   python3 tests/support/same_tensors.py "$scratch/one/last.safetensors" "$scratch/two/last.safetensors" \
     "$scratch/killed/last.safetensors"
   rm -r "$scratch/one" "$scratch/two" "$scratch/killed"
 
   echo "== $engine: the same words"
-  "$build/examples/translate" train --out "$scratch/text" $sizes --tokens words --epochs 1 --batch 100 --bleu none \
-    --source "$scratch/source" --target "$scratch/target" \
-    --valid-source "$scratch/source" --valid-target "$scratch/target"
+  "$build/examples/attune" train $texts $sizes --out "$scratch/text" --epochs 1 --batch 100 \
+    --valid "$scratch/source" --valid-target "$scratch/target"
   for batch in 1 7 64; do
-    "$build/examples/translate" translate --model "$scratch/text/last.safetensors" --batch $batch \
+    "$build/examples/attune" predict --format text --model "$scratch/text/last.safetensors" --batch $batch \
       <"$scratch/source" >"$scratch/words.$batch"
   done
   cmp "$scratch/words.1" "$scratch/words.7"

@@ -8,9 +8,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # What there is, is in the message about a name that is none.
-targets=$(ATTUNE_TARGET=none "$build/examples/dates" train --out "$scratch/none" --steps 1 2>&1 |
+targets=$(ATTUNE_TARGET=none "$build/examples/attune" predict --model "$scratch/none" x 2>&1 |
   sed -n "s/.*'none' is none of what this CPU and this build have: //p" | tr -d ,)
 echo "Instruction sets: ${targets:?none was named}"
+
+# Numbers, to be read backwards.
+seq 1000 2000 | awk '{ n = $1 * 7919; back = ""; for (i = length(n); i > 0; --i) back = back substr(n, i, 1)
+                       print n "\t" back }' >"$scratch/pairs.tsv"
 
 for target in $targets; do
   export ATTUNE_TARGET="$target"
@@ -19,7 +23,7 @@ for target in $targets; do
     "$build/tests/$layer/${layer}_test" --minimal
   done
   for threads in 1 2 3 4; do
-    "$build/examples/dates" train --out "$scratch/$threads" --steps 50 --threads $threads
+    "$build/examples/attune" train "$scratch/pairs.tsv" --out "$scratch/$threads" --steps 50 --threads $threads
   done
   python3 tests/support/same_tensors.py "$scratch"/[1-4]/last.safetensors
   rm -r "$scratch"/[1-4]

@@ -12,6 +12,7 @@
 #include <attune/tensor/random.hpp>
 
 #include "support/checkpoint.hpp"
+#include "support/letters.hpp"
 #include "support/output.hpp"
 
 namespace attune::pairs {
@@ -221,14 +222,16 @@ Tokenizers make_tokenizers(const TrainOptions& o, const Survey& survey) {
     const auto make = [&](Tokens tokens, const Strings& lines, const char* of) -> text::Tokenizer {
       if (are_subwords(tokens)) return learn_pieces(lines, of, tokens, o);
       if (tokens == Tokens::words) return text::Words{};
-      if (tokens == Tokens::decomposed) return text::DecomposedCharacters{};
+      if (tokens == Tokens::decomposed) return text::decomposed_characters();
       return text::Characters{};
     };
     if (!made.source) made.source = make(source, sources, joint ? "both sides" : "the source");
     if (!made.target) made.target = joint ? *made.source : make(target, targets, "the target");
   }
-  if (truecasers.source) made.source = made.source->with(*truecasers.source);
-  if (truecasers.target) made.target = made.target->with(*truecasers.target);
+  if (truecasers.source)
+    made.source = made.source->with(std::make_shared<text::Truecaser>(*truecasers.source));
+  if (truecasers.target)
+    made.target = made.target->with(std::make_shared<text::Truecaser>(*truecasers.target));
   return made;
 }
 
@@ -487,7 +490,7 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs());
   const Survey survey = survey_of(trained);
   for (const Model& model : models) {
-    if (survey.fingerprint == model.entry("pairs") && model.entry("train") == first.entry("train"))
+    if (survey.fingerprint == model.entry("survey") && model.entry("train") == first.entry("train"))
       continue;
     fail(trained.train.string(),
          "which of its pairs were held out of every training is not known, as the pairs have "
@@ -563,9 +566,10 @@ void TrainingPairs::add(const text::Alignment& links) {
 }
 
 std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {
-  text::BatchOptions how{.sentences = options_.batch, .tokens = options_.batch_tokens};
-  if (!options_.sentences) how.pool = 20 * options_.batch;  // short pairs pad little anyhow
-  return text::epoch_batches(pairs_.lengths(), how, options_.seed, epoch);
+  return text::epoch_batches(
+      pairs_.lengths(),
+      {.sentences = options_.batch, .tokens = options_.batch_tokens, .pool = options_.pool},
+      options_.seed, epoch);
 }
 
 text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) {

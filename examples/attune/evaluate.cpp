@@ -12,7 +12,6 @@
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
@@ -20,6 +19,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "support/chart.hpp"
 #include "support/output.hpp"
 #include "support/run_directory.hpp"
 
@@ -126,9 +126,9 @@ void print_json(const TestPairs& pairs, const Evaluation& result, const Model& m
                {"chrf", result.chrf},
                {"perplexity", result.perplexity()},
                {"seconds", seconds}};
-  json["all"] = json_of(all, names);
+  json["all"] = Json::parse(json_of(all, names));
   for (const auto& [length, some] : result.counts)
-    json["by_length"][std::to_string(length)] = json_of(some, names);
+    json["by_length"][std::to_string(length)] = Json::parse(json_of(some, names));
   json["confusions"] = Json::array();
   for (const auto& row : most_frequent(result.confusions, model.target().vocabulary, 100)) {
     json["confusions"].push_back(

@@ -115,10 +115,12 @@ void add_uses(Commands& commands, UseOptions& o) {
                          "\"3 May 79\" --best 3", pairs::predict);
   predict.arguments("sources", "what to read (default: lines of standard input)", o.sources);
   add_model(predict);
-  add_pairs(add("evaluate", evaluate_command,
-                "measure a model: exact matches, token errors, BLEU, chrF, perplexity",
-                "test.tsv --json", evaluate_pairs),
-            chosen);
+  Command& evaluate = add("evaluate", evaluate_command,
+                          "measure a model: exact matches, token errors, BLEU, chrF, perplexity",
+                          "test.tsv --json", evaluate_pairs);
+  add_pairs(evaluate, chosen);
+  evaluate.list("reference", "text file of other targets; may be given several times",
+                o.references);
   add_pairs(add("align", align_command, "show what the model attends to for each target token",
                 "test.tsv --format html --out attention.html", pairs::align),
             "; without targets, the model writes its own");

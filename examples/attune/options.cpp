@@ -170,6 +170,10 @@ void add_training(TrainRows& rows) {
   rows.number("batch-tokens", "instead: target tokens in a batch, with padding; 0: count pairs",
               &O::batch_tokens, 0, many)
       .rare = true;
+  rows.number("pool",
+              "pairs, taken at random, that are sorted by length before batches are cut from them",
+              &O::pool, 1, many)
+      .rare = true;
   rows.number("rate", "learning rate of Adam", &O::rate, 1e-9, 10);
   rows.choice<RateSchedule>("schedule",
                             "of the learning rate; late-decay: constant for half of the steps, "
@@ -440,7 +444,7 @@ TrainOptions train_options(bool sentences) {
   if (sentences) {
     o.epochs = 30;
   } else {
-    o.longest = 5000, o.schedule = RateSchedule::late_decay;
+    o.longest = 5000, o.pool = 1280, o.schedule = RateSchedule::late_decay;
     o.validate_every = 250, o.patience = 12, o.average = 0.998;
   }
   return o;

@@ -59,6 +59,7 @@ struct TrainOptions : TrainingOptions {
 
   Index steps = 0, epochs = 0;
   Index batch_tokens = 0;
+  Index pool = 10'000;
   RateSchedule schedule = RateSchedule::constant;
   Index warm_up = 0;
   Index halve = 0;

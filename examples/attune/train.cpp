@@ -51,8 +51,9 @@ std::vector<double> values_of(const Evaluation& result, Metric metric) {
   return {static_cast<double>(counts.right), -static_cast<double>(counts.edits.count())};
 }
 
-report::LogFields log_of(const Evaluation& result) {
-  return {{"valid_loss", result.loss},
+report::LogFields log_of(const Evaluation& result, Index epoch) {
+  return {{"epoch", epoch},
+          {"valid_loss", result.loss},
           {"valid_perplexity", result.perplexity()},
           {"exact_match", result.exact_match()},
           {"token_error", result.token_error()},
@@ -118,7 +119,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const auto save_model = [&](Safetensors& file) {
     model.save(file);
     file.metadata.merge(to_metadata(o));
-    file.metadata["pairs"] = survey.fingerprint;
+    file.metadata["survey"] = survey.fingerprint;
   };
   Run run(o,
           {.seed = o.seed,
@@ -130,12 +131,11 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
                                model.target().vocabulary.size())},
           files, model.parameters(), save_model,
           {adam, epochs, of_plateau(plateau, o.rate), best,
-           unchanged("text", pairs.fingerprint(),
+           unchanged("pairs", pairs.fingerprint(),
                      "it was trained on other pairs, or other alignments")});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
     if (run.trains()) {
-      const Index epoch = epochs.epoch();
       const std::vector<std::uint32_t>& chosen = epochs.next();
       const auto tokens = [&](Index i) {
         return pairs.target_tokens(chosen[static_cast<std::size_t>(i)]);
@@ -157,8 +157,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       }
       double size = 0;
       for (Index i = 0; i < std::ssize(chosen); ++i) size += tokens(i);
-      run.stepped(
-          {.loss = loss, .rate = rate, .size = size, .weight = size, .place = {{"epoch", epoch}}});
+      run.stepped({.loss = loss, .rate = rate, .size = size, .weight = size});
     }
     const auto result =
         run.validate([&] { return evaluate(alone(model), valid, search, {.tokens = o.bleu}); });
@@ -168,7 +167,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
     if (best.improves(run, values))
       run.save_best(fmt::format("{} on {} pairs (beam {})", text, valid.size(), o.beam));
     if (o.halve > 0) plateau.observe(values.front());
-    run.save(log_of(*result), text);
+    run.save(log_of(*result, epochs.epoch()), text);
     if (o.metric != Metric::exact) say_examples(valid, *result);
   }
   return run.finish();
@@ -220,7 +219,7 @@ int train_one(const TrainOptions& o, const std::optional<Survey>& survey) {
   if (std::filesystem::is_directory(o.out)) page_path("", o.out);  // throws where it is no page
   const int status = train_alone(o, survey);
   if (status != 0 || !has_best(o.out)) return status;
-  if (is_first_worker()) finish(o.out);
+  finish(o.out);
   return status;
 }
 
@@ -292,10 +291,14 @@ void check_files(const TrainOptions& o) {
         !std::filesystem::is_regular_file(path, none))
       fail(path.string(), "it is read more than once, expected a regular file");
   }
-  for (const std::filesystem::path& path :
-       {o.train, o.train_target, o.valid, o.valid_target, std::filesystem::path(o.alignments),
-        std::filesystem::path(o.source_vocabulary), std::filesystem::path(o.target_vocabulary),
-        std::filesystem::path(o.source_pieces), std::filesystem::path(o.target_pieces)})
+  std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target,
+                                              o.alignments};
+  // A resumed run has its own tokenizers and vocabularies.
+  if (!o.resume || !std::filesystem::exists(o.out / "last.safetensors")) {
+    files.insert(files.end(),
+                 {o.source_vocabulary, o.target_vocabulary, o.source_pieces, o.target_pieces});
+  }
+  for (const std::filesystem::path& path : files)
     if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
   if (!o.valid.empty()) check_pairs(o.valid_files());
 }

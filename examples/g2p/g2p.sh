@@ -1,8 +1,8 @@
 #!/bin/sh
 # From a fresh Debian 12 to pronunciations of words in ten languages, and of American English:
-#   examples/transduce/g2p.sh DATA            one model of each language (half an hour on two cores)
-#   examples/transduce/g2p.sh DATA 5          five of each, alone and as an ensemble
-#   examples/transduce/g2p.sh DATA 3 fre hun  of these languages
+#   examples/g2p/g2p.sh DATA            one model of each language (half an hour on two cores)
+#   examples/g2p/g2p.sh DATA 5          five of each, alone and as an ensemble
+#   examples/g2p/g2p.sh DATA 3 fre hun  of these languages
 # DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium, and data/high for
 # English, of SIGMORPHON 2021, task 1 (github.com/sigmorphon/2021-task1). Installs packages and
 # builds into build/. Safe to repeat: what is there is not done again, and a training that was
@@ -39,22 +39,22 @@ for language; do baseline "$language" >/dev/null; done
 
 # The word error of one model, or of several together.
 error() {
-  build/examples/transduce evaluate --model "$@" --json </dev/null |
-    sed 's/.*"all":{[^}]*"word_error":\([^,}]*\)}.*/\1/'
+  build/examples/attune evaluate --model "$@" --json </dev/null |
+    sed 's/.*"word_error":\([^,}]*\).*/\1/'
 }
 
 echo "== 1/3  Packages"
 examples/packages.sh
 
 echo "== 2/3  Building into build/ (a minute or two, the first time)"
-examples/build.sh transduce
+examples/build.sh attune
 
 echo "== 3/3  Training, with the same options for all languages"
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
 for language; do
   echo "-- $language"
-  build/examples/transduce train --train "$data/${language}_train.tsv" --valid "$data/${language}_dev.tsv" \
+  build/examples/attune train --config examples/g2p/g2p.conf --train "$data/${language}_train.tsv" --valid "$data/${language}_dev.tsv" \
     --out "$out/$language" --seeds "$models" --resume </dev/null
   each=$out/$language
   if [ "$models" -gt 1 ]; then each=$out/$language/seed-*; fi
@@ -73,5 +73,5 @@ awk 'function row(name, alone, spread, together, published) {
        row($1, sum / n, spread, 100 * $3, $2)
        if ($1 != "eng_us") { ++languages; alone += sum / n; together += 100 * $3; published += $2 } }
      END { if (languages) printf "%-10s  %8.2f %6s  %9.2f  %9.2f\n", "mean", alone / languages, "", together / languages, published / languages }' "$table"
-echo "Try a word:   build/examples/transduce predict --model $out/$1 WORD"
+echo "Try a word:   build/examples/attune predict --model $out/$1 WORD"
 echo "The reports:  $(pwd)/$out/*/report.html"

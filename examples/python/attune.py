@@ -1,9 +1,9 @@
 """Files of attune in Python: safetensors, attention weights, logs. Needs numpy; checksums are
 verified and written where the package xxhash (Debian: python3-xxhash) is installed.
 
-    tensors, metadata = read_safetensors("dates-model/best.safetensors")
+    tensors, metadata = read_safetensors("attune-model/best.safetensors")
     [(source, target, weights), *others] = read_attention("attention.json")
-    losses = [line["loss"] for line in read_log("dates-model/log.jsonl") if "loss" in line]
+    losses = [line["loss"] for line in read_log("attune-model/log.jsonl") if "loss" in line]
 
 What is wrong with a file is an Error of one line.
 """

@@ -268,7 +268,9 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
   try {
     app.parse(guarded);
   } catch (const CLI::CallForHelp&) {
-    return say("{}", app.help()), nullptr;
+    std::string help = app.help();
+    for (std::size_t at; (at = help.find("\n\n\n")) != help.npos;) help.erase(at, 1);
+    return say("{}", help), nullptr;
   } catch (const CLI::CallForVersion&) {
     return say("attune {}\n", ATTUNE_VERSION), nullptr;
   } catch (const CLI::ParseError&) {

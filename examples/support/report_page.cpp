@@ -61,23 +61,24 @@ std::filesystem::path page_path(const std::filesystem::path& out,
   if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
     std::string first_line;
     std::getline(std::ifstream(path), first_line);
-    if (first_line != "<!DOCTYPE html>")
+    if (!first_line.starts_with("<!DOCTYPE html>") && !first_line.starts_with("<!doctype html>"))
       fail(path.string(), "there is a file that is no page: another file to write was expected");
   }
   return path;
 }
 
 void write_page(const report::Page& page, const std::filesystem::path& path) {
-  const bool replaces = std::filesystem::exists(path);
+  if (!is_first_worker()) return;
+  const bool replaces = std::filesystem::is_regular_file(path);
   write_file(path, page.html());
-  say("{}{}\n", path.string(), replaces ? " (replaces the page that was there)" : "");
+  say("{}{}\n", path.string(), replaces ? "    replaces the report that was there" : "");
 }
 
 int then_report(int status, const TrainingOptions& options,
                 const std::function<int(const std::filesystem::path& best)>& report) {
   const std::filesystem::path best = options.out / "best.safetensors";
-  const bool writes = status == 0 && options.report && is_first_worker();
-  return writes && std::filesystem::exists(best) ? report(best) : status;
+  const bool writes = status == 0 && options.report && std::filesystem::exists(best);
+  return writes ? report(best) : status;
 }
 
 }  // namespace attune

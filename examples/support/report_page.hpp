@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/report/page.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "support/page.hpp"
 #include "support/training_options.hpp"
 
 namespace attune {
@@ -37,7 +37,8 @@ std::string isolated(const std::string& text);
 /// before the work, where it cannot be written, and where something else than a page would be lost.
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
-/// Writes it, and prints where, and whether another page was there.
+/// Writes it, and prints where, and whether it replaces one. Of several workers only the first one
+/// does; the others have helped to measure.
 void write_page(const report::Page& page, const std::filesystem::path& path);
 
 /// The report of a training that ended with this status, where one was asked for and there are best

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Trains an English-Japanese translator on small_parallel_enja by enja.conf, scores it on dev.en, a
 # word at a time without a beam, and prints where it looks in a proverb and four sentences:
-#   examples/translate/recipes/enja.sh DATA [SEED [OPTION OF TRAIN ...]]
+#   examples/translation/enja.sh DATA [SEED [OPTION OF TRAIN ...]]
 # DATA has train.en, train.ja, dev.en and dev.ja. Safe to repeat: it goes on where it stopped.
 set -eu
 if [ $# -lt 1 ]; then
@@ -12,15 +12,15 @@ data=$1 seed=${2-1}
 shift
 if [ $# -gt 0 ]; then shift; fi
 recipes=$(dirname "$0")
-translate=$recipes/../../../build/examples/translate
+attune=$recipes/../../build/examples/attune
 out=enja-$seed
 
-"$translate" train --config "$recipes/enja.conf" --seed "$seed" --out "$out" --resume \
-  --source "$data/train.en" --target "$data/train.ja" \
-  --valid-source "$data/dev.en" --valid-target "$data/dev.ja" "$@"
-"$translate" evaluate --model "$out/best.safetensors" --bleu none --beam 1 "$data/dev.en" "$data/dev.ja"
+"$attune" train --config "$recipes/enja.conf" --seed "$seed" --out "$out" --resume \
+  --train "$data/train.en" --train-target "$data/train.ja" \
+  --valid "$data/dev.en" --valid-target "$data/dev.ja" "$@"
+"$attune" evaluate --model "$out/best.safetensors" --bleu none --beam 1 "$data/dev.en" "$data/dev.ja"
 {
   echo "better late than never ."
   sed -n 1,4p "$data/dev.en"
 } > "$out/shown.en"
-"$translate" align --model "$out/best.safetensors" "$out/shown.en"
+"$attune" align --model "$out/best.safetensors" "$out/shown.en"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Trains a translator from English on Multi30k by multi30k.conf, and scores it on the test of 2016:
-#   examples/translate/recipes/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
+#   examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
 # DATA has the dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
 set -eu
 if [ $# -lt 2 ]; then
@@ -11,11 +11,11 @@ data=$1 language=$2 seed=${3-1}
 shift 2
 if [ $# -gt 0 ]; then shift; fi
 recipes=$(dirname "$0")
-translate=$recipes/../../../build/examples/translate
+attune=$recipes/../../build/examples/attune
 out=multi30k-en-$language-$seed
 
-"$translate" train --config "$recipes/multi30k.conf" --seed "$seed" --out "$out" --resume \
-  --source "$data/train.lc.norm.tok.en" --target "$data/train.lc.norm.tok.$language" \
-  --valid-source "$data/val.lc.norm.tok.en" --valid-target "$data/val.lc.norm.tok.$language" "$@"
-"$translate" evaluate --model "$out/best.safetensors" --bleu none --beam 12 \
+"$attune" train --config "$recipes/multi30k.conf" --seed "$seed" --out "$out" --resume \
+  --train "$data/train.lc.norm.tok.en" --train-target "$data/train.lc.norm.tok.$language" \
+  --valid "$data/val.lc.norm.tok.en" --valid-target "$data/val.lc.norm.tok.$language" "$@"
+"$attune" evaluate --model "$out/best.safetensors" --bleu none --beam 12 \
   "$data/test_2016_flickr.lc.norm.tok.en" "$data/test_2016_flickr.lc.norm.tok.$language"

@@ -129,12 +129,13 @@ TEST_CASE("attune: a line is translated before the next one is written") {
   for (const char* script :
        {"mkfifo \"$0\"; { echo 'one two'; cat \"$0\"; } | \"$@\" | { read -r line; echo \"$line\"; "
         "echo seven > \"$0\"; cat; }; rm \"$0\"",
-        "mkfifo \"$0\" \"$0\"-text; { echo 'one two'; cat \"$0\"; } > \"$0\"-text & \"$@\" "
+        "mkfifo \"$0\" \"$0\"-text; { echo 'one two'; cat \"$0\"; } > \"$0\"-text & \"$@\" --file "
         "\"$0\"-text | { "
         "read -r line; echo \"$line\"; echo seven > \"$0\"; cat; }"}) {
-    const ProcessResult result = run_process({"sh", "-c", script, directory / "seen", ATTUNE_PAIRS,
-                                              "translate", "--model", Trained::get().model()},
-                                             {.limit = std::chrono::seconds(60)});
+    const ProcessResult result =
+        run_process({"sh", "-c", script, directory / "seen", ATTUNE_PAIRS, "predict", "--format",
+                     "text", "--model", Trained::get().model()},
+                    {.limit = std::chrono::seconds(60)});
     CHECK(result.out == "ZWEI EINS\nSIEBEN\n");
     CHECK(result.err.empty());
   }
@@ -170,7 +171,7 @@ TEST_CASE("attune: what stands before a line that cannot be read is translated")
   CHECK(result.out == expected);
   const Directory directory;
   write(directory / "text", "one\nseven\n\xFF\n");
-  const ProcessResult file = run(translate + Arguments{directory / "text"});
+  const ProcessResult file = run(translate + Arguments{"--file", directory / "text"});
   CHECK(error_line("attune", file).starts_with("attune: " + directory / "text:3: byte 1"));
   CHECK(file.out == "EINS\nSIEBEN\n");
 }
@@ -214,7 +215,8 @@ TEST_CASE("attune predict: an n-best list of Moses has the predictions and score
   std::vector<std::string> expected;
   int line = 0;
   for (const std::string& one : lines_of(output_of(predict + Arguments{"--json"}, source))) {
-    for (const Json& best : Json::parse(one).at("best")) {
+    const Json json = Json::parse(one);
+    for (const Json& best : json.at("best")) {
       const std::string target = best.at("target");
       expected.push_back(fmt::format("{} ||| {} ||| LogProbability= {:.4f} Tokens= {} ||| {:.4f}",
                                      line, target, best.at("log_probability").get<double>(),
@@ -327,7 +329,8 @@ TEST_CASE("attune score: the log-probabilities that a search finds") {
     CHECK(std::stod(lines[i].substr(lines[i].rfind('\t') + 1)) ==
           doctest::Approx(searched[i]).epsilon(1e-3));
     double sum = 0;
-    for (const double token : Json::parse(json[i]).at("tokens")) sum += token;
+    const Json scored = Json::parse(json[i]);
+    for (const double token : scored.at("tokens")) sum += token;
     CHECK(sum == doctest::Approx(searched[i]).epsilon(1e-3));
   }
   CHECK(lines[200].empty());  // there is no source
@@ -426,7 +429,7 @@ TEST_CASE("attune report: curves, BLEU by length, pictures and translations in o
   CHECK(output_of({"report", "--model", trained.model(), "--examples", "3", "--bleu", "none",
                    "--out", page}) == page + "\n");
   CHECK(contains(output_of({"report", "--model", trained.model(), "--out", page}),
-                 "replaces the report that was there"));
+                 "replaces the page that was there"));
   output_of({"report", "--model", trained.model(), "--examples", "3", "--out", page});
   const std::string html = read(page);
   CHECK(contains(html, "<h1 dir=\"auto\">model: train.en and train.xx</h1>"));
@@ -649,7 +652,8 @@ TEST_CASE(
 
 TEST_CASE("attune: what is wrong with options is said in one line") {
   const Corpus corpus;
-  CHECK(error_of({"train"}) == "attune: --source: a file is expected");
+  CHECK(error_of({"train"}) ==
+        "attune: --train: pairs were expected: a TSV (source TAB target), or two text files");
   CHECK(contains(error_of(corpus.train("o", {"--train", corpus / "none"})), corpus / "none"));
   CHECK(contains(error_of(corpus.train("o", {"--rate", "-1"})), "--rate"));
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));

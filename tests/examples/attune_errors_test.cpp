@@ -94,7 +94,7 @@ TEST_CASE("attune train: what is wrong without reading the text is said before i
                  none + ": cannot be read"));
   CHECK(contains(error_of(corpus.train("o", {"--target-pieces", none})), none + ": "));
   CHECK(error_of({"train", "--out", corpus / "o", "--resume"}) ==
-        "attune: --source: " + corpus / "o/last.safetensors" +
+        "attune: --train: " + corpus / "o/last.safetensors" +
             " is not there to resume from, so pairs were expected");
 }
 
@@ -186,9 +186,8 @@ TEST_CASE("attune train: a pair with a side of 50000 words is left out, and coun
 
 TEST_CASE("attune: a line of 100000 words is translated, a longer one is refused") {
   const std::string words = repeated("one ", 100'000);
-  CHECK(lines_of(
-            output_of(with_model("predict", {"--format", "text", "--file", "--max-length", "10"}),
-                      {.input = words + "\nseven\n"}))
+  CHECK(lines_of(output_of(with_model("predict", {"--format", "text", "--max-length", "10"}),
+                           {.input = words + "\nseven\n"}))
             .back() == "SIEBEN");
   CHECK(error_of(with_model("predict", {"--format", "text", "--format", "text"}),
                  {.input = "one\n" + words + "one\n"}) ==
@@ -484,8 +483,8 @@ TEST_CASE("attune: standard input may be empty, but not closed or a directory") 
 TEST_CASE("attune: a reader of its output that has seen enough ends it") {
   const ProcessResult result =
       run_program("sh",
-                  {"-c", "(\"$@\"; echo $? >&2) | head -n 1", "sh", ATTUNE_PAIRS, "translate",
-                   "--model", Trained::get().model(), "--batch", "1"},
+                  {"-c", "(\"$@\"; echo $? >&2) | head -n 1", "sh", ATTUNE_PAIRS, "predict",
+                   "--format", "text", "--model", Trained::get().model(), "--batch", "1"},
                   {.input = repeated("one two\n", 20'000)});
   CHECK(result.out == "ZWEI EINS\n");
   CHECK(result.err == fmt::format("{}\n", 128 + SIGPIPE));  // as that of any filter

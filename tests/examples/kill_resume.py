@@ -2,7 +2,7 @@
 """Training runs that are killed and resumed end with the bits of one that is left alone: weights,
 state and log.
 
-    tests/examples/kill_resume.py build/examples/{dates,transduce,translate} --kills 200 --seed 1
+    tests/examples/kill_resume.py build/examples/{attune,forecast} --kills 200 --seed 1
 
 So many SIGKILLs in all, at moments that the seed draws: from the start of the program on, in steps,
 in validations, and a third of them while a file is being written. SIGTERM, SIGINT and SIGHUP come
@@ -13,10 +13,10 @@ import argparse, datetime, json, pathlib, random, signal, struct, subprocess, te
 SIZES = "--embedding 16 --hidden 32 --attention 16 --readout 16 --dropout 0.2 --seed 3 --threads 1".split()
 FORECAST = """--look-back 48 --horizon 8 --segment 8 --hidden 16 --dropout 0.2 --seed 3 --threads 1 --batch 8
     --steps 400 --validate-every 13 --average 0.9""".split()
-TRANSLATE = """--tokens words --batch 32 --epochs 12 --rate 0.005 --label-smoothing 0.1 --average 0.9 --halve 6
+SENTENCES = """--tokens words --batch 32 --epochs 12 --rate 0.005 --label-smoothing 0.1 --average 0.9 --halve 6
     --warm-up 20 --weight-decay 0.01 --patience 1000 --metric loss --bleu none --validate-every 13""".split()
-DATES = "--batch 16 --steps 500 --validate-every 13 --held-out 60 --rate 0.01".split()
-TRANSDUCE = "--batch 16 --steps 400 --validate-every 13 --patience 1000 --rate 0.01 --average 0.9".split()
+WORDS = """--tokens characters --metric exact --schedule late-decay --batch 16 --steps 400 --validate-every 13
+    --patience 1000 --rate 0.01 --average 0.9 --max-tokens 1000 --held-out 40""".split()
 
 
 def pairs(count, draw):
@@ -40,24 +40,24 @@ def write_table(directory, rows, draw):
     (directory / "table.csv").write_text("\n".join(["date,a,b", *lines]) + "\n")
 
 
-def options(program, directory):
+def trainings(programs):
+    """Each with what it is trained on: attune on words and on sentences."""
+    return [(program, task) for program in programs
+            for task in (("words", "sentences") if pathlib.Path(program).name == "attune" else ("table",))]
+
+
+def options(task, directory):
     draw = random.Random(0)
-    if pathlib.Path(program).name == "forecast":
+    if task == "table":
         write_table(directory, 600, draw)
         return FORECAST + [f"--csv={directory}/table.csv"]
-    return SIZES + options_for_pairs(program, directory, draw)
-
-
-def options_for_pairs(program, directory, draw):
-    if pathlib.Path(program).name == "dates":
-        return DATES
-    if pathlib.Path(program).name == "transduce":
+    if task == "words":
         write_pairs(directory, "train", 1200, draw)
-        return TRANSDUCE + [f"--train={directory}/train.tsv", "--held-out=40"]
+        return SIZES + WORDS + [f"--train={directory}/train.tsv"]
     for name, count in (("train", 1200), ("valid", 40)):
         write_text(directory, name, count, draw)
-    return TRANSLATE + [f"--{prefix}{side}={directory}/{name}.{side}"
-                        for name, prefix in (("train", ""), ("valid", "valid-")) for side in ("source", "target")]
+    return SIZES + SENTENCES + [f"--{name}{option}={directory}/{name}.{side}" for name in ("train", "valid")
+                                for option, side in (("", "source"), ("-target", "target"))]
 
 
 def is_writing(out):
@@ -104,8 +104,7 @@ def checkpoint(path):
 
 def log(path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    measured = ("seconds", "words_per_s", "examples_per_s", "windows_per_s", "rss_mib", "in_use_mib", "peak_mib", "cached_mib")
-    return [{k: v for k, v in line.items() if k not in measured} for line in lines]
+    return [{k: v for k, v in line.items() if k != "seconds" and not k.endswith(("_per_s", "_mib"))} for line in lines]
 
 
 def check_same(run, whole):
@@ -122,10 +121,10 @@ def check_same(run, whole):
     assert names == ["best.safetensors", "last.safetensors", "log.jsonl"], names
 
 
-def check_program(program, kills, draw):
+def check_training(program, task, kills, draw):
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
-        chosen = options(program, directory)
+        chosen = options(task, directory)
         command = lambda out: [program, "train", "--resume", "--out", str(directory / out), *chosen]
         seconds = []  # of a whole run, and of one that has nothing left to do
         for _ in range(2):
@@ -149,7 +148,7 @@ def check_program(program, kills, draw):
                     finished = True
             check_same(out, directory / "whole")
             runs += 1
-    print(f"{program}: {runs} runs of {seconds[0]:.1f} s, killed {killed} times and interrupted {others} times, "
+    print(f"{program}, {task}: {runs} runs of {seconds[0]:.1f} s, killed {killed} times and interrupted {others} times, "
           "and resumed: the same bits")
 
 
@@ -160,9 +159,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
-    for i, program in enumerate(arguments.programs):
-        count = len(arguments.programs)
-        check_program(program, arguments.kills * (i + 1) // count - arguments.kills * i // count, draw)
+    every = trainings(arguments.programs)
+    for i, (program, task) in enumerate(every):
+        count = len(every)
+        check_training(program, task, arguments.kills * (i + 1) // count - arguments.kills * i // count, draw)
 
 
 if __name__ == "__main__":

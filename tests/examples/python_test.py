@@ -1,7 +1,7 @@
 """The Python programs of examples/python: what they read is what the C++ programs wrote, and
 weights in PyTorch's layout give PyTorch's results, those of tests/golden.
 
-Run with the programs run_imported and dates, and the source directory. 77 without numpy.
+Run with the programs run_imported and attune, and the source directory. 77 without numpy.
 """
 import json
 import os
@@ -17,9 +17,8 @@ except ImportError:
     print("Python has no numpy: nothing was tested")
     sys.exit(77)
 
-RUN_IMPORTED, DATES, SOURCE = (str(pathlib.Path(argument).resolve()) for argument in sys.argv[1:])
+RUN_IMPORTED, ATTUNE, SOURCE = (str(pathlib.Path(argument).resolve()) for argument in sys.argv[1:])
 PYTHON = pathlib.Path(SOURCE, "examples/python")
-CHECKPOINT = f"{SOURCE}/tests/golden/checkpoints/dates.safetensors"
 sys.path.insert(0, str(PYTHON))
 sys.dont_write_bytecode = True
 import attune
@@ -30,6 +29,20 @@ WORDS = "3 May 1979\t1979-05-03\n27 June 2001\t2001-06-27\n"
 
 def run(*command, **options):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+
+
+def trained():
+    """A checkpoint of attune, trained on two dates."""
+    directory = pathlib.Path(SCRATCH.name)
+    (directory / "dates.tsv").write_text(WORDS)
+    done = run(ATTUNE, "train", directory / "dates.tsv", "--valid", directory / "dates.tsv", "--out", directory / "model",
+               "--steps", "2", "--hidden", "8", "--tokens", "characters")
+    assert done.returncode == 0, done.stderr
+    return str(directory / "model/best.safetensors")
+
+
+SCRATCH = tempfile.TemporaryDirectory()
+CHECKPOINT = trained()
 
 
 def golden(name):
@@ -123,7 +136,7 @@ class Attention(Test):
     def align(self, form):
         (self.directory / "dates.tsv").write_text(WORDS)
         path = self.directory / f"attention.{form}"
-        done = run(DATES, "align", self.directory / "dates.tsv", "--model", CHECKPOINT, "--format", form, "--out", path)
+        done = run(ATTUNE, "align", self.directory / "dates.tsv", "--model", CHECKPOINT, "--format", form, "--out", path)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return path
 

@@ -180,7 +180,7 @@ inline std::vector<Json> learnt_in(const std::string& directory) {
   std::vector<Json> lines = log_of(directory);
   for (Json& line : lines) {
     for (const char* name : {"seconds", "rss_mib", "in_use_mib", "peak_mib", "cached_mib",
-                             "examples_per_s", "words_per_s"}) {
+                             "examples_per_s", "words_per_s", "tokens_per_s"}) {
       line.erase(name);
     }
   }

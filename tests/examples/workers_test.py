@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One training by several workers: the bits of one alone, also when it is killed and others go on.
 
-    tests/examples/workers_test.py build/examples/{dates,transduce,translate} --kills 2
+    tests/examples/workers_test.py build/examples/{attune,forecast} --kills 2
 
 With --kills N, a random worker of each program is killed N times, at random moments; another number
 of them goes on.
@@ -63,9 +63,8 @@ def kill_one(process, seconds, draw):
     return True
 
 
-def check_program(program, directory, kills, draw):
-    name = pathlib.Path(program).name
-    train = [program, "train", *kill_resume.options(program, directory), "--shards", "4"]
+def check_training(program, name, directory, kills, draw):
+    train = [program, "train", *kill_resume.options(name, directory), "--shards", "4"]
     once = directory / f"{name}-once"
     begin = time.monotonic()
     subprocess.run([*train, "--out", once], check=True, stdout=subprocess.DEVNULL)
@@ -82,14 +81,14 @@ def check_program(program, directory, kills, draw):
     kill_resume.check_same(out, once)
 
 
-def check_translations(translate, directory):
+def check_predictions(program, directory):
     """Of several workers the first one reads standard input and writes all lines in order."""
-    command = [translate, "translate", "--model", str(directory / "translate-once" / "best.safetensors"),
-               "--batch", "1", "--scores", "--best", "2"]
+    command = [program, "predict", "--model", str(directory / "sentences-once" / "best.safetensors"),
+               "--batch", "1", "--best", "2"]
     lines = (directory / "train.source").read_text()
     alone, together = (subprocess.run(start + command, input=lines, text=True, capture_output=True, check=True,
                                       env=ENVIRONMENT) for start in ([], ["mpirun", "-n", "3"]))
-    assert alone.stdout.count("\n") == 3 * lines.count("\n") - 1 and alone.stdout == together.stdout
+    assert alone.stdout.count("\n") == 2 * lines.count("\n") and alone.stdout == together.stdout
     wrong = subprocess.run(["mpirun", "-n", "3", *command], input=lines.encode() + b"\xff\n", capture_output=True,
                            env=ENVIRONMENT)
     assert wrong.returncode == 1 and wrong.stdout.decode() == alone.stdout, wrong
@@ -97,14 +96,14 @@ def check_translations(translate, directory):
     assert place in wrong.stderr.decode(), wrong.stderr
 
 
-def check_refusals(dates, directory):
-    out = ["--out", str(directory / "refused")]
-    [line] = errors_of(2, dates, "train", *out)
-    assert line.startswith("dates: worker 0 of 2 on ") and line.endswith("2 workers cannot share a batch of 1 shard"), line
-    [line] = errors_of(1, dates, "train", "--shards", "2", *out, "--rate", "0.001",
-                       ":", "-n", "1", dates, "train", "--shards", "2", *out, "--rate", "0.002")
+def check_refusals(program, directory):
+    out = [str(directory / "train.tsv"), "--out", str(directory / "refused")]
+    [line] = errors_of(2, program, "train", *out)
+    assert line.startswith("attune: worker 0 of 2 on ") and line.endswith("2 workers cannot share a batch of 1 shard"), line
+    [line] = errors_of(1, program, "train", "--shards", "2", *out, "--rate", "0.001",
+                       ":", "-n", "1", program, "train", "--shards", "2", *out, "--rate", "0.002")
     assert "worker 1 of 2 on" in line and "rate = 0.002" in line and "rate = 0.001" in line, line
-    alone = subprocess.run([dates, "train", *out], env=dict(ENVIRONMENT, OMPI_COMM_WORLD_SIZE="2"), text=True,
+    alone = subprocess.run([program, "train", *out], env=dict(ENVIRONMENT, OMPI_COMM_WORLD_SIZE="2"), text=True,
                            capture_output=True)  # as if started by another MPI's mpirun
     assert alone.returncode == 1 and "2 processes were started, but MPI joins none of them" in alone.stderr, alone
     assert not (directory / "refused" / "last.safetensors").exists()
@@ -118,11 +117,11 @@ def main():
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory() as temporary:
-        for program in arguments.programs:
-            check_program(program, pathlib.Path(temporary), arguments.kills, draw)
-            if pathlib.Path(program).name == "translate":
-                check_translations(program, pathlib.Path(temporary))
-        check_refusals(arguments.programs[0], pathlib.Path(temporary))
+        for program, task in kill_resume.trainings(arguments.programs):
+            check_training(program, task, pathlib.Path(temporary), arguments.kills, draw)
+        attune = next(program for program in arguments.programs if pathlib.Path(program).name == "attune")
+        check_predictions(attune, pathlib.Path(temporary))
+        check_refusals(attune, pathlib.Path(temporary))
 
 
 if __name__ == "__main__":

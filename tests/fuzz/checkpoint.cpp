@@ -1,17 +1,18 @@
-// Checkpoints of dates, transduce and translate with other metadata and tensors than they wrote. An
-// input is lines, each of which changes something:
+// Checkpoints of attune with other metadata and tensors than it wrote. An input is lines, each of
+// which changes something:
 //
-//     PROGRAM PRESET            whose checkpoint, and of which model, to begin with
+//     MODEL                     of which model, to begin with
 //     *NAME=VALUE               an option before it is made: one of some names, or a small number
 //     NAME=VALUE                an entry of the metadata
 //     -NAME                     an entry or a tensor that is left out
 //     @NAME=2,3                 a tensor of another shape
 //     !NAME=nan                 a tensor of one value
+#include "support/checkpoint.hpp"
+
 #include <charconv>
 #include <cmath>
 #include <vector>
 
-#include <attune/models/presets.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/average.hpp>
@@ -20,13 +21,10 @@
 #include <attune/nn/schedule.hpp>
 #include <attune/nn/sgd.hpp>
 
-#include "dates/train.hpp"
+#include "attune/evaluation.hpp"
 #include "fuzz.hpp"
 #include "scratch.hpp"
-#include "transduce/evaluation.hpp"
-#include "transduce/train.hpp"
-#include "translate/evaluation.hpp"
-#include "translate/train.hpp"
+#include "support/letters.hpp"
 
 namespace {
 
@@ -56,17 +54,20 @@ std::vector<Change> changes(std::string_view text) {
 }
 
 /// Options of a model that is small whatever the changes.
-models::Seq2SeqOptions network_options(models::Seq2SeqOptions options,
-                                       const std::vector<Change>& all) {
-  options.embedding = options.hidden = options.readout = options.score.attention = 2;
-  options.encoder_layers = options.decoder_layers = 1;
-  options.score.longest = 4;
-  for (const auto& [kind, name, value] : all) {
+models::AnyModelOptions model_options(const std::string& name, const std::vector<Change>& all) {
+  auto options = models::model_options(name, {{"embedding", "2"},
+                                              {"hidden", "2"},
+                                              {"attention", "2"},
+                                              {"readout", "2"},
+                                              {"layers", "1"},
+                                              {"longest", "4"}});
+  for (const auto& [kind, option, value] : all) {
     if (kind != '*' ||
         (value.size() > 1 && std::isdigit(static_cast<unsigned char>(value[0])) && value[1] != '.'))
       continue;
-    fuzz::accepted(
-        [&, &name = name, &value = value] { return models::set(options, name, value), true; });
+    fuzz::accepted([&, &option = option, &value = value] {
+      return models::set(options, option, value), true;
+    });
   }
   return options;
 }
@@ -151,103 +152,57 @@ void check_run(const Safetensors& file, nn::Parameters& parameters) {
 }
 
 /// Reads a model, writes it and reads it again.
-template <class Model>
-std::optional<Model> check_model(const std::filesystem::path& path) {
-  auto model = fuzz::accepted([&] { return Model::load(path); });
+std::optional<pairs::Model> check_model(const std::filesystem::path& path) {
+  auto model = fuzz::accepted([&] { return pairs::Model::load(path); });
   if (!model) return model;
   Safetensors file;
   model->save(file);
   save_safetensors(fuzz::scratch_file("again"), file);
   Safetensors again;
-  Model::load(fuzz::scratch_file("again")).save(again);
+  pairs::Model::load(fuzz::scratch_file("again")).save(again);
   expect(again.metadata == file.metadata && again.tensors.size() == file.tensors.size(),
          "another model comes back");
   return model;
 }
 
 /// Options that were taken from a checkpoint are taken from their own text again.
-template <class Options>
-void check_stored(std::span<const models::OptionField<Options>> fields,
-                  const std::optional<Options>& stored) {
+void check_stored(const std::filesystem::path& path) {
+  const auto stored = fuzz::accepted([&] { return pairs::stored_options(path); });
   if (!stored) return;
-  const auto map = models::fields_to_map(fields, *stored);
-  Options again;
-  models::set_fields_from(fields, again, map);
-  expect(models::fields_to_map(fields, again) == map, "stored options: others come back");
+  const Metadata map = pairs::to_metadata(*stored);
+  expect(pairs::to_metadata(pairs::train_options_from(map)) == map,
+         "stored options: others come back");
 }
 
-/// The checkpoint of a model with all changes, read as its program reads it; nothing where it is
-/// refused.
-template <class Model, class Options>
-std::optional<Model> check_changed(const Model& model, Metadata options,
-                                   std::span<const models::OptionField<Options>> fields,
-                                   Options (*stored)(const std::filesystem::path&),
-                                   const std::vector<Change>& all) {
+void run(const std::string& name, const std::vector<Change>& all) {
+  const std::vector<std::string> letters = {"a", "b", "c", "1", "-"};
+  const text::Vocabulary vocabulary(letters);
+  const pairs::Model made(
+      model_options(name, all),
+      {{text::decomposed_characters(), vocabulary}, {text::Words{}, vocabulary}},
+      /*longest=*/2, 1);
   Safetensors file;
-  model.save(file);
-  file.metadata.merge(models::fields_to_map(fields, Options{}));
-  file.metadata.merge(options);
+  made.save(file);
+  file.metadata.merge(pairs::to_metadata(pairs::train_options(false)));
   for (const Change& one : all) change(file, one);
   const auto path = fuzz::scratch_file("changed");
-  if (!fuzz::accepted([&] { return save_safetensors(path, file), true; })) return std::nullopt;
-  check_stored(fields, fuzz::accepted([&] { return stored(path); }));
-  std::optional<Model> read = check_model<Model>(path);
-  if (read) check_run(file, read->parameters());
-  return read;
-}
-
-const std::vector<std::string> letters = {"a", "b", "c", "1", "-"};
-
-void run_dates(const std::string& preset, const std::vector<Change>& all) {
-  ModelOptions options = dates::model_options(preset);
-  options.network = network_options(options.network, all);
-  const dates::Model made(options, text::Vocabulary(letters), text::Vocabulary(letters), 1);
-  auto model = check_changed(made, {}, dates::train_fields(), dates::stored_options, all);
+  if (!fuzz::accepted([&] { return save_safetensors(path, file), true; })) return;
+  check_stored(path);
+  auto model = check_model(path);
   if (!model) return;
-  const std::vector<text::Sentence> sources = {model->source().encode("a1"),
-                                               model->source().encode("x-")};
-  const auto best = fuzz::accepted([&] { return model->predict(sources, 2); });
-  for (std::size_t i = 0; best && i < best->size(); ++i) {
-    model->decode((*best)[i].words);
-    heatmap(*model, text::code_points("a1"), (*best)[i]);
-  }
-}
-
-void run_transduce(const std::string& preset, const std::vector<Change>& all) {
-  ModelOptions options = transduce::model_options(preset);
-  options.network = network_options(options.network, all);
-  const text::Vocabulary vocabulary(letters);
-  const Codecs codecs{{text::DecomposedCharacters{}, vocabulary}, {text::Words{}, vocabulary}};
-  const transduce::Model made(options, codecs, /*longest=*/2, 1);
-  const auto model =
-      check_changed(made, {}, transduce::train_fields(), transduce::stored_options, all);
-  if (!model || model->most_tokens() > 100) return;  // which would take long
-  const transduce::Row row{.source = "äb", .target = "b a", .line = 1};
-  fuzz::accepted([&] { return transduce::evaluate({&*model, 1}, {&row, 1}, 2); });
-}
-
-void run_translate(const std::string& preset, const std::vector<Change>& all) {
-  const text::Codec codec{text::Words{}, text::Vocabulary(letters)};
-  const translate::Model made(network_options(translate::model_options(preset).network, all),
-                              {codec, codec}, 1);
-  const auto model = check_changed(made, {{"preset", preset}}, translate::train_fields(),
-                                   translate::stored_options, all);
-  if (!model) return;
-  const auto source = fuzz::accepted([&] { return model->source().encode("a b x"); });
-  if (!source || source->empty()) return;
-  const std::vector<text::Sentence> sources = {*source};
+  check_run(file, model->parameters());
+  pairs::TestPairs test;
+  test.lines = {"äb"}, test.references = {{"b a"}}, test.numbers = {1};
   fuzz::accepted([&] {
-    return translate::translations(translate::alone(*model), sources, {.beam = 2, .max_length = 5});
+    test.sources = {model->source().encode("äb")}, test.targets = {model->target().encode("b a")};
+    const models::SearchOptions search{.beam = 2, .max_length = 5};
+    return pairs::evaluate(pairs::alone(*model), test, search, {});
   });
 }
 
 }  // namespace
 
 void fuzz_one(std::string_view input) {
-  std::string_view first = fuzz::take(input, "\n");
-  const std::string_view program = fuzz::take(first, " ");
-  const auto run = program == "dates"       ? run_dates
-                   : program == "transduce" ? run_transduce
-                                            : run_translate;
+  const std::string_view first = fuzz::take(input, "\n");
   fuzz::accepted([&] { return run(std::string(first), changes(input)), true; });
 }

@@ -1,28 +1,35 @@
-// Configuration files of `translate train`.
+// Configuration files of `attune train` and of the other commands.
+#include "attune/options.hpp"
 #include "fuzz.hpp"
-#include "translate/config_file.hpp"
 
 namespace {
 
 using namespace attune;
 using fuzz::expect;
 
+std::string lines_of(const Metadata& options) {
+  std::string lines = "# again\n";
+  for (const auto& [name, value] : options) lines += fmt::format(" {} = {}\r\n", name, value);
+  return lines;
+}
+
 }  // namespace
 
 void fuzz_one(std::string_view input) {
   const fuzz::MemoryFile file(input);
-  const auto arguments = fuzz::accepted([&] { return translate::arguments_of_file(file.path()); });
-  if (!arguments) return;
-  std::string lines = "# again\n";
-  for (std::size_t i = 0; i < arguments->size(); ++i) {
-    const std::string& name = (*arguments)[i];
-    expect(name.starts_with("--") && name.size() > 2, "not the name of an option");
-    const bool is_flag = name == "--swap";
-    expect(is_flag || i + 1 < arguments->size(), "an option without a value");
-    const std::string value = is_flag ? "yes" : (*arguments)[++i];
-    expect(value.find('\n') == value.npos, "a value of two lines");
-    lines += fmt::format("{} = {}\r\n", name.substr(2), value);
-  }
-  const fuzz::MemoryFile again(lines);
-  expect(translate::arguments_of_file(again.path()) == *arguments, "others come back");
+  pairs::TrainOptions options = pairs::train_options(true);
+  options.config = file.path();
+  fuzz::accepted([&] {
+    pairs::UseOptions use;
+    use.config = file.path();
+    return pairs::read_config(use, pairs::predict_command), true;
+  });
+  if (!fuzz::accepted([&] { return pairs::read_config(options), true; })) return;
+  const Metadata map = pairs::to_metadata(options);
+  const fuzz::MemoryFile again_file(lines_of(map));
+  pairs::TrainOptions again = pairs::train_options(true);
+  again.config = again_file.path();
+  // Blanks at the ends of a path are not of the value.
+  if (!fuzz::accepted([&] { return pairs::read_config(again), true; })) return;
+  expect(pairs::to_metadata(again).at("model") == map.at("model"), "another model comes back");
 }

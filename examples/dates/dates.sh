@@ -1,0 +1,28 @@
+#!/bin/sh
+# From a fresh Debian 12 to a model that reads the dates of every locale of ICU:
+#   examples/dates/dates.sh             train (ten minutes on two cores)
+#   examples/dates/dates.sh FILE.tsv    and evaluate on lines of source TAB ISO date
+# Installs packages and builds into build/. Safe to repeat: what is there is not done again, and a
+# training that was interrupted goes on.
+set -eu
+file=
+if [ $# -gt 0 ]; then file=$(cd "$(dirname "$1")" && pwd)/$(basename "$1"); fi
+cd "$(dirname "$0")/../.."
+out=build/dates-all
+
+echo "== 1/4  Packages"
+examples/packages.sh
+
+echo "== 2/4  Building into build/ (a minute or two, the first time)"
+examples/build.sh attune
+examples/build.sh dates_tsv
+
+echo "== 3/4  Dates of all locales"
+mkdir -p $out
+[ -f $out/train.tsv ] || { build/examples/dates_tsv all 1000000 >$out/train.tmp && mv $out/train.tmp $out/train.tsv; }
+[ -f $out/held-out.tsv ] || { build/examples/dates_tsv all 2000 held-out >$out/held.tmp && mv $out/held.tmp $out/held-out.tsv; }
+
+echo "== 4/4  Training"
+build/examples/attune train --config examples/dates/dates.conf --train $out/train.tsv --valid $out/held-out.tsv \
+  --out $out --resume
+[ -z "$file" ] || build/examples/attune evaluate "$file" --model $out

@@ -1,0 +1,194 @@
+// Dates as the locales of ICU write them, with their ISO form: lines of source TAB target.
+//
+//     build/examples/dates_tsv LOCALES COUNT [held-out] [SEED] > dates.tsv
+//
+// LOCALES is "en", "en,de_AT,zh_Hant" or "all": each locale with month names, of several that write
+// all dates alike the first. The dates are the 36525 days from 1970 to 2069, so that two digits tell
+// the year; every 16th day is held out, and stands in no file but those of `held-out`. A line is
+// drawn from five uniform choices: a day; a locale, always with the Gregorian calendar; its own
+// digits or Latin ones; its SHORT, MEDIUM, LONG or FULL style, or one of ten patterns; letters as
+// written, upper or lower case by the locale's rules, each with its commas or without. The lines
+// depend on the installed ICU and the seed alone.
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include <unicode/dtfmtsym.h>
+#include <unicode/locid.h>
+#include <unicode/numsys.h>
+#include <unicode/smpdtfmt.h>
+#include <unicode/timezone.h>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
+
+namespace attune {
+namespace {
+
+constexpr Index days = 36525;  // 1970-01-01 .. 2069-12-31
+constexpr std::array styles = {icu::DateFormat::kShort, icu::DateFormat::kMedium,
+                               icu::DateFormat::kLong, icu::DateFormat::kFull};
+// y is the calendar year. Y would be the year that the week belongs to: wrong around New Year.
+constexpr std::array patterns = {u"d MMM y",   u"d MMMM y", u"dd MMM y", u"d MMM, y",  u"d MMMM, y",
+                                 u"dd, MMM y", u"d MM yy",  u"MMMM d y", u"MMMM d, y", u"dd.MM.yy"};
+// Latin, Arabic, Burmese, Ethiopic, Adlam, N'Ko, ideographic and fullwidth commas.
+constexpr std::u16string_view commas = u",\u060C\u104A\u1363\u2E41\u07F8\u3001\uFF0C";
+
+enum class Letters { as_written, upper, lower };
+
+void check_icu(UErrorCode status, const std::string& what) {
+  if (U_FAILURE(status)) fail("ICU", what + ": " + u_errorName(status));
+}
+
+std::string utf8(const icu::UnicodeString& text) {
+  std::string result;
+  return text.toUTF8String(result);
+}
+
+/// Writes days as one locale does.
+class DateWriter {
+ public:
+  explicit DateWriter(const std::string& name) : locale_(name.c_str()) {
+    UErrorCode status = U_ZERO_ERROR;
+    locale_.setKeywordValue("calendar", "gregorian", status);
+    const std::unique_ptr<icu::NumberingSystem> digits(
+        icu::NumberingSystem::createInstance(locale_, status));
+    icu::Locale latin = locale_;
+    latin.setKeywordValue("numbers", "latn", status);
+    check_icu(status, name);
+    formats_.push_back(make(icu::DateFormat::kFull, locale_));
+    if (std::string_view(digits->getName()) != "latn")
+      formats_.push_back(make(icu::DateFormat::kFull, latin));
+    for (const auto style : styles) {
+      make(style, locale_)->toPattern(patterns_.emplace_back());
+      if (patterns_.back().indexOf(u'Y') >= 0) fail("ICU", name + " has a week year");
+    }
+    for (const char16_t* pattern : patterns) patterns_.emplace_back(pattern);
+  }
+
+  /// False where ICU falls back to its root, whose January is "M01".
+  bool has_month_names() const {
+    int32_t count = 0;
+    const icu::UnicodeString* months = formats_[0]->getDateFormatSymbols()->getMonths(count);
+    return count > 0 && months[0] != icu::UnicodeString(u"M01");
+  }
+
+  /// In each pattern, some days that have every month, weekday and digit among them.
+  std::string handwriting() const {
+    std::string dates;
+    for (Index day = 0; day < days; day += 970)
+      for (std::size_t pattern = 0; pattern < patterns_.size(); ++pattern)
+        dates += utf8(write(day, 0, pattern)) + "\n";
+    return dates;
+  }
+
+  std::string draw(Index day, Random& random) const {
+    const auto below = [&](std::size_t n) {
+      return static_cast<std::size_t>(random.below(static_cast<Index>(n)));
+    };
+    const std::size_t digits = below(formats_.size()), pattern = below(patterns_.size());
+    icu::UnicodeString text = write(day, digits, pattern);
+    const auto letters = static_cast<Letters>(below(3));
+    if (letters == Letters::upper) text.toUpper(locale_);
+    if (letters == Letters::lower) text.toLower(locale_);
+    if (below(2) == 0) return utf8(text);
+    icu::UnicodeString kept;
+    for (int32_t i = 0; i < text.length(); ++i)
+      if (commas.find(text[i]) == commas.npos) kept.append(text[i]);
+    return utf8(kept);
+  }
+
+ private:
+  using Format = std::unique_ptr<icu::SimpleDateFormat>;
+
+  static Format make(icu::DateFormat::EStyle style, const icu::Locale& locale) {
+    std::unique_ptr<icu::DateFormat> format(icu::DateFormat::createDateInstance(style, locale));
+    auto* simple = dynamic_cast<icu::SimpleDateFormat*>(format.get());
+    if (!simple) fail("ICU", std::string("no date format for ") + locale.getName());
+    simple->setTimeZone(*icu::TimeZone::getGMT());
+    format.release();
+    return Format(simple);
+  }
+
+  icu::UnicodeString write(Index day, std::size_t digits, std::size_t pattern) const {
+    icu::UnicodeString text;
+    formats_[digits]->applyPattern(patterns_[pattern]);
+    return formats_[digits]->format(86'400'000.0 * static_cast<double>(day), text);
+  }
+
+  icu::Locale locale_;
+  std::vector<icu::UnicodeString> patterns_;  // styles first
+  std::vector<Format> formats_;  // of the locale's digits, then of Latin ones; patterns are applied
+};
+
+std::vector<std::unique_ptr<DateWriter>> all_locales() {
+  std::vector<std::unique_ptr<DateWriter>> writers;
+  std::set<std::string> seen;
+  for (int32_t i = 0; i < uloc_countAvailable(); ++i) {
+    auto writer = std::make_unique<DateWriter>(uloc_getAvailable(i));
+    if (writer->has_month_names() && seen.insert(writer->handwriting()).second)
+      writers.push_back(std::move(writer));
+  }
+  return writers;
+}
+
+std::vector<std::unique_ptr<DateWriter>> locales(const std::string& list) {
+  if (list == "all") return all_locales();
+  std::set<std::string> known;
+  for (int32_t i = 0; i < uloc_countAvailable(); ++i) known.insert(uloc_getAvailable(i));
+  std::vector<std::unique_ptr<DateWriter>> writers;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string name = icu::Locale(list.substr(begin, end - begin).c_str()).getName();
+    // ICU would fall back to another one without a word.
+    if (!known.contains(name)) fail("LOCALES", "ICU has no locale '" + name + "'");
+    writers.push_back(std::make_unique<DateWriter>(name));
+    begin = end + 1;
+  }
+  return writers;
+}
+
+std::string iso8601(Index day) {
+  using namespace std::chrono;
+  const year_month_day date{sys_days{std::chrono::days{day}}};
+  const auto digits = [](unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  return std::to_string(static_cast<int>(date.year())) + "-" +
+         digits(static_cast<unsigned>(date.month())) + "-" +
+         digits(static_cast<unsigned>(date.day()));
+}
+
+void run(std::vector<std::string> arguments) {
+  const bool held_out = std::erase(arguments, "held-out") > 0;
+  std::array<std::uint64_t, 2> numbers{0, 1};  // count and seed
+  bool understood = arguments.size() == 2 || arguments.size() == 3;
+  for (std::size_t i = 1; understood && i < arguments.size(); ++i) {
+    const char* const last = arguments[i].data() + arguments[i].size();
+    const auto [end, error] = std::from_chars(arguments[i].data(), last, numbers[i - 1]);
+    understood = error == std::errc() && end == last;
+  }
+  if (!understood) fail("usage", "dates_tsv LOCALES COUNT [held-out] [SEED] > FILE.tsv");
+  const auto writers = locales(arguments[0]);
+  Random random(numbers[1], held_out ? "held out" : "training");
+  for (std::uint64_t n = 0; n < numbers[0]; ++n) {
+    Index day;
+    do day = random.below(days);
+    while ((day % 16 == 0) != held_out);
+    const auto& writer = *writers[static_cast<std::size_t>(random.below(std::ssize(writers)))];
+    std::cout << writer.draw(day, random) << '\t' << iso8601(day) << '\n';
+  }
+  if (!std::cout.flush()) fail("standard output", "cannot be written");
+}
+
+}  // namespace
+}  // namespace attune
+
+int main(int argc, char** argv) try {
+  attune::run({argv + 1, argv + argc});
+} catch (const std::exception& error) {
+  std::cerr << "dates_tsv: " << error.what() << "\n";
+  return 1;
+}

@@ -1,0 +1,39 @@
+// Line charts, as SVG.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <attune/tensor/cxx20.hpp>
+
+namespace attune::report {
+
+/// Points of a line, in drawing order. A value that is not finite is a gap in the line, and so is
+/// one that is not positive on a logarithmic axis.
+struct Series {
+  std::string name;  ///< in the legend; no entry when empty
+  std::vector<double> x, y;
+};
+
+struct Chart {
+  std::string title, x_label, y_label;
+  std::vector<Series> series;
+  bool log_y = false;
+  std::vector<double> y_includes = {};  ///< of the vertical axis, such as 0 and 100 for percent
+};
+
+/// The line chart as an `<svg>` element that stands alone or inside a page. A long series is
+/// thinned to at most 1000 points, which keep its ends and every peak. Colours can be told apart
+/// with any kind of colour vision and come from the CSS variables --attune-ink, --attune-muted,
+/// --attune-grid and --attune-series-1 to -6 where the page defines them; otherwise they follow the
+/// reader's light or dark setting.
+///
+/// Throws Error when a series has not as many x values as y values.
+std::string svg(const Chart& chart);
+
+/// One field of a log against another, where lines have both: a learning curve.
+Series curve(const std::vector<std::map<std::string, double>>& log, const std::string& field,
+             std::string name, double scale = 1, const std::string& against = "step");
+
+}  // namespace attune::report

@@ -1,0 +1,217 @@
+#include "support/letters.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unicode/bytestream.h>
+#include <unicode/casemap.h>
+#include <unicode/normalizer2.h>
+#include <unicode/uchar.h>
+
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::text {
+namespace {
+
+/// The code point at `at`, which moves behind it; negative where the text is not UTF-8.
+UChar32 next(std::string_view text, std::size_t& at) {
+  return static_cast<UChar32>(next_point(text, at));
+}
+
+std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
+  std::string result;
+  icu::StringByteSink<std::string> sink(&result);
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* normalizer = form(status);
+  if (U_SUCCESS(status)) {
+    normalizer->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int>(text.size())), sink,
+                              nullptr, status);
+  }
+  if (U_FAILURE(status)) fail("normalisation", u_errorName(status));
+  return result;
+}
+
+struct Decomposition : Rewriter {
+  std::string encode(std::string_view line) const override {
+    code_points(line);  // throws where it is not UTF-8
+    return decomposed(line);
+  }
+  std::string decode(std::string_view line) const override { return composed(line); }
+  std::string json() const override { return "decomposed"; }
+};
+
+std::shared_ptr<const Rewriter> read_rewriter(std::string_view json) {
+  if (json == "decomposed") return std::make_shared<const Decomposition>();
+  const auto object = nlohmann::json::parse(json);
+  return std::make_shared<const Truecaser>(object.at("words").get<std::vector<std::string>>(),
+                                           object.at("capitals").get<bool>());
+}
+
+bool is_capital(UChar32 point) { return u_isupper(point) || u_istitle(point); }
+
+struct Case {
+  bool capital = false, lower = false;  // whether there are such letters
+};
+Case case_of(std::string_view text) {
+  Case found;
+  for (std::size_t at = 0; at < text.size();) {
+    const UChar32 point = next(text, at);
+    found.capital |= is_capital(point), found.lower |= u_islower(point) != 0;
+  }
+  return found;
+}
+
+bool in_capitals(std::string_view line) {
+  const Case found = case_of(line);
+  return found.capital && !found.lower;
+}
+
+/// From the first letter or digit to the last one; empty where there is none.
+std::string_view without_marks(std::string_view word) {
+  std::size_t first = word.size(), last = 0;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t begin = at;
+    if (u_isalnum(next(word, at))) first = std::min(first, begin), last = at;
+  }
+  return last == 0 ? std::string_view() : word.substr(first, last - first);
+}
+
+std::size_t offset_in(std::string_view text, std::string_view part) {
+  return static_cast<std::size_t>(part.data() - text.data());
+}
+
+/// Calls `use` with each word and whether a sentence begins with it.
+template <class F>
+void each_word(std::string_view line, F use) {
+  bool first = true;
+  for (const std::string_view whole : words(line)) {
+    const std::string_view word = without_marks(whole);
+    if (!word.empty()) use(word, std::exchange(first, false));
+    const std::string_view behind =
+        word.empty() ? whole : whole.substr(offset_in(whole, word) + word.size());
+    first |= behind.find_first_of(".?!") != behind.npos;
+  }
+}
+
+/// The line with `change(word, first)` for each word.
+template <class F>
+std::string changed(std::string_view line, F change) {
+  std::string result;
+  std::size_t copied = 0;
+  each_word(line, [&](std::string_view word, bool first) {
+    const std::size_t begin = offset_in(line, word);
+    result += line.substr(copied, begin - copied);
+    result += change(word, first);
+    copied = begin + word.size();
+  });
+  result += line.substr(copied);
+  return result;
+}
+
+std::string capitalised(std::string_view word) {
+  std::size_t rest = 0;
+  const UChar32 point = u_totitle(next(word, rest));
+  return utf8(static_cast<char32_t>(point)).append(word.substr(rest));
+}
+
+}  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string lower;
+  icu::StringByteSink<std::string> sink(&lower);
+  UErrorCode status = U_ZERO_ERROR;
+  icu::CaseMap::utf8ToLower("", 0, icu::StringPiece(text.data(), static_cast<int>(text.size())),
+                            sink, nullptr, status);
+  if (U_FAILURE(status)) fail("lower_case", u_errorName(status));
+  return lower;
+}
+
+std::string folded_case(std::string_view text) {
+  std::string folded;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const UChar32 point = next(text, at);
+    folded += point < 0 ? std::string(text.substr(begin, at - begin))
+                        : utf8(static_cast<char32_t>(u_foldCase(point, U_FOLD_CASE_DEFAULT)));
+  }
+  return folded;
+}
+
+std::string decomposed(std::string_view text) {
+  return normalized(icu::Normalizer2::getNFDInstance, text);
+}
+
+std::string composed(std::string_view text) {
+  return normalized(icu::Normalizer2::getNFCInstance, text);
+}
+
+Tokenizer decomposed_characters() {
+  return Tokenizer(Characters{}).with(std::make_shared<const Decomposition>());
+}
+
+Truecaser::Truecaser(std::vector<std::string> words, bool capitals)
+    : words_(std::move(words)), capitals_(capitals), known_(words_.begin(), words_.end()) {
+  for (const std::string& word : words_) best_.emplace(folded_case(word), word);
+}
+
+std::string Truecaser::encode(std::string_view line) const {
+  const bool capitals = in_capitals(line);
+  return changed(line, [&](std::string_view word, bool first) {
+    if (!first && !capitals && known_.contains(std::string(word))) return std::string(word);
+    std::string folded = folded_case(word);
+    const auto best = best_.find(folded);
+    if (best != best_.end()) return best->second;
+    return capitals ? folded : std::string(word);
+  });
+}
+
+std::string Truecaser::decode(std::string_view line) const {
+  if (!capitals_) return std::string(line);
+  return changed(line, [](std::string_view word, bool first) {
+    return first ? capitalised(word) : std::string(word);
+  });
+}
+
+std::string Truecaser::json() const {
+  return nlohmann::json{{"words", words_}, {"capitals", capitals_}}.dump();
+}
+
+void CaseCounts::add(std::string_view line) {
+  if (const auto bad = find_bad_byte(line))
+    fail("truecaser", fmt::format("byte {} is not UTF-8", *bad + 1));
+  if (in_capitals(line)) return;
+  const std::string_view begin = without_marks(line);
+  if (!begin.empty()) {
+    std::size_t at = 0;
+    const UChar32 letter = next(begin, at);
+    capital_ += is_capital(letter), lower_ += u_islower(letter);
+  }
+  each_word(line, [&](std::string_view word, bool first) {
+    const Case found = case_of(word);
+    if (!first && (found.capital || found.lower)) ++counts_[std::string(word)];
+  });
+}
+
+Truecaser CaseCounts::truecaser() const {
+  struct Word {
+    std::string folded, word;
+    std::int64_t count;
+  };
+  std::vector<Word> all;
+  for (const auto& [word, count] : counts_) all.push_back({folded_case(word), word, count});
+  // Among equally frequent ones lower case, whose letters come after capitals, stands first.
+  std::ranges::sort(all, [](const Word& a, const Word& b) {
+    return std::tie(a.folded, b.count, b.word) < std::tie(b.folded, a.count, a.word);
+  });
+  std::vector<std::string> words;
+  for (Word& one : all) words.push_back(std::move(one.word));
+  return {std::move(words), capital_ > lower_};
+}
+
+Tokenizer read_tokenizer(std::string_view json) { return tokenizer_from_json(json, read_rewriter); }
+
+}  // namespace attune::text

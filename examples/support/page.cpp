@@ -1,0 +1,255 @@
+#include "support/page.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <stdexcept>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <attune/models/report/heatmap.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::report {
+namespace {
+
+// The --attune-* variables are what the figures draw with; each figure carries fallbacks of the
+// same values for the time it is looked at alone.
+constexpr std::string_view kStyle = R"css(
+:root {
+  color-scheme: light dark;
+  --attune-ink: #1c2430; --attune-muted: #5b6675; --attune-grid: #e3e7ec;
+  --attune-heat: #0a4da2; --attune-empty: #eff2f6;
+  --paper: #f6f7f9; --card: #ffffff; --line: #dfe3e8; --accent: #0a4da2;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --attune-ink: #e4e9f0; --attune-muted: #98a3b3; --attune-grid: #2b333e;
+    --attune-heat: #93cdff; --attune-empty: #202731;
+    --paper: #0f1318; --card: #171c23; --line: #2a323c; --accent: #93cdff;
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body {
+  margin: 0; background: var(--paper); color: var(--attune-ink);
+  font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif;
+  overflow-wrap: break-word;
+}
+main {
+  max-width: 77rem; margin: 0 auto;
+  padding: clamp(1.5rem, 4vw, 3.5rem) clamp(.75rem, 3vw, 2rem);
+}
+h1 {
+  margin: 0 0 1.25rem; font-size: clamp(1.7rem, 1.3rem + 1.8vw, 2.5rem); line-height: 1.15;
+  letter-spacing: -.022em; text-wrap: balance;
+}
+h2 {
+  margin: 3rem 0 .75rem; font-size: 1.3rem; line-height: 1.3; letter-spacing: -.012em;
+}
+p { max-width: 44rem; margin: 0 0 1rem; text-wrap: pretty; }
+dl {
+  display: grid; gap: .75rem; margin: 1.5rem 0;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr));
+}
+dl > div, figure, .table {
+  background: var(--card); border: 1px solid var(--line); border-radius: .625rem;
+}
+dl > div { min-width: 0; padding: .7rem .95rem .75rem; }
+dt { color: var(--attune-muted); font-size: .8125rem; line-height: 1.4; }
+dd {
+  margin: .1rem 0 0; font-size: 1.2rem; font-weight: 600; line-height: 1.35;
+  font-variant-numeric: tabular-nums; overflow-wrap: anywhere;
+}
+.table { width: fit-content; max-width: 100%; margin: 1.25rem 0; overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9375rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .5rem 1.1rem; text-align: start; vertical-align: baseline; }
+th {
+  color: var(--attune-muted); font-size: .8125rem; font-weight: 600; white-space: nowrap;
+  border-bottom: 1px solid var(--line);
+}
+tbody tr + tr td { border-top: 1px solid var(--attune-grid); }
+th.number, td.number { text-align: right; white-space: nowrap; }
+.long { min-width: 5rem; max-height: 9rem; overflow-y: auto; overflow-wrap: anywhere; }
+.figures {
+  display: grid; gap: 1rem; margin: 1.25rem 0; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
+}
+.figures.wide { grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
+figure { display: flex; flex-direction: column; min-width: 0; margin: 0; padding: .5rem; }
+figure:only-child { width: 100%; max-width: 44rem; }
+.drawing { max-height: 40rem; overflow: auto; }
+.drawing > svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
+.drawing > svg.attune-chart { width: 100%; }
+figcaption {
+  max-height: 7rem; overflow-y: auto; padding: .25rem .5rem .4rem;
+  color: var(--attune-muted); font-size: .875rem; line-height: 1.45;
+}
+@media (max-width: 30rem) {
+  h2 { margin-top: 2.25rem; }
+  dl { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem; }
+  dl > div { padding: .75rem; }
+  figure { padding: .25rem; }
+  table { font-size: .875rem; }
+  th, td { padding: .45rem .4rem; }
+  th, th.number { white-space: normal; vertical-align: bottom; }
+  th:first-child, td:first-child {
+    position: sticky; inset-inline-start: 0; max-width: 45vw; background: var(--card);
+  }
+}
+@media print {
+  .drawing, .long, figcaption { max-height: none; }
+  figure, dl > div, tr { break-inside: avoid; }
+  h2 { break-after: avoid; }
+}
+)css";
+
+// 12345 of "12,345".
+std::string without_commas(std::string_view number) {
+  std::string digits(number);
+  for (std::size_t at = std::min(number.find_first_not_of("0123456789,"), number.size());
+       at > 4 && number[at - 4] == ','; at -= 4) {
+    digits.erase(at - 4, 1);
+  }
+  return digits;
+}
+
+// "0.5", "+3", "12,345", "97.1%", "1e-3", "98.1 ±0.3"; an empty cell or a dash stands for a number
+// that is not known.
+bool looks_numeric(std::string_view cell) {
+  constexpr std::string_view deviation = " ±";
+  if (const std::size_t at = cell.find(deviation); at != cell.npos && at > 0) {
+    return looks_numeric(cell.substr(0, at)) && looks_numeric(cell.substr(at + deviation.size()));
+  }
+  if (cell.empty() || cell == "-" || cell == "–" || cell == "—") return true;
+  if (cell.front() == '+') cell.remove_prefix(1);
+  if (cell.ends_with('%')) cell.remove_suffix(1);
+  if (cell.ends_with(' ')) cell.remove_suffix(1);
+  const std::string number = without_commas(cell);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  return error != std::errc::invalid_argument && end == number.data() + number.size();
+}
+
+std::vector<bool> numeric_columns(std::size_t columns,
+                                  const std::vector<std::vector<std::string>>& rows) {
+  std::vector<bool> numeric(columns, !rows.empty());
+  for (const auto& row : rows) {
+    for (std::size_t j = 0; j < columns; ++j) numeric[j] = numeric[j] && looks_numeric(row[j]);
+  }
+  return numeric;
+}
+
+// A long text breaks where it must, and scrolls where it would take many lines, so that neither the
+// columns nor the rows around it get out of sight.
+std::string cell_of(const std::string& text) {
+  constexpr std::size_t longest = 40;
+  if (text.size() <= longest) return escape(text);
+  return fmt::format("<div class=\"long\">{}</div>", escape(text));
+}
+
+// `tag` is th or td.
+std::string table_row(std::string_view tag, const std::vector<std::string>& cells,
+                      const std::vector<bool>& numeric) {
+  const std::string_view scope = tag == "th" ? " scope=\"col\"" : "";
+  std::string out = "<tr>";
+  for (std::size_t j = 0; j < cells.size(); ++j) {
+    out += fmt::format("<{0}{1}{2} dir=\"auto\">{3}</{0}>", tag, scope,
+                       numeric[j] ? " class=\"number\"" : "", cell_of(cells[j]));
+  }
+  return out + "</tr>\n";
+}
+
+}  // namespace
+
+Page::Page(std::string title) : title_(std::move(title)) {}
+
+void Page::end_figures() {
+  if (grid_ != Grid::none) body_ += "</div>\n";
+  grid_ = Grid::none;
+}
+
+Page& Page::heading(std::string_view text) {
+  end_figures();
+  body_ += fmt::format("<h2 dir=\"auto\">{}</h2>\n", escape(text));
+  return *this;
+}
+
+Page& Page::paragraph(std::string_view text) {
+  end_figures();
+  body_ += fmt::format("<p dir=\"auto\">{}</p>\n", escape(text));
+  return *this;
+}
+
+Page& Page::table(const std::vector<std::string>& header,
+                  const std::vector<std::vector<std::string>>& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].size() == header.size()) continue;
+    throw Error(fmt::format("page: row {} of the table has {} cells, but the header has {}", i,
+                            rows[i].size(), header.size()));
+  }
+  end_figures();
+  const std::vector<bool> numeric = numeric_columns(header.size(), rows);
+  // The box scrolls when the table is wider than the window; tabindex lets the keyboard do it.
+  body_ += "<div class=\"table\" tabindex=\"0\"><table>\n<thead>" +
+           table_row("th", header, numeric) + "</thead>\n<tbody>\n";
+  for (const auto& row : rows) body_ += table_row("td", row, numeric);
+  body_ += "</tbody>\n</table></div>\n";
+  return *this;
+}
+
+Page& Page::definitions(const std::vector<std::pair<std::string, std::string>>& items) {
+  end_figures();
+  body_ += "<dl>\n";
+  for (const auto& [name, value] : items) {
+    body_ += fmt::format("<div><dt dir=\"auto\">{}</dt><dd dir=\"auto\">{}</dd></div>\n",
+                         escape(name), escape(value));
+  }
+  body_ += "</dl>\n";
+  return *this;
+}
+
+Page& Page::figure(std::string_view svg, std::string_view caption) {
+  if (!svg.starts_with("<svg")) {
+    throw Error(fmt::format("page: a figure starts with \"{}\", but an <svg> element is expected",
+                            svg.substr(0, 20)));
+  }
+  const std::string_view tag = svg.substr(0, svg.find('>'));
+  const Grid grid = tag.find("attune-chart") == tag.npos ? Grid::narrow : Grid::wide;
+  if (grid != grid_) {
+    end_figures();
+    body_ += grid == Grid::wide ? "<div class=\"figures wide\">\n" : "<div class=\"figures\">\n";
+    grid_ = grid;
+  }
+  body_ += fmt::format("<figure><div class=\"drawing\">{}</div>", svg);
+  if (!caption.empty()) {
+    body_ += fmt::format("<figcaption>{}</figcaption>", escape(caption));
+  }
+  body_ += "</figure>\n";
+  return *this;
+}
+
+std::string Page::html() const {
+  // The empty icon keeps a browser from asking the server for one.
+  return fmt::format(R"html(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<meta name="color-scheme" content="light dark" />
+<title>{0}</title>
+<link rel="icon" href="data:," />
+<style>{1}</style>
+</head>
+<body>
+<main>
+<h1 dir="auto">{0}</h1>
+{2}{3}</main>
+</body>
+</html>
+)html",
+                     escape(title_), kStyle, body_, grid_ == Grid::none ? "" : "</div>\n");
+}
+
+}  // namespace attune::report

@@ -1,0 +1,142 @@
+#include "support/page.hpp"
+
+#include <regex>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <attune/tensor/check.hpp>
+
+#include "models/report/tools.hpp"
+#include "support/chart.hpp"
+
+namespace {
+
+using namespace attune::report;
+using namespace attune::test;
+
+TEST_CASE("report: the XML check of these tests finds what is wrong") {
+  CHECK(xml_error("<a b=\"1\"><c/>&amp;<d>x</d></a>") == "");
+  for (const char* bad : {"<a>", "</a>", "<a></b>", "<a b=1/>", "<a b=\"1\" b=\"2\"/>", "a & b",
+                          "a < b", "\x01", "<a b=\"<\"/>", "&nbsp;", "<a><b></a></b>"}) {
+    CAPTURE(bad);
+    CHECK(xml_error(bad) != "");
+  }
+}
+
+Page sample_page() {
+  Page page("Title " + kNasty);
+  page.heading(kNasty).paragraph(kNasty).definitions({{kNasty, kNasty}, {"BLEU", "31.2"}});
+  page.table({kNasty, "n"}, {{kNasty, "1"}, {"b", "2.5"}});
+  page.figure(svg(Chart{kNasty, "x", "y", {{"ramp", {0, 1, 2}, {3, 0, 6}}}}), kNasty);
+  page.figure(svg(diagonal({kNasty}, {"a", "b"})), kNasty);
+  return page;
+}
+
+TEST_CASE("page: it is well formed whatever text it is given") {
+  const std::string html = sample_page().html();
+  REQUIRE(html.starts_with("<!DOCTYPE html>\n"));
+  CHECK(xml_error(html.substr(html.find('\n'))) == "");
+  CHECK_FALSE(contains(html, "<a href"));
+}
+
+TEST_CASE("page: nothing is fetched: the only address is the name of the SVG namespace") {
+  std::string html = sample_page().html();
+  const std::string name_space = "xmlns=\"http://www.w3.org/2000/svg\"";
+  CHECK(count(html, "http") == 2);
+  CHECK(count(html, name_space) == 2);
+  CHECK_FALSE(contains(html, "<script"));
+  CHECK_FALSE(contains(html, "@import"));
+  CHECK_FALSE(contains(html, "url("));
+  CHECK_FALSE(contains(html, " src="));
+}
+
+TEST_CASE("page: it declares language, encoding, viewport and both colour schemes") {
+  const std::string html = Page("t").html();
+  CHECK(contains(html, "<html lang=\"en\">"));
+  CHECK(contains(html, "<meta charset=\"utf-8\" />"));
+  CHECK(contains(html, "content=\"width=device-width, initial-scale=1\""));
+  CHECK(contains(html, "color-scheme: light dark"));
+  CHECK(contains(html, "@media (prefers-color-scheme: dark)"));
+  CHECK(contains(html, "<title>t</title>"));
+}
+
+TEST_CASE("page: it defines the colours that the figures ask for") {
+  const std::string html = Page("t").html();
+  const std::string figures = svg(diagonal({"a"}, {"b"})) + svg(Chart{});
+  const std::regex variable(R"re(var\((--attune-(?!series)\w+),(#\w+))re");
+  for (std::sregex_iterator i(figures.begin(), figures.end(), variable), end; i != end; ++i) {
+    // The fallbacks are the page's own values, for light and for dark.
+    CAPTURE(i->str());
+    CHECK(contains(html, (*i)[1].str() + ": " + (*i)[2].str() + ";"));
+  }
+}
+
+TEST_CASE("page: columns of numbers are aligned to the right, other columns are not") {
+  const std::string html = Page("t")
+                               .table({"name", "score", "date", "list", "mean", "count"},
+                                      {{"a", "97.1%", "2001-06-27", "1,2", "98.1 ±0.3", "7"},
+                                       {"b", "", "1998-05-03", "1,2345", "5.0", "345"},
+                                       {"c", "-1e-3", "1973-10-30", "8", "-", "12,345,678"}})
+                               .html();
+  CHECK(contains(html, "<td class=\"number\" dir=\"auto\">97.1%</td>"));
+  CHECK(contains(html, "<td class=\"number\" dir=\"auto\">-1e-3</td>"));
+  CHECK(contains(html, "<td class=\"number\" dir=\"auto\">98.1 ±0.3</td>"));
+  CHECK(contains(html, "<td class=\"number\" dir=\"auto\">12,345,678</td>"));
+  CHECK(contains(html, "<td dir=\"auto\">8</td>"));
+  CHECK(contains(html, "<td dir=\"auto\">2001-06-27</td>"));
+  CHECK(contains(html, "<td dir=\"auto\">a</td>"));
+}
+
+TEST_CASE("page: a long text breaks and scrolls in its cell, a short one does not") {
+  const std::string text(40, 'x');
+  const std::string html = Page("t").table({"a"}, {{text}, {text + "y"}}).html();
+  CHECK(contains(html, "<td dir=\"auto\">" + text + "</td>"));
+  CHECK(contains(html, "<td dir=\"auto\"><div class=\"long\">" + text + "y</div></td>"));
+  CHECK(contains(html, "\n.long { "));
+}
+
+TEST_CASE("page: a row that is not as long as the header is an error") {
+  Page page("t");
+  CHECK_THROWS_WITH_AS(page.table({"a", "b"}, {{"1", "2"}, {"3"}}),
+                       "page: row 1 of the table has 1 cells, but the header has 2", attune::Error);
+  CHECK_FALSE(contains(page.html(), "<table>"));
+}
+
+TEST_CASE("page: figures in succession share a grid, charts and heat maps one each") {
+  const std::string map = svg(diagonal({"a"}, {"b"})), chart = svg(Chart{});
+  Page page("t");
+  page.figure(chart, "1").figure(chart, "2").figure(map, "3").figure(map, "4");
+  page.paragraph("between").figure(map, "5");
+  CHECK(count(page.html(), "<div class=\"figures wide\">") == 1);
+  CHECK(count(page.html(), "<div class=\"figures\">") == 2);
+  CHECK(count(page.html(), "<figure>") == 5);
+}
+
+TEST_CASE("page: a figure without a caption has none") {
+  CHECK_FALSE(contains(Page("t").figure("<svg></svg>", "").html(), "<figcaption>"));
+}
+
+TEST_CASE("page: a figure that is not an <svg> element is an error") {
+  Page page("t");
+  CHECK_THROWS_AS(page.figure("<script>", "x"), attune::Error);
+  CHECK_THROWS_AS(page.figure("", "x"), attune::Error);
+}
+
+TEST_CASE("page: it can be written at any time and grow on") {
+  Page page("t");
+  page.figure("<svg></svg>", "a");
+  const std::string first = page.html();
+  CHECK(page.html() == first);
+  page.figure("<svg></svg>", "b");
+  CHECK(count(page.html(), "<div class=\"figures\">") == 1);
+}
+
+TEST_CASE("escape: ordinary text and line breaks stay as they are") {
+  CHECK(escape("日本語 العربية e\u0301\n\t") == "日本語 العربية e\u0301\n\t");
+  CHECK(escape("<&>\"'") == "&lt;&amp;&gt;&quot;&#39;");
+  CHECK(escape("\x07\x1b\x7F") == "␇␛␡");
+  CHECK(escape("\xFF|\xED\xA0\x80|\uFFFF").find_first_of("\xED\xFF") == std::string::npos);
+}
+
+}  // namespace

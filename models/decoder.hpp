@@ -8,7 +8,7 @@
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/dropout.hpp>
-#include <attune/nn/select.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {
@@ -68,7 +68,7 @@ struct Inference {
 ///     step(words[t], state)            one step: its output, weights and next state
 ///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
 ///     select(state, rows)              columns of the batch by number (i32), with repetition:
-///                                      nn/select.hpp has its parts
+///                                      nn/recurrent.hpp has its parts
 /// An output is whatever the logits are made of. Weights are (S, B), or (heads, S, B), or undefined
 /// without attention.
 template <class M>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <attune/models/decoder.hpp>
-#include <attune/nn/bidirectional.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/sequence.hpp>
+#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

@@ -8,7 +8,7 @@
 #include <attune/models/parts.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score_kind.hpp>
+#include <attune/nn/score.hpp>
 #include <attune/nn/stacked.hpp>
 
 namespace attune::models {

@@ -3,7 +3,7 @@
 
 #include <attune/models/decoder.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/bidirectional.hpp>
+#include <attune/nn/stacked.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/embedding.hpp>
 #include <attune/nn/linear.hpp>

@@ -97,9 +97,9 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/printable.hpp>
-#include <attune/tensor/products.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/simd_target.hpp>

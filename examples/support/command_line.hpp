@@ -16,7 +16,7 @@
 #include <attune/models/option_field.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/products.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 

@@ -10,7 +10,7 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/nn/dropout.hpp>
-#include <attune/tensor/products.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 

@@ -218,6 +218,13 @@ Var add_matmul(const Var& y, const Var& a, const Var& b) {
   return sum;
 }
 
+AffineLogits::operator Var() const {
+  const auto& [W, b, transposed] = affine;
+  if (b.defined() && !transposed) return add_matmul(b, x, W);
+  const Var y = matmul(x, W, {.b = transposed});
+  return b.defined() ? y + b : y;
+}
+
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
       .wrt(a,  // dA = dC·Bᵀ, and the transpose of it where A came in transposed

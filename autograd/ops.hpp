@@ -60,6 +60,21 @@ Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 /// y + a·b, for a (..., K), b (K, N) and y (..., N) or (N): a bias, or another share of a sum.
 Var add_matmul(const Var& y, const Var& a, const Var& b);
 
+/// The affine map x W + b, or x Wᵀ + b: W (R, V), or transposed (V, R), and b (V) or undefined.
+struct Affine {
+  Var W, b;
+  bool transposed = false;
+};
+
+/// The logits x W + b, not computed yet. A loss may give x and the map to affine_cross_entropy,
+/// which never stores all logits; the conversion to Var computes them all.
+struct AffineLogits {
+  Var x;
+  Affine affine;
+
+  operator Var() const;
+};
+
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
 /// must be equal. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});

@@ -7,6 +7,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/unfold.hpp>
 
@@ -94,6 +95,20 @@ Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 /// exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights are 0.
 Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
+
+/// Layer normalisation over the last axis (Ba, Kiros and Hinton, 2016), in one pass:
+///     y = g ⊙ (x - μ) / √(σ² + ε) + b,   μ = mean(x),   σ² = mean((x - μ)²)
+/// x (..., N), gain (N), bias (N) -> (..., N). A row is normalised by itself, whatever stands in
+/// the others; one of equal elements gives the bias.
+Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
+
+/// Sparsemax along an axis (Martins and Astudillo, 2016): the point of the simplex next to x,
+///     y_i = max(x_i - τ, 0),   where τ makes Σ y = 1,
+/// which unlike softmax gives exact zeros. The gradient is
+///     dx_i = dy_i - (mean of dy over the support) for i in the support {y > 0}, 0 for all others.
+/// With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not), y is exactly 0 where
+/// the mask is 0; where no position along the axis has mask 1, all of y is 0.
+Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
 
 /// The same elements in another shape; one extent may be -1.
 Var reshape(const Var& x, const Shape& shape);

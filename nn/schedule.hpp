@@ -14,8 +14,8 @@
 #include <functional>
 #include <string>
 
-#include <attune/tensor/dtype.hpp>
 #include <attune/tensor/safetensors.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::nn {
 

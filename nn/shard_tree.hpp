@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::nn::detail {
 

@@ -17,7 +17,6 @@
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/simd/dispatch.hpp>
-#include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/threads.hpp>
 
 #ifdef ATTUNE_BLAS  // the library's name; not defined where attune is built without BLAS

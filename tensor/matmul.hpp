@@ -11,7 +11,7 @@ namespace attune {
 /// gradients of weights, and those whose caller allows it (Rows::together).
 /// attune's kernels make all of them where attune was built without BLAS, where BLAS's kernels use
 /// narrower registers than attune's (OPENBLAS_CORETYPE can do that), and where ATTUNE_TARGET asks
-/// for results that another CPU can repeat (simd_target.hpp). The environment may choose:
+/// for results that another CPU can repeat (precision.hpp). The environment may choose:
 /// ATTUNE_PRODUCTS=attune, or ATTUNE_PRODUCTS=openblas for BLAS whatever its kernels. Any other
 /// value is an Error, here and in large products.
 ///

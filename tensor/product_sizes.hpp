@@ -2,7 +2,7 @@
 // 4, with AVX-512. Not installed.
 #pragma once
 
-#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::detail::sizes {
 

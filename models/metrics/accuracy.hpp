@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::metrics {
 

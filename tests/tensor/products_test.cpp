@@ -10,7 +10,6 @@
 
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/simd_target.hpp>
 
 #include "support/naive.hpp"
 #include "support/process.hpp"

@@ -10,7 +10,6 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/finite.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {

@@ -9,7 +9,7 @@
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/products.hpp>
+#include <attune/tensor/matmul.hpp>
 
 namespace attune {
 

@@ -4,7 +4,6 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/loss.hpp>
-#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
@@ -77,12 +76,11 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/printable.hpp>
-#include <attune/tensor/products.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
-#include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/softmax.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/tensor/unfold.hpp>

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/attention.hpp>
-#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>

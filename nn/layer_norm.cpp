@@ -1,4 +1,4 @@
-#include <attune/autograd/normalize.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/nn/layer_norm.hpp>
 #include <attune/nn/parameters.hpp>
 

@@ -1,16 +1,43 @@
-// The extents of a tensor, stored inline.
+// Element types of a tensor, and its extents.
 #pragma once
 
+// One clear message where C++20 is not on, and not hundreds that follow from it.
+#if __cplusplus < 202002L
+#error "attune needs C++20: compile with -std=c++20, by g++ 12 or clang 14 or newer ones"
+#include <attune/stop>  // There is no such file, and without it no compiler goes on.
+#endif
+
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 
-#include <attune/tensor/dtype.hpp>
-
 namespace attune {
 
-/// The extents of a tensor, outermost first. At most `max_rank` of them, none negative.
+/// Sizes, counts and positions.
+using Index = std::int64_t;
+
+/// What a tensor's elements are, known at run time.
+enum class DType : std::uint8_t { f32, f64, i32 };
+
+constexpr std::size_t size_of(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
+
+constexpr const char* name_of(DType dtype) {
+  return dtype == DType::f32 ? "f32" : dtype == DType::f64 ? "f64" : "i32";
+}
+
+constexpr bool is_floating(DType dtype) { return dtype != DType::i32; }
+
+template <class T>
+inline constexpr DType dtype_of = DType::f32;
+template <>
+inline constexpr DType dtype_of<double> = DType::f64;
+template <>
+inline constexpr DType dtype_of<std::int32_t> = DType::i32;
+
+/// The extents of a tensor, outermost first. At most `max_rank` of them, none negative. They are stored inline.
 class Shape {
  public:
   static constexpr int max_rank = 6;

@@ -199,10 +199,6 @@ Tensor Tensor::to(DType dtype) const {
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
-Tensor zeros_like(const Tensor& x) {
-  require_defined("zeros_like", x);
-  return zeros(x.shape(), x.dtype());
-}
 
 Tensor arange(Index n, DType dtype) {
   if (n < 0) fail("arange", fmt::format("n = {} is negative", n));

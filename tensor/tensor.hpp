@@ -10,7 +10,6 @@
 
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/dtype.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
@@ -135,7 +134,6 @@ class Tensor {
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-Tensor zeros_like(const Tensor& x);
 /// 0, 1, ... n - 1
 Tensor arange(Index n, DType dtype = DType::i32);
 /// A scalar, shape ().

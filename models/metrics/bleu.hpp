@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <attune/models/metrics/bleu.hpp>
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::metrics {
 

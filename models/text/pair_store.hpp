@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <attune/models/text/batches.hpp>
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::text {
 

@@ -34,11 +34,10 @@ TEST_CASE("DetectAnomaly: the operation that made the first infinity is named, w
 
 TEST_CASE("DetectAnomaly: an operation of constants is looked at, too, with all its inputs") {
   const DetectAnomaly guard;
-  CHECK(error_of([] {
-          Var(reals({2}, {1, 0})) / Var(zeros({3, 1}, DType::f64));
-        }) ==
-        "anomaly: divide: forward made a value that is not finite: (3, 2), element (0, 0) is inf, "
-        "from inputs (2), (3, 1)");
+  CHECK_ERROR(
+      "anomaly: divide: forward made a value that is not finite: (3, 2), element (0, 0) is inf, "
+      "from inputs (2), (3, 1)",
+      Var(reals({2}, {1, 0})) / Var(zeros({3, 1}, DType::f64)));
 }
 
 TEST_CASE("DetectAnomaly: every result of an operation is looked at") {
@@ -52,17 +51,18 @@ TEST_CASE("DetectAnomaly: every result of an operation is looked at") {
 TEST_CASE("DetectAnomaly: what no operation made is a variable's or a constant's") {
   const DetectAnomaly guard;
   const Var w = variable(reals({2, 2}, {1, 2, nan, 4})), x = variable(ones({3, 2}, DType::f64));
-  CHECK(error_of([&] { matmul(x, w); }) ==
-        "anomaly: matmul: forward got a value that is not finite: variable (2, 2), element (1, 0) "
-        "is nan");
-  CHECK(error_of([&] {
-          x + Var(reals({2}, {0, nan}));
-        }) ==
-        "anomaly: add: forward got a value that is not finite: constant (2), element (1) is nan");
+  CHECK_ERROR(
+      "anomaly: matmul: forward got a value that is not finite: variable (2, 2), element (1, 0) "
+      "is nan",
+      matmul(x, w));
+  CHECK_ERROR(
+      "anomaly: add: forward got a value that is not finite: constant (2), element (1) is nan",
+      x + Var(reals({2}, {0, nan})));
   const Var grown = variable(reals({2}, {1, infinity}));
-  CHECK(error_of([&] { x* grown; }) ==
-        "anomaly: multiply: forward got a value that is not finite: variable (2), element (1) is "
-        "inf");
+  CHECK_ERROR(
+      "anomaly: multiply: forward got a value that is not finite: variable (2), element (1) is "
+      "inf",
+      x * grown);
 }
 
 TEST_CASE("DetectAnomaly: infinities of a mask may pass, but nothing may make nan of them") {
@@ -71,9 +71,10 @@ TEST_CASE("DetectAnomaly: infinities of a mask may pass, but nothing may make na
   const Var mask(reals({3, 1}, {0, -infinity, 0}));
   const Gradients gradients = backward(sum(square(softmax((scores + mask) * 2.0, 0))));
   CHECK(gradients[scores].size() == 6);
-  CHECK(error_of([&] { mask - mask; }) ==
-        "anomaly: subtract: forward made a value that is not finite: (3, 1), element (1, 0) is "
-        "nan, from inputs (3, 1), (3, 1)");
+  CHECK_ERROR(
+      "anomaly: subtract: forward made a value that is not finite: (3, 1), element (1, 0) is "
+      "nan, from inputs (3, 1), (3, 1)",
+      mask - mask);
 }
 
 TEST_CASE("DetectAnomaly: the operation whose pullback made the first infinity is named") {
@@ -92,9 +93,10 @@ TEST_CASE("DetectAnomaly: so are products that were put off") {
       const Var w = variable(full({2, 2}, 1e-300, DType::f64));
       Var y = full({rows, 2}, 0, DType::f64);
       for (int i = 0; i < uses; ++i) y = y + matmul(full({rows, 2}, 1e200, DType::f64), w);
-      CHECK(error_of([&] { return backward(sum(y * 1e200)); }) ==
-            "anomaly: matmul: backward made a gradient that is not finite: (2, 2), element (0, 0) "
-            "is inf");
+      CHECK_ERROR(
+          "anomaly: matmul: backward made a gradient that is not finite: (2, 2), element (0, 0) "
+          "is inf",
+          return backward(sum(y * 1e200)));
     }
   }
 }
@@ -102,9 +104,8 @@ TEST_CASE("DetectAnomaly: so are products that were put off") {
 TEST_CASE("DetectAnomaly: a gradient that is given must be finite") {
   const DetectAnomaly guard;
   const Var x = variable(ones({2}, DType::f64));
-  CHECK(error_of([&] {
-          return backward(x * 2.0, reals({2}, {1, nan}));
-        }) == "anomaly: backward was given a gradient that is not finite: (2), element (1) is nan");
+  CHECK_ERROR("anomaly: backward was given a gradient that is not finite: (2), element (1) is nan",
+              return backward(x * 2.0, reals({2}, {1, nan})));
 }
 
 TEST_CASE("DetectAnomaly: nothing else changes, to the last bit") {
@@ -148,7 +149,7 @@ TEST_CASE("DetectAnomaly: the child of another test" * doctest::skip()) {
     const char* message = "ATTUNE_DETECT_ANOMALY: 'yes' is neither 0 nor 1";
     CHECK(error_of(f) == message);
     CHECK(error_of(f) == message);
-    CHECK(error_of([] { const DetectAnomaly guard; }) == message);
+    CHECK_ERROR(message, const DetectAnomaly guard);
   } else if (wanted == "1") {
     { const DetectAnomaly guard; }
     CHECK(error_of(f).starts_with("anomaly: log"));

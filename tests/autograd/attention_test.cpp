@@ -84,12 +84,10 @@ TEST_CASE("additive_scores: constant keys get no gradient and change nothing for
 
 TEST_CASE("additive_scores: a wrong shape is named with the letter that does not fit") {
   const Var q = zeros({32, 128}), v = zeros({128});
-  CHECK(error_of([&] {
-          additive_scores(q, zeros({7, 64, 128}), v);
-        }) == "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q");
-  CHECK(error_of([&] {
-          additive_scores(q, zeros({7, 32, 128}), zeros({128}, DType::f64));
-        }) == "additive_scores: dtypes differ: f32 (32, 128) and f64 (128)");
+  CHECK_ERROR("additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q",
+              additive_scores(q, zeros({7, 64, 128}), v));
+  CHECK_ERROR("additive_scores: dtypes differ: f32 (32, 128) and f64 (128)",
+              additive_scores(q, zeros({7, 32, 128}), zeros({128}, DType::f64)));
 }
 
 TEST_CASE("covered_additive_scores: it is its reference in values and gradients") {
@@ -102,10 +100,9 @@ TEST_CASE("covered_additive_scores: it is its reference in values and gradients"
 }
 
 TEST_CASE("covered_additive_scores: a coverage of other places is named") {
-  CHECK(error_of([&] {
-          covered_additive_scores(covered_inputs[0], covered_inputs[1], covered_inputs[2],
-                                  zeros({5, 3}, DType::f64), covered_inputs[4]);
-        }) == "covered_additive_scores: coverage (S, B) is (5, 3), but S = 4 in k");
+  CHECK_ERROR("covered_additive_scores: coverage (S, B) is (5, 3), but S = 4 in k",
+              covered_additive_scores(covered_inputs[0], covered_inputs[1], covered_inputs[2],
+                                      zeros({5, 3}, DType::f64), covered_inputs[4]));
 }
 
 TEST_CASE("weighted_sum: gradients are central differences") {
@@ -152,9 +149,8 @@ TEST_CASE("Attention over padded memory: not a number at padding reaches nothing
 
 TEST_CASE("unwindow: positions of another shape than x are an error") {
   const Var x(zeros({3, 2}, DType::f64));
-  CHECK(error_of([&] {
-          unwindow(x, zeros({4, 2}, DType::i32), 5);
-        }) == "window: shapes do not fit: windows (3, 2), positions (4, 2), sequence (5, 2)");
+  CHECK_ERROR("window: shapes do not fit: windows (3, 2), positions (4, 2), sequence (5, 2)",
+              unwindow(x, zeros({4, 2}, DType::i32), 5));
 }
 
 }  // namespace attune

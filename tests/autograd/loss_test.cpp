@@ -115,25 +115,20 @@ TEST_CASE("cross_entropy: what logits hold at masked positions does not matter")
 
 TEST_CASE("cross_entropy: errors name what is wrong") {
   const Var logits = variable(zeros({3, 2, 5}, DType::f64));
-  CHECK(error_of([&] {
-          cross_entropy(logits, ints({3}, {0, 0, 0}));
-        }) == "cross_entropy: shapes do not fit: logits (3, 2, 5), targets (3), mask ()");
-  CHECK(error_of([&] {
-          cross_entropy(logits, ints({3, 2}, {0, 0, 0, 5, 0, 0}));
-        }) == "cross_entropy: target 5 at 3 is not in 0 to 4");
-  CHECK(error_of([&] {
-          cross_entropy(logits, ints({3, 2}, {0, 0, 0, 0, -1, 0}), mask);
-        }) == "cross_entropy: target -1 at 4 is not in 0 to 4");
-  CHECK(error_of([&] {
-          cross_entropy(logits, targets, zeros({3, 2}, DType::f64));
-        }) == "cross_entropy: there is no position with mask 1");
-  CHECK(error_of([&] {
-          cross_entropy(logits, targets, full({3, 2}, -1e9));
-        }) == "cross_entropy: the mask must be 1 (counts) or 0, but has -1000000000");
+  CHECK_ERROR("cross_entropy: shapes do not fit: logits (3, 2, 5), targets (3), mask ()",
+              cross_entropy(logits, ints({3}, {0, 0, 0})));
+  CHECK_ERROR("cross_entropy: target 5 at 3 is not in 0 to 4",
+              cross_entropy(logits, ints({3, 2}, {0, 0, 0, 5, 0, 0})));
+  CHECK_ERROR("cross_entropy: target -1 at 4 is not in 0 to 4",
+              cross_entropy(logits, ints({3, 2}, {0, 0, 0, 0, -1, 0}), mask));
+  CHECK_ERROR("cross_entropy: there is no position with mask 1",
+              cross_entropy(logits, targets, zeros({3, 2}, DType::f64)));
+  CHECK_ERROR("cross_entropy: the mask must be 1 (counts) or 0, but has -1000000000",
+              cross_entropy(logits, targets, full({3, 2}, -1e9)));
   for (const auto& [smoothing, text] : {std::pair(1.0, "1"), {-0.5, "-0.5"}, {NAN, "nan"}}) {
     const CrossEntropyOptions options{.smoothing = smoothing};
-    CHECK(error_of([&] { cross_entropy(logits, targets, mask, options); }) ==
-          fmt::format("cross_entropy: the smoothing {} is not in [0, 1)", text));
+    CHECK_ERROR(fmt::format("cross_entropy: the smoothing {} is not in [0, 1)", text),
+                cross_entropy(logits, targets, mask, options));
   }
 }
 
@@ -220,21 +215,16 @@ TEST_CASE("affine_cross_entropy: rows with mask 0 do not matter, whatever they h
 
 TEST_CASE("affine_cross_entropy: errors name what is wrong") {
   const Var x = variable(randn({3, 2, 4}, DType::f64)), W = variable(randn({4, 5}, DType::f64));
-  CHECK(error_of([&] {
-          affine_cross_entropy(x, {W, {}, true}, targets);
-        }) == "affine_cross_entropy: W (V, R) is (4, 5), but R = 4 in x");
-  CHECK(error_of([&] {
-          affine_cross_entropy(x, {W, randn({6}, DType::f64)}, targets);
-        }) == "affine_cross_entropy: b (V) is (6), but V = 5 in W");
-  CHECK(error_of([&] {
-          affine_cross_entropy(x, {W, {}}, ints({3}, {0, 0, 0}));
-        }) == "affine_cross_entropy: shapes do not fit: x (3, 2, 4), targets (3), mask ()");
-  CHECK(error_of([&] {
-          affine_cross_entropy(x, {W, {}}, ints({3, 2}, {0, 0, 0, 0, 0, 5}), mask);
-        }) == "cross_entropy: target 5 at 5 is not in 0 to 4");
-  CHECK(error_of([&] {
-          affine_cross_entropy(x, {W, {}}, targets, zeros({3, 2}, DType::f64));
-        }) == "affine_cross_entropy: there is no position with mask 1");
+  CHECK_ERROR("affine_cross_entropy: W (V, R) is (4, 5), but R = 4 in x",
+              affine_cross_entropy(x, {W, {}, true}, targets));
+  CHECK_ERROR("affine_cross_entropy: b (V) is (6), but V = 5 in W",
+              affine_cross_entropy(x, {W, randn({6}, DType::f64)}, targets));
+  CHECK_ERROR("affine_cross_entropy: shapes do not fit: x (3, 2, 4), targets (3), mask ()",
+              affine_cross_entropy(x, {W, {}}, ints({3}, {0, 0, 0})));
+  CHECK_ERROR("cross_entropy: target 5 at 5 is not in 0 to 4",
+              affine_cross_entropy(x, {W, {}}, ints({3, 2}, {0, 0, 0, 0, 0, 5}), mask));
+  CHECK_ERROR("affine_cross_entropy: there is no position with mask 1",
+              affine_cross_entropy(x, {W, {}}, targets, zeros({3, 2}, DType::f64)));
 }
 
 }  // namespace attune

@@ -279,6 +279,9 @@ std::string error_of(F f) {
   return "no error";
 }
 
+/// A statement that throws an Error of this message.
+#define CHECK_ERROR(message, ...) CHECK(error_of([&] { __VA_ARGS__; }) == message)
+
 /// i32 numbers.
 inline Tensor ints(const Shape& shape, std::initializer_list<std::int32_t> values) {
   return Tensor::of<std::int32_t>(shape, values);

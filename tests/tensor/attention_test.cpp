@@ -83,15 +83,12 @@ TEST_CASE("weighted_sum: memory under a weight of 0 is not read") {
 }
 
 TEST_CASE("Attention kernels: a wrong shape is named with the letter that does not fit") {
-  CHECK(error_of([] {
-          additive_scores_forward(zeros({32, 128}), zeros({7, 64, 128}), zeros({128}));
-        }) == "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q");
-  CHECK(error_of([] {
-          weighted_sum_forward(zeros({7, 3}), zeros({7, 4, 5}));
-        }) == "weighted_sum: memory (S, B, D) is (7, 4, 5), but B = 3 in weights");
-  CHECK(error_of([] {
-          weighted_sum_forward(zeros({7, 3}), zeros({7, 3, 5}, DType::f64));
-        }) == "weighted_sum: dtypes differ: f32 (7, 3) and f64 (7, 3, 5)");
+  CHECK_ERROR("additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q",
+              additive_scores_forward(zeros({32, 128}), zeros({7, 64, 128}), zeros({128})));
+  CHECK_ERROR("weighted_sum: memory (S, B, D) is (7, 4, 5), but B = 3 in weights",
+              weighted_sum_forward(zeros({7, 3}), zeros({7, 4, 5})));
+  CHECK_ERROR("weighted_sum: dtypes differ: f32 (7, 3) and f64 (7, 3, 5)",
+              weighted_sum_forward(zeros({7, 3}), zeros({7, 3, 5}, DType::f64)));
 }
 
 }  // namespace attune

@@ -182,9 +182,8 @@ TEST_CASE(
 
 TEST_CASE("Buffer: an allocation that fails is an error and leaves the statistics as they were") {
   const BufferStatistics before = buffer_statistics();
-  CHECK(error_of([] {
-          Tensor::uninitialized({2, Index{1} << 54});
-        }) == "tensor: there is no memory for (2, 18014398509481984) f32, 144 PB");
+  CHECK_ERROR("tensor: there is no memory for (2, 18014398509481984) f32, 144 PB",
+              Tensor::uninitialized({2, Index{1} << 54}));
   const BufferStatistics after = buffer_statistics();
   CHECK(after.in_use == before.in_use);
   CHECK(after.peak == before.peak);

@@ -73,8 +73,8 @@ TEST_CASE("make_directories: makes what is missing, and names what cannot be mad
   }
   write_file(scratch / "file", "");
   for (const char* path : {"file", "file/a/b"}) {
-    CHECK(error_of([&] { make_directories(scratch / path); }) ==
-          (scratch / path).string() + ": cannot be made: Not a directory");
+    CHECK_ERROR((scratch / path).string() + ": cannot be made: Not a directory",
+                make_directories(scratch / path));
   }
 }
 
@@ -87,8 +87,8 @@ TEST_CASE("read_file: a file longer than one read is read whole") {
 }
 
 TEST_CASE("read_file: what has no end, or more bytes than are wanted, is an error with its path") {
-  CHECK(error_of([] { read_file("/dev/zero", 1 << 21); }) ==
-        "/dev/zero: cannot be read: there are more than 2097152 bytes");
+  CHECK_ERROR("/dev/zero: cannot be read: there are more than 2097152 bytes",
+              read_file("/dev/zero", 1 << 21));
   const ScratchDirectory scratch;
   write_file(scratch / "a", "12345");
   CHECK(read_file(scratch / "a", 5) == "12345");
@@ -103,8 +103,8 @@ TEST_CASE("InputFile: bytes are read from any place, and those beyond the end ar
   char bytes[4];
   file.read(6, std::as_writable_bytes(std::span(bytes)));
   CHECK(std::string_view(bytes, 4) == "6789");
-  CHECK(error_of([&] { file.read(7, std::as_writable_bytes(std::span(bytes))); }) ==
-        (scratch / "a").string() + ": cannot be read: it became shorter after it was opened");
+  CHECK_ERROR((scratch / "a").string() + ": cannot be read: it became shorter after it was opened",
+              file.read(7, std::as_writable_bytes(std::span(bytes))));
 }
 
 TEST_CASE("write_file: when writing fails the old file stays and no temporary is left") {
@@ -123,8 +123,8 @@ TEST_CASE("write_file: when writing fails the old file stays and no temporary is
 TEST_CASE("write_file: when renaming fails no temporary is left") {
   const ScratchDirectory scratch;
   std::filesystem::create_directory(scratch / "model");
-  CHECK(error_of([&] { write_file(scratch / "model", "x"); }) ==
-        (scratch / "model").string() + ": cannot be written: Is a directory");
+  CHECK_ERROR((scratch / "model").string() + ": cannot be written: Is a directory",
+              write_file(scratch / "model", "x"));
   CHECK(std::filesystem::is_directory(scratch / "model"));
   CHECK(scratch.count() == 1);
 }
@@ -132,18 +132,19 @@ TEST_CASE("write_file: when renaming fails no temporary is left") {
 TEST_CASE("write_file: a directory that cannot be written to is an error with path and reason") {
   const ScratchDirectory scratch;
   write_file(scratch / "file", "x");
-  CHECK(error_of([&] { write_file(scratch / "file" / "model", "x"); }) ==
-        (scratch / "file" / "model").string() + ": cannot be written: Not a directory");
-  CHECK(error_of([&] { write_file(scratch / "none" / "model", "x"); }) ==
-        (scratch / "none" / "model").string() + ": cannot be written: No such file or directory");
+  CHECK_ERROR((scratch / "file" / "model").string() + ": cannot be written: Not a directory",
+              write_file(scratch / "file" / "model", "x"));
+  CHECK_ERROR(
+      (scratch / "none" / "model").string() + ": cannot be written: No such file or directory",
+      write_file(scratch / "none" / "model", "x"));
 }
 
 TEST_CASE("read_file: a file that is not there, or is none, is an error with path and reason") {
   const ScratchDirectory scratch;
-  CHECK(error_of([&] { read_file(scratch / "none"); }) ==
-        (scratch / "none").string() + ": cannot be read: No such file or directory");
-  CHECK(error_of([&] { read_file(scratch.path()); }) ==
-        scratch.path().string() + ": cannot be read: Is a directory");
+  CHECK_ERROR((scratch / "none").string() + ": cannot be read: No such file or directory",
+              read_file(scratch / "none"));
+  CHECK_ERROR(scratch.path().string() + ": cannot be read: Is a directory",
+              read_file(scratch.path()));
 }
 
 TEST_CASE("write_file: a path without directory is in the working directory") {

@@ -246,12 +246,10 @@ TEST_CASE("gemm: without rows or columns nothing happens; with K = 0, adding lea
 TEST_CASE("gemm: shapes that do not fit are an error") {
   double x[12] = {};
   const PackedMatrix<double> packed({x, 2, 3, 3});
-  CHECK(error_of([&] {
-          gemm<double>({x, 2, 3, 3}, {x, 2, 3, 3}, {x, 2, 3, 3});
-        }) == "gemm: shapes do not fit: (2, 3) x (2, 3) -> (2, 3)");
-  CHECK(error_of([&] {
-          gemm<double>({x, 2, 3, 3}, packed, {x, 2, 3, 3});
-        }) == "gemm: shapes do not fit: (2, 3) x (2, 3) -> (2, 3)");
+  CHECK_ERROR("gemm: shapes do not fit: (2, 3) x (2, 3) -> (2, 3)",
+              gemm<double>({x, 2, 3, 3}, {x, 2, 3, 3}, {x, 2, 3, 3}));
+  CHECK_ERROR("gemm: shapes do not fit: (2, 3) x (2, 3) -> (2, 3)",
+              gemm<double>({x, 2, 3, 3}, packed, {x, 2, 3, 3}));
   CHECK_THROWS_AS((gemm<double>({x, 2, 3, 3}, {x, 3, 2, 2}, {x, 2, 2, 2, true})), Error);
 }
 

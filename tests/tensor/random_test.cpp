@@ -118,7 +118,7 @@ TEST_CASE("Random: below is even over its range") {
 
 TEST_CASE("Random: a bound below 1 is an error") {
   Random random(1);
-  CHECK(error_of([&] { random.below(0); }) == "Random::below: 0 is not a positive bound");
+  CHECK_ERROR("Random::below: 0 is not a positive bound", random.below(0));
   CHECK_THROWS_AS(random.below(-5), Error);
 }
 

@@ -54,8 +54,8 @@ TEST_CASE("sum: many equal f32 numbers lose nothing") {
 }
 
 TEST_CASE("sum: an axis that is not there is an error") {
-  CHECK(error_of([] { sum(zeros({3, 2}), {2}); }) == "shape: there is no axis 2 in (3, 2)");
-  CHECK(error_of([] { sum(ints({2}, {1, 2})); }) == "sum: f32 or f64 was expected: i32 (2)");
+  CHECK_ERROR("shape: there is no axis 2 in (3, 2)", sum(zeros({3, 2}), {2}));
+  CHECK_ERROR("sum: f32 or f64 was expected: i32 (2)", sum(ints({2}, {1, 2})));
 }
 
 TEST_CASE("mean: it is the sum divided by the number of elements") {
@@ -63,7 +63,7 @@ TEST_CASE("mean: it is the sum divided by the number of elements") {
   CHECK(difference(mean(x, {0, 2}), sum(x, {0, 2}) / 15.0) <= 1e-15);
   CHECK(difference(mean(x), sum(x) / 30.0) <= 1e-15);
   CHECK(mean(x, {1}, KeepAxes::yes).shape() == Shape{3, 1, 5});
-  CHECK(error_of([] { mean(zeros({3, 0})); }) == "mean: there is nothing to average in (3, 0)");
+  CHECK_ERROR("mean: there is nothing to average in (3, 0)", mean(zeros({3, 0})));
   CHECK(reduced_size({3, 2, 5}, {0, -1}) == 15);
   CHECK(reduced_size({3, 2, 5}, {}) == 30);
 }
@@ -78,9 +78,7 @@ TEST_CASE("sum_to: it undoes broadcasting") {
   CHECK(identical(sum_to(x, {3, 2, 5}), x));
   CHECK(identical(sum_to(x.reshape({1, 3, 10}), {3, 10}), x.reshape({3, 10})));
   CHECK(error_of([&] { sum_to(x, {2}); }).starts_with("sum_to: "));
-  CHECK(error_of([&] {
-          sum_to(x, {4, 3, 2, 5});
-        }) == "sum_to: (4, 3, 2, 5) does not broadcast to (3, 2, 5)");
+  CHECK_ERROR("sum_to: (4, 3, 2, 5) does not broadcast to (3, 2, 5)", sum_to(x, {4, 3, 2, 5}));
 }
 
 TEST_CASE("argmax: it is the place of the largest element, the first of equals") {
@@ -98,7 +96,7 @@ TEST_CASE("argmax: it is the place of the largest element, the first of equals")
 }
 
 TEST_CASE("argmax: of nothing it is an error") {
-  CHECK(error_of([] { argmax(zeros({3, 0})); }) == "argmax: axis -1 of (3, 0) is empty");
+  CHECK_ERROR("argmax: axis -1 of (3, 0) is empty", argmax(zeros({3, 0})));
   CHECK_THROWS_AS(argmax(scalar(1)), Error);
   CHECK(argmax(zeros({0, 3})).shape() == Shape{0});
 }

@@ -20,10 +20,8 @@ TEST_CASE("Tensor: of takes values in row-major order") {
 }
 
 TEST_CASE("Tensor: a wrong number of values is an error") {
-  CHECK(error_of([] {
-          reals({2, 3}, {1, 2, 3, 4, 5});
-        }) == "tensor: 5 values were given for (2, 3)");
-  CHECK(error_of([] { reals({0}, {1}); }) == "tensor: 1 values were given for (0)");
+  CHECK_ERROR("tensor: 5 values were given for (2, 3)", reals({2, 3}, {1, 2, 3, 4, 5}));
+  CHECK_ERROR("tensor: 1 values were given for (0)", reals({0}, {1}));
 }
 
 TEST_CASE("Tensor: copies and views share the elements") {
@@ -79,15 +77,9 @@ TEST_CASE("Tensor: reshape keeps the order of elements, and fills in -1") {
 
 TEST_CASE("Tensor: a reshape that does not fit names both shapes") {
   const Tensor x = zeros({2, 3});
-  CHECK(error_of([&] {
-          x.reshape({4, 2});
-        }) == "reshape: (2, 3) with 6 elements cannot become (4, 2)");
-  CHECK(error_of([&] {
-          x.reshape({4, -1});
-        }) == "reshape: (2, 3) with 6 elements cannot become (4, -1)");
-  CHECK(error_of([&] {
-          x.reshape({-1, -1});
-        }) == "reshape: (2, 3) with 6 elements cannot become (-1, -1)");
+  CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (4, 2)", x.reshape({4, 2}));
+  CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (4, -1)", x.reshape({4, -1}));
+  CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (-1, -1)", x.reshape({-1, -1}));
   CHECK_THROWS_AS(x.reshape({-2, -3}), Error);
   CHECK_THROWS_AS(zeros({0}).reshape({0, -1}), Error);  // -1 could be anything
   CHECK_THROWS_AS(Tensor().reshape({1}), Error);
@@ -101,9 +93,8 @@ TEST_CASE("Tensor: a reshape whose size overflows does not fit") {
 
 TEST_CASE("Tensor: elements are accessed as what they are") {
   Tensor x = zeros({3, 2});
-  CHECK(error_of([&] { x.data<double>(); }) == "tensor: f32 (3, 2) was accessed as f64");
-  CHECK(error_of([&] { x.mutable_data<std::int32_t>(); }) ==
-        "tensor: f32 (3, 2) was accessed as i32");
+  CHECK_ERROR("tensor: f32 (3, 2) was accessed as f64", x.data<double>());
+  CHECK_ERROR("tensor: f32 (3, 2) was accessed as i32", x.mutable_data<std::int32_t>());
   CHECK_THROWS_AS(Tensor().data<float>(), Error);
 }
 
@@ -114,14 +105,10 @@ TEST_CASE("Tensor: at is one element, by its place") {
   CHECK(scalar(7).at<float>({}) == 7);
   x.mutable_at<std::int32_t>({0, 1}) = -2;
   CHECK(x.to_vector<std::int32_t>() == std::vector<std::int32_t>{1, -2, 3, 4, 5, 6});
-  CHECK(error_of([&] {
-          x.at<std::int32_t>({2, 0});
-        }) == "at: there is no element (2, 0) in (2, 3)");
-  CHECK(error_of([&] {
-          x.at<std::int32_t>({0, -1});
-        }) == "at: there is no element (0, -1) in (2, 3)");
-  CHECK(error_of([&] { x.at<std::int32_t>({0}); }) == "at: there is no element (0) in (2, 3)");
-  CHECK(error_of([&] { x.at<float>({0, 0}); }) == "tensor: i32 (2, 3) was accessed as f32");
+  CHECK_ERROR("at: there is no element (2, 0) in (2, 3)", x.at<std::int32_t>({2, 0}));
+  CHECK_ERROR("at: there is no element (0, -1) in (2, 3)", x.at<std::int32_t>({0, -1}));
+  CHECK_ERROR("at: there is no element (0) in (2, 3)", x.at<std::int32_t>({0}));
+  CHECK_ERROR("tensor: i32 (2, 3) was accessed as f32", x.at<float>({0, 0}));
 }
 
 TEST_CASE("Tensor: what is assigned to has a name, as a view would be exchanged and lost") {
@@ -133,7 +120,7 @@ TEST_CASE("arange counts from 0, << shows the elements") {
   CHECK(identical(arange(3), ints({3}, {0, 1, 2})));
   CHECK(identical(arange(3, DType::f64), reals({3}, {0, 1, 2})));
   CHECK(arange(0).shape() == Shape{0});
-  CHECK(error_of([] { arange(-1); }) == "arange: n = -1 is negative");
+  CHECK_ERROR("arange: n = -1 is negative", arange(-1));
   std::ostringstream out;
   out << ints({2}, {1, 2});
   CHECK(out.str() == "i32 (2) {1, 2}");
@@ -142,7 +129,7 @@ TEST_CASE("arange counts from 0, << shows the elements") {
 TEST_CASE("Tensor: item is for one element only") {
   CHECK(reals({1, 1}, {7}).item() == 7);
   CHECK(ints({}, {-3}).item() == -3);
-  CHECK(error_of([] { zeros({2}).item(); }) == "item: one element was expected: (2)");
+  CHECK_ERROR("item: one element was expected: (2)", zeros({2}).item());
   CHECK_THROWS_AS(zeros({0}).item(), Error);
   CHECK_THROWS_AS(Tensor().item(), Error);
 }
@@ -158,10 +145,10 @@ TEST_CASE("Tensor: to converts, and does nothing where there is nothing to conve
 
 TEST_CASE("Tensor: rows outside a tensor do not exist") {
   const Tensor x = zeros({3, 2});
-  CHECK(error_of([&] { x[3]; }) == "tensor: row 3 of (3, 2) does not exist");
-  CHECK(error_of([&] { x[-1]; }) == "tensor: row -1 of (3, 2) does not exist");
-  CHECK(error_of([&] { scalar(1)[0]; }) == "tensor: row 0 of () does not exist");
-  CHECK(error_of([&] { x.slice(1, 4); }) == "slice: rows 1 to 4 of (3, 2) do not exist");
+  CHECK_ERROR("tensor: row 3 of (3, 2) does not exist", x[3]);
+  CHECK_ERROR("tensor: row -1 of (3, 2) does not exist", x[-1]);
+  CHECK_ERROR("tensor: row 0 of () does not exist", scalar(1)[0]);
+  CHECK_ERROR("slice: rows 1 to 4 of (3, 2) do not exist", x.slice(1, 4));
   CHECK_THROWS_AS(x.slice(2, 1), Error);
   CHECK_THROWS_AS(x.slice(-1, 1), Error);
   CHECK(x.slice(3, 3).shape() == Shape{0, 2});
@@ -169,9 +156,8 @@ TEST_CASE("Tensor: rows outside a tensor do not exist") {
 
 TEST_CASE("Tensor: a size that overflows is an error, not a small tensor") {
   constexpr Index large = Index{1} << 31;
-  CHECK(error_of([] {
-          Tensor::uninitialized({large, large, 4});
-        }) == "tensor: the size of (2147483648, 2147483648, 4) overflows");
+  CHECK_ERROR("tensor: the size of (2147483648, 2147483648, 4) overflows",
+              Tensor::uninitialized({large, large, 4}));
   CHECK_THROWS_AS(Tensor::uninitialized({large, large}, DType::f64), Error);
   CHECK_THROWS_AS(Tensor::uninitialized({std::numeric_limits<Index>::max()}), Error);
 }
@@ -204,19 +190,18 @@ TEST_CASE("Tensor: fill and copy write into views") {
   fill(first, 7);
   copy(reals({2}, {8, 9}), last);
   CHECK(identical(x, reals({3, 2}, {7, 7, 0, 0, 8, 9})));
-  CHECK(error_of([&] { copy(zeros({3}, DType::f64), last); }) ==
-        "copy: shapes differ: (3) and (2)");
-  CHECK(error_of([&] { copy(zeros({2}), last); }) == "copy: dtypes differ: f32 (2) and f64 (2)");
+  CHECK_ERROR("copy: shapes differ: (3) and (2)", copy(zeros({3}, DType::f64), last));
+  CHECK_ERROR("copy: dtypes differ: f32 (2) and f64 (2)", copy(zeros({2}), last));
 }
 
 TEST_CASE("Tensor: an undefined one says so") {
   const Tensor none;
   CHECK_FALSE(none.defined());
   CHECK(to_string(none) == "undefined tensor");
-  CHECK(error_of([&] { none.to_vector<float>(); }) == "to_vector: the tensor is not defined");
-  CHECK(error_of([&] { none.clone(); }) == "copy: the tensor is not defined");
-  CHECK(error_of([&] { require_same_dtype("add", none, zeros({2})); }) ==
-        "add: dtypes differ: undefined and f32 (2)");
+  CHECK_ERROR("to_vector: the tensor is not defined", none.to_vector<float>());
+  CHECK_ERROR("copy: the tensor is not defined", none.clone());
+  CHECK_ERROR("add: dtypes differ: undefined and f32 (2)",
+              require_same_dtype("add", none, zeros({2})));
 }
 
 TEST_CASE("Tensor: in messages a small one shows its elements, a long one its shape") {
@@ -229,11 +214,9 @@ TEST_CASE("Tensor: in messages a small one shows its elements, a long one its sh
 TEST_CASE("visit_floating: it calls with the element type and refuses whole numbers") {
   CHECK(visit_floating("f", zeros({1}), [](auto zero) { return sizeof zero; }) == 4);
   CHECK(visit_floating("f", zeros({1}, DType::f64), [](auto zero) { return sizeof zero; }) == 8);
-  CHECK(error_of([] {
-          visit_floating("f", ints({2}, {1, 2}), [](auto) {});
-        }) == "f: f32 or f64 was expected: i32 (2)");
-  CHECK(error_of([] { visit_floating("f", Tensor(), [](auto) {}); }) ==
-        "f: the tensor is not defined");
+  CHECK_ERROR("f: f32 or f64 was expected: i32 (2)",
+              visit_floating("f", ints({2}, {1, 2}), [](auto) {}));
+  CHECK_ERROR("f: the tensor is not defined", visit_floating("f", Tensor(), [](auto) {}));
 }
 
 }  // namespace attune

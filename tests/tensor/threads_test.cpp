@@ -205,7 +205,7 @@ TEST_CASE("Threads: set_threads sets their number and refuses what is none") {
   CHECK(threads() == 3);
   set_threads(1);
   CHECK(threads() == 1);
-  CHECK(error_of([] { set_threads(0); }) == "set_threads: 0 is not in 1 to 1024");
+  CHECK_ERROR("set_threads: 0 is not in 1 to 1024", set_threads(0));
   CHECK_THROWS_AS(set_threads(-2), Error);
   CHECK(threads() == 1);
 }
@@ -280,8 +280,9 @@ TEST_CASE("Threads: the child of another test" * doctest::skip()) {
   if (wanted == "3") {
     CHECK(threads() == 3);
   } else {
-    CHECK(error_of([] { threads(); }) ==
-          fmt::format("ATTUNE_THREADS: '{}' is not a number of threads from 1 to 1024", wanted));
+    CHECK_ERROR(
+        fmt::format("ATTUNE_THREADS: '{}' is not a number of threads from 1 to 1024", wanted),
+        threads());
     CHECK_THROWS_AS(parallel_for(2, [](Index) {}), Error);
   }
 }

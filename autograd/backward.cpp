@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -20,17 +19,12 @@ namespace attune {
 class BackwardWalk {
  public:
   BackwardWalk() = default;
-  /// Each variable is visited as soon as nothing that uses it is left, and not in the end.
-  BackwardWalk(const Var& y, std::function<void(std::uint64_t id, Tensor gradient)> listener)
-      : listener_(std::move(listener)) {
-    find_first_uses(y.node().get());
-  }
   BackwardWalk(const BackwardWalk&) = delete;
   BackwardWalk& operator=(const BackwardWalk&) = delete;
 
   ~BackwardWalk() {  // nodes are left over when a pullback has thrown
-    for (const Reached& reached : reached_)
-      delete std::exchange(gradients_of(*reached.node.get()), nullptr);
+    for (const detail::NodePointer& node : reached_)
+      delete std::exchange(gradients_of(*node.get()), nullptr);
   }
 
   GradientSlot& slot(const detail::Target& target) {
@@ -41,8 +35,8 @@ class BackwardWalk {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         (*made)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       }
-      reached_.push_back({place(node), target.node});
-      std::ranges::push_heap(reached_, {}, &Reached::place);
+      reached_.push_back(target.node);
+      std::ranges::push_heap(reached_, {}, id);
       gradients = made.release();
     }
     return (*gradients)[target.output];
@@ -51,8 +45,8 @@ class BackwardWalk {
   Gradients run() {
     Gradients gradients;
     while (!reached_.empty()) {
-      std::ranges::pop_heap(reached_, {}, &Reached::place);
-      const detail::NodePointer node = std::move(reached_.back().node);
+      std::ranges::pop_heap(reached_, {}, id);
+      const detail::NodePointer node = std::move(reached_.back());
       reached_.pop_back();
       try {
         visit(*node.get(), gradients);
@@ -69,38 +63,7 @@ class BackwardWalk {
   }
 
  private:
-  struct Reached {
-    std::uint64_t place;  // in the walk, which goes from high ones to low ones
-    detail::NodePointer node;
-  };
-
-  /// Places are in the order in which nodes were made. But with a listener, a variable is visited
-  /// right after the first operation that uses it: of its users, the walk visits that one last.
-  std::uint64_t place(const detail::Node& node) const {
-    const auto use = first_uses_.find(&node);
-    return use == first_uses_.end() ? 2 * node.id : 2 * use->second - 1;
-  }
-
-  void find_first_uses(detail::Node* root) {
-    std::unordered_set<const detail::Node*> seen{root};
-    std::vector<detail::Node*> waiting{root};
-    while (!waiting.empty()) {
-      detail::Node* node = waiting.back();
-      waiting.pop_back();
-      for (detail::Edge* edge = node->edges; edge; edge = edge->next) {
-        for (const detail::Target& target : edge->targets()) {
-          detail::Node* input = target.node.get();
-          if (!input) continue;
-          if (input->is_leaf) {
-            std::uint64_t& first = first_uses_.try_emplace(input, node->id).first->second;
-            first = std::min(first, node->id);
-          } else if (seen.insert(input).second) {
-            waiting.push_back(input);
-          }
-        }
-      }
-    }
-  }
+  static std::uint64_t id(const detail::NodePointer& node) { return node->id; }
 
   /// A variable may stand in several walks at once, of other threads or of a pullback that calls
   /// backward itself; an operation belongs to one.
@@ -114,12 +77,6 @@ class BackwardWalk {
     detail::PerOutput<Tensor> dy(node.outputs.size());
     for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = (*arrived)[i].finish();
     if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback had anything to add
-    if (node.is_leaf && listener_) {
-      detail::pullback_context = {};  // what the listener reads is not of this history
-      // Another variable, or an operation, may have got the same one.
-      listener_(node.id, dy[0].unique() ? std::move(dy[0]) : dy[0].clone());
-      return;
-    }
     if (node.is_leaf) {
       gradients.ids_.push_back(node.id);
       gradients.tensors_.push_back(std::move(dy[0]));
@@ -147,9 +104,7 @@ class BackwardWalk {
     }
   }
 
-  std::function<void(std::uint64_t id, Tensor gradient)> listener_;
-  std::unordered_map<const detail::Node*, std::uint64_t> first_uses_;  // with a listener only
-  std::vector<Reached> reached_;                                       // a heap by place
+  std::vector<detail::NodePointer> reached_;  // a heap by id: the newest node first
   std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
 };
 
@@ -198,32 +153,16 @@ std::uint64_t id_of(const Var& variable) {
   return variable.node()->id;
 }
 
-Gradients walk_from(const Var& y, const Tensor& dy, BackwardWalk& walk) {
-  const WalkScope scope;
-  detail::pullback_context.operation = "backward";
-  detail::pullback_context.recorded_at = ~std::uint64_t{0};
-  walk.slot({y.node(), y.output()}).add(dy.clone());
-  return walk.run();
-}
-
 }  // namespace
 
 Gradients backward(const Var& y, const Tensor& dy) {
   check_backward(y, dy);
+  const WalkScope scope;
+  detail::pullback_context.operation = "backward";
+  detail::pullback_context.recorded_at = ~std::uint64_t{0};
   BackwardWalk walk;
-  return walk_from(y, dy, walk);
-}
-
-void backward(const Var& y, const Tensor& dy, std::span<const Var> variables,
-              const GradientListener& listener) {
-  check_backward(y, dy);
-  std::unordered_map<std::uint64_t, const Var*> by_id;
-  for (const Var& variable : variables) by_id[id_of(variable)] = &variable;
-  BackwardWalk walk(y, [&](std::uint64_t id, Tensor gradient) {
-    if (const auto at = by_id.find(id); at != by_id.end())
-      listener(*at->second, std::move(gradient));
-  });
-  walk_from(y, dy, walk);
+  walk.slot({y.node(), y.output()}).add(dy.clone());
+  return walk.run();
 }
 
 Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradients) {

@@ -1,7 +1,7 @@
 // Reverse-mode differentiation.
 #pragma once
 
-#include <functional>
+#include <span>
 #include <vector>
 
 #include <attune/autograd/var.hpp>
@@ -60,15 +60,5 @@ class Gradients {
 
 /// The same for a result of any shape, given ∂loss/∂y.
 [[nodiscard]] Gradients backward(const Var& y, const Tensor& dy);
-
-/// Is called with a variable and its gradient as soon as the gradient is final, that is, when all
-/// operations that use the variable have been visited. Nothing else holds the gradient's elements.
-using GradientListener = std::function<void(const Var& variable, Tensor gradient)>;
-
-/// The same with a listener, which can begin to send the first gradients while the others are
-/// computed. It is called once for each of `variables` on which y depends, mostly for later ones
-/// first. Tensors that were kept to compute a gradient are freed when it is final.
-void backward(const Var& y, const Tensor& dy, std::span<const Var> variables,
-              const GradientListener& listener);
 
 }  // namespace attune

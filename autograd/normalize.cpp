@@ -1,9 +1,5 @@
-#include <fmt/format.h>
-
 #include <attune/autograd/normalize.hpp>
-#include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 
 namespace attune {
@@ -27,20 +23,6 @@ Var sparsemax(const Var& x, int axis, const Tensor& mask) {
   return record("sparsemax", y).wrt(x, [y, axis](const Tensor& dy) {
     return sparsemax_backward(y, dy, axis);
   });
-}
-
-Var cosine_similarity(const Var& a, const Var& b, int axis, double epsilon) {
-  const Shape shape = broadcast("cosine_similarity", a.shape(), b.shape());
-  const int from_end = axis < 0 ? axis : axis - shape.rank();
-  const int shared = std::min(a.rank(), b.rank());
-  if (from_end >= 0 || from_end < -shared || a.dim(from_end) != b.dim(from_end)) {
-    fail("cosine_similarity", fmt::format("axis {} must have the same extent in {} and {}", axis,
-                                          to_string(a.shape()), to_string(b.shape())));
-  }
-  const Var lengths = norm(a, from_end, KeepAxes::yes) * norm(b, from_end, KeepAxes::yes);
-  const Var cosine =
-      sum(a * b, {from_end}, KeepAxes::yes) / maximum(lengths, scalar(epsilon, lengths.dtype()));
-  return reshape(cosine, shape.without(from_end));
 }
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-// Normalisations that are fused, and cosine similarity. Softmax is in ops.hpp.
+// Fused normalisations. Softmax is in ops.hpp.
 #pragma once
 
 #include <attune/autograd/var.hpp>
@@ -19,10 +19,5 @@ Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 
 /// With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not), y is exactly 0 where
 /// the mask is 0; where no position along the axis has mask 1, all of y is 0.
 Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
-
-/// a·b / max(‖a‖ ‖b‖, ε) along an axis, which must have the same extent in both and is removed from
-/// the result; the other axes broadcast, as in (B, N) and (S, B, N) -> (S, B) along -1. An axis
-/// that is not negative is one of the broadcast shape. With a zero vector the result is 0.
-Var cosine_similarity(const Var& a, const Var& b, int axis = -1, double epsilon = 1e-8);
 
 }  // namespace attune

@@ -45,7 +45,6 @@ def parse():
     parser.add_argument("--links", type=numbers, default=[1, 10, 25], metavar="GBIT,...", help="(default: 1,10,25)")
     parser.add_argument("--rounds", type=int, default=3, help="through all runs (default: 3)")
     parser.add_argument("--batch", type=int, default=64, help="sentences of a node (default: 64)")
-    parser.add_argument("--gradients", choices=["f32", "bf16"], default="f32", help="what is sent (default: f32)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="the plot (default: nodes.svg in DIR)")
     parser.add_argument("training", nargs="+", help="options of translate train, among them when to end")
@@ -91,8 +90,7 @@ def train(options, shards, launcher=()):
     """Words a second, seconds of an update, and parameters."""
     with tempfile.TemporaryDirectory() as out:
         command = [*launcher, options.build / "examples/translate", "train", "--out", out, "--threads", 1, "--shards",
-                   shards, "--batch", shards * options.batch, "--validate-every", 10**6,
-                   "--gradients", options.gradients, *options.training]
+                   shards, "--batch", shards * options.batch, "--validate-every", 10**6, *options.training]
         done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
         if done.returncode != 0:
             raise SystemExit(f"nodes: status {done.returncode}\n{done.stderr}")

@@ -37,7 +37,6 @@
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
 #include <attune/models/metrics/error_rate.hpp>
-#include <attune/models/metrics/symmetrise.hpp>
 #include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/output_layer.hpp>
@@ -45,10 +44,8 @@
 #include <attune/models/readout.hpp>
 #include <attune/models/replace_unknown.hpp>
 #include <attune/models/report/alignment.hpp>
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
@@ -63,7 +60,6 @@
 #include <attune/models/text/sentencepiece.hpp>
 #include <attune/models/text/token_words.hpp>
 #include <attune/models/text/tokenizer.hpp>
-#include <attune/models/text/truecaser.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/models/translate.hpp>
@@ -92,7 +88,7 @@
 #include <attune/nn/sequence.hpp>
 #include <attune/nn/sgd.hpp>
 #include <attune/nn/stacked.hpp>
-#include <attune/nn/workers.hpp>
+#include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>

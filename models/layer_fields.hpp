@@ -66,8 +66,7 @@ std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
                                     [](Options & o) -> auto& { return o.attention.window; },
                                     {{Window::global, "global"},
                                      {Window::local_monotonic, "local-m"},
-                                     {Window::local_predictive, "local-p"},
-                                     {Window::around_median, "around-median"}}),
+                                     {Window::local_predictive, "local-p"}}),
       only_with<Options>(
           "a window", [](const Options& o) { return o.attention.window != Window::global; },
           number_field<Options>(

@@ -11,8 +11,7 @@ namespace {
 
 void check(const TranslateOptions& o) {
   for (const auto& [name, value] :
-       {std::pair("sentences", o.sentences), std::pair("words", o.words),
-        std::pair("look_ahead", o.look_ahead)}) {
+       {std::pair("sentences", o.sentences), std::pair("words", o.words)}) {
     if (value < 1) fail("translate", fmt::format("{} = {} is less than 1", name, value));
   }
 }
@@ -48,23 +47,6 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources, Inde
     for (std::size_t i = begin; i < end; ++i) translations[order[i]] = std::move(found[i - begin]);
   }
   return translations;
-}
-
-void translate_stream(const std::function<std::optional<text::Sentence>()>& read,
-                      const std::function<void(Translation)>& write, const TranslateOptions& o,
-                      const TranslateBatch& batch) {
-  check(o);
-  for (Index number = o.first;;) {
-    std::vector<text::Sentence> sources;
-    while (std::ssize(sources) < o.look_ahead) {
-      std::optional<text::Sentence> sentence = read();
-      if (!sentence) break;
-      sources.push_back(std::move(*sentence));
-    }
-    for (Translation& t : translate(sources, number, o, batch)) write(std::move(t));
-    number += std::ssize(sources);
-    if (std::ssize(sources) < o.look_ahead) return;
-  }
 }
 
 }  // namespace attune::models::detail

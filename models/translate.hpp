@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <variant>
 
 #include <attune/models/sampling.hpp>
@@ -15,7 +14,6 @@ struct TranslateOptions {
   std::variant<SearchOptions, SamplingOptions> how = SearchOptions{};
   Index sentences = 64;      // most in a batch
   Index words = 8192;        // most in a batch, padding included; a longer sentence stands alone
-  Index look_ahead = 6400;   // sentences that are read, sorted and held at a time; streams only
   DType dtype = DType::f32;  // of the model's parameters
   Index first = 0;           // number of the first sentence, by which each is sampled
 };
@@ -30,9 +28,6 @@ using TranslateBatch = std::function<std::vector<Translation>(const text::Source
                                                               std::span<const Index> numbers)>;
 std::vector<Translation> translate(std::span<const text::Sentence> sources, Index first_number,
                                    const TranslateOptions& options, const TranslateBatch& batch);
-void translate_stream(const std::function<std::optional<text::Sentence>()>& read,
-                      const std::function<void(Translation)>& write,
-                      const TranslateOptions& options, const TranslateBatch& batch);
 
 template <WordModel M>
 TranslateBatch translate_batch(const M& model, const TranslateOptions& options) {
@@ -59,15 +54,6 @@ std::vector<Translation> translate(const M& model, std::span<const text::Sentenc
                                    const TranslateOptions& options = {}) {
   return detail::translate(sources, options.first, options,
                            detail::translate_batch(model, options));
-}
-
-/// The same for sentences that are read one by one, until there is none: never more than
-/// `look_ahead` of them are held. Translations are written in the order of the sentences.
-template <WordModel M>
-void translate_stream(const M& model, const std::function<std::optional<text::Sentence>()>& read,
-                      const std::function<void(Translation)>& write,
-                      const TranslateOptions& options = {}) {
-  detail::translate_stream(read, write, options, detail::translate_batch(model, options));
 }
 
 }  // namespace attune::models

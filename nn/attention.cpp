@@ -9,7 +9,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/coverage.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/in_layer.hpp>
 #include <attune/nn/select.hpp>
 #include <attune/tensor/arrange.hpp>
@@ -73,22 +72,6 @@ Tensor monotonic_centre(Index step, const Tensor& lengths) {
   return map(lengths, [step](auto n) { return std::min(static_cast<decltype(n)>(step), n - 1); });
 }
 
-/// The median of each sentence's weights (S, B): the first place up to which they sum to half or
-/// more. -> (B)
-Tensor median_place(const Tensor& weights) {
-  const std::vector<double> w = weights.to_vector<double>(),
-                            totals = sum(weights, {0}).to_vector<double>();
-  const Index steps = weights.dim(0), batch = weights.dim(1);
-  std::vector<double> places(totals.size(), 0);
-  for (Index b = 0; b < batch; ++b) {
-    double below = w[b];
-    Index place = 0;
-    while (below < totals[b] / 2 && place + 1 < steps) below += w[++place * batch + b];
-    places[b] = static_cast<double>(place);
-  }
-  return Tensor::of({batch}, std::span<const double>(places)).to(weights.dtype());
-}
-
 /// x (W, B) or (heads, W, B) back at its places of a source of S.
 Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
   if (x.rank() == 2) return unwindow(x, positions, steps);
@@ -125,10 +108,9 @@ Memory Attention::remember(const Var& h, const Tensor& mask) const {
 }
 
 Past Attention::next(const Past& past, const Var& weights) const {
-  const bool kept = score_->looks_at_weights() || options_.window == Window::around_median;
   return {past.steps + 1,
           score_->looks_at_coverage() ? add_coverage(past.coverage, weights) : Var(),
-          kept ? mean_of_heads(weights) : Var()};
+          score_->looks_at_weights() ? mean_of_heads(weights) : Var()};
 }
 
 /// Over the places of each sentence, whatever the heads.
@@ -153,14 +135,9 @@ Attended Attention::attend(const Query& query, const Memory& memory) const {
   check("mask", memory.mask.shape(), "S B")("query", query.state.shape(), "B Q");
   if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
   if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
-  if (looks_at_window(query.past)) return attend_to_window(query, memory);
+  if (options_.window != Window::global) return attend_to_window(query, memory);
   const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
   return {weighted_sum(weights, memory.h), weights};
-}
-
-bool Attention::looks_at_window(const Past& past) const {
-  if (options_.window != Window::around_median) return options_.window != Window::global;
-  return past.weights.defined() && !Training::random();
 }
 
 Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
@@ -168,8 +145,6 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   // p_t (B); where it is a constant, its gradient is not asked for.
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
-      : options_.window == Window::around_median
-          ? Var(median_place(query.past.weights.value()))
           : Var(monotonic_centre(query.past.steps, memory.lengths));
   const Places places =
       places_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));

@@ -35,12 +35,9 @@ struct Attended {
 ///    it;
 ///  * local_predictive (local-p): those within D of p_t = S · σ(v_p · tanh(h_t W_p)), S being the
 ///    sentence's length (equation 9); weights are multiplied by exp(-(s - p_t)² / 2σ²), σ = D / 2
-///    (equation 10), and not normalised again;
-///  * around_median: those within D of p_t, the median of the weights of the step before (Chorowski
-///    et al., 2015, section 2.3), for sources longer than those of training: in training, and at
-///    the first step, all of them.
+///    (equation 10), and not normalised again.
 /// Places count from 0. Scores are made of the window's places alone.
-enum class Window { global, local_monotonic, local_predictive, around_median };
+enum class Window { global, local_monotonic, local_predictive };
 
 /// What turns scores into weights:
 ///  * softmax;
@@ -85,7 +82,6 @@ class Attention {
 
  private:
   Var normalized(const Var& e, const Tensor& mask) const;
-  bool looks_at_window(const Past& past) const;
   Attended attend(const Query& query, const Memory& memory) const;
   Attended attend_to_window(const Query& query, const Memory& memory) const;
 

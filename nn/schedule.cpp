@@ -44,13 +44,6 @@ double InverseSquareRoot::operator()(std::int64_t step) const {
                         : rate * std::sqrt(ratio(warm_up, step + 1));
 }
 
-InverseSquareRoot vaswani_rate(Index model_size, std::int64_t warm_up) {
-  require_count("vaswani_rate", "model_size", model_size, 1);
-  require_count("vaswani_rate", "warm_up", warm_up, 1);
-  const double product = static_cast<double>(model_size) * static_cast<double>(warm_up);
-  return {.rate = 1 / std::sqrt(product), .warm_up = warm_up};
-}
-
 double LinearDecay::operator()(std::int64_t step) const {
   require_rate("LinearDecay", rate);
   require(last >= 0 && std::isfinite(last), "LinearDecay", "last", last, "[0, inf)");
@@ -59,25 +52,6 @@ double LinearDecay::operator()(std::int64_t step) const {
   require_count("LinearDecay", "step", step, 0);
   if (step <= after) return rate;
   return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;
-}
-
-double ExponentialDecay::operator()(std::int64_t step) const {
-  require_rate("ExponentialDecay", rate);
-  require(factor > 0 && factor <= 1, "ExponentialDecay", "factor", factor, "(0, 1]");
-  require_count("ExponentialDecay", "every", every, 1);
-  require_count("ExponentialDecay", "step", step, 0);
-  return rate * std::pow(factor, ratio(step, every));
-}
-
-double StepDecay::operator()(std::int64_t step) const {
-  require_rate("StepDecay", rate);
-  require(factor > 0 && factor <= 1, "StepDecay", "factor", factor, "(0, 1]");
-  require_count("StepDecay", "every", every, 1);
-  require_count("StepDecay", "after", after, 0);
-  require_count("StepDecay", "step", step, 0);
-  const std::int64_t first = after == 0 ? every : after;
-  if (step < first) return rate;
-  return rate * std::pow(factor, static_cast<double>(1 + (step - first) / every));
 }
 
 /// How much of the rate a step of a warm-up has; 1 from its last step on.

@@ -14,7 +14,6 @@
 #include <functional>
 #include <string>
 
-#include <attune/tensor/dtype.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 namespace attune::nn {
@@ -29,15 +28,13 @@ struct ConstantRate {
 };
 
 /// rate · min(t / warm_up, √(warm_up / t)) with t = step + 1  (Vaswani et al., 2017, equation 3):
-/// rises to `rate` over the first `warm_up` steps, and then falls with 1 / √t.
+/// rises to `rate` over the first `warm_up` steps, and then falls with 1 / √t. The paper's rate is
+/// (d · warm_up)^-½ for vectors of d elements.
 struct InverseSquareRoot {
   double rate;
   std::int64_t warm_up = 4000;
   double operator()(std::int64_t step) const;
 };
-
-/// The paper's: d^-½ · min(t^-½, t · warm_up^-3/2), the highest rate being (d · warm_up)^-½.
-InverseSquareRoot vaswani_rate(Index model_size, std::int64_t warm_up = 4000);
 
 /// `rate` up to step `after`; from there a straight line to `last` at step `steps`, which stays:
 ///     rate + (last - rate) · min(1, (step - after) / (steps - after))
@@ -50,32 +47,11 @@ struct LinearDecay {
   double operator()(std::int64_t step) const;
 };
 
-/// rate · factor^(step / every), at every step a little. The factor is in (0, 1].
-struct ExponentialDecay {
-  double rate;
-  double factor;
-  std::int64_t every = 1;
-  double operator()(std::int64_t step) const;
-};
-
-/// `rate` for the first `after` steps (0 stands for `every`); then times `factor`, in (0, 1], at
-/// once, and again after each further `every` steps. Luong et al. (2015), SGD at rate 1 and "after
-/// 5 epochs, halve the learning rate every epoch", n steps being an epoch:
-///     StepDecay{.rate = 1, .every = n, .after = 5 * n}
-struct StepDecay {
-  double rate;
-  double factor = 0.5;
-  std::int64_t every;
-  std::int64_t after = 0;
-  double operator()(std::int64_t step) const;
-};
-
 namespace detail {
 double warm_up_share(std::int64_t step, std::int64_t steps);
 }
 
-/// Another schedule after a warm-up: next(0) · (step + 1) / steps for the first `steps` steps, and
-/// then `next`, whose step 0 is the last of the warm-up.
+/// Another schedule with a warm-up:  min(1, (step + 1) / steps) · next(step)
 ///     WarmUp<LinearDecay>{.steps = 400, .next = {.rate = 1e-3, .steps = 10000}}
 ///     WarmUp<ConstantRate>{.steps = 400, .next = {1e-3}}
 template <class Next>
@@ -83,8 +59,7 @@ struct WarmUp {
   std::int64_t steps;
   Next next;
   double operator()(std::int64_t step) const {
-    const double share = detail::warm_up_share(step, steps);
-    return share < 1 ? share * next(0) : next(step - (steps - 1));
+    return detail::warm_up_share(step, steps) * next(step);
   }
 };
 

@@ -39,15 +39,13 @@ text::Batch batch_of(const Safetensors& file) {
 
 /// A peer may add a bias b_a to the query W_a s, which the models here have not. It is the same to
 /// add it to the keys.
-struct WithQueryBias : models::Seq2Seq {
-  WithQueryBias(const models::Seq2Seq& model, Var bias)
-      : models::Seq2Seq(model), b_a(std::move(bias)) {}
+template <models::WordModel M>
+struct WithQueryBias : M {
+  WithQueryBias(const M& model, Var bias) : M(model), b_a(std::move(bias)) {}
 
-  State start(const models::Encoded& encoded) const {
-    State state = models::Seq2Seq::start(encoded);
-    auto source = std::make_shared<Source>(*state.source);
-    source->memory.keys.k = source->memory.keys.k + b_a;
-    state.source = source;
+  typename M::State start(const models::Encoded& encoded) const {
+    typename M::State state = M::start(encoded);
+    state.memory.keys.k = state.memory.keys.k + b_a;
     return state;
   }
 
@@ -73,16 +71,15 @@ bool report(const std::string& name, double difference, double tolerance) {
   return same;
 }
 
-bool check_model(const Safetensors& file, const models::Seq2SeqOptions& options) {
-  nn::Parameters params;
-  const models::Seq2Seq model(params, options);
+template <models::WordModel M>
+bool check_model(const Safetensors& file, nn::Parameters& params, const M& model) {
   const Tensor* bias = file.find(query_bias);
   if (bias) params.add(query_bias, bias->shape(), nn::init::zeros());
   nn::load_parameters(file, params);
 
   const text::Batch batch = batch_of(file);
-  const Var loss =
-      bias ? models::loss(WithQueryBias(model, params[query_bias]), batch) : model.loss(batch);
+  const Var loss = bias ? models::loss(WithQueryBias<M>(model, params[query_bias]), batch)
+                        : models::loss(model, batch);
   const double expected = tensor(file, "loss").item();
   bool same = report("loss", std::abs(loss.item() - expected) / std::abs(expected), loss_tolerance);
   const Gradients gradients = backward(loss);
@@ -98,7 +95,9 @@ bool check_model(const Safetensors& file, const models::Seq2SeqOptions& options)
 bool check(const std::filesystem::path& path) {
   const Safetensors file = load_safetensors(path);
   if (!file.metadata.contains("model")) fail("check", "the file does not say of which model it is");
-  return check_model(file, options_of(file.metadata.at("model"), sizes_of(file)));
+  nn::Parameters params;
+  return with_model(file.metadata.at("model"), params, sizes_of(file),
+                    [&](const auto& model) { return check_model(file, params, model); });
 }
 
 }  // namespace attune::bench

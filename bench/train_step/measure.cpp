@@ -16,7 +16,8 @@ namespace attune::bench {
 namespace {
 
 /// Translates for a fixed number of words, whatever they are.
-void greedy(const models::Seq2Seq& model, const text::Batch& batch, Index words) {
+template <models::WordModel M>
+void greedy(const M& model, const text::Batch& batch, Index words) {
   const NoGrad no_grad;
   auto state = model.start(model.encode(batch.source, batch.source_mask));
   std::vector<std::int32_t> begin(static_cast<std::size_t>(batch.sentences()), 1);
@@ -24,7 +25,8 @@ void greedy(const models::Seq2Seq& model, const text::Batch& batch, Index words)
   for (Index i = 0; i < words; ++i) {
     const auto read = model.read(previous);
     auto step = model.step(read[0], state);
-    previous = argmax(Var(model.logits(read, {step.output})).value());
+    const std::vector<typename M::Output> outputs{step.output};
+    previous = argmax(Var(model.logits(read, outputs)).value());
     state = std::move(step.state);
   }
 }
@@ -48,13 +50,11 @@ std::string name_of_sizes(const Run& run) {
 }
 
 /// One model of one size.
+template <models::WordModel M>
 class Bench {
  public:
-  explicit Bench(const Run& run)
-      : run_(run),
-        sizes_(sizes_of(run)),
-        model_(params_, options_of(run.model, sizes_)),
-        adam_(params_) {
+  Bench(const Run& run, const Sizes& sizes, nn::Parameters& params, M model)
+      : run_(run), sizes_(sizes), params_(params), model_(std::move(model)), adam_(params_) {
     for (int i = 0; i < 4; ++i) batches_.push_back(random_batch(sizes_, run.lengths, random_));
   }
 
@@ -72,14 +72,14 @@ class Bench {
   const text::Batch& batch(int i) const { return batches_[static_cast<std::size_t>(i) % 4]; }
 
   void train(int i) {
-    Gradients gradients = backward(model_.loss(batch(i)));
+    Gradients gradients = backward(models::loss(model_, batch(i)));
     nn::clip_by_global_norm(gradients, 1.0);
     adam_.step(gradients);
   }
 
   void forward(int i) const {
     const NoGrad no_grad;
-    model_.loss(batch(i));
+    models::loss(model_, batch(i));
   }
 
   void time_loss(const std::string& mode) {
@@ -128,8 +128,8 @@ class Bench {
   const Run& run_;
   Sizes sizes_;
   Random random_{1};
-  nn::Parameters params_;
-  models::Seq2Seq model_;
+  nn::Parameters& params_;
+  M model_;
   nn::Adam adam_;
   std::vector<text::Batch> batches_;
 };
@@ -138,7 +138,10 @@ class Bench {
 
 void measure(const Run& run) {
   const InPrecision in(run.precision);
-  Bench(run).run();
+  const Sizes sizes = sizes_of(run);
+  nn::Parameters params;
+  with_model(run.model, params, sizes,
+             [&](auto model) { Bench(run, sizes, params, std::move(model)).run(); });
 }
 
 }  // namespace attune::bench

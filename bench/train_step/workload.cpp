@@ -1,6 +1,5 @@
 #include "train_step/workload.hpp"
 
-#include <attune/models/presets.hpp>
 #include <attune/tensor/arrange.hpp>
 
 namespace attune::bench {
@@ -43,19 +42,21 @@ text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random) {
           .target_mask = random_mask(sizes.T, sizes, lengths, random)};
 }
 
-models::Seq2SeqOptions options_of(const std::string& model, const Sizes& sizes) {
-  models::Seq2SeqOptions o = models::preset(model).options;
-  o.source_vocabulary = o.target_vocabulary = sizes.V;
-  o.embedding = sizes.E;
-  o.hidden = sizes.H;
-  o.score.attention = sizes.A;
-  if (model == "luong") {
-    o.encoder_layers = o.decoder_layers = sizes.L;
-    o.readout = sizes.H;
-  } else {
-    o.readout = sizes.E;
-  }
-  return o;
+models::BahdanauOptions bahdanau_of(const Sizes& sizes) {
+  return {.source_vocabulary = sizes.V,
+          .target_vocabulary = sizes.V,
+          .embedding = sizes.E,
+          .hidden = sizes.H,
+          .attention = sizes.A,
+          .readout = sizes.E};
+}
+
+models::LuongOptions luong_of(const Sizes& sizes) {
+  return {.source_vocabulary = sizes.V,
+          .target_vocabulary = sizes.V,
+          .embedding = sizes.E,
+          .hidden = sizes.H,
+          .layers = sizes.L};
 }
 
 namespace {

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/seq2seq.hpp>
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/luong.hpp>
+#include <attune/models/unroll.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::bench {
@@ -35,8 +37,16 @@ enum class Lengths { full, varied };
 
 text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random);
 
-/// "bahdanau" or "luong", at these sizes.
-models::Seq2SeqOptions options_of(const std::string& model, const Sizes& sizes);
+models::BahdanauOptions bahdanau_of(const Sizes& sizes);
+models::LuongOptions luong_of(const Sizes& sizes);
+
+/// Calls `use` with the model "bahdanau" or "luong", at these sizes.
+template <class Use>
+auto with_model(const std::string& model, const nn::Scope& scope, const Sizes& sizes, Use use) {
+  if (model == "luong") return use(models::Luong(scope, luong_of(sizes)));
+  if (model == "bahdanau") return use(models::Bahdanau(scope, bahdanau_of(sizes)));
+  fail("model", "'" + model + "' is not one of bahdanau, luong");
+}
 
 /// Floating-point operations of a forward pass over a batch of full length: matrix products and
 /// attention sums, a multiplication and an addition for each of their terms, and nothing else.

@@ -8,7 +8,6 @@
 
 #include <attune/models/forced.hpp>
 #include <attune/models/metrics/alignment_error_rate.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/token_words.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
@@ -17,7 +16,9 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "support/letters.hpp"
 #include "support/output.hpp"
+#include "support/page.hpp"
 #include "support/report_page.hpp"
 #include "support/signals.hpp"
 #include "support/terminal.hpp"

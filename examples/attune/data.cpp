@@ -12,6 +12,7 @@
 #include <attune/tensor/random.hpp>
 
 #include "support/checkpoint.hpp"
+#include "support/letters.hpp"
 #include "support/output.hpp"
 
 namespace attune::pairs {
@@ -221,14 +222,16 @@ Tokenizers make_tokenizers(const TrainOptions& o, const Survey& survey) {
     const auto make = [&](Tokens tokens, const Strings& lines, const char* of) -> text::Tokenizer {
       if (are_subwords(tokens)) return learn_pieces(lines, of, tokens, o);
       if (tokens == Tokens::words) return text::Words{};
-      if (tokens == Tokens::decomposed) return text::DecomposedCharacters{};
+      if (tokens == Tokens::decomposed) return text::decomposed_characters();
       return text::Characters{};
     };
     if (!made.source) made.source = make(source, sources, joint ? "both sides" : "the source");
     if (!made.target) made.target = joint ? *made.source : make(target, targets, "the target");
   }
-  if (truecasers.source) made.source = made.source->with(*truecasers.source);
-  if (truecasers.target) made.target = made.target->with(*truecasers.target);
+  if (truecasers.source)
+    made.source = made.source->with(std::make_shared<text::Truecaser>(*truecasers.source));
+  if (truecasers.target)
+    made.target = made.target->with(std::make_shared<text::Truecaser>(*truecasers.target));
   return made;
 }
 

@@ -11,6 +11,7 @@
 #include <attune/tensor/printable.hpp>
 
 #include "support/checkpoint.hpp"
+#include "support/letters.hpp"
 #include "support/signals.hpp"
 
 namespace attune::pairs {
@@ -22,7 +23,7 @@ text::Codec codec_from(const Metadata& metadata, const std::string& side) {
   const auto read = [&](const std::string& name, auto from_json) {
     return reading(name, [&] { return from_json(nn::load_text(metadata, name)); });
   };
-  return {read(side + "_tokenizer", text::tokenizer_from_json),
+  return {read(side + "_tokenizer", text::read_tokenizer),
           read(side + "_vocabulary", text::vocabulary_from_json)};
 }
 

@@ -5,12 +5,12 @@
 
 #include <attune/models/metrics/bleu_by_length.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/output.hpp"
 #include "support/progress.hpp"

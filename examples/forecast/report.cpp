@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/arrange.hpp>
 
 #include "program.hpp"
+#include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"

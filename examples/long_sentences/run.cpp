@@ -1,17 +1,121 @@
 #include "run.hpp"
 
+#include <algorithm>
 #include <ctime>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <attune/models/metrics/accuracy.hpp>
+#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
 #include <attune/nn/schedule.hpp>
+#include <attune/tensor/check.hpp>
 
 #include "support/training_options.hpp"
 
 namespace attune::long_sentences {
+
+namespace {
+
+constexpr std::int32_t first_word = 4;  // after <pad>, <s>, </s> and <unk>
+
+/// The first `count` of 0 .. n - 1 in a random order (Fisher and Yates).
+std::vector<std::int32_t> shuffled(Index n, Index count, Random& random) {
+  std::vector<std::int32_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (Index i = 0; i < count; ++i) {
+    std::swap(order[static_cast<std::size_t>(i)],
+              order[static_cast<std::size_t>(i + random.below(n - i))]);
+  }
+  order.resize(static_cast<std::size_t>(count));
+  return order;
+}
+
+}  // namespace
+
+Task::Task(Index words, std::uint64_t seed) {
+  if (words < 1) fail("Task", fmt::format("words = {} is less than 1", words));
+  Random random(seed, "dictionary");
+  dictionary_ = shuffled(words, words, random);
+  for (Index i = 0; i < words; ++i) {
+    classes_.push_back(static_cast<std::int32_t>(random.below(2)));
+  }
+}
+
+text::Sentence Task::draw(Index length, Random& random) const {
+  if (length < 1 || length > words()) {
+    fail("Task", fmt::format("length {} is not in 1 to {}", length, words()));
+  }
+  text::Sentence sentence = shuffled(words(), length, random);
+  for (std::int32_t& word : sentence) word += first_word;
+  return sentence;
+}
+
+text::Sentence Task::translate(const text::Sentence& source) const {
+  text::Sentence target;
+  std::int32_t form = 0;
+  for (const std::int32_t word : source) {
+    const auto w = static_cast<std::size_t>(word - first_word);
+    target.push_back(first_word + 2 * dictionary_.at(w) + form);
+    form = classes_[w];
+  }
+  return target;
+}
+
+std::vector<text::Pair> Task::pairs(Index length, Index count, Random& random) const {
+  std::vector<text::Pair> pairs;
+  for (Index i = 0; i < count; ++i) {
+    text::Sentence source = draw(length, random);
+    pairs.push_back({source, translate(source)});
+  }
+  return pairs;
+}
+
+std::span<const Variant> variants() {
+  static const std::vector<Variant> all = {
+      {"encoder-decoder", "encoder-decoder"},
+      {"sutskever", "sutskever"},
+      {"bahdanau", "bahdanau"},
+      {"conditional", "conditional"},
+      {"luong-dot", "luong", {{"score", "dot"}}},
+      {"luong-scaled-dot", "luong", {{"score", "scaled-dot"}}},
+      {"luong-general", "luong", {{"score", "general"}}},
+      {"luong-concat", "luong", {{"score", "concat"}}},
+      {"luong-location", "luong", {{"score", "location"}}},
+      {"luong-cosine", "luong", {{"score", "cosine"}}},
+      {"luong-multi-head", "luong", {{"score", "multi-head"}}},
+      {"luong-local-m", "luong", {{"window", "local-m"}}},
+      {"luong-local-p", "luong", {{"window", "local-p"}}},
+      {"luong-local-p-20", "luong", {{"window", "local-p"}, {"half-width", "20"}}},
+      {"luong-sparsemax", "luong", {{"normalizer", "sparsemax"}}},
+  };
+  return all;
+}
+
+const Variant& variant(std::string_view name) {
+  std::string names;
+  for (const Variant& one : variants()) {
+    if (name == one.name) return one;
+    names += names.empty() ? one.name : fmt::format(", {}", one.name);
+  }
+  fail("--variants", fmt::format("'{}' is not one of {}", name, names));
+}
+
+models::Seq2SeqOptions options_of(const Variant& variant, Index hidden, Index longest) {
+  models::Seq2SeqOptions o = models::preset(variant.preset).options;
+  o.hidden = o.readout = hidden;
+  o.embedding = o.score.attention = std::max<Index>(1, hidden / 2);
+  o.encoder_layers = o.decoder_layers = 1;
+  o.score.longest = longest;
+  for (const auto& [name, value] : variant.changes) models::set(o, name, value);
+  return o;
+}
+
 namespace {
 
 double processor_seconds() {

@@ -1,14 +1,63 @@
-// One training run, and how well it translates sentences of every length.
+// One training run: the task, the models that are compared, and how well they translate sentences
+// of every length.
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "task.hpp"
-#include "variants.hpp"
+#include <attune/models/seq2seq_options.hpp>
+#include <attune/models/text/batches.hpp>
+#include <attune/tensor/random.hpp>
 
 namespace attune::long_sentences {
+
+/// A language of `words` words, each of one of two classes, and its translation: word w of the
+/// source becomes form k of the word that the dictionary has for w, where k is the class of the
+/// word before (0 for the first). Dictionary and classes are drawn from the seed. No word
+/// occurs twice in a sentence: a sentence of 60 out of 80 words holds 334 bits, and each word tells
+/// the place of the word after it.
+class Task {
+ public:
+  Task(Index words, std::uint64_t seed);
+
+  /// With the four special tokens; each word of the target has two forms.
+  Index source_vocabulary() const { return 4 + words(); }
+  Index target_vocabulary() const { return 4 + 2 * words(); }
+
+  /// Throws unless the length is from 1 to the number of words.
+  text::Sentence draw(Index length, Random& random) const;
+  text::Sentence translate(const text::Sentence& source) const;
+
+  /// `count` sentences of one length, and what becomes of them.
+  std::vector<text::Pair> pairs(Index length, Index count, Random& random) const;
+
+ private:
+  Index words() const { return static_cast<Index>(dictionary_.size()); }
+
+  std::vector<std::int32_t> dictionary_;  // a permutation of 0 .. words - 1
+  std::vector<std::int32_t> classes_;     // 0 or 1, of each word of the source
+};
+
+/// A published model and what is changed of it, in the names of models::seq2seq_fields().
+struct Variant {
+  std::string name;
+  std::string preset;
+  std::vector<std::pair<std::string, std::string>> changes = {};
+};
+
+/// All of them, those without attention first.
+std::span<const Variant> variants();
+
+/// Throws on a name that is none of them.
+const Variant& variant(std::string_view name);
+
+/// One layer of `hidden` units in every model, half as many in word vectors and in the scores'
+/// hidden layer; a multiple of 8, for the heads. A source has `longest` words at most.
+models::Seq2SeqOptions options_of(const Variant& variant, Index hidden, Index longest);
 
 /// Lengths of the test sentences; each set has no other.
 inline constexpr std::array<Index, 7> lengths = {5, 10, 20, 30, 40, 50, 60};

@@ -61,7 +61,7 @@ std::filesystem::path page_path(const std::filesystem::path& out,
   if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
     std::string first_line;
     std::getline(std::ifstream(path), first_line);
-    if (first_line != "<!DOCTYPE html>")
+    if (!first_line.starts_with("<!DOCTYPE html>") && !first_line.starts_with("<!doctype html>"))
       fail(path.string(), "there is a file that is no page: another file to write was expected");
   }
   return path;

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/report/page.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "support/page.hpp"
 #include "support/training_options.hpp"
 
 namespace attune {

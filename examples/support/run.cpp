@@ -3,21 +3,23 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <fstream>
 #include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/dropout.hpp>
+#include <attune/tensor/buffer.hpp>
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/products.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
 #include "support/checkpoint.hpp"
-#include "support/memory_fields.hpp"
 #include "support/output.hpp"
-#include "support/precision.hpp"
 #include "support/signals.hpp"
 
 namespace attune {
@@ -26,6 +28,32 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr Index log_every = 50;  // steps without a validation
+
+double mib(double bytes) { return std::round(10 * bytes / (1 << 20)) / 10; }
+
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+/// In MiB: the resident memory of the process; what tensors hold now, the most that they held, and
+/// what is kept for the next ones.
+report::LogFields memory_fields() {
+  const BufferStatistics tensors = buffer_statistics();
+  return {{"rss_mib", mib(resident_bytes())},
+          {"in_use_mib", mib(static_cast<double>(tensors.in_use))},
+          {"peak_mib", mib(static_cast<double>(tensors.peak))},
+          {"cached_mib", mib(static_cast<double>(tensors.cached))}};
+}
+
+/// The one asked for; or f32, and a line that says so, where the CPU has no bf16.
+Precision available(Precision asked_for) {
+  if (asked_for != Precision::bf16 || bf16_available()) return asked_for;
+  complain("this CPU has no bf16 products (AVX512-BF16): using f32\n");
+  return Precision::f32;
+}
 
 /// "129391 parameters, 2 threads, products: ..."
 std::string machinery(const nn::Parameters& parameters) {

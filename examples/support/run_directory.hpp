@@ -1,4 +1,4 @@
-// The directory of a training run: checkpoints and the log.
+// The directory of a training run: its lock, checkpoints and the log.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "support/directory_lock.hpp"
-
 namespace attune {
+
+/// Keeps other locks of the directory from being taken, by this or another process, for as long as
+/// it lives: a flock on DIR/attune.lock, in which the process and its host are named. It ends with
+/// the process, however that ends. Where the file system has no locks, a line says so.
+class DirectoryLock {
+ public:
+  /// Throws an Error "--out: DIR is in use by process 1234 on host NAME".
+  explicit DirectoryLock(const std::filesystem::path& directory);
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  /// Removes the file.
+  ~DirectoryLock();
+
+ private:
+  std::filesystem::path path_;
+  int file_ = -1;
+};
 
 /// Of several workers, only the first one locks and changes it.
 class RunDirectory {

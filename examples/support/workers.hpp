@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/nn/workers.hpp>
+#include <attune/nn/workers/workers.hpp>
 
 namespace attune {
 

@@ -50,9 +50,8 @@ std::vector<std::string_view> views(const std::vector<std::string>& tokens) {
 }
 
 Units units_of(std::string_view line, const BleuOptions& options) {
-  const std::string cased = options.lower_case ? text::lower_case(line) : std::string(line);
-  if (options.tokens == BleuTokens::none) return Units::of_words(text::words(cased));
-  return Units::of_words(views(tokenize_13a(cased)));
+  if (options.tokens == BleuTokens::none) return Units::of_words(text::words(line));
+  return Units::of_words(views(tokenize_13a(line)));
 }
 
 /// The length closest to `length`, and of two as close the shorter.

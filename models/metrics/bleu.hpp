@@ -23,7 +23,6 @@ enum class BleuTokens {
 
 struct BleuOptions {
   BleuTokens tokens = BleuTokens::mteval_13a;
-  bool lower_case = false;
   /// The k-th order without a match counts as 1 / 2^k matches (Chen and Cherry, 2014, method 3; in
   /// sacreBLEU "exp"). Otherwise the score is then 0.
   bool smooth = true;

@@ -30,11 +30,8 @@ Units words_of(std::string_view text) {
 
 /// What n-grams are counted in.
 struct Line {
-  Line(std::string_view line, const ChrfOptions& options) {
-    const std::string cased = options.lower_case ? text::lower_case(line) : std::string(line);
-    characters = Units::of_characters(cased);
-    words = words_of(cased);
-  }
+  explicit Line(std::string_view line)
+      : characters(Units::of_characters(line)), words(words_of(line)) {}
   Units characters, words;
 };
 
@@ -61,11 +58,11 @@ ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std:
     fail("chrf", fmt::format("n-grams of {} characters and {} words, expected positive numbers",
                              options.characters, options.words));
   }
-  const Line written(hypothesis, options);
+  const Line written(hypothesis);
   std::optional<ChrfStatistics> best;
   double best_score = 0;
   for (const std::string_view reference : given("chrf", references)) {
-    const Line expected(reference, options);
+    const Line expected(reference);
     ChrfStatistics statistics;
     add_orders(statistics, written.characters, expected.characters, options.characters);
     add_orders(statistics, written.words, expected.words, options.words);

@@ -16,7 +16,6 @@ struct ChrfOptions {
   int characters = 6;  ///< the longest n-grams of characters
   int words = 0;       ///< and of words
   double beta = 2;     ///< how much more recall weighs than precision
-  bool lower_case = false;
 };
 
 /// n-grams of one order.

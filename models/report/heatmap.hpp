@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <attune/tensor/cxx20.hpp>
@@ -45,5 +46,10 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 ///
 /// Throws Error as `terminal` does, and unless the darkest weight is above 0.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});
+
+/// `text` made safe inside HTML and SVG, in elements and in quoted attributes: & < > " ' become
+/// references. Characters that XML forbids become visible: a control character turns into its
+/// picture (U+0007 into ␇), a byte that is not UTF-8 into U+FFFD. Tab and line breaks stay.
+std::string escape(std::string_view text);
 
 }  // namespace attune::report

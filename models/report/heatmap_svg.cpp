@@ -7,7 +7,6 @@
 
 #include <attune/models/report/display_text.hpp>
 #include <attune/models/report/heatmap_weights.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {

@@ -118,16 +118,4 @@ std::vector<std::map<std::string, double>> read_log(const std::string& path) {
   return lines;
 }
 
-Series curve(const std::vector<std::map<std::string, double>>& log, const std::string& field,
-             std::string name, double scale, const std::string& against) {
-  Series series{std::move(name), {}, {}};
-  for (const auto& line : log) {
-    const auto x = line.find(against), y = line.find(field);
-    if (x == line.end() || y == line.end()) continue;
-    series.x.push_back(x->second);
-    series.y.push_back(scale * y->second);
-  }
-  return series;
-}
-
 }  // namespace attune::report

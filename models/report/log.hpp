@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include <attune/models/report/chart.hpp>
+#include <attune/tensor/cxx20.hpp>
 
 namespace attune::report {
 
@@ -54,9 +54,5 @@ class LogWriter {
 /// and everything else are left out. A last line cut short is ignored; a line anywhere else that is
 /// not an object is Error "FILE:LINE: ...".
 std::vector<std::map<std::string, double>> read_log(const std::string& path);
-
-/// One field of a log against another, where lines have both: a learning curve.
-Series curve(const std::vector<std::map<std::string, double>>& log, const std::string& field,
-             std::string name, double scale = 1, const std::string& against = "step");
 
 }  // namespace attune::report

@@ -5,25 +5,20 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/models/text/alignment.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
+#include <attune/tensor/printable.hpp>
 
 namespace attune::text {
 namespace {
 
-using Sentences = std::optional<std::span<const SentenceLengths>>;
-
-/// In quotes, on one line and as UTF-8, whatever it is.
 std::string quoted(std::string_view text) {
-  using Json = nlohmann::json;
-  return Json(text.substr(0, 60))
-      .dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  return fmt::format("\"{}\"", printable(text.substr(0, 60)));
 }
 
-std::vector<std::string_view> words(std::string_view line) {
+std::vector<std::string_view> parts(std::string_view line) {
   constexpr std::string_view kSpace = " \t\r";
   std::vector<std::string_view> out;
   for (std::size_t start = line.find_first_not_of(kSpace); start != line.npos;) {
@@ -34,106 +29,51 @@ std::vector<std::string_view> words(std::string_view line) {
   return out;
 }
 
-std::vector<std::string_view> lines(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    out.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
-/// A link as it is written: the two positions in their order in the text, and what stands between.
-struct Written {
-  int left = 0, right = 0;
-  char mark = 0;
-};
-
-std::optional<Written> parse(std::string_view word, std::string_view marks) {
+/// "1-2", or with `p` among the marks "1p2"
+std::optional<Link> parse(std::string_view word, std::string_view marks, char& mark) {
   // from_chars alone would take a minus too.
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const char* const end = word.data() + word.size();
-  Written link;
+  Link link;
   if (word.empty() || !digit(word.front())) return std::nullopt;
-  const auto left = std::from_chars(word.data(), end, link.left);
-  if (left.ec != std::errc() || left.ptr == end || marks.find(*left.ptr) == marks.npos)
+  const auto source = std::from_chars(word.data(), end, link.source);
+  if (source.ec != std::errc() || end - source.ptr < 2 || !digit(source.ptr[1]) ||
+      marks.find(mark = *source.ptr) == marks.npos)
     return std::nullopt;
-  link.mark = *left.ptr;
-  if (left.ptr + 1 == end || !digit(left.ptr[1])) return std::nullopt;
-  const auto right = std::from_chars(left.ptr + 1, end, link.right);
-  if (right.ec != std::errc() || right.ptr != end) return std::nullopt;
+  const auto target = std::from_chars(source.ptr + 1, end, link.target);
+  if (target.ec != std::errc() || target.ptr != end) return std::nullopt;
   return link;
 }
 
-/// The links of a line by the mark between their positions; `lengths` may be null. Throws an Error
-/// that starts with `where`.
-GoldAlignment parse_line(std::string_view line, std::string_view where, const LinkFormat& format,
-                         std::string_view marks, const SentenceLengths* lengths) {
+/// Positions count from `first`; `lengths` may be null.
+GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
+                         int first, const SentenceLengths* lengths) {
   GoldAlignment links;
-  for (const std::string_view word : words(line)) {
-    const std::optional<Written> written = parse(word, marks);
-    if (!written) {
-      const std::string_view form = format.target_first ? "TARGET-SOURCE" : "SOURCE-TARGET";
-      fail(where, fmt::format("{} is not a link {}{}", quoted(word), form,
+  for (const std::string_view word : parts(line)) {
+    char mark = 0;
+    std::optional<Link> link = parse(word, marks, mark);
+    if (!link) {
+      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", quoted(word),
                               marks.size() > 1 ? ", with p for - when it is only possible" : ""));
     }
-    const auto position = [&](int value, const char* side, const int* length) {
-      if (value < format.first) {
+    const auto count_from_0 = [&](const char* side, int& position, int length) {
+      if (position < first) {
         fail(where, fmt::format("link {}: {} position {} is before the first, {}", quoted(word),
-                                side, value, format.first));
+                                side, position, first));
       }
-      const int index = value - format.first;
-      if (length && index >= *length) {
+      if (lengths && position - first >= length) {
         fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
-                                quoted(word), side, value, *length));
+                                quoted(word), side, position, length));
       }
-      return index;
+      position -= first;
     };
-    auto [source, target] = std::pair(written->left, written->right);
-    if (format.target_first) std::swap(source, target);
-    const Link link{position(source, "source", lengths ? &lengths->source : nullptr),
-                    position(target, "target", lengths ? &lengths->target : nullptr)};
-    if (written->mark == '-') links.sure.push_back(link);
-    links.possible.push_back(link);
+    count_from_0("source", link->source, lengths ? lengths->source : 0);
+    count_from_0("target", link->target, lengths ? lengths->target : 0);
+    if (mark == '-') links.sure.push_back(*link);
+    links.possible.push_back(*link);
   }
   return {sorted(std::move(links.sure)), sorted(std::move(links.possible))};
 }
-
-void check_first(const LinkFormat& format) {
-  if (format.first < 0)
-    fail("alignments", fmt::format("the first position is {}, but must be >= 0", format.first));
-}
-
-std::vector<GoldAlignment> read(const std::filesystem::path& path, const LinkFormat& format,
-                                std::string_view marks, Sentences sentences) {
-  check_first(format);
-  const std::string text = read_file(path);
-  const std::vector<std::string_view> all = lines(text);
-  std::vector<GoldAlignment> alignments;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string where = fmt::format("{}:{}", path.string(), i + 1);
-    if (sentences && i >= sentences->size())
-      fail(where, fmt::format("a line too many, there are {} sentences", sentences->size()));
-    alignments.push_back(
-        parse_line(all[i], where, format, marks, sentences ? &(*sentences)[i] : nullptr));
-  }
-  if (sentences && all.size() < sentences->size()) {
-    fail(fmt::format("{}:{}", path.string(), all.size() + 1),
-         fmt::format("the file ends, but there are {} sentences", sentences->size()));
-  }
-  return alignments;
-}
-
-std::vector<Alignment> read_links(const std::filesystem::path& path, const LinkFormat& format,
-                                  Sentences sentences) {
-  std::vector<Alignment> alignments;
-  for (GoldAlignment& links : read(path, format, "-", sentences))
-    alignments.push_back(std::move(links.sure));
-  return alignments;
-}
-
-LinkFormat links_of(const GoldFormat& format) { return {format.first, format.target_first}; }
 
 }  // namespace
 
@@ -143,52 +83,31 @@ Alignment sorted(Alignment links) {
   return links;
 }
 
-Alignment parse_links(std::string_view line, const LinkFormat& format) {
-  check_first(format);
-  return parse_line(line, "parse_links", format, "-", nullptr).sure;
+Alignment parse_links(std::string_view line) {
+  return parse_line(line, "parse_links", "-", 0, nullptr).sure;
 }
 
-Alignment parse_links(std::string_view line, const SentenceLengths& lengths, std::string_view where,
-                      const LinkFormat& format) {
-  check_first(format);
-  return parse_line(line, where, format, "-", &lengths).sure;
-}
-
-std::vector<Alignment> read_alignments(const std::filesystem::path& path,
-                                       const LinkFormat& format) {
-  return read_links(path, format, std::nullopt);
-}
-
-std::vector<Alignment> read_alignments(const std::filesystem::path& path,
-                                       std::span<const SentenceLengths> sentences,
-                                       const LinkFormat& format) {
-  return read_links(path, format, sentences);
+Alignment parse_links(std::string_view line, const SentenceLengths& lengths,
+                      std::string_view where) {
+  return parse_line(line, where, "-", 0, &lengths).sure;
 }
 
 std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
-                                                const GoldFormat& format) {
-  return read(path, links_of(format), "-p", std::nullopt);
-}
-
-std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
-                                                std::span<const SentenceLengths> sentences,
-                                                const GoldFormat& format) {
-  return read(path, links_of(format), "-p", sentences);
-}
-
-std::vector<SentenceLengths> read_sentence_lengths(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
-  std::vector<SentenceLengths> lengths;
-  for (const std::string_view line : lines(text)) {
-    const std::vector<std::string_view> all = words(line);
-    const auto bar = std::ranges::find(all, "|||");
-    if (std::ranges::count(all, "|||") != 1) {
-      fail(fmt::format("{}:{}", path.string(), lengths.size() + 1),
-           fmt::format("expected words ||| words, got {}", quoted(line)));
-    }
-    lengths.push_back({static_cast<int>(bar - all.begin()), static_cast<int>(all.end() - bar) - 1});
+                                                std::span<const SentenceLengths> sentences) {
+  std::vector<GoldAlignment> alignments;
+  LineReader reader(path);
+  while (const auto line = reader.next()) {
+    if (alignments.size() == sentences.size())
+      reader.fail(fmt::format("a line too many, there are {} sentences", sentences.size()));
+    alignments.push_back(parse_line(*line,
+                                    fmt::format("{}:{}", path.string(), alignments.size() + 1),
+                                    "-p", 1, &sentences[alignments.size()]));
   }
-  return lengths;
+  if (alignments.size() < sentences.size()) {
+    fail(fmt::format("{}:{}", path.string(), alignments.size() + 1),
+         fmt::format("the file ends, but there are {} sentences", sentences.size()));
+  }
+  return alignments;
 }
 
 }  // namespace attune::text

@@ -1,4 +1,4 @@
-// Word alignments: links between the words of a sentence pair, and the files that hold them.
+// Word alignments: links between the words of a sentence pair, and files of gold links.
 #pragma once
 
 #include <compare>
@@ -36,48 +36,20 @@ struct SentenceLengths {
   bool operator==(const SentenceLengths&) const = default;
 };
 
-/// How links are written in a line.
-struct LinkFormat {
-  int first = 0;              ///< the position of a sentence's first word
-  bool target_first = false;  ///< "TARGET-SOURCE": what a model of the reverse direction writes
-};
-
 /// A line of links, as fast_align, Moses and eflomal write them (the "Pharaoh" or "TALP" form):
 /// "0-0 1-2 1-3", each SOURCE-TARGET, separated by spaces or tabs; no links at all is an empty
 /// line. Throws an Error with the link that is none.
-Alignment parse_links(std::string_view line, const LinkFormat& format = {});
+Alignment parse_links(std::string_view line);
 /// A line whose sentences are known: links to words that are not there are errors too. Errors begin
 /// with `where`.
-Alignment parse_links(std::string_view line, const SentenceLengths& lengths, std::string_view where,
-                      const LinkFormat& format = {});
-
-/// A file of such lines, one for each sentence pair. A file for which the sentences are known must
-/// have as many lines, and links to words which are there; otherwise only the form is checked.
-/// Throws an Error "FILE:LINE: ..." on anything else.
-std::vector<Alignment> read_alignments(const std::filesystem::path& path,
-                                       const LinkFormat& format = {});
-std::vector<Alignment> read_alignments(const std::filesystem::path& path,
-                                       std::span<const SentenceLengths> sentences,
-                                       const LinkFormat& format = {});
-
-/// How gold links are written in a line: positions from 1 on, where the files of systems have 0.
-struct GoldFormat {
-  int first = 1;              ///< the position of a sentence's first word
-  bool target_first = false;  ///< "TARGET-SOURCE" and "TARGETpSOURCE"
-};
+Alignment parse_links(std::string_view line, const SentenceLengths& lengths,
+                      std::string_view where);
 
 /// A file of gold links, one line for each sentence pair: "1-1 2-3 2p4", where 2-3 is sure and 2p4
-/// is only possible. In the result, `possible` has the sure links too. Checked as by
-/// `read_alignments`.
+/// is only possible, and words count from 1. In the result, `possible` has the sure links too.
+/// Throws an Error "FILE:LINE: ..." on anything else, on links to words that are not there, and on
+/// more or fewer lines than sentences.
 std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
-                                                const GoldFormat& format = {});
-std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
-                                                std::span<const SentenceLengths> sentences,
-                                                const GoldFormat& format = {});
-
-/// The lengths of the sentences of a parallel corpus in one file: in each line the words of the
-/// source, "|||" and the words of the target, separated by spaces or tabs (what fast_align reads).
-/// Throws an Error "FILE:LINE: ..." on a line without just one "|||".
-std::vector<SentenceLengths> read_sentence_lengths(const std::filesystem::path& path);
+                                                std::span<const SentenceLengths> sentences);
 
 }  // namespace attune::text

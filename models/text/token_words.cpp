@@ -24,6 +24,13 @@ std::vector<std::string> letters(std::span<const std::string> texts) {
   return all;
 }
 
+/// Of ASCII's letters exactly; of any others it is not known here which are a pair.
+bool differ_in_case_at_most(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a == b || (a.size() > 1 && b.size() > 1) ||
+         (lower(a[0]) == lower(b[0]) && a.size() == b.size());
+}
+
 /// For tokens that have the same letters as the line: the word of each letter is known.
 std::vector<int> by_letters(std::string_view line, std::span<const std::string> tokens) {
   std::vector<int> word_of_letter;
@@ -71,7 +78,7 @@ std::vector<int> words_of_tokens(std::string_view line, std::span<const std::str
   const std::vector<std::string> read = letters(line), cut = letters(tokens);
   if (read == cut) return by_letters(line, tokens);
   if (auto found = by_blanks(line, tokens)) return *found;
-  if (std::ranges::equal(read, cut, {}, folded_case, folded_case)) return by_letters(line, tokens);
+  if (std::ranges::equal(read, cut, differ_in_case_at_most)) return by_letters(line, tokens);
   fail("words_of_tokens", "the tokens are not those of the line");
 }
 

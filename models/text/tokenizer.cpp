@@ -16,10 +16,6 @@ std::vector<std::string> encode_as(Words, std::string_view line) {
   return {found.begin(), found.end()};
 }
 std::vector<std::string> encode_as(Characters, std::string_view line) { return code_points(line); }
-std::vector<std::string> encode_as(DecomposedCharacters, std::string_view line) {
-  code_points(line);  // throws where it is not UTF-8
-  return code_points(decomposed(line));
-}
 std::vector<std::string> encode_as(const SentencePiece& model, std::string_view line) {
   return model.encode(line);
 }
@@ -30,16 +26,12 @@ std::string decode_as(Words, std::span<const std::string> tokens) {
 std::string decode_as(Characters, std::span<const std::string> tokens) {
   return fmt::format("{}", fmt::join(tokens, ""));
 }
-std::string decode_as(DecomposedCharacters, std::span<const std::string> tokens) {
-  return composed(decode_as(Characters{}, tokens));
-}
 std::string decode_as(const SentencePiece& model, std::span<const std::string> tokens) {
   return model.decode(tokens);
 }
 
 nlohmann::json json_of(Words) { return {{"kind", "words"}}; }
 nlohmann::json json_of(Characters) { return {{"kind", "characters"}}; }
-nlohmann::json json_of(DecomposedCharacters) { return {{"kind", "decomposed characters"}}; }
 nlohmann::json json_of(const SentencePiece& model) {
   std::string digits;
   for (unsigned char byte : model.bytes()) digits += fmt::format("{:02x}", byte);
@@ -65,7 +57,6 @@ Tokenizer kind_from(const nlohmann::json& object) {
   const auto kind = object.at("kind").get<std::string>();
   if (kind == "words") return Words{};
   if (kind == "characters") return Characters{};
-  if (kind == "decomposed characters") return DecomposedCharacters{};
   if (kind == "sentencepiece")
     return SentencePiece(bytes_of(object.at("model").get<std::string>()));
   fail_to_read();
@@ -73,39 +64,37 @@ Tokenizer kind_from(const nlohmann::json& object) {
 
 }  // namespace
 
-Tokenizer Tokenizer::with(Truecaser truecaser) const {
+Tokenizer Tokenizer::with(std::shared_ptr<const Rewriter> rewriter) const {
   Tokenizer other = *this;
-  other.truecaser_ = std::move(truecaser);
+  other.rewriter_ = std::move(rewriter);
   return other;
 }
 
 std::vector<std::string> Tokenizer::encode(std::string_view line) const {
-  const std::string cased = truecaser_ ? truecaser_->encode(line) : std::string(line);
-  return std::visit([&](const auto& kind) { return encode_as(kind, cased); }, kind_);
+  const std::string rewritten = rewriter_ ? rewriter_->encode(line) : std::string(line);
+  return std::visit([&](const auto& kind) { return encode_as(kind, rewritten); }, kind_);
 }
 
 std::string Tokenizer::decode(std::span<const std::string> tokens) const {
   std::string line = std::visit([&](const auto& kind) { return decode_as(kind, tokens); }, kind_);
-  return truecaser_ ? truecaser_->decode(line) : line;
+  return rewriter_ ? rewriter_->decode(line) : line;
 }
 
 std::string to_json(const Tokenizer& tokenizer) {
   nlohmann::json object =
       std::visit([](const auto& kind) { return json_of(kind); }, tokenizer.kind_);
-  if (const auto& truecaser = tokenizer.truecaser_) {
-    object["truecaser"] = {{"words", truecaser->words()}, {"capitals", truecaser->capitals()}};
-  }
+  if (tokenizer.rewriter_) object["rewriter"] = tokenizer.rewriter_->json();
   return object.dump();
 }
 
-Tokenizer tokenizer_from_json(std::string_view json) {
+Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rewriter) {
   try {
     const nlohmann::json object = nlohmann::json::parse(json);
     const Tokenizer tokenizer = kind_from(object);
-    if (!object.contains("truecaser")) return tokenizer;
-    const nlohmann::json& truecaser = object.at("truecaser");
-    return tokenizer.with({truecaser.at("words").get<std::vector<std::string>>(),
-                           truecaser.at("capitals").get<bool>()});
+    if (!object.contains("rewriter")) return tokenizer;
+    const auto stored = object.at("rewriter").get<std::string>();
+    if (!rewriter) fail("tokenizer", "a rewriter is stored, but nothing makes it");
+    return tokenizer.with(rewriter(stored));
   } catch (const nlohmann::json::exception&) {
     fail_to_read();
   }

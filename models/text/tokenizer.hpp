@@ -1,7 +1,8 @@
 // Lines as tokens, and back.
 #pragma once
 
-#include <optional>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include <attune/models/text/sentencepiece.hpp>
-#include <attune/models/text/truecaser.hpp>
 
 namespace attune::text {
 
@@ -18,21 +18,30 @@ namespace attune::text {
 struct Words {};
 /// Code points, blanks too.
 struct Characters {};
-/// Code points after canonical decomposition: accents and the letters of Hangul syllables.
-struct DecomposedCharacters {};
 
-/// How a line becomes tokens. decode(encode(line)) is the line: exactly with Characters, with
-/// DecomposedCharacters in composed form (NFC), with Words but for its blanks, and with a
-/// SentencePiece as it says; but for the case of words, with a Truecaser.
+/// What is done to a line before it is cut into tokens, and to what is put together from them: a
+/// truecaser, say, or a normal form of Unicode.
+struct Rewriter {
+  virtual ~Rewriter() = default;
+  virtual std::string encode(std::string_view line) const = 0;
+  virtual std::string decode(std::string_view line) const = 0;
+  /// Whatever makes it again, for a checkpoint.
+  virtual std::string json() const = 0;
+};
+
+/// Makes a Rewriter of its json(). Throws on anything else.
+using RewriterFromJson = std::function<std::shared_ptr<const Rewriter>(std::string_view json)>;
+
+/// How a line becomes tokens. decode(encode(line)) is the line: exactly with Characters, with Words
+/// but for its blanks, and with a SentencePiece as it says; but for what a Rewriter changes.
 class Tokenizer {
  public:
   Tokenizer(Words = {}) : kind_(Words{}) {}
   Tokenizer(Characters) : kind_(Characters{}) {}
-  Tokenizer(DecomposedCharacters) : kind_(DecomposedCharacters{}) {}
   Tokenizer(SentencePiece model) : kind_(std::move(model)) {}
 
-  /// The same for lines that a Truecaser encodes first, and decodes at last.
-  Tokenizer with(Truecaser truecaser) const;
+  /// The same for lines that a Rewriter encodes first, and decodes at last.
+  Tokenizer with(std::shared_ptr<const Rewriter> rewriter) const;
 
   std::vector<std::string> encode(std::string_view line) const;
   std::string decode(std::span<const std::string> tokens) const;
@@ -42,13 +51,13 @@ class Tokenizer {
 
  private:
   friend std::string to_json(const Tokenizer& tokenizer);
-  std::variant<Words, Characters, DecomposedCharacters, SentencePiece> kind_;
-  std::optional<Truecaser> truecaser_;
+  std::variant<Words, Characters, SentencePiece> kind_;
+  std::shared_ptr<const Rewriter> rewriter_;
 };
 
 /// For a checkpoint's metadata, with all of a model of sentencepiece in it, and back. Throws on
-/// anything else.
+/// anything else, and on a Rewriter where there is nothing that makes one.
 std::string to_json(const Tokenizer& tokenizer);
-Tokenizer tokenizer_from_json(std::string_view json);
+Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rewriter = {});
 
 }  // namespace attune::text

@@ -18,19 +18,19 @@ std::optional<std::size_t> find_bad_byte(std::string_view text);
 /// UTF-8.
 std::vector<std::string> code_points(std::string_view text);
 
-/// What stands between blanks, as views into `text`. A blank is what Unicode calls White_Space, or
-/// one of U+001C to U+001F: the same as in Python's str.split().
+inline constexpr char32_t not_utf8 = 0xFFFFFFFF;
+
+/// The code point at `at`, which moves behind it; not_utf8 for bytes that are none, of which each
+/// sequence that could have begun one counts once.
+char32_t next_point(std::string_view text, std::size_t& at);
+
+/// A code point as UTF-8.
+std::string utf8(char32_t point);
+
+/// What Unicode calls White_Space, or one of U+001C to U+001F: the same as in Python's str.split().
+bool is_blank(char32_t point);
+
+/// What stands between blanks, as views into `text`.
 std::vector<std::string_view> words(std::string_view text);
-
-/// In lower case by Unicode's rules, those of no language in particular.
-std::string lower_case(std::string_view text);
-
-/// Texts that differ in case alone become the same. Each code point stays one: "ß" is not "ss".
-std::string folded_case(std::string_view text);
-
-/// Canonically decomposed (NFD) and composed (NFC): in the former an accent, or a letter of a
-/// Hangul syllable, is a code point of its own.
-std::string decomposed(std::string_view text);
-std::string composed(std::string_view text);
 
 }  // namespace attune::text

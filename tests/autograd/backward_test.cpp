@@ -516,40 +516,6 @@ TEST_CASE("Var: the history lives as long as something computed from it") {
   CHECK(watch.expired());
 }
 
-TEST_CASE("backward for a listener: the same gradients, each as soon as it is final") {
-  const Var a = variable(randn({3, 4}, DType::f64)), b = variable(randn({4, 4}, DType::f64, 2)),
-            c = variable(randn({3, 4}, DType::f64, 3)), other = variable(ones({2}));
-  // b is used first and last; a and c get one and the same gradient from their sum.
-  const auto loss = [&] {
-    const Var x = tanh(matmul(a + c, b)), y = tanh(matmul(x, b));
-    return sum(y * y);
-  };
-  const Gradients expected = backward(loss());
-  const std::vector<Var> variables = {a, b, c, other};
-  std::vector<std::pair<Var, Tensor>> heard;
-  const auto listen = [&](const Var& variable, Tensor gradient) {
-    CHECK(gradient.unique());
-    heard.emplace_back(variable, std::move(gradient));
-  };
-  backward(loss(), scalar(1, DType::f64), variables, listen);
-  REQUIRE(heard.size() == 3);
-  for (const auto& [variable, gradient] : heard)
-    CHECK(gradient.to_vector<double>() == expected[variable].to_vector<double>());
-
-  heard.clear();
-  const std::vector<Var> only = {c};
-  backward(loss(), scalar(1, DType::f64), only, listen);
-  CHECK(heard.size() == 1);
-
-  std::vector<std::string> order;
-  const Var late = variable(ones({2})), early = variable(ones({2}));
-  const std::vector<Var> both = {late, early};
-  backward(sum(tanh(early) * late), scalar(1), both, [&](const Var& variable, const Tensor&) {
-    order.push_back(variable.node().get() == late.node().get() ? "late" : "early");
-  });
-  CHECK(order == std::vector<std::string>{"late", "early"});
-}
-
 TEST_CASE("Gradients made elsewhere: one of each variable's shape") {
   const std::vector<Var> variables = {variable(ones({2})), variable(ones({3}))};
   const Gradients gradients(variables, {full({2}, 5), full({3}, 7)});

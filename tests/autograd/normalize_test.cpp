@@ -40,34 +40,4 @@ TEST_CASE("sparsemax: masked positions and empty columns get gradient 0") {
   CHECK(identical(gradients[x], reals({3, 2}, {-1.5, 0, 1.5, 0, 0, 0})));
 }
 
-TEST_CASE("cosine_similarity: of a zero vector it is 0 and so is the gradient") {
-  const Var a = variable(zeros({3}, DType::f64)), b = variable(reals({3}, {1, 2, 2}));
-  const Var y = cosine_similarity(a, b);
-  CHECK(y.item() == 0);
-  const Gradients gradients = backward(y);
-  CHECK(identical(gradients[b], zeros({3}, DType::f64)));
-  CHECK(difference(gradients[a], reals({3}, {1e8, 2e8, 2e8})) <= 1e-15);  // b / ε
-}
-
-TEST_CASE("cosine_similarity: of a vector with itself it is 1, with its opposite -1") {
-  const Var a = randn({2, 3}, DType::f64);
-  CHECK(difference(cosine_similarity(a, a * 4.0).value(), ones({2}, DType::f64)) <= 1e-15);
-  CHECK(difference(cosine_similarity(a, -a).value(), full({2}, -1, DType::f64)) <= 1e-15);
-  CHECK(cosine_similarity(a, a, 0).shape() == Shape{3});
-  CHECK(cosine_similarity(zeros({2, 0}), zeros({2, 0})).shape() == Shape{2});
-}
-
-TEST_CASE("cosine_similarity: what does not fit is an error with both shapes") {
-  CHECK(error_of([] {
-          cosine_similarity(zeros({2, 3}), zeros({2, 4}));
-        }) == "cosine_similarity: shapes (2, 3) and (2, 4) do not broadcast");
-  CHECK(error_of([] {
-          cosine_similarity(zeros({2, 3}), zeros({2, 1}));
-        }) == "cosine_similarity: axis -1 must have the same extent in (2, 3) and (2, 1)");
-  CHECK(error_of([] {
-          cosine_similarity(zeros({2, 3}), zeros({3}), 0);
-        }) == "cosine_similarity: axis 0 must have the same extent in (2, 3) and (3)");
-  CHECK_THROWS_AS(cosine_similarity(zeros({2, 3}), zeros({2, 3}), 2), Error);
-}
-
 }  // namespace attune

@@ -429,7 +429,7 @@ TEST_CASE("attune report: curves, BLEU by length, pictures and translations in o
   CHECK(output_of({"report", "--model", trained.model(), "--examples", "3", "--bleu", "none",
                    "--out", page}) == page + "\n");
   CHECK(contains(output_of({"report", "--model", trained.model(), "--out", page}),
-                 "replaces the report that was there"));
+                 "replaces the page that was there"));
   output_of({"report", "--model", trained.model(), "--examples", "3", "--out", page});
   const std::string html = read(page);
   CHECK(contains(html, "<h1 dir=\"auto\">model: train.en and train.xx</h1>"));

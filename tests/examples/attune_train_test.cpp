@@ -9,6 +9,7 @@
 
 #include "attune_program.hpp"
 #include "terminal.hpp"
+#include "support/letters.hpp"
 
 namespace attune::pairs::test {
 namespace {

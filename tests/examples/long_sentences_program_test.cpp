@@ -148,7 +148,7 @@ TEST_CASE("long_sentences: an error is one line that names the option, and nothi
       {{"--hidden", "12"}, "--hidden: 12 is not a multiple of 8"},
       {{"--setting", "c"}, "--setting: 'c' is not one of a, b, both"},
       {{"--variants", "luong-dot,foo"}, "--variants: 'foo' is not one of encoder-decoder, "},
-      {{"--variants", "luong-dot,luong-dot"}, "--variants: 'luong-dot' is given twice"},
+      {{"--variants", "luong-dot,luong-dot"}, "--variants: luong-dot is given twice"},
       {{"--colour"}, "--colour"}};
   for (auto [arguments, message] : cases) {
     arguments.insert(arguments.end(), {"--out", out.string()});

@@ -10,8 +10,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "long_sentences/report.hpp"
-#include "long_sentences/task.hpp"
+#include "long_sentences/results.hpp"
 #include "support/processes.hpp"
 #include "support/scratch_directory.hpp"
 

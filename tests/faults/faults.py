@@ -122,7 +122,6 @@ FAULTS = [
     ("local attention: a window may read padding", "nn/attention.cpp", "|| place >= n[column]) continue;",
      "|| place > n[column]) continue;"),
     ("local-p: σ is D", "nn/attention.cpp", "static_cast<double>(options_.half_width) / 2;", "static_cast<double>(options_.half_width);"),
-    ("around the median: half of one is meant, not of what there is", "nn/attention.cpp", "below < totals[b] / 2", "below < 0.5"),
     ("location-aware: the filters see one place further on", "nn/score.cpp", ".before = radius_, .after = radius_}",
      ".before = radius_ - (radius_ > 0), .after = radius_ + (radius_ > 0)}"),
     ("joined steps: padding is not zero", "nn/sequence.cpp", "if (!mask.defined()) return unfold(x, options);", "return unfold(x, options);"),
@@ -136,15 +135,12 @@ FAULTS = [
     ("moving average: of the first step it takes nothing", "nn/average.cpp", "(1 + t) / (10 + t)", "(9 + t) / (9 + t)"),
 
     # Workers
-    ("backward tells of a variable before its last gradient", "autograd/backward.cpp",
-     "2 * node.id : 2 * use->second - 1;", "2 * node.id : 2 * use->second + 1;"),
-    ("backward tells two variables of one tensor", "autograd/backward.cpp",
-     "listener_(node.id, dy[0].unique() ? std::move(dy[0]) : dy[0].clone());", "listener_(node.id, std::move(dy[0]));"),
-    ("workers: any neighbouring shards are added", "nn/shard_tree.hpp", "of.index % 2 == 1 &&", "of.index > 0 &&"),
-    ("workers: what the last one computed is left out", "nn/gradient_sum.cpp", "    for (std::size_t k = 0; k < subtrees.size(); ++k)\n      tree.push",
-     "    for (std::size_t k = 0; k < subtrees.size() && (r < 2 || k > 0); ++k)\n      tree.push"),
-    ("workers: losses are added one by one", "nn/workers.cpp", "tree.push({0, shard++}, std::move(part), add);",
-     "tree.push({0, 2 * shard++}, std::move(part), add);"),
+    ("workers: any neighbouring shards are added", "nn/workers/workers.cpp", "of.index % 2 == 1 &&", "of.index > 0 &&"),
+    ("workers: what the last one computed is left out", "nn/workers/workers.cpp",
+     "for (Node& part : parts) tree.push(part.of, std::move(part.sum));",
+     "for (Node& part : parts)\n    if (count_ < 3 || &part != &parts.back()) tree.push(part.of, std::move(part.sum));"),
+    ("workers: a worker's part begins one element late", "nn/workers/workers.cpp",
+     "const Index first = rank * size / count,", "const Index first = rank * size / count + (rank > 0),"),
 
     # Models
     ("input feeding: what is fed is one step old", "models/seq2seq.cpp", "readout_.first(words.y, step.output.s, step.output.context);",

@@ -24,6 +24,7 @@
 #include "attune/evaluation.hpp"
 #include "fuzz.hpp"
 #include "scratch.hpp"
+#include "support/letters.hpp"
 
 namespace {
 
@@ -121,8 +122,6 @@ void check_optimizer(Optimizer optimizer, const Safetensors& file) {
 void check_schedules(std::int64_t count) {
   const nn::Schedule schedules[] = {nn::InverseSquareRoot{.rate = 1, .warm_up = count},
                                     nn::LinearDecay{.rate = 1, .last = 0.5, .steps = count},
-                                    nn::StepDecay{.rate = 1, .every = count},
-                                    nn::ExponentialDecay{.rate = 1, .factor = 0.9, .every = count},
                                     nn::WarmUp<nn::ConstantRate>{.steps = count, .next = {1}}};
   for (const nn::Schedule& schedule : schedules) {
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, count}) {
@@ -178,9 +177,10 @@ void check_stored(const std::filesystem::path& path) {
 void run(const std::string& name, const std::vector<Change>& all) {
   const std::vector<std::string> letters = {"a", "b", "c", "1", "-"};
   const text::Vocabulary vocabulary(letters);
-  const pairs::Model made(model_options(name, all),
-                          {{text::DecomposedCharacters{}, vocabulary}, {text::Words{}, vocabulary}},
-                          /*longest=*/2, 1);
+  const pairs::Model made(
+      model_options(name, all),
+      {{text::decomposed_characters(), vocabulary}, {text::Words{}, vocabulary}},
+      /*longest=*/2, 1);
   Safetensors file;
   made.save(file);
   file.metadata.merge(pairs::to_metadata(pairs::train_options(false)));

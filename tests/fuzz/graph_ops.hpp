@@ -319,11 +319,6 @@ inline Results run_row(Operands& o) {
   return {x[o.between(0, 4)]};
 }
 
-inline Results run_cosine(Operands& o) {
-  const Var &a = o.any(), &b = o.beside(a);
-  return {cosine_similarity(a, b, o.axis(a))};
-}
-
 /// What its own elements are multiplied with is used twice.
 inline Results run_own_product(Operands& o) {
   const Index n = o.extent();
@@ -408,7 +403,6 @@ inline std::vector<Operation> operations() {
        }},
       {"gather", run_gather},
       {"layer_norm", run_layer_norm},
-      {"cosine_similarity", run_cosine},
       {"unit_vectors", [](Operands& o) -> Results { return {unit_vectors(o.any())}; }},
       {"scores", run_scores},
       {"weighted_sum", run_weighted_sum},

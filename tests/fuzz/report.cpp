@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/report/alignment.hpp>
-#include <attune/models/report/page.hpp>
 #include <attune/models/text/utf8.hpp>
 
 #include "fuzz.hpp"
+#include "support/page.hpp"
 
 namespace {
 

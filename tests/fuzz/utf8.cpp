@@ -1,8 +1,8 @@
-// Text of unknown origin: code points, words, lower case, tokens, and what is shown of it.
+// Text of unknown origin: code points, words, tokens, and what is shown of it.
 #include <algorithm>
 #include <numeric>
 
-#include <attune/models/report/page.hpp>
+#include <attune/models/report/heatmap.hpp>
 #include <attune/models/text/token_words.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
@@ -78,10 +78,7 @@ void fuzz_one(std::string_view input) {
   check_shown(input);
   const auto points = fuzz::accepted([&] { return text::code_points(input); });
   expect(points.has_value() == !bad, "code_points: of what is not UTF-8, or not of what is");
-  const std::string lower = text::lower_case(input);
   if (!points) return;
-  expect(!first_bad_byte(lower), "lower_case: not UTF-8");
-  expect(text::lower_case(lower) == lower, "lower_case: not in lower case");
   expect(std::accumulate(points->begin(), points->end(), std::string()) == input,
          "code_points: not the text");
   check_tokens(input, text::Characters{});

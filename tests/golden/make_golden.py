@@ -801,13 +801,7 @@ def make_ops2():
         {"a": rng.normal(3, 2, 4), "b": rng.normal(3, 4, 5)},
         same_as=lambda p: torch.einsum("nmk,nkp->nmp", p["a"], p["b"]))
 
-    # The second query is also a memory vector.
-    query, memory = rng.normal(3, 4), rng.normal(5, 3, 4)
-    memory[2, 1] = query[1]
-    one("cosine_similarity",
-        lambda p: F.cosine_similarity(p["a"].expand(5, 3, 4), p["b"], dim=-1, eps=1e-8),
-        {"a": query, "b": memory})
-
+    rng.normal(3, 4), rng.normal(5, 3, 4)  # of a case that went: later cases keep their numbers
     rows = rng.normal(2, 3, 5, scale=4.0)
     gain, bias = rng.normal(5), rng.normal(5)
     for name, epsilon in (("layer_norm", 1e-5), ("layer_norm_large_epsilon", 0.5)):

@@ -17,7 +17,6 @@ LIBRARIES = [("fmt", "fmt", "fmt", "libfmt-dev"),
              ("libhwy", "highway", "highway", "libhwy-dev"),
              ("nlohmann_json", "nlohmann-json", "nlohmann_json", "nlohmann-json3-dev"),
              ("libxxhash", "xxhash", "xxhash", "libxxhash-dev"),
-             ("icu-uc", "icu", "icu", "libicu-dev"),
              ("openblas", "openblas", "openblas", "libopenblas-dev")]
 failed = []
 

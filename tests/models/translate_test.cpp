@@ -90,41 +90,6 @@ TEST_CASE("translate: batches are of similar lengths, and no larger than asked f
   CHECK(decoder.starts == std::vector<Shape>{{9, 1}, {9, 1}, {5, 1}, {4, 2}, {3, 2}, {1, 2}});
 }
 
-/// The translations of a stream, which was read in steps no longer than `look_ahead`.
-std::vector<Translation> stream(const models::Bahdanau& model, std::span<const Sentence> sources,
-                                const TranslateOptions& options) {
-  std::vector<Translation> written;
-  std::size_t read = 0;
-  bool ended = false;
-  models::translate_stream(
-      model,
-      [&]() -> std::optional<Sentence> {
-        CHECK_FALSE(ended);
-        ended = read == sources.size();
-        if (ended) return {};
-        CHECK(std::ssize(written) + options.look_ahead > static_cast<Index>(read));
-        return sources[read++];
-      },
-      [&](Translation t) { written.push_back(std::move(t)); }, options);
-  CHECK(ended);
-  return written;
-}
-
-TEST_CASE("translate_stream: as translate, with no more sentences held than asked for") {
-  const Translator t;
-  const auto sources = sentences();
-  for (const auto& how : {decltype(TranslateOptions::how)(kSearch), {kSampling}}) {
-    const auto expected = models::translate(t.model, sources, {.how = how});
-    for (const Index look_ahead : {1, 2, 6, 13, 100}) {
-      const auto found =
-          stream(t.model, sources, {.how = how, .sentences = 2, .look_ahead = look_ahead});
-      REQUIRE(found.size() == expected.size());
-      for (std::size_t i = 0; i < found.size(); ++i) check_near(found[i], expected[i], 1e-5);
-    }
-  }
-  CHECK(stream(t.model, {}, {}).empty());
-}
-
 TEST_CASE("translate: options out of range are errors, sentences or not") {
   const TableDecoder decoder(random_table(2));
   const auto run = [&](const TranslateOptions& options) {
@@ -132,7 +97,6 @@ TEST_CASE("translate: options out of range are errors, sentences or not") {
   };
   CHECK_THROWS_WITH_AS(run({.sentences = 0}), "translate: sentences = 0 is less than 1", Error);
   CHECK_THROWS_WITH_AS(run({.words = -1}), "translate: words = -1 is less than 1", Error);
-  CHECK_THROWS_WITH_AS(run({.look_ahead = 0}), "translate: look_ahead = 0 is less than 1", Error);
 }
 
 }  // namespace

@@ -90,7 +90,6 @@ const std::vector<NamedWindow> windows = {
     {"local-p, wide", {Window::local_predictive, 10}},
     {"sparsemax", {Window::global, 10, Normalizer::sparsemax}},
     {"sigmoid", {Window::global, 10, Normalizer::sigmoid}},
-    {"around median", {Window::around_median, 2}},
     {"local-m, sparsemax", {Window::local_monotonic, 2, Normalizer::sparsemax}}};
 
 /// Sentences of 7, 4 and 1 words.
@@ -274,32 +273,6 @@ TEST_CASE("Attention: a coverage of another shape is an error") {
   const Setting s(scores()[0], windows[1]);
   CHECK_THROWS_WITH_AS(s.at(0, ones({kSteps, 1}, DType::f64)),
                        "attention: coverage (S, B) is (7, 1), but B = 3 in mask, in score", Error);
-}
-
-TEST_CASE("Attention: around the median of the weights before, but not in training nor at first") {
-  const NamedScore additive = scores()[0];
-  const Setting median(additive, {"around median", {Window::around_median, 1}});
-  const auto used = [&](const Past& past) {
-    const Tensor w = median
-                         .attention({.state = median.state, .past = past},
-                                    median.attention.remember(median.h, median.mask))
-                         .weights.value();
-    return map(w, [](auto v) { return v > 0 ? decltype(v)(1) : decltype(v)(0); });
-  };
-  // Half of the first sentence's weight is reached at place 3, the second's at 0; the third has one
-  const Tensor before =
-      Tensor::of<double>({kSteps, kBatch}, {.1, .6, 1, .2, .4, 0, 0, 0, 0, .3, 0,  //
-                                            0,  .4, 0, 0,  0,  0, 0, 0, 0, 0});
-  const Tensor expected = Tensor::of<double>(
-      {kSteps, kBatch}, {0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0});
-  const auto same = [](const Tensor& a, const Tensor& b) {
-    return a.to_vector<double>() == b.to_vector<double>();
-  };
-  CHECK(same(used({.weights = before}), expected));
-  CHECK(same(used({}), median.mask));
-  Random random(1);
-  const Training training(random);
-  CHECK(same(used({.weights = before}), median.mask));
 }
 
 TEST_CASE("Attention: the sigmoid's weights are its share of all places'") {

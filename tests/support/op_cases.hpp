@@ -328,32 +328,6 @@ inline void add_axis_reductions(Cases& cases) {
       });
 }
 
-inline void add_cosines(Cases& cases) {
-  const auto add = [&](const Shape& a, const Shape& b, int axis, int axis_from_start) {
-    cases.push_back({"reductions",
-                     "cosine_similarity " + to_string(a) + " " + to_string(b),
-                     {randn(a, DType::f64, 34), randn(b, DType::f64, 35)},
-                     [axis](const Vars& v) { return cosine_similarity(v[0], v[1], axis); },
-                     [axis = axis_from_start](const Tensors& v) {
-                       const auto sum_of = [axis](const Tensor& x, const Tensor& y) {
-                         return naive::sum(naive::zip(x, y, std::multiplies<double>()), {axis});
-                       };
-                       const Tensor zero =
-                           zeros(naive::zip(v[0], v[1], std::plus<double>()).shape(), DType::f64);
-                       const Tensor p = naive::zip(zero, v[0], std::plus<double>());
-                       const Tensor q = naive::zip(zero, v[1], std::plus<double>());
-                       const Tensor lengths = naive::zip(
-                           sum_of(p, p), sum_of(q, q),
-                           [](double m, double n) { return std::sqrt(m) * std::sqrt(n); });
-                       return naive::zip(sum_of(p, q), lengths, std::divides<double>());
-                     }});
-  };
-  add({3, 2, 5}, {3, 2, 5}, -1, 2);
-  add({3, 2, 5}, {3, 2, 5}, 0, 0);
-  add({2, 5}, {3, 2, 5}, -1, 2);
-  add({3, 4, 1}, {4, 5}, 1, 1);
-}
-
 inline void add_layer_norms(Cases& cases) {
   for (const Shape& shape : {Shape{3, 2, 5}, Shape{4, 19}, Shape{6}, Shape{130, 2}}) {
     const Index n = shape[-1];
@@ -681,7 +655,6 @@ inline std::vector<OpCase> op_cases() {
   op_cases_detail::add_batched_products(cases);
   op_cases_detail::add_reductions(cases);
   op_cases_detail::add_axis_reductions(cases);
-  op_cases_detail::add_cosines(cases);
   op_cases_detail::add_normalisations(cases);
   op_cases_detail::add_layer_norms(cases);
   op_cases_detail::add_sparsemaxes(cases);

@@ -34,7 +34,6 @@ class Attune(ConanFile):
     def requirements(self):
         self.requires("fmt/[>=9 <12]")
         self.requires("highway/[>=1.0.3 <2]")
-        self.requires("icu/[>=72]")
         self.requires("nlohmann_json/[>=3.11 <4]")
         self.requires("xxhash/[>=0.8.1 <1]")
         if self.options.blas == "openblas":

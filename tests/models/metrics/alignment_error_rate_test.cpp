@@ -1,16 +1,17 @@
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/models/metrics/alignment_error_rate.hpp>
-#include <attune/models/metrics/symmetrise.hpp>
+#include <attune/models/text/corpus.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
 
 #include "support/capture.hpp"
 
@@ -111,69 +112,6 @@ TEST_CASE("alignment_error_rate: a negative position is an error") {
   CHECK_THROWS_AS(alignment_error_rate(Alignments(1), Gold{{{}, {{-1, 0}}}}), Error);
 }
 
-// ---- Symmetrisation -----------------------------------------------------------------------------
-
-const Alignment kForward = {{0, 0}, {1, 1}, {2, 1}, {4, 3}, {5, 3}};
-const Alignment kBackward = {{0, 0}, {1, 1}, {1, 2}, {3, 5}};
-
-TEST_CASE("symmetrise: intersection and union are those of sets") {
-  CHECK(symmetrise(kForward, kBackward, {.method = Symmetrisation::intersection}) ==
-        Alignment{{0, 0}, {1, 1}});
-  CHECK(symmetrise(kForward, kBackward, {.method = Symmetrisation::unite}) ==
-        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 5}, {4, 3}, {5, 3}});
-  CHECK(symmetrise({{1, 0}, {0, 0}, {1, 0}}, {}, {.method = Symmetrisation::unite}) ==
-        Alignment{{0, 0}, {1, 0}});
-}
-
-TEST_CASE("symmetrise: growing adds neighbours, as strictly as asked") {
-  // 2-1 and 1-2 touch 1-1, each with one word that has no link yet; the rest touches nothing.
-  CHECK(symmetrise(kForward, kBackward, {.method = Symmetrisation::grow_diag}) ==
-        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}});
-  CHECK(symmetrise(kForward, kBackward,
-                   {.method = Symmetrisation::grow_diag, .grow = Unlinked::both}) ==
-        Alignment{{0, 0}, {1, 1}});
-}
-
-TEST_CASE("symmetrise: the last step adds what is left, as strictly as asked") {
-  // 5-3 finds its target linked by 4-3, which comes first.
-  CHECK(symmetrise(kForward, kBackward) ==
-        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 5}, {4, 3}, {5, 3}});
-  CHECK(symmetrise(kForward, kBackward, {.final = Unlinked::both}) ==
-        Alignment{{0, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 5}, {4, 3}});
-  CHECK(symmetrise(kForward, kBackward, {.grow = Unlinked::both, .final = Unlinked::both}) ==
-        Alignment{{0, 0}, {1, 1}, {3, 5}, {4, 3}});
-}
-
-TEST_CASE("symmetrise: what is linked on both sides already is not added") {
-  // 0-1 joins two words that have links.
-  CHECK(symmetrise({{0, 0}, {1, 1}, {0, 1}}, {{0, 0}, {1, 1}}) == Alignment{{0, 0}, {1, 1}});
-}
-
-TEST_CASE("symmetrise: it grows along a diagonal, forwards and backwards") {
-  const Alignment diagonal = {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}};
-  for (const Link& start : diagonal) {
-    CHECK(symmetrise(diagonal, {start}, {.method = Symmetrisation::grow_diag}) == diagonal);
-    CHECK(symmetrise({start}, diagonal,
-                     {.method = Symmetrisation::grow_diag, .grow = Unlinked::both}) == diagonal);
-  }
-}
-
-TEST_CASE("symmetrise: where only one of two can be added, the documented order decides") {
-  const SymmetriseOptions strict = {.grow = Unlinked::both, .final = Unlinked::both};
-  CHECK(symmetrise({{1, 1}, {0, 0}, {0, 2}}, {{1, 1}}, strict) == Alignment{{0, 2}, {1, 1}});
-  // In the last step the links of `forward` come first.
-  CHECK(symmetrise({{0, 1}}, {{1, 1}}, strict) == Alignment{{0, 1}});
-  CHECK(symmetrise({{1, 1}}, {{0, 1}}, strict) == Alignment{{1, 1}});
-}
-
-TEST_CASE("symmetrise: a position that is none is an error") {
-  CHECK_THROWS_WITH_AS(symmetrise({{0, -1}}, {}),
-                       "symmetrise: a link is (0, -1), but positions are between 0 and 2147483646",
-                       Error);
-  CHECK_THROWS_AS(symmetrise({}, {{2147483647, 0}}), Error);
-  CHECK(symmetrise({}, {}).empty());
-}
-
 // ---- Published figures --------------------------------------------------------------------------
 
 const std::filesystem::path kPublished =
@@ -188,14 +126,23 @@ struct Published {
   Gold gold;
 
   Published(const std::string& name, const std::string& languages)
-      : folder(kPublished / name),
-        pair(languages),
-        sentences(read_sentence_lengths(folder / (pair + ".src-tgt"))),
-        gold(read_gold_alignments(folder / (pair + ".gold"), sentences)) {}
+      : folder(kPublished / name), pair(languages) {
+    for (const std::string& line : read_lines(LineReader(folder / (pair + ".src-tgt")))) {
+      const auto all = words(line);
+      const auto bar = static_cast<int>(std::ranges::find(all, "|||") - all.begin());
+      sentences.push_back({bar, static_cast<int>(all.size()) - bar - 1});
+    }
+    gold = read_gold_alignments(folder / (pair + ".gold"), sentences);
+  }
 
-  Alignments output(const std::string& system, const std::string& kind) const {
-    return read_alignments(folder / (system + "." + pair + kind + ".talp"), sentences,
-                           {.target_first = kind == ".reverse"});
+  Alignments output(const std::string& name, bool target_first = false) const {
+    Alignments all;
+    for (const std::string& line : read_lines(LineReader(folder / name))) {
+      all.push_back(parse_links(line));
+      for (Link& link : all.back())
+        if (target_first) std::swap(link.source, link.target);
+    }
+    return all;
   }
 };
 
@@ -219,7 +166,10 @@ TEST_CASE("alignment_error_rate: published outputs of aligners have their publis
       CAPTURE(data.pair);
       CAPTURE_BINDING(system);
       CAPTURE_BINDING(kind);
-      const AlignmentScore score = alignment_error_rate(data.output(system, kind), data.gold);
+      const AlignmentScore score =
+          alignment_error_rate(data.output(fmt::format("{}.{}{}.talp", system, data.pair, kind),
+                                           kind == std::string(".reverse")),
+                               data.gold);
       CHECK(std::abs(100 * score.error_rate() - expected) <= 0.00501);
     }
   };
@@ -232,33 +182,9 @@ TEST_CASE("alignment_error_rate: published outputs of aligners have their publis
   check(romanian, {"fastalign", 33.80, 35.55, 32.08, 32.20});
   check(romanian, {"giza", 28.71, 32.22, 27.92, 26.40});
   for (const auto& [data, expected] : {std::pair(&hansards, 4.07), std::pair(&romanian, 20.75)}) {
-    const Alignments found =
-        read_alignments(data->folder / (data->pair + ".awesome-align.out"), data->sentences);
+    const Alignments found = data->output(data->pair + ".awesome-align.out");
     const AlignmentScore score = alignment_error_rate(found, data->gold);
     CHECK(std::abs(100 * score.error_rate() - expected) <= 0.00501);
-  }
-}
-
-TEST_CASE("symmetrise: published symmetrised alignments come out link by link") {
-  if (without_published_alignments()) return;
-  for (const auto& [folder, pair] :
-       {std::pair("enfr-hansards", "enfr"), std::pair("roen", "roen")}) {
-    const Published data(folder, pair);
-    for (const char* system : {"fastalign", "giza"}) {
-      const Alignments forward = data.output(system, ""),
-                       backward = data.output(system, ".reverse");
-      const Alignments grown = data.output(system, ".grow-diagonal");
-      const Alignments final = data.output(system, ".grow-diagonal-final");
-      for (std::size_t i = 0; i < forward.size(); ++i) {
-        CAPTURE_BINDING(pair);
-        CAPTURE(system);
-        CAPTURE(i);
-        SymmetriseOptions options = {.method = Symmetrisation::grow_diag, .grow = Unlinked::both};
-        CHECK(symmetrise(forward[i], backward[i], options) == grown[i]);
-        options = {.grow = Unlinked::both, .final = Unlinked::both};
-        CHECK(symmetrise(forward[i], backward[i], options) == final[i]);
-      }
-    }
   }
 }
 

@@ -38,7 +38,6 @@ doctest::Approx close_to(const json& number) {
 
 BleuOptions bleu_options(const json& setting) {
   return {.tokens = setting["tokenization"] == "13a" ? BleuTokens::mteval_13a : BleuTokens::none,
-          .lower_case = setting["lower_case"],
           .smooth = setting["smooth"]};
 }
 
@@ -55,6 +54,7 @@ TEST_CASE("tokenize_13a: the same tokens as Python's regular expressions find") 
 TEST_CASE("bleu_statistics: the same counts as in Python") {
   for (const Corpus& corpus : corpora()) {
     for (const json& expected : corpus.entry["bleu"]) {
+      if (expected["lower_case"]) continue;
       CAPTURE(corpus.entry["name"]);
       BleuStatistics sum;
       for (const BleuStatistics& s :
@@ -71,6 +71,7 @@ TEST_CASE("bleu_statistics: the same counts as in Python") {
 TEST_CASE("corpus_bleu: the same score, precisions and brevity penalty as in Python") {
   for (const Corpus& corpus : corpora()) {
     for (const json& expected : corpus.entry["bleu"]) {
+      if (expected["lower_case"]) continue;
       CAPTURE(corpus.entry["name"]);
       const BleuScore score =
           corpus_bleu(corpus.hypotheses, corpus.references, bleu_options(expected));
@@ -85,6 +86,7 @@ TEST_CASE("corpus_bleu: the same score, precisions and brevity penalty as in Pyt
 TEST_CASE("sentence_bleu: the same scores as in Python") {
   for (const Corpus& corpus : corpora()) {
     for (const json& expected : corpus.entry["bleu"]) {
+      if (expected["lower_case"]) continue;
       for (std::size_t i = 0; i < corpus.hypotheses.size(); ++i) {
         CAPTURE(corpus.hypotheses[i]);
         CHECK(sentence_bleu(corpus.hypotheses[i], corpus.references[i], bleu_options(expected))
@@ -97,10 +99,9 @@ TEST_CASE("sentence_bleu: the same scores as in Python") {
 TEST_CASE("chrf: the same scores of corpora and sentences as in Python") {
   for (const Corpus& corpus : corpora()) {
     for (const json& expected : corpus.entry["chrf"]) {
+      if (expected["lower_case"]) continue;
       CAPTURE(corpus.entry["name"]);
-      const ChrfOptions options = {.words = expected["words"],
-                                   .beta = expected["beta"],
-                                   .lower_case = expected["lower_case"]};
+      const ChrfOptions options = {.words = expected["words"], .beta = expected["beta"]};
       CHECK(corpus_chrf(corpus.hypotheses, corpus.references, options) ==
             close_to(expected["chrf"]));
       for (std::size_t i = 0; i < corpus.hypotheses.size(); ++i) {

@@ -195,13 +195,4 @@ TEST_CASE("log: a full disk is an error, and so is every line after it") {
   CHECK_THROWS_AS(log.write({{"step", 2}}), attune::Error);
 }
 
-TEST_CASE("curve: the points of a log that have both fields, scaled") {
-  const Series bleu = curve(
-      {{{"step", 1}, {"bleu", 0.5}}, {{"step", 2}}, {{"bleu", 1}}, {{"step", 3}, {"bleu", 0.25}}},
-      "bleu", "BLEU", 100);
-  CHECK(bleu.name == "BLEU");
-  CHECK(bleu.x == std::vector<double>{1, 3});
-  CHECK(bleu.y == std::vector<double>{50, 25});
-}
-
 }  // namespace

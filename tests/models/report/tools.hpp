@@ -10,13 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/report/chart.hpp>
 #include <attune/models/report/heatmap.hpp>
 
 namespace attune::test {
 
 using report::Heatmap;
-using report::Series;
 using Strings = std::vector<std::string>;
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -32,15 +30,6 @@ inline Heatmap diagonal(Strings rows, Strings columns) {
     map.weights[i * map.columns.size() + i * map.columns.size() / map.rows.size()] = 1;
   }
   return map;
-}
-
-inline Series ramp(std::size_t size) {
-  Series series{"ramp", {}, {}};
-  for (std::size_t i = 0; i < size; ++i) {
-    series.x.push_back(static_cast<double>(i));
-    series.y.push_back(static_cast<double>(i % 7));
-  }
-  return series;
 }
 
 inline Strings lines(const std::string& text) {

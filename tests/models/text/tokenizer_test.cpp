@@ -30,17 +30,6 @@ TEST_CASE("find_bad_byte: the first byte of the first bad sequence") {
   CHECK(find_bad_byte("\x80") == 0);
 }
 
-TEST_CASE("lower_case: by Unicode's rules") {
-  CHECK(lower_case("ÄÖß Привет İ ΟΔΟΣ 日本") == "äöß привет i̇ οδος 日本");
-}
-
-TEST_CASE("folded_case: what differs in case alone is the same, code point by code point") {
-  CHECK(folded_case("ÄÖß Привет ΟΔΟΣ 日本") == "äöß привет οδοσ 日本");
-  CHECK(folded_case("οδος") == folded_case("ΟΔΟΣ"));
-  CHECK(code_points(folded_case("İẞΣς")).size() == 4);
-  CHECK(folded_case("A\xFF") == "a\xFF");
-}
-
 TEST_CASE("Tokenizer: words come back with single blanks") {
   const Tokenizer tokenizer;
   CHECK(tokenizer.encode(" ein  mann &apos;s ") == Tokens{"ein", "mann", "&apos;s"});
@@ -55,37 +44,39 @@ TEST_CASE("Tokenizer: characters come back as they were") {
   CHECK(tokenizer.decode(tokenizer.encode("  a  日 ")) == "  a  日 ");
 }
 
-TEST_CASE("Tokenizer: decomposed characters come back composed") {
-  const Tokenizer tokenizer = DecomposedCharacters{};
-  CHECK(tokenizer.encode("é 한") == Tokens{"e", "\u0301", " ", "\u1112", "\u1161", "\u11AB"});
-  CHECK(tokenizer.encode("e\u0301") == tokenizer.encode("é"));
-  CHECK(tokenizer.decode(tokenizer.encode("é 한 ab")) == "é 한 ab");
-  CHECK_THROWS_AS(tokenizer.encode("a\xFF"), Error);
-}
-
 TEST_CASE("Tokenizer: JSON gives the same one back") {
   CHECK(to_json(Tokenizer()) == R"({"kind":"words"})");
   CHECK(tokenizer_from_json(to_json(Tokenizer())).encode("ab c") == Tokens{"ab", "c"});
   CHECK(tokenizer_from_json(to_json(Characters{})).encode("ab") == Tokens{"a", "b"});
-  CHECK(tokenizer_from_json(to_json(DecomposedCharacters{})).encode("é") == Tokens{"e", "\u0301"});
 }
 
-TEST_CASE("Tokenizer: a truecaser before and behind it, and in its JSON") {
-  const Tokenizer tokenizer = Tokenizer().with({{"der", "Hund"}, true});
-  for (const Tokenizer& one : {tokenizer, tokenizer_from_json(to_json(tokenizer))}) {
-    CHECK(one.encode("DER HUND") == Tokens{"der", "Hund"});
-    CHECK(one.decode(Tokens{"der", "Hund"}) == "Der Hund");
+TEST_CASE("Tokenizer: a rewriter before and behind it, and in its JSON") {
+  struct Reversed : Rewriter {
+    std::string encode(std::string_view line) const override {
+      return {line.rbegin(), line.rend()};
+    }
+    std::string decode(std::string_view line) const override { return encode(line); }
+    std::string json() const override { return "reversed"; }
+  };
+  const auto rewriter = [](std::string_view json) {
+    CHECK(json == "reversed");
+    return std::make_shared<const Reversed>();
+  };
+  const Tokenizer tokenizer = Tokenizer().with(std::make_shared<const Reversed>());
+  for (const Tokenizer& one : {tokenizer, tokenizer_from_json(to_json(tokenizer), rewriter)}) {
+    CHECK(one.encode("ab c") == Tokens{"c", "ba"});
+    CHECK(one.decode(Tokens{"c", "ba"}) == "ab c");
   }
-  CHECK(to_json(tokenizer) ==
-        R"({"kind":"words","truecaser":{"capitals":true,"words":["der","Hund"]}})");
+  CHECK(to_json(tokenizer) == R"({"kind":"words","rewriter":"reversed"})");
+  CHECK_THROWS_WITH_AS(tokenizer_from_json(to_json(tokenizer)),
+                       "tokenizer: a rewriter is stored, but nothing makes it", Error);
 }
 
 TEST_CASE("Tokenizer: JSON of anything else is an error") {
   for (const char* json :
        {"", "{", "[]", "\"words\"", "{}", R"({"kind":1})", R"({"kind":"syllables"})",
         R"({"kind":"sentencepiece"})", R"({"kind":"sentencepiece","model":"0g"})",
-        R"({"kind":"words","truecaser":{"words":["a"]}})",
-        R"({"kind":"words","truecaser":{"capitals":true,"words":"a"}})"}) {
+        R"({"kind":"words","rewriter":{"words":["a"]}})"}) {
     INFO(json);
     CHECK_THROWS_WITH_AS(
         tokenizer_from_json(json),

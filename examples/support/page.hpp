@@ -10,11 +10,6 @@
 
 namespace attune::report {
 
-/// `text` made safe inside HTML and SVG, in elements and in quoted attributes: & < > " ' become
-/// references. Characters that XML forbids become visible: a control character turns into its
-/// picture (U+0007 into ␇), a byte that is not UTF-8 into U+FFFD. Tab and line breaks stay.
-std::string escape(std::string_view text);
-
 /// A report: one HTML document without scripts, fonts or anything else to fetch, so that it can be
 /// opened from disk, mailed and archived. It follows the reader's light or dark setting and fits a
 /// phone.

@@ -1,4 +1,4 @@
-// Words in the case that they mostly have.
+// Letters by Unicode's rules: case, normal forms, and words in the case that they mostly have.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,40 @@
 #include <unordered_set>
 #include <vector>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/models/text/tokenizer.hpp>
 
 namespace attune::text {
+
+/// In lower case by Unicode's rules, those of no language in particular.
+std::string lower_case(std::string_view text);
+
+/// Texts that differ in case alone become the same. Each code point stays one: "ß" is not "ss".
+std::string folded_case(std::string_view text);
+
+/// Canonically decomposed (NFD) and composed (NFC): in the former an accent, or a letter of a
+/// Hangul syllable, is a code point of its own.
+std::string decomposed(std::string_view text);
+std::string composed(std::string_view text);
+
+/// Code points after canonical decomposition: accents and the letters of Hangul syllables. Lines
+/// come back composed.
+Tokenizer decomposed_characters();
 
 /// Gives words the case that they mostly have within sentences (Lita et al., 2003), as Moses'
 /// truecaser does (Koehn et al., 2007). Changed are the first word of a sentence, words in a case
 /// that they were never seen in, and all words of a line in capitals; a word that was never seen
 /// becomes lower case there, and stays as it is elsewhere. A word is what stands between blanks,
 /// without the marks around it; a sentence ends behind . ? or !. Letters are changed one by one.
-class Truecaser {
+class Truecaser : public Rewriter {
  public:
   /// Of a word in several cases the most frequent one stands first. `capitals`: sentences begin
   /// with one.
   Truecaser(std::vector<std::string> words, bool capitals);
 
-  std::string encode(std::string_view line) const;
+  std::string encode(std::string_view line) const override;
   /// The line with a capital at the beginning of each sentence, where these have one.
-  std::string decode(std::string_view line) const;
+  std::string decode(std::string_view line) const override;
+  std::string json() const override;
 
   std::span<const std::string> words() const { return words_; }
   bool capitals() const { return capitals_; }
@@ -51,5 +67,8 @@ class CaseCounts {
   std::unordered_map<std::string, std::int64_t> counts_;
   std::int64_t capital_ = 0, lower_ = 0;  // lines that begin so
 };
+
+/// text::tokenizer_from_json with the Rewriters that there are here.
+Tokenizer read_tokenizer(std::string_view json);
 
 }  // namespace attune::text

@@ -10,7 +10,7 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
-#include <attune/nn/messages.hpp>
+#include <attune/nn/workers/messages.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn::detail {

@@ -48,7 +48,7 @@ class Exchange {
   void send(int to, int tag, std::span<const std::byte> bytes);
   void receive(int from, int tag, std::span<std::byte> bytes);
 
-  bool done();
+  /// Until all are done.
   void wait();
 
  private:
@@ -60,7 +60,6 @@ class Exchange {
   std::span<const std::string> hosts_;
   double patience_;
   std::vector<Message> open_;
-  double silence_ = 0;  // seconds since one was done
 };
 
 /// "worker 2 of 4 on node7"

@@ -9,17 +9,16 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/tensor/precision.hpp>
 
 namespace attune::nn {
 
 namespace detail {
 class Messages;
-}
+class ShardTree;
+}  // namespace detail
 
 struct WorkersOptions {
-  double patience = 300;                // seconds to wait for another worker that gives no sign
-  Index bucket_bytes = Index{4} << 20;  // gradients that are sent together
+  double patience = 300;  // seconds to wait for another worker that gives no sign
 };
 
 /// The processes that train one model together, as mpirun or Slurm started them; one alone where
@@ -72,14 +71,10 @@ class Workers {
   };
 
   /// Σ_s shares[s] · loss(s) and its gradients; with several shards those of all parameters, zeros
-  /// where no loss depends on one. A shard whose share is 0 is not computed. Sums are sent while
-  /// the last shard is still computed. Throws where there are fewer shards than workers.
-  ///
-  /// In bf16 the gradients of several shards, and each sum of them, are rounded to bfloat16, and
-  /// half of the bytes are sent: for slow networks. The bits are then others, but again the same
-  /// with any number of workers. f64 is not rounded.
+  /// where no loss depends on one. A shard whose share is 0 is not computed. Throws
+  /// where there are fewer shards than workers.
   Sum backward(const Parameters& parameters, std::span<const double> shares,
-               const std::function<Var(Index shard)>& loss, Precision gradients = Precision::f32);
+               const std::function<Var(Index shard)>& loss);
 
   /// Ends all workers with status 1, after an error that leaves no way to go on. Does nothing if
   /// there are no other workers.
@@ -93,6 +88,10 @@ class Workers {
   std::vector<std::string> gather(const std::string& said, double patience);
 
  private:
+  /// The sums of all workers. Each receives the others' sums of its own part of all elements, adds
+  /// them in the order of the tree, and sends the totals to all.
+  std::vector<Tensor> total(const detail::ShardTree& own, Index shards);
+
   WorkersOptions options_;
   std::unique_ptr<detail::Messages> messages_;
   int rank_ = 0, count_ = 1;

@@ -1,6 +1,7 @@
 // Line charts, as SVG.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,9 @@ struct Chart {
 ///
 /// Throws Error when a series has not as many x values as y values.
 std::string svg(const Chart& chart);
+
+/// One field of a log against another, where lines have both: a learning curve.
+Series curve(const std::vector<std::map<std::string, double>>& log, const std::string& field,
+             std::string name, double scale = 1, const std::string& against = "step");
 
 }  // namespace attune::report

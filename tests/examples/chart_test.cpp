@@ -1,10 +1,11 @@
+#include "support/chart.hpp"
+
 #include <cmath>
 #include <regex>
 #include <string>
 
 #include <doctest/doctest.h>
 
-#include <attune/models/report/chart.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/report/tools.hpp"
@@ -13,6 +14,15 @@ namespace {
 
 using namespace attune::report;
 using namespace attune::test;
+
+Series ramp(std::size_t size) {
+  Series series{"ramp", {}, {}};
+  for (std::size_t i = 0; i < size; ++i) {
+    series.x.push_back(static_cast<double>(i));
+    series.y.push_back(static_cast<double>(i % 7));
+  }
+  return series;
+}
 
 /// The paths that draw series, in their order.
 Strings series_paths(const std::string& image) {
@@ -200,6 +210,15 @@ TEST_CASE("chart: a series without a name has no entry in the legend") {
   const std::string unnamed = svg(Chart{"", "", "", {{"", {0, 1}, {0, 1}}}});
   CHECK(count(named, "h18\"") == 1);
   CHECK(count(unnamed, "h18\"") == 0);
+}
+
+TEST_CASE("curve: the points of a log that have both fields, scaled") {
+  const Series bleu = curve(
+      {{{"step", 1}, {"bleu", 0.5}}, {{"step", 2}}, {{"bleu", 1}}, {{"step", 3}, {"bleu", 0.25}}},
+      "bleu", "BLEU", 100);
+  CHECK(bleu.name == "BLEU");
+  CHECK(bleu.x == std::vector<double>{1, 3});
+  CHECK(bleu.y == std::vector<double>{50, 25});
 }
 
 }  // namespace

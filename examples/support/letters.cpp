@@ -1,12 +1,16 @@
+#include "support/letters.hpp"
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unicode/bytestream.h>
+#include <unicode/casemap.h>
+#include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
-#include <unicode/utf8.h>
 
-#include <attune/models/text/truecaser.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -15,10 +19,36 @@ namespace {
 
 /// The code point at `at`, which moves behind it; negative where the text is not UTF-8.
 UChar32 next(std::string_view text, std::size_t& at) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
-  UChar32 point;
-  U8_NEXT(bytes, at, text.size(), point);
-  return point;
+  return static_cast<UChar32>(next_point(text, at));
+}
+
+std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
+  std::string result;
+  icu::StringByteSink<std::string> sink(&result);
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* normalizer = form(status);
+  if (U_SUCCESS(status)) {
+    normalizer->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int>(text.size())), sink,
+                              nullptr, status);
+  }
+  if (U_FAILURE(status)) fail("normalisation", u_errorName(status));
+  return result;
+}
+
+struct Decomposition : Rewriter {
+  std::string encode(std::string_view line) const override {
+    code_points(line);  // throws where it is not UTF-8
+    return decomposed(line);
+  }
+  std::string decode(std::string_view line) const override { return composed(line); }
+  std::string json() const override { return "decomposed"; }
+};
+
+std::shared_ptr<const Rewriter> read_rewriter(std::string_view json) {
+  if (json == "decomposed") return std::make_shared<const Decomposition>();
+  const auto object = nlohmann::json::parse(json);
+  return std::make_shared<const Truecaser>(object.at("words").get<std::vector<std::string>>(),
+                                           object.at("capitals").get<bool>());
 }
 
 bool is_capital(UChar32 point) { return u_isupper(point) || u_istitle(point); }
@@ -85,13 +115,43 @@ std::string changed(std::string_view line, F change) {
 std::string capitalised(std::string_view word) {
   std::size_t rest = 0;
   const UChar32 point = u_totitle(next(word, rest));
-  char bytes[U8_MAX_LENGTH];
-  std::size_t size = 0;
-  U8_APPEND_UNSAFE(bytes, size, point);
-  return std::string(bytes, size).append(word.substr(rest));
+  return utf8(static_cast<char32_t>(point)).append(word.substr(rest));
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string lower;
+  icu::StringByteSink<std::string> sink(&lower);
+  UErrorCode status = U_ZERO_ERROR;
+  icu::CaseMap::utf8ToLower("", 0, icu::StringPiece(text.data(), static_cast<int>(text.size())),
+                            sink, nullptr, status);
+  if (U_FAILURE(status)) fail("lower_case", u_errorName(status));
+  return lower;
+}
+
+std::string folded_case(std::string_view text) {
+  std::string folded;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const UChar32 point = next(text, at);
+    folded += point < 0 ? std::string(text.substr(begin, at - begin))
+                        : utf8(static_cast<char32_t>(u_foldCase(point, U_FOLD_CASE_DEFAULT)));
+  }
+  return folded;
+}
+
+std::string decomposed(std::string_view text) {
+  return normalized(icu::Normalizer2::getNFDInstance, text);
+}
+
+std::string composed(std::string_view text) {
+  return normalized(icu::Normalizer2::getNFCInstance, text);
+}
+
+Tokenizer decomposed_characters() {
+  return Tokenizer(Characters{}).with(std::make_shared<const Decomposition>());
+}
 
 Truecaser::Truecaser(std::vector<std::string> words, bool capitals)
     : words_(std::move(words)), capitals_(capitals), known_(words_.begin(), words_.end()) {
@@ -114,6 +174,10 @@ std::string Truecaser::decode(std::string_view line) const {
   return changed(line, [](std::string_view word, bool first) {
     return first ? capitalised(word) : std::string(word);
   });
+}
+
+std::string Truecaser::json() const {
+  return nlohmann::json{{"words", words_}, {"capitals", capitals_}}.dump();
 }
 
 void CaseCounts::add(std::string_view line) {
@@ -147,5 +211,7 @@ Truecaser CaseCounts::truecaser() const {
   for (Word& one : all) words.push_back(std::move(one.word));
   return {std::move(words), capital_ > lower_};
 }
+
+Tokenizer read_tokenizer(std::string_view json) { return tokenizer_from_json(json, read_rewriter); }
 
 }  // namespace attune::text

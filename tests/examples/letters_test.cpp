@@ -1,12 +1,15 @@
+#include "support/letters.hpp"
+
 #include <doctest/doctest.h>
 
-#include <attune/models/text/truecaser.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace {
 
 using namespace attune;
 using namespace attune::text;
+using Tokens = std::vector<std::string>;
 
 Truecaser learnt(const std::vector<std::string>& lines) {
   CaseCounts counts;
@@ -65,6 +68,39 @@ TEST_CASE("Truecaser: a text in lower case stays so, and one without case has no
 TEST_CASE("CaseCounts: a line that is not UTF-8 is an error") {
   CaseCounts counts;
   CHECK_THROWS_WITH_AS(counts.add("a\xFF"), "truecaser: byte 2 is not UTF-8", Error);
+}
+
+TEST_CASE("lower_case: by Unicode's rules") {
+  CHECK(lower_case("ÄÖß Привет İ ΟΔΟΣ 日本") == "äöß привет i̇ οδος 日本");
+}
+
+TEST_CASE("folded_case: what differs in case alone is the same, code point by code point") {
+  CHECK(folded_case("ÄÖß Привет ΟΔΟΣ 日本") == "äöß привет οδοσ 日本");
+  CHECK(folded_case("οδος") == folded_case("ΟΔΟΣ"));
+  CHECK(code_points(folded_case("İẞΣς")).size() == 4);
+  CHECK(folded_case("A\xFF") == "a\xFF");
+}
+
+TEST_CASE("Tokenizer: decomposed characters come back composed") {
+  const Tokenizer tokenizer = decomposed_characters();
+  CHECK(tokenizer.encode("é 한") == Tokens{"e", "\u0301", " ", "\u1112", "\u1161", "\u11AB"});
+  CHECK(tokenizer.encode("e\u0301") == tokenizer.encode("é"));
+  CHECK(tokenizer.decode(tokenizer.encode("é 한 ab")) == "é 한 ab");
+  CHECK(read_tokenizer(to_json(tokenizer)).encode("é") == Tokens{"e", "\u0301"});
+  CHECK_THROWS_AS(tokenizer.encode("a\xFF"), Error);
+}
+
+TEST_CASE("Tokenizer: a truecaser before and behind it, and in its JSON") {
+  const Tokenizer tokenizer =
+      Tokenizer().with(std::make_shared<Truecaser>(Tokens{"der", "Hund"}, true));
+  for (const Tokenizer& one : {tokenizer, read_tokenizer(to_json(tokenizer))}) {
+    CHECK(one.encode("DER HUND") == Tokens{"der", "Hund"});
+    CHECK(one.decode(Tokens{"der", "Hund"}) == "Der Hund");
+  }
+  CHECK_THROWS_WITH_AS(
+      read_tokenizer(R"({"kind":"words","rewriter":"{\"words\":[\"a\"]}"})"),
+      "tokenizer: words, characters or sentencepiece was expected, as to_json writes it",
+      attune::Error);
 }
 
 }  // namespace

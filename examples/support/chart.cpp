@@ -1,22 +1,203 @@
+#include "support/chart.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <attune/models/report/chart.hpp>
-#include <attune/models/report/chart_axes.hpp>
-#include <attune/models/report/page.hpp>
+#include <attune/models/report/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {
 
-using namespace detail;
-
 namespace {
+
+// ---- Axes -----------------------------------------------------------------------------------
+
+constexpr double kFont = 13;
+/// A phone shows the drawing at some two thirds of its size; the style makes up for it with larger
+/// letters, and the layout leaves room for them.
+constexpr double kLargeFont = 16;
+
+struct Tick {
+  double value;
+  std::string label;
+};
+
+struct Axis {
+  double low = 0, high = 1;
+  bool log = false;
+  std::vector<Tick> ticks = {};
+
+  /// 0 at the low end, 1 at the high one.
+  double fraction(double value) const {
+    if (log) return (std::log10(value) - std::log10(low)) / (std::log10(high) - std::log10(low));
+    return (value - low) / (high - low);
+  }
+};
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  bool whole = true;  // only whole numbers
+  bool empty() const { return low > high; }
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+    whole = whole && value == std::floor(value);
+  }
+};
+
+// An estimate in units of a narrow letter: characters from U+1000 on count as wide.
+int text_columns(std::string_view text) {
+  int columns = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xC0) != 0x80) columns += byte >= 0xE1 ? 2 : 1;
+  }
+  return columns;
+}
+
+// The width of `text` in a large font: an estimate.
+double text_width(std::string_view text) { return 0.58 * kLargeFont * text_columns(text); }
+
+std::string superscript(int number) {
+  constexpr std::array<std::string_view, 10> kDigits = {"⁰", "¹", "²", "³", "⁴",
+                                                        "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string out = number < 0 ? "⁻" : "";
+  for (const char digit : std::to_string(std::abs(number))) {
+    out += kDigits[digit - '0'];
+  }
+  return out;
+}
+
+// A range of one value, or so close to it that no two ticks could be told apart, is widened.
+Range widened(Range range) {
+  const double largest = std::max(std::abs(range.low), std::abs(range.high));
+  if (range.high - range.low > std::max(1e-9 * largest, 1e-200)) return range;
+  const double margin = range.whole && largest < 1e6 ? 1 : std::max(0.1 * largest, 1e-200);
+  return {range.low - margin, range.high + margin, range.whole};
+}
+
+// 1, 2 or 5 times a power of ten, so that some `count` of it make up `length`.
+double nice_step(double length, int count) {
+  const double raw = length / count;
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (raw <= 1.001 * factor * power) return factor * power;
+  }
+  return 10 * power;
+}
+
+// "2.5·10⁻⁵", with the digits that ticks `step` apart need.
+std::string scientific(double value, double step) {
+  if (value == 0) return "0";
+  const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
+  const int digits = exponent - static_cast<int>(std::floor(std::log10(step) + 1e-9));
+  const std::string mantissa =
+      fmt::format("{:.{}f}", std::abs(value) / std::pow(10, exponent), std::clamp(digits, 0, 9));
+  return fmt::format("{}{}10{}", value < 0 ? "−" : "", mantissa == "1" ? "" : mantissa + "·",
+                     superscript(exponent));
+}
+
+// All labels of an axis share a unit: 0, 5k, 10k. `largest` is the largest value on it.
+std::string linear_label(double value, double step, double largest) {
+  if (largest >= 1e13 || largest < 1e-3) return scientific(value, step);
+  std::pair<double, std::string_view> unit{1, ""};
+  if (largest >= 1e4) unit = {1e3, "k"};
+  if (largest >= 1e6) unit = {1e6, "M"};
+  if (largest >= 1e9) unit = {1e9, "G"};
+  const double decimals = -std::floor(std::log10(step / unit.first) + 1e-9);
+  const std::string digits = fmt::format("{:.{}f}", std::abs(value) / unit.first,
+                                         static_cast<int>(std::clamp(decimals, 0.0, 12.0)));
+  return fmt::format("{}{}{}", value < 0 ? "−" : "", digits, value == 0 ? "" : unit.second);
+}
+
+std::vector<Tick> linear_ticks(double low, double high, double step) {
+  std::vector<Tick> ticks;
+  const double largest = std::max(std::abs(low), std::abs(high));
+  for (double i = std::ceil(low / step - 1e-6); i <= high / step + 1e-6; ++i) {
+    const double value = i == 0 ? 0 : i * step;  // no -0
+    ticks.push_back({value, linear_label(value, step, largest)});
+  }
+  return ticks;
+}
+
+// Room that the labels need beside each other.
+double length_of(const std::vector<Tick>& ticks) {
+  return std::accumulate(ticks.begin(), ticks.end(), 0.0, [](double sum, const Tick& tick) {
+    return sum + text_width(tick.label) + 20;
+  });
+}
+
+Tick log_tick(int exponent, int factor) {
+  const double value = factor * std::pow(10, exponent);
+  if (exponent >= -3 && exponent <= 3) return {value, fmt::format("{:.6g}", value)};
+  return {value, scientific(value, value)};
+}
+
+// `text` without its end when it is longer than `columns`; the cut is marked.
+std::string clipped(std::string_view text, int columns) {
+  if (text_columns(text) <= columns) return std::string(text);
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+    if (begins && text_columns(text.substr(0, i)) <= columns - 1) end = i;
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
+// The axis along the bottom: exactly as long as the data, and with as many ticks as have room.
+Axis x_axis(const Range& data, double length) {
+  const Range range = widened(data);
+  Axis axis{.low = range.low, .high = range.high};
+  for (int count = 8; count > 0; --count) {
+    double step = nice_step(range.high - range.low, count);
+    if (range.whole) step = std::max(step, 1.0);  // there is no epoch 2.5
+    std::vector<Tick> ticks = linear_ticks(range.low, range.high, step);
+    if (count < 8 && ticks.size() < 2) break;
+    axis.ticks = std::move(ticks);
+    if (length_of(axis.ticks) <= length) break;
+  }
+  return axis;
+}
+
+// The axis up the side: from tick to tick, and from zero where that is not far.
+Axis linear_axis(const Range& data) {
+  Range range = widened(data);
+  if (range.low > 0 && range.low < 0.5 * range.high) range.low = 0;
+  const double step = nice_step(range.high - range.low, 5);
+  Axis axis{.low = step * std::floor(range.low / step + 1e-6),
+            .high = step * std::ceil(range.high / step - 1e-6)};
+  axis.ticks = linear_ticks(axis.low, axis.high, step);
+  return axis;
+}
+
+Axis log_axis(const Range& data) {
+  const int first = static_cast<int>(std::floor(std::log10(data.low)));
+  const int last = static_cast<int>(std::floor(std::log10(data.high)));
+  // 1, 2, 5 within each power of ten over a few of them, powers alone over many
+  const int every = (last - first) / 7 + 1;
+  std::vector<Tick> ticks;
+  for (int exponent = first - every; exponent <= last + every; exponent += every) {
+    for (const int factor : {1, 2, 5}) {
+      if (factor == 1 || last - first < 3) ticks.push_back(log_tick(exponent, factor));
+    }
+  }
+  // From the last tick below the data to the first one above it
+  std::size_t low = 0, high = ticks.size() - 1;
+  while (low < high && ticks[low + 1].value <= data.low * (1 + 1e-9)) ++low;
+  while (high > low && ticks[high - 1].value >= data.high * (1 - 1e-9)) --high;
+  if (low == high) --low, ++high;  // one value, on a tick
+  ticks = {ticks.begin() + low, ticks.begin() + high + 1};
+  return {.low = ticks.front().value, .high = ticks.back().value, .log = true, .ticks = ticks};
+}
 
 // ---- Points ---------------------------------------------------------------------------------
 
@@ -295,6 +476,18 @@ std::string svg(const Chart& chart) {
   }
   for (std::size_t i = 0; i < chart.series.size(); ++i) out += line(chart.series[i], i, f);
   return out + "</svg>";
+}
+
+Series curve(const std::vector<std::map<std::string, double>>& log, const std::string& field,
+             std::string name, double scale, const std::string& against) {
+  Series series{std::move(name), {}, {}};
+  for (const auto& line : log) {
+    const auto x = line.find(against), y = line.find(field);
+    if (x == line.end() || y == line.end()) continue;
+    series.x.push_back(x->second);
+    series.y.push_back(scale * y->second);
+  }
+  return series;
 }
 
 }  // namespace attune::report

@@ -1,3 +1,5 @@
+#include "support/page.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -5,9 +7,8 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <unicode/unistr.h>
 
-#include <attune/models/report/page.hpp>
+#include <attune/models/report/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {
@@ -104,25 +105,6 @@ figcaption {
 }
 )css";
 
-// Empty for a character that needs none.
-std::string_view character_reference(UChar32 c) {
-  if (c == '&') return "&amp;";
-  if (c == '<') return "&lt;";
-  if (c == '>') return "&gt;";
-  if (c == '"') return "&quot;";
-  if (c == '\'') return "&#39;";
-  return {};
-}
-
-// The character itself, or a visible one in its place where XML or HTML forbid it.
-UChar32 presentable(UChar32 c) {
-  if (c == '\t' || c == '\n' || c == '\r') return c;
-  if (c < 0x20) return 0x2400 + c;
-  if (c == 0x7F) return 0x2421;
-  const bool forbidden = (c >= 0x80 && c < 0xA0) || c == 0xFFFE || c == 0xFFFF;
-  return forbidden ? 0xFFFD : c;
-}
-
 // 12345 of "12,345".
 std::string without_commas(std::string_view number) {
   std::string digits(number);
@@ -180,19 +162,6 @@ std::string table_row(std::string_view tag, const std::vector<std::string>& cell
 }
 
 }  // namespace
-
-std::string escape(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  const auto characters = icu::UnicodeString::fromUTF8(text);  // bad bytes become U+FFFD
-  for (std::int32_t i = 0; i < characters.length(); i = characters.moveIndex32(i, 1)) {
-    const UChar32 c = characters.char32At(i);
-    const std::string_view reference = character_reference(c);
-    out += reference;
-    if (reference.empty()) icu::UnicodeString(presentable(c)).toUTF8String(out);
-  }
-  return out;
-}
 
 Page::Page(std::string title) : title_(std::move(title)) {}
 

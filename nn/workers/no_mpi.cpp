@@ -1,4 +1,4 @@
-#include <attune/nn/messages.hpp>
+#include <attune/nn/workers/messages.hpp>
 
 namespace attune::nn::detail {
 

@@ -1,12 +1,14 @@
+#include "support/page.hpp"
+
 #include <regex>
 #include <string>
 
 #include <doctest/doctest.h>
 
-#include <attune/models/report/page.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/report/tools.hpp"
+#include "support/chart.hpp"
 
 namespace {
 
@@ -26,7 +28,7 @@ Page sample_page() {
   Page page("Title " + kNasty);
   page.heading(kNasty).paragraph(kNasty).definitions({{kNasty, kNasty}, {"BLEU", "31.2"}});
   page.table({kNasty, "n"}, {{kNasty, "1"}, {"b", "2.5"}});
-  page.figure(svg(Chart{kNasty, "x", "y", {ramp(10)}}), kNasty);
+  page.figure(svg(Chart{kNasty, "x", "y", {{"ramp", {0, 1, 2}, {3, 0, 6}}}}), kNasty);
   page.figure(svg(diagonal({kNasty}, {"a", "b"})), kNasty);
   return page;
 }

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/nn/messages.hpp>
+#include <attune/nn/workers/messages.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn::detail {
@@ -26,22 +26,19 @@ void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
   if (!bytes.empty()) open_.push_back({messages_->receive(from, tag, bytes), from});
 }
 
-bool Exchange::done() {
-  if (std::erase_if(open_, [&](const Message& m) { return messages_->done(m.number); }) > 0)
-    silence_ = 0;
-  return open_.empty();
-}
-
 void Exchange::wait() {
   using Clock = std::chrono::steady_clock;
-  silence_ = 0;
-  for (Clock::time_point looked = Clock::now(), now; !done(); looked = now) {
+  const auto is_done = [&](const Message& m) { return messages_->done(m.number); };
+  double silence = 0;  // seconds since a message was done
+  for (Clock::time_point looked = Clock::now(), now;; looked = now) {
+    if (std::erase_if(open_, is_done) > 0) silence = 0;
+    if (open_.empty()) return;
     std::this_thread::yield();
     now = Clock::now();
     // A long time between two looks is one in which this worker was stopped, as jobs are that make
     // room for others. It must not count: the others were stopped, too.
-    silence_ += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
-    if (silence_ > patience_) {
+    silence += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
+    if (silence > patience_) {
       fail("workers", fmt::format("{} has not responded for {} s",
                                   worker_name(open_.front().peer, hosts_), patience_));
     }

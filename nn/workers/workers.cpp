@@ -1,0 +1,302 @@
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <attune/nn/workers/messages.hpp>
+#include <attune/nn/workers/workers.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+
+namespace attune::nn {
+
+/// What a shard adds to the sums: the gradients of all parameters, and its loss (f64).
+using Terms = std::vector<Tensor>;
+
+namespace detail {
+
+/// The shards [index · 2^level, (index + 1) · 2^level).
+struct Subtree {
+  int level;
+  Index index;
+};
+
+/// Adds the terms of shards 0, 1, 2, ... in a fixed tree: two neighbouring subtrees with the same
+/// number of shards, the left one with an even index, are added to make one. Subtrees that remain
+/// at the end are added from the right. So the sum does not depend on which worker added which
+/// subtrees.
+class ShardTree {
+ public:
+  struct Node {
+    Subtree of;
+    Terms sum;
+  };
+
+  /// From left to right.
+  void push(Subtree of, Terms sum) {
+    while (!nodes_.empty() && nodes_.back().of.level == of.level && of.index % 2 == 1 &&
+           nodes_.back().of.index == of.index - 1) {
+      sum = add_to_last(sum);
+      of = {of.level + 1, of.index / 2};
+    }
+    nodes_.push_back({of, std::move(sum)});
+  }
+
+  /// The sum of all. There must be one.
+  Terms finish() {
+    Terms sum = std::move(nodes_.back().sum);
+    for (nodes_.pop_back(); !nodes_.empty();) sum = add_to_last(sum);
+    return sum;
+  }
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+
+ private:
+  /// Removes the last node, and returns its sum plus `right`.
+  Terms add_to_last(const Terms& right) {
+    Terms left = std::move(nodes_.back().sum);
+    nodes_.pop_back();
+    for (std::size_t i = 0; i < left.size(); ++i) add_in_place(left[i], right[i]);
+    return left;
+  }
+
+  std::vector<Node> nodes_;
+};
+
+}  // namespace detail
+
+namespace {
+
+using detail::Subtree;
+using Node = detail::ShardTree::Node;
+
+/// The nodes of a tree that was given the shards [begin, end): each as large as fits.
+std::vector<Subtree> subtrees(Index begin, Index end) {
+  std::vector<Subtree> all;
+  while (begin < end) {
+    int level = 0;
+    for (Index twice = 2; begin % twice == 0 && begin + twice <= end; twice *= 2) ++level;
+    all.push_back({level, begin >> level});
+    begin += Index{1} << level;
+  }
+  return all;
+}
+
+/// share · loss and its gradients; zeros for parameters on which it does not depend, and for all
+/// without a loss.
+Terms terms(const Parameters& parameters, const Var& loss, double share) {
+  Gradients gradients;
+  double part = 0;
+  if (loss.defined()) {
+    part = share * loss.item();
+    gradients = backward(loss, full(loss.shape(), share, loss.dtype()));
+  }
+  Terms all;
+  for (const auto& [name, w] : parameters) {
+    const Tensor* gradient = gradients.find(w);
+    all.push_back(gradient ? *gradient : zeros(w.shape(), w.dtype()));
+  }
+  all.push_back(scalar(part, DType::f64));
+  return all;
+}
+
+/// Elements [begin, end) of one of the terms.
+struct Piece {
+  std::size_t term;
+  Index begin, end;
+};
+
+/// The share of all elements that worker `rank` adds up.
+std::vector<Piece> part_of(const Terms& terms, int rank, int count) {
+  constexpr Index most = Index{1} << 27;  // elements of one message: MPI counts bytes in an int
+  Index size = 0, at = 0;
+  for (const Tensor& x : terms) size += x.size();
+  const Index first = rank * size / count, last = (rank + 1) * size / count;
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < terms.size(); at += terms[i++].size()) {
+    const Index end = std::min(last - at, terms[i].size());
+    for (Index begin = std::max<Index>(first - at, 0); begin < end; begin += most)
+      pieces.push_back({i, begin, std::min(begin + most, end)});
+  }
+  return pieces;
+}
+
+/// Views.
+Terms pieces_of(const Terms& terms, const std::vector<Piece>& pieces) {
+  Terms all;
+  for (const auto& [term, begin, end] : pieces)
+    all.push_back(terms[term].reshape({-1}).slice(begin, end));
+  return all;
+}
+
+Terms uninitialized_like(const Terms& terms) {
+  Terms all;
+  for (const Tensor& x : terms) all.push_back(Tensor::uninitialized(x.shape(), x.dtype()));
+  return all;
+}
+
+/// A digit for each CPU, 1 for those that this process may use.
+std::string allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::string cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) cpus += CPU_ISSET(cpu, &set) ? '1' : '0';
+  return cpus;
+}
+
+/// Keeps share `index` of `count` of them: several processes would bind their threads to the same
+/// ones otherwise.
+void take_cpus(const std::string& allowed, Index index, Index count) {
+  std::vector<int> cpus;
+  for (std::size_t cpu = 0; cpu < allowed.size(); ++cpu)
+    if (allowed[cpu] == '1') cpus.push_back(static_cast<int>(cpu));
+  const Index n = std::ssize(cpus);
+  if (count < 2 || n == 0) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const Index begin = count > n ? index % n : index * n / count,
+              end = count > n ? begin + 1 : (index + 1) * n / count;
+  for (Index i = begin; i < end; ++i) CPU_SET(cpus[static_cast<std::size_t>(i)], &set);
+  sched_setaffinity(0, sizeof set, &set);  // a hint: it may be refused
+}
+
+std::span<std::byte> writable_bytes(std::string& text) {
+  return std::as_writable_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+Workers::Workers(const WorkersOptions& options)
+    : options_(options), messages_(detail::Messages::join()) {
+  if (messages_) rank_ = messages_->rank(), count_ = messages_->count();
+  hosts_.assign(static_cast<std::size_t>(count_), "a host");
+  if (!messages_) return;
+  hosts_ = gather(messages_->host());
+  const std::string allowed = allowed_cpus();
+  const std::vector<std::string> others = gather(allowed);
+  Index index = 0, count = 0;
+  for (std::size_t r = 0; r < others.size(); ++r) {
+    if (hosts_[r] != hosts_[static_cast<std::size_t>(rank_)] || others[r] != allowed) continue;
+    index += static_cast<int>(r) < rank_;
+    ++count;
+  }
+  take_cpus(allowed, index, count);
+}
+
+Workers::~Workers() {
+  if (!messages_ || messages_->broken || std::uncaught_exceptions() > 0) return;
+  try {
+    messages_->leave();
+  } catch (const std::exception&) {  // there is nobody left to tell
+  }
+}
+
+void Workers::abort() {
+  if (messages_) messages_->abort();
+}
+
+std::string Workers::name(int rank) const { return detail::worker_name(rank, hosts_); }
+
+Workers::Range Workers::shards_of(int rank, Index shards) const {
+  return {rank * shards / count_, (rank + 1) * shards / count_};
+}
+
+std::vector<std::string> Workers::gather(const std::string& said, double patience) {
+  const auto own = static_cast<std::size_t>(rank_);
+  std::vector<std::string> all(static_cast<std::size_t>(count_));
+  all[own] = said;
+  std::vector<std::string> sizes(all.size(), std::string(sizeof(std::uint64_t), '\0'));
+  const std::uint64_t size = said.size();
+  std::memcpy(sizes[own].data(), &size, sizeof size);
+  const auto exchange = [&](int tag, std::vector<std::string>& texts) {
+    detail::Exchange messages(*messages_, hosts_, patience);
+    for (std::size_t r = 0; r < texts.size(); ++r) {
+      if (r == own) continue;
+      messages.receive(static_cast<int>(r), tag, writable_bytes(texts[r]));
+      messages.send(static_cast<int>(r), tag, writable_bytes(texts[own]));
+    }
+    messages.wait();
+  };
+  if (count_ == 1) return all;
+  exchange(0, sizes);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, sizes[r].data(), sizeof length);
+    all[r].resize(length);
+  }
+  exchange(1, all);
+  return all;
+}
+
+Workers::Sum Workers::backward(const Parameters& parameters, std::span<const double> shares,
+                               const std::function<Var(Index shard)>& loss) {
+  const Index shards = std::ssize(shares);
+  if (shards < count_) {
+    fail("workers", fmt::format("{} workers cannot share a batch of {} shard{}", count_, shards,
+                                shards == 1 ? "" : "s"));
+  }
+  if (shards == 1) {
+    const Var one = loss(0);
+    return {shares[0] * one.item(),
+            attune::backward(one, full(one.shape(), shares[0], one.dtype()))};
+  }
+  const auto [begin, end] = shards_of(rank_, shards);
+  detail::ShardTree tree;
+  for (Index shard = begin; shard < end; ++shard) {
+    const double share = shares[static_cast<std::size_t>(shard)];
+    tree.push({0, shard}, terms(parameters, share == 0 ? Var() : loss(shard), share));
+  }
+  Terms sums = count_ == 1 ? tree.finish() : total(tree, shards);
+  const double sum = sums.back().item();
+  sums.pop_back();
+  std::vector<Var> variables;
+  for (const NamedVariable& parameter : parameters) variables.push_back(parameter.variable);
+  return {sum, Gradients(variables, std::move(sums))};
+}
+
+std::vector<Tensor> Workers::total(const detail::ShardTree& own, Index shards) {
+  constexpr int tag = 2;  // gather has 0 and 1
+  const Terms& like = own.nodes().front().sum;
+  const std::vector<Piece> mine = part_of(like, rank_, count_);
+  std::vector<Node> parts;  // from left to right, of each subtree this worker's part
+  detail::Exchange sums(*messages_, hosts_, options_.patience);
+  for (int r = 0; r < count_; ++r) {
+    if (r == rank_) {
+      for (const auto& [of, sum] : own.nodes()) parts.push_back({of, pieces_of(sum, mine)});
+      continue;
+    }
+    const auto [begin, end] = shards_of(r, shards);
+    for (const Subtree& of : subtrees(begin, end)) {
+      parts.push_back({of, uninitialized_like(pieces_of(like, mine))});
+      for (Tensor& x : parts.back().sum) sums.receive(r, tag, mutable_bytes_of(x));
+    }
+    for (const Node& node : own.nodes())
+      for (const Tensor& x : pieces_of(node.sum, part_of(like, r, count_)))
+        sums.send(r, tag, bytes_of(x));
+  }
+  sums.wait();
+  detail::ShardTree tree;
+  for (Node& part : parts) tree.push(part.of, std::move(part.sum));
+  const Terms part = tree.finish();
+
+  Terms all = uninitialized_like(like);
+  detail::Exchange totals(*messages_, hosts_, options_.patience);
+  for (int r = 0; r < count_; ++r) {
+    Terms theirs = pieces_of(all, part_of(like, r, count_));
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      if (r == rank_)
+        copy(part[i], theirs[i]);
+      else
+        totals.receive(r, tag + 1, mutable_bytes_of(theirs[i]));
+    }
+    for (std::size_t i = 0; r != rank_ && i < part.size(); ++i)
+      totals.send(r, tag + 1, bytes_of(part[i]));
+  }
+  totals.wait();
+  return all;
+}
+
+}  // namespace attune::nn

@@ -7,7 +7,7 @@
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/finite.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 namespace {

@@ -10,7 +10,6 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/finite.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {
@@ -27,7 +26,8 @@ class BackwardWalk {
       delete std::exchange(gradients_of(*node.get()), nullptr);
   }
 
-  GradientSlot& slot(const detail::Target& target) {
+  /// Where the gradient of an input adds up. The walk takes over the reference to its node.
+  GradientSlot& slot(detail::Target& target) {
     detail::Node& node = *target.node.get();
     detail::NodeGradients*& gradients = gradients_of(node);
     if (!gradients) {
@@ -35,7 +35,7 @@ class BackwardWalk {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         (*made)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       }
-      reached_.push_back(target.node);
+      reached_.push_back(std::move(target.node));
       std::ranges::push_heap(reached_, {}, id);
       gradients = made.release();
     }
@@ -86,7 +86,7 @@ class BackwardWalk {
       fail("backward", fmt::format("backward has run on this {} before; its pullbacks are freed",
                                    node.operation));
     node.walked = true;
-    detail::pullback_context = {node.operation, node.recorded_at};
+    detail::pullback_context = {node.operation, node.id};
     for (detail::Edge* edge = node.edges; edge; edge = edge->next) run(node, *edge, dy);
     node.release_edges();
   }
@@ -161,7 +161,8 @@ Gradients backward(const Var& y, const Tensor& dy) {
   detail::pullback_context.operation = "backward";
   detail::pullback_context.recorded_at = ~std::uint64_t{0};
   BackwardWalk walk;
-  walk.slot({y.node(), y.output()}).add(dy.clone());
+  detail::Target root{y.node(), y.output()};
+  walk.slot(root).add(dy.clone());
   return walk.run();
 }
 
@@ -193,8 +194,6 @@ double careful_norm(std::span<const Tensor> tensors) {
   return total;
 }
 
-std::uint64_t now() { return detail::modification_clock.load(std::memory_order_relaxed); }
-
 }  // namespace
 
 double Gradients::global_norm() const {
@@ -206,7 +205,7 @@ double Gradients::global_norm() const {
 }
 
 double Gradients::global_norm() {
-  const std::uint64_t before = now();
+  const std::uint64_t before = detail::observe();
   norm_ = std::as_const(*this).global_norm();
   norm_at_ = before;
   return norm_;
@@ -226,7 +225,7 @@ void Gradients::scale(double factor) {
     scale_in_place(gradient, factor);
   }
   norm_ *= std::abs(factor);
-  norm_at_ = known ? now() : 0;
+  norm_at_ = known ? detail::observe() : 0;
 }
 
 const Tensor* Gradients::find(const Var& variable) const {

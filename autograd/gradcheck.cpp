@@ -9,7 +9,6 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/finite.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
 

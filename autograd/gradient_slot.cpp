@@ -108,11 +108,13 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
 }
 
 void GradientSlot::multiply_out() {
-  std::vector<Product> products = std::move(products_);
-  products_.clear();
+  if (products_.empty()) return;
+  std::vector<Product> products = std::exchange(products_, {});
   // In groups of the same columns, in the order they came.
   const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
-  std::ranges::stable_sort(products, {}, columns);
+  if (!std::ranges::is_sorted(products, {}, columns)) {
+    std::ranges::stable_sort(products, {}, columns);
+  }
   for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
     end = begin + 1;
     while (end < products.size() && columns(products[end]) == columns(products[begin])) ++end;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/loss.hpp>
-#include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -146,13 +145,6 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
 }
 
 }  // namespace
-
-AffineLogits::operator Var() const {
-  const auto& [W, b, transposed] = affine;
-  if (b.defined() && !transposed) return add_matmul(b, x, W);
-  const Var y = matmul(x, W, {.b = transposed});
-  return b.defined() ? y + b : y;
-}
 
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask, const CrossEntropyOptions& options) {

@@ -1,7 +1,7 @@
 // Losses.
 #pragma once
 
-#include <attune/autograd/var.hpp>
+#include <attune/autograd/ops.hpp>
 
 namespace attune {
 
@@ -22,27 +22,12 @@ struct CrossEntropyOptions {
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                   const CrossEntropyOptions& options = {});
 
-/// The affine map x W + b, or x Wᵀ + b: W (R, V), or transposed (V, R), and b (V) or undefined.
-struct Affine {
-  Var W, b;
-  bool transposed = false;
-};
-
 /// cross_entropy of the logits x W + b, for x (..., R): the same numbers up to rounding. The logits
 /// of a large vocabulary would fill more memory than the model: here they are made for some rows at
 /// a time, turned at once into their gradient in place, and that into its share of the gradients of
 /// x, W and b. Rows with mask 0 are left out.
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask = {}, const CrossEntropyOptions& options = {});
-
-/// The logits x W + b, not computed yet. A loss may give x and the map to affine_cross_entropy,
-/// which never stores all logits; the conversion to Var computes them all.
-struct AffineLogits {
-  Var x;
-  Affine affine;
-
-  operator Var() const;
-};
 
 struct CtcLossOptions {
   Reduction reduction = Reduction::mean;  // over labels

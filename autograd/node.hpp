@@ -14,7 +14,7 @@
 
 namespace attune::detail {
 
-inline thread_local constinit bool recording_enabled = true;
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit bool recording_enabled = true;
 
 /// Most outputs that one operation may have, and most inputs of one joint pullback.
 inline constexpr std::uint32_t max_outputs = 4;
@@ -124,8 +124,9 @@ struct Node : Pooled {
   void release_edges();
 
   std::atomic<std::uint32_t> references{1};
-  std::uint64_t id;           // in the order of creation: inputs come before what uses them
-  std::uint64_t recorded_at;  // on the modification clock
+  // When it was made, on the modification clock. Inputs come before what uses them: who uses a node
+  // of another thread was given it before, and therefore draws a larger number.
+  std::uint64_t id;
   const char* operation;
   bool is_leaf;
   bool walked = false;  // backward has run; the pullbacks are freed

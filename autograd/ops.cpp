@@ -218,6 +218,13 @@ Var add_matmul(const Var& y, const Var& a, const Var& b) {
   return sum;
 }
 
+AffineLogits::operator Var() const {
+  const auto& [W, b, transposed] = affine;
+  if (b.defined() && !transposed) return add_matmul(b, x, W);
+  const Var y = matmul(x, W, {.b = transposed});
+  return b.defined() ? y + b : y;
+}
+
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
       .wrt(a,  // dA = dC·Bᵀ, and the transpose of it where A came in transposed
@@ -301,6 +308,27 @@ Var log_softmax(const Var& x, int axis) {
   const Tensor y = log_softmax(x.value(), axis);
   return record("log_softmax", y).wrt(x, [y, axis](const Tensor& dy) {
     return dy - exp(y) * sum(dy, {axis}, KeepAxes::yes);
+  });
+}
+
+Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
+  LayerNormForward forward = layer_norm_forward(x.value(), gain.value(), bias.value(), epsilon);
+  const Tensor y = std::exchange(forward.y, {});  // backward does not need it
+  return record("layer_norm", y)
+      .joint({x, gain, bias},
+             [forward, x = x.value(), gain = gain.value()](auto dy, const auto& slots) {
+               const auto& [dx, dgain, dbias] = slots;
+               const LayerNormBackward d = layer_norm_backward(x, gain, forward, dy[0]);
+               if (dx) dx->add(d.dx);
+               if (dgain) dgain->add(d.dgain);
+               if (dbias) dbias->add(d.dbias);
+             });
+}
+
+Var sparsemax(const Var& x, int axis, const Tensor& mask) {
+  const Tensor y = sparsemax(x.value(), axis, mask);
+  return record("sparsemax", y).wrt(x, [y, axis](const Tensor& dy) {
+    return sparsemax_backward(y, dy, axis);
   });
 }
 

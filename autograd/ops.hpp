@@ -7,6 +7,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/unfold.hpp>
 
@@ -60,6 +61,21 @@ Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 /// y + a·b, for a (..., K), b (K, N) and y (..., N) or (N): a bias, or another share of a sum.
 Var add_matmul(const Var& y, const Var& a, const Var& b);
 
+/// The affine map x W + b, or x Wᵀ + b: W (R, V), or transposed (V, R), and b (V) or undefined.
+struct Affine {
+  Var W, b;
+  bool transposed = false;
+};
+
+/// The logits x W + b, not computed yet. A loss may give x and the map to affine_cross_entropy,
+/// which never stores all logits; the conversion to Var computes them all.
+struct AffineLogits {
+  Var x;
+  Affine affine;
+
+  operator Var() const;
+};
+
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
 /// must be equal. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});
@@ -79,6 +95,20 @@ Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 /// exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights are 0.
 Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
+
+/// Layer normalisation over the last axis (Ba, Kiros and Hinton, 2016), in one pass:
+///     y = g ⊙ (x - μ) / √(σ² + ε) + b,   μ = mean(x),   σ² = mean((x - μ)²)
+/// x (..., N), gain (N), bias (N) -> (..., N). A row is normalised by itself, whatever stands in
+/// the others; one of equal elements gives the bias.
+Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
+
+/// Sparsemax along an axis (Martins and Astudillo, 2016): the point of the simplex next to x,
+///     y_i = max(x_i - τ, 0),   where τ makes Σ y = 1,
+/// which unlike softmax gives exact zeros. The gradient is
+///     dx_i = dy_i - (mean of dy over the support) for i in the support {y > 0}, 0 for all others.
+/// With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not), y is exactly 0 where
+/// the mask is 0; where no position along the axis has mask 1, all of y is 0.
+Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
 
 /// The same elements in another shape; one extent may be -1.
 Var reshape(const Var& x, const Shape& shape);

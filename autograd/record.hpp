@@ -9,7 +9,7 @@
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/products.hpp>
+#include <attune/tensor/matmul.hpp>
 
 namespace attune {
 
@@ -29,6 +29,12 @@ concept ReturningPullback = std::is_invocable_r_v<Tensor, F&, const Tensor&>;
 /// A pullback (dy, slot), which adds dx to the slot.
 template <class F>
 concept AddingPullback = std::is_invocable_v<F&, const Tensor&, GradientSlot&>;
+
+/// A Var that is only looked at: a list of them copies no counted reference.
+struct InputVar {
+  InputVar(const Var& var) : var(&var) {}  // NOLINT: {x, y} lists inputs
+  const Var* var;
+};
 
 /// An operation being declared; converts to the Var that is its result.
 ///
@@ -72,31 +78,38 @@ class Recording {
   /// with the slot of each input, null where no gradient is needed:
   ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
-  Recording& joint(const Var (&inputs)[N], Pullback pullback) {
+  Recording& joint(const InputVar (&inputs)[N], Pullback pullback) {
     static_assert(N <= detail::max_joint_inputs);
-    if (detail::detects_anomaly()) [[unlikely]]
-      inputs_.insert(inputs_.end(), inputs, inputs + N);
-    std::array<detail::Target, N> targets;
     bool needed = false;
-    for (std::size_t i = 0; i < N; ++i) {
-      targets[i] = {inputs[i].node(), inputs[i].output()};
-      needed |= inputs[i].requires_gradient();
+    for (const auto [var] : inputs) {
+      if (detail::detects_anomaly()) [[unlikely]]
+        inputs_.push_back(*var);
+      needed |= var->requires_gradient();
     }
-    if (needed && detail::recording_enabled) {
-      add(new detail::EdgeOf<N, Pullback>(std::move(targets), std::move(pullback)));
-    }
+    if (!needed || !detail::recording_enabled) return *this;
+    std::array<detail::Target, N> targets;
+    for (std::size_t i = 0; i < N; ++i)
+      targets[i] = {inputs[i].var->node(), inputs[i].var->output()};
+    add(new detail::EdgeOf<N, Pullback>(std::move(targets), std::move(pullback)));
     return *this;
   }
 
-  operator Var() const { return output(0); }  // NOLINT: `return record(...).wrt(...)`
+  /// The only result, as in `return record(...).wrt(...)`, which ends the declaration.
+  operator Var() {  // NOLINT
+    check(0);
+    return Var(std::move(values_[0]), std::move(node_), 0);
+  }
   Var output(std::uint32_t i) const {
-    if (detail::detects_anomaly()) [[unlikely]]
-      detail::check_result(operation_, values_[i], inputs_);
+    check(i);
     return Var(values_[i], node_, i);
   }
 
  private:
   void add(detail::Edge* edge);
+  void check(std::uint32_t i) const {
+    if (detail::detects_anomaly()) [[unlikely]]
+      detail::check_result(operation_, values_[i], inputs_);
+  }
 
   const char* operation_;
   detail::PerOutput<Tensor> values_;

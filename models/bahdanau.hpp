@@ -4,10 +4,7 @@
 
 #include <optional>
 
-#include <attune/models/attending_state.hpp>
-#include <attune/models/bidirectional_words.hpp>
-#include <attune/models/deep_output.hpp>
-#include <attune/models/output_layer.hpp>
+#include <attune/models/parts.hpp>
 
 namespace attune::models {
 

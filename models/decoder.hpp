@@ -1,4 +1,5 @@
-// What a model must have to be trained, searched, sampled from, forced and joined in ensembles.
+// Between encoder and decoder: what a source becomes, and what a model must have to be trained,
+// searched, sampled from, forced and joined in ensembles.
 #pragma once
 
 #include <concepts>
@@ -6,10 +7,41 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/encoded.hpp>
 #include <attune/nn/dropout.hpp>
+#include <attune/nn/recurrent.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::models {
+
+/// A source that was read: words, frames of speech, hours of load.
+struct Encoded {
+  Var h;  // (S, B, D): annotations
+  /// Of each layer, the lowest first, after all places were read: that of the backward direction,
+  /// which ends on the first, where there is one. (B, H)
+  std::vector<nn::RecurrentState> last;
+  Tensor mask;  // (S, B): 1 on places of the source, 0 on padding
+};
+
+/// The last state of the highest layer. Throws, in the name of the model, where there is none.
+inline const nn::RecurrentState& last_state(const Encoded& source, const char* model) {
+  if (source.last.empty()) fail(model, "the source has no last state: Encoded::last is empty");
+  return source.last.back();
+}
+
+/// Sentences by number, for a decoder's `select`.
+inline Encoded select(const Encoded& encoded, const Tensor& rows) {
+  return {nn::select_columns(encoded.h, rows), nn::select(encoded.last, rows),
+          nn::select_columns(encoded.mask, rows).value()};
+}
+
+/// For a decoder that reads no source, such as a language model: n sentences are to be written.
+inline Encoded no_source(Index n) { return {.h = {}, .last = {}, .mask = ones({1, n})}; }
+
+/// The sizes that a decoder is made for.
+struct EncodedSizes {
+  Index h;     // D
+  Index last;  // H of each last state
+};
 
 /// What a decoder starts from: an Encoded, or whatever else has the mask (S, B) of a source.
 template <class E>
@@ -36,7 +68,7 @@ struct Inference {
 ///     step(words[t], state)            one step: its output, weights and next state
 ///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
 ///     select(state, rows)              columns of the batch by number (i32), with repetition:
-///                                      nn/select.hpp has its parts
+///                                      nn/recurrent.hpp has its parts
 /// An output is whatever the logits are made of. Weights are (S, B), or (heads, S, B), or undefined
 /// without attention.
 template <class M>

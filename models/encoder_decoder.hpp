@@ -3,9 +3,7 @@
 #pragma once
 
 #include <attune/models/decoder.hpp>
-#include <attune/models/deep_output.hpp>
-#include <attune/models/output_layer.hpp>
-#include <attune/models/word_vectors.hpp>
+#include <attune/models/parts.hpp>
 #include <attune/nn/recurrent.hpp>
 
 namespace attune::models {

@@ -3,7 +3,7 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/models/decoder.hpp>
-#include <attune/nn/coverage.hpp>
+#include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {

@@ -2,11 +2,11 @@
 // Jaitly, Le and Vinyals, 2016; arXiv 1508.01211).
 #pragma once
 
-#include <attune/models/encoded.hpp>
-#include <attune/nn/bidirectional.hpp>
+#include <attune/models/decoder.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/sequence.hpp>
+#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

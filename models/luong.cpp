@@ -1,5 +1,5 @@
 #include <attune/models/luong.hpp>
-#include <attune/models/output_layer.hpp>
+#include <attune/models/parts.hpp>
 
 namespace attune::models {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include <attune/models/decoder.hpp>
-#include <attune/models/word_vectors.hpp>
+#include <attune/models/parts.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score_kind.hpp>
+#include <attune/nn/score.hpp>
 #include <attune/nn/stacked.hpp>
 
 namespace attune::models {

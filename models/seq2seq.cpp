@@ -1,12 +1,87 @@
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/output_layer.hpp>
+#include <attune/models/parts.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/models/word_vectors.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {
+namespace {
+
+template <class Layers>
+Layers make_layers(const nn::Scope& scope, const Seq2SeqOptions& o) {
+  return Layers(scope, o.embedding, encoder_hidden(o),
+                {.layers = o.encoder_layers,
+                 .dropout = o.dropout,
+                 .dropout_kind = o.dropout_kind,
+                 .residual = o.residual == Residual::yes},
+                {.cell = o.encoder_cell});
+}
+
+const nn::RecurrentState& last_of(const nn::RecurrentState& state) { return state; }
+const nn::RecurrentState& last_of(const nn::BothWays<>& states) { return states.backward; }
+
+}  // namespace
+
+Encoder::Encoder(const nn::Scope& scope, const Seq2SeqOptions& o)
+    : layers_(o.reading == Reading::bidirectional
+                  ? decltype(layers_)(make_layers<BothWays>(scope, o))
+                  : decltype(layers_)(make_layers<OneWay>(scope, o))),
+      size_(std::visit([](const auto& layers) { return layers.size(); }, layers_)),
+      hidden_(encoder_hidden(o)),
+      direction_(o.reading == Reading::backward ? Direction::backward : Direction::forward) {
+  if (o.self_attention > 0) {
+    self_attention_.emplace(scope / "self_attention", size_,
+                            nn::SelfAttentionOptions{.heads = o.self_attention});
+  }
+}
+
+Encoded Encoder::operator()(const Var& x, const Tensor& mask) const {
+  return std::visit(
+      [&](const auto& layers) {
+        const auto [h, last] = layers(x, {.mask = mask, .direction = direction_});
+        Encoded y{
+            .h = self_attention_ ? h + (*self_attention_)(h, mask).y : h, .last = {}, .mask = mask};
+        for (const auto& state : last) y.last.push_back(last_of(state));
+        return y;
+      },
+      layers_);
+}
+
+Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
+    : size_(o.readout),
+      kind_(o.readout_kind),
+      dropout_kind_(o.dropout_kind),
+      dropout_(dropout_rate(o, o.readout_dropout), o.dropout_kind) {
+  if (kind_ == ReadoutKind::attentional) {
+    W_c_ = scope.add("W_c", {context + o.hidden, size_}, nn::init::glorot());
+  } else {
+    const Index columns = kind_ == ReadoutKind::maxout ? 2 * size_ : size_;
+    sum_.emplace(scope, DeepOutputSizes{o.hidden, o.embedding, context}, columns);
+  }
+  for (Index l = 2; l <= o.readout_layers; ++l) {
+    above_.emplace_back(scope / ("layer" + std::to_string(l)), size_, size_);
+  }
+}
+
+Var Readout::first(const Var& y, const Var& s, const Var& c) const {
+  if (kind_ == ReadoutKind::attentional) {
+    return tanh(matmul(c.defined() ? concat({c, s}, -1) : s, W_c_));
+  }
+  const Var t = (*sum_)(s, y, c);
+  return kind_ == ReadoutKind::maxout ? maxout(t) : tanh(t);
+}
+
+Var Readout::rest(Var t) const {
+  for (const nn::Linear& layer : above_) t = dropout_(tanh(layer(t)));
+  return t;
+}
+
+Tensor Readout::draw_mask(Index batch, DType dtype) const {
+  if (dropout_kind_ == nn::DropoutKind::elementwise) return {};
+  return dropout_.draw({batch, size_}, dtype);
+}
+
 namespace {
 
 const Seq2SeqOptions& checked(const Seq2SeqOptions& options) {

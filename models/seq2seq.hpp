@@ -3,14 +3,75 @@
 
 #include <memory>
 #include <optional>
+#include <variant>
+#include <vector>
 
 #include <attune/models/decoder.hpp>
-#include <attune/models/encoder.hpp>
-#include <attune/models/readout.hpp>
+#include <attune/models/parts.hpp>
+#include <attune/models/seq2seq_options.hpp>
 #include <attune/models/unroll.hpp>
+#include <attune/nn/stacked.hpp>
 #include <attune/nn/embedding.hpp>
+#include <attune/nn/linear.hpp>
+#include <attune/nn/self_attention.hpp>
+#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
+
+/// Recurrent layers in one or both directions: "layer1", or "layer1.forward" and "layer1.backward".
+/// In both directions every layer reads both of the one below. Above them, if asked for, y +
+/// selfattention(y) (Vaswani et al., 2017, without their normalisation).
+class Encoder {
+ public:
+  Encoder(const nn::Scope& scope, const Seq2SeqOptions& options);
+
+  /// x (S, B, E), mask (S, B)
+  Encoded operator()(const Var& x, const Tensor& mask) const;
+
+  EncodedSizes sizes() const { return {size_, hidden_}; }
+
+ private:
+  using OneWay = nn::Stacked<nn::Recurrent>;
+  using BothWays = nn::Stacked<nn::Bidirectional<nn::Recurrent>>;
+
+  std::variant<OneWay, BothWays> layers_;
+  Index size_, hidden_;
+  Direction direction_;
+  std::optional<nn::SelfAttention> self_attention_;
+};
+
+/// The first layer, of state s (..., H), previous word y (..., E) and context c (..., C), which may
+/// be undefined:
+///     tanh:         t = tanh(s U_o + y V_o + c C_o + b_o)
+///     maxout:       t = max over pairs of the same, 2R wide  (Bahdanau et al., 2014, A.2.2)
+///     attentional:  t = tanh([c; s] W_c)                     (Luong et al., 2015, equation 5)
+/// and above it t = tanh(t W + b) as often as asked for ("layer2" and so on). Dropout follows each.
+class Readout {
+ public:
+  /// `context` is C, 0 where there is none.
+  Readout(const nn::Scope& scope, const Seq2SeqOptions& options, Index context);
+
+  /// -> (..., R), before dropout. Input feeding gives it to the next step, after dropout.
+  Var first(const Var& y, const Var& s, const Var& c) const;
+
+  /// The first layer's dropout.
+  Var dropped(const Var& t) const { return dropout_(t); }
+
+  /// The layers above: (..., R) -> (..., R)
+  Var rest(Var t) const;
+
+  /// For input feeding: a mask (B, R) that holds for a whole sentence, or an undefined one.
+  Tensor draw_mask(Index batch, DType dtype) const;
+
+ private:
+  Index size_;
+  ReadoutKind kind_;
+  nn::DropoutKind dropout_kind_;
+  std::optional<DeepOutput> sum_;  // to R, 2R with maxout
+  Var W_c_;                        // (C + H, R), attentional only
+  std::vector<nn::Linear> above_;
+  nn::Dropout dropout_;
+};
 
 /// Any wiring of the same parts as in the models of papers (bahdanau.hpp, luong.hpp, nematus.hpp,
 /// encoder_decoder.hpp), with the same names of parameters: with the options of a preset it is that
@@ -27,8 +88,7 @@ namespace attune::models {
 ///
 /// Input feeding adds t_{i-1} W_feed to y W_x, where t is the first readout. In a stack, y and c go
 /// into the lowest layer ("decoder.layer1"), which is the one with a second cell; queries and
-/// readouts are of the top. Options not named here: nn/attention.hpp, models/encoder.hpp,
-/// models/readout.hpp.
+/// readouts are of the top. Other options: nn/attention.hpp, Encoder and Readout above.
 class Seq2Seq {
  public:
   /// What stays the same for all words of a sentence.

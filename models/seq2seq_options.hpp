@@ -10,7 +10,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score_kind.hpp>
+#include <attune/nn/score.hpp>
 
 namespace attune::models {
 

@@ -1,5 +1,5 @@
 #include <attune/models/unroll.hpp>
-#include <attune/nn/coverage.hpp>
+#include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
 

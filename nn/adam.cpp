@@ -8,7 +8,7 @@
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/finite.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
 

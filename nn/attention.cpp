@@ -5,17 +5,39 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/attention.hpp>
-#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/coverage.hpp>
-#include <attune/nn/in_layer.hpp>
-#include <attune/nn/select.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
+namespace {
+
+/// (S, B), checked against the coverage's shape.
+Var seen_beside(const Var& weights, const Var& coverage) {
+  const Var seen = mean_of_heads(weights);
+  ShapeCheck check("coverage");
+  check("weights", seen.shape(), "S B");
+  if (coverage.defined()) check("coverage", coverage.shape(), "S B");
+  return seen;
+}
+
+}  // namespace
+
+Var mean_of_heads(const Var& weights) { return weights.rank() == 3 ? mean(weights, {0}) : weights; }
+
+Var add_coverage(const Var& coverage, const Var& weights) {
+  const Var seen = seen_beside(weights, coverage);
+  return coverage.defined() ? coverage + seen : seen;
+}
+
+Var coverage_loss(const Var& weights, const Var& coverage) {
+  const Var now = seen_beside(weights, coverage);
+  if (!coverage.defined()) return zeros({now.dim(1)}, now.dtype());
+  return sum(minimum(now, coverage), {0});
+}
 
 Memory select(const Memory& memory, const Tensor& rows) {
   const Tensor places = gather(memory.columns, rows);
@@ -145,7 +167,7 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   // p_t (B); where it is a constant, its gradient is not asked for.
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
-          : Var(monotonic_centre(query.past.steps, memory.lengths));
+                 : Var(monotonic_centre(query.past.steps, memory.lengths));
   const Places places =
       places_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
   const Var& k = memory.keys.k;

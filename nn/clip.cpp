@@ -4,7 +4,7 @@
 
 #include <attune/nn/clip.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/finite.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune::nn {
 

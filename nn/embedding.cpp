@@ -1,6 +1,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/embedding.hpp>
-#include <attune/nn/in_layer.hpp>
+#include <attune/nn/parameters.hpp>
 
 namespace attune::nn {
 

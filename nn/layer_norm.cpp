@@ -1,6 +1,6 @@
-#include <attune/autograd/normalize.hpp>
-#include <attune/nn/in_layer.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/nn/layer_norm.hpp>
+#include <attune/nn/parameters.hpp>
 
 namespace attune::nn {
 

@@ -1,5 +1,5 @@
-#include <attune/nn/in_layer.hpp>
 #include <attune/nn/linear.hpp>
+#include <attune/nn/parameters.hpp>
 
 namespace attune::nn {
 

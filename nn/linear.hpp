@@ -1,7 +1,7 @@
 // The affine layer.
 #pragma once
 
-#include <attune/autograd/loss.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/nn/parameters.hpp>
 
 namespace attune::nn {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <attune/nn/checkpoint.hpp>
-#include <attune/nn/in_layer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 

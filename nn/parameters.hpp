@@ -11,6 +11,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/var.hpp>
 #include <attune/nn/init.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 namespace attune::nn {
@@ -98,5 +99,22 @@ inline GradcheckResult gradcheck(const Parameters& parameters, const std::functi
                                  const GradcheckOptions& options = {}) {
   return attune::gradcheck(parameters.all(), f, options);
 }
+
+namespace detail {
+
+/// f(); an Error gets the path of the layer or parameter at its end: "..., in encoder.forward".
+template <class F>
+decltype(auto) in_layer(const std::string& path, F f) {
+  try {
+    return f();
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error& error) {
+    if (path.empty()) throw;
+    throw Error(std::string(error.what()) + ", in " + path);
+  }
+}
+
+}  // namespace detail
 
 }  // namespace attune::nn

@@ -1,12 +1,156 @@
-// A recurrent layer whose cell is chosen at run time.
+// Recurrent layers: what all of them have in common, the LSTM, the GRU, and a cell by name.
 #pragma once
 
+#include <concepts>
 #include <variant>
+#include <vector>
 
-#include <attune/nn/gru.hpp>
-#include <attune/nn/lstm.hpp>
+#include <attune/autograd/recurrent.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/recurrent.hpp>
 
 namespace attune::nn {
+
+/// The state of a recurrent cell. Undefined members are zero; a GRU has no c.
+struct RecurrentState {
+  Var h = {}, c = {};  // (B, H)
+};
+
+// What a search keeps of its hypotheses: some rows of a batch.
+
+/// Rows by number (i32), which may repeat: (B, ...) -> (rows, ...). Unrecorded; undefined stays so.
+inline Var select(const Var& x, const Tensor& rows) {
+  return x.defined() ? gather(x.value(), rows) : x;
+}
+
+/// The same of axis 1: (S, B, ...) -> (S, rows, ...).
+inline Var select_columns(const Var& x, const Tensor& rows) {
+  return x.defined() ? gather_columns(x.value(), rows) : x;
+}
+
+inline RecurrentState select(const RecurrentState& state, const Tensor& rows) {
+  return {select(state.h, rows), select(state.c, rows)};
+}
+
+/// Of each layer, or whatever else has states of one kind.
+template <class State>
+std::vector<State> select(const std::vector<State>& states, const Tensor& rows) {
+  std::vector<State> selected;
+  for (const State& state : states) selected.push_back(select(state, rows));
+  return selected;
+}
+
+/// How to run over a sequence. State is the layer's own: that of a cell, or of several.
+template <class State = RecurrentState>
+struct RunOptions {
+  Tensor mask = {};    // (T, B), undefined: all words
+  State initial = {};  // by default zero
+  Direction direction = Direction::forward;
+};
+
+/// What comes out at every step, in the order of the input, and the state after the step that was
+/// visited last.
+template <class State = RecurrentState>
+struct RecurrentOutput {
+  Var h;  // (T, B, size)
+  State last;
+};
+
+/// A layer that reads a sequence (T, B, in): Lstm, Gru, Recurrent, Bidirectional and Stacked of
+/// them, or one of your own. It is made as L(scope, in, hidden, options), and `size` is that of its
+/// h.
+template <class L>
+concept RecurrentLayer =
+    std::constructible_from<L, const Scope&, Index, Index, const typename L::Options&> &&
+    requires(const L& layer, const Var& x, const RunOptions<typename L::State>& options) {
+  { layer(x, options) } -> std::same_as<RecurrentOutput<typename L::State>>;
+  { layer.size() } -> std::same_as<Index>;
+};
+
+struct LstmOptions {
+  double forget_bias = 1;  // Gers et al. (2000): remember, until learnt otherwise
+};
+
+/// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
+///     i f g o = [σ σ tanh σ](x_t W_x + h_{t-1} W_h + b)
+///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
+/// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
+/// holds there does not matter, as long as it is finite.
+class Lstm {
+ public:
+  using Options = LstmOptions;
+  using State = RecurrentState;
+
+  Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options = {});
+
+  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
+  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
+
+  /// The input's share of the gates, x W_x + b: (..., in) -> (..., 4H)
+  Var input(const Var& x) const;
+
+  /// One step from the gates' share of the input, xw (B, 4H).
+  RecurrentState step(const Var& xw, const RecurrentState& state) const;
+
+  /// The last axis of `input` is this many times H.
+  static constexpr Index gates() { return 4; }
+  /// H
+  Index size() const { return W_h_.dim(0); }
+
+ private:
+  /// For xw (T, B, 4H), or for one step (B, 4H)
+  LstmResult run(const Var& xw, const RunOptions<>& options) const;
+
+  Var W_x_;  // (in, 4H)
+  Var W_h_;  // (H, 4H)
+  Var b_;    // (4H)
+  std::string path_;
+};
+
+struct GruOptions {
+  /// reset_after (the default) is the form of cuDNN and PyTorch, and the faster one: a step is one
+  /// product. reset_before is the form of Cho et al. (2014) and Bahdanau et al. (2014).
+  GruForm form = GruForm::reset_after;
+};
+
+/// GRU (Cho et al., 2014), with z as in cuDNN and PyTorch:
+///     r z = σ(x_t W_x + h_{t-1} W_h + b),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1}
+///     reset_after:   n = tanh(x_t W_x + b + r ⊙ (h_{t-1} W_h + b_hn))
+///     reset_before:  n = tanh(x_t W_x + b + (r ⊙ h_{t-1}) W_h)
+/// each with its own block of the weights' columns, in the order r z n. The papers exchange z and
+/// 1 - z: the same function with the sign of z's weights turned.
+class Gru {
+ public:
+  using Options = GruOptions;
+  using State = RecurrentState;
+
+  Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options = {});
+
+  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
+  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
+
+  /// The input's share of the gates, x W_x + b: (..., in) -> (..., 3H)
+  Var input(const Var& x) const;
+
+  /// One step from the gates' share of the input, xw (B, 3H).
+  RecurrentState step(const Var& xw, const RecurrentState& state) const;
+
+  static constexpr Index gates() { return 3; }
+  /// H
+  Index size() const { return W_h_.dim(0); }
+
+ private:
+  /// h for xw (T, B, 3H), or for one step (B, 3H)
+  Var run(const Var& xw, const RunOptions<>& options) const;
+
+  GruForm form_;
+  Var W_x_;   // (in, 3H)
+  Var W_h_;   // (H, 3H)
+  Var b_;     // (3H)
+  Var b_hn_;  // (H), reset_after only
+  std::string path_;
+};
 
 /// Which cell: the LSTM, or the GRU in either of its forms.
 enum class Cell { lstm, gru, gru_reset_before };

@@ -15,6 +15,7 @@
 #include <string>
 
 #include <attune/tensor/safetensors.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::nn {
 

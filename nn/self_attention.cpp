@@ -21,7 +21,7 @@ Tensor allowed_places(const Tensor& mask, Index steps, Causal causal, DType dtyp
     allowed = Tensor::of(Shape{steps, steps}, std::span<const float>(before)).to(dtype);
   }
   if (!mask.defined()) return allowed;
-  const Tensor words = permute(detail::binary_mask("SelfAttention", mask, dtype), {1, 0})
+  const Tensor words = permute(attune::detail::binary_mask("SelfAttention", mask, dtype), {1, 0})
                            .reshape({mask.dim(1), 1, steps});
   return words * (allowed.defined() ? allowed : ones({steps, 1}, dtype));
 }

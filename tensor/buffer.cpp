@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include <sys/mman.h>
 #if __has_include(<sanitizer/asan_interface.h>)
@@ -52,6 +53,64 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
+/// Free blocks by size class, up to that of `largest` bytes.
+template <std::size_t largest>
+class FreeLists {
+ public:
+  static constexpr std::size_t classes = octave * std::bit_width(largest);
+
+  void put(void* memory, std::size_t index) {
+    first_[index] = new (memory) FreeBlock{first_[index]};
+  }
+  /// The first block of a class, or null.
+  void* take(std::size_t index) {
+    FreeBlock* block = first_[index];
+    if (block) first_[index] = block->next;
+    return block;
+  }
+  /// The first block of a class from `wanted` on, whose index becomes `wanted`, or null.
+  void* take_from(std::size_t& wanted, std::size_t last) {
+    for (std::size_t index = wanted; index <= std::min(last, classes - 1); ++index) {
+      if (void* block = take(index)) {
+        wanted = index;
+        return block;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  std::array<FreeBlock*, classes> first_{};
+};
+
+/// Small blocks that one thread has freed, for its next requests: they need no lock, which costs more than a
+/// tiny operation does. A block belongs to the thread that freed
+/// it last, wherever it was allocated. Only that thread touches the lists; the counters are atomic
+/// so that others may read them. When the thread ends, everything goes to the shared cache.
+struct ThreadCache {
+  static constexpr std::size_t largest_block = 16 << 10, most_bytes = 1 << 20;
+
+  ThreadCache();
+  ~ThreadCache();
+
+  FreeLists<largest_block> free;
+  std::size_t bytes = 0;                  // of all blocks in `free`
+  std::atomic<std::ptrdiff_t> in_use{0};  // what this thread took from them, minus what it put back
+  std::ptrdiff_t high = 0;                // the most of that since the peak was brought up to date
+
+  void count(std::ptrdiff_t change) {
+    const std::ptrdiff_t now = in_use.load(std::memory_order_relaxed) + change;
+    in_use.store(now, std::memory_order_relaxed);
+    high = std::max(high, now);
+  }
+};
+
+/// Null before the thread's first request, where it keeps none, and when it ends: tensors with
+/// static storage are freed later. A pointer, as an object with a destructor, or in the default
+/// model of a shared library, takes a call to be found.
+[[gnu::tls_model("initial-exec")]] thread_local constinit ThreadCache* thread_cache = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool keeps_none = false;
+
 /// Locks the mutex, unless this is the only thread of the process. That stays true while the lock
 /// exists, as no code that runs under it starts a thread.
 class CacheLock {
@@ -64,24 +123,47 @@ class CacheLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// Never destroyed: tensors with static storage may be freed after it would have been.
+/// What all threads share. Never destroyed: tensors with static storage may be freed after it would
+/// have been.
 struct Cache {
   std::mutex mutex;
-  std::array<FreeBlock*, octave * 64> free{};
-  std::size_t held = 0;  // bytes of all blocks that the system gave
-  std::size_t in_use = 0, peak = 0, allocations = 0;
+  FreeLists<std::size_t{1} << 63> free;
+  std::size_t held = 0;       // bytes of all blocks that the system gave
+  std::ptrdiff_t in_use = 0;  // of blocks that came from here, or from threads that have ended
+  std::size_t peak = 0, allocations = 0;
+  std::vector<ThreadCache*> threads;
 
-  /// The first block of a class, or null.
-  FreeBlock* take(std::size_t index) {
-    FreeBlock* block = free[index];
-    if (block) free[index] = block->next;
-    return block;
+  std::size_t total_in_use() const {
+    std::ptrdiff_t total = in_use;
+    for (const ThreadCache* t : threads) total += t->in_use.load(std::memory_order_relaxed);
+    return static_cast<std::size_t>(total);
+  }
+
+  /// Called before and after `in_use` changes, so that a thread that is alone finds its exact peak; what
+  /// others used at the same time is read as it is now.
+  void update_peak() {
+    std::size_t most = total_in_use();
+    if (ThreadCache* own = thread_cache) {
+      const std::ptrdiff_t now = own->in_use.load(std::memory_order_relaxed);
+      most += static_cast<std::size_t>(own->high - now);
+      own->high = now;
+    }
+    peak = std::max(peak, most);
+  }
+
+  /// Takes all blocks over that the calling thread keeps.
+  void take_over(ThreadCache& own) {
+    for (std::size_t index = 0; index < own.free.classes; ++index) {
+      while (void* block = own.free.take(index)) free.put(block, index);
+    }
+    own.bytes = 0;
   }
 
   /// Gives free blocks back to the system, the largest first, until at most so many bytes are held.
   void give_back(std::size_t most) {
-    for (std::size_t index = free.size(); index-- > 0 && held > most;) {
-      for (FreeBlock* block; held > most && (block = take(index));) {
+    if (thread_cache) take_over(*thread_cache);
+    for (std::size_t index = free.classes; index-- > 0 && held > most;) {
+      for (void* block; held > most && (block = free.take(index));) {
         held -= bytes_of_class(index);
         std::free(block);
       }
@@ -92,6 +174,31 @@ struct Cache {
 Cache& cache() {
   static Cache* instance = new Cache;
   return *instance;
+}
+
+ThreadCache::ThreadCache() {
+  const CacheLock lock(cache().mutex);
+  cache().threads.push_back(this);
+}
+
+ThreadCache::~ThreadCache() {
+  Cache& c = cache();
+  const CacheLock lock(c.mutex);
+  c.update_peak();
+  c.take_over(*this);
+  c.in_use += in_use.load(std::memory_order_relaxed);
+  std::erase(c.threads, this);
+  thread_cache = nullptr;
+  keeps_none = true;
+}
+
+/// The thread's own cache, or null where it has none.
+inline ThreadCache* own_cache() {
+  if (!thread_cache && !keeps_none) [[unlikely]] {
+    static thread_local ThreadCache instance;
+    thread_cache = &instance;
+  }
+  return thread_cache;
 }
 
 /// Null when there is none.
@@ -114,50 +221,68 @@ void limit_accesses(const detail::Block& block, std::size_t bytes) {
 
 namespace detail {
 
+void keep_no_thread_cache() noexcept { keeps_none = true; }
+
 Block cache_allocate(std::size_t bytes, Fit fit) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4) throw OutOfMemory("", "", bytes);
   const SizeClass wanted = size_class(bytes);
+  const auto change = static_cast<std::ptrdiff_t>(wanted.bytes);
+  Block block{nullptr, wanted.bytes, wanted.index};
+  const std::size_t last = wanted.index + (fit == Fit::larger ? octave : 0);
+  ThreadCache* own = own_cache();
+  if (own && (block.memory = own->free.take_from(block.size_class, last))) {
+    own->bytes -= bytes_of_class(block.size_class);
+    own->count(change);
+    limit_accesses(block, bytes);
+    return block;
+  }
   Cache& c = cache();
   {
     const CacheLock lock(c.mutex);
-    c.in_use += wanted.bytes;
-    const std::size_t last = wanted.index + (fit == Fit::larger ? octave : 0);
-    for (std::size_t index = wanted.index; index <= last; ++index) {
-      FreeBlock* block = c.take(index);
-      if (!block) continue;
-      c.peak = std::max(c.peak, c.in_use);
-      const Block reused{block, wanted.bytes, index};
-      limit_accesses(reused, bytes);
-      return reused;
+    c.update_peak();
+    c.in_use += change;
+    if ((block.memory = c.free.take_from(block.size_class, last))) {
+      c.update_peak();
+      limit_accesses(block, bytes);
+      return block;
     }
     // No block is more than twice what it is used for, so giving back what is free is enough.
     c.held += wanted.bytes;
-    c.give_back(2 * std::max(c.peak, c.in_use));
+    c.give_back(2 * std::max(c.peak, c.total_in_use()));
     ++c.allocations;
   }
-  void* memory = allocate_from_system(wanted.bytes);
-  if (!memory) {
+  block.memory = allocate_from_system(wanted.bytes);
+  if (!block.memory) {
     release_cached_buffers();
-    memory = allocate_from_system(wanted.bytes);
+    block.memory = allocate_from_system(wanted.bytes);
   }
   const CacheLock lock(c.mutex);
-  if (!memory) {
+  if (!block.memory) {
     c.held -= wanted.bytes;
-    c.in_use -= wanted.bytes;
+    c.in_use -= change;
     throw OutOfMemory("", "", bytes);
   }
-  c.peak = std::max(c.peak, c.in_use);
-  const Block made{memory, wanted.bytes, wanted.index};
-  limit_accesses(made, bytes);
-  return made;
+  c.update_peak();
+  limit_accesses(block, bytes);
+  return block;
 }
 
 void cache_free(const Block& block) noexcept {
+  const auto change = static_cast<std::ptrdiff_t>(block.bytes);
+  limit_accesses(block, sizeof(FreeBlock));
+  const std::size_t size = bytes_of_class(block.size_class);
+  ThreadCache* own = thread_cache;
+  if (own && size <= own->largest_block && own->bytes + size <= own->most_bytes) {
+    own->bytes += size;
+    own->count(-change);
+    own->free.put(block.memory, block.size_class);
+    return;
+  }
   Cache& c = cache();
   const CacheLock lock(c.mutex);
-  c.in_use -= block.bytes;
-  c.free[block.size_class] = new (block.memory) FreeBlock{c.free[block.size_class]};
-  limit_accesses(block, sizeof(FreeBlock));
+  c.update_peak();
+  c.in_use -= change;
+  c.free.put(block.memory, block.size_class);
 }
 
 void cache_free(void* memory, std::size_t bytes) noexcept {
@@ -183,7 +308,9 @@ void BufferPointer::free() noexcept {
 BufferStatistics buffer_statistics() {
   Cache& c = cache();
   const CacheLock lock(c.mutex);
-  return {c.in_use, c.peak, c.held - c.in_use, c.allocations};
+  c.update_peak();
+  const std::size_t in_use = c.total_in_use();
+  return {in_use, c.peak, c.held - in_use, c.allocations};
 }
 
 void release_cached_buffers() {

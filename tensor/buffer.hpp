@@ -14,12 +14,13 @@ namespace attune {
 struct BufferStatistics {
   std::size_t in_use;       ///< of tensors now
   std::size_t peak;         ///< the most that were ever in use at once
-  std::size_t cached;       ///< idle, and kept for reuse: in_use + cached <= 2 peak
+  std::size_t cached;       ///< idle, and kept for reuse: in_use + cached <= 2 peak, plus at most
+                            ///< 1 MiB of small blocks for each other thread
   std::size_t allocations;  ///< how often the system was asked: no more in steady state
 };
 BufferStatistics buffer_statistics();
 
-/// Gives every cached block back to the system.
+/// Gives every cached block back to the system, except small ones of other threads.
 void release_cached_buffers();
 
 namespace detail {
@@ -43,12 +44,19 @@ void cache_free(const Block& block) noexcept;
 /// The same for a block that was allocated with Fit::own_class.
 void cache_free(void* memory, std::size_t bytes) noexcept;
 
-/// Ticks once for every buffer made and every write access, so that "was this buffer changed since
-/// it was recorded?" is a comparison. Relaxed is enough: of two accesses to one atomic, the one
-/// that happens before the other sees the smaller number; and if neither a write nor a recording
-/// happens before the other, the elements themselves are raced for.
+/// Makes the calling thread keep no blocks of its own from now on: a worker of the pool may sleep
+/// for long on what others could use.
+void keep_no_thread_cache() noexcept;
+
+/// Answers "was this buffer written after I looked at it?" by a comparison: a write stamps the
+/// buffer with the clock, and whoever wants to know later (a recorded operation, a packed form, a
+/// norm) ticks it with observe(). Writes are many and observations few, so writes only read.
+/// Relaxed is enough: a write that happens before the observation reads at most what observe()
+/// returns, a write after it reads more; and where neither happens before the other, the elements
+/// themselves are raced for.
 inline std::atomic<std::uint64_t> modification_clock{0};
-inline std::uint64_t tick() { return fetch_add(modification_clock, std::uint64_t{1}) + 1; }
+inline std::uint64_t observe() { return fetch_add(modification_clock, std::uint64_t{1}); }
+inline std::uint64_t write_stamp() { return modification_clock.load(std::memory_order_relaxed); }
 
 /// What was computed from a buffer's contents and is kept with it.
 struct Attachment {
@@ -58,7 +66,7 @@ struct Attachment {
 /// The header of a block; the elements follow it, 64-byte aligned.
 struct alignas(64) Buffer {
   std::atomic<std::uint32_t> references{1};
-  std::uint64_t created_at = tick();
+  std::uint64_t created_at = write_stamp();
   std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
   std::size_t bytes = 0, size_class = 0;               // of the block
   std::atomic<Attachment*> attachment{nullptr};        // owned; set once

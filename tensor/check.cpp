@@ -43,40 +43,38 @@ void OutOfMemory::throw_as(std::string_view operation) const {
 }
 
 ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::string_view letters) {
-  const auto require = [&](bool fits, auto why) {
-    if (fits) return;
+  const auto wrong = [&](const std::string& why) {
     std::string written;
     for (char c : letters) written += c == ' ' ? std::string(", ") : std::string(1, c);
-    fail(operation_, fmt::format("{} ({}) is {}, but {}", name, written, to_string(shape), why()));
+    fail(operation_, fmt::format("{} ({}) is {}, but {}", name, written, to_string(shape), why));
   };
-  const bool open = letters.starts_with("...");
-  const auto spaces = static_cast<int>(std::ranges::count(letters, ' '));
-  const int expected = spaces + (letters.empty() || open ? 0 : 1);
+  const bool open = letters.starts_with('.');  // "... "
+  int expected = letters.empty() || open ? 0 : 1;
+  for (char c : letters) expected += c == ' ';
   int axis = open ? shape.rank() - expected : 0;
-  require(open ? axis >= 0 : shape.rank() == expected, [&] {
-    return fmt::format("{}{} axes were expected", open ? "at least " : "", expected);
-  });
+  if (open ? axis < 0 : shape.rank() != expected) [[unlikely]]
+    wrong(fmt::format("{}{} axes were expected", open ? "at least " : "", expected));
   std::size_t at = open ? 4 : 0;
-  for (; axis < shape.rank() && at < letters.size(); ++axis, ++at) {
-    const Index extent = shape[axis];
+  for (const Index* extents = shape.begin(); at < letters.size(); ++axis, ++at) {
+    const Index extent = extents[axis];
     const std::size_t begin = at;
     Index factor = 0;
     for (; at < letters.size() && letters[at] >= '0' && letters[at] <= '9'; ++at) {
       factor = 10 * factor + (letters[at] - '0');
     }
     if (at == letters.size() || letters[at] == ' ') {
-      require(factor == extent, [&] { return fmt::format("{} was expected", factor); });
+      if (factor != extent) wrong(fmt::format("{} was expected", factor));
       continue;
     }
     if (at == begin) factor = 1;
     const char letter = letters[at++];
     if (const Binding* known = find(letter)) {
-      require(extent == factor * known->extent,
-              [&] { return fmt::format("{} = {} in {}", letter, known->extent, known->found_in); });
+      if (extent != factor * known->extent) [[unlikely]]
+        wrong(fmt::format("{} = {} in {}", letter, known->extent, known->found_in));
       continue;
     }
-    require(extent % factor == 0,
-            [&] { return fmt::format("a multiple of {} was expected", factor); });
+    if (factor != 1 && extent % factor != 0) [[unlikely]]
+      wrong(fmt::format("a multiple of {} was expected", factor));
     if (bound_ < std::ssize(bindings_)) bindings_[bound_++] = {letter, extent / factor, name};
   }
   return *this;

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune {
 

@@ -1,19 +1,274 @@
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
-#include <attune/tensor/blas.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/packed.hpp>
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/product_sizes.hpp>
+#include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/threads.hpp>
+
+#ifdef ATTUNE_BLAS  // the library's name; not defined where attune is built without BLAS
+
+// BLAS's interface for C is the same in every library, but the name of its header is not.
+extern "C" {
+void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                 const float* a, int stride_a, const float* b, int stride_b, float beta, float* c,
+                 int stride_c);
+void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha,
+                 const double* a, int stride_a, const double* b, int stride_b, double beta,
+                 double* c, int stride_c);
+// Null in any other library.
+[[gnu::weak]] void openblas_set_num_threads(int threads);
+[[gnu::weak]] const char* openblas_get_corename();
+}
+
+#endif
 
 namespace attune {
 namespace {
 
-using namespace detail::sizes;
+using namespace detail;
+using namespace sizes;
+
+// BLAS
+
+#ifdef ATTUNE_BLAS
+
+/// OpenBLAS maps a buffer of this size for each running call. If that fails, it retries for ever.
+constexpr std::size_t buffer_bytes = std::size_t{128} << 20;
+
+/// Before a thread's first call: limits OpenBLAS to one thread per call, and throws OutOfMemory
+/// unless a buffer can be mapped.
+void prepare() {
+  static const bool alone = (openblas_set_num_threads(1), true);
+  thread_local bool has_room = false;
+  if (has_room) return;
+  void* room = mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                    /*fd=*/-1, /*offset=*/0);
+  if (room == MAP_FAILED) throw OutOfMemory("", "a buffer of OpenBLAS", buffer_bytes);
+  munmap(room, buffer_bytes);
+  has_room = alone;
+}
+
+template <class T>
+void blas_call(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
+               Into into) {
+  if (openblas_set_num_threads) prepare();
+  constexpr int row_major = 101, as_it_is = 111, transposed = 112;  // of BLAS's interface for C
+  const auto transpose = [](const auto& x) { return x.transposed ? transposed : as_it_is; };
+  const auto size = [](Index n) { return static_cast<int>(n); };
+  const auto product = [&](auto gemm) {
+    gemm(row_major, transpose(a), transpose(b), size(c.rows), size(c.cols), size(a.cols), T(1),
+         a.data, size(a.stride), b.data, size(b.stride), into == Into::add ? T(1) : T(0), c.data,
+         size(c.stride));
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    product(cblas_sgemm);
+  } else {
+    product(cblas_dgemm);
+  }
+}
+
+/// Whether the kernels of BLAS use all of the registers that ours use.
+bool blas_is_as_wide() {
+  if (!openblas_get_corename) return true;
+  const std::string_view kernels = openblas_get_corename(), ours = simd::target();
+  const bool avx512 =
+      kernels == "SkylakeX" || kernels == "Cooperlake" || kernels == "SapphireRapids";
+  if (ours.starts_with("AVX3")) return avx512;
+  return ours != "AVX2" || avx512 || kernels == "Haswell" || kernels == "Zen";
+}
+
+#else
+
+constexpr bool blas_is_as_wide() { return false; }
+
+#endif
+
+// Who multiplies
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool choose_blas() {
+  const std::string_view wanted = environment("ATTUNE_PRODUCTS");
+  if (wanted == "attune") return false;
+  if (wanted.empty()) return environment("ATTUNE_TARGET").empty() && blas_is_as_wide();
+  if (wanted != "openblas") {
+    fail("ATTUNE_PRODUCTS", fmt::format("'{}' is neither openblas nor attune", wanted));
+  }
+  if (blas_name().empty()) fail("ATTUNE_PRODUCTS", "attune was built without BLAS");
+  return true;
+}
+
+bool uses_blas() {
+  static const bool chosen = choose_blas();
+  return chosen;
+}
+
+// Packed matrices that are kept with the buffer they were packed from
+
+/// Forms of one buffer: of a weight's two parts and of their transposes, and some to spare.
+constexpr std::size_t most_forms = 8;
+
+/// The packed forms of one buffer's contents.
+template <class T>
+class PackedForms final : public Attachment {
+ public:
+  /// `modified_at` says of which contents.
+  PackedMatrix<T> get(const MatrixView<const T>& b, std::uint64_t modified_at, Uses uses) {
+    {
+      std::lock_guard lock(mutex_);
+      Form* form = find(b);
+      if (!form && forms_.size() == most_forms) return {};
+      if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
+      if (form->packed.bf16() != in_bf16<T>()) form->packed = {};
+      if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
+      // What paid for the contents before will pay again.
+      const bool pays =
+          uses == Uses::many || form->modified_at == modified_at || form->packed.defined();
+      form->modified_at = modified_at;
+      observe();          // a later write gets another number
+      form->packed = {};  // its memory serves the next one
+      if (!pays) return {};
+    }
+    // Another thread may be packing the same matrix: both copies are right, and one is kept. The
+    // matrix does not change meanwhile: writing to it during a product is a data race of the
+    // caller.
+    PackedMatrix<T> packed(b);
+    std::lock_guard lock(mutex_);
+    Form* form = find(b);
+    if (form->modified_at == modified_at) form->packed = packed;
+    return packed;
+  }
+
+ private:
+  struct Form {
+    MatrixView<const T> of;
+    std::uint64_t modified_at;
+    PackedMatrix<T> packed;
+  };
+
+  Form* find(const MatrixView<const T>& b) {
+    const auto form = std::ranges::find_if(forms_, [&](const Form& f) { return f.of == b; });
+    return form == forms_.end() ? nullptr : &*form;
+  }
+
+  std::mutex mutex_;
+  std::vector<Form> forms_;
+};
+
+/// The packed forms of a buffer, made when they are first asked for. If several threads make them
+/// at once, one of them sets the pointer (release), and the others use its object (acquire), which
+/// exists until the buffer is freed. The elements of a buffer never change their type T, so the
+/// attachment is always a PackedForms<T>.
+template <class T>
+PackedForms<T>& forms_of(Buffer& buffer) {
+  Attachment* forms = buffer.attachment.load(std::memory_order_acquire);
+  if (!forms) {
+    auto made = std::make_unique<PackedForms<T>>();
+    if (buffer.attachment.compare_exchange_strong(forms, made.get(), std::memory_order_acq_rel)) {
+      forms = made.release();
+    }
+  }
+  return static_cast<PackedForms<T>&>(*forms);
+}
+
+}  // namespace
+
+namespace detail {
+
+#ifdef ATTUNE_BLAS
+
+std::string blas_name() {
+  if (!openblas_get_corename) return ATTUNE_BLAS;
+  return std::string("OpenBLAS (") + openblas_get_corename() + ")";
+}
+
+template <class T>
+void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
+               Into into) {
+  // A power of two, which any usual number of threads shares evenly.
+  const auto wanted = static_cast<std::uint64_t>(c.rows * c.cols * a.cols / blas_call_work);
+  const Index calls =
+      std::clamp<Index>(static_cast<Index>(std::bit_floor(wanted)), 1, most_blas_calls);
+  // BLAS's kernels take 48 rows or columns at a time, or a divisor of 48. Calls differ by 48 at
+  // most, so that threads end together.
+  const Index longest = std::max(c.rows, c.cols), pieces = (longest + 47) / 48;
+  parallel_for(calls, [&](Index i) {
+    const Index begin = i * pieces / calls * 48,
+                end = std::min(longest, (i + 1) * pieces / calls * 48);
+    if (c.rows > c.cols) {
+      blas_call(a.row_range(begin, end), b, c.row_range(begin, end), into);
+    } else {
+      blas_call(a, b.column_range(begin, end), c.column_range(begin, end), into);
+    }
+  });
+}
+
+#else
+
+std::string blas_name() { return {}; }
+
+template <class T>
+void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
+               Into into) {
+  gemm<T>(a, b, c, into);
+}
+
+#endif
+
+template void blas_gemm(const MatrixView<const float>&, const MatrixView<const float>&,
+                        const MatrixView<float>&, Into);
+template void blas_gemm(const MatrixView<const double>&, const MatrixView<const double>&,
+                        const MatrixView<double>&, Into);
+
+template <class T>
+bool made_by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Rows rows) {
+  const Index fewest_rows = a.transposed ? blas_rows : blas_batch_rows;
+  return rows == Rows::together && a.rows >= fewest_rows && b.cols >= blas_columns &&
+         a.cols >= blas_depth && a.rows * a.cols * b.cols >= blas_work &&
+         std::max({a.rows, a.cols, a.stride, b.cols, b.stride}) <=
+             std::numeric_limits<int>::max() &&
+         !in_bf16<T>() && uses_blas();
+}
+template bool made_by_blas(const MatrixView<const float>&, const MatrixView<const float>&, Rows);
+template bool made_by_blas(const MatrixView<const double>&, const MatrixView<const double>&, Rows);
+
+template <class T>
+PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses) {
+  if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
+  Buffer& buffer = buffer_of(owner);
+  const std::uint64_t modified_at = buffer.modified_at.load(std::memory_order_relaxed);
+  return forms_of<T>(buffer).get(b, modified_at, uses);
+}
+template PackedMatrix<float> kept_packed(const Tensor&, const MatrixView<const float>&, Uses);
+template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const double>&, Uses);
+
+}  // namespace detail
+
+std::string products() {
+  const std::string own = "attune (" + simd_target() + ")";
+  return uses_blas() ? blas_name() + " and " + own : own;
+}
+
+// Products of tensors
+
+namespace {
 
 template <class T>
 MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
@@ -27,12 +282,12 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
 template <class T>
 void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixView<const T>& b,
               const MatrixView<T>& c, Into into, Rows rows) {
-  if (detail::made_by_blas(a, b, rows)) return detail::blas_gemm(a, b, c, into);
+  if (made_by_blas(a, b, rows)) return blas_gemm(a, b, c, into);
   // One row reads B as it is just as fast, unless it is transposed.
   const bool may_keep =
       !a.transposed && a.rows < many_rows && (a.rows > 1 || b.transposed) && b.cols >= few_columns;
   PackedMatrix<T> packed;
-  if (may_keep) packed = detail::kept_packed(owner, b, detail::Uses::one);
+  if (may_keep) packed = kept_packed(owner, b, Uses::one);
   packed.defined() ? gemm<T>(a, packed, c, into) : gemm<T>(a, b, c, into);
 }
 

@@ -1,10 +1,33 @@
-// Matrix products.
+// Matrix products, and who makes them: BLAS or kernels of our own (gemm.hpp).
 #pragma once
 
-#include <attune/tensor/products.hpp>
-#include <attune/tensor/tensor.hpp>
+#include <string>
+
+#include <attune/tensor/gemm.hpp>
 
 namespace attune {
+
+/// Matrix products are made by attune's own kernels, and large ones by BLAS where it is faster:
+/// gradients of weights, and those whose caller allows it (Rows::together).
+/// attune's kernels make all of them where attune was built without BLAS, where BLAS's kernels use
+/// narrower registers than attune's (OPENBLAS_CORETYPE can do that), and where ATTUNE_TARGET asks
+/// for results that another CPU can repeat (precision.hpp). The environment may choose:
+/// ATTUNE_PRODUCTS=attune, or ATTUNE_PRODUCTS=openblas for BLAS whatever its kernels. Any other
+/// value is an Error, here and in large products.
+///
+/// The result is "OpenBLAS (Cooperlake) and attune (avx3)", or "attune (avx3)". Where this text is
+/// the same, a program gives the same bits for any number of threads; where it differs, so does the
+/// rounding of sums.
+///
+/// From its first product on, OpenBLAS uses one thread for each call in the whole process
+/// (openblas_set_num_threads): attune's threads call it side by side.
+std::string products();
+
+/// Whether each row of a product must be the same, to the bit, whatever the other rows are: in
+/// decoding, a sentence's words must not depend on the other sentences of the batch. With
+/// `together` the fastest product is used: in training, the result depends on the whole batch
+/// anyway.
+enum class Rows { apart, together };
 
 /// Which operands of a product are transposed first.
 struct Transpose {
@@ -25,4 +48,33 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {}
 /// c += aᵀ·b for a (M, K), b (M, N), into columns [column, column + N) of c (K, C).
 void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column = 0);
 
+namespace detail {
+
+/// The library with its kernels, "OpenBLAS (Cooperlake)"; empty where attune was built without one.
+std::string blas_name();
+
+/// C = A·B or C += A·B, for C not transposed, in as many calls as the shape says, each on one
+/// thread: the same bits for any number of threads. Not for
+/// bf16, and only where attune was built with BLAS.
+template <class T>
+void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
+               Into into);
+
+/// Whether BLAS makes a·b: a matter of the sizes, and of what the caller asks for.
+template <class T>
+bool made_by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Rows rows);
+
+/// How many products the caller is about to make of the matrix.
+enum class Uses { one, many };
+
+/// B in packed form, where the elements of B are in the buffer of `owner`. The packed form is kept
+/// with that buffer for later products (a weight at every step of a decoder). It is freed with the
+/// buffer, and replaced when B is asked for after a modification (Buffer::modified_at). With
+/// Uses::one the result is undefined until B is asked for a second time, as packing does not pay
+/// for a single product, and always if B is small. It is also undefined where the buffer has too
+/// many forms (parts and transposes) already. Any thread may call this.
+template <class T>
+PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses);
+
+}  // namespace detail
 }  // namespace attune

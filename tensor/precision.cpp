@@ -1,8 +1,51 @@
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <hwy/targets.h>
+
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/simd/bf16.hpp>
+#include <attune/tensor/simd/dispatch.hpp>
 
 namespace attune {
+namespace {
+
+std::string lower_case(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+}  // namespace
+
+namespace simd {
+
+void limit_targets() {
+  const char* wanted = std::getenv("ATTUNE_TARGET");
+  if (!wanted || !*wanted) return;
+  std::string names;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const std::string name = lower_case(hwy::TargetName(target));
+    if (name == wanted) return hwy::DisableTargets(target - 1);  // better ones are lower bits
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  fail("ATTUNE_TARGET",
+       fmt::format("'{}' is none of what this CPU and this build have: {}", wanted, names));
+}
+
+const char* target() {
+  limit_targets_once();
+  return hwy::TargetName(hwy::SupportedAndGeneratedTargets().front());  // the best is the first
+}
+
+}  // namespace simd
+
+std::string simd_target() { return lower_case(simd::target()); }
 
 bool bf16_available() { return simd::has_bf16(); }
 

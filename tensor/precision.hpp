@@ -1,9 +1,11 @@
-// How exact the products of f32 matrices are.
+// What results depend on beside the program: the precision of products of f32 matrices, and the
+// instruction set of the kernels.
 #pragma once
 
+#include <string>
 #include <type_traits>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune {
 
@@ -16,7 +18,8 @@ enum class Precision { f32, bf16 };
 bool bf16_available();
 
 namespace detail {
-inline thread_local constinit Precision thread_precision = Precision::f32;
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit Precision thread_precision =
+    Precision::f32;
 }
 
 /// Sets the precision of all products that this thread makes from now on, also in the tiles of its
@@ -44,5 +47,22 @@ class InPrecision {
  private:
   Precision before_;
 };
+
+/// The instruction set in use: the best of those that this CPU and this build have ("avx3", which
+/// is AVX-512, "avx2", "sse4", "ssse3", "scalar" or "emu128" on x86-64), or the one that the
+/// environment names, as in ATTUNE_TARGET=avx2, so that a result can be repeated on another CPU.
+/// The variable is read once, when the first kernel runs. Any other value in it is an Error, here
+/// and in whatever needs a kernel.
+///
+/// With one instruction set, the same program gives the same bits on every CPU that has it,
+/// for any number of threads. Nothing but the instruction set is asked of the CPU: tiles and blocks
+/// are of fixed sizes, and how wide its registers are shows in sums only. The functions of the C
+/// library are an exception: glibc's log, exp and pow use fused multiply-adds where a CPU
+/// has them, whatever is named here. CPUs that have "avx2" have those.
+///
+/// Between two instruction sets, results differ by rounding: sums are of as many parts as a
+/// register has lanes, and a multiply-add is rounded once (from "avx2" on) or twice. Products in
+/// bf16 are there with "avx3" only.
+std::string simd_target();
 
 }  // namespace attune

@@ -2,7 +2,7 @@
 // 4, with AVX-512. Not installed.
 #pragma once
 
-#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::detail::sizes {
 
@@ -45,7 +45,7 @@ constexpr Index conversion_work = 64 * 1024;
 /// Multiply-adds of small products that one thread makes in a row.
 constexpr Index small_product = 32 * 1024;
 
-// Packed weights that are kept (packed.hpp).
+// Packed weights that are kept (kept_packed in matmul.cpp).
 
 /// With this many rows of A, packing B for each product costs little (with 320 rows, a beam of 5
 /// over 64 sentences, it took 6 % of a search). With fewer columns of B, no packed form is kept

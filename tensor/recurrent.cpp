@@ -4,7 +4,7 @@
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/packed.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>

@@ -76,8 +76,9 @@ Tensor sum_axes(const Tensor& x, int begin, int end) {
   });
 }
 
-std::vector<bool> chosen_axes(const Shape& shape, const std::vector<int>& axes) {
-  std::vector<bool> chosen(shape.rank(), axes.empty());
+std::array<bool, Shape::max_rank> chosen_axes(const Shape& shape, const std::vector<int>& axes) {
+  std::array<bool, Shape::max_rank> chosen{};
+  std::fill_n(chosen.begin(), shape.rank(), axes.empty());
   for (int axis : axes) chosen[shape.axis(axis)] = true;
   return chosen;
 }
@@ -85,7 +86,7 @@ std::vector<bool> chosen_axes(const Shape& shape, const std::vector<int>& axes) 
 }  // namespace
 
 Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
-  const std::vector<bool> chosen = chosen_axes(x.shape(), axes);
+  const auto chosen = chosen_axes(x.shape(), axes);
   Tensor y = x;
   for (int end = x.rank(); end > 0;) {  // one run of adjacent axes after another, from the end
     if (!chosen[end - 1]) {
@@ -99,15 +100,15 @@ Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
   }
   if (y.shares_buffer_with(x)) y = x.clone();  // nothing was reduced: still a tensor of its own
   if (keep == KeepAxes::yes) return y;
-  std::vector<Index> kept;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    if (!chosen[axis]) kept.push_back(x.dim(axis));
+  Shape kept = x.shape();
+  for (int axis = x.rank(); axis-- > 0;) {
+    if (chosen[axis]) kept = kept.without(axis);
   }
   return y.reshape(kept);
 }
 
 Index reduced_size(const Shape& shape, const std::vector<int>& axes) {
-  const std::vector<bool> chosen = chosen_axes(shape, axes);
+  const auto chosen = chosen_axes(shape, axes);
   Index n = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (chosen[axis]) n *= shape[axis];
@@ -246,6 +247,29 @@ double sum_of_squares(const Tensor& x) {
     for (double part : parts) total += part;
     return total;
   });
+}
+
+std::string first_not_finite(const Tensor& x) {
+  // The sum is quick, and finite only where all elements are.
+  if (!x.defined() || !is_floating(x.dtype()) || std::isfinite(sum_of_squares(x))) return {};
+  return visit_floating("first_not_finite", x, [&](auto zero) -> std::string {
+    const auto* begin = x.data<decltype(zero)>();
+    const auto* at =
+        std::find_if(begin, begin + x.size(), [](auto v) { return !std::isfinite(v); });
+    if (at == begin + x.size()) return {};  // only the squares were too large
+    return fmt::format("{}, element {} is {}", to_string(x.shape()),
+                       element_name(x.shape(), at - begin),
+                       std::isnan(*at) ? std::abs(*at) : *at);  // "nan", whatever its sign
+  });
+}
+
+std::string element_name(const Shape& shape, Index number) {
+  std::vector<Index> at(shape.rank());
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    at[axis] = number % shape[axis];
+    number /= shape[axis];
+  }
+  return to_string(Shape(at));
 }
 
 }  // namespace attune

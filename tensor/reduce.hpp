@@ -41,4 +41,11 @@ Tensor norm(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
 /// Σ x² over all elements, accumulated in double in a fixed order.
 double sum_of_squares(const Tensor& x);
 
+/// The first element that is NaN or infinite: "(4, 5), element (0, 3) is -inf". Empty where there
+/// is none, as in a tensor of i32 or one that is not defined.
+std::string first_not_finite(const Tensor& x);
+
+/// "(0, 3)": where the element of that number stands, in row-major order.
+std::string element_name(const Shape& shape, Index number);
+
 }  // namespace attune

@@ -24,14 +24,8 @@ Shape::Shape(std::span<const Index> extents) : rank_(static_cast<int>(extents.si
   std::ranges::copy(extents, extents_.begin());
 }
 
-Index Shape::size() const { return product(0, rank_); }
-
-int Shape::axis(int axis) const {
-  const int from_start = axis < 0 ? axis + rank_ : axis;
-  if (from_start < 0 || from_start >= rank_) {
-    fail("shape", fmt::format("there is no axis {} in {}", axis, to_string(*this)));
-  }
-  return from_start;
+void Shape::fail_axis(int axis) const {
+  fail("shape", fmt::format("there is no axis {} in {}", axis, to_string(*this)));
 }
 
 Shape Shape::with(int axis, Index extent) const {
@@ -62,14 +56,6 @@ Shape Shape::inserted(int axis, Index extent) const {
   ++result.rank_;
   return result;
 }
-
-Index Shape::product(int begin, int end) const {
-  Index n = 1;
-  for (int i = begin; i < end; ++i) n *= extents_[i];
-  return n;
-}
-
-bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a, b); }
 
 std::string to_string(std::span<const Index> extents) {
   std::string result = "(";

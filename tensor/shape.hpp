@@ -1,16 +1,43 @@
-// The extents of a tensor, stored inline.
+// Element types of a tensor, and its extents.
 #pragma once
 
+// One clear message where C++20 is not on, and not hundreds that follow from it.
+#if __cplusplus < 202002L
+#error "attune needs C++20: compile with -std=c++20, by g++ 12 or clang 14 or newer ones"
+#include <attune/stop>  // There is no such file, and without it no compiler goes on.
+#endif
+
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 
-#include <attune/tensor/dtype.hpp>
-
 namespace attune {
 
-/// The extents of a tensor, outermost first. At most `max_rank` of them, none negative.
+/// Sizes, counts and positions.
+using Index = std::int64_t;
+
+/// What a tensor's elements are, known at run time.
+enum class DType : std::uint8_t { f32, f64, i32 };
+
+constexpr std::size_t size_of(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
+
+constexpr const char* name_of(DType dtype) {
+  return dtype == DType::f32 ? "f32" : dtype == DType::f64 ? "f64" : "i32";
+}
+
+constexpr bool is_floating(DType dtype) { return dtype != DType::i32; }
+
+template <class T>
+inline constexpr DType dtype_of = DType::f32;
+template <>
+inline constexpr DType dtype_of<double> = DType::f64;
+template <>
+inline constexpr DType dtype_of<std::int32_t> = DType::i32;
+
+/// The extents of a tensor, outermost first. At most `max_rank` of them, none negative. They are stored inline.
 class Shape {
  public:
   static constexpr int max_rank = 6;
@@ -20,13 +47,18 @@ class Shape {
   explicit Shape(std::span<const Index> extents);
 
   int rank() const { return rank_; }
-  Index size() const;
+  Index size() const { return product(0, rank_); }
 
   /// Extent of an axis; a negative axis counts from the end. Throws when there is no such axis.
   Index operator[](int axis) const { return extents_[this->axis(axis)]; }
 
   /// The axis as a number from 0: -1 is the last one. Throws when there is no such axis.
-  int axis(int axis) const;
+  int axis(int axis) const {
+    const int from_start = axis < 0 ? axis + rank_ : axis;
+    if (from_start < 0 || from_start >= rank_) [[unlikely]]
+      fail_axis(axis);
+    return from_start;
+  }
 
   const Index* begin() const { return extents_.data(); }
   const Index* end() const { return extents_.data() + rank_; }
@@ -37,11 +69,18 @@ class Shape {
   Shape inserted(int axis, Index extent) const;
 
   /// Product of the extents from axis `begin` up to, not including, axis `end`.
-  Index product(int begin, int end) const;
+  Index product(int begin, int end) const {
+    Index n = 1;
+    for (int i = begin; i < end; ++i) n *= extents_[i];
+    return n;
+  }
 
-  friend bool operator==(const Shape& a, const Shape& b);
+  /// Extents beyond the rank are 0.
+  friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:
+  [[noreturn]] void fail_axis(int axis) const;
+
   std::array<Index, max_rank> extents_{};
   int rank_ = 0;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <ostream>
@@ -147,14 +148,19 @@ Tensor Tensor::slice(Index begin, Index end) const {
 
 Tensor Tensor::reshape(std::span<const Index> extents) const {
   require_defined("reshape", *this);
-  std::vector<Index> wanted(extents.begin(), extents.end());
-  const auto open = std::ranges::find(wanted, -1);
+  std::array<Index, Shape::max_rank> wanted{};
+  const std::span all = std::span(wanted).first(std::min(extents.size(), wanted.size()));
+  Index* open = nullptr;  // the extent that is left over
   Index known = 1;
-  bool fits = std::ranges::count(wanted, -1) <= 1;
-  for (Index extent : wanted) {
-    fits &= extent >= -1 && !__builtin_mul_overflow(known, extent == -1 ? 1 : extent, &known);
+  bool fits = true;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (i < all.size()) all[i] = extents[i];
+    const bool is_open = extents[i] == -1;
+    fits &= extents[i] >= -1 && !(is_open && open);
+    fits &= !__builtin_mul_overflow(known, is_open ? 1 : extents[i], &known);
+    if (is_open && i < all.size()) open = &all[i];
   }
-  if (fits && open != wanted.end()) {
+  if (fits && open) {
     fits = known > 0 && size_ % known == 0;
     if (fits) *open = size_ / known;
   } else {
@@ -165,7 +171,7 @@ Tensor Tensor::reshape(std::span<const Index> extents) const {
                                 to_string(extents)));
   }
   Tensor result = *this;
-  result.shape_ = Shape(wanted);
+  result.shape_ = Shape(extents.size() > wanted.size() ? extents : all);
   return result;
 }
 
@@ -193,10 +199,6 @@ Tensor Tensor::to(DType dtype) const {
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
-Tensor zeros_like(const Tensor& x) {
-  require_defined("zeros_like", x);
-  return zeros(x.shape(), x.dtype());
-}
 
 Tensor arange(Index n, DType dtype) {
   if (n < 0) fail("arange", fmt::format("n = {} is negative", n));

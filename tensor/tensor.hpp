@@ -10,7 +10,6 @@
 
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/dtype.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
@@ -25,7 +24,7 @@ struct PullbackContext {
   const char* operation = nullptr;
   std::uint64_t recorded_at = 0;
 };
-inline thread_local constinit PullbackContext pullback_context;
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
 
 Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
@@ -135,7 +134,6 @@ class Tensor {
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-Tensor zeros_like(const Tensor& x);
 /// 0, 1, ... n - 1
 Tensor arange(Index n, DType dtype = DType::i32);
 /// A scalar, shape ().
@@ -186,7 +184,7 @@ const T* Tensor::data() const {
 template <class T>
 T* Tensor::mutable_data() {
   if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
-  buffer_->modified_at.store(detail::tick(), std::memory_order_relaxed);
+  buffer_->modified_at.store(detail::write_stamp(), std::memory_order_relaxed);
   return reinterpret_cast<T*>(buffer_->elements() + offset_);
 }
 

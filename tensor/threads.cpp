@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <attune/tensor/buffer.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -24,7 +25,7 @@ namespace {
 /// the serial stretch between two parallel kernels of a training step.
 constexpr int spins = 20000;
 
-thread_local bool inside_tile = false;
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool inside_tile = false;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -141,6 +142,7 @@ class Pool {
   }
 
   void serve() {
+    detail::keep_no_thread_cache();
     for (std::uint32_t seen = 0;;) {
       std::uint32_t now;
       for (int i = 0; (now = announced_.load(std::memory_order_acquire)) == seen; ++i) {

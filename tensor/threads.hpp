@@ -15,8 +15,8 @@
 
 #include <algorithm>
 
-#include <attune/tensor/dtype.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune {
 

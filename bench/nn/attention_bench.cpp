@@ -5,7 +5,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/score_kind.hpp>
+#include <attune/nn/score.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "support/counters.hpp"

@@ -14,7 +14,7 @@
 #include <attune/models/unroll.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/clip.hpp>
-#include <attune/nn/lstm.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/nn/score.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>

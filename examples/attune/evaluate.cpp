@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/models/metrics/bleu_by_length.hpp>
+#include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
 #include <attune/models/report/log.hpp>

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/metrics/bleu_by_length.hpp>
+#include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>

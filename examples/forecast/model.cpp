@@ -8,7 +8,7 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/models/layer_fields.hpp>
-#include <attune/nn/coverage.hpp>
+#include <attune/nn/attention.hpp>
 #include <attune/nn/sequence.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>

@@ -9,10 +9,9 @@
 #include <attune/models/option_field.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/dropout.hpp>
-#include <attune/nn/gru.hpp>
 #include <attune/nn/linear.hpp>
-#include <attune/nn/lstm.hpp>
-#include <attune/nn/score_kind.hpp>
+#include <attune/nn/recurrent.hpp>
+#include <attune/nn/score.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "data.hpp"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/metrics/accuracy.hpp>
+#include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>

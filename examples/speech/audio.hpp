@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <attune/models/option_field.hpp>
-#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune::speech {

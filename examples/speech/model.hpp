@@ -18,7 +18,7 @@
 #include <attune/models/search.hpp>
 #include <attune/models/text/codec.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/score_kind.hpp>
+#include <attune/nn/score.hpp>
 
 #include "audio.hpp"
 #include "data.hpp"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <attune/nn/checkpoint.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/printable.hpp>
-#include <attune/tensor/products.hpp>
 
 namespace attune {
 

@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/products.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 

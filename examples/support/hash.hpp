@@ -31,15 +31,4 @@ class Hash {
   std::uint64_t value_ = 0xCBF29CE484222325;
 };
 
-/// Almost surely another text for other rows, or those of the same file held out in another way.
-template <class Rows>
-std::string fingerprint(const Rows& train, const Rows& valid) {
-  Hash hash;
-  for (const Rows* rows : {&train, &valid}) {
-    hash.add(rows->size());
-    for (const auto& row : *rows) hash.add(row.source), hash.add(row.target);
-  }
-  return hash.text();
-}
-
 }  // namespace attune

@@ -13,8 +13,8 @@
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/tensor/buffer.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/products.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 

@@ -7,8 +7,8 @@
 
 #include <attune/models/option_field.hpp>
 #include <attune/nn/schedule.hpp>
-#include <attune/tensor/dtype.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune {
 

@@ -3,12 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::metrics {
 
@@ -76,5 +77,21 @@ BleuScore sentence_bleu(std::string_view hypothesis, std::span<const std::string
 /// stand for, and ASCII's symbols are tokens of their own, but for apostrophes, full stops and
 /// commas between digits, and hyphens that follow no digit.
 std::vector<std::string> tokenize_13a(std::string_view line);
+
+/// The sentences of some lengths.
+struct LengthBucket {
+  std::int64_t shortest = 0;
+  std::optional<std::int64_t> longest;  ///< nothing: any
+  std::int64_t sentences = 0;
+  BleuScore score;  ///< 0 without sentences
+};
+
+/// BLEU by the length of the source or the reference, which is given for each sentence. With the
+/// limits 10 and 20 the buckets are 0-10, 11-20 and from 21 on. Throws when there are not as many
+/// lengths as sentences and when the limits do not ascend.
+std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentences,
+                                         std::span<const std::int64_t> lengths,
+                                         std::span<const std::int64_t> limits,
+                                         const BleuOptions& options = {});
 
 }  // namespace attune::metrics

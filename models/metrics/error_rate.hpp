@@ -4,9 +4,10 @@
 #include <compare>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::metrics {
 
@@ -37,5 +38,10 @@ struct TokenPair {
 /// which. No token is -1. The memory is that of a table of both lengths.
 std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
                                     std::span<const std::int32_t> expected);
+
+/// Characters (tokens) that agree, position by position, over the length of the longer of the two;
+/// 1 for two empty ones.
+double position_accuracy(std::span<const std::string> written,
+                         std::span<const std::string> expected);
 
 }  // namespace attune::metrics

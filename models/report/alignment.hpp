@@ -5,7 +5,7 @@
 
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/text/alignment.hpp>
-#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::report {
 

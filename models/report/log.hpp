@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::report {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::text {
 

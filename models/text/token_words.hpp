@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::text {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <attune/tensor/cxx20.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::text {
 

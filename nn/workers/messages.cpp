@@ -28,10 +28,9 @@ void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
 
 void Exchange::wait() {
   using Clock = std::chrono::steady_clock;
-  const auto is_done = [&](const Message& m) { return messages_->done(m.number); };
   double silence = 0;  // seconds since a message was done
   for (Clock::time_point looked = Clock::now(), now;; looked = now) {
-    if (std::erase_if(open_, is_done) > 0) silence = 0;
+    if (std::erase_if(open_, [](const Message& m) { return m.done(); }) > 0) silence = 0;
     if (open_.empty()) return;
     std::this_thread::yield();
     now = Clock::now();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,12 +25,12 @@ class Messages {
   /// Ends all processes, with status 1.
   virtual void abort() = 0;
 
-  /// Both return at once, with a number for `done`; the bytes must stay until it is done. What one
-  /// worker sends another under one tag arrives in the order in which it was sent.
-  virtual std::size_t send(int to, int tag, std::span<const std::byte> bytes) = 0;
-  virtual std::size_t receive(int from, int tag, std::span<std::byte> bytes) = 0;
-  /// Whether a message is done. If so, another message may get its number.
-  virtual bool done(std::size_t message) = 0;
+  /// Says whether a message is done: ask until it is, and not again.
+  using Pending = std::function<bool()>;
+  /// Both return at once; the bytes must stay until the message is done. What one worker sends
+  /// another under one tag arrives in the order in which it was sent.
+  virtual Pending send(int to, int tag, std::span<const std::byte> bytes) = 0;
+  virtual Pending receive(int from, int tag, std::span<std::byte> bytes) = 0;
 
   /// An exception came while messages were under way: later ones would be taken for them.
   bool broken = false;
@@ -53,7 +54,7 @@ class Exchange {
 
  private:
   struct Message {
-    std::size_t number;
+    Messages::Pending done;
     int peer;
   };
   Messages* messages_;

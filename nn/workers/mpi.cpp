@@ -1,7 +1,6 @@
 #include <array>
 #include <climits>
 #include <cstdlib>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -53,23 +52,17 @@ class MpiMessages : public Messages {
   void leave() override { check(MPI_Finalize(), "MPI_Finalize"); }
   void abort() override { MPI_Abort(MPI_COMM_WORLD, 1); }
 
-  std::size_t send(int to, int tag, std::span<const std::byte> bytes) override {
+  Pending send(int to, int tag, std::span<const std::byte> bytes) override {
     MPI_Request request;
     check(MPI_Isend(bytes.data(), length(bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD, &request),
           "MPI_Isend");
-    return keep(request);
+    return pending(request);
   }
-  std::size_t receive(int from, int tag, std::span<std::byte> bytes) override {
+  Pending receive(int from, int tag, std::span<std::byte> bytes) override {
     MPI_Request request;
     check(MPI_Irecv(bytes.data(), length(bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD, &request),
           "MPI_Irecv");
-    return keep(request);
-  }
-  bool done(std::size_t message) override {
-    int done = 0;
-    check(MPI_Test(&requests_[message], &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done) free_.push_back(message);
-    return done;
+    return pending(request);
   }
 
  private:
@@ -79,20 +72,15 @@ class MpiMessages : public Messages {
     return static_cast<int>(bytes.size());
   }
 
-  std::size_t keep(MPI_Request request) {
-    if (free_.empty()) {
-      requests_.push_back(request);
-      return requests_.size() - 1;
-    }
-    const std::size_t at = free_.back();
-    free_.pop_back();
-    requests_[at] = request;
-    return at;
+  static Pending pending(MPI_Request request) {
+    return [request]() mutable {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    };
   }
 
   int rank_ = 0, count_ = 1;
-  std::vector<MPI_Request> requests_;
-  std::vector<std::size_t> free_;
 };
 
 }  // namespace

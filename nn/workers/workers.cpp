@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 #include <exception>
 
 #include <fmt/format.h>
@@ -163,10 +163,6 @@ void take_cpus(const std::string& allowed, Index index, Index count) {
   sched_setaffinity(0, sizeof set, &set);  // a hint: it may be refused
 }
 
-std::span<std::byte> writable_bytes(std::string& text) {
-  return std::as_writable_bytes(std::span(text.data(), text.size()));
-}
-
 }  // namespace
 
 Workers::Workers(const WorkersOptions& options)
@@ -208,26 +204,21 @@ std::vector<std::string> Workers::gather(const std::string& said, double patienc
   const auto own = static_cast<std::size_t>(rank_);
   std::vector<std::string> all(static_cast<std::size_t>(count_));
   all[own] = said;
-  std::vector<std::string> sizes(all.size(), std::string(sizeof(std::uint64_t), '\0'));
-  const std::uint64_t size = said.size();
-  std::memcpy(sizes[own].data(), &size, sizeof size);
-  const auto exchange = [&](int tag, std::vector<std::string>& texts) {
+  if (count_ == 1) return all;
+  std::vector<std::uint64_t> sizes(all.size());
+  sizes[own] = said.size();
+  const auto exchange = [&](int tag, auto bytes_of_worker) {
     detail::Exchange messages(*messages_, hosts_, patience);
-    for (std::size_t r = 0; r < texts.size(); ++r) {
+    for (std::size_t r = 0; r < all.size(); ++r) {
       if (r == own) continue;
-      messages.receive(static_cast<int>(r), tag, writable_bytes(texts[r]));
-      messages.send(static_cast<int>(r), tag, writable_bytes(texts[own]));
+      messages.receive(static_cast<int>(r), tag, bytes_of_worker(r));
+      messages.send(static_cast<int>(r), tag, bytes_of_worker(own));
     }
     messages.wait();
   };
-  if (count_ == 1) return all;
-  exchange(0, sizes);
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    std::uint64_t length = 0;
-    std::memcpy(&length, sizes[r].data(), sizeof length);
-    all[r].resize(length);
-  }
-  exchange(1, all);
+  exchange(0, [&](std::size_t r) { return std::as_writable_bytes(std::span(&sizes[r], 1)); });
+  for (std::size_t r = 0; r < all.size(); ++r) all[r].resize(sizes[r]);
+  exchange(1, [&](std::size_t r) { return std::as_writable_bytes(std::span(all[r])); });
   return all;
 }
 

@@ -1,4 +1,4 @@
-// A kernel of the best instruction set that ATTUNE_TARGET allows (simd_target.hpp).
+// A kernel of the best instruction set that ATTUNE_TARGET allows (precision.hpp).
 #pragma once
 
 namespace attune::simd {

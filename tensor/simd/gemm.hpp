@@ -10,7 +10,7 @@
 // registers.
 #pragma once
 
-#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::simd {
 

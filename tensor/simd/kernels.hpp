@@ -5,7 +5,7 @@
 // so.
 #pragma once
 
-#include <attune/tensor/dtype.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::simd {
 

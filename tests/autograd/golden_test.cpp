@@ -7,7 +7,6 @@
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
-#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
 

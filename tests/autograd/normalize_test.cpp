@@ -1,10 +1,9 @@
-// What support/op_cases.hpp does not ask of the operations in autograd/normalize.hpp.
+// What support/op_cases.hpp does not ask of layer_norm and sparsemax.
 
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
-#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 
 #include "support/naive.hpp"

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/gradcheck.hpp>
-#include <attune/autograd/normalize.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/autograd/reference.hpp>
 
 #include "support/op_cases.hpp"

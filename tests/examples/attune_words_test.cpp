@@ -8,7 +8,7 @@
 
 #include <attune/models/text/sentencepiece.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/products.hpp>
+#include <attune/tensor/matmul.hpp>
 
 #include "attune/data.hpp"
 #include "attune_program.hpp"

@@ -1,4 +1,7 @@
 // `speech`, run as a user runs it.
+#include <iterator>
+#include <sstream>
+
 #include <fmt/format.h>
 
 #include "wav.hpp"
@@ -21,10 +24,15 @@ std::string output_of(const Arguments& arguments, ProcessOptions options = {}) {
 
 std::string error_of(const Arguments& arguments) { return error_line("speech", run(arguments)); }
 
-const Arguments tiny = {"--hidden",         "8", "--layers",    "2", "--embedding", "4",
-                        "--readout",        "8", "--attention", "8", "--filters",   "2",
-                        "--radius",         "2", "--dropout",   "0", "--bands",     "12",
-                        "--validate-every", "4", "--batch",     "4"};
+/// Arguments without blanks in them.
+Arguments words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+const Arguments tiny = words(
+    "--hidden 8 --layers 2 --embedding 4 --readout 8 --attention 8 --filters 2 --radius 2 "
+    "--dropout 0 --bands 12 --validate-every 4 --batch 4");
 const Arguments quick = tiny + Arguments{"--no-report"};
 
 /// Tones for digits, and a model that knows them, trained when a test first asks for it.
@@ -42,43 +50,10 @@ class Trained {
  private:
   Trained() {
     write_digits(digits());
-    output_of({"train",
-               "--digits",
-               digits(),
-               "--out",
-               directory_ / "run",
-               "--steps",
-               "500",
-               "--max-digits",
-               "2",
-               "--rate",
-               "0.01",
-               "--hidden",
-               "24",
-               "--layers",
-               "2",
-               "--embedding",
-               "8",
-               "--attention",
-               "16",
-               "--readout",
-               "16",
-               "--bands",
-               "20",
-               "--batch",
-               "16",
-               "--validate-every",
-               "100",
-               "--filters",
-               "4",
-               "--radius",
-               "5",
-               "--dropout",
-               "0",
-               "--speed",
-               "0",
-               "--band-masks",
-               "0"});
+    output_of(Arguments{"train", "--digits", digits(), "--out", directory_ / "run"} +
+              words("--steps 500 --max-digits 2 --rate 0.01 --hidden 24 --layers 2 --embedding 8 "
+                    "--attention 16 --readout 16 --bands 20 --batch 16 --validate-every 100 "
+                    "--filters 4 --radius 5 --dropout 0 --speed 0 --band-masks 0 --no-report"));
   }
 
   Directory directory_;
@@ -203,20 +178,9 @@ TEST_CASE(
   for (int i = 0; i < 10; ++i) list += fmt::format("digits/{}_ann_8.wav\tab {}\n", i, i);
   write(directory / "l.tsv", list);
   const auto train = [&](const std::string& out, const Arguments& more = {}) {
-    return Arguments{"train",
-                     "--list",
-                     directory / "l.tsv",
-                     "--valid-list",
-                     directory / "l.tsv",
-                     "--out",
-                     out,
-                     "--tokens",
-                     "characters",
-                     "--steps",
-                     "400",
-                     "--joined",
-                     "0"} +
-           quick + more;
+    return Arguments{"train", "--list", directory / "l.tsv", "--valid-list", directory / "l.tsv",
+                     "--out", out} +
+           words("--tokens characters --steps 400 --joined 0") + quick + more;
   };
   const std::string once = directory / "once", twice = directory / "twice",
                     last = "/last.safetensors";
@@ -270,7 +234,9 @@ TEST_CASE("speech train: what was learnt is saved when a recording is not there 
                     "--out", out, "--steps", "100000", "--joined", "0"} +
               seldom,
           {.signal_when = [&] {
-            if (std::filesystem::exists(out + "/log.jsonl")) std::filesystem::remove(lost);
+            std::error_code none;  // a line of the log after 50 steps
+            const auto size = std::filesystem::file_size(out + "/log.jsonl", none);
+            if (!none && size > 0) std::filesystem::remove(lost);
             return false;
           }});
   CHECK(result.status == 1);
@@ -329,20 +295,9 @@ TEST_CASE("speech: a checkpoint whose numbers are none gives one line") {
 TEST_CASE("speech compare: a table of kinds of attention, without training twice") {
   const Directory directory;
   write_digits(directory / "digits");
-  const Arguments arguments = Arguments{"compare",
-                                        "--digits",
-                                        directory / "digits",
-                                        "--out",
-                                        directory / "table",
-                                        "--variants",
-                                        "content,no-attention",
-                                        "--seeds",
-                                        "2",
-                                        "--steps",
-                                        "4",
-                                        "--max-digits",
-                                        "1"} +
-                              tiny;
+  const Arguments arguments =
+      Arguments{"compare", "--digits", directory / "digits", "--out", directory / "table"} +
+      words("--variants content,no-attention --seeds 2 --steps 4 --max-digits 1") + tiny;
   const std::string table = output_of(arguments);
   CHECK(contains(table, "4/4"));
   CHECK(contains(table, "2 to 6"));
@@ -351,6 +306,13 @@ TEST_CASE("speech compare: a table of kinds of attention, without training twice
   const std::string again = output_of(arguments);
   CHECK(again.substr(again.find("\ntoken error")) == table.substr(table.find("\ntoken error")));
   CHECK(std::filesystem::last_write_time(best) == written);
+}
+
+TEST_CASE(
+    "speech train: the learning rate rises for 200 steps, and falls to 2 % of it in the end") {
+  const auto log = log_of(std::filesystem::path(Trained::get().model()).parent_path());
+  CHECK(std::abs(log.front()["rate"].get<double>() - 0.01 * 50 / 200) < 1e-6);
+  CHECK(log.back()["rate"].get<double>() < 0.01 / 40);  // one step before the end
 }
 
 TEST_CASE("speech: the help of every command ends with an example") {

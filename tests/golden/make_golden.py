@@ -801,7 +801,7 @@ def make_ops2():
         {"a": rng.normal(3, 2, 4), "b": rng.normal(3, 4, 5)},
         same_as=lambda p: torch.einsum("nmk,nkp->nmp", p["a"], p["b"]))
 
-    rng.normal(3, 4), rng.normal(5, 3, 4)  # of a case that went: later cases keep their numbers
+    rng.normal(3, 4), rng.normal(5, 3, 4)  # not used: numbers that follow stay what they were
     rows = rng.normal(2, 3, 5, scale=4.0)
     gain, bias = rng.normal(5), rng.normal(5)
     for name, epsilon in (("layer_norm", 1e-5), ("layer_norm_large_epsilon", 0.5)):

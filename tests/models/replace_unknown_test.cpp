@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/models/replace_unknown.hpp>
+#include <attune/models/hypothesis.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace {

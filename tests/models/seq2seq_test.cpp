@@ -59,8 +59,8 @@ std::vector<Named> models() {
     add("bahdanau", {score, "normalizer=sparsemax", "decoder-cell=lstm"});
   }
   add("luong", {"score=scaled-dot", "window=local-m", "residual=yes", "encoder-cell=gru"});
-  add("bahdanau", {"score=location", "start=mean", "encoder-layers=2", "norm=layer"});
-  add("conditional", {"decoder-layers=2", "norm=layer", "residual=yes", "input-feeding=yes"});
+  add("bahdanau", {"score=location", "start=mean", "encoder-layers=2"});
+  add("conditional", {"decoder-layers=2", "residual=yes", "input-feeding=yes"});
   add("bahdanau", {"tied=target-output", "self-attention=2", "readout-state=previous"});
   add("bahdanau", {"coverage=summed", "readout-layers=2", "encoder-cell=gru-reset-before"});
   add("luong", {"coverage=summed", "window=local-p", "reading=backward"});

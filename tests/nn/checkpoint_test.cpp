@@ -10,7 +10,7 @@
 
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/linear.hpp>
-#include <attune/nn/lstm.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

@@ -12,7 +12,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/embedding.hpp>
 #include <attune/nn/linear.hpp>
-#include <attune/nn/lstm.hpp>
+#include <attune/nn/recurrent.hpp>
 
 #include "support/naive.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/recurrent_layer.hpp>
+#include <attune/nn/recurrent.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"

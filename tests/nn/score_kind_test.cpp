@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/nn/score_kind.hpp>
+#include <attune/nn/score.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 

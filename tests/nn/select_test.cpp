@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/nn/select.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/elementwise.hpp>
 
 #include "support/naive.hpp"

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include <attune/autograd/normalize.hpp>
 #include <attune/autograd/ops.hpp>
 
 #include "support/naive.hpp"
@@ -644,7 +643,7 @@ inline void add_gathers(Cases& cases) {
 
 }  // namespace op_cases_detail
 
-/// All operations of autograd/ops.hpp and autograd/normalize.hpp.
+/// All operations of autograd/ops.hpp.
 inline std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
   op_cases_detail::add_arithmetic(cases);

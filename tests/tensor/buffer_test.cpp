@@ -215,15 +215,47 @@ TEST_CASE("Buffer: threads may allocate and free at the same time, also each oth
 }
 
 TEST_CASE("Buffer: the modification clock tells a written buffer from one that was only read") {
-  const std::uint64_t start = detail::modification_clock.load();
   Tensor x = zeros({3});
-  const std::uint64_t made = detail::modification_clock.load();
-  CHECK(made > start);
+  const detail::Buffer& buffer = detail::buffer_of(x);
+  const std::uint64_t seen = detail::observe();
+  CHECK(buffer.modified_at <= seen);
   x.data<float>();
   x.reshape({3, 1}).slice(0, 1).to_vector<float>();
-  CHECK(detail::modification_clock.load() == made);
+  CHECK(buffer.modified_at <= seen);
   x.mutable_data<float>();
-  CHECK(detail::modification_clock.load() > made);
+  CHECK(buffer.modified_at > seen);
+  CHECK(detail::buffer_of(zeros({3})).created_at > seen);
+}
+
+TEST_CASE("Buffer: small blocks of a thread that has ended serve the others") {
+  release_cached_buffers();
+  std::thread([] { const Tensor x = Tensor::uninitialized({300}); }).join();
+  const BufferStatistics before = buffer_statistics();
+  CHECK(before.cached >= 1200);
+  const Tensor x = Tensor::uninitialized({300});
+  CHECK(buffer_statistics().allocations == before.allocations);
+}
+
+TEST_CASE("Buffer: a thread keeps at most 1 MiB for itself") {
+  release_cached_buffers();
+  std::atomic<int> stage{0};
+  std::thread other([&] {
+    std::vector<Tensor> many;
+    for (int i = 0; i < 500; ++i) many.push_back(Tensor::uninitialized({1000}));
+    many.clear();
+    stage = 1;
+    stage.notify_all();
+    stage.wait(1);
+  });
+  stage.wait(0);
+  CHECK(buffer_statistics().cached >= 2'000'000);
+  release_cached_buffers();
+  CHECK(buffer_statistics().cached <= 1 << 20);
+  stage = 2;
+  stage.notify_all();
+  other.join();
+  release_cached_buffers();
+  CHECK(buffer_statistics().cached == 0);
 }
 
 }  // namespace attune

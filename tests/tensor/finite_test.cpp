@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/finite.hpp>
+#include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
 

@@ -10,8 +10,8 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/tensor/blas.hpp>
 #include <attune/tensor/gemm.hpp>
+#include <attune/tensor/matmul.hpp>
 
 #include "support/naive.hpp"
 #include "support/targets.hpp"

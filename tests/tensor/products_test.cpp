@@ -8,10 +8,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <attune/tensor/blas.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/simd_target.hpp>
 
 #include "support/naive.hpp"
 #include "support/process.hpp"

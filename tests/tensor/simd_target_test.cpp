@@ -12,10 +12,10 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/safetensors.hpp>
-#include <attune/tensor/simd_target.hpp>
 #include <attune/tensor/softmax.hpp>
 #include <attune/tensor/threads.hpp>
 

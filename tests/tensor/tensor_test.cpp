@@ -129,13 +129,11 @@ TEST_CASE("Tensor: what is assigned to has a name, as a view would be exchanged 
   static_assert(!std::is_assignable_v<Tensor, Tensor>);
 }
 
-TEST_CASE("arange counts from 0, zeros_like has the shape and dtype, << shows the elements") {
+TEST_CASE("arange counts from 0, << shows the elements") {
   CHECK(identical(arange(3), ints({3}, {0, 1, 2})));
   CHECK(identical(arange(3, DType::f64), reals({3}, {0, 1, 2})));
   CHECK(arange(0).shape() == Shape{0});
   CHECK(error_of([] { arange(-1); }) == "arange: n = -1 is negative");
-  CHECK(identical(zeros_like(reals({2}, {1, 2})), reals({2}, {0, 0})));
-  CHECK(error_of([] { zeros_like(Tensor()); }) == "zeros_like: the tensor is not defined");
   std::ostringstream out;
   out << ints({2}, {1, 2});
   CHECK(out.str() == "i32 (2) {1, 2}");

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/metrics/accuracy.hpp>
+#include <attune/models/metrics/error_rate.hpp>
 
 namespace {
 

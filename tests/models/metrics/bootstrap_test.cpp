@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/models/metrics/bleu_by_length.hpp>
+#include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/tensor/check.hpp>
 

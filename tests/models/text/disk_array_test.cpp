@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/text/disk_array.hpp>
+#include <attune/models/text/pair_store.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "support/scratch_directory.hpp"

@@ -1,5 +1,5 @@
 #include <attune/autograd/ops.hpp>
-#include <attune/models/deep_output.hpp>
+#include <attune/models/parts.hpp>
 
 namespace attune::models {
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <attune/models/replace_unknown.hpp>
+#include <attune/models/hypothesis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
 

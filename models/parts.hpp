@@ -1,0 +1,101 @@
+// What the models of papers are put together from.
+#pragma once
+
+#include <attune/models/decoder.hpp>
+#include <attune/nn/attention.hpp>
+#include <attune/nn/stacked.hpp>
+#include <attune/nn/dropout.hpp>
+#include <attune/nn/embedding.hpp>
+#include <attune/nn/linear.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/nn/recurrent.hpp>
+
+namespace attune::models {
+
+/// Initial vectors of the words that a cell reads. Small ones move fast under Adam, and a GRU
+/// learns best from them. An LSTM passes on about a quarter of a small input, and two layers a
+/// sixteenth: it needs vectors as large as its gates' other inputs. Tatoeba German-English, BLEU of
+/// the validation after 1000 updates with N(0, 0.1²), N(0, 0.3²) and N(0, 1): conditional GRU 28.0,
+/// 25.9 and 21.3, Luong with two layers of LSTM 7.4, 9.4 and 13.7.
+inline nn::Init word_vectors_init(nn::Cell cell) {
+  return nn::init::normal(cell == nn::Cell::lstm ? 1 : 0.1);
+}
+
+/// An embedding and its dropout: ids (...) -> (..., E)
+class WordVectors {
+ public:
+  WordVectors(const nn::Scope& scope, Index vocabulary, Index size, nn::Cell cell, double dropout)
+      : table_(scope, vocabulary, size, word_vectors_init(cell)), dropout_(dropout) {}
+
+  Var operator()(const Tensor& ids) const { return dropout_(table_(ids)); }
+
+ private:
+  nn::Embedding table_;
+  nn::Dropout dropout_;
+};
+
+/// The words that go before, as a decoder with one cell reads them.
+struct ReadWords {
+  Var y;      // E y: (T, B, E)
+  Var share;  // what it adds to the cell's gates: (T, B, gates · H)
+
+  Var operator[](Index t) const { return share[t]; }
+};
+
+/// h_j = [→h_j; ←h_j]   (Bahdanau et al., 2014, equation 7), and the last state ←h_1, with the
+/// parameters "source.E" and "encoder.layer1.*". Options are BahdanauOptions.
+class BidirectionalWords {
+ public:
+  template <class Options>
+  BidirectionalWords(const nn::Scope& scope, const Options& o)
+      : source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
+        encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}) {}
+
+  /// source (S, B) i32, mask (S, B)
+  Encoded operator()(const Tensor& source, const Tensor& mask) const {
+    const auto [h, last] = encoder_(source_(source), {.mask = mask});
+    return {h, {last.backward}, mask};
+  }
+
+ private:
+  WordVectors source_;
+  nn::Bidirectional<nn::Recurrent> encoder_;
+};
+
+struct AttendingState {
+  nn::Memory memory;
+  nn::Past past;
+  nn::RecurrentState s;
+};
+
+inline AttendingState select(const AttendingState& state, const Tensor& rows) {
+  return {nn::select(state.memory, rows), nn::select(state.past, rows), nn::select(state.s, rows)};
+}
+
+/// The sizes of what is added up; a context of 0 is none.
+struct DeepOutputSizes {
+  Index state, word, context = 0;
+};
+
+/// s U_o + y V_o + c C_o + b_o, before its activation: the "deep output" of Cho et al. (2014, A.1)
+/// and of Bahdanau et al. (2014, A.2.2).
+class DeepOutput {
+ public:
+  DeepOutput(const nn::Scope& scope, const DeepOutputSizes& in, Index out);
+
+  /// s (..., H), y (..., E), c (..., C) -> (..., out); c is undefined where there is no context
+  Var operator()(const Var& s, const Var& y, const Var& c) const;
+
+ private:
+  Var U_o_, V_o_, C_o_, b_o_;  // (H, out), (E, out), (C, out), (out)
+};
+
+/// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches
+/// what is below, would start near nothing.
+inline nn::Init output_weights() { return nn::init::normal(0.1); }
+
+inline nn::Linear output_layer(const nn::Scope& scope, Index readout, Index vocabulary) {
+  return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()});
+}
+
+}  // namespace attune::models

@@ -1,6 +1,15 @@
 // Learns to write dates as ISO 8601 does, "3 May 79" as 1979-05-03, and shows what it reads for each
 // character that it writes. The model is that of D. Bahdanau, K. Cho and Y. Bengio, "Neural machine
-// translation by jointly learning to align and translate" (2014); equation numbers are the paper's.
+// translation by jointly learning to align and translate" (2014); equation numbers are the paper's:
+//
+//   h_j  = [→h_j; ←h_j]                        annotation of character j, read both ways (eq. 7)
+//   e_ij = a(s_{i-1}, h_j)                     how well j fits what is written next (below eq. 6)
+//   α_ij = exp(e_ij) / Σ_k exp(e_ik)           weights: what the heat maps show (eq. 6)
+//   c_i  = Σ_j α_ij h_j                        context (eq. 5)
+//   s_i  = f(s_{i-1}, y_{i-1}, c_i)            state of the decoder (below eq. 4)
+//   p(y_i | ...) = g(y_{i-1}, s_i, c_i)        the next character (eq. 4)
+//
+// models/bahdanau.hpp has them in code.
 //
 //     build/examples/dates                    trains; writes best.safetensors and report.html
 //     build/examples/dates --steps 200        the same with fewer updates
@@ -10,9 +19,9 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include <unistd.h>
@@ -43,10 +52,9 @@ constexpr std::array months = {"January",   "February", "March",    "April",
 constexpr std::array weekdays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                  "Thursday", "Friday", "Saturday"};
 
-std::string digits(int number, int width = 1) {
-  std::ostringstream text;
-  text << std::setw(width) << std::setfill('0') << number;
-  return text.str();
+std::string digits(int number, std::size_t width = 1) {
+  const std::string text = std::to_string(number);
+  return std::string(width - std::min(width, text.size()), '0') + text;
 }
 
 std::string write(sys_days day, std::string_view form) {
@@ -55,25 +63,21 @@ std::string write(sys_days day, std::string_view form) {
   const int n = static_cast<int>(unsigned(date.month())),
             d = static_cast<int>(unsigned(date.day()));
   const std::string month = months[n - 1], name = weekdays[std::chrono::weekday(day).c_encoding()];
-  const auto ordinal = [&] {
-    constexpr std::array endings = {"th", "st", "nd", "rd"};
-    return digits(d) + endings[d % 10 > 3 || d / 10 == 1 ? 0 : d % 10];
-  };
+  constexpr std::array endings = {"th", "st", "nd", "rd"};
+  const char* ending = endings[d % 10 > 3 || d / 10 == 1 ? 0 : d % 10];
+  const std::map<char, std::string> fields = {{'Y', digits(y, 4)},
+                                              {'y', digits(y % 100, 2)},
+                                              {'M', month},
+                                              {'m', month.substr(0, 3)},
+                                              {'N', digits(n, 2)},
+                                              {'n', digits(n)},
+                                              {'W', name},
+                                              {'w', name.substr(0, 3)},
+                                              {'D', digits(d, 2)},
+                                              {'d', digits(d)},
+                                              {'O', digits(d) + ending}};
   std::string text;
-  for (const char c : form) {
-    text += c == 'Y'   ? digits(y, 4)
-            : c == 'y' ? digits(y % 100, 2)
-            : c == 'M' ? month
-            : c == 'm' ? month.substr(0, 3)
-            : c == 'N' ? digits(n, 2)
-            : c == 'n' ? digits(n)
-            : c == 'D' ? digits(d, 2)
-            : c == 'd' ? digits(d)
-            : c == 'O' ? ordinal()
-            : c == 'W' ? name
-            : c == 'w' ? name.substr(0, 3)
-                       : std::string(1, c);
-  }
+  for (const char c : form) text += fields.contains(c) ? fields.at(c) : std::string(1, c);
   return text;
 }
 
@@ -99,18 +103,17 @@ Example draw(Random& random, bool held_out) {
 
 // ---- The model ----------------------------------------------------------------------------------
 
-const text::Tokenizer tokenizer{text::Characters{}};
-
-text::Vocabulary characters(std::string_view all) {
-  return text::Vocabulary(tokenizer.encode(all));
+/// Text as numbers, one for each of these characters.
+text::Codec characters(std::string_view all) {
+  const text::Tokenizer tokenizer{text::Characters{}};
+  return {tokenizer, text::Vocabulary(tokenizer.encode(all))};
 }
 
 struct Dates {
-  text::Vocabulary source =
-      characters(" ,-./0123456789ABCDEFGHIJLMNOPRSTUVWYabcdefghijlmnoprstuvwy");
-  text::Vocabulary target = characters("-0123456789");
-  models::BahdanauOptions options = {.source_vocabulary = source.size(),
-                                     .target_vocabulary = target.size(),
+  text::Codec source = characters(" ,-./0123456789ABCDEFGHIJLMNOPRSTUVWYabcdefghijlmnoprstuvwy");
+  text::Codec target = characters("-0123456789");
+  models::BahdanauOptions options = {.source_vocabulary = source.vocabulary.size(),
+                                     .target_vocabulary = target.vocabulary.size(),
                                      .embedding = 32,
                                      .hidden = 64,
                                      .attention = 64,
@@ -119,17 +122,11 @@ struct Dates {
   models::Bahdanau model{parameters, options};
 
   text::Pair encode(const Example& example) const {
-    return {source.encode(tokenizer.encode(example.source)),
-            target.encode(tokenizer.encode(example.target))};
-  }
-  std::string text_of(const models::Hypothesis& hypothesis) const {
-    std::string text;
-    for (const auto word : hypothesis.words) text += target.token(word);
-    return text;
+    return {source.encode(example.source), target.encode(example.target)};
   }
   std::vector<models::Hypothesis> write(const std::vector<Example>& examples) const {
     std::vector<text::Sentence> sources;
-    for (const Example& example : examples) sources.push_back(encode(example).source);
+    for (const Example& example : examples) sources.push_back(source.encode(example.source));
     std::vector<models::Hypothesis> best;
     for (auto& found : models::translate(model, sources)) best.push_back(std::move(found.front()));
     return best;
@@ -138,17 +135,8 @@ struct Dates {
     const auto written = write(examples);
     double right = 0;
     for (std::size_t i = 0; i < examples.size(); ++i)
-      right += text_of(written[i]) == examples[i].target;
+      right += target.decode(written[i].words) == examples[i].target;
     return right / static_cast<double>(examples.size());
-  }
-  /// α_ij (equation 6): the weight of source character j as target character i is written.
-  report::Heatmap attention(const Example& example, const models::Hypothesis& written) const {
-    report::Heatmap map{.rows = tokenizer.encode(text_of(written)),
-                        .columns = tokenizer.encode(example.source),
-                        .weights = {},
-                        .caption = example.source + " -> " + text_of(written)};
-    map.weights = written.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
-    return map;
   }
 
   /// What `attune predict --model` reads, too.
@@ -156,11 +144,11 @@ struct Dates {
     Safetensors file;
     nn::save_parameters(parameters, file);
     file.metadata = models::to_map(models::AnyModelOptions{.name = "bahdanau", .own = options});
-    file.metadata.insert({{"format", "attune pairs 1"},
-                          {"source_tokenizer", to_json(tokenizer)},
-                          {"source_vocabulary", to_json(source)},
-                          {"target_tokenizer", to_json(tokenizer)},
-                          {"target_vocabulary", to_json(target)}});
+    file.metadata["format"] = "attune pairs 1";
+    for (const auto& [side, codec] : {std::pair("source", &source), {"target", &target}}) {
+      file.metadata[std::string(side) + "_tokenizer"] = to_json(codec->tokenizer);
+      file.metadata[std::string(side) + "_vocabulary"] = to_json(codec->vocabulary);
+    }
     save_safetensors(best_file, file);
   }
   void load() {
@@ -174,44 +162,54 @@ struct Dates {
 // ---- What a person looks at ---------------------------------------------------------------------
 
 /// Blanks at the ends are dropped, those inside become one. Throws on characters of no date.
-Example typed(const std::string& text, const Dates& dates) {
+Example typed(const std::string& text, const text::Codec& source) {
   Example example;
   std::istringstream words(text);
   for (std::string word; words >> word;)
     example.source += (example.source.empty() ? "" : " ") + word;
-  for (const std::string& c : tokenizer.encode(example.source))
-    if (dates.source.id(c) == text::Vocabulary::unknown)
-      throw Error("'" + text + "': '" + c + "' is in none of the dates that the model learns from");
   if (example.source.empty()) throw Error("'" + text + "': a date is expected");
+  for (const std::string& c : source.tokenizer.encode(example.source))
+    if (source.vocabulary.id(c) == text::Vocabulary::unknown)
+      throw Error("'" + text + "': '" + c + "' is in none of the dates that the model learns from");
   return example;
 }
 
-/// Prints what the model makes of each line, with a heat map; returns them as a page of HTML.
+/// Prints what the model makes of each line, with its α as a heat map: what it reads (across) for
+/// each character that it writes (down). Returns the same as HTML.
 std::string show(const Dates& dates, const std::vector<std::string>& lines) {
   std::vector<Example> examples;
-  for (const std::string& line : lines) examples.push_back(typed(line, dates));
+  for (const std::string& line : lines) examples.push_back(typed(line, dates.source));
   const auto written = dates.write(examples);
   std::string page;
   for (std::size_t i = 0; i < examples.size(); ++i) {
-    const report::Heatmap map = dates.attention(examples[i], written[i]);
-    std::cout << map.caption << "  (p = " << std::exp(written[i].log_probability) << ")\n"
+    const std::string& source = examples[i].source;
+    const std::string target = dates.target.decode(written[i].words);
+    report::Heatmap map{.rows = dates.target.tokenizer.encode(target),
+                        .columns = dates.source.tokenizer.encode(source),
+                        .weights = {},
+                        .caption = ""};
+    // Without that of </s>, which is written last.
+    map.weights = written[i].weights.slice(0, std::ssize(map.rows)).to_vector<double>();
+    std::cout << source << " -> " << target << "  (p = " << std::setprecision(4)
+              << std::exp(written[i].log_probability) << ")\n"
               << report::terminal(map, {.colour = isatty(STDOUT_FILENO) == 1}) << "\n";
-    page += "<h2>" + map.caption + "</h2>" + report::svg(map) + "\n";
+    page += "<h2>" + source + " -> " + target + "</h2>" + report::svg(map) + "\n";
   }
   return page;
 }
 
 void save_report(const std::string& heatmaps, double exact, const std::string& curve) {
-  std::ofstream(report_file)
-      << "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-         "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
-         "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
-         "td,th{text-align:right;padding:0 1em}</style><h1>Dates, written as ISO 8601</h1>"
-      << "<p>" << 100 * exact
-      << " % of 2000 held-out dates are exactly right. Below, the attention "
-         "weights: what the model reads (across) for each character that it writes (down).\n"
-      << heatmaps << "<h2>Training</h2><table><tr><th>step<th>loss<th>exact match\n"
-      << curve << "</table>\n";
+  std::ostringstream page;
+  page << "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+          "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
+          "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
+          "td,th{text-align:right;padding:0 1em}</style><h1>Dates, written as ISO 8601</h1><p>"
+       << 100 * exact
+       << " % of 2000 held-out dates are exactly right. Below, the attention weights: what the "
+          "model reads (across) for each character that it writes (down).\n"
+       << heatmaps << "<h2>Training</h2><table><tr><th>step<th>loss<th>exact match\n"
+       << curve << "</table>\n";
+  write_file(report_file, page.str());  // the old page or the new one, never a part
 }
 
 void train(int steps) {
@@ -252,7 +250,7 @@ void train(int steps) {
     curve += row.str();
   }
   dates.load();
-  std::cout << std::setprecision(4) << "\nWhat it reads (across) for each character it writes:\n\n";
+  std::cout << "\nWhat it reads (across) for each character it writes:\n\n";
   save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}), best,
               curve);
   std::cout << best_file << ", " << report_file

@@ -9,6 +9,7 @@
 // digits or Latin ones; its SHORT, MEDIUM, LONG or FULL style, or one of ten patterns; letters as
 // written, upper or lower case by the locale's rules, each with its commas or without. The lines
 // depend on the installed ICU and the seed alone.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -22,6 +23,8 @@
 #include <unicode/numsys.h>
 #include <unicode/smpdtfmt.h>
 #include <unicode/timezone.h>
+#include <unicode/uenum.h>
+#include <unicode/uloc.h>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
@@ -136,16 +139,28 @@ std::vector<std::unique_ptr<DateWriter>> all_locales() {
   return writers;
 }
 
+/// With the older names of some: zh_TW is zh_Hant_TW.
+std::set<std::string> known_locales() {
+  UErrorCode status = U_ZERO_ERROR;
+  UEnumeration* names = uloc_openAvailableByType(ULOC_AVAILABLE_WITH_LEGACY_ALIASES, &status);
+  std::set<std::string> known;
+  while (const char* name = uenum_next(names, nullptr, &status)) known.insert(name);
+  uenum_close(names);
+  check_icu(status, "the list of locales");
+  return known;
+}
+
 std::vector<std::unique_ptr<DateWriter>> locales(const std::string& list) {
   if (list == "all") return all_locales();
-  std::set<std::string> known;
-  for (int32_t i = 0; i < uloc_countAvailable(); ++i) known.insert(uloc_getAvailable(i));
+  std::set<std::string> known = known_locales();
   std::vector<std::unique_ptr<DateWriter>> writers;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const std::string name = icu::Locale(list.substr(begin, end - begin).c_str()).getName();
-    // ICU would fall back to another one without a word.
-    if (!known.contains(name)) fail("LOCALES", "ICU has no locale '" + name + "'");
+    // ICU itself would silently fall back to another one.
+    if (!known.contains(name))
+      fail("LOCALES", "'" + name + "' is no locale of ICU or stands there twice");
+    known.erase(name);
     writers.push_back(std::make_unique<DateWriter>(name));
     begin = end + 1;
   }

@@ -32,7 +32,7 @@ concept AddingPullback = std::is_invocable_v<F&, const Tensor&, GradientSlot&>;
 
 /// A Var that is only looked at: a list of them copies no counted reference.
 struct InputVar {
-  InputVar(const Var& var) : var(&var) {}  // NOLINT: {x, y} lists inputs
+  InputVar(const Var& input) : var(&input) {}  // NOLINT: {x, y} lists inputs
   const Var* var;
 };
 

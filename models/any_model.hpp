@@ -171,7 +171,7 @@ struct AnyModel::Of : Interface {
     OwnState state;
   };
 
-  explicit Of(M model) : model(std::move(model)) {}
+  explicit Of(M made) : model(std::move(made)) {}
 
   template <class T>
   static OfModel value_of(T value) {

@@ -3,12 +3,12 @@
 
 #include <attune/models/decoder.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/stacked.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/embedding.hpp>
 #include <attune/nn/linear.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
+#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

@@ -8,6 +8,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/parameters.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {

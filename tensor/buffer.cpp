@@ -68,16 +68,6 @@ class FreeLists {
     if (block) first_[index] = block->next;
     return block;
   }
-  /// The first block of a class from `wanted` on, whose index becomes `wanted`, or null.
-  void* take_from(std::size_t& wanted, std::size_t last) {
-    for (std::size_t index = wanted; index <= std::min(last, classes - 1); ++index) {
-      if (void* block = take(index)) {
-        wanted = index;
-        return block;
-      }
-    }
-    return nullptr;
-  }
 
  private:
   std::array<FreeBlock*, classes> first_{};
@@ -230,22 +220,31 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
   Block block{nullptr, wanted.bytes, wanted.index};
   const std::size_t last = wanted.index + (fit == Fit::larger ? octave : 0);
   ThreadCache* own = own_cache();
-  if (own && (block.memory = own->free.take_from(block.size_class, last))) {
-    own->bytes -= bytes_of_class(block.size_class);
+  const auto take_own = [&](std::size_t index) {
+    if (!own || index >= own->free.classes || !(block.memory = own->free.take(index))) return false;
+    own->bytes -= bytes_of_class(index);
     own->count(change);
+    block.size_class = index;
     limit_accesses(block, bytes);
-    return block;
-  }
+    return true;
+  };
+  if (take_own(wanted.index)) return block;
   Cache& c = cache();
   {
     const CacheLock lock(c.mutex);
-    c.update_peak();
-    c.in_use += change;
-    if ((block.memory = c.free.take_from(block.size_class, last))) {
+    // The smallest block that fits, of the thread's own or of all: larger ones are kept for larger requests.
+    for (std::size_t index = wanted.index; index <= last; ++index) {
+      if (take_own(index)) return block;
+      if (!(block.memory = c.free.take(index))) continue;
       c.update_peak();
+      c.in_use += change;
+      c.update_peak();
+      block.size_class = index;
       limit_accesses(block, bytes);
       return block;
     }
+    c.update_peak();
+    c.in_use += change;
     // No block is more than twice what it is used for, so giving back what is free is enough.
     c.held += wanted.bytes;
     c.give_back(2 * std::max(c.peak, c.total_in_use()));

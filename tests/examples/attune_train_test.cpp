@@ -8,8 +8,8 @@
 #include <attune/tensor/precision.hpp>
 
 #include "attune_program.hpp"
-#include "terminal.hpp"
 #include "support/letters.hpp"
+#include "terminal.hpp"
 
 namespace attune::pairs::test {
 namespace {

@@ -85,7 +85,7 @@ void train_on_all_shapes(int steps) {
 }  // namespace
 
 TEST_CASE("memory: training on ever other shapes holds no more than its largest step needed") {
-  train_on_all_shapes(1000);
+  train_on_all_shapes(2000);
 }
 
 TEST_CASE("memory: 20,000 steps of ever other shapes" * doctest::skip()) {

@@ -426,8 +426,7 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
   CHECK_THROWS_WITH_AS(set(o, "hidden", "0"), "hidden: '0' is not a whole number from 1 to 65536",
                        Error);
   CHECK_THROWS_WITH_AS(set(o, "window", "local"),
-                       "window: 'local' is not one of global, local-m, local-p",
-                       Error);
+                       "window: 'local' is not one of global, local-m, local-p", Error);
   CHECK_THROWS_WITH_AS(set(o, "colour", "red"), "options: there is no 'colour'", Error);
   set(o, "score", "scaled_dot");
   CHECK(o.score.kind == "scaled_dot");

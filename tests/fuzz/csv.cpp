@@ -2,7 +2,9 @@
 #include <cmath>
 #include <set>
 
-#include "forecast/windows.hpp"
+#include <fmt/ranges.h>
+
+#include "forecast/data.hpp"
 #include "fuzz.hpp"
 
 namespace {

@@ -7,6 +7,7 @@
 #include <attune/models/report/log.hpp>
 
 #include "fuzz.hpp"
+#include "support/chart.hpp"
 
 namespace {
 

@@ -76,7 +76,7 @@ std::string alone(const Parameters& parameters, const Model& model,
     variables.push_back(w);
     sums.push_back(tree_sum<Tensor>(0, n, [&](Index shard) {
       const Tensor* found = gradients[static_cast<std::size_t>(shard)].find(w);
-      return found ? *found : zeros_like(w.value());
+      return found ? *found : zeros(w.shape(), w.dtype());
     }));
   }
   return bits(

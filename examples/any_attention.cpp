@@ -20,14 +20,21 @@ int main() {
   const text::Vocabulary digits(
       std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
   nn::Parameters params(/*seed=*/1);
-  models::Seq2SeqOptions options = models::preset("luong").options;
-  options.source_vocabulary = options.target_vocabulary = digits.size();
-  options.score.kind = "cosine";
-  options.attention = {.window = nn::Window::local_predictive, .half_width = 5};
-  options.attend = models::Attend::between;
-  options.embedding = 16;
-  options.hidden = options.readout = 32;
-  options.encoder_layers = options.decoder_layers = 1;
+  const models::Seq2SeqOptions options = {
+      .source_vocabulary = digits.size(),
+      .target_vocabulary = digits.size(),
+      .embedding = 16,
+      .hidden = 32,
+      .encoder_cell = nn::Cell::lstm,
+      .decoder_cell = nn::Cell::lstm,
+      .reading = models::Reading::forward,
+      .start = models::Start::last,
+      .attend = models::Attend::between,
+      .score = {.kind = "cosine"},
+      .attention = {.window = nn::Window::local_predictive, .half_width = 5},
+      .input_feeding = models::InputFeeding::yes,
+      .readout_kind = models::ReadoutKind::attentional,
+      .readout = 32};
   const models::Seq2Seq model(params, options);
 
   nn::Adam adam(params, {.rate = 1e-2});

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <iomanip>
 #include <iostream>
+#include <set>
 
 #include <attune/attune.hpp>
 
@@ -33,20 +34,23 @@ Data read(const std::string& path, Index longest = 50) {
   const std::size_t held_out = std::clamp<std::size_t>(n / 20, 1, 500);
 
   Data data;
+  std::vector<text::TextPair> train;
+  std::set<std::string> tests;  // a source that was trained on is no test: its other pairs go
+  for (std::size_t i = 0; i < n; ++i) {
+    const text::TextPair& pair = corpus.pairs[order[i]];
+    if (i < held_out) tests.insert(pair.source), data.held_out.push_back(pair);
+    if (!tests.contains(pair.source)) train.push_back(pair);
+  }
+  if (train.empty()) throw Error(path + ": all pairs have one source, expected several");
   text::TokenCounts source, target;
-  for (std::size_t i = held_out; i < n; ++i) {
-    text::count_tokens(source, data.source.tokenizer.encode(corpus.pairs[order[i]].source));
-    text::count_tokens(target, data.target.tokenizer.encode(corpus.pairs[order[i]].target));
+  for (const text::TextPair& pair : train) {
+    text::count_tokens(source, data.source.tokenizer.encode(pair.source));
+    text::count_tokens(target, data.target.tokenizer.encode(pair.target));
   }
   data.source.vocabulary = text::make_vocabulary(source, {.maximum_size = 20'000});
   data.target.vocabulary = text::make_vocabulary(target, {.maximum_size = 20'000});
-  for (std::size_t i = 0; i < n; ++i) {
-    const text::TextPair& pair = corpus.pairs[order[i]];
-    if (i < held_out)
-      data.held_out.push_back(pair);
-    else
-      data.train.push_back({data.source.encode(pair.source), data.target.encode(pair.target)});
-  }
+  for (const text::TextPair& pair : train)
+    data.train.push_back({data.source.encode(pair.source), data.target.encode(pair.target)});
   return data;
 }
 
@@ -87,8 +91,23 @@ void show(const Model& model, const Data& data) {
   std::cout << report::terminal(map, {.colour = false});
 }
 
+/// What `attune predict --model` reads, too.
+void save(const nn::Parameters& parameters, const models::AnyModelOptions& options,
+          const Data& data, const std::string& path) {
+  Safetensors file;
+  nn::save_parameters(parameters, file);
+  file.metadata = models::to_map(options);
+  file.metadata["format"] = "attune pairs 1";
+  for (const auto& [side, codec] : {std::pair("source", &data.source), {"target", &data.target}}) {
+    file.metadata[std::string(side) + "_tokenizer"] = to_json(codec->tokenizer);
+    file.metadata[std::string(side) + "_vocabulary"] = to_json(codec->vocabulary);
+  }
+  save_safetensors(path, file);
+}
+
 template <class Model, class Options>
-void train(const Data& data, Options options, int epochs, const std::string& weights) {
+void train(const char* name, const Data& data, Options options, int epochs,
+           const std::string& weights) {
   options.source_vocabulary = data.source.vocabulary.size();
   options.target_vocabulary = data.target.vocabulary.size();
   options.dropout = 0.2;
@@ -126,13 +145,12 @@ void train(const Data& data, Options options, int epochs, const std::string& wei
     std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;
     if (score <= best) continue;
     best = score;
-    Safetensors file;
-    nn::save_parameters(parameters, file);
-    save_safetensors(weights, file);
+    save(parameters, {.name = name, .own = options}, data, weights);
   }
   nn::load_parameters(load_safetensors(weights), parameters);
   show(model, data);
-  std::cout << "The best weights, BLEU " << bleu(model, data) << ", are in " << weights << "\n";
+  std::cout << "The best weights, BLEU " << bleu(model, data) << ", are in " << weights
+            << "\nTry it: build/examples/attune predict --model " << weights << "\n";
 }
 
 int main(int argc, char** argv) try {
@@ -148,9 +166,10 @@ int main(int argc, char** argv) try {
   }
   const std::string weights = arguments.size() > 3 ? arguments[3] : "papers.safetensors";
   if (arguments[0] == "bahdanau")
-    train<models::Bahdanau>(read(arguments[1]), models::BahdanauOptions{}, epochs, weights);
+    train<models::Bahdanau>("bahdanau", read(arguments[1]), models::BahdanauOptions{}, epochs,
+                            weights);
   else if (arguments[0] == "luong")
-    train<models::Luong>(read(arguments[1]), models::LuongOptions{}, epochs, weights);
+    train<models::Luong>("luong", read(arguments[1]), models::LuongOptions{}, epochs, weights);
   else
     throw Error("'" + arguments[0] + "' is no model; " + usage);
 } catch (const std::exception& error) {

@@ -34,11 +34,13 @@ def main():
         for model in "bahdanau", "luong":
             printed = run(papers, model, pairs, "12", "weights.safetensors")
             bleu = [float(line.split()[-1]) for line in printed.splitlines() if "  BLEU " in line]
-            assert len(bleu) == 12 and max(bleu) > 60 and "▓" in printed, printed
+            assert len(bleu) == 12 and max(bleu) > 60 and "▒" in printed, printed
             # The weights that were read back are those of the best epoch.
             assert f"BLEU {max(bleu):.2f}, are in weights.safetensors" in printed, printed
         (pathlib.Path(directory) / "bad.tsv").write_text("a b\nc\td\n")
         assert "bad.tsv:1: one column" in run(papers, "luong", "bad.tsv", status=1)
+        (pathlib.Path(directory) / "same.tsv").write_text("a b\tc\n" * 40)
+        assert "all pairs have one source" in run(papers, "luong", "same.tsv", status=1)
         assert "is no model" in run(papers, "gpt", "pairs.tsv", status=1)
 
 

@@ -2,7 +2,8 @@
 # The tests, built in ways that find what the ordinary build does not:
 #   asan      GCC's sanitizers of addresses, leaks and undefined behaviour
 #   tsan      GCC's sanitizer of data races: the tests about threads, and a short training on four
-#   hardened  GCC with the standard library's assertions and _FORTIFY_SOURCE=3
+#   hardened  GCC with the standard library's assertions and _FORTIFY_SOURCE=3; without precompiled headers, so that every
+#             source includes what it uses
 #   clang     clang, with its warnings as errors
 #   aarch64   GCC for 64-bit ARM, by qemu; tests/install/aarch64.ini says what that needs
 # Arguments: those wanted, else all. Each has its own build-NAME; a table of the results comes last.
@@ -47,7 +48,7 @@ tsan() {
 }
 
 hardened() {
-  build hardened '-Dcpp_args=-D_GLIBCXX_ASSERTIONS -D_FORTIFY_SOURCE=3' || return 1
+  build hardened -Db_pch=false '-Dcpp_args=-D_GLIBCXX_ASSERTIONS -D_FORTIFY_SOURCE=3' || return 1
   run_tests hardened --suite tensor --suite autograd --suite nn --suite models --suite examples
 }
 

@@ -107,12 +107,12 @@ std::string pharaoh(const text::Alignment& links) {
 std::string tsv(const Heatmap& map, DType type) {
   check(map, "tsv", type);
   std::string table;
-  for (const std::string& word : map.columns) table += "\t" + cell(word);
+  for (const std::string& word : map.columns) table.append("\t").append(cell(word));
   table += "\n";
   for (std::size_t i = 0, at = 0; i < map.rows.size(); ++i) {
     table += cell(map.rows[i]);
     for (std::size_t j = 0; j < map.columns.size(); ++j)
-      table += "\t" + number(map.weights[at++], type);
+      table.append("\t").append(number(map.weights[at++], type));
     table += "\n";
   }
   return table;

@@ -10,7 +10,6 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "support/mixed.hpp"
 #include "support/program.hpp"
 #include "support/timed.hpp"
 

@@ -31,7 +31,7 @@ def part(function):
 
 
 def mixed(shape, seed, scale=1.0):
-    """The elements of bench/support/mixed.hpp."""
+    """The elements of bench/support/program.hpp."""
     h = numpy.arange(math.prod(shape), dtype=numpy.uint32)
     h = (h + numpy.uint32(seed * 1000003)) * numpy.uint32(0x9E3779B1)
     h = (h ^ h >> 15) * numpy.uint32(0x85EBCA77)

@@ -1,4 +1,4 @@
-#include "support/machine.hpp"
+#include "support/timed.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "support/peak.cpp"

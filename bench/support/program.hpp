@@ -1,6 +1,7 @@
-// What the programs of a JSON line for each result have in common.
+// What the programs that print a JSON line for each result have in common.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include <CLI/CLI.hpp>
@@ -27,6 +28,16 @@ inline void add_repetitions(CLI::App& app, int& steps, int& warmup) {
   app.add_option("--steps", steps, "timed repetitions; the median is reported")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--warmup", warmup, "repetitions before")->check(CLI::Range(0, 1000000));
+}
+
+/// Pseudo-random elements in [-scale, scale); the peers in other languages make the same.
+inline void fill_mixed(float* x, std::uint32_t n, std::uint32_t seed, float scale) {
+  for (std::uint32_t i = 0; i < n; ++i) {
+    std::uint32_t h = (i + seed * 1000003u) * 0x9e3779b1u;
+    h = (h ^ h >> 15) * 0x85ebca77u;
+    h ^= h >> 13;
+    x[i] = (static_cast<float>(h >> 8) / 8388608.0f - 1.0f) * scale;  // 24 bits: exact
+  }
 }
 
 }  // namespace attune::bench

@@ -1,4 +1,4 @@
-// Timing, and the JSON lines of the programs that bench/compare.py reads.
+// Timing, and the JSON lines that bench/compare.py reads.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 double rounded(double x, int digits);
 
 struct Times {
-  std::vector<double> seconds;  // ascending
-  double cpus_used, cpus_others;
+  std::vector<double> seconds;    // ascending
+  double cpus_used, cpus_others;  // by this process, by all others
   double median() const { return seconds[seconds.size() / 2]; }
 };
 
@@ -23,5 +23,11 @@ Times timed(int steps, int warmup, const std::function<void(int)>& f);
 
 /// Prints the line with its times, and the machine's state after them.
 void print(Json line, const Times& times);
+
+/// GFLOP/s of a 1024 x 1024 x 1024 product, median of five.
+double probe_gflops();
+
+/// GFLOP/s of fused multiply-adds on registers alone, in all threads: the limit of any product.
+double peak_gflops();
 
 }  // namespace attune::bench

@@ -1,4 +1,5 @@
-#include "parts/parts.hpp"
+// Times parts of models, each by itself: an LSTM layer, attention, cross-entropy, Adam and clipping; and a listener's whole
+// training step. The programs of bench/peers compute the same.
 
 #include <cmath>
 #include <map>
@@ -19,7 +20,7 @@
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "support/mixed.hpp"
+#include "support/program.hpp"
 #include "support/timed.hpp"
 
 namespace attune::bench {
@@ -202,13 +203,15 @@ const std::map<std::string, Part (*)()>& parts() {
   return all;
 }
 
-void measure(const std::string& name, const Part& part, const PartsRun& run) {
+/// The first call, which is not timed, gives "norms": of the result and of every gradient.
+void measure(const std::string& name, int steps, int warmup) {
+  const Part part = parts().at(name)();
   Json line = {{"peer", "attune"}, {"threads", threads()}, {"bench", name}};
   for (const auto& [letter, size] : part.sizes) line[letter] = size;
   for (const Tensor& x : part.step()) {
     line["norms"].push_back(std::sqrt(sum_of_squares(x)));  // whatever a peer's layout is
   }
-  const Times times = timed(run.steps, run.warmup, [&](int) { part.step(); });
+  const Times times = timed(steps, warmup, [&](int) { part.step(); });
   if (part.gflop > 0) {
     line["gflop"] = rounded(part.gflop, 3);
     line["gflops"] = rounded(part.gflop / times.median(), 1);
@@ -217,15 +220,24 @@ void measure(const std::string& name, const Part& part, const PartsRun& run) {
 }
 
 }  // namespace
-
-std::vector<std::string> part_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, make] : parts()) names.push_back(name);
-  return names;
-}
-
-void measure_parts(const PartsRun& run) {
-  for (const std::string& name : run.only) measure(name, parts().at(name)(), run);
-}
-
 }  // namespace attune::bench
+
+int main(int argc, char** argv) {
+  using namespace attune;
+  std::vector<std::string> only;
+  for (const auto& [name, make] : bench::parts()) only.push_back(name);
+  int threads = 0, steps = 20, warmup = 3;
+  CLI::App app("Times parts of models, forward and backward.", "parts");
+  app.footer("Each result is a JSON line. bench/compare.py --parts sets them beside a peer's.");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--only", only, "which parts")->delimiter(',')->check(CLI::IsMember(only));
+  bench::add_repetitions(app, steps, warmup);
+  app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
+      ->check(CLI::Range(1, 1024))
+      ->default_str("");
+  return bench::run_program(app, argc, argv, [&] {
+    if (threads > 0) set_threads(threads);
+    for (const std::string& name : only) bench::measure(name, steps, warmup);
+    return 0;
+  });
+}

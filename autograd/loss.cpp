@@ -11,7 +11,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 namespace attune {
 

@@ -8,7 +8,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 namespace attune {
 

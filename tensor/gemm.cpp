@@ -8,7 +8,6 @@
 #include <attune/tensor/gemm.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/product_sizes.hpp>
-#include <attune/tensor/simd/bf16.hpp>
 #include <attune/tensor/simd/gemm.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -71,7 +70,7 @@ simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index dep
   return {to, 1, rows};
 }
 
-/// How the elements of a product of two T are made: as T, or as pairs of bf16 (simd/bf16.hpp).
+/// How the elements of a product of two T are made: as T, or as pairs of bf16 (simd/gemm.hpp).
 template <class T>
 class Arithmetic {
  public:

@@ -7,6 +7,7 @@
 #include <attune/stop>  // There is no such file, and without it no compiler goes on.
 #endif
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +45,8 @@ class Shape {
 
   Shape() = default;
   Shape(std::initializer_list<Index> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  explicit Shape(std::span<const Index> extents);
+  /// `open` is the extent that stands as -1.
+  explicit Shape(std::span<const Index> extents, Index open = -1);
 
   int rank() const { return rank_; }
   Index size() const { return product(0, rank_); }
@@ -67,6 +69,11 @@ class Shape {
   Shape with(int axis, Index extent) const;
   Shape without(int axis) const;
   Shape inserted(int axis, Index extent) const;
+
+  /// Whether the other's extents are those of the last axes.
+  bool ends_with(const Shape& other) const {
+    return other.rank_ <= rank_ && std::equal(other.begin(), other.end(), end() - other.rank_);
+  }
 
   /// Product of the extents from axis `begin` up to, not including, axis `end`.
   Index product(int begin, int end) const {

@@ -6,7 +6,7 @@
 #include <attune/autograd/reference.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 #include "support/same_function.hpp"
 

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "support/naive.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 #include "support/naive.hpp"
 

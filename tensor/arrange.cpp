@@ -46,7 +46,7 @@ void check_range(const char* operation, const Shape& shape, int axis, Index begi
 /// Which axis of x each axis of the permuted tensor is, counted from 0.
 std::vector<int> checked_order(const Shape& shape, const std::vector<int>& axes) {
   std::vector<int> order, sorted;
-  for (int axis : axes) order.push_back(detail::checked_axis("permute", shape, axis));
+  for (int axis : axes) order.push_back(shape.axis(axis, "permute"));
   sorted = order;
   std::ranges::sort(sorted);
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -104,7 +104,7 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
   if (parts.empty()) fail("concat", "there is nothing to concatenate");
   for (const Tensor& part : parts)
     if (!part.defined()) fail("concat", fmt::format("part {} is undefined", &part - parts.data()));
-  axis = detail::checked_axis("concat", parts[0].shape(), axis);
+  axis = parts[0].shape().axis(axis, "concat");
   Index total = 0;
   for (const Tensor& part : parts) {
     require_same_dtype("concat", parts[0], part);
@@ -145,7 +145,7 @@ Tensor stack(std::span<const Tensor> rows) {
 }
 
 Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
-  axis = detail::checked_axis("pad", x.shape(), axis);
+  axis = x.shape().axis(axis, "pad");
   if (before < 0 || after < 0)
     fail("pad", fmt::format("{} before and {} after: negative", before, after));
   const Index end = before + x.dim(axis) + after, step = run_bytes(x, axis + 1);
@@ -208,8 +208,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
 Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
   std::vector<int> axes(x.rank());
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[detail::checked_axis("transpose", x.shape(), axis_a)],
-            axes[detail::checked_axis("transpose", x.shape(), axis_b)]);
+  std::swap(axes[x.shape().axis(axis_a, "transpose")], axes[x.shape().axis(axis_b, "transpose")]);
   return permute(x, axes);
 }
 

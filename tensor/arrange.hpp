@@ -1,4 +1,4 @@
-// Moving elements: slices of any axis, concatenation, stacking, rows by number, windows of a sequence.
+// Moving elements: slices of any axis, concatenation, stacking, rows by number, windows.
 #pragma once
 
 #include <span>

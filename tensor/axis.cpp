@@ -5,16 +5,9 @@
 
 namespace attune::detail {
 
-int checked_axis(const char* operation, const Shape& shape, int axis) {
-  if (axis < -shape.rank() || axis >= shape.rank()) {
-    fail(operation, fmt::format("there is no axis {} in {}", axis, to_string(shape)));
-  }
-  return shape.axis(axis);
-}
-
 AxisView::AxisView(const char* operation, const Tensor& x, int axis) {
   if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
-  axis = checked_axis(operation, x.shape(), axis);
+  axis = x.shape().axis(axis, operation);
   outer = x.shape().product(0, axis);
   n = x.dim(axis);
   inner = x.shape().product(axis + 1, x.rank());

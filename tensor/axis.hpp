@@ -7,9 +7,6 @@
 
 namespace attune::detail {
 
-/// The axis as a number from 0, or an Error of that operation with axis and shape.
-int checked_axis(const char* operation, const Shape& shape, int axis);
-
 /// A tensor of f32 or f64 seen along one axis: (outer, n, inner).
 struct AxisView {
   Index outer, n, inner;

@@ -1,4 +1,4 @@
-// Errors, text that is safe to print, and the run-time check of shapes against the letters of a signature.
+// Errors, text that is safe to print, and the check of shapes against the letters of a signature.
 #pragma once
 
 #include <stdexcept>

@@ -196,7 +196,7 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {
-  axis = checked_axis("log_softmax", x.shape(), axis);
+  axis = x.shape().axis(axis, "log_softmax");
   return zip("log_softmax", x, log_sum_exp(x, axis, KeepAxes::yes),
              [](auto v, auto norm) { return v - norm; });
 }

@@ -24,8 +24,8 @@ Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int
   }
 }
 
-void Shape::fail_axis(int axis) const {
-  fail("shape", fmt::format("there is no axis {} in {}", axis, to_string(*this)));
+void Shape::fail_axis(int axis, const char* operation) const {
+  fail(operation, fmt::format("there is no axis {} in {}", axis, to_string(*this)));
 }
 
 Shape Shape::with(int axis, Index extent) const {

@@ -233,13 +233,10 @@ void copy(const Tensor& from, Tensor& to) {
     fail("copy",
          fmt::format("shapes differ: {} and {}", to_string(from.shape()), to_string(to.shape())));
   }
-  visit(from.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* source = from.data<T>();
-    T* target = to.mutable_data<T>();
-    parallel_ranges(from.size(), copy_tile, [&](Index begin, Index end) {
-      std::copy_n(source + begin, end - begin, target + begin);
-    });
+  const std::span source = bytes_of(from);
+  const std::span target = mutable_bytes_of(to);
+  parallel_ranges(std::ssize(source), 4 * copy_tile, [&](Index begin, Index end) {
+    std::memcpy(target.data() + begin, source.data() + begin, end - begin);
   });
 }
 

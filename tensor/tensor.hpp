@@ -27,6 +27,19 @@ struct PullbackContext {
 };
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
 
+/// A context for as long as the object lives, and then the one before.
+class ContextScope {
+ public:
+  explicit ContextScope(const PullbackContext& context)
+      : before_(std::exchange(pullback_context, context)) {}
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  ~ContextScope() { pullback_context = before_; }
+
+ private:
+  PullbackContext before_;
+};
+
 Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
 [[noreturn]] void fail_dtype(DType actual, DType wanted, const Shape& shape);

@@ -110,30 +110,6 @@ class BackwardWalk {
 
 namespace {
 
-/// Nothing is recorded, and reads are checked, while backward runs; both end with it.
-class WalkScope {
- public:
-  WalkScope() = default;
-  WalkScope(const WalkScope&) = delete;
-  WalkScope& operator=(const WalkScope&) = delete;
-  ~WalkScope() { detail::pullback_context = before_; }
-
- private:
-  detail::PullbackContext before_ = detail::pullback_context;
-  NoGrad no_grad_;
-};
-
-}  // namespace
-
-Gradients backward(const Var& loss) {
-  if (!loss.defined()) fail("backward", "the loss is undefined");
-  if (loss.size() != 1)
-    fail("backward", fmt::format("a scalar was expected: {}", to_string(loss.shape())));
-  return backward(loss, ones(loss.shape(), loss.dtype()));
-}
-
-namespace {
-
 void check_backward(const Var& y, const Tensor& dy) {
   if (!y.requires_gradient())
     fail("backward", "the result depends on no variable, or was computed under NoGrad");
@@ -146,6 +122,15 @@ void check_backward(const Var& y, const Tensor& dy) {
     fail("anomaly", "backward was given a gradient that is not finite: " + given);
 }
 
+/// Squares of f64 may overflow where the norm does not.
+double careful_norm(std::span<const Tensor> tensors) {
+  double total = 0;
+  for (const Tensor& x : tensors) {
+    total = std::hypot(total, norm(x.to(DType::f64).reshape({-1}), 0).item());
+  }
+  return total;
+}
+
 /// Throws for a constant, which has no gradient.
 std::uint64_t id_of(const Var& variable) {
   if (!variable.node())
@@ -155,11 +140,17 @@ std::uint64_t id_of(const Var& variable) {
 
 }  // namespace
 
+Gradients backward(const Var& loss) {
+  if (!loss.defined()) fail("backward", "the loss is undefined");
+  if (loss.size() != 1)
+    fail("backward", fmt::format("a scalar was expected: {}", to_string(loss.shape())));
+  return backward(loss, ones(loss.shape(), loss.dtype()));
+}
+
 Gradients backward(const Var& y, const Tensor& dy) {
   check_backward(y, dy);
-  const WalkScope scope;
-  detail::pullback_context.operation = "backward";
-  detail::pullback_context.recorded_at = ~std::uint64_t{0};
+  const NoGrad no_grad;
+  const detail::ContextScope scope({"backward", ~std::uint64_t{0}});
   BackwardWalk walk;
   detail::Target root{y.node(), y.output()};
   walk.slot(root).add(dy.clone());
@@ -182,19 +173,6 @@ Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradien
   }
   for (auto& [id, gradient] : by_id) ids_.push_back(id), tensors_.push_back(std::move(gradient));
 }
-
-namespace {
-
-/// Squares of f64 may overflow where the norm does not.
-double careful_norm(std::span<const Tensor> tensors) {
-  double total = 0;
-  for (const Tensor& x : tensors) {
-    total = std::hypot(total, norm(x.to(DType::f64).reshape({-1}), 0).item());
-  }
-  return total;
-}
-
-}  // namespace
 
 double Gradients::global_norm() const {
   if (norm_is_known()) return norm_;

@@ -1,11 +1,11 @@
 // Checking gradients against central differences.
 #pragma once
 
-#include <concepts>
 #include <functional>
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <attune/autograd/var.hpp>
@@ -62,28 +62,18 @@ inline GradcheckResult gradcheck(Var (*f)(const Var&, const Var&), const Tensor&
                                   options);
 }
 
-/// Of a vector of inputs.
+/// gradcheck(f, {x, w, b}), where f takes a vector of inputs.
 template <class F>
-concept FunctionOfVars = requires(F f, const std::vector<Var>& inputs) {
-  { f(inputs) } -> std::convertible_to<Var>;
-};
-
-/// gradcheck(f, {x, w, b})
-template <FunctionOfVars F>
-GradcheckResult gradcheck(F f, const std::vector<Tensor>& inputs,
-                          const GradcheckOptions& options = {}) {
+requires std::is_invocable_r_v < Var, F&, const std::vector<Var>
+& > GradcheckResult gradcheck(F f, const std::vector<Tensor>& inputs,
+                              const GradcheckOptions& options = {}) {
   return detail::gradcheck_inputs(f, inputs, options);
 }
 
-/// Of one input.
+/// gradcheck(f, x), where f is an object that takes one input.
 template <class F>
-concept FunctionOfOneVar = requires(F f, const Var& x) {
-  { f(x) } -> std::convertible_to<Var>;
-};
-
-/// gradcheck(f, x), where f is an object.
-template <FunctionOfOneVar F>
-GradcheckResult gradcheck(F f, const Tensor& x, const GradcheckOptions& options = {}) {
+requires std::is_invocable_r_v<Var, F&, const Var&> GradcheckResult
+gradcheck(F f, const Tensor& x, const GradcheckOptions& options = {}) {
   return detail::gradcheck_inputs([&f](const std::vector<Var>& v) { return f(v[0]); }, {x},
                                   options);
 }

@@ -18,19 +18,6 @@ Tensor as_matrix(const Tensor& x) {
   return x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
 }
 
-/// Reading what a product captured is checked like reading in the pullback that captured it.
-class ContextGuard {
- public:
-  explicit ContextGuard(const detail::PullbackContext& context)
-      : before_(std::exchange(detail::pullback_context, context)) {}
-  ContextGuard(const ContextGuard&) = delete;
-  ContextGuard& operator=(const ContextGuard&) = delete;
-  ~ContextGuard() { detail::pullback_context = before_; }
-
- private:
-  detail::PullbackContext before_;
-};
-
 }  // namespace
 
 void GradientSlot::begin(const Shape& shape, DType dtype) {
@@ -97,10 +84,9 @@ void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) 
 void GradientSlot::multiply_out(std::span<const Product> products) {
   std::vector<Tensor> a, b;
   for (const Product& product : products) {
-    const ContextGuard guard(product.context);
+    const detail::ContextScope scope(product.context);  // reads are checked as in that pullback
     if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
-    visit_floating("add_product", product.a,
-                   [&](auto zero) { product.a.data<decltype(zero)>(); });  // checks
+    bytes_of(product.a);
     a.push_back(product.a);
     b.push_back(product.b);
   }

@@ -10,8 +10,8 @@
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/softmax.hpp>
 
 namespace attune {
 
@@ -46,27 +46,6 @@ double scale_of(const char* operation, Reduction reduction, const Tensor& mask, 
   if (count == 0) fail(operation, "there is no position with mask 1");
   return 1 / count;
 }
-
-}  // namespace
-
-Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
-                  const CrossEntropyOptions& options) {
-  ShapeCheck("cross_entropy")("logits", logits.shape(), "... V");
-  check_places("cross_entropy", "logits", logits, targets, mask);
-  const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
-  const Tensor flat_targets = targets.reshape({-1}),
-               words = flat_mask("cross_entropy", mask, logits);
-  const CrossEntropy result = cross_entropy_forward(rows, flat_targets, words, options.smoothing);
-  const double scale = scale_of("cross_entropy", options.reduction, words, rows.dim(0));
-  return record("cross_entropy", sum(result.loss) * scale)
-      .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp,
-                    smoothing = options.smoothing](const Tensor& dy) {
-        return cross_entropy_backward(rows, flat_targets, words, norm, scale * dy.item(), smoothing)
-            .reshape(shape);
-      });
-}
-
-namespace {
 
 /// Bytes of the logits of one block, which stay in a shared cache, and the least rows of a block:
 /// each block reads and writes the whole gradient of W, which is too slow for few rows.
@@ -145,6 +124,23 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
 }
 
 }  // namespace
+
+Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
+                  const CrossEntropyOptions& options) {
+  ShapeCheck("cross_entropy")("logits", logits.shape(), "... V");
+  check_places("cross_entropy", "logits", logits, targets, mask);
+  const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
+  const Tensor flat_targets = targets.reshape({-1}),
+               words = flat_mask("cross_entropy", mask, logits);
+  const CrossEntropy result = cross_entropy_forward(rows, flat_targets, words, options.smoothing);
+  const double scale = scale_of("cross_entropy", options.reduction, words, rows.dim(0));
+  return record("cross_entropy", sum(result.loss) * scale)
+      .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp,
+                    smoothing = options.smoothing](const Tensor& dy) {
+        return cross_entropy_backward(rows, flat_targets, words, norm, scale * dy.item(), smoothing)
+            .reshape(shape);
+      });
+}
 
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask, const CrossEntropyOptions& options) {

@@ -8,9 +8,56 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 namespace attune {
+
+namespace {
+
+/// y = f(x), with the gradient slope(dy, kept) of each element.
+template <class Slope>
+Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Tensor& kept,
+                Slope slope) {
+  return record(operation, y).wrt(x, [=](const Tensor& dy) {
+    return zip(operation, dy, kept, slope);
+  });
+}
+
+/// y is a where first(a, b), else b. A gradient goes to the one that was chosen.
+template <class First>
+Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, First first) {
+  const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
+    const Tensor chosen =
+        zip(operation, a, b, [&](auto u, auto v) { return decltype(u)(first(u, v) == of_a); });
+    return sum_to(dy * chosen, of_a ? a.shape() : b.shape());
+  };
+  return record(operation, y)
+      .wrt(a, [share](const Tensor& dy) { return share(dy, true); })
+      .wrt(b, [share](const Tensor& dy) { return share(dy, false); });
+}
+
+/// dy of a reduction over `axes`, repeated over what was reduced.
+Tensor spread(const Tensor& dy, const Shape& shape, const std::vector<int>& axes) {
+  Shape kept = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (axes.empty()) kept = kept.with(axis, 1);
+  }
+  for (int axis : axes) kept = kept.with(axis, 1);
+  return broadcast_to(dy.reshape(kept), shape);
+}
+
+/// y has extent 1 at the axis: as it is, or without it.
+Tensor reduced(const Tensor& y, int axis, KeepAxes keep) {
+  return keep == KeepAxes::yes ? y : y.reshape(y.shape().without(axis));
+}
+
+std::vector<Tensor> values_of(const std::vector<Var>& vars) {
+  std::vector<Tensor> values;
+  for (const Var& var : vars) values.push_back(var.value());
+  return values;
+}
+
+}  // namespace
 
 // Arithmetic
 
@@ -80,24 +127,18 @@ Var log(const Var& x) {
 
 Var tanh(const Var& x) {
   const Tensor y = tanh(x.value());
-  return record("tanh", y).wrt(x, [y](const Tensor& dy) {
-    return zip("tanh", dy, y, [](auto d, auto t) { return d * (1 - t * t); });
-  });
+  return elementwise("tanh", x, y, y, [](auto d, auto t) { return d * (1 - t * t); });
 }
 
 Var sigmoid(const Var& x) {
   const Tensor y = sigmoid(x.value());
-  return record("sigmoid", y).wrt(x, [y](const Tensor& dy) {
-    return zip("sigmoid", dy, y, [](auto d, auto s) { return d * s * (1 - s); });
-  });
+  return elementwise("sigmoid", x, y, y, [](auto d, auto s) { return d * s * (1 - s); });
 }
 
 Var relu(const Var& x) {
   const Tensor y =
       map("relu", x.value(), [](auto v) { return v > 0 || v != v ? v : decltype(v)(0); });
-  return record("relu", y).wrt(x, [y](const Tensor& dy) {
-    return zip("relu", dy, y, [](auto d, auto v) { return v > 0 ? d : decltype(d)(0); });
-  });
+  return elementwise("relu", x, y, y, [](auto d, auto v) { return v > 0 ? d : decltype(d)(0); });
 }
 
 Var softplus(const Var& x) {
@@ -107,23 +148,19 @@ Var softplus(const Var& x) {
 }
 
 Var abs(const Var& x) {
-  return record("abs", abs(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
-    return zip("abs", dy, x, [](auto d, auto v) { return v > 0 ? d : v < 0 ? -d : 0 * v; });
+  return elementwise("abs", x, abs(x.value()), x.value(), [](auto d, auto v) {
+    return v > 0 ? d : v < 0 ? -d : 0 * v;
   });
 }
 
 Var sqrt(const Var& x) {
   const Tensor y = sqrt(x.value());
-  return record("sqrt", y).wrt(x, [y](const Tensor& dy) {
-    return zip("sqrt", dy, y, [](auto d, auto root) { return d / (2 * root); });
-  });
+  return elementwise("sqrt", x, y, y, [](auto d, auto root) { return d / (2 * root); });
 }
 
 Var square(const Var& x) {
-  return record("square", map("square", x.value(), [](auto v) { return v * v; }))
-      .wrt(x, [x = x.value()](const Tensor& dy) {
-        return zip("square", dy, x, [](auto d, auto v) { return 2 * d * v; });
-      });
+  return elementwise("square", x, map("square", x.value(), [](auto v) { return v * v; }), x.value(),
+                     [](auto d, auto v) { return 2 * d * v; });
 }
 
 Var power(const Var& x, double p) {
@@ -132,23 +169,6 @@ Var power(const Var& x, double p) {
     return dy * power(x, p - 1) * p;
   });
 }
-
-namespace {
-
-/// y is a where first(a, b), else b. A gradient goes to the one that was chosen.
-template <class First>
-Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, First first) {
-  const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
-    const Tensor chosen =
-        zip(operation, a, b, [&](auto u, auto v) { return decltype(u)(first(u, v) == of_a); });
-    return sum_to(dy * chosen, of_a ? a.shape() : b.shape());
-  };
-  return record(operation, y)
-      .wrt(a, [share](const Tensor& dy) { return share(dy, true); })
-      .wrt(b, [share](const Tensor& dy) { return share(dy, false); });
-}
-
-}  // namespace
 
 Var maximum(const Var& a, const Var& b) {
   return either("maximum", maximum(a.value(), b.value()), a, b,
@@ -239,20 +259,6 @@ Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
            });
 }
 
-namespace {
-
-/// dy of a reduction over `axes`, repeated over what was reduced.
-Tensor spread(const Tensor& dy, const Shape& shape, const std::vector<int>& axes) {
-  Shape kept = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (axes.empty()) kept = kept.with(axis, 1);
-  }
-  for (int axis : axes) kept = kept.with(axis, 1);
-  return broadcast_to(dy.reshape(kept), shape);
-}
-
-}  // namespace
-
 Var sum(const Var& x, const std::vector<int>& axes, KeepAxes keep) {
   return record("sum", sum(x.value(), axes, keep))
       .wrt(x, [shape = x.shape(), axes](const Tensor& dy) { return spread(dy, shape, axes); });
@@ -264,15 +270,6 @@ Var mean(const Var& x, const std::vector<int>& axes, KeepAxes keep) {
         return spread(dy / static_cast<double>(reduced_size(shape, axes)), shape, axes);
       });
 }
-
-namespace {
-
-/// y has extent 1 at the axis: as it is, or without it.
-Tensor reduced(const Tensor& y, int axis, KeepAxes keep) {
-  return keep == KeepAxes::yes ? y : y.reshape(y.shape().without(axis));
-}
-
-}  // namespace
 
 Var max(const Var& x, int axis, KeepAxes keep) {
   const auto [values, places] = max_forward(x.value(), axis);
@@ -360,7 +357,7 @@ Var Var::operator[](Index t) const {
 }
 
 std::vector<Var> split(const Var& x, Index parts, int axis) {
-  const Index extent = x.value().dim(detail::checked_axis("split", x.shape(), axis));
+  const Index extent = x.value().dim(x.shape().axis(axis, "split"));
   if (parts < 1 || extent % parts != 0) {
     fail("split", fmt::format("axis {} of {} does not divide into {} parts", axis,
                               to_string(x.shape()), parts));
@@ -369,7 +366,7 @@ std::vector<Var> split(const Var& x, Index parts, int axis) {
 }
 
 std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis) {
-  const Index extent = x.value().dim(detail::checked_axis("split", x.shape(), axis));
+  const Index extent = x.value().dim(x.shape().axis(axis, "split"));
   const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
   if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent) {
     fail("split", fmt::format("axis {} of {} is not {} long", axis, to_string(x.shape()),
@@ -402,16 +399,6 @@ Var transpose(const Var& x, int axis_a, int axis_b) {
     return transpose(dy, axis_a, axis_b);
   });
 }
-
-namespace {
-
-std::vector<Tensor> values_of(const std::vector<Var>& vars) {
-  std::vector<Tensor> values;
-  for (const Var& var : vars) values.push_back(var.value());
-  return values;
-}
-
-}  // namespace
 
 Var concat(const std::vector<Var>& parts, int axis) {
   Recording result = record("concat", concat(values_of(parts), axis));

@@ -9,7 +9,6 @@
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/unfold.hpp>
 
 namespace attune {
 
@@ -135,7 +134,7 @@ Var cumsum(const Var& x, int axis, Direction direction = Direction::forward);
 /// table (V, ...), ids i32 of any shape -> (ids, ...): rows by number, the embedding.
 Var gather(const Var& table, const Tensor& ids);
 /// Windows of a sequence (T, B, D) with their steps side by side: (T', B, width · D). See
-/// `UnfoldOptions` in unfold.hpp.
+/// `UnfoldOptions` in arrange.hpp.
 Var unfold(const Var& x, const UnfoldOptions& options);
 
 }  // namespace attune

@@ -78,10 +78,8 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/printable.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/threads.hpp>
-#include <attune/tensor/unfold.hpp>
 #include <attune/version.hpp>

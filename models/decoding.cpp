@@ -9,7 +9,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::models::detail {

@@ -3,7 +3,7 @@
 #include <attune/models/joint_ctc.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/ctc.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::models {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <attune/nn/linear.hpp>
-#include <attune/tensor/unfold.hpp>
+#include <attune/tensor/arrange.hpp>
 
 namespace attune::nn {
 

@@ -43,6 +43,33 @@ void check_range(const char* operation, const Shape& shape, int axis, Index begi
   }
 }
 
+/// Which axis of x each axis of the permuted tensor is, counted from 0.
+std::vector<int> checked_order(const Shape& shape, const std::vector<int>& axes) {
+  std::vector<int> order, sorted;
+  for (int axis : axes) order.push_back(shape.axis(axis, "permute"));
+  sorted = order;
+  std::ranges::sort(sorted);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (sorted.size() == static_cast<std::size_t>(shape.rank()) && sorted[i] == axis) continue;
+    fail("permute", fmt::format("axes ({}) do not name each of {} once", fmt::join(axes, ", "),
+                                to_string(shape)));
+  }
+  return order;
+}
+
+/// `count` units of `bytes` bytes, `stride` bytes apart, one after another.
+void copy_units(const std::byte* from, Index stride, std::byte* to, Index count, Index bytes) {
+  const auto copy_all = [&](auto size) {
+    for (Index i = 0; i < count; ++i) {
+      std::memcpy(to + i * bytes, from + i * stride, size);
+    }
+  };
+  if (bytes == 4) return copy_all(std::integral_constant<Index, 4>());  // one move, not a call
+  if (bytes == 8) return copy_all(std::integral_constant<Index, 8>());
+  copy_all(bytes);
+}
+
 }  // namespace
 
 Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
@@ -63,13 +90,10 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
     fail("add_to_slice", fmt::format("{} is no slice along axis {} of {}", to_string(x.shape()),
                                      axis, to_string(to.shape())));
   }
-  visit_floating("add_to_slice", to, [&](auto zero) {
-    using T = decltype(zero);
-    const Index inner = x.shape().product(axis + 1, x.rank());
-    const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
-    const T* from = x.data<T>();
-    T* target = to.mutable_data<T>() + begin * inner;
-    const Index outer = x.shape().product(0, axis);
+  const Index outer = x.shape().product(0, axis), inner = x.shape().product(axis + 1, x.rank());
+  const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
+  visit_elements("add_to_slice", std::tie(x, to), [&](const auto* from, auto* target) {
+    target += begin * inner;
     for (Index o = 0; o < outer; ++o) {
       for (Index i = 0; i < run; ++i) target[o * stride + i] += from[o * run + i];
     }
@@ -80,7 +104,7 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
   if (parts.empty()) fail("concat", "there is nothing to concatenate");
   for (const Tensor& part : parts)
     if (!part.defined()) fail("concat", fmt::format("part {} is undefined", &part - parts.data()));
-  axis = detail::checked_axis("concat", parts[0].shape(), axis);
+  axis = parts[0].shape().axis(axis, "concat");
   Index total = 0;
   for (const Tensor& part : parts) {
     require_same_dtype("concat", parts[0], part);
@@ -121,7 +145,7 @@ Tensor stack(std::span<const Tensor> rows) {
 }
 
 Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
-  axis = detail::checked_axis("pad", x.shape(), axis);
+  axis = x.shape().axis(axis, "pad");
   if (before < 0 || after < 0)
     fail("pad", fmt::format("{} before and {} after: negative", before, after));
   const Index end = before + x.dim(axis) + after, step = run_bytes(x, axis + 1);
@@ -133,12 +157,9 @@ Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
 }
 
 Tensor cumsum(const Tensor& x, int axis, Direction direction) {
-  return visit_floating("cumsum", x, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::AxisView view("cumsum", x.shape(), axis);
-    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
+  const detail::AxisView view("cumsum", x, axis);
+  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "cumsum");
+  visit_elements("cumsum", std::tie(x, y), [&]<class T>(const T* from, T* to) {
     detail::for_columns(view, [&](Index first, Index width) {
       double total[detail::widest_column_block] = {};
       for (Index i = 0; i < view.n; ++i) {
@@ -148,40 +169,9 @@ Tensor cumsum(const Tensor& x, int axis, Direction direction) {
           to[row + j] = static_cast<T>(total[j] += static_cast<double>(from[row + j]));
       }
     });
-    return y;
   });
+  return y;
 }
-
-namespace {
-
-/// Which axis of x each axis of the permuted tensor is, counted from 0.
-std::vector<int> checked_order(const Shape& shape, const std::vector<int>& axes) {
-  std::vector<int> order, sorted;
-  for (int axis : axes) order.push_back(detail::checked_axis("permute", shape, axis));
-  sorted = order;
-  std::ranges::sort(sorted);
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    if (sorted.size() == static_cast<std::size_t>(shape.rank()) && sorted[i] == axis) continue;
-    fail("permute", fmt::format("axes ({}) do not name each of {} once", fmt::join(axes, ", "),
-                                to_string(shape)));
-  }
-  return order;
-}
-
-/// `count` units of `bytes` bytes, `stride` bytes apart, one after another.
-void copy_units(const std::byte* from, Index stride, std::byte* to, Index count, Index bytes) {
-  const auto copy_all = [&](auto size) {
-    for (Index i = 0; i < count; ++i) {
-      std::memcpy(to + i * bytes, from + i * stride, size);
-    }
-  };
-  if (bytes == 4) return copy_all(std::integral_constant<Index, 4>());  // one move, not a call
-  if (bytes == 8) return copy_all(std::integral_constant<Index, 8>());
-  copy_all(bytes);
-}
-
-}  // namespace
 
 Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   const std::vector<int> order = checked_order(x.shape(), axes);
@@ -218,8 +208,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
 Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
   std::vector<int> axes(x.rank());
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[detail::checked_axis("transpose", x.shape(), axis_a)],
-            axes[detail::checked_axis("transpose", x.shape(), axis_b)]);
+  std::swap(axes[x.shape().axis(axis_a, "transpose")], axes[x.shape().axis(axis_b, "transpose")]);
   return permute(x, axes);
 }
 
@@ -247,10 +236,7 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
          fmt::format("shapes do not fit: ids {}, rows {}, target {}", to_string(ids.shape()),
                      to_string(rows.shape()), to_string(to.shape())));
   }
-  visit_floating("scatter_add", to, [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = rows.data<T>();
-    T* target = to.mutable_data<T>();
+  visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
     for (Index i = 0; i < n; ++i) {
       for (Index j = 0; j < width; ++j) target[id[i] * width + j] += from[i * width + j];
     }
@@ -282,8 +268,7 @@ Tensor mask_of(std::span<const Index> lengths, DType dtype) {
   if (lengths.empty()) fail("mask_of", "there is no sequence");
   const auto batch = static_cast<Index>(lengths.size());
   Tensor mask = zeros({*std::ranges::max_element(lengths), batch}, dtype);
-  visit_floating("mask_of", mask, [&](auto zero) {
-    auto* to = mask.mutable_data<decltype(zero)>();
+  visit_elements("mask_of", std::tie(mask), [&](auto* to) {
     for (Index b = 0; b < batch; ++b) {
       const Index length = lengths[b];
       if (length < 1) fail("mask_of", fmt::format("sequence {} has the length {}", b, length));
@@ -311,6 +296,65 @@ std::vector<Index> lengths_of(const Tensor& mask) {
     lengths.push_back(length);
   }
   return lengths;
+}
+
+Index windows_of(Index steps, const UnfoldOptions& o) {
+  if (o.width < 1 || o.stride < 1 || o.before < 0 || o.after < 0) {
+    fail("unfold", fmt::format("width {} and stride {} must be at least 1, before {} and after {} "
+                               "at least 0",
+                               o.width, o.stride, o.before, o.after));
+  }
+  const Index room = steps + o.before + o.after - o.width;
+  return room < 0 ? 0 : room / o.stride + 1;
+}
+
+Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
+  ShapeCheck("unfold")("x", x.shape(), "T B D");
+  const Index steps = x.dim(0), batch = x.dim(1), d = x.dim(2), windows = windows_of(steps, o);
+  Tensor y = Tensor::uninitialized({windows, batch, o.width * d}, x.dtype(), "unfold");
+  visit_elements("unfold", std::tie(x, y), [&]<class T>(const T* from, T* to) {
+    parallel_ranges(windows * batch, detail::runs_of_tile(o.width * d),
+                    [&](Index begin, Index end) {
+                      for (Index row = begin; row < end; ++row) {
+                        const Index first = row / batch * o.stride - o.before, b = row % batch;
+                        for (Index k = 0; k < o.width; ++k) {
+                          T* part = to + (row * o.width + k) * d;
+                          const Index t = first + k;
+                          if (t < 0 || t >= steps) {
+                            std::fill_n(part, d, T(0));
+                          } else {
+                            std::copy_n(from + (t * batch + b) * d, d, part);
+                          }
+                        }
+                      }
+                    });
+  });
+  return y;
+}
+
+Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& o) {
+  ShapeCheck("unfold_backward")("dy", dy.shape(), "T B N");
+  const Index windows = windows_of(steps, o), batch = dy.dim(1), d = dy.dim(2) / o.width;
+  if (dy.dim(0) != windows || dy.dim(2) != d * o.width) {
+    fail("unfold_backward", fmt::format("dy {} is not of {} windows of {} steps",
+                                        to_string(dy.shape()), windows, o.width));
+  }
+  Tensor dx = zeros({steps, batch, d}, dy.dtype());
+  visit_elements("unfold_backward", std::tie(dy, dx), [&](const auto* from, auto* to) {
+    parallel_ranges(steps * batch, detail::runs_of_tile(o.width * d), [&](Index begin, Index end) {
+      for (Index row = begin; row < end; ++row) {
+        const Index at = row / batch + o.before, b = row % batch;
+        // Windows w with w · stride <= at < w · stride + width.
+        const Index last = std::min(windows - 1, at / o.stride);
+        const Index first = at < o.width ? 0 : (at - o.width) / o.stride + 1;
+        for (Index w = first; w <= last; ++w) {
+          const auto* part = from + ((w * batch + b) * o.width + at - w * o.stride) * d;
+          for (Index i = 0; i < d; ++i) to[row * d + i] += part[i];
+        }
+      }
+    });
+  });
+  return dx;
 }
 
 }  // namespace attune

@@ -12,11 +12,6 @@ namespace {
 /// Sentences of a batch in one tile of work.
 constexpr Index tile_batch = 8;
 
-/// Rows of n elements in one tile of work.
-Index rows_of_tile(Index n) {
-  return std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, n));
-}
-
 /// Weights or scores (K, S, B), with queries (B, D) and rows of a memory (S, B, D), of which each
 /// of K heads has `a` elements.
 struct HeadExtents {
@@ -35,7 +30,7 @@ struct HeadExtents {
   /// All rows, side by side. `work` is that of an element, a multiply-add being 1.
   template <class Body>
   void for_each(Body body, Index work = 1) const {
-    parallel_ranges(s * b, rows_of_tile(heads * a * work),
+    parallel_ranges(s * b, detail::runs_of_tile(heads * a * work),
                     [&](Index begin, Index end) { for_rows(begin, end, body); });
   }
 
@@ -72,129 +67,6 @@ HeadExtents heads_of(const char* operation, const Tensor& weights, const char* n
   return {heads, check['S'], check['B'], check['D'] / heads};
 }
 
-}  // namespace
-
-Tensor additive_scores_forward(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const HeadExtents n = check_additive(q, k, v);
-  return visit_floating("additive_scores", q, [&](auto zero) {
-    using T = decltype(zero);
-    Tensor e = Tensor::uninitialized({n.s, n.b}, q.dtype());
-    const T *q_data = q.data<T>(), *k_data = k.data<T>(), *v_data = v.data<T>();
-    T* e_data = e.mutable_data<T>();
-    constexpr Index work_of_tanh = 8;
-    n.for_each(
-        [&](Index score, Index query, Index key) {
-          e_data[score] = simd::additive_score(q_data + query, k_data + key, v_data, n.a);
-        },
-        work_of_tanh);
-    return e;
-  });
-}
-
-AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k, const Tensor& v,
-                                                const Tensor& de, Tensor& dk) {
-  const HeadExtents n = check_additive(q, k, v);
-  ShapeCheck check("additive_scores");
-  check("k", k.shape(), "S B A")("de", de.shape(), "S B")("dk", dk.shape(), "S B A");
-  return visit_floating("additive_scores", q, [&](auto zero) {
-    using T = decltype(zero);
-    Tensor dq = zeros(q.shape(), q.dtype());
-    Tensor dv = zeros({(n.b + tile_batch - 1) / tile_batch, n.a}, q.dtype());  // of each tile
-    const T *q_data = q.data<T>(), *k_data = k.data<T>(), *v_data = v.data<T>(),
-            *de_data = de.data<T>();
-    T *dk_data = dk.mutable_data<T>(), *dq_data = dq.mutable_data<T>(),
-      *dv_data = dv.mutable_data<T>();
-    n.for_each_sentence([&](Index score, Index query, Index key) {
-      if (de_data[score] == 0) return;  // padding
-      T* dv_of_tile = dv_data + score % n.b / tile_batch * n.a;
-      simd::run(
-          simd::AdditiveScoreBackwardRow<T>{q_data + query, k_data + key, v_data, de_data[score],
-                                            dq_data + query, dk_data + key, dv_of_tile},
-          n.a);
-    });
-    return AdditiveScoresBackward{dq, sum(dv, {0})};
-  });
-}
-
-Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
-  ShapeCheck check("dot_scores");
-  check("q", q.shape(), "B A")("k", k.shape(), "S B A");
-  require_same_dtype("dot_scores", q, k);
-  const Shape shape =
-      heads == 1 ? Shape{check['S'], check['B']} : Shape{heads, check['S'], check['B']};
-  Tensor e = Tensor::uninitialized(shape, q.dtype(), "dot_scores");
-  const HeadExtents n = heads_of("dot_scores", e, "k", k);
-  visit_floating("dot_scores", q, [&](auto zero) {
-    using T = decltype(zero);
-    const T *q_data = q.data<T>(), *k_data = k.data<T>();
-    T* e_data = e.mutable_data<T>();
-    n.for_each([&](Index score, Index query, Index key) {
-      e_data[score] = simd::dot(q_data + query, k_data + key, n.a);
-    });
-  });
-  return e;
-}
-
-Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, Tensor& dk) {
-  const HeadExtents n = heads_of("dot_scores", de, "k", k);
-  Tensor dq = zeros(q.shape(), q.dtype());
-  visit_floating("dot_scores", q, [&](auto zero) {
-    using T = decltype(zero);
-    const T *q_data = q.data<T>(), *k_data = k.data<T>(), *de_data = de.data<T>();
-    T *dk_data = dk.mutable_data<T>(), *dq_data = dq.mutable_data<T>();
-    n.for_each_sentence([&](Index score, Index query, Index key) {
-      const T g = de_data[score];
-      if (g == 0) return;  // padding
-      simd::add_scaled(g, k_data + key, dq_data + query, n.a);
-      simd::add_scaled(g, q_data + query, dk_data + key, n.a);
-    });
-  });
-  return dq;
-}
-
-Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
-  const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory);
-  return visit_floating("weighted_sum", weights, [&](auto zero) {
-    using T = decltype(zero);
-    Tensor c = zeros({n.b, n.heads * n.a}, weights.dtype());
-    const T *alpha = weights.data<T>(), *h = memory.data<T>();
-    T* to = c.mutable_data<T>();
-    n.for_each_sentence([&](Index weight, Index context, Index row) {
-      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], h + row, to + context, n.a);
-    });
-    return c;
-  });
-}
-
-Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory,
-                                     const Tensor& dc) {
-  const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory, dc);
-  Tensor dweights = Tensor::uninitialized(weights.shape(), weights.dtype());
-  visit_floating("weighted_sum", weights, [&](auto zero) {
-    using T = decltype(zero);
-    const T *alpha = weights.data<T>(), *h = memory.data<T>(), *from = dc.data<T>();
-    T* to = dweights.mutable_data<T>();
-    n.for_each([&](Index weight, Index context, Index row) {
-      to[weight] = alpha[weight] == 0 ? T(0) : simd::dot(h + row, from + context, n.a);
-    });
-  });
-  return dweights;
-}
-
-void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory) {
-  const HeadExtents n = heads_of("weighted_sum", weights, "memory", dmemory, dc);
-  visit_floating("weighted_sum", weights, [&](auto zero) {
-    using T = decltype(zero);
-    const T *alpha = weights.data<T>(), *from = dc.data<T>();
-    T* to = dmemory.mutable_data<T>();
-    n.for_each([&](Index weight, Index context, Index row) {
-      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], from + context, to + row, n.a);
-    });
-  });
-}
-
-namespace {
-
 /// Checks positions (W, B) against a sequence (S, B, ...); returns the elements of one of its rows.
 Index check_window(const Tensor& x, const Tensor& positions) {
   if (x.rank() < 2) fail("window", fmt::format("{} has no (S, B)", to_string(x.shape())));
@@ -212,15 +84,116 @@ Index check_window(const Tensor& x, const Tensor& positions) {
 
 }  // namespace
 
+Tensor additive_scores_forward(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const HeadExtents n = check_additive(q, k, v);
+  Tensor e = Tensor::uninitialized({n.s, n.b}, q.dtype(), "additive_scores");
+  const auto compute = [&]<class T>(const T* q_data, const T* k_data, const T* v_data, T* e_data) {
+    constexpr Index work_of_tanh = 8;
+    n.for_each(
+        [&](Index score, Index query, Index key) {
+          e_data[score] = simd::additive_score(q_data + query, k_data + key, v_data, n.a);
+        },
+        work_of_tanh);
+  };
+  visit_elements("additive_scores", std::tie(q, k, v, e), compute);
+  return e;
+}
+
+AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                const Tensor& de, Tensor& dk) {
+  const HeadExtents n = check_additive(q, k, v);
+  Tensor dq = zeros(q.shape(), q.dtype());
+  Tensor dv = zeros({(n.b + tile_batch - 1) / tile_batch, n.a}, q.dtype());  // of each tile
+  const auto compute = [&]<class T>(const T* q_data, const T* k_data, const T* v_data,
+                                    const T* de_data, T* dk_data, T* dq_data, T* dv_data) {
+    n.for_each_sentence([&](Index score, Index query, Index key) {
+      if (de_data[score] == 0) return;  // padding
+      T* dv_of_tile = dv_data + score % n.b / tile_batch * n.a;
+      simd::run(
+          simd::AdditiveScoreBackwardRow<T>{q_data + query, k_data + key, v_data, de_data[score],
+                                            dq_data + query, dk_data + key, dv_of_tile},
+          n.a);
+    });
+  };
+  visit_elements("additive_scores", std::tie(q, k, v, de, dk, dq, dv), compute);
+  return {dq, sum(dv, {0})};
+}
+
+Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
+  ShapeCheck check("dot_scores");
+  check("q", q.shape(), "B A")("k", k.shape(), "S B A");
+  require_same_dtype("dot_scores", q, k);
+  const Shape shape =
+      heads == 1 ? Shape{check['S'], check['B']} : Shape{heads, check['S'], check['B']};
+  Tensor e = Tensor::uninitialized(shape, q.dtype(), "dot_scores");
+  const HeadExtents n = heads_of("dot_scores", e, "k", k);
+  const auto compute = [&](const auto* q_data, const auto* k_data, auto* e_data) {
+    n.for_each([&](Index score, Index query, Index key) {
+      e_data[score] = simd::dot(q_data + query, k_data + key, n.a);
+    });
+  };
+  visit_elements("dot_scores", std::tie(q, k, e), compute);
+  return e;
+}
+
+Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, Tensor& dk) {
+  const HeadExtents n = heads_of("dot_scores", de, "k", k);
+  Tensor dq = zeros(q.shape(), q.dtype());
+  const auto compute = [&]<class T>(const T* q_data, const T* k_data, const T* de_data, T* dk_data,
+                                    T* dq_data) {
+    n.for_each_sentence([&](Index score, Index query, Index key) {
+      const T g = de_data[score];
+      if (g == 0) return;  // padding
+      simd::add_scaled(g, k_data + key, dq_data + query, n.a);
+      simd::add_scaled(g, q_data + query, dk_data + key, n.a);
+    });
+  };
+  visit_elements("dot_scores", std::tie(q, k, de, dk, dq), compute);
+  return dq;
+}
+
+Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
+  const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory);
+  Tensor c = Tensor::uninitialized({n.b, n.heads * n.a}, weights.dtype(), "weighted_sum");
+  fill(c, 0);
+  const auto compute = [&](const auto* alpha, const auto* h, auto* to) {
+    n.for_each_sentence([&](Index weight, Index context, Index row) {
+      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], h + row, to + context, n.a);
+    });
+  };
+  visit_elements("weighted_sum", std::tie(weights, memory, c), compute);
+  return c;
+}
+
+Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory,
+                                     const Tensor& dc) {
+  const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory, dc);
+  Tensor dweights = Tensor::uninitialized(weights.shape(), weights.dtype());
+  const auto compute = [&]<class T>(const T* alpha, const T* h, const T* from, T* to) {
+    n.for_each([&](Index weight, Index context, Index row) {
+      to[weight] = alpha[weight] == 0 ? T(0) : simd::dot(h + row, from + context, n.a);
+    });
+  };
+  visit_elements("weighted_sum", std::tie(weights, memory, dc, dweights), compute);
+  return dweights;
+}
+
+void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory) {
+  const HeadExtents n = heads_of("weighted_sum", weights, "memory", dmemory, dc);
+  const auto compute = [&](const auto* alpha, const auto* from, auto* to) {
+    n.for_each([&](Index weight, Index context, Index row) {
+      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], from + context, to + row, n.a);
+    });
+  };
+  visit_elements("weighted_sum", std::tie(weights, dc, dmemory), compute);
+}
+
 Tensor window_forward(const Tensor& x, const Tensor& positions) {
   const Index n = check_window(x, positions), batch = x.dim(1);
   Tensor y = Tensor::uninitialized(x.shape().with(0, positions.dim(0)), x.dtype(), "window");
-  visit_floating("window", x, [&](auto zero) {
-    using T = decltype(zero);
-    const auto* position = positions.data<std::int32_t>();
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
-    parallel_ranges(positions.size(), rows_of_tile(n), [&](Index begin, Index end) {
+  const auto* position = positions.data<std::int32_t>();
+  visit_elements("window", std::tie(x, y), [&]<class T>(const T* from, T* to) {
+    parallel_ranges(positions.size(), detail::runs_of_tile(n), [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         if (position[i] < 0) {
           std::fill_n(to + i * n, n, T(0));
@@ -241,16 +214,13 @@ void window_backward(const Tensor& dy, const Tensor& positions, Tensor& dx) {
          fmt::format("shapes do not fit: windows {}, positions {}, sequence {}",
                      to_string(dy.shape()), to_string(positions.shape()), to_string(dx.shape())));
   }
-  visit_floating("window", dx, [&](auto zero) {
-    using T = decltype(zero);
-    const auto* position = positions.data<std::int32_t>();
-    const T* from = dy.data<T>();
-    T* to = dx.mutable_data<T>();
+  const auto* position = positions.data<std::int32_t>();
+  visit_elements("window", std::tie(dy, dx), [&](const auto* from, auto* to) {
     parallel_ranges(batch, tile_batch, [&](Index begin, Index end) {
       for (Index w = 0; w < positions.dim(0); ++w) {
         for (Index i = w * batch + begin; i < w * batch + end; ++i) {
           if (position[i] < 0) continue;
-          T* row = to + (position[i] * batch + i % batch) * n;
+          auto* row = to + (position[i] * batch + i % batch) * n;
           for (Index j = 0; j < n; ++j) row[j] += from[i * n + j];
         }
       }

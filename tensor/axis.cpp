@@ -5,18 +5,12 @@
 
 namespace attune::detail {
 
-int checked_axis(const char* operation, const Shape& shape, int axis) {
-  if (axis < -shape.rank() || axis >= shape.rank()) {
-    fail(operation, fmt::format("there is no axis {} in {}", axis, to_string(shape)));
-  }
-  return shape.axis(axis);
-}
-
-AxisView::AxisView(const char* operation, const Shape& shape, int axis) {
-  axis = checked_axis(operation, shape, axis);
-  outer = shape.product(0, axis);
-  n = shape[axis];
-  inner = shape.product(axis + 1, shape.rank());
+AxisView::AxisView(const char* operation, const Tensor& x, int axis) {
+  if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
+  axis = x.shape().axis(axis, operation);
+  outer = x.shape().product(0, axis);
+  n = x.dim(axis);
+  inner = x.shape().product(axis + 1, x.rank());
 }
 
 Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype) {
@@ -34,11 +28,9 @@ Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype) {
 }
 
 Tensor mask_of_axes(const char* operation, const Tensor& x, const Tensor& mask) {
+  if (!mask.defined()) return mask;
   const Tensor y = binary_mask(operation, mask, x.dtype());
-  const bool suffix =
-      mask.rank() <= x.rank() &&
-      std::equal(mask.shape().begin(), mask.shape().end(), x.shape().end() - mask.rank());
-  if (suffix) return y;
+  if (x.shape().ends_with(mask.shape())) return y;
   bool fits = mask.rank() <= x.rank();
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
     fits = mask.dim(axis) == x.dim(axis) || mask.dim(axis) == 1;

@@ -7,13 +7,10 @@
 
 namespace attune::detail {
 
-/// The axis as a number from 0, or an Error of that operation with axis and shape.
-int checked_axis(const char* operation, const Shape& shape, int axis);
-
-/// A tensor seen along one axis: (outer, n, inner).
+/// A tensor of f32 or f64 seen along one axis: (outer, n, inner).
 struct AxisView {
   Index outer, n, inner;
-  AxisView(const char* operation, const Shape& shape, int axis);
+  AxisView(const char* operation, const Tensor& x, int axis);
 
   /// Where the column that begins at offset `first` stands once the axis has extent 1.
   Index reduced(Index first) const { return first / (n * inner) * inner + first % (n * inner); }
@@ -23,7 +20,8 @@ struct AxisView {
 /// (0 and -∞) would mean the opposite.
 Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype);
 
-/// The same in x's dtype, and of x's shape or that of its last axes. Throws when it does not fit x.
+/// The same in x's dtype, and of x's shape or that of its last axes; undefined where the mask is.
+/// Throws when it does not fit x.
 Tensor mask_of_axes(const char* operation, const Tensor& x, const Tensor& mask);
 
 /// Columns that a kernel handles side by side.

@@ -73,10 +73,10 @@ class FreeLists {
   std::array<FreeBlock*, classes> first_{};
 };
 
-/// Small blocks that one thread has freed, for its next requests: they need no lock, which costs more than a
-/// tiny operation does. A block belongs to the thread that freed
-/// it last, wherever it was allocated. Only that thread touches the lists; the counters are atomic
-/// so that others may read them. When the thread ends, everything goes to the shared cache.
+/// Small blocks that one thread has freed, for its next requests: they need no lock, which costs
+/// more than a tiny operation does. A block belongs to the thread that freed it last, wherever it
+/// was allocated. Only that thread touches the lists; the counters are atomic so that others may
+/// read them. When the thread ends, everything goes to the shared cache.
 struct ThreadCache {
   static constexpr std::size_t largest_block = 16 << 10, most_bytes = 1 << 20;
 
@@ -101,27 +101,21 @@ struct ThreadCache {
 [[gnu::tls_model("initial-exec")]] thread_local constinit ThreadCache* thread_cache = nullptr;
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool keeps_none = false;
 
-/// Locks the mutex, unless this is the only thread of the process. That stays true while the lock
-/// exists, as no code that runs under it starts a thread.
-class CacheLock {
- public:
-  explicit CacheLock(std::mutex& mutex) : lock_(mutex, std::defer_lock) {
-    if (!detail::single_threaded()) lock_.lock();
-  }
-
- private:
-  std::unique_lock<std::mutex> lock_;
-};
-
 /// What all threads share. Never destroyed: tensors with static storage may be freed after it would
 /// have been.
 struct Cache {
-  std::mutex mutex;
   FreeLists<std::size_t{1} << 63> free;
   std::size_t held = 0;       // bytes of all blocks that the system gave
   std::ptrdiff_t in_use = 0;  // of blocks that came from here, or from threads that have ended
   std::size_t peak = 0, allocations = 0;
   std::vector<ThreadCache*> threads;
+  std::mutex mutex;
+
+  /// A lock on the mutex, or none if this is the only thread of the process. That stays true while
+  /// the lock exists, as no code that runs under it starts a thread.
+  std::unique_lock<std::mutex> lock() {
+    return detail::single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
+  }
 
   std::size_t total_in_use() const {
     std::ptrdiff_t total = in_use;
@@ -129,8 +123,8 @@ struct Cache {
     return static_cast<std::size_t>(total);
   }
 
-  /// Called before and after `in_use` changes, so that a thread that is alone finds its exact peak; what
-  /// others used at the same time is read as it is now.
+  /// Called before and after `in_use` changes, so that a thread that is alone finds its exact peak;
+  /// what others used at the same time is read as it is now.
   void update_peak() {
     std::size_t most = total_in_use();
     if (ThreadCache* own = thread_cache) {
@@ -167,13 +161,13 @@ Cache& cache() {
 }
 
 ThreadCache::ThreadCache() {
-  const CacheLock lock(cache().mutex);
+  const auto lock = cache().lock();
   cache().threads.push_back(this);
 }
 
 ThreadCache::~ThreadCache() {
   Cache& c = cache();
-  const CacheLock lock(c.mutex);
+  const auto lock = c.lock();
   c.update_peak();
   c.take_over(*this);
   c.in_use += in_use.load(std::memory_order_relaxed);
@@ -231,8 +225,8 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
   if (take_own(wanted.index)) return block;
   Cache& c = cache();
   {
-    const CacheLock lock(c.mutex);
-    // The smallest block that fits, of the thread's own or of all: larger ones are kept for larger requests.
+    const auto lock = c.lock();
+    // The smallest block that fits, of the thread's own or of all.
     for (std::size_t index = wanted.index; index <= last; ++index) {
       if (take_own(index)) return block;
       if (!(block.memory = c.free.take(index))) continue;
@@ -255,7 +249,7 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
     release_cached_buffers();
     block.memory = allocate_from_system(wanted.bytes);
   }
-  const CacheLock lock(c.mutex);
+  const auto lock = c.lock();
   if (!block.memory) {
     c.held -= wanted.bytes;
     c.in_use -= change;
@@ -278,7 +272,7 @@ void cache_free(const Block& block) noexcept {
     return;
   }
   Cache& c = cache();
-  const CacheLock lock(c.mutex);
+  const auto lock = c.lock();
   c.update_peak();
   c.in_use -= change;
   c.free.put(block.memory, block.size_class);
@@ -306,7 +300,7 @@ void BufferPointer::free() noexcept {
 
 BufferStatistics buffer_statistics() {
   Cache& c = cache();
-  const CacheLock lock(c.mutex);
+  const auto lock = c.lock();
   c.update_peak();
   const std::size_t in_use = c.total_in_use();
   return {in_use, c.peak, c.held - in_use, c.allocations};
@@ -314,7 +308,7 @@ BufferStatistics buffer_statistics() {
 
 void release_cached_buffers() {
   Cache& c = cache();
-  const CacheLock lock(c.mutex);
+  const auto lock = c.lock();
   c.give_back(0);
 }
 

@@ -7,7 +7,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {

@@ -92,32 +92,16 @@ Tensor operator-(const Tensor& x) {
   return map("negate", x, [](auto v) { return -v; });
 }
 
-namespace {
-
-/// y = f(x) with an array function of the simd folder.
-template <class F>
-Tensor map_array(const char* operation, const Tensor& x, F f) {
-  return visit_floating(operation, x, [&](auto zero) {
-    using T = decltype(zero);
-    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
-    parallel_ranges(x.size(), detail::elementwise_tile,
-                    [&](Index begin, Index end) { f(from + begin, to + begin, end - begin); });
-    return y;
-  });
-}
-
-}  // namespace
-
 Tensor exp(const Tensor& x) {
-  return map_array("exp", x, [](auto* from, auto* to, Index n) { simd::exp(from, to, n); });
+  return detail::map_runs("exp", x, [](auto* from, auto* to, Index n) { simd::exp(from, to, n); });
 }
 Tensor tanh(const Tensor& x) {
-  return map_array("tanh", x, [](auto* from, auto* to, Index n) { simd::tanh(from, to, n); });
+  return detail::map_runs("tanh", x,
+                          [](auto* from, auto* to, Index n) { simd::tanh(from, to, n); });
 }
 Tensor sigmoid(const Tensor& x) {
-  return map_array("sigmoid", x, [](auto* from, auto* to, Index n) { simd::sigmoid(from, to, n); });
+  return detail::map_runs("sigmoid", x,
+                          [](auto* from, auto* to, Index n) { simd::sigmoid(from, to, n); });
 }
 Tensor log(const Tensor& x) {
   return map("log", x, [](auto v) { return std::log(v); });
@@ -146,28 +130,24 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  return visit_floating("broadcast_to", x, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::BroadcastPlan plan("broadcast_to", x.shape(), shape);
-    if (plan.shape != shape) {
-      fail("broadcast_to",
-           fmt::format("{} does not broadcast to {}", to_string(x.shape()), to_string(shape)));
-    }
-    Tensor y = Tensor::uninitialized(shape, x.dtype());
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
-    const Index runs =
-        std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, plan.inner));
-    parallel_ranges(plan.inner == 0 ? 0 : plan.outer, runs, [&](Index begin, Index end) {
-      for (Index run = begin; run < end; ++run) {
-        const T* source = from + plan.offsets(run).first;
-        T* target = to + run * plan.inner;
-        plan.step_a == 1 ? std::copy_n(source, plan.inner, target)
-                         : std::fill_n(target, plan.inner, *source);
-      }
-    });
-    return y;
+  const detail::BroadcastPlan plan("broadcast_to", x.shape(), shape);
+  if (plan.shape != shape) {
+    fail("broadcast_to",
+         fmt::format("{} does not broadcast to {}", to_string(x.shape()), to_string(shape)));
+  }
+  Tensor y = Tensor::uninitialized(shape, x.dtype(), "broadcast_to");
+  visit_elements("broadcast_to", std::tie(x, y), [&](const auto* from, auto* to) {
+    parallel_ranges(plan.inner == 0 ? 0 : plan.outer, detail::runs_of_tile(plan.inner),
+                    [&](Index begin, Index end) {
+                      for (Index run = begin; run < end; ++run) {
+                        const auto* source = from + plan.offsets(run).first;
+                        auto* target = to + run * plan.inner;
+                        plan.step_a == 1 ? std::copy_n(source, plan.inner, target)
+                                         : std::fill_n(target, plan.inner, *source);
+                      }
+                    });
   });
+  return y;
 }
 
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
@@ -175,11 +155,10 @@ Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
   const Shape shape = broadcast("where", mask.shape(), broadcast("where", a.shape(), b.shape()));
   return visit_floating("where", a, [&](auto zero) {
     using T = decltype(zero);
-    const Tensor chosen = detail::binary_mask("where", mask, a.dtype());
-    const Tensor all_masks = broadcast_to(chosen, shape), all_a = broadcast_to(a, shape),
-                 all_b = broadcast_to(b, shape);
+    const Tensor chosen = broadcast_to(detail::binary_mask("where", mask, a.dtype()), shape),
+                 all_a = broadcast_to(a, shape), all_b = broadcast_to(b, shape);
     Tensor y = Tensor::uninitialized(shape, a.dtype());
-    const T *m = all_masks.data<T>(), *x = all_a.data<T>(), *z = all_b.data<T>();
+    const T *m = chosen.data<T>(), *x = all_a.data<T>(), *z = all_b.data<T>();
     T* to = y.mutable_data<T>();
     parallel_ranges(y.size(), detail::elementwise_tile, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) to[i] = m[i] != 0 ? x[i] : z[i];
@@ -211,40 +190,23 @@ Tensor compare(const char* operation, const Tensor& a, double b, F f) {
 
 }  // namespace
 
-Tensor equal(const Tensor& a, const Tensor& b) { return compare("equal", a, b, std::equal_to()); }
-Tensor equal(const Tensor& a, double b) { return compare("equal", a, b, std::equal_to()); }
-Tensor less(const Tensor& a, const Tensor& b) { return compare("less", a, b, std::less()); }
-Tensor less(const Tensor& a, double b) { return compare("less", a, b, std::less()); }
-Tensor less_equal(const Tensor& a, const Tensor& b) {
-  return compare("less_equal", a, b, std::less_equal());
-}
-Tensor less_equal(const Tensor& a, double b) {
-  return compare("less_equal", a, b, std::less_equal());
-}
-Tensor greater(const Tensor& a, const Tensor& b) {
-  return compare("greater", a, b, std::greater());
-}
-Tensor greater(const Tensor& a, double b) { return compare("greater", a, b, std::greater()); }
-Tensor greater_equal(const Tensor& a, const Tensor& b) {
-  return compare("greater_equal", a, b, std::greater_equal());
-}
-Tensor greater_equal(const Tensor& a, double b) {
-  return compare("greater_equal", a, b, std::greater_equal());
-}
+#define ATTUNE_COMPARE(name, F)                                                       \
+  Tensor name(const Tensor& a, const Tensor& b) { return compare(#name, a, b, F()); } \
+  Tensor name(const Tensor& a, double b) { return compare(#name, a, b, F()); }
+ATTUNE_COMPARE(equal, std::equal_to)
+ATTUNE_COMPARE(less, std::less)
+ATTUNE_COMPARE(less_equal, std::less_equal)
+ATTUNE_COMPARE(greater, std::greater)
+ATTUNE_COMPARE(greater_equal, std::greater_equal)
 
 void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);
-  if (a.rank() < b.rank() ||
-      !std::equal(b.shape().begin(), b.shape().end(), a.shape().end() - b.rank())) {
+  if (!a.shape().ends_with(b.shape())) {
     fail("add_in_place",
          fmt::format("shapes do not fit: {} += {}", to_string(a.shape()), to_string(b.shape())));
   }
   if (a.size() == 0) return;
-  visit_floating("add_in_place", a, [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = b.data<T>();
-    T* to = a.mutable_data<T>();
-    const Index n = b.size();
+  visit_elements("add_in_place", std::tie(b, a), [&, n = b.size()](const auto* from, auto* to) {
     parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
       while (begin < end) {  // up to where b begins again
         const Index at = begin % n, count = std::min(end - begin, n - at);
@@ -256,9 +218,7 @@ void add_in_place(Tensor& a, const Tensor& b) {
 }
 
 void scale_in_place(Tensor& a, double s) {
-  visit_floating("scale_in_place", a, [&](auto zero) {
-    using T = decltype(zero);
-    T* to = a.mutable_data<T>();
+  visit_elements("scale_in_place", std::tie(a), [&]<class T>(T* to) {
     parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
       simd::scale(static_cast<T>(s), to + begin, end - begin);
     });

@@ -10,6 +10,10 @@ namespace detail {
 
 /// Elements of one tile of elementwise work: large enough to hide the cost of handing it out.
 inline constexpr Index elementwise_tile = 16384;
+/// Runs of n elements in one tile.
+constexpr Index runs_of_tile(Index n) {
+  return std::max<Index>(1, elementwise_tile / std::max<Index>(1, n));
+}
 
 /// How two shapes broadcast: `outer` runs of `inner` elements, in which each operand either
 /// advances (step 1) or stays (step 0).
@@ -27,12 +31,41 @@ struct BroadcastPlan {
   std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
 };
 
+/// y = f(x), where f(from, to, n) handles n elements.
+template <class F>
+Tensor map_runs(const char* operation, const Tensor& x, F f) {
+  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), operation);
+  visit_elements(operation, std::tie(x, y), [&](const auto* from, auto* to) {
+    parallel_ranges(x.size(), elementwise_tile,
+                    [&](Index begin, Index end) { f(from + begin, to + begin, end - begin); });
+  });
+  return y;
+}
+
+/// One run: the steps are constants in each branch, so that each loop vectorises.
+template <class T, class F>
+void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n, const F& f) {
+  if (step_a == 1 && step_b == 1) {
+    for (Index i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  } else if (step_a == 1) {
+    for (Index i = 0; i < n; ++i) y[i] = f(a[i], *b);
+  } else if (step_b == 1) {
+    for (Index i = 0; i < n; ++i) y[i] = f(*a, b[i]);
+  } else {
+    std::fill_n(y, n, f(*a, *b));
+  }
+}
+
 }  // namespace detail
 
 /// y = f(x), element by element; f takes and returns the element type (write it with `auto`). The
 /// operation is named in errors.
 template <class F>
-Tensor map(const char* operation, const Tensor& x, F f);
+Tensor map(const char* operation, const Tensor& x, F f) {
+  return detail::map_runs(operation, x, [&](const auto* from, auto* to, Index n) {
+    for (Index i = 0; i < n; ++i) to[i] = f(from[i]);
+  });
+}
 template <class F>
 Tensor map(const Tensor& x, F f) {
   return map("map", x, f);
@@ -40,7 +73,29 @@ Tensor map(const Tensor& x, F f) {
 
 /// y = f(a, b), element by element under NumPy's broadcasting; dtypes must agree.
 template <class F>
-Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f);
+Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
+  require_same_dtype(operation, a, b);
+  if (!is_floating(a.dtype())) fail_not_floating(operation, a);
+  const detail::BroadcastPlan plan(operation, a.shape(), b.shape());
+  Tensor y = Tensor::uninitialized(plan.shape, a.dtype(), operation);
+  visit_elements(
+      operation, std::tie(a, b, y), [&](const auto* from_a, const auto* from_b, auto* to) {
+        if (plan.outer == 1) {
+          return parallel_ranges(plan.inner, detail::elementwise_tile, [&](Index begin, Index end) {
+            detail::zip_run(from_a + begin * plan.step_a, plan.step_a, from_b + begin * plan.step_b,
+                            plan.step_b, to + begin, end - begin, f);
+          });
+        }
+        parallel_ranges(plan.outer, detail::runs_of_tile(plan.inner), [&](Index begin, Index end) {
+          for (Index run = begin; run < end; ++run) {
+            const auto [offset_a, offset_b] = plan.offsets(run);
+            detail::zip_run(from_a + offset_a, plan.step_a, from_b + offset_b, plan.step_b,
+                            to + run * plan.inner, plan.inner, f);
+          }
+        });
+      });
+  return y;
+}
 
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
@@ -83,82 +138,18 @@ Tensor where(const Tensor& mask, const Tensor& a, double b);
 
 /// Masks, of a's dtype: 1 where it is so and 0 elsewhere, as with NaN. i32 too.
 Tensor equal(const Tensor& a, const Tensor& b);
-Tensor equal(const Tensor& a, double b);
 Tensor less(const Tensor& a, const Tensor& b);
-Tensor less(const Tensor& a, double b);
 Tensor less_equal(const Tensor& a, const Tensor& b);
-Tensor less_equal(const Tensor& a, double b);
 Tensor greater(const Tensor& a, const Tensor& b);
-Tensor greater(const Tensor& a, double b);
 Tensor greater_equal(const Tensor& a, const Tensor& b);
+Tensor equal(const Tensor& a, double b);
+Tensor less(const Tensor& a, double b);
+Tensor less_equal(const Tensor& a, double b);
+Tensor greater(const Tensor& a, double b);
 Tensor greater_equal(const Tensor& a, double b);
 
 /// a += b and a *= s, without a new tensor; b has the shape of a's last axes, and its dtype.
 void add_in_place(Tensor& a, const Tensor& b);
 void scale_in_place(Tensor& a, double s);
-
-// Implementation
-
-template <class F>
-Tensor map(const char* operation, const Tensor& x, F f) {
-  return visit_floating(operation, x, [&](auto zero) {
-    using T = decltype(zero);
-    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
-    parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) to[i] = f(from[i]);
-    });
-    return y;
-  });
-}
-
-namespace detail {
-
-/// One run: the steps are constants in each branch, so that each loop vectorises.
-template <class T, class F>
-void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n, const F& f) {
-  if (step_a == 1 && step_b == 1) {
-    for (Index i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-  } else if (step_a == 1) {
-    for (Index i = 0; i < n; ++i) y[i] = f(a[i], *b);
-  } else if (step_b == 1) {
-    for (Index i = 0; i < n; ++i) y[i] = f(*a, b[i]);
-  } else {
-    std::fill_n(y, n, f(*a, *b));
-  }
-}
-
-}  // namespace detail
-
-template <class F>
-Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
-  require_same_dtype(operation, a, b);
-  return visit_floating(operation, a, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::BroadcastPlan plan(operation, a.shape(), b.shape());
-    Tensor y = Tensor::uninitialized(plan.shape, a.dtype());
-    const T* from_a = a.data<T>();
-    const T* from_b = b.data<T>();
-    T* to = y.mutable_data<T>();
-    if (plan.outer == 1) {
-      parallel_ranges(plan.inner, detail::elementwise_tile, [&](Index begin, Index end) {
-        detail::zip_run(from_a + begin * plan.step_a, plan.step_a, from_b + begin * plan.step_b,
-                        plan.step_b, to + begin, end - begin, f);
-      });
-      return y;
-    }
-    const Index runs =
-        std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, plan.inner));
-    parallel_ranges(plan.outer, runs, [&](Index begin, Index end) {
-      for (Index run = begin; run < end; ++run) {
-        const auto [offset_a, offset_b] = plan.offsets(run);
-        detail::zip_run(from_a + offset_a, plan.step_a, from_b + offset_b, plan.step_b,
-                        to + run * plan.inner, plan.inner, f);
-      }
-    });
-    return y;
-  });
-}
 
 }  // namespace attune

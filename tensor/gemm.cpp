@@ -5,10 +5,9 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/gemm.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/product_sizes.hpp>
-#include <attune/tensor/simd/bf16.hpp>
 #include <attune/tensor/simd/gemm.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -71,44 +70,31 @@ simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index dep
   return {to, 1, rows};
 }
 
-/// How the elements of a product of two T are made: as T, or as pairs of bf16 (simd/bf16.hpp).
+/// How the elements of a product of two T are made: as T, or as pairs of bf16 (simd/gemm.hpp).
 template <class T>
-class Arithmetic {
- public:
-  explicit Arithmetic(bool bf16) : bf16_(bf16) {}
+struct Arithmetic {
+  bool bf16;
 
-  bool bf16() const { return bf16_; }
   /// Columns of a panel of B, which has so many in all.
-  Index width(Index columns) const { return simd::panel_width<T>(bf16_ ? widest : columns); }
+  Index width(Index columns) const { return simd::panel_width<T>(bf16 ? widest : columns); }
   /// Elements of a column of B, or of a row of A, for `depth` of k.
-  Index steps(Index depth) const { return bf16_ ? simd::pairs(depth) : depth; }
+  Index steps(Index depth) const { return bf16 ? simd::pairs(depth) : depth; }
 
   /// A as the kernel reads it, perhaps in new memory.
   simd::Strided<T> prepare(const simd::Strided<T>& a, Index rows, Index depth,
                            Tensor& storage) const {
     if constexpr (std::is_same_v<T, float>) {
-      if (bf16_) {
-        return paired(a, rows, depth, scratch<T>(storage, rows * steps(depth)));
-      }
+      if (bf16) return paired(a, rows, depth, scratch<T>(storage, rows * steps(depth)));
     }
     return a;
   }
 
-  void pack(const simd::Strided<T>& b, Index depth, Index columns, Index width, T* panels) const {
-    Tensor storage;
-    const simd::Strided<T> x = prepare({b.data, b.column, b.row}, columns, depth, storage);
-    simd::pack_panels({x.data, x.column, x.row}, steps(depth), columns, width, panels);
-  }
-
   void run(const simd::PanelProduct<T>& product) const {
     if constexpr (std::is_same_v<T, float>) {
-      if (bf16_) return simd::run_pairs(product);
+      if (bf16) return simd::run_pairs(product);
     }
     simd::run(product);
   }
-
- private:
-  bool bf16_;
 };
 
 template <class T>
@@ -205,7 +191,7 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     room->pack(b);
     return gemm(a, *room, c, into);
   }
-  const Product<T> product(a, c, into, Arithmetic<T>(false));
+  const Product<T> product(a, c, into, Arithmetic<T>{false});
   if (!product.empty()) product.multiply_rows(b.data, b.stride);
 }
 template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into,
@@ -216,13 +202,17 @@ template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixVie
 template <class T>
 void PackedMatrix<T>::pack(const MatrixView<const T>& b) {
   rows_ = b.rows, cols_ = b.cols, bf16_ = in_bf16<T>();
-  const Arithmetic<T> arithmetic(bf16_);
+  const Arithmetic<T> arithmetic{bf16_};
   const Index width = arithmetic.width(cols_), steps = arithmetic.steps(rows_);
   const Index size = steps * rounded_up(cols_, width);
   if (!storage_.unique() || storage_.size() < size) scratch<T>(storage_, size);
   T* panels = storage_.template mutable_data<T>();
   parallel_ranges(cols_, 4 * width, [&](Index begin, Index end) {
-    arithmetic.pack(strided(b).from(0, begin), rows_, end - begin, width, panels + begin * steps);
+    Tensor storage;
+    const simd::Strided<T> x =  // the columns as rows
+        arithmetic.prepare(strided(b.column_range(begin, end).transpose()), end - begin, rows_,
+                           storage);
+    simd::pack_panels({x.data, x.column, x.row}, steps, end - begin, width, panels + begin * steps);
   });
   panels_ = panels;
 }
@@ -232,7 +222,7 @@ template class PackedMatrix<double>;
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c, Into into) {
   check_shapes(a, b.rows(), b.cols(), c);
-  const Product<T> product(a, c, into, Arithmetic<T>(b.bf16()));
+  const Product<T> product(a, c, into, Arithmetic<T>{b.bf16()});
   if (!product.empty()) product.multiply_panels(b.panels());
 }
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);

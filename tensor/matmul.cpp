@@ -271,24 +271,27 @@ std::string products() {
 namespace {
 
 template <class T>
-MatrixView<const T> matrix(const Tensor& x, bool transposed = false) {
+MatrixView<const T> matrix(const Tensor& x, bool transposed) {
   const Index cols = x.dim(-1), rows = x.shape().product(0, x.rank() - 1);
   const MatrixView<const T> view{x.data<T>(), rows, cols, cols};
   return transposed ? view.transpose() : view;
 }
 
-/// c = a·b or c += a·b, for a matrix b (in `owner`) that may be used again, as a weight is at the
-/// steps of a decoder.
-template <class T>
-void multiply(const MatrixView<const T>& a, const Tensor& owner, const MatrixView<const T>& b,
-              const MatrixView<T>& c, Into into, Rows rows) {
-  if (made_by_blas(a, b, rows)) return blas_gemm(a, b, c, into);
-  // One row reads B as it is just as fast, unless it is transposed.
-  const bool may_keep =
-      !a.transposed && a.rows < many_rows && (a.rows > 1 || b.transposed) && b.cols >= few_columns;
-  PackedMatrix<T> packed;
-  if (may_keep) packed = kept_packed(owner, b, Uses::one);
-  packed.defined() ? gemm<T>(a, packed, c, into) : gemm<T>(a, b, c, into);
+/// C = A·B or C += A·B for columns of c from `column` on. B may be used again, as a weight is at the
+/// steps of a decoder: a packed form of it is kept where that pays.
+void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose transpose,
+              Tensor& c, Into into, Rows rows, Index column = 0) {
+  visit_floating(operation, a, [&](auto zero) {
+    using T = decltype(zero);
+    const MatrixView<const T> x = matrix<T>(a, transpose.a), y = matrix<T>(b, transpose.b);
+    const MatrixView<T> to{c.mutable_data<T>() + column, x.rows, y.cols, c.dim(-1)};
+    if (made_by_blas(x, y, rows)) return blas_gemm(x, y, to, into);
+    // One row reads B as it is just as fast, unless it is transposed.
+    const bool may_keep = !x.transposed && x.rows < many_rows && (x.rows > 1 || y.transposed) &&
+                          y.cols >= few_columns;
+    const PackedMatrix<T> packed = may_keep ? kept_packed(b, y, Uses::one) : PackedMatrix<T>();
+    packed.defined() ? gemm<T>(x, packed, to, into) : gemm<T>(x, y, to, into);
+  });
 }
 
 [[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,
@@ -305,16 +308,11 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose, Rows rows) 
   const bool fits = a.rank() >= 1 && b.rank() == 2 && (!transpose.a || a.rank() == 2) &&
                     a.dim(transpose.a ? 0 : -1) == b.dim(transpose.b ? 1 : 0);
   if (!fits) fail_product("matmul", a, b, transpose);
-  return visit_floating("matmul", a, [&](auto zero) {
-    using T = decltype(zero);
-    const Index n = b.dim(transpose.b ? 0 : 1);
-    const Shape shape = transpose.a ? Shape{a.dim(1), n} : a.shape().with(-1, n);
-    Tensor c = Tensor::uninitialized(shape, a.dtype());
-    multiply<T>(matrix<T>(a, transpose.a), b, matrix<T>(b, transpose.b),
-                {c.mutable_data<T>(), shape.product(0, shape.rank() - 1), n, n}, Into::overwrite,
-                rows);
-    return c;
-  });
+  const Index n = b.dim(transpose.b ? 0 : 1);
+  const Shape shape = transpose.a ? Shape{a.dim(1), n} : a.shape().with(-1, n);
+  Tensor c = Tensor::uninitialized(shape, a.dtype(), "matmul");
+  multiply("matmul", a, b, transpose, c, Into::overwrite, rows);
+  return c;
 }
 
 Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows) {
@@ -326,14 +324,11 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows) 
     fail("add_matmul", fmt::format("{} cannot be added to the product {}", to_string(y.shape()),
                                    to_string(shape)));
   }
-  return visit_floating("add_matmul", a, [&](auto zero) {
-    using T = decltype(zero);
-    Tensor c = y.shape() == shape ? y.clone() : broadcast_to(y, shape);
-    const Index n = b.dim(1);
-    multiply<T>(matrix<T>(a), b, matrix<T>(b),
-                {c.mutable_data<T>(), shape.product(0, shape.rank() - 1), n, n}, Into::add, rows);
-    return c;
-  });
+  const bool whole = y.shape() == shape;
+  Tensor c = whole ? Tensor::uninitialized(shape, a.dtype(), "add_matmul") : broadcast_to(y, shape);
+  if (whole) copy(y, c);
+  multiply("add_matmul", a, b, {}, c, Into::add, rows);
+  return c;
 }
 
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
@@ -342,13 +337,10 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
                     std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin()) &&
                     a.dim(transpose.a ? -2 : -1) == b.dim(transpose.b ? -1 : -2);
   if (!fits) fail_product("batched_matmul", a, b, transpose);
-  return visit_floating("batched_matmul", a, [&](auto zero) {
-    using T = decltype(zero);
-    const Index rows = a.dim(-2), cols = a.dim(-1), m = a.dim(transpose.a ? -1 : -2);
-    const Index b_rows = b.dim(-2), b_cols = b.dim(-1), n = b.dim(transpose.b ? -2 : -1);
-    Tensor c = Tensor::uninitialized(a.shape().with(-2, m).with(-1, n), a.dtype());
-    const T *from_a = a.data<T>(), *from_b = b.data<T>();
-    T* to = c.mutable_data<T>();
+  const Index rows = a.dim(-2), cols = a.dim(-1), m = a.dim(transpose.a ? -1 : -2);
+  const Index b_rows = b.dim(-2), b_cols = b.dim(-1), n = b.dim(transpose.b ? -2 : -1);
+  Tensor c = Tensor::uninitialized(a.shape().with(-2, m).with(-1, n), a.dtype(), "batched_matmul");
+  const auto compute = [&]<class T>(const T* from_a, const T* from_b, T* to) {
     const Index work = std::max<Index>(1, rows * cols * n);
     parallel_ranges(
         a.shape().product(0, a.rank() - 2), std::max<Index>(1, small_product / work),
@@ -361,8 +353,9 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
                     {to + i * m * n, m, n, n}, Into::overwrite, &room);
           }
         });
-    return c;
-  });
+  };
+  visit_elements("batched_matmul", std::tie(a, b, c), compute);
+  return c;
 }
 
 void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
@@ -374,12 +367,7 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
     fail("add_product", fmt::format("columns {} to {} of {} do not exist", column,
                                     column + check['N'], to_string(c.shape())));
   }
-  visit_floating("add_product", a, [&](auto zero) {
-    using T = decltype(zero);
-    const MatrixView<const T> a_t = matrix<T>(a, true), by = matrix<T>(b);
-    const MatrixView<T> to{c.mutable_data<T>() + column, check['K'], check['N'], check['C']};
-    multiply<T>(a_t, b, by, to, Into::add, Rows::together);
-  });
+  multiply("add_product", a, b, {.a = true}, c, Into::add, Rows::together, column);
 }
 
 }  // namespace attune

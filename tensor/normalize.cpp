@@ -1,69 +1,101 @@
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
-#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
 namespace {
 
-/// Rows in one tile of work; each tile has its own sums of dgain and dbias.
-constexpr Index tile_rows = 64;
+using namespace detail;
 
-}  // namespace
-
-LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
-                                    double epsilon) {
-  require_same_dtype("layer_norm", x, gain);
-  require_same_dtype("layer_norm", x, bias);
-  ShapeCheck check("layer_norm");
-  check("x", x.shape(), "... N")("gain", gain.shape(), "N")("bias", bias.shape(), "N");
-  const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
-  return visit_floating("layer_norm", x, [&](auto zero) {
-    using T = decltype(zero);
-    LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype()),
-                            Tensor::uninitialized({rows, 2}, x.dtype())};
-    const T *from = x.data<T>(), *g = gain.data<T>(), *b = bias.data<T>();
-    T *y = result.y.mutable_data<T>(), *moments = result.moments.mutable_data<T>();
-    parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
-      for (Index row = begin; row < end; ++row) {
-        simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
-                                        moments + row * 2},
-                  n);
-      }
-    });
-    return result;
-  });
+/// Softmax of up to 64 neighbouring columns at once. The mask, when there is one, repeats over the
+/// outer axes: its element for x[i] is mask[i % mask_size].
+template <class T>
+void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index first, Index width,
+                     const AxisView& view) {
+  T largest[widest_column_block];
+  double total[widest_column_block] = {};
+  std::fill_n(largest, width, -std::numeric_limits<T>::infinity());
+  const auto used = [&](Index at) { return !mask || mask[at % mask_size] != 0; };
+  for (Index i = 0; i < view.n; ++i) {
+    for (Index j = 0; j < width; ++j) {
+      const Index at = first + i * view.inner + j;
+      if (used(at) && !(x[at] <= largest[j])) largest[j] = x[at];
+    }
+  }
+  for (Index i = 0; i < view.n; ++i) {
+    const Index row = first + i * view.inner;
+    for (Index j = 0; j < width; ++j) {
+      y[row + j] = used(row + j) ? x[row + j] - largest[j] : T(0);
+    }
+    simd::exp(y + row, y + row, width);
+    for (Index j = 0; j < width; ++j) {
+      if (!used(row + j)) y[row + j] = 0;
+      total[j] += y[row + j];
+    }
+  }
+  for (Index i = 0; i < view.n; ++i) {
+    for (Index j = 0; j < width; ++j) {
+      const T t = static_cast<T>(total[j]);
+      if (t != 0) y[first + i * view.inner + j] /= t;
+    }
+  }
 }
 
-LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
-                                      const LayerNormForward& forward, const Tensor& dy) {
-  return visit_floating("layer_norm", x, [&](auto zero) {
-    using T = decltype(zero);
-    const Index n = x.dim(-1), rows = forward.moments.dim(0);
-    const Index tiles = (rows + tile_rows - 1) / tile_rows;
-    Tensor dx = Tensor::uninitialized(x.shape(), x.dtype());
-    Tensor parts = zeros({2, tiles, n}, x.dtype());  // of dgain and of dbias
-    const T *from = x.data<T>(), *g = gain.data<T>(), *dy_data = dy.data<T>();
-    const T* moments = forward.moments.data<T>();
-    T *dx_data = dx.mutable_data<T>(), *parts_data = parts.mutable_data<T>();
-    parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
-      T* dgain = parts_data + begin / tile_rows * n;
-      for (Index row = begin; row < end; ++row) {
-        simd::run(
-            simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
-                                          dx_data + row * n, dgain, dgain + tiles * n},
-            n);
-      }
-    });
-    return LayerNormBackward{dx, sum(parts[0], {0}), sum(parts[1], {0})};
-  });
+/// body(begin, size) for blocks of n elements; the sum of what it returns.
+template <class Body>
+double sum_of_blocks(Index n, Body body) {
+  double total = 0;
+  for (Index begin = 0; begin < n; begin += simd::sum_block) {
+    total += body(begin, std::min(simd::sum_block, n - begin));
+  }
+  return total;
 }
 
-namespace {
+/// log Σ_i e^{x_i}
+template <class T>
+T log_sum_exp(const T* x, Index n) {
+  const T largest = simd::largest(x, n);
+  if (std::isinf(largest)) {  // `largest` may have ignored a NaN, which is the result then
+    const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
+    return nan == x + n ? largest : *nan;
+  }
+  const double total = sum_of_blocks(
+      n, [&](Index begin, Index width) { return simd::sum_exp(x + begin, largest, width); });
+  return largest + static_cast<T>(std::log(total));
+}
+
+/// The same of elements `step` apart.
+template <class T>
+T log_sum_exp(const T* x, Index n, Index step) {
+  if (step == 1) return log_sum_exp(x, n);
+  std::vector<T> column(n);
+  for (Index i = 0; i < n; ++i) column[i] = x[i * step];
+  return log_sum_exp(column.data(), n);
+}
+
+constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
+
+void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+                         double smoothing) {
+  if (!(smoothing >= 0 && smoothing < 1)) {
+    fail("cross_entropy", fmt::format("the smoothing {} is not in [0, 1)", smoothing));
+  }
+  ShapeCheck check("cross_entropy");
+  check("logits", logits.shape(), "N V")("targets", targets.shape(), "N");
+  if (mask.defined()) {
+    check("mask", mask.shape(), "N");
+    require_same_dtype("cross_entropy", logits, mask);
+  }
+  numbers_below("cross_entropy", "target", targets, check['V']);
+}
 
 /// Sparsemax of one column, whose elements stand `step` apart. The threshold is found as in
 /// Michelot (1986): with the elements above τ as support, τ = (Σ_support x - 1) / |support| grows
@@ -98,15 +130,192 @@ void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
 
 }  // namespace
 
+Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
+  const AxisView view("softmax", x, axis);
+  const Tensor places = mask_of_axes("softmax", x, mask);
+  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "softmax");
+  visit_elements("softmax", std::tie(x, y), [&]<class T>(const T* from, T* to) {
+    const T* mask_data = elements_or_null<T>(places);
+    for_columns(view, [&](Index first, Index width) {
+      if (view.inner == 1) {
+        const T* mask_of_row = mask_data ? mask_data + first % places.size() : nullptr;
+        return simd::run(simd::SoftmaxRow<T>{from + first, mask_of_row, to + first}, view.n);
+      }
+      softmax_columns(from, mask_data, places.size(), to, first, width, view);
+    });
+  });
+  return y;
+}
+
+Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
+  require_same_dtype("softmax", y, dy);
+  if (y.shape() != dy.shape()) {
+    fail("softmax", fmt::format("dy {} of y {}", to_string(dy.shape()), to_string(y.shape())));
+  }
+  const AxisView view("softmax", y, axis);
+  Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "softmax");
+  visit_elements(
+      "softmax", std::tie(y, dy, dx), [&]<class T>(const T* value, const T* from, T* to) {
+        for_columns(view, [&](Index first, Index width) {
+          if (view.inner == 1) {
+            const T *y_row = value + first, *dy_row = from + first;
+            const T dot = static_cast<T>(sum_of_blocks(view.n, [&](Index begin, Index n) {
+              return simd::dot(y_row + begin, dy_row + begin, n);
+            }));
+            for (Index i = 0; i < view.n; ++i) to[first + i] = y_row[i] * (dy_row[i] - dot);
+            return;
+          }
+          double dot[widest_column_block] = {};
+          for (Index i = 0; i < view.n; ++i) {
+            const Index row = first + i * view.inner;
+            for (Index j = 0; j < width; ++j) dot[j] += value[row + j] * from[row + j];
+          }
+          for (Index i = 0; i < view.n; ++i) {
+            const Index row = first + i * view.inner;
+            for (Index j = 0; j < width; ++j) {
+              to[row + j] = value[row + j] * (from[row + j] - static_cast<T>(dot[j]));
+            }
+          }
+        });
+      });
+  return dx;
+}
+
+Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
+  const AxisView view("log_sum_exp", x, axis);
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
+  fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
+  visit_elements("log_sum_exp", std::tie(x, y), [&](const auto* from, auto* to) {
+    for_columns(view, [&](Index first, Index width) {
+      for (Index j = 0; j < width; ++j) {
+        to[view.reduced(first) + j] = log_sum_exp(from + first + j, view.n, view.inner);
+      }
+    });
+  });
+  return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
+}
+
+Tensor log_softmax(const Tensor& x, int axis) {
+  axis = x.shape().axis(axis, "log_softmax");
+  return zip("log_softmax", x, log_sum_exp(x, axis, KeepAxes::yes),
+             [](auto v, auto norm) { return v - norm; });
+}
+
+CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
+                                   double smoothing) {
+  check_cross_entropy(logits, targets, mask, smoothing);
+  const Index n = logits.dim(0), v = logits.dim(1);
+  CrossEntropy result{Tensor::uninitialized({n}, logits.dtype(), "cross_entropy"),
+                      Tensor::uninitialized({n}, logits.dtype(), "cross_entropy")};
+  const auto compute = [&]<class T>(const T* x, T* loss, T* norm) {
+    const T* weight = elements_or_null<T>(mask);
+    const auto* target = targets.data<std::int32_t>();
+    parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
+      for (Index row = begin; row < end; ++row) {
+        const bool used = !weight || weight[row] != 0;
+        const T *from = x + row * v, of_target = from[target[row]];
+        norm[row] = used ? log_sum_exp(from, v) : T(0);
+        loss[row] = used ? norm[row] - of_target : T(0);
+        if (used && smoothing > 0) {
+          const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
+          loss[row] += static_cast<T>(smoothing * (of_target - mean));
+        }
+        if (weight) loss[row] *= weight[row];
+      }
+    });
+  };
+  visit_elements("cross_entropy", std::tie(logits, result.loss, result.log_sum_exp), compute);
+  return result;
+}
+
+Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
+                              const Tensor& log_sum_exp, double scale, double smoothing) {
+  check_cross_entropy(logits, targets, mask, smoothing);
+  ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("log_sum_exp", log_sum_exp.shape(),
+                                                               "N");
+  const Index n = logits.dim(0), v = logits.dim(1);
+  Tensor result = logits.unique()
+                      ? logits
+                      : Tensor::uninitialized(logits.shape(), logits.dtype(), "cross_entropy");
+  const auto compute = [&]<class T>(const T* x, const T* norm, T* dx) {
+    const T* weight = elements_or_null<T>(mask);
+    const auto* target = targets.data<std::int32_t>();
+    const T kept = static_cast<T>(1 - smoothing),
+            even = static_cast<T>(smoothing / static_cast<double>(v));
+    parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
+      for (Index row = begin; row < end; ++row) {
+        T* to = dx + row * v;
+        if (weight && weight[row] == 0) {
+          std::fill_n(to, v, T(0));
+          continue;
+        }
+        const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
+        const Index at = target[row];
+        T p = x[row * v + at] - norm[row];
+        simd::exp(&p, &p, 1);
+        simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to}, v);
+        to[at] = (p - kept - even) * by;
+      }
+    });
+  };
+  visit_elements("cross_entropy", std::tie(std::as_const(logits), log_sum_exp, result), compute);
+  return result;
+}
+
+/// Rows in one tile of work; each tile has its own sums of dgain and dbias.
+constexpr Index tile_rows = 64;
+
+LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
+                                    double epsilon) {
+  require_same_dtype("layer_norm", x, gain);
+  require_same_dtype("layer_norm", x, bias);
+  ShapeCheck check("layer_norm");
+  check("x", x.shape(), "... N")("gain", gain.shape(), "N")("bias", bias.shape(), "N");
+  const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
+  LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm"),
+                          Tensor::uninitialized({rows, 2}, x.dtype(), "layer_norm")};
+  const auto compute = [&]<class T>(const T* from, const T* g, const T* b, T* y, T* moments) {
+    parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
+      for (Index row = begin; row < end; ++row) {
+        simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
+                                        moments + row * 2},
+                  n);
+      }
+    });
+  };
+  visit_elements("layer_norm", std::tie(x, gain, bias, result.y, result.moments), compute);
+  return result;
+}
+
+LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
+                                      const LayerNormForward& forward, const Tensor& dy) {
+  const Index n = x.dim(-1), rows = forward.moments.dim(0);
+  const Index tiles = (rows + tile_rows - 1) / tile_rows;
+  Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm");
+  Tensor parts = zeros({2, tiles, n}, x.dtype());  // of dgain and of dbias
+  const auto compute = [&]<class T>(const T* from, const T* g, const T* dy_data, const T* moments,
+                                    T* dx_data, T* parts_data) {
+    parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
+      T* dgain = parts_data + begin / tile_rows * n;
+      for (Index row = begin; row < end; ++row) {
+        simd::run(
+            simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
+                                          dx_data + row * n, dgain, dgain + tiles * n},
+            n);
+      }
+    });
+  };
+  visit_elements("layer_norm", std::tie(x, gain, dy, forward.moments, dx, parts), compute);
+  return {dx, sum(parts[0], {0}), sum(parts[1], {0})};
+}
+
 Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask) {
-  return visit_floating("sparsemax", x, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::AxisView view("sparsemax", x.shape(), axis);
-    Tensor y = Tensor::uninitialized(x.shape(), x.dtype());
-    const Tensor places = mask.defined() ? detail::mask_of_axes("sparsemax", x, mask) : mask;
-    const T *from = x.data<T>(), *mask_data = mask.defined() ? places.data<T>() : nullptr;
-    T* to = y.mutable_data<T>();
-    detail::for_columns(view, [&](Index first, Index width) {
+  const AxisView view("sparsemax", x, axis);
+  const Tensor places = mask_of_axes("sparsemax", x, mask);
+  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "sparsemax");
+  visit_elements("sparsemax", std::tie(x, y), [&]<class T>(const T* from, T* to) {
+    const T* mask_data = elements_or_null<T>(places);
+    for_columns(view, [&](Index first, Index width) {
       for (Index j = first; j < first + width; ++j) {
         // The mask repeats over the outer axes.
         sparsemax_column(from + j, to + j, view.n, view.inner, [&](Index i) {
@@ -114,34 +323,32 @@ Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask) {
         });
       }
     });
-    return y;
   });
+  return y;
 }
 
 Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis) {
-  return visit_floating("sparsemax", y, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::AxisView view("sparsemax", y.shape(), axis);
-    Tensor dx = Tensor::uninitialized(y.shape(), y.dtype());
-    const T *value = y.data<T>(), *from = dy.data<T>();
-    T* to = dx.mutable_data<T>();
-    detail::for_columns(view, [&](Index first, Index width) {
-      for (Index j = first; j < first + width; ++j) {
-        double total = 0, count = 0;
-        for (Index i = 0; i < view.n; ++i) {
-          if (value[j + i * view.inner] <= 0) continue;
-          total += from[j + i * view.inner];
-          ++count;
-        }
-        const T mean = static_cast<T>(total / std::max(1.0, count));
-        for (Index i = 0; i < view.n; ++i) {
-          const Index at = j + i * view.inner;
-          to[at] = value[at] <= 0 ? T(0) : from[at] - mean;
-        }
-      }
-    });
-    return dx;
-  });
+  const AxisView view("sparsemax", y, axis);
+  Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "sparsemax");
+  visit_elements("sparsemax", std::tie(y, dy, dx),
+                 [&]<class T>(const T* value, const T* from, T* to) {
+                   for_columns(view, [&](Index first, Index width) {
+                     for (Index j = first; j < first + width; ++j) {
+                       double total = 0, count = 0;
+                       for (Index i = 0; i < view.n; ++i) {
+                         if (value[j + i * view.inner] <= 0) continue;
+                         total += from[j + i * view.inner];
+                         ++count;
+                       }
+                       const T mean = static_cast<T>(total / std::max(1.0, count));
+                       for (Index i = 0; i < view.n; ++i) {
+                         const Index at = j + i * view.inner;
+                         to[at] = value[at] <= 0 ? T(0) : from[at] - mean;
+                       }
+                     }
+                   });
+                 });
+  return dx;
 }
 
 }  // namespace attune

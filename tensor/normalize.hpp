@@ -1,9 +1,41 @@
-// Layer normalisation and sparsemax, forward and backward.
+// Softmax, sparsemax, cross-entropy and layer normalisation, forward and backward.
 #pragma once
 
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune {
+
+/// y_i = e^{x_i} / Σ_j e^{x_j} along an axis. With a mask (of 1 and 0, of any dtype, that
+/// broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where no
+/// position has mask 1, all weights are 0. What x holds at masked positions does not matter, NaN
+/// included.
+Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {});
+
+/// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.
+Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
+
+/// log Σ_j e^{x_j} along an axis, without overflow; over nothing it is -∞.
+Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
+
+/// y_i = x_i - log Σ_j e^{x_j} along an axis.
+Tensor log_softmax(const Tensor& x, int axis);
+
+/// Cross-entropy of every row with label smoothing ε, and its first term, which backward needs:
+///     loss_n = log Σ_v e^{x_nv} - (1 - ε) x_{n,target_n} - ε/V Σ_v x_nv
+struct CrossEntropy {
+  Tensor loss;         // (N)
+  Tensor log_sum_exp;  // (N)
+};
+
+/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0. Throws unless
+/// 0 <= smoothing < 1.
+CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
+                                   const Tensor& mask = {}, double smoothing = 0);
+
+/// dlogits = scale · mask ⊙ (softmax(logits) - (1 - ε) onehot(targets) - ε/V), in the memory of the
+/// logits when nobody else holds it.
+Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
+                              const Tensor& log_sum_exp, double scale, double smoothing = 0);
 
 /// What is added to the variance unless said otherwise.
 inline constexpr double layer_norm_epsilon = 1e-5;

@@ -7,8 +7,8 @@
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/simd/bf16.hpp>
 #include <attune/tensor/simd/dispatch.hpp>
+#include <attune/tensor/simd/gemm.hpp>
 
 namespace attune {
 namespace {

@@ -49,7 +49,7 @@ class InPrecision {
 };
 
 /// The instruction set in use: the best of those that this CPU and this build have ("avx3", which
-/// is AVX-512, "avx2", "sse4", "ssse3", "scalar" or "emu128" on x86-64), or the one that the
+/// is AVX-512, "avx2", "sse4", "scalar" or "emu128" on x86-64), or the one that the
 /// environment names, as in ATTUNE_TARGET=avx2, so that a result can be repeated on another CPU.
 /// The variable is read once, when the first kernel runs. Any other value in it is an Error, here
 /// and in whatever needs a kernel.

@@ -7,7 +7,7 @@
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/simd/random.hpp>
+#include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
 namespace {

@@ -2,6 +2,8 @@
 // with W_h; a cell says what it makes of a row.
 #include <array>
 
+#include <fmt/format.h>
+
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
@@ -26,51 +28,47 @@ struct Cell {
 
   const char* name() const { return kind == lstm ? "lstm" : "gru"; }
 };
-constexpr Cell lstm_cell{Cell::lstm, 4, 4, 4},
-    gru_cells[]{{Cell::reset_after, 3, 3, 4}, {Cell::reset_before, 3, 2, 3}};
+constexpr Cell lstm_cell{Cell::lstm, 4, 4, 4}, reset_after_cell{Cell::reset_after, 3, 3, 4},
+    reset_before_cell{Cell::reset_before, 3, 2, 3};
 
-/// Extents of a recurrence, and the order of its steps.
+/// A recurrence of T steps, and their order.
 struct Walk {
   Cell cell;
   Index steps, batch, hidden;
   Direction direction;
 
+  Walk(const Cell& cell, const RecurrentInput& in)
+      : cell(cell),
+        steps(in.xw.dim(0)),
+        batch(in.xw.dim(1)),
+        hidden(in.w_h.dim(0)),
+        direction(in.direction) {}
+
   Index step(Index i) const { return direction == Direction::forward ? i : steps - 1 - i; }
   Index width() const { return cell.gates * hidden; }
 };
 
-/// The extents, from shapes that fit. What is defined of the optional inputs has xw's dtype.
-Walk check_recurrent(const Cell& cell, const RecurrentInput& in) {
+/// What is defined of the optional inputs has xw's dtype.
+void check_recurrent(const Cell& cell, const RecurrentInput& in) {
   const bool lstm = cell.kind == Cell::lstm;
   ShapeCheck check(cell.name());
   check("w_h", in.w_h.shape(), lstm ? "H 4H" : "H 3H");
   check("xw", in.xw.shape(), lstm ? "T B 4H" : "T B 3H");
-  require_same_dtype(cell.name(), in.xw, in.w_h);
-  if (in.b_hn.defined() && cell.kind != Cell::reset_after) {
-    fail(cell.name(), "b_hn belongs to a GRU of the form reset_after only");
-  }
-  const auto optional = [&](const char* name, const Tensor& x, const char* letters) {
+  const auto optional = [&](const char* name, const Tensor& x, const char* letters,
+                            bool allowed = true, const char* of = "") {
     if (!x.defined()) return;
+    if (!allowed) fail(cell.name(), fmt::format("{} belongs to {} only", name, of));
     check(name, x.shape(), letters);
     require_same_dtype(cell.name(), in.xw, x);
   };
-  optional("b_hn", in.b_hn, "H");
-  if (in.c0.defined() && !lstm) fail(cell.name(), "c0 belongs to an LSTM only");
-  optional("c0", in.c0, "B H");
+  require_same_dtype(cell.name(), in.xw, in.w_h);
+  optional("b_hn", in.b_hn, "H", cell.kind == Cell::reset_after, "a GRU of the form reset_after");
+  optional("c0", in.c0, "B H", lstm, "an LSTM");
   optional("h0", in.h0, "B H");
   optional("mask", in.mask, "T B");
-  if (check['T'] == 0) fail(cell.name(), "the sequence has no steps");
-  return {cell, check['T'], check['B'], check['H'], in.direction};
+  if (in.xw.dim(0) == 0) fail(cell.name(), "the sequence has no steps");
 }
 
-template <class T>
-const T* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<T>() : nullptr;
-}
-template <class T>
-T* mutable_data_or_null(Tensor& x) {
-  return x.defined() ? x.mutable_data<T>() : nullptr;
-}
 Tensor or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
   return x.defined() ? x : zeros(shape, dtype);
 }
@@ -307,7 +305,8 @@ void run_backward(const BackwardPass<T>& pass, const Parts<T>& parts) {
 }
 
 RecurrentStates forward(const Cell& cell, const RecurrentInput& in) {
-  const Walk walk = check_recurrent(cell, in);
+  check_recurrent(cell, in);
+  const Walk walk(cell, in);
   return visit_floating(cell.name(), in.xw, [&](auto zero) {
     using T = decltype(zero);
     const DType dtype = in.xw.dtype();
@@ -322,16 +321,16 @@ RecurrentStates forward(const Cell& cell, const RecurrentInput& in) {
     if (lstm) out.c = Tensor::uninitialized(all, dtype);
     out.gates = Tensor::uninitialized(all.with(2, cell.kept * n), dtype);
     if (cell.kind == Cell::reset_before) out.rh = Tensor::uninitialized(all, dtype);
-    T *h = out.h.mutable_data<T>(), *c = mutable_data_or_null<T>(out.c);
+    T *h = out.h.mutable_data<T>(), *c = elements_or_null<T>(out.c);
     run_forward<T>({.walk = walk,
                     .xw = in.xw.data<T>(),
-                    .b_hn = data_or_null<T>(b_hn),
-                    .mask = data_or_null<T>(in.mask),
+                    .b_hn = elements_or_null<T>(b_hn),
+                    .mask = elements_or_null<T>(in.mask),
                     .from_h = {h0.data<T>(), h},
-                    .from_c = {data_or_null<T>(c0), c},
+                    .from_c = {elements_or_null<T>(c0), c},
                     .h = h,
                     .c = c,
-                    .rh = mutable_data_or_null<T>(out.rh),
+                    .rh = elements_or_null<T>(out.rh),
                     .gates = out.gates.mutable_data<T>()},
                    parts_of<T>(in.w_h, walk, /*transposed=*/false));
     return out;
@@ -341,14 +340,8 @@ RecurrentStates forward(const Cell& cell, const RecurrentInput& in) {
 RecurrentGradients backward(const Cell& cell, const RecurrentInput& in,
                             const RecurrentStates& states, const Tensor& dh,
                             const Tensor& dc_last) {
-  const Walk walk = check_recurrent(cell, in);
+  const Walk walk(cell, in);
   const Index n = walk.hidden;
-  ShapeCheck check(cell.name());
-  check("xw", in.xw.shape(), cell.kind == Cell::lstm ? "T B 4H" : "T B 3H");
-  check("h", states.h.shape(), "T B H");
-  check("gates", states.gates.shape(), cell.kept == 4 ? "T B 4H" : "T B 3H");
-  if (dh.defined()) check("dh", dh.shape(), "T B H");
-  if (dc_last.defined()) check("dc_last", dc_last.shape(), "B H");
   return visit_floating(cell.name(), in.xw, [&](auto zero) {
     using T = decltype(zero);
     const DType dtype = in.xw.dtype();
@@ -364,15 +357,15 @@ RecurrentGradients backward(const Cell& cell, const RecurrentInput& in,
     if (lstm) out.dc0 = dc_last.defined() ? dc_last.clone() : zeros(state, dtype);
     T* dxw = out.dxw.mutable_data<T>();
     run_backward<T>({.walk = walk,
-                     .mask = data_or_null<T>(in.mask),
-                     .dh = data_or_null<T>(dh),
+                     .mask = elements_or_null<T>(in.mask),
+                     .dh = elements_or_null<T>(dh),
                      .gates = states.gates.data<T>(),
-                     .h = {data_or_null<T>(h0), lstm ? nullptr : states.h.data<T>()},
-                     .c = {data_or_null<T>(c0), data_or_null<T>(states.c)},
+                     .h = {elements_or_null<T>(h0), lstm ? nullptr : states.h.data<T>()},
+                     .c = {elements_or_null<T>(c0), elements_or_null<T>(states.c)},
                      .dxw = dxw,
                      .dhw = apart ? out.dhw.mutable_data<T>() : dxw,
                      .dh0 = out.dh0.mutable_data<T>(),
-                     .dc0 = mutable_data_or_null<T>(out.dc0)},
+                     .dc0 = elements_or_null<T>(out.dc0)},
                     parts_of<T>(in.w_h, walk, /*transposed=*/true));
     if (in.b_hn.defined()) out.db_hn = sum(slice(out.dhw, 2, 2 * n, 3 * n), {0, 1});
     return out;
@@ -380,7 +373,7 @@ RecurrentGradients backward(const Cell& cell, const RecurrentInput& in,
 }
 
 const Cell& gru_cell(const RecurrentInput& in) {
-  return gru_cells[in.form == GruForm::reset_after ? 0 : 1];
+  return in.form == GruForm::reset_after ? reset_after_cell : reset_before_cell;
 }
 
 }  // namespace

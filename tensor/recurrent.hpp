@@ -46,7 +46,8 @@ struct RecurrentGradients {
 RecurrentStates lstm_forward(const RecurrentInput& input);
 RecurrentStates gru_forward(const RecurrentInput& input);
 
-/// dh (T, B, H) and dc_last (B, H), either of which may be undefined (zero).
+/// The input and states of forward, which are not checked again, and dh (T, B, H) and dc_last
+/// (B, H), either of which may be undefined (zero).
 RecurrentGradients lstm_backward(const RecurrentInput& input, const RecurrentStates& states,
                                  const Tensor& dh, const Tensor& dc_last);
 RecurrentGradients gru_backward(const RecurrentInput& input, const RecurrentStates& states,

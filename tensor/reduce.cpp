@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -31,14 +32,11 @@ double sum_in_lanes(Index n, F f) {
 template <class T>
 void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
   if (inner == 1) {
-    parallel_ranges(
-        outer, std::max<Index>(1, detail::elementwise_tile / std::max<Index>(1, n)),
-        [&](Index begin, Index end) {
-          for (Index o = begin; o < end; ++o) {
-            y[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return x[o * n + i]; }));
-          }
-        });
-    return;
+    return parallel_ranges(outer, detail::runs_of_tile(n), [&](Index begin, Index end) {
+      for (Index o = begin; o < end; ++o) {
+        y[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return x[o * n + i]; }));
+      }
+    });
   }
   constexpr Index widest = 1024;  // accumulators that stay in cache, and long pieces of wide rows
   constexpr Index rows = 64;      // added up in T, before their sum joins that in double
@@ -65,15 +63,14 @@ void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
 
 /// Sum over adjacent axes [begin, end), which stay with extent 1.
 Tensor sum_axes(const Tensor& x, int begin, int end) {
-  return visit_floating("sum", x, [&](auto zero) {
-    using T = decltype(zero);
-    Shape shape = x.shape();
-    for (int axis = begin; axis < end; ++axis) shape = shape.with(axis, 1);
-    Tensor y = Tensor::uninitialized(shape, x.dtype());
-    sum_middle(x.data<T>(), y.mutable_data<T>(), x.shape().product(0, begin),
-               x.shape().product(begin, end), x.shape().product(end, x.rank()));
-    return y;
+  Shape shape = x.shape();
+  for (int axis = begin; axis < end; ++axis) shape = shape.with(axis, 1);
+  Tensor y = Tensor::uninitialized(shape, x.dtype(), "sum");
+  visit_elements("sum", std::tie(x, y), [&](const auto* from, auto* to) {
+    sum_middle(from, to, x.shape().product(0, begin), x.shape().product(begin, end),
+               x.shape().product(end, x.rank()));
   });
+  return y;
 }
 
 std::array<bool, Shape::max_rank> chosen_axes(const Shape& shape, const std::vector<int>& axes) {
@@ -81,6 +78,49 @@ std::array<bool, Shape::max_rank> chosen_axes(const Shape& shape, const std::vec
   std::fill_n(chosen.begin(), shape.rank(), axes.empty());
   for (int axis : axes) chosen[shape.axis(axis)] = true;
   return chosen;
+}
+
+Largest largest_along(const char* operation, const Tensor& x, int axis) {
+  const detail::AxisView view(operation, x, axis);
+  if (view.n == 0)
+    fail(operation, fmt::format("axis {} of {} is empty", axis, to_string(x.shape())));
+  const Shape shape = x.shape().with(axis, 1);
+  Largest y{Tensor::uninitialized(shape, x.dtype(), operation),
+            Tensor::uninitialized(shape, DType::i32, operation)};
+  auto* places = y.places.mutable_data<std::int32_t>();
+  visit_elements(operation, std::tie(x, y.values), [&]<class T>(const T* from, T* values) {
+    detail::for_columns(view, [&](Index first, Index width) {
+      const Index to = view.reduced(first);
+      std::copy_n(from + first, width, values + to);
+      std::fill_n(places + to, width, 0);
+      for (Index i = 1; i < view.n; ++i) {
+        for (Index j = 0; j < width; ++j) {
+          const T v = from[first + i * view.inner + j], best = values[to + j];
+          if (!(v > best || (v != v && best == best))) continue;
+          values[to + j] = v;
+          places[to + j] = static_cast<std::int32_t>(i);
+        }
+      }
+    });
+  });
+  return y;
+}
+
+/// √(Σ x²) of n elements `step` apart, with the largest taken out of the sum.
+template <class T>
+double scaled_norm(const T* x, Index n, Index step) {
+  double largest = 0, total = 0;
+  for (Index i = 0; i < n; ++i) {
+    const double v = std::abs(static_cast<double>(x[i * step]));
+    if (std::isnan(v)) return v;
+    largest = std::max(largest, v);
+  }
+  if (largest == 0 || std::isinf(largest)) return largest;
+  for (Index i = 0; i < n; ++i) {
+    const double v = x[i * step] / largest;
+    total += v * v;
+  }
+  return largest * std::sqrt(total);
 }
 
 }  // namespace
@@ -110,9 +150,7 @@ Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
 Index reduced_size(const Shape& shape, const std::vector<int>& axes) {
   const auto chosen = chosen_axes(shape, axes);
   Index n = 1;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (chosen[axis]) n *= shape[axis];
-  }
+  for (int axis = 0; axis < shape.rank(); ++axis) n *= chosen[axis] ? shape[axis] : 1;
   return n;
 }
 
@@ -136,38 +174,6 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return axes.empty() ? x.reshape(shape) : sum(x, axes, KeepAxes::yes).reshape(shape);
 }
 
-namespace {
-
-Largest largest_along(const char* operation, const Tensor& x, int axis) {
-  return visit_floating(operation, x, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::AxisView view(operation, x.shape(), axis);
-    if (view.n == 0)
-      fail(operation, fmt::format("axis {} of {} is empty", axis, to_string(x.shape())));
-    const Shape shape = x.shape().with(axis, 1);
-    Largest y{Tensor::uninitialized(shape, x.dtype()), Tensor::uninitialized(shape, DType::i32)};
-    const T* from = x.data<T>();
-    T* values = y.values.mutable_data<T>();
-    auto* places = y.places.mutable_data<std::int32_t>();
-    detail::for_columns(view, [&](Index first, Index width) {
-      const Index to = view.reduced(first);
-      std::copy_n(from + first, width, values + to);
-      std::fill_n(places + to, width, 0);
-      for (Index i = 1; i < view.n; ++i) {
-        for (Index j = 0; j < width; ++j) {
-          const T v = from[first + i * view.inner + j], best = values[to + j];
-          if (!(v > best || (v != v && best == best))) continue;
-          values[to + j] = v;
-          places[to + j] = static_cast<std::int32_t>(i);
-        }
-      }
-    });
-    return y;
-  });
-}
-
-}  // namespace
-
 Largest max_forward(const Tensor& x, int axis) { return largest_along("max", x, axis); }
 
 Tensor argmax(const Tensor& x) {
@@ -175,49 +181,23 @@ Tensor argmax(const Tensor& x) {
 }
 
 Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis) {
-  return visit_floating("max", dy, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::AxisView view("max", shape, axis);
-    Tensor dx = zeros(shape, dy.dtype());
-    const T* from = dy.data<T>();
-    const auto* place = places.data<std::int32_t>();
-    T* to = dx.mutable_data<T>();
+  Tensor dx = zeros(shape, dy.dtype());
+  const detail::AxisView view("max", dx, axis);
+  const auto* place = places.data<std::int32_t>();
+  visit_elements("max", std::tie(dy, dx), [&](const auto* from, auto* to) {
     detail::for_columns(view, [&](Index first, Index width) {
       const Index k = view.reduced(first);
       for (Index j = 0; j < width; ++j) to[first + place[k + j] * view.inner + j] = from[k + j];
     });
-    return dx;
   });
+  return dx;
 }
-
-namespace {
-
-/// √(Σ x²) of n elements `step` apart, with the largest taken out of the sum.
-template <class T>
-double scaled_norm(const T* x, Index n, Index step) {
-  double largest = 0, total = 0;
-  for (Index i = 0; i < n; ++i) {
-    const double v = std::abs(static_cast<double>(x[i * step]));
-    if (std::isnan(v)) return v;
-    largest = std::max(largest, v);
-  }
-  if (largest == 0 || std::isinf(largest)) return largest;
-  for (Index i = 0; i < n; ++i) {
-    const double v = x[i * step] / largest;
-    total += v * v;
-  }
-  return largest * std::sqrt(total);
-}
-
-}  // namespace
 
 Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
-  return visit_floating("norm", x, [&](auto zero) {
-    using T = decltype(zero);
-    const detail::AxisView view("norm", x.shape(), axis);
-    Tensor y = zeros(x.shape().with(axis, 1), x.dtype());
-    const T* from = x.data<T>();
-    T* to = y.mutable_data<T>();
+  const detail::AxisView view("norm", x, axis);
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "norm");
+  fill(y, 0);  // where the axis is empty
+  visit_elements("norm", std::tie(x, y), [&]<class T>(const T* from, T* to) {
     detail::for_columns(view, [&](Index first, Index width) {
       double total[detail::widest_column_block] = {};
       for (Index i = 0; i < view.n; ++i) {
@@ -232,28 +212,24 @@ Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
             exact ? std::sqrt(total[j]) : scaled_norm(from + first + j, view.n, view.inner));
       }
     });
-    return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
   });
+  return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
 }
 
 double sum_of_squares(const Tensor& x) {
-  return visit_floating("sum_of_squares", x, [&](auto zero) {
-    const auto* from = x.data<decltype(zero)>();
-    std::vector<double> parts(x.size() / detail::elementwise_tile + 1);
+  std::vector<double> parts(x.size() / detail::elementwise_tile + 1);
+  visit_elements("sum_of_squares", std::tie(x), [&](const auto* from) {
     parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
       parts[begin / detail::elementwise_tile] = simd::sum_of_squares(from + begin, end - begin);
     });
-    double total = 0;
-    for (double part : parts) total += part;
-    return total;
   });
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
 std::string first_not_finite(const Tensor& x) {
   // The sum is quick, and finite only where all elements are.
   if (!x.defined() || !is_floating(x.dtype()) || std::isfinite(sum_of_squares(x))) return {};
-  return visit_floating("first_not_finite", x, [&](auto zero) -> std::string {
-    const auto* begin = x.data<decltype(zero)>();
+  return visit_elements("first_not_finite", std::tie(x), [&](const auto* begin) -> std::string {
     const auto* at =
         std::find_if(begin, begin + x.size(), [](auto v) { return !std::isfinite(v); });
     if (at == begin + x.size()) return {};  // only the squares were too large

@@ -14,18 +14,18 @@ void check_extent(Index extent) {
 
 }  // namespace
 
-Shape::Shape(std::span<const Index> extents) : rank_(static_cast<int>(extents.size())) {
+Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int>(extents.size())) {
   if (rank_ > max_rank) {
     fail("shape", fmt::format("{} has more than {} axes", to_string(extents), max_rank));
   }
-  for (Index extent : extents) {
-    if (extent < 0) fail("shape", to_string(extents) + " has a negative extent");
+  std::ranges::replace_copy(extents, extents_.begin(), -1, open);
+  if (std::ranges::any_of(*this, [](Index extent) { return extent < 0; })) {
+    fail("shape", to_string(extents) + " has a negative extent");
   }
-  std::ranges::copy(extents, extents_.begin());
 }
 
-void Shape::fail_axis(int axis) const {
-  fail("shape", fmt::format("there is no axis {} in {}", axis, to_string(*this)));
+void Shape::fail_axis(int axis, const char* operation) const {
+  fail(operation, fmt::format("there is no axis {} in {}", axis, to_string(*this)));
 }
 
 Shape Shape::with(int axis, Index extent) const {

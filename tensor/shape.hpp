@@ -7,6 +7,7 @@
 #include <attune/stop>  // There is no such file, and without it no compiler goes on.
 #endif
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,14 +38,15 @@ inline constexpr DType dtype_of<double> = DType::f64;
 template <>
 inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 
-/// The extents of a tensor, outermost first. At most `max_rank` of them, none negative. They are stored inline.
+/// The extents of a tensor, outermost first: at most `max_rank`, none negative, stored inline.
 class Shape {
  public:
   static constexpr int max_rank = 6;
 
   Shape() = default;
   Shape(std::initializer_list<Index> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  explicit Shape(std::span<const Index> extents);
+  /// `open` is the extent that stands as -1.
+  explicit Shape(std::span<const Index> extents, Index open = -1);
 
   int rank() const { return rank_; }
   Index size() const { return product(0, rank_); }
@@ -52,11 +54,12 @@ class Shape {
   /// Extent of an axis; a negative axis counts from the end. Throws when there is no such axis.
   Index operator[](int axis) const { return extents_[this->axis(axis)]; }
 
-  /// The axis as a number from 0: -1 is the last one. Throws when there is no such axis.
-  int axis(int axis) const {
+  /// The axis as a number from 0: -1 is the last one. Throws an Error of that operation when there
+  /// is no such axis.
+  int axis(int axis, const char* operation = "shape") const {
     const int from_start = axis < 0 ? axis + rank_ : axis;
     if (from_start < 0 || from_start >= rank_) [[unlikely]]
-      fail_axis(axis);
+      fail_axis(axis, operation);
     return from_start;
   }
 
@@ -67,6 +70,11 @@ class Shape {
   Shape with(int axis, Index extent) const;
   Shape without(int axis) const;
   Shape inserted(int axis, Index extent) const;
+
+  /// Whether the other's extents are those of the last axes.
+  bool ends_with(const Shape& other) const {
+    return other.rank_ <= rank_ && std::equal(other.begin(), other.end(), end() - other.rank_);
+  }
 
   /// Product of the extents from axis `begin` up to, not including, axis `end`.
   Index product(int begin, int end) const {
@@ -79,7 +87,7 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:
-  [[noreturn]] void fail_axis(int axis) const;
+  [[noreturn]] void fail_axis(int axis, const char* operation) const;
 
   std::array<Index, max_rank> extents_{};
   int rank_ = 0;

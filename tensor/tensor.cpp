@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <numeric>
 #include <ostream>
@@ -34,6 +33,21 @@ namespace {
 /// Elements that one thread fills or copies.
 constexpr Index copy_tile = 32 * 1024;
 
+std::string nested(const std::vector<double>& values, const Shape& shape, int axis,
+                   std::size_t& at) {
+  if (axis == shape.rank()) return fmt::format("{:g}", values[at++]);
+  std::string result = "{";
+  for (Index i = 0; i < shape[axis]; ++i) {
+    if (i > 0) result += ", ";
+    result += nested(values, shape, axis + 1, at);
+  }
+  return result + "}";
+}
+
+std::string describe(const Tensor& x) {
+  return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape())) : "undefined";
+}
+
 /// Calls f with a zero of the element type, i32 included.
 template <class F>
 decltype(auto) visit(DType dtype, F f) {
@@ -56,21 +70,18 @@ void require_defined(const char* operation, const Tensor& x) {
 
 Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view operation) {
   Tensor result;
-  result.size_ = 1;
+  std::size_t bytes = size_of(dtype);
   for (Index extent : shape) {
-    if (__builtin_mul_overflow(result.size_, extent, &result.size_)) {
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) {
       fail("tensor", fmt::format("the size of {} overflows", to_string(shape)));
     }
-  }
-  std::size_t bytes;
-  if (__builtin_mul_overflow(static_cast<std::size_t>(result.size_), size_of(dtype), &bytes)) {
-    fail("tensor", fmt::format("the size of {} overflows", to_string(shape)));
   }
   try {
     result.buffer_ = detail::BufferPointer(bytes);
   } catch (const OutOfMemory&) {
     throw OutOfMemory(operation, fmt::format("{} {}", to_string(shape), name_of(dtype)), bytes);
   }
+  result.size_ = static_cast<Index>(bytes / size_of(dtype));
   result.shape_ = shape;
   result.dtype_ = dtype;
   return result;
@@ -127,10 +138,8 @@ Tensor Tensor::operator[](Index t) const {
   if (rank() == 0 || t < 0 || t >= dim(0)) {
     fail("tensor", fmt::format("row {} of {} does not exist", t, to_string(shape_)));
   }
-  Tensor row = *this;
+  Tensor row = slice(t, t + 1);
   row.shape_ = shape_.without(0);
-  row.size_ = row.shape_.size();
-  row.offset_ += static_cast<std::size_t>(t * row.size_) * size_of(dtype_);
   return row;
 }
 
@@ -148,30 +157,20 @@ Tensor Tensor::slice(Index begin, Index end) const {
 
 Tensor Tensor::reshape(std::span<const Index> extents) const {
   require_defined("reshape", *this);
-  std::array<Index, Shape::max_rank> wanted{};
-  const std::span all = std::span(wanted).first(std::min(extents.size(), wanted.size()));
-  Index* open = nullptr;  // the extent that is left over
+  const auto open = std::ranges::find(extents, -1);  // the extent that is left over, if any
   Index known = 1;
   bool fits = true;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    if (i < all.size()) all[i] = extents[i];
-    const bool is_open = extents[i] == -1;
-    fits &= extents[i] >= -1 && !(is_open && open);
-    fits &= !__builtin_mul_overflow(known, is_open ? 1 : extents[i], &known);
-    if (is_open && i < all.size()) open = &all[i];
+  for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
+    if (extent == open) continue;
+    fits = fits && *extent >= 0 && !__builtin_mul_overflow(known, *extent, &known);
   }
-  if (fits && open) {
-    fits = known > 0 && size_ % known == 0;
-    if (fits) *open = size_ / known;
-  } else {
-    fits = fits && known == size_;
-  }
-  if (!fits) {
+  const bool divides = known > 0 && size_ % known == 0;
+  if (!fits || (open == extents.end() ? known != size_ : !divides)) {
     fail("reshape", fmt::format("{} with {} elements cannot become {}", to_string(shape_), size_,
                                 to_string(extents)));
   }
   Tensor result = *this;
-  result.shape_ = Shape(extents.size() > wanted.size() ? extents : all);
+  result.shape_ = Shape(extents, open == extents.end() ? 0 : size_ / known);
   return result;
 }
 
@@ -234,38 +233,19 @@ void copy(const Tensor& from, Tensor& to) {
     fail("copy",
          fmt::format("shapes differ: {} and {}", to_string(from.shape()), to_string(to.shape())));
   }
-  visit(from.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* source = from.data<T>();
-    T* target = to.mutable_data<T>();
-    parallel_ranges(from.size(), copy_tile, [&](Index begin, Index end) {
-      std::copy_n(source + begin, end - begin, target + begin);
-    });
+  const std::span source = bytes_of(from);
+  const std::span target = mutable_bytes_of(to);
+  parallel_ranges(std::ssize(source), 4 * copy_tile, [&](Index begin, Index end) {
+    std::memcpy(target.data() + begin, source.data() + begin, end - begin);
   });
 }
-
-namespace {
-
-std::string nested(const std::vector<double>& values, const Shape& shape, int axis,
-                   std::size_t& at) {
-  if (axis == shape.rank()) return fmt::format("{:g}", values[at++]);
-  std::string result = "{";
-  for (Index i = 0; i < shape[axis]; ++i) {
-    if (i > 0) result += ", ";
-    result += nested(values, shape, axis + 1, at);
-  }
-  return result + "}";
-}
-
-}  // namespace
 
 std::string to_string(const Tensor& x) {
   constexpr Index longest = 200;
   if (!x.defined()) return "undefined tensor";
-  const std::string head = fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape()));
-  if (x.size() > longest) return head;
+  if (x.size() > longest) return describe(x);
   std::size_t at = 0;
-  return head + " " + nested(x.to_vector<double>(), x.shape(), 0, at);
+  return describe(x) + " " + nested(x.to_vector<double>(), x.shape(), 0, at);
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }
@@ -282,14 +262,6 @@ std::span<std::byte> mutable_bytes_of(Tensor& x) {
         std::span(x.mutable_data<decltype(zero)>(), static_cast<std::size_t>(x.size())));
   });
 }
-
-namespace {
-
-std::string describe(const Tensor& x) {
-  return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape())) : "undefined";
-}
-
-}  // namespace
 
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b) {
   if (a.defined() && b.defined() && a.dtype() == b.dtype()) return;
@@ -313,9 +285,8 @@ const std::int32_t* numbers_below(const char* operation, const std::string& what
 }
 
 void fail_not_floating(const char* operation, const Tensor& x) {
-  if (!x.defined()) fail(operation, "the tensor is not defined");
-  fail(operation,
-       fmt::format("f32 or f64 was expected: {} {}", name_of(x.dtype()), to_string(x.shape())));
+  require_defined(operation, x);
+  fail(operation, "f32 or f64 was expected: " + describe(x));
 }
 
 }  // namespace attune

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <attune/tensor/buffer.hpp>
@@ -25,6 +26,19 @@ struct PullbackContext {
   std::uint64_t recorded_at = 0;
 };
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
+
+/// A context for as long as the object lives, and then the one before.
+class ContextScope {
+ public:
+  explicit ContextScope(const PullbackContext& context)
+      : before_(std::exchange(pullback_context, context)) {}
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  ~ContextScope() { pullback_context = before_; }
+
+ private:
+  PullbackContext before_;
+};
 
 Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
@@ -67,14 +81,27 @@ class Tensor {
 
   /// The elements, to read; T must be the dtype's type.
   template <class T>
-  const T* data() const;
+  const T* data() const {
+    if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
+    const detail::PullbackContext& context = detail::pullback_context;
+    if (context.operation &&
+        buffer_->modified_at.load(std::memory_order_relaxed) > context.recorded_at &&
+        buffer_->created_at <= context.recorded_at) {
+      detail::fail_modified(shape_);
+    }
+    return reinterpret_cast<const T*>(buffer_->elements() + offset_);
+  }
 
   /// The elements, to write. If a later backward needs the earlier contents of this buffer, it
   /// throws. After an operation has read the tensor, call this again before writing: an operation
   /// may keep what it computed from the elements (a packed matrix), and only this call invalidates
   /// that.
   template <class T>
-  T* mutable_data();
+  T* mutable_data() {
+    if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
+    buffer_->modified_at.store(detail::write_stamp(), std::memory_order_relaxed);
+    return reinterpret_cast<T*>(buffer_->elements() + offset_);
+  }
 
   /// One element, by its place: `x.at<float>({t, b})`; T must be the dtype's type. Throws when
   /// there is no such place.
@@ -151,12 +178,6 @@ std::span<std::byte> mutable_bytes_of(Tensor& x);
 std::string to_string(const Tensor& x);
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
-/// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)
-/// {...})`. Throws an Error that names the operation when the elements are i32, and when f finds no
-/// memory.
-template <class F>
-decltype(auto) visit_floating(const char* operation, const Tensor& x, F f);
-
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
 /// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they
@@ -167,27 +188,9 @@ const std::int32_t* numbers_below(const char* operation, const std::string& what
                                   Index limit);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
-// Implementation
-
-template <class T>
-const T* Tensor::data() const {
-  if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
-  const detail::PullbackContext& context = detail::pullback_context;
-  if (context.operation &&
-      buffer_->modified_at.load(std::memory_order_relaxed) > context.recorded_at &&
-      buffer_->created_at <= context.recorded_at) {
-    detail::fail_modified(shape_);
-  }
-  return reinterpret_cast<const T*>(buffer_->elements() + offset_);
-}
-
-template <class T>
-T* Tensor::mutable_data() {
-  if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
-  buffer_->modified_at.store(detail::write_stamp(), std::memory_order_relaxed);
-  return reinterpret_cast<T*>(buffer_->elements() + offset_);
-}
-
+/// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)
+/// {...})`. Throws an Error that names the operation when the elements are i32, and when f finds no
+/// memory.
 template <class F>
 decltype(auto) visit_floating(const char* operation, const Tensor& x, F f) {
   if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
@@ -196,6 +199,35 @@ decltype(auto) visit_floating(const char* operation, const Tensor& x, F f) {
   } catch (const OutOfMemory& error) {
     error.throw_as(operation);
   }
+}
+
+namespace detail {
+template <class T>
+const T* elements(const Tensor& x) {
+  return x.data<T>();
+}
+template <class T>
+T* elements(Tensor& x) {
+  return x.mutable_data<T>();
+}
+/// Of a tensor that may be undefined.
+template <class T, class MaybeConst>
+auto elements_or_null(MaybeConst& x) {
+  return x.defined() ? elements<T>(x) : nullptr;
+}
+}  // namespace detail
+
+/// Calls f with pointers to the elements of several tensors, to write where a tensor is not const:
+///     visit_elements("tanh", std::tie(x, y), [&]<class T>(const T* from, T* to) {...});
+/// All have the dtype of the first one. Throws as visit_floating does.
+template <class Tensors, class F>
+decltype(auto) visit_elements(const char* operation, const Tensors& tensors, F f) {
+  return visit_floating(operation, std::get<0>(tensors), [&](auto zero) {
+    const auto pointers_of = [](auto&... x) {
+      return std::tuple{detail::elements<decltype(zero)>(x)...};  // in their order
+    };
+    return std::apply(f, std::apply(pointers_of, tensors));
+  });
 }
 
 }  // namespace attune

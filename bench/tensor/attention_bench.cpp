@@ -2,7 +2,7 @@
 
 #include <attune/tensor/attention.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 #include "support/counters.hpp"
 

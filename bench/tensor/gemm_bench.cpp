@@ -1,6 +1,5 @@
 // Matrix products at the shapes of recurrent networks.
 
-#include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>

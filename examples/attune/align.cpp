@@ -12,7 +12,6 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"

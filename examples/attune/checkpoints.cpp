@@ -7,7 +7,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/file.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "model.hpp"

@@ -15,7 +15,6 @@
 #include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"

@@ -8,7 +8,6 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "support/checkpoint.hpp"
 #include "support/letters.hpp"

@@ -13,7 +13,6 @@
 #include <attune/models/hypothesis.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"

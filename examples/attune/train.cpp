@@ -10,7 +10,6 @@
 #include <attune/nn/clip.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"

@@ -10,7 +10,6 @@
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "audio.hpp"
 #include "support/checkpoint.hpp"

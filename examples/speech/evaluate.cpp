@@ -6,7 +6,6 @@
 
 #include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 
 #include "program.hpp"
 #include "support/output.hpp"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <attune/models/report/log.hpp>
-#include <attune/tensor/printable.hpp>
+#include <attune/tensor/check.hpp>
 
 #include "program.hpp"
 #include "support/checkpoint.hpp"

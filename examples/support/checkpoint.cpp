@@ -4,7 +4,7 @@
 
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/printable.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune {
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <thread>
 
-#include <attune/tensor/printable.hpp>
+#include <attune/tensor/check.hpp>
 
 #include "support/output.hpp"
 #include "support/signals.hpp"

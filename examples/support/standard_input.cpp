@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <attune/tensor/printable.hpp>
+#include <attune/tensor/check.hpp>
 
 #include "support/output.hpp"
 

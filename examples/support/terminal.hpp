@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include <attune/tensor/printable.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune {
 

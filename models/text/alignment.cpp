@@ -9,7 +9,6 @@
 #include <attune/models/text/alignment.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 
 namespace attune::text {
 namespace {

@@ -4,8 +4,7 @@
 
 #include <hwy/base.h>
 
-#include <attune/tensor/simd/bf16.hpp>
-#include <attune/tensor/simd/panels.hpp>
+#include <attune/tensor/simd/gemm.hpp>
 
 #if HWY_ARCH_X86_64
 

@@ -24,36 +24,45 @@ HWY_INLINE Index LanesOf(D d) {
   return static_cast<Index>(hn::Lanes(d));
 }
 
-/// Calls f(d, i) for whole registers and then element by element: one arithmetic for both, so an
+/// A register of neighbouring elements of rows, or a single element.
+template <class D>
+struct Place {
+  D d;
+  Index i;
+
+  using T = hn::TFromD<D>;
+  HWY_INLINE hn::Vec<D> load(const T* row) const { return hn::LoadU(d, row + i); }
+  HWY_INLINE void store(hn::Vec<D> x, T* row) const { hn::StoreU(x, d, row + i); }
+  HWY_INLINE hn::Vec<D> set(T x) const { return hn::Set(d, x); }
+};
+
+/// Calls f(place) for whole registers and then element by element: one arithmetic for both, so an
 /// element's value does not depend on where the row ends.
 template <class T, class F>
 HWY_INLINE void ForEach(Index n, F f) {
   const hn::ScalableTag<T> wide;
   const hn::CappedTag<T, 1> one;
   Index i = 0;
-  for (; i + LanesOf(wide) <= n; i += LanesOf(wide)) f(wide, i);
-  for (; i < n; ++i) f(one, i);
+  for (; i + LanesOf(wide) <= n; i += LanesOf(wide)) f(Place{wide, i});
+  for (; i < n; ++i) f(Place{one, i});
 }
 
 template <class T>
 HWY_INLINE void ExpOf(const T* x, T* y, Index n) {
-  ForEach<T>(
-      n, [&](auto d, Index at) HWY_ATTR { hn::StoreU(Exp(d, hn::LoadU(d, x + at)), d, y + at); });
+  ForEach<T>(n, [&](auto at) HWY_ATTR { at.store(Exp(at.d, at.load(x)), y); });
 }
 template <class T>
 HWY_INLINE void TanhOf(const T* x, T* y, Index n) {
-  ForEach<T>(
-      n, [&](auto d, Index at) HWY_ATTR { hn::StoreU(Tanh(d, hn::LoadU(d, x + at)), d, y + at); });
+  ForEach<T>(n, [&](auto at) HWY_ATTR { at.store(Tanh(at.d, at.load(x)), y); });
 }
 template <class T>
 HWY_INLINE void SigmoidOf(const T* x, T* y, Index n) {
-  ForEach<T>(n, [&](auto d, Index at)
-                    HWY_ATTR { hn::StoreU(Sigmoid(d, hn::LoadU(d, x + at)), d, y + at); });
+  ForEach<T>(n, [&](auto at) HWY_ATTR { at.store(Sigmoid(at.d, at.load(x)), y); });
 }
 
 /// s (1 - s), the derivative of σ where its value is s.
-template <class D, class V>
-HWY_INLINE V SigmoidSlope(D, V s) {
+template <class V>
+HWY_INLINE V SigmoidSlope(V s) {
   return hn::NegMulAdd(s, s, s);
 }
 /// 1 - t², the derivative of tanh where its value is t.
@@ -64,120 +73,117 @@ HWY_INLINE V TanhSlope(D d, V t) {
 
 template <class T>
 HWY_INLINE void Run(const LstmForwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto gate = [&](Index k) HWY_ATTR {
-      return hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at));
+      return hn::Add(at.load(row.xw + k * n), at.load(row.hw + k * n));
     };
-    const auto i = Sigmoid(d, gate(0)), f = Sigmoid(d, gate(1));
-    const auto g = Tanh(d, gate(2)), o = Sigmoid(d, gate(3));
-    const auto c = hn::MulAdd(f, hn::LoadU(d, row.c_prev + at), hn::Mul(i, g));
-    hn::StoreU(i, d, row.gates + at);
-    hn::StoreU(f, d, row.gates + n + at);
-    hn::StoreU(g, d, row.gates + 2 * n + at);
-    hn::StoreU(o, d, row.gates + 3 * n + at);
-    hn::StoreU(c, d, row.c + at);
-    hn::StoreU(hn::Mul(o, Tanh(d, c)), d, row.h + at);
+    const auto i = Sigmoid(at.d, gate(0)), f = Sigmoid(at.d, gate(1));
+    const auto g = Tanh(at.d, gate(2)), o = Sigmoid(at.d, gate(3));
+    const auto c = hn::MulAdd(f, at.load(row.c_prev), hn::Mul(i, g));
+    at.store(i, row.gates);
+    at.store(f, row.gates + n);
+    at.store(g, row.gates + 2 * n);
+    at.store(o, row.gates + 3 * n);
+    at.store(c, row.c);
+    at.store(hn::Mul(o, Tanh(at.d, c)), row.h);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const LstmBackwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto i = hn::LoadU(d, row.gates + at), f = hn::LoadU(d, row.gates + n + at);
-    const auto g = hn::LoadU(d, row.gates + 2 * n + at), o = hn::LoadU(d, row.gates + 3 * n + at);
-    const auto dh = hn::LoadU(d, row.dh + at), c_prev = hn::LoadU(d, row.c_prev + at);
-    const auto tanh_c = Tanh(d, hn::LoadU(d, row.c + at));
-    const auto dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(d, tanh_c), hn::LoadU(d, row.dc + at));
-    hn::StoreU(hn::Mul(hn::Mul(dh, tanh_c), SigmoidSlope(d, o)), d, row.dgates + 3 * n + at);
-    hn::StoreU(hn::Mul(hn::Mul(dc, g), SigmoidSlope(d, i)), d, row.dgates + at);
-    hn::StoreU(hn::Mul(hn::Mul(dc, c_prev), SigmoidSlope(d, f)), d, row.dgates + n + at);
-    hn::StoreU(hn::Mul(hn::Mul(dc, i), TanhSlope(d, g)), d, row.dgates + 2 * n + at);
-    hn::StoreU(hn::Mul(dc, f), d, row.dc + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto i = at.load(row.gates), f = at.load(row.gates + n);
+    const auto g = at.load(row.gates + 2 * n), o = at.load(row.gates + 3 * n);
+    const auto dh = at.load(row.dh), c_prev = at.load(row.c_prev);
+    const auto tanh_c = Tanh(at.d, at.load(row.c));
+    const auto dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(at.d, tanh_c), at.load(row.dc));
+    at.store(hn::Mul(hn::Mul(dh, tanh_c), SigmoidSlope(o)), row.dgates + 3 * n);
+    at.store(hn::Mul(hn::Mul(dc, g), SigmoidSlope(i)), row.dgates);
+    at.store(hn::Mul(hn::Mul(dc, c_prev), SigmoidSlope(f)), row.dgates + n);
+    at.store(hn::Mul(hn::Mul(dc, i), TanhSlope(at.d, g)), row.dgates + 2 * n);
+    at.store(hn::Mul(dc, f), row.dc);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const GruForwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto gate = [&](Index k) HWY_ATTR {
-      return hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at));
+      return hn::Add(at.load(row.xw + k * n), at.load(row.hw + k * n));
     };
-    const auto r = Sigmoid(d, gate(0)), z = Sigmoid(d, gate(1));
-    const auto hidden = hn::Add(hn::LoadU(d, row.hw + 2 * n + at), hn::LoadU(d, row.b_hn + at));
-    const auto candidate = Tanh(d, hn::MulAdd(r, hidden, hn::LoadU(d, row.xw + 2 * n + at)));
-    const auto h_prev = hn::LoadU(d, row.h_prev + at);
-    hn::StoreU(r, d, row.gates + at);
-    hn::StoreU(z, d, row.gates + n + at);
-    hn::StoreU(candidate, d, row.gates + 2 * n + at);
-    hn::StoreU(hidden, d, row.gates + 3 * n + at);
-    hn::StoreU(hn::MulAdd(z, hn::Sub(h_prev, candidate), candidate), d, row.h + at);
+    const auto r = Sigmoid(at.d, gate(0)), z = Sigmoid(at.d, gate(1));
+    const auto hidden = hn::Add(at.load(row.hw + 2 * n), at.load(row.b_hn));
+    const auto candidate = Tanh(at.d, hn::MulAdd(r, hidden, at.load(row.xw + 2 * n)));
+    const auto h_prev = at.load(row.h_prev);
+    at.store(r, row.gates);
+    at.store(z, row.gates + n);
+    at.store(candidate, row.gates + 2 * n);
+    at.store(hidden, row.gates + 3 * n);
+    at.store(hn::MulAdd(z, hn::Sub(h_prev, candidate), candidate), row.h);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const GruBackwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto r = hn::LoadU(d, row.gates + at), z = hn::LoadU(d, row.gates + n + at);
-    const auto candidate = hn::LoadU(d, row.gates + 2 * n + at);
-    const auto hidden = hn::LoadU(d, row.gates + 3 * n + at);
-    const auto dh = hn::LoadU(d, row.dh + at), h_prev = hn::LoadU(d, row.h_prev + at);
-    const auto dn = hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(d, candidate));
-    const auto dr = hn::Mul(hn::Mul(dn, hidden), SigmoidSlope(d, r));
-    const auto dz = hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(d, z));
-    hn::StoreU(dr, d, row.dxw + at);
-    hn::StoreU(dz, d, row.dxw + n + at);
-    hn::StoreU(dn, d, row.dxw + 2 * n + at);
-    hn::StoreU(dr, d, row.dhw + at);
-    hn::StoreU(dz, d, row.dhw + n + at);
-    hn::StoreU(hn::Mul(dn, r), d, row.dhw + 2 * n + at);
-    hn::StoreU(hn::Mul(dh, z), d, row.dh_prev + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto r = at.load(row.gates), z = at.load(row.gates + n);
+    const auto candidate = at.load(row.gates + 2 * n);
+    const auto hidden = at.load(row.gates + 3 * n);
+    const auto dh = at.load(row.dh), h_prev = at.load(row.h_prev);
+    const auto dn = hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(at.d, candidate));
+    const auto dr = hn::Mul(hn::Mul(dn, hidden), SigmoidSlope(r));
+    const auto dz = hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(z));
+    at.store(dr, row.dxw);
+    at.store(dz, row.dxw + n);
+    at.store(dn, row.dxw + 2 * n);
+    at.store(dr, row.dhw);
+    at.store(dz, row.dhw + n);
+    at.store(hn::Mul(dn, r), row.dhw + 2 * n);
+    at.store(hn::Mul(dh, z), row.dh_prev);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const GruResetRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto gate = [&](Index k) HWY_ATTR {
-      return Sigmoid(d,
-                     hn::Add(hn::LoadU(d, row.xw + k * n + at), hn::LoadU(d, row.hw + k * n + at)));
+      return Sigmoid(at.d, hn::Add(at.load(row.xw + k * n), at.load(row.hw + k * n)));
     };
     const auto r = gate(0);
-    hn::StoreU(r, d, row.gates + at);
-    hn::StoreU(gate(1), d, row.gates + n + at);
-    hn::StoreU(hn::Mul(r, hn::LoadU(d, row.h_prev + at)), d, row.rh + at);
+    at.store(r, row.gates);
+    at.store(gate(1), row.gates + n);
+    at.store(hn::Mul(r, at.load(row.h_prev)), row.rh);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const GruUpdateRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto candidate = Tanh(d, hn::Add(hn::LoadU(d, row.xw_n + at), hn::LoadU(d, row.hn + at)));
-    const auto h_prev = hn::LoadU(d, row.h_prev + at);
-    hn::StoreU(candidate, d, row.n + at);
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, row.z + at), hn::Sub(h_prev, candidate), candidate), d,
-               row.h + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto candidate = Tanh(at.d, hn::Add(at.load(row.xw_n), at.load(row.hn)));
+    const auto h_prev = at.load(row.h_prev);
+    at.store(candidate, row.n);
+    at.store(hn::MulAdd(at.load(row.z), hn::Sub(h_prev, candidate), candidate), row.h);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const GruUpdateBackwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto z = hn::LoadU(d, row.z + at), candidate = hn::LoadU(d, row.n + at);
-    const auto dh = hn::LoadU(d, row.dh + at), h_prev = hn::LoadU(d, row.h_prev + at);
-    hn::StoreU(hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(d, z)), d,
-               row.dz + at);
-    hn::StoreU(hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(d, candidate)), d, row.dn + at);
-    hn::StoreU(hn::Mul(dh, z), d, row.dh_prev + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto z = at.load(row.z), candidate = at.load(row.n);
+    const auto dh = at.load(row.dh), h_prev = at.load(row.h_prev);
+    at.store(hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(z)), row.dz);
+    at.store(hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(at.d, candidate)), row.dn);
+    at.store(hn::Mul(dh, z), row.dh_prev);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const GruResetBackwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto r = hn::LoadU(d, row.r + at), drh = hn::LoadU(d, row.drh + at);
-    const auto h_prev = hn::LoadU(d, row.h_prev + at);
-    hn::StoreU(hn::Mul(hn::Mul(drh, h_prev), SigmoidSlope(d, r)), d, row.dr + at);
-    hn::StoreU(hn::MulAdd(drh, r, hn::LoadU(d, row.dh_prev + at)), d, row.dh_prev + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto r = at.load(row.r), drh = at.load(row.drh);
+    const auto h_prev = at.load(row.h_prev);
+    at.store(hn::Mul(hn::Mul(drh, h_prev), SigmoidSlope(r)), row.dr);
+    at.store(hn::MulAdd(drh, r, at.load(row.dh_prev)), row.dh_prev);
   });
 }
 
@@ -188,7 +194,7 @@ HWY_INLINE void PrefetchAhead(const T* x) {
   __builtin_prefetch(x + 8192 / sizeof(T));
 }
 
-/// Σ_i f(i), in two interleaved sums: the additions of one do not wait for each other.
+/// Σ f(place), in two interleaved sums: the additions of one do not wait for each other.
 template <class T, class F>
 HWY_INLINE T Sum(Index n, F f) {
   const hn::ScalableTag<T> d;
@@ -197,30 +203,29 @@ HWY_INLINE T Sum(Index n, F f) {
   auto even = hn::Zero(d), odd = hn::Zero(d);
   Index i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    even = f(d, i, even);
-    odd = f(d, i + lanes, odd);
+    even = f(Place{d, i}, even);
+    odd = f(Place{d, i + lanes}, odd);
   }
-  if (i + lanes <= n) even = f(d, i, even), i += lanes;
+  if (i + lanes <= n) even = f(Place{d, i}, even), i += lanes;
   T total = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
-  for (; i < n; ++i) total = hn::GetLane(f(one, i, hn::Set(one, total)));
+  for (; i < n; ++i) total = hn::GetLane(f(Place{one, i}, hn::Set(one, total)));
   return total;
 }
 
 template <class T>
 HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
-  const T total = Sum<T>(n, [&](auto d, Index at, auto sum)
-                                HWY_ATTR { return hn::Add(sum, hn::LoadU(d, row.x + at)); });
+  const T total =
+      Sum<T>(n, [&](auto at, auto sum) HWY_ATTR { return hn::Add(sum, at.load(row.x)); });
   const T mean = total / static_cast<T>(n);
-  const T squares = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-    const auto centred = hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, mean));
+  const T squares = Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
+    const auto centred = hn::Sub(at.load(row.x), at.set(mean));
     return hn::MulAdd(centred, centred, sum);
   });
   const T factor = 1 / std::sqrt(squares / static_cast<T>(n) + row.epsilon);
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto centred = hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, mean));
-    const auto x_hat = hn::Mul(centred, hn::Set(d, factor));
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, row.gain + at), x_hat, hn::LoadU(d, row.bias + at)), d,
-               row.y + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto centred = hn::Sub(at.load(row.x), at.set(mean));
+    const auto x_hat = hn::Mul(centred, at.set(factor));
+    at.store(hn::MulAdd(at.load(row.gain), x_hat, at.load(row.bias)), row.y);
   });
   row.moments[0] = mean, row.moments[1] = factor;
 }
@@ -228,52 +233,47 @@ HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
 template <class T>
 HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, Index n) {
   const T mean = row.moments[0], factor = row.moments[1];
-  const auto normal = [&](auto d, Index at) HWY_ATTR {
-    return hn::Mul(hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, mean)), hn::Set(d, factor));
+  const auto normal = [&](auto at) HWY_ATTR {
+    return hn::Mul(hn::Sub(at.load(row.x), at.set(mean)), at.set(factor));
   };
-  const auto scaled = [&](auto d, Index at) HWY_ATTR {
-    return hn::Mul(hn::LoadU(d, row.dy + at), hn::LoadU(d, row.gain + at));
-  };
-  const T total =
-      Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(d, at)); });
-  const T product = Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-    return hn::MulAdd(scaled(d, at), normal(d, at), sum);
-  });
+  const auto scaled = [&](auto at) HWY_ATTR { return hn::Mul(at.load(row.dy), at.load(row.gain)); };
+  const T total = Sum<T>(n, [&](auto at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(at)); });
+  const T product = Sum<T>(
+      n, [&](auto at, auto sum) HWY_ATTR { return hn::MulAdd(scaled(at), normal(at), sum); });
   const T mean_g = total / static_cast<T>(n), mean_gx = product / static_cast<T>(n);
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto x_hat = normal(d, at), dy = hn::LoadU(d, row.dy + at);
-    const auto centred = hn::Sub(scaled(d, at), hn::Set(d, mean_g));
-    const auto rest = hn::NegMulAdd(x_hat, hn::Set(d, mean_gx), centred);
-    hn::StoreU(hn::MulAdd(dy, x_hat, hn::LoadU(d, row.dgain + at)), d, row.dgain + at);
-    hn::StoreU(hn::Add(hn::LoadU(d, row.dbias + at), dy), d, row.dbias + at);
-    hn::StoreU(hn::Mul(hn::Set(d, factor), rest), d, row.dx + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto x_hat = normal(at), dy = at.load(row.dy);
+    const auto centred = hn::Sub(scaled(at), at.set(mean_g));
+    const auto rest = hn::NegMulAdd(x_hat, at.set(mean_gx), centred);
+    at.store(hn::MulAdd(dy, x_hat, at.load(row.dgain)), row.dgain);
+    at.store(hn::Add(at.load(row.dbias), dy), row.dbias);
+    at.store(hn::Mul(at.set(factor), rest), row.dx);
   });
 }
 
 template <class T>
 HWY_INLINE T AdditiveScore(const T* q, const T* k, const T* v, Index n) {
-  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-    const auto t = Tanh(d, hn::Add(hn::LoadU(d, q + at), hn::LoadU(d, k + at)));
-    return hn::MulAdd(t, hn::LoadU(d, v + at), sum);
+  return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
+    const auto t = Tanh(at.d, hn::Add(at.load(q), at.load(k)));
+    return hn::MulAdd(t, at.load(v), sum);
   });
 }
 
 template <class T>
 HWY_INLINE T Dot(const T* x, const T* y, Index n) {
-  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-    return hn::MulAdd(hn::LoadU(d, x + at), hn::LoadU(d, y + at), sum);
-  });
+  return Sum<T>(
+      n, [&](auto at, auto sum) HWY_ATTR { return hn::MulAdd(at.load(x), at.load(y), sum); });
 }
 
 template <class T>
 HWY_INLINE double SumOfSquares(const T* x, Index n) {
-  return Sum<double>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-    PrefetchAhead(x + at);
-    const auto value = hn::LoadU(hn::Rebind<T, decltype(d)>(), x + at);
+  return Sum<double>(n, [&](auto at, auto sum) HWY_ATTR {
+    PrefetchAhead(x + at.i);
+    const auto value = hn::LoadU(hn::Rebind<T, decltype(at.d)>(), x + at.i);
     if constexpr (std::is_same_v<T, double>) {
       return hn::MulAdd(value, value, sum);
     } else {
-      const auto wide = hn::PromoteTo(d, value);
+      const auto wide = hn::PromoteTo(at.d, value);
       return hn::MulAdd(wide, wide, sum);
     }
   });
@@ -302,16 +302,16 @@ HWY_INLINE T Largest(const T* x, Index n) {
 
 template <class T>
 HWY_INLINE T SumExp(const T* x, T shift, Index n) {
-  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-    return hn::Add(sum, Exp(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift))));
+  return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
+    return hn::Add(sum, Exp(at.d, hn::Sub(at.load(x), at.set(shift))));
   });
 }
 
 template <class T>
 HWY_INLINE T ExpShifted(const T* x, T shift, T* y, Index n) {
-  return Sum<T>(n, [&](auto d, Index at, auto sum) HWY_ATTR {
-    const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift)));
-    hn::StoreU(e, d, y + at);
+  return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
+    const auto e = Exp(at.d, hn::Sub(at.load(x), at.set(shift)));
+    at.store(e, y);
     return hn::Add(sum, e);
   });
 }
@@ -322,10 +322,9 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
   const T* x = row.x;
   if (row.mask) {
     x = row.y;
-    ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-      const auto masked = hn::Eq(hn::LoadU(d, row.mask + at), hn::Zero(d));
-      hn::StoreU(hn::IfThenElse(masked, hn::Set(d, kNone), hn::LoadU(d, row.x + at)), d,
-                 row.y + at);
+    ForEach<T>(n, [&](auto at) HWY_ATTR {
+      const auto masked = hn::Eq(at.load(row.mask), hn::Zero(at.d));
+      at.store(hn::IfThenElse(masked, at.set(kNone), at.load(row.x)), row.y);
     });
   }
   const T largest = Largest(x, n);
@@ -339,67 +338,127 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
     total += ExpShifted(x + at, largest, row.y + at, std::min(sum_block, n - at));
   }
   const T factor = static_cast<T>(1 / total);
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto y = hn::Mul(hn::LoadU(d, row.y + at), hn::Set(d, factor));
-    if (!row.mask) return hn::StoreU(y, d, row.y + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto y = hn::Mul(at.load(row.y), at.set(factor));
+    if (!row.mask) return at.store(y, row.y);
     // Masked places get 0 even if the factor is NaN.
-    const auto masked = hn::Eq(hn::LoadU(d, row.mask + at), hn::Zero(d));
-    hn::StoreU(hn::IfThenZeroElse(masked, y), d, row.y + at);
+    const auto masked = hn::Eq(at.load(row.mask), hn::Zero(at.d));
+    at.store(hn::IfThenZeroElse(masked, y), row.y);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto p = Exp(d, hn::Sub(hn::LoadU(d, row.x + at), hn::Set(d, row.norm)));
-    const auto dx = hn::Mul(hn::Sub(p, hn::Set(d, row.even)), hn::Set(d, row.scale));
-    hn::StoreU(dx, d, row.dx + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto p = Exp(at.d, hn::Sub(at.load(row.x), at.set(row.norm)));
+    const auto dx = hn::Mul(hn::Sub(p, at.set(row.even)), at.set(row.scale));
+    at.store(dx, row.dx);
   });
 }
 
 template <class T>
 HWY_INLINE void AddScaled(T a, const T* x, T* y, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + at), hn::LoadU(d, y + at)), d, y + at);
-  });
+  ForEach<T>(n,
+             [&](auto at) HWY_ATTR { at.store(hn::MulAdd(at.set(a), at.load(x), at.load(y)), y); });
 }
 
 template <class T>
 HWY_INLINE void Scale(T a, T* x, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    PrefetchAhead(x + at);
-    hn::StoreU(hn::Mul(hn::Set(d, a), hn::LoadU(d, x + at)), d, x + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    PrefetchAhead(x + at.i);
+    at.store(hn::Mul(at.set(a), at.load(x)), x);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const AdditiveScoreBackwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto t = Tanh(d, hn::Add(hn::LoadU(d, row.q + at), hn::LoadU(d, row.k + at)));
-    const auto de = hn::Set(d, row.de);
-    const auto g = hn::Mul(hn::Mul(de, hn::LoadU(d, row.v + at)), TanhSlope(d, t));
-    hn::StoreU(hn::Add(hn::LoadU(d, row.dq + at), g), d, row.dq + at);
-    hn::StoreU(hn::Add(hn::LoadU(d, row.dk + at), g), d, row.dk + at);
-    hn::StoreU(hn::MulAdd(de, t, hn::LoadU(d, row.dv + at)), d, row.dv + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto t = Tanh(at.d, hn::Add(at.load(row.q), at.load(row.k)));
+    const auto de = at.set(row.de);
+    const auto g = hn::Mul(hn::Mul(de, at.load(row.v)), TanhSlope(at.d, t));
+    at.store(hn::Add(at.load(row.dq), g), row.dq);
+    at.store(hn::Add(at.load(row.dk), g), row.dk);
+    at.store(hn::MulAdd(de, t, at.load(row.dv)), row.dv);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const AdamRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto d, Index at) HWY_ATTR {
-    const auto g = hn::Mul(hn::LoadU(d, row.gradient + at), hn::Set(d, row.scale));
-    const auto m = hn::MulAdd(hn::Set(d, row.beta1), hn::LoadU(d, row.m + at),
-                              hn::Mul(hn::Set(d, 1 - row.beta1), g));
-    const auto v = hn::MulAdd(hn::Set(d, row.beta2), hn::LoadU(d, row.v + at),
-                              hn::Mul(hn::Set(d, 1 - row.beta2), hn::Mul(g, g)));
-    const auto below = hn::MulAdd(hn::Sqrt(v), hn::Set(d, row.root), hn::Set(d, row.epsilon));
-    const auto step = hn::Div(hn::Mul(hn::Set(d, row.rate), m), below);
-    hn::StoreU(m, d, row.m + at);
-    hn::StoreU(v, d, row.v + at);
-    const auto w = hn::LoadU(d, row.w + at);
-    hn::StoreU(hn::Sub(w, hn::MulAdd(hn::Set(d, row.decay), w, step)), d, row.w + at);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto g = hn::Mul(at.load(row.gradient), at.set(row.scale));
+    const auto m = hn::MulAdd(at.set(row.beta1), at.load(row.m), hn::Mul(at.set(1 - row.beta1), g));
+    const auto v = hn::MulAdd(at.set(row.beta2), at.load(row.v),
+                              hn::Mul(at.set(1 - row.beta2), hn::Mul(g, g)));
+    const auto below = hn::MulAdd(hn::Sqrt(v), at.set(row.root), at.set(row.epsilon));
+    const auto step = hn::Div(hn::Mul(at.set(row.rate), m), below);
+    at.store(m, row.m);
+    at.store(v, row.v);
+    const auto w = at.load(row.w);
+    at.store(hn::Sub(w, hn::MulAdd(at.set(row.decay), w, step)), row.w);
   });
 }
+
+#if HWY_TARGET == HWY_SCALAR
+
+void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
+            std::uint32_t* words) {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::ranges::copy(philox(seed, stream, first + i), words + 4 * i);
+  }
+}
+
+#else
+
+/// The lower and the upper halves of the products of 32-bit integers.
+template <class D, class V>
+HWY_INLINE void Multiply(D d, V a, V b, V& low, V& high) {
+  const hn::Repartition<std::uint64_t, D> wide;
+  const auto even = hn::MulEven(a, b);
+  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a))),
+                               hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, b))));
+  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+}
+
+/// As many blocks as a register has lanes; the lower halves of their numbers do not wrap around.
+template <class D>
+HWY_INLINE void Blocks(D d, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
+                       std::uint32_t* words) {
+  const auto set = [&](std::uint64_t x)
+                       HWY_ATTR { return hn::Set(d, static_cast<std::uint32_t>(x)); };
+  auto x0 = hn::Iota(d, static_cast<std::uint32_t>(first)), x1 = set(first >> 32), x2 = set(stream),
+       x3 = set(stream >> 32);
+  auto key0 = set(seed), key1 = set(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    auto low0 = x0, high0 = x0, low1 = x0, high1 = x0;
+    Multiply(d, x0, set(0xD2511F53), low0, high0);
+    Multiply(d, x2, set(0xCD9E8D57), low1, high1);
+    x0 = hn::Xor(hn::Xor(high1, x1), key0);
+    x1 = low1;
+    x2 = hn::Xor(hn::Xor(high0, x3), key1);
+    x3 = low0;
+    key0 = hn::Add(key0, set(0x9E3779B9));
+    key1 = hn::Add(key1, set(0xBB67AE85));
+  }
+  hn::StoreInterleaved4(x0, x1, x2, x3, d, words);
+}
+
+void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
+            std::uint32_t* words) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count;) {
+    const std::uint64_t n = first + i, left = (std::uint64_t{1} << 32) - (n & 0xFFFFFFFF);
+    if (i + lanes <= count && lanes <= left) {
+      Blocks(d, seed, stream, n, words + 4 * i);
+      i += lanes;
+    } else {
+      std::ranges::copy(philox(seed, stream, n), words + 4 * i++);
+    }
+  }
+}
+
+#endif
 
 // clang-format off
 #define ATTUNE_ROW(KERNEL, Row, T, bits) \
@@ -442,6 +501,12 @@ namespace attune::simd {
 
 ATTUNE_KERNELS(ATTUNE_CHOOSE, float, F32)
 ATTUNE_KERNELS(ATTUNE_CHOOSE, double, F64)
+HWY_EXPORT(Philox);
+
+void philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
+            std::uint32_t* words) {
+  ATTUNE_DISPATCH(Philox)(seed, stream, first, count, words);
+}
 
 }  // namespace attune::simd
 #endif  // HWY_ONCE

@@ -5,8 +5,8 @@
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/softmax.hpp>
 
 #include "support/same_function.hpp"
 

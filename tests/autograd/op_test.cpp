@@ -1,5 +1,7 @@
 // Every operation of the list in support/op_cases.hpp: its values against loops over elements, its
-// gradients against central differences.
+// gradients against central differences. Then kinks, empty axes, and errors.
+
+#include <limits>
 
 #include <doctest/doctest.h>
 
@@ -12,6 +14,16 @@
 namespace attune {
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The gradient of f at x, given dy.
+template <class F>
+Tensor gradient(F f, const Tensor& x, const Tensor& dy) {
+  const Var v = variable(x);
+  return backward(f(v), dy)[v];
+}
+
 std::vector<Tensor> scaled(const std::vector<Tensor>& inputs, double scale) {
   std::vector<Tensor> result;
   for (const Tensor& x : inputs) {
@@ -21,18 +33,17 @@ std::vector<Tensor> scaled(const std::vector<Tensor>& inputs, double scale) {
 }
 
 template <class F>
-void for_group(const std::string& group, F f) {
-  int count = 0;
+void for_each_op(F f) {
   for (const OpCase& op : op_cases()) {
-    if (op.group != group) continue;
-    ++count;
-    SUBCASE(op.name.c_str()) { f(op); }
+    INFO(op.name);
+    f(op);
   }
-  REQUIRE(count > 0);
 }
 
-void check_values(const std::string& group) {
-  for_group(group, [](const OpCase& op) {
+}  // namespace
+
+TEST_CASE("Ops: values are what loops over elements give") {
+  for_each_op([](const OpCase& op) {
     for (double scale : {1.0, 10.0}) {
       const std::vector<Tensor> inputs = scaled(op.inputs, scale);
       const std::vector<Var> vars(inputs.begin(), inputs.end());
@@ -41,13 +52,14 @@ void check_values(const std::string& group) {
   });
 }
 
-void check_gradients(const std::string& group, double scale) {
-  for_group(group, [scale](const OpCase& op) { CHECK(gradcheck(op.f, scaled(op.inputs, scale))); });
+TEST_CASE("Ops: gradients are central differences, also at ten times larger inputs") {
+  for_each_op([](const OpCase& op) {
+    for (double scale : {1.0, 10.0}) CHECK(gradcheck(op.f, scaled(op.inputs, scale)));
+  });
 }
 
-/// In f32, the same numbers to its precision, and gradients in f32.
-void check_f32(const std::string& group) {
-  for_group(group, [](const OpCase& op) {
+TEST_CASE("Ops: f32 gives the numbers of f64 to its own precision, and gradients in f32") {
+  for_each_op([](const OpCase& op) {
     if (op.name.find("softmax") != std::string::npos) return;  // its masks are f64: below
     std::vector<Var> single, twice;
     for (const Tensor& x : op.inputs) {
@@ -67,53 +79,14 @@ void check_f32(const std::string& group) {
   });
 }
 
-}  // namespace
-
-TEST_CASE("Ops: arithmetic is what a loop over elements gives") { check_values("arithmetic"); }
-TEST_CASE("Ops: functions are what a loop over elements gives") { check_values("functions"); }
-TEST_CASE("Ops: products are what a loop over elements gives") { check_values("products"); }
-TEST_CASE("Ops: reductions are what a loop over elements gives") { check_values("reductions"); }
-TEST_CASE("Ops: softmaxes are what their definition gives") { check_values("normalisations"); }
-TEST_CASE("Ops: arrangements are what a loop over elements gives") { check_values("arrangements"); }
-
-TEST_CASE("Ops: gradients of arithmetic are central differences") {
-  check_gradients("arithmetic", 1);
-}
-TEST_CASE("Ops: gradients of functions are central differences") {
-  check_gradients("functions", 1);
-}
-TEST_CASE("Ops: gradients of products are central differences") { check_gradients("products", 1); }
-TEST_CASE("Ops: gradients of reductions are central differences") {
-  check_gradients("reductions", 1);
-}
-TEST_CASE("Ops: gradients of softmaxes are central differences") {
-  check_gradients("normalisations", 1);
-}
-TEST_CASE("Ops: gradients of arrangements are central differences") {
-  check_gradients("arrangements", 1);
-}
-
-TEST_CASE("Ops: gradients at ten times larger inputs are central differences") {
-  for (const char* group : {"arithmetic", "functions", "products", "reductions", "arrangements"}) {
-    check_gradients(group, 10);
-  }
-}
-TEST_CASE("Ops: gradients of softmaxes at ten times larger inputs are central differences") {
-  check_gradients("normalisations", 10);
-}
-
-TEST_CASE("Ops: f32 gives the numbers of f64 to its own precision") {
-  for (const char* group :
-       {"arithmetic", "functions", "products", "reductions", "normalisations", "arrangements"}) {
-    check_f32(group);
-  }
-}
-
-TEST_CASE("Ops: where two maxima are equal the gradient goes to the first") {
+TEST_CASE("Ops: where two maxima or minima are equal the gradient goes to the first") {
   const Var a = variable(reals({3}, {1, 2, 3})), b = variable(reals({3}, {2, 2, 2}));
-  const Gradients gradients = backward(maximum(a, b), reals({3}, {10, 20, 30}));
-  CHECK(identical(gradients[a], reals({3}, {0, 20, 30})));
-  CHECK(identical(gradients[b], reals({3}, {10, 0, 0})));
+  const Gradients larger = backward(maximum(a, b), reals({3}, {10, 20, 30})),
+                  smaller = backward(minimum(a, b), reals({3}, {10, 20, 30}));
+  CHECK(identical(larger[a], reals({3}, {0, 20, 30})));
+  CHECK(identical(larger[b], reals({3}, {10, 0, 0})));
+  CHECK(identical(smaller[a], reals({3}, {10, 20, 0})));
+  CHECK(identical(smaller[b], reals({3}, {0, 0, 30})));
 }
 
 TEST_CASE("Ops: a row of a gathered table that no id names gets gradient 0") {
@@ -152,6 +125,154 @@ TEST_CASE("Ops: softplus and sigmoid neither overflow nor lose their tails") {
   CHECK(s.to_vector<double>()[1] == doctest::Approx(std::exp(-40.0)).epsilon(1e-14));
   CHECK(s.to_vector<double>()[0] == 0);
   CHECK(s.to_vector<double>()[3] == 1);
+}
+
+TEST_CASE("Ops: abs, sqrt and power at zero") {
+  const Tensor x = reals({3}, {-2, 0, 3}), dy = reals({3}, {10, 20, 30});
+  CHECK(identical(gradient([](const Var& v) { return abs(v); }, x, dy), reals({3}, {-10, 0, 30})));
+  CHECK(
+      identical(gradient([](const Var& v) { return power(v, 0); }, x, dy), zeros({3}, DType::f64)));
+  CHECK(identical(power(Var(x), 0).value(), ones({3}, DType::f64)));
+  CHECK(identical(gradient([](const Var& v) { return power(v, 1); }, x, dy), dy));
+  CHECK(identical(gradient([](const Var& v) { return power(v, 2); }, x, dy),
+                  reals({3}, {-40, 0, 180})));
+  CHECK(gradient([](const Var& v) { return sqrt(v); }, reals({1}, {0}), reals({1}, {1})).item() ==
+        infinity);
+}
+
+TEST_CASE("Ops: where gives nothing of what was not chosen, and no gradient to it") {
+  const Var a = variable(reals({2}, {1, nan})), b = variable(reals({2}, {infinity, 4}));
+  const Var y = where(reals({2}, {1, 0}), a, b);
+  CHECK(identical(y.value(), reals({2}, {1, 4})));
+  const Gradients gradients = backward(y, reals({2}, {10, 20}));
+  CHECK(identical(gradients[a], reals({2}, {10, 0})));
+  CHECK(identical(gradients[b], reals({2}, {0, 20})));
+}
+
+TEST_CASE("Ops: where keeps both signs of zero") {
+  const Tensor minus = reals({2}, {-0.0, -0.0}), plus = reals({2}, {0.0, 0.0});
+  CHECK(identical(where(reals({2}, {1, 0}), minus, plus), reals({2}, {-0.0, 0.0})));
+}
+
+TEST_CASE("Ops: max gives its gradient to the first of equals") {
+  const Tensor x = reals({2, 3}, {1, 5, 5, 7, 7, 7});
+  CHECK(identical(gradient([](const Var& v) { return max(v, 1); }, x, reals({2}, {10, 20})),
+                  reals({2, 3}, {0, 10, 0, 20, 0, 0})));
+  CHECK(identical(gradient([](const Var& v) { return max(v, 0); }, x, reals({3}, {1, 2, 3})),
+                  reals({2, 3}, {0, 0, 0, 1, 2, 3})));
+}
+
+TEST_CASE("Ops: norm has gradient 0 where it is 0") {
+  const Tensor x = reals({2, 2}, {3, 4, 0, 0});
+  CHECK(identical(gradient([](const Var& v) { return norm(v, -1); }, x, reals({2}, {10, 20})),
+                  reals({2, 2}, {6, 8, 0, 0})));
+}
+
+TEST_CASE("Ops: an axis of extent 1, and one of extent 0") {
+  const Var one = reals({2, 1}, {-3, 4});
+  CHECK(identical(max(one, 1).value(), reals({2}, {-3, 4})));
+  CHECK(identical(norm(one, 1).value(), reals({2}, {3, 4})));
+  CHECK(identical(log_sum_exp(one, 1).value(), reals({2}, {-3, 4})));
+  const Var empty = variable(zeros({2, 0}, DType::f64));
+  CHECK(identical(norm(empty, 1).value(), zeros({2}, DType::f64)));
+  CHECK(identical(log_sum_exp(empty, 1).value(), full({2}, -infinity, DType::f64)));
+  CHECK(norm(empty, 0).shape() == Shape{0});
+  CHECK(backward(norm(empty, 1), ones({2}, DType::f64))[empty].shape() == Shape{2, 0});
+  CHECK(backward(log_sum_exp(empty, 1), ones({2}, DType::f64))[empty].shape() == Shape{2, 0});
+  CHECK(max(Var(zeros({0, 3})), 1).shape() == Shape{0});
+  CHECK_ERROR("max: axis 1 of (2, 0) is empty", max(empty, 1));
+}
+
+TEST_CASE("Ops: split gives back what concat joins, in equal parts or in sizes") {
+  const Var x = randn({6, 2}, DType::f64);
+  CHECK(split(x, 3, 0).size() == 3);
+  CHECK(identical(concat(split(x, 3, 0), 0).value(), x.value()));
+  const std::vector<Var> parts = split(x, {1, 0, 5}, 0);
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[1].shape() == Shape{0, 2});
+  CHECK(identical(concat(parts, 0).value(), x.value()));
+  CHECK(split(x, {6}, 0).size() == 1);  // a list of sizes, were it of one
+  CHECK(split(x, std::vector<Index>{1, 1}, -1).size() == 2);
+  CHECK(split(Var(zeros({0, 2})), 4, 0).size() == 4);
+}
+
+TEST_CASE("Ops: split says what does not divide") {
+  const Var x = zeros({6, 2});
+  CHECK_ERROR("split: axis 0 of (6, 2) does not divide into 4 parts", split(x, 4, 0));
+  CHECK_ERROR("split: axis 0 of (6, 2) does not divide into 0 parts", split(x, 0, 0));
+  CHECK_ERROR("split: axis 0 of (6, 2) is not 1 + 4 long", split(x, {1, 4}, 0));
+  CHECK_ERROR("split: axis 0 of (6, 2) is not 7 + -1 long", split(x, {7, -1}, 0));
+  CHECK_ERROR("split: there is no axis 2 in (6, 2)", split(x, 2, 2));
+}
+
+TEST_CASE("Ops: products of empty batches, and with K = 0") {
+  const Var none = variable(zeros({0, 2, 3})), b = variable(zeros({0, 3, 4}));
+  const Gradients gradients = backward(batched_matmul(none, b), zeros({0, 2, 4}));
+  CHECK(gradients[none].shape() == Shape{0, 2, 3});
+  CHECK(gradients[b].shape() == Shape{0, 3, 4});
+  CHECK(identical(batched_matmul(Var(zeros({2, 3, 0})), Var(zeros({2, 0, 4}))).value(),
+                  zeros({2, 3, 4})));
+}
+
+TEST_CASE("Ops: the later operations name themselves and the shapes in errors too") {
+  const Var a = zeros({3, 2}), b = zeros({3, 4}), d = zeros({3, 2}, DType::f64);
+  CHECK_ERROR("minimum: shapes (3, 2) and (3, 4) do not broadcast", minimum(a, b));
+  CHECK_ERROR("where: shapes (3, 2) and (3, 4) do not broadcast", where(zeros({3, 1}), a, b));
+  CHECK_ERROR("where: shapes (4) and (3, 2) do not broadcast", where(zeros({4}), a, a));
+  CHECK_ERROR("where: dtypes differ: f32 (3, 2) and f64 (3, 2)", where(zeros({3, 2}), a, d));
+  CHECK_ERROR("max: there is no axis 2 in (3, 2)", max(a, 2));
+  CHECK_ERROR("norm: there is no axis -3 in (3, 2)", norm(a, -3));
+  CHECK_ERROR("log_sum_exp: there is no axis 2 in (3, 2)", log_sum_exp(a, 2));
+  CHECK_ERROR("permute: there is no axis 2 in (3, 2)", permute(a, {0, 2}));
+  CHECK_ERROR("permute: axes (1, -1) do not name each of (3, 2) once", permute(a, {1, -1}));
+  CHECK_ERROR("permute: axes (0) do not name each of (3, 2) once", permute(a, {0}));
+  CHECK_ERROR("transpose: there is no axis 2 in (3, 2)", transpose(a, 0, 2));
+  CHECK_ERROR("batched_matmul: shapes do not fit: (3, 2) x (3, 4)ᵀ",
+              batched_matmul(a, b, {.b = true}));
+  const Var n = ints({3}, {1, 2, 3});
+  CHECK_ERROR("abs: f32 or f64 was expected: i32 (3)", abs(n));
+  CHECK_ERROR("square: f32 or f64 was expected: i32 (3)", square(n));
+  CHECK_ERROR("power: f32 or f64 was expected: i32 (3)", power(n, 2));
+}
+
+TEST_CASE("matmul: a batch is multiplied as is fastest where backward follows, and only there") {
+  const Tensor x = randn({600, 800}), w = randn({800, 1200}, DType::f32, 2);
+  const Var weight = variable(w);
+  const Tensor y = zeros({1200});
+  CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w, {}, Rows::together)));
+  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w, Rows::together)));
+  const NoGrad no_grad;
+  CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w)));
+  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w)));
+}
+
+TEST_CASE("layer_norm: only what is asked for gets a gradient") {
+  const Tensor x = randn({3, 4}, DType::f64), gain = randn({4}, DType::f64, 2),
+               bias = randn({4}, DType::f64, 3);
+  CHECK(gradcheck([&](const Var& v) { return layer_norm(v, gain, bias); }, x));
+  CHECK(gradcheck([&](const Var& v) { return layer_norm(x, v, bias); }, gain));
+  CHECK(gradcheck([&](const Var& v) { return layer_norm(x, gain, v); }, bias));
+  CHECK_FALSE(layer_norm(x, gain, bias).requires_gradient());
+}
+
+TEST_CASE("layer_norm: one element in a row, or none") {
+  const Var one = variable(reals({2, 1}, {5, -5})), gain = variable(reals({1}, {3})),
+            bias = variable(reals({1}, {4}));
+  const Gradients gradients = backward(layer_norm(one, gain, bias), reals({2, 1}, {1, 2}));
+  CHECK(identical(gradients[one], zeros({2, 1}, DType::f64)));
+  CHECK(gradients[gain].item() == 0);
+  CHECK(gradients[bias].item() == 3);
+  const Var none = variable(zeros({2, 0}));
+  CHECK(backward(layer_norm(none, zeros({0}), zeros({0})), zeros({2, 0}))[none].size() == 0);
+}
+
+TEST_CASE("sparsemax: masked positions and empty columns get gradient 0") {
+  const Var x = variable(reals({3, 2}, {0.1, 1, 0.2, 2, 9, 3}));
+  const Tensor mask = reals({3, 2}, {1, 0, 1, 0, 0, 0});
+  const Var y = sparsemax(x, 0, mask);
+  CHECK(difference(y.value(), reals({3, 2}, {0.45, 0, 0.55, 0, 0, 0})) <= 1e-15);
+  const Gradients gradients = backward(y, reals({3, 2}, {1, 7, 4, 8, 5, 9}));
+  CHECK(identical(gradients[x], reals({3, 2}, {-1.5, 0, 1.5, 0, 0, 0})));
 }
 
 }  // namespace attune

@@ -27,17 +27,24 @@ TEST_CASE("reference: the definitions of the recurrences have right gradients") 
   }
 }
 
-TEST_CASE("reference: softmax is what it means") {
-  for (int axis : {0, 1, 2}) {
-    const auto fused = [axis](const std::vector<Var>& v) { return softmax(v[0], axis); };
-    const auto meant = [axis](const std::vector<Var>& v) { return reference::softmax(v[0], axis); };
-    CHECK(function_difference(fused, meant, {randn({3, 4, 5}, DType::f64)}) <= 1e-12);
-    CHECK(gradcheck(meant, {randn({3, 4, 5}, DType::f64)}));
+TEST_CASE("reference: softmax and sparsemax are what they mean") {
+  using F = Var (*)(const Var& x, int axis, const Tensor& mask);
+  const auto of = [](F f, int axis, const Tensor& mask = {}) -> Function {
+    return [=](const std::vector<Var>& v) { return f(v[0], axis, mask); };
+  };
+  const Tensor x = randn({7, 4, 9}, DType::f64), batch = randn({4, 5, 3}, DType::f64, 2);
+  for (const auto& [fused, meant] : {std::pair<F, F>(softmax, reference::softmax),
+                                     std::pair<F, F>(sparsemax, reference::sparsemax)}) {
+    for (int axis : {0, 1, 2}) {
+      CHECK(function_difference(of(fused, axis), of(meant, axis), {x}) <= 1e-12);
+      CHECK(gradcheck(of(meant, axis), {randn({3, 4, 5}, DType::f64)}));
+    }
+    const Tensor mask = mask_of(5, {2, 5, 4});
+    CHECK(function_difference(of(fused, 1, mask), of(meant, 1, mask), {batch}) <= 1e-12);
   }
-  const Tensor mask = mask_of(5, {2, 5, 4});
-  const auto fused = [&](const std::vector<Var>& v) { return softmax(v[0], 0, mask); };
-  const auto meant = [&](const std::vector<Var>& v) { return reference::softmax(v[0], 0, mask); };
-  CHECK(function_difference(fused, meant, {randn({5, 3}, DType::f64, 2)}) <= 1e-12);
+  const Tensor mask = mask_of(5, {2, 5, 0});
+  CHECK(function_difference(of(sparsemax, 1, mask), of(reference::sparsemax, 1, mask), {batch}) <=
+        1e-12);
 }
 
 TEST_CASE("reference: log_softmax is what it means") {
@@ -62,21 +69,6 @@ TEST_CASE("reference: layer_norm is what it means") {
   }
   CHECK(gradcheck(
       meant, {randn({3, 4}, DType::f64), randn({4}, DType::f64, 2), randn({4}, DType::f64, 3)}));
-}
-
-TEST_CASE("reference: sparsemax is what it means") {
-  for (int axis : {0, 1, 2}) {
-    const auto fused = [axis](const std::vector<Var>& v) { return sparsemax(v[0], axis); };
-    const auto meant = [axis](const std::vector<Var>& v) {
-      return reference::sparsemax(v[0], axis);
-    };
-    CHECK(function_difference(fused, meant, {randn({7, 4, 9}, DType::f64)}) <= 1e-12);
-    CHECK(gradcheck(meant, {randn({3, 4, 5}, DType::f64)}));
-  }
-  const Tensor mask = mask_of(5, {2, 5, 0});
-  const auto fused = [&](const std::vector<Var>& v) { return sparsemax(v[0], 1, mask); };
-  const auto meant = [&](const std::vector<Var>& v) { return reference::sparsemax(v[0], 1, mask); };
-  CHECK(function_difference(fused, meant, {randn({4, 5, 3}, DType::f64, 2)}) <= 1e-12);
 }
 
 }  // namespace attune

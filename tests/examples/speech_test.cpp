@@ -10,7 +10,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/models/frames/batches.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 #include "speech/model.hpp"
 #include "support/golden.hpp"

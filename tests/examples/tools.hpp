@@ -19,7 +19,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/tensor/printable.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "support/capture.hpp"

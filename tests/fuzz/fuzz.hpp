@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/printable.hpp>
 
 namespace attune::fuzz {
 

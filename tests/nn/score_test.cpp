@@ -4,7 +4,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/score.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include <attune/tensor/softmax.hpp>
+#include <attune/tensor/normalize.hpp>
 
 namespace attune::test {
 

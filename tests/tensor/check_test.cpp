@@ -6,49 +6,25 @@
 
 namespace attune {
 
-TEST_CASE("ShapeCheck: shapes that agree pass, and letters have their extents") {
+TEST_CASE("ShapeCheck: a letter means one extent, in one shape and in several") {
   ShapeCheck check("additive_scores");
   check("q", {32, 128}, "B A")("k", {7, 32, 128}, "S B A")("v", {128}, "A");
   CHECK(check['B'] == 32);
   CHECK(check['S'] == 7);
   CHECK(check['A'] == 128);
-}
-
-TEST_CASE("ShapeCheck: an extent that differs is shown with where its letter was found") {
   CHECK_ERROR("additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q",
               ShapeCheck("additive_scores")("q", {32, 128}, "B A")("k", {7, 64, 128}, "S B A"));
-}
-
-TEST_CASE("ShapeCheck: a letter is bound within one shape too") {
   ShapeCheck("square")("w", {3, 3}, "H H");
   CHECK_ERROR("square: w (H, H) is (3, 4), but H = 3 in w",
               ShapeCheck("square")("w", {3, 4}, "H H"));
+  CHECK_ERROR("lstm: no shape with the letter Q was checked", ShapeCheck("lstm")['Q']);
 }
 
-TEST_CASE("ShapeCheck: a wrong number of axes is an error") {
+TEST_CASE("ShapeCheck: a wrong number of axes is an error, where dots do not stand for some") {
   CHECK_ERROR("lstm: h0 (B, H) is (3, 2, 5), but 2 axes were expected",
               ShapeCheck("lstm")("h0", {3, 2, 5}, "B H"));
   CHECK_ERROR("lstm: h0 (B) is (), but 1 axes were expected", ShapeCheck("lstm")("h0", {}, "B"));
   ShapeCheck("scalar")("loss", {}, "");
-}
-
-TEST_CASE("ShapeCheck: a factor multiplies its letter, before and after it is known") {
-  ShapeCheck check("lstm");
-  check("xw", {5, 3, 8}, "T B 4H");
-  CHECK(check['H'] == 2);
-  check("w_h", {2, 8}, "H 4H");
-  CHECK_ERROR("lstm: w_h (H, 4H) is (2, 6), but H = 2 in xw", check("w_h", {2, 6}, "H 4H"));
-  CHECK_ERROR("lstm: xw (4H) is (9), but a multiple of 4 was expected",
-              ShapeCheck("lstm")("xw", {9}, "4H"));
-}
-
-TEST_CASE("ShapeCheck: a number stands for itself") {
-  ShapeCheck("pairs")("x", {3, 2}, "N 2");
-  CHECK_ERROR("pairs: x (N, 2) is (3, 5), but 2 was expected",
-              ShapeCheck("pairs")("x", {3, 5}, "N 2"));
-}
-
-TEST_CASE("ShapeCheck: dots stand for any leading axes") {
   ShapeCheck check("linear");
   check("w", {5, 4}, "K N");
   check("x", {3, 2, 5}, "... K");
@@ -58,13 +34,58 @@ TEST_CASE("ShapeCheck: dots stand for any leading axes") {
               check("x", {4}, "... K N"));
 }
 
-TEST_CASE("ShapeCheck: a letter that was never seen is an error") {
-  CHECK_ERROR("lstm: no shape with the letter Q was checked", ShapeCheck("lstm")['Q']);
+TEST_CASE("ShapeCheck: a factor multiplies its letter, a number stands for itself") {
+  ShapeCheck check("lstm");
+  check("xw", {5, 3, 8}, "T B 4H");
+  CHECK(check['H'] == 2);
+  check("w_h", {2, 8}, "H 4H");
+  CHECK_ERROR("lstm: w_h (H, 4H) is (2, 6), but H = 2 in xw", check("w_h", {2, 6}, "H 4H"));
+  CHECK_ERROR("lstm: xw (4H) is (9), but a multiple of 4 was expected",
+              ShapeCheck("lstm")("xw", {9}, "4H"));
+  ShapeCheck("pairs")("x", {3, 2}, "N 2");
+  CHECK_ERROR("pairs: x (N, 2) is (3, 5), but 2 was expected",
+              ShapeCheck("pairs")("x", {3, 5}, "N 2"));
 }
 
 TEST_CASE("Error: it is one line, the operation first") {
   CHECK_ERROR("gather: id 7 at 2 is not in 0 to 5", fail("gather", "id 7 at 2 is not in 0 to 5"));
   CHECK_THROWS_AS(fail("a", "b"), std::runtime_error);
+}
+
+TEST_CASE("printable: letters of any script, signs and backslashes stay as they are") {
+  for (const char* text : {"", "W_h (3, 4) \\n", "Grüße 日付 تاريخ 👍🏽",
+                           "\u00a0\u2027\u202f\u2065\u206a"})
+    CHECK(printable(text) == text);
+}
+
+TEST_CASE("printable: control characters are escaped, those of Unicode too") {
+  using namespace std::string_literals;
+  CHECK(printable("\x1b[2J\x7f") == R"(\x1b[2J\x7f)");
+  CHECK(printable("a\0b\x1f"s) == R"(a\x00b\x1f)");
+  CHECK(printable("one\r\n\ttwo") == R"(one\r\n\ttwo)");
+  CHECK(printable("\u0080\u009b31m\u009f") == R"(\u0080\u009b31m\u009f)");
+  CHECK(printable("\u2028\u2029\u202a\u202e\u2066\u2069") ==
+        R"(\u2028\u2029\u202a\u202e\u2066\u2069)");
+}
+
+TEST_CASE("printable: bytes that are not UTF-8 are escaped one by one") {
+  CHECK(printable("a\x9b\xff") == R"(a\x9b\xff)");
+  CHECK(printable("\xc3\x28 \xe2\x82") == R"(\xc3( \xe2\x82)");             // cut short
+  CHECK(printable("\xc0\x9b \xe0\x82\x9b") == R"(\xc0\x9b \xe0\x82\x9b)");  // too long forms
+  CHECK(printable("\xed\xa0\x80") == R"(\xed\xa0\x80)");                    // a surrogate
+  CHECK(printable("\xf4\x90\x80\x80 \xf8\x88") == R"(\xf4\x90\x80\x80 \xf8\x88)");  // too large
+}
+
+TEST_CASE("printable: some control characters can be kept, and what was made so stays so") {
+  const std::string once = printable("a\tb\n\x1b\u202e\xff", "\n\t");
+  CHECK(once == "a\tb\n\\x1b\\u202e\\xff");
+  CHECK(printable(once, "\n\t") == once);
+}
+
+TEST_CASE("Error: a message is one line that does nothing to a terminal, whatever it quotes") {
+  CHECK(error_of([] { fail("load", "'\x1b]0;title\a\n' is no name"); }) ==
+        R"(load: '\x1b]0;title\x07\n' is no name)");
+  CHECK(std::string(Error("\xff").what()) == R"(\xff)");
 }
 
 }  // namespace attune

@@ -102,8 +102,15 @@ TEST_CASE("Elementwise: functions at their limits") {
   CHECK(std::isnan(softplus(scalar(nan, DType::f64)).item()));
 }
 
-TEST_CASE("Elementwise: maximum keeps what is not a number, on either side") {
+TEST_CASE(
+    "Elementwise: maximum and minimum keep what is not a number; abs and power at special "
+    "numbers") {
   CHECK(identical(maximum(reals({2}, {nan, 1}), reals({2}, {1, nan})), reals({2}, {nan, nan})));
+  CHECK(identical(abs(reals({3}, {-2, -0.0, nan})), reals({3}, {2, 0, nan})));
+  CHECK(identical(power(reals({4}, {-2, 0, 4, nan}), 2), reals({4}, {4, 0, 16, nan})));
+  CHECK(identical(power(reals({3}, {-2, 0, 4}), 0.5), reals({3}, {nan, 0, 2})));
+  CHECK(identical(minimum(reals({3}, {1, nan, 3}), reals({3}, {2, 2, nan})),
+                  reals({3}, {1, nan, nan})));
 }
 
 TEST_CASE("Elementwise: functions agree with the standard library") {
@@ -191,14 +198,6 @@ TEST_CASE("map: a function of one's own, in either precision") {
   CHECK(identical(map(reals({3}, {1, 2, -3}), cube), reals({3}, {1, 8, -27})));
   CHECK(map(zeros({2, 0}), cube).shape() == Shape{2, 0});
   CHECK(map(ones({2}), cube).dtype() == DType::f32);
-}
-
-TEST_CASE("abs, power and minimum: special numbers") {
-  CHECK(identical(abs(reals({3}, {-2, -0.0, nan})), reals({3}, {2, 0, nan})));
-  CHECK(identical(power(reals({4}, {-2, 0, 4, nan}), 2), reals({4}, {4, 0, 16, nan})));
-  CHECK(identical(power(reals({3}, {-2, 0, 4}), 0.5), reals({3}, {nan, 0, 2})));
-  CHECK(identical(minimum(reals({3}, {1, nan, 3}), reals({3}, {2, 2, nan})),
-                  reals({3}, {1, nan, nan})));
 }
 
 TEST_CASE("broadcast_to: missing axes and extents of 1 are repeated") {

@@ -10,7 +10,6 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 
 #include "support/naive.hpp"

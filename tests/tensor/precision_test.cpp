@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>

@@ -18,44 +18,53 @@ constexpr std::array<Index, 3> lengths{5, 2, 4};
 
 Tensor mask() { return mask_of(steps, {5, 2, 4}); }
 
-RecurrentInput lstm_input(Direction direction, const Tensor& mask = {}) {
+enum class Cell { lstm, reset_after, reset_before };
+constexpr Cell cells[] = {Cell::lstm, Cell::reset_after, Cell::reset_before};
+constexpr Direction directions[] = {Direction::forward, Direction::backward};
+
+RecurrentInput input_of(Cell cell, Direction direction, const Tensor& mask = {}) {
+  const bool lstm = cell == Cell::lstm;
+  const Index gates = (lstm ? 4 : 3) * hidden;
   RecurrentInput in;
-  in.xw = randn({steps, batch, 4 * hidden}, DType::f64);
-  in.w_h = randn({hidden, 4 * hidden}, DType::f64, 2);
+  in.xw = randn({steps, batch, gates}, DType::f64);
+  in.w_h = randn({hidden, gates}, DType::f64, 2);
   in.h0 = randn({batch, hidden}, DType::f64, 3);
-  in.c0 = randn({batch, hidden}, DType::f64, 4);
+  if (lstm) in.c0 = randn({batch, hidden}, DType::f64, 4);
+  if (cell == Cell::reset_after) in.b_hn = randn({hidden}, DType::f64, 7);
   in.mask = mask;
   in.direction = direction;
+  in.form = cell == Cell::reset_before ? GruForm::reset_before : GruForm::reset_after;
   return in;
 }
 
-RecurrentInput gru_input(Direction direction, GruForm form, const Tensor& mask = {}) {
-  RecurrentInput in;
-  in.xw = randn({steps, batch, 3 * hidden}, DType::f64, 5);
-  in.w_h = randn({hidden, 3 * hidden}, DType::f64, 6);
-  if (form == GruForm::reset_after) in.b_hn = randn({hidden}, DType::f64, 7);
-  in.h0 = randn({batch, hidden}, DType::f64, 8);
-  in.mask = mask;
-  in.direction = direction;
-  in.form = form;
-  return in;
+RecurrentStates forward(Cell cell, const RecurrentInput& in) {
+  return cell == Cell::lstm ? lstm_forward(in) : gru_forward(in);
 }
+
+RecurrentGradients backward(Cell cell, const RecurrentInput& in, const RecurrentStates& states,
+                            const Tensor& dh, const Tensor& dc_last) {
+  return cell == Cell::lstm ? lstm_backward(in, states, dh, dc_last) : gru_backward(in, states, dh);
+}
+
+/// Whether both are undefined, or the same to the bit.
+bool same(const Tensor& x, const Tensor& y) { return x.defined() ? identical(x, y) : !y.defined(); }
 
 /// Sentence b alone: its first steps, and only its row of every state.
 Tensor sentence(const Tensor& x, Index b) {
+  if (!x.defined()) return x;
   const Tensor column = slice(x, 1, b, b + 1);
   return slice(column, 0, 0, lengths[static_cast<std::size_t>(b)]);
 }
-Tensor row(const Tensor& state, Index b) { return slice(state, 0, b, b + 1); }
+Tensor row(const Tensor& state, Index b) {
+  return state.defined() ? slice(state, 0, b, b + 1) : state;
+}
 
 Tensor reversed(const Tensor& x) {
+  if (!x.defined()) return x;
   std::vector<Tensor> rows;
   for (Index t = x.dim(0) - 1; t >= 0; --t) rows.push_back(x[t]);
   return stack(rows);
 }
-
-constexpr Direction directions[] = {Direction::forward, Direction::backward};
-constexpr GruForm forms[] = {GruForm::reset_after, GruForm::reset_before};
 
 double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -91,148 +100,85 @@ TEST_CASE("gru_forward: one step of one neuron is what the equations of each for
   CHECK(gru_forward(in).h.item() == doctest::Approx((1 - z) * n_before + z * 0.5).epsilon(1e-15));
 }
 
-TEST_CASE("lstm_forward: padding carries the states over, in both directions") {
-  for (Direction direction : directions) {
-    const RecurrentInput in = lstm_input(direction, mask());
-    const RecurrentStates out = lstm_forward(in);
-    const naive::Array h(out.h), c(out.c), h0(in.h0), c0(in.c0);
-    for (Index b = 0; b < batch; ++b) {
-      const Index length = lengths[static_cast<std::size_t>(b)];
-      for (Index t = length; t < steps; ++t) {
-        for (Index j = 0; j < hidden; ++j) {
-          const bool forward = direction == Direction::forward;
-          CHECK(h[{t, b, j}] == (forward ? h[{length - 1, b, j}] : h0[{b, j}]));
-          CHECK(c[{t, b, j}] == (forward ? c[{length - 1, b, j}] : c0[{b, j}]));
+TEST_CASE("recurrences: padding carries the states over, in both directions") {
+  for (Cell cell : cells) {
+    for (Direction direction : directions) {
+      const RecurrentInput in = input_of(cell, direction, mask());
+      const RecurrentStates out = forward(cell, in);
+      for (const auto& [all, initial] : {std::pair(out.h, in.h0), std::pair(out.c, in.c0)}) {
+        if (!all.defined()) continue;
+        for (Index b = 0; b < batch; ++b) {
+          const Index length = lengths[static_cast<std::size_t>(b)];
+          const Tensor last = direction == Direction::forward ? all[length - 1][b] : initial[b];
+          for (Index t = length; t < steps; ++t) CHECK(identical(all[t][b], last));
         }
       }
     }
   }
 }
 
-TEST_CASE("gru_forward: padding carries the state over, in both directions and forms") {
-  for (GruForm form : forms) {
+TEST_CASE("recurrences: a padded batch is its sentences one by one to the bit") {
+  for (Cell cell : cells) {
     for (Direction direction : directions) {
-      const RecurrentInput in = gru_input(direction, form, mask());
-      const RecurrentStates out = gru_forward(in);
-      const naive::Array h(out.h), h0(in.h0);
-      for (Index b = 0; b < batch; ++b) {
-        const Index length = lengths[static_cast<std::size_t>(b)];
-        for (Index t = length; t < steps; ++t) {
-          for (Index j = 0; j < hidden; ++j) {
-            CHECK(h[{t, b, j}] ==
-                  (direction == Direction::forward ? h[{length - 1, b, j}] : h0[{b, j}]));
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("lstm: a padded batch is its sentences one by one to the bit, forward and backward") {
-  for (Direction direction : directions) {
-    const RecurrentInput in = lstm_input(direction, mask());
-    const RecurrentStates out = lstm_forward(in);
-    Tensor dh = randn({steps, batch, hidden}, DType::f64, 9);
-    dh = dh * in.mask.reshape({steps, batch, 1});
-    const Tensor dc_last = randn({batch, hidden}, DType::f64, 10);
-    const RecurrentGradients gradients = lstm_backward(in, out, dh, dc_last);
-    for (Index b = 0; b < batch; ++b) {
-      CAPTURE(b);
-      RecurrentInput alone = in;
-      alone.xw = sentence(in.xw, b);
-      alone.h0 = row(in.h0, b), alone.c0 = row(in.c0, b);
-      alone.mask = {};
-      const RecurrentStates expected = lstm_forward(alone);
-      CHECK(identical(sentence(out.h, b), expected.h));
-      CHECK(identical(sentence(out.c, b), expected.c));
-      const RecurrentGradients expected_gradients =
-          lstm_backward(alone, expected, sentence(dh, b), row(dc_last, b));
-      CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
-      CHECK(identical(sentence(gradients.dhw, b), expected_gradients.dhw));
-      CHECK(identical(row(gradients.dh0, b), expected_gradients.dh0));
-      CHECK(identical(row(gradients.dc0, b), expected_gradients.dc0));
-    }
-    CHECK(difference(gradients.dxw * (1.0 - in.mask.reshape({steps, batch, 1})),
-                     zeros(in.xw.shape(), DType::f64)) == 0);
-  }
-}
-
-TEST_CASE("gru: a padded batch is its sentences one by one to the bit, forward and backward") {
-  for (GruForm form : forms) {
-    for (Direction direction : directions) {
-      const RecurrentInput in = gru_input(direction, form, mask());
-      const RecurrentStates out = gru_forward(in);
-      const Tensor dh =
-          randn({steps, batch, hidden}, DType::f64, 9) * in.mask.reshape({steps, batch, 1});
-      const RecurrentGradients gradients = gru_backward(in, out, dh);
+      const RecurrentInput in = input_of(cell, direction, mask());
+      const RecurrentStates out = forward(cell, in);
+      const Tensor used = in.mask.reshape({steps, batch, 1});
+      const Tensor dh = randn({steps, batch, hidden}, DType::f64, 9) * used;
+      const Tensor dc_last = randn({batch, hidden}, DType::f64, 10);
+      const RecurrentGradients d = backward(cell, in, out, dh, dc_last);
       for (Index b = 0; b < batch; ++b) {
         CAPTURE(b);
         RecurrentInput alone = in;
         alone.xw = sentence(in.xw, b);
-        alone.h0 = row(in.h0, b);
+        alone.h0 = row(in.h0, b), alone.c0 = row(in.c0, b);
         alone.mask = {};
-        const RecurrentStates expected = gru_forward(alone);
-        CHECK(identical(sentence(out.h, b), expected.h));
-        const RecurrentGradients expected_gradients =
-            gru_backward(alone, expected, sentence(dh, b));
-        CHECK(identical(sentence(gradients.dxw, b), expected_gradients.dxw));
-        CHECK(identical(sentence(gradients.dhw, b), expected_gradients.dhw));
-        CHECK(identical(row(gradients.dh0, b), expected_gradients.dh0));
+        const RecurrentStates expected = forward(cell, alone);
+        CHECK(same(sentence(out.h, b), expected.h));
+        CHECK(same(sentence(out.c, b), expected.c));
+        const RecurrentGradients expected_d =
+            backward(cell, alone, expected, sentence(dh, b), row(dc_last, b));
+        CHECK(same(sentence(d.dxw, b), expected_d.dxw));
+        CHECK(same(sentence(d.dhw, b), expected_d.dhw));
+        CHECK(same(row(d.dh0, b), expected_d.dh0));
+        CHECK(same(row(d.dc0, b), expected_d.dc0));
       }
+      CHECK(difference(d.dxw * (1.0 - used), zeros(in.xw.shape(), DType::f64)) == 0);
     }
   }
 }
 
-TEST_CASE("lstm: backward is forward over the reversed sequence") {
-  const RecurrentInput in = lstm_input(Direction::backward);
-  RecurrentInput turned = in;
-  turned.xw = reversed(in.xw);
-  turned.direction = Direction::forward;
-  const RecurrentStates out = lstm_forward(in), expected = lstm_forward(turned);
-  CHECK(identical(out.h, reversed(expected.h)));
-  CHECK(identical(out.c, reversed(expected.c)));
-  const Tensor dh = randn(out.h.shape(), DType::f64, 9),
-               dc_last = randn({batch, hidden}, DType::f64, 10);
-  const RecurrentGradients gradients = lstm_backward(in, out, dh, dc_last);
-  const RecurrentGradients expected_gradients =
-      lstm_backward(turned, expected, reversed(dh), dc_last);
-  CHECK(identical(gradients.dxw, reversed(expected_gradients.dxw)));
-  CHECK(identical(gradients.dc0, expected_gradients.dc0));
-}
-
-TEST_CASE("gru: backward is forward over the reversed sequence") {
-  for (GruForm form : forms) {
-    const RecurrentInput in = gru_input(Direction::backward, form);
+TEST_CASE("recurrences: backward is forward over the reversed sequence") {
+  for (Cell cell : cells) {
+    const RecurrentInput in = input_of(cell, Direction::backward);
     RecurrentInput turned = in;
     turned.xw = reversed(in.xw);
     turned.direction = Direction::forward;
-    const RecurrentStates out = gru_forward(in), expected = gru_forward(turned);
-    CHECK(identical(out.h, reversed(expected.h)));
-    const Tensor dh = randn(out.h.shape(), DType::f64, 9);
-    CHECK(identical(gru_backward(in, out, dh).dxw,
-                    reversed(gru_backward(turned, expected, reversed(dh)).dxw)));
+    const RecurrentStates out = forward(cell, in), expected = forward(cell, turned);
+    CHECK(same(out.h, reversed(expected.h)));
+    CHECK(same(out.c, reversed(expected.c)));
+    const Tensor dh = randn(out.h.shape(), DType::f64, 9),
+                 dc_last = randn({batch, hidden}, DType::f64, 10);
+    const RecurrentGradients d = backward(cell, in, out, dh, dc_last),
+                             expected_d = backward(cell, turned, expected, reversed(dh), dc_last);
+    CHECK(same(d.dxw, reversed(expected_d.dxw)));
+    CHECK(same(d.dc0, expected_d.dc0));
   }
 }
 
-TEST_CASE("lstm: undefined states are zero, and an undefined mask is all ones") {
-  RecurrentInput given = lstm_input(Direction::forward, ones({steps, batch}, DType::f64));
-  given.h0 = given.c0 = zeros({batch, hidden}, DType::f64);
-  RecurrentInput left_out = given;
-  left_out.h0 = left_out.c0 = left_out.mask = {};
-  CHECK(identical(lstm_forward(given).h, lstm_forward(left_out).h));
-}
-
-TEST_CASE("gru: undefined state and bias are zero, and an undefined mask is all ones") {
-  RecurrentInput given =
-      gru_input(Direction::forward, GruForm::reset_after, ones({steps, batch}, DType::f64));
-  given.h0 = zeros({batch, hidden}, DType::f64), given.b_hn = zeros({hidden}, DType::f64);
-  RecurrentInput left_out = given;
-  left_out.h0 = left_out.b_hn = left_out.mask = {};
-  CHECK(identical(gru_forward(given).h, gru_forward(left_out).h));
+TEST_CASE("recurrences: undefined states and bias are zero, an undefined mask is all ones") {
+  for (Cell cell : cells) {
+    RecurrentInput given = input_of(cell, Direction::forward, ones({steps, batch}, DType::f64));
+    for (Tensor* x : {&given.h0, &given.c0, &given.b_hn}) {
+      if (x->defined()) *x = zeros(x->shape(), DType::f64);
+    }
+    RecurrentInput left_out = given;
+    left_out.h0 = left_out.c0 = left_out.b_hn = left_out.mask = {};
+    CHECK(identical(forward(cell, given).h, forward(cell, left_out).h));
+  }
 }
 
 TEST_CASE("lstm: undefined gradients of the results are zero") {
-  const RecurrentInput in = lstm_input(Direction::forward);
+  const RecurrentInput in = input_of(Cell::lstm, Direction::forward);
   const RecurrentStates out = lstm_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9);
   const Tensor none_h = zeros(out.h.shape(), DType::f64),
@@ -243,7 +189,7 @@ TEST_CASE("lstm: undefined gradients of the results are zero") {
 }
 
 TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
-  const RecurrentInput in = lstm_input(Direction::forward, mask());
+  const RecurrentInput in = input_of(Cell::lstm, Direction::forward, mask());
   const RecurrentStates out = lstm_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9),
                dc = randn({batch, hidden}, DType::f64, 10);
@@ -267,7 +213,7 @@ TEST_CASE("lstm: a batch row does not depend on the batch around it, in any tile
 }
 
 TEST_CASE("lstm: f32 follows f64 to its precision over a sequence") {
-  RecurrentInput in = lstm_input(Direction::forward, mask()), single = in;
+  RecurrentInput in = input_of(Cell::lstm, Direction::forward, mask()), single = in;
   for (Tensor* x : {&single.xw, &single.w_h, &single.h0, &single.c0, &single.mask}) {
     *x = x->to(DType::f32);
   }

@@ -10,11 +10,18 @@
 #include "support/naive.hpp"
 
 namespace attune {
+namespace {
 
-TEST_CASE("Reduce: float sums over the first axis do not lose what is added late") {
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("sum: many f32 numbers lose nothing") {
   // One running float would stop at 2^24.
   const Tensor total = sum(ones({20000000, 2}), {0});
   CHECK(total.to_vector<float>() == std::vector<float>{20000000.0f, 20000000.0f});
+  CHECK(sum(full({1 << 20}, 0.1)).item() == doctest::Approx((1 << 20) * 0.1f).epsilon(1e-7));
 }
 
 TEST_CASE("sum: over any axes it is what a loop over elements gives") {
@@ -42,18 +49,11 @@ TEST_CASE("sum: extents beyond one tile or one block of columns") {
   }
 }
 
-TEST_CASE("sum: of no elements it is 0") {
+TEST_CASE("sum: of no elements it is 0, and an axis that is not there is an error") {
   CHECK(identical(sum(zeros({0}, DType::f64)), scalar(0, DType::f64)));
   CHECK(identical(sum(zeros({3, 0}, DType::f64), {1}), zeros({3}, DType::f64)));
   CHECK(identical(sum(zeros({0, 3}, DType::f64), {0}), zeros({3}, DType::f64)));
   CHECK(sum(zeros({0, 3}), {1}).shape() == Shape{0});
-}
-
-TEST_CASE("sum: many equal f32 numbers lose nothing") {
-  CHECK(sum(full({1 << 20}, 0.1)).item() == doctest::Approx((1 << 20) * 0.1f).epsilon(1e-7));
-}
-
-TEST_CASE("sum: an axis that is not there is an error") {
   CHECK_ERROR("shape: there is no axis 2 in (3, 2)", sum(zeros({3, 2}), {2}));
   CHECK_ERROR("sum: f32 or f64 was expected: i32 (2)", sum(ints({2}, {1, 2})));
 }
@@ -81,7 +81,8 @@ TEST_CASE("sum_to: it undoes broadcasting") {
   CHECK_ERROR("sum_to: (4, 3, 2, 5) does not broadcast to (3, 2, 5)", sum_to(x, {4, 3, 2, 5}));
 }
 
-TEST_CASE("argmax: it is the place of the largest element, the first of equals") {
+TEST_CASE(
+    "argmax: it is the place of the largest element, the first of equals; of nothing an error") {
   CHECK(identical(argmax(reals({3, 4}, {1, 5, 2, 5, -1, -3, -2, -1, 7, 7, 7, 7})),
                   ints({3}, {1, 0, 0})));
   CHECK(identical(argmax(reals({2, 1, 2}, {1, 2, 4, 3})), ints({2, 1}, {1, 0})));
@@ -93,9 +94,6 @@ TEST_CASE("argmax: it is the place of the largest element, the first of equals")
     const double best = values[{row, static_cast<Index>(places[{row}])}];
     for (Index i = 0; i < 301; ++i) REQUIRE(values[{row, i}] <= best);
   }
-}
-
-TEST_CASE("argmax: of nothing it is an error") {
   CHECK_ERROR("argmax: axis -1 of (3, 0) is empty", argmax(zeros({3, 0})));
   CHECK_THROWS_AS(argmax(scalar(1)), Error);
   CHECK(argmax(zeros({0, 3})).shape() == Shape{0});
@@ -132,7 +130,6 @@ TEST_CASE("max_forward: values and places along every axis, more columns than on
 }
 
 TEST_CASE("max_forward: what is not a number is the largest") {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const auto [values, places] = max_forward(reals({2, 4}, {1, nan, 9, nan, nan, 5, 6, 7}), 1);
   CHECK(identical(values, reals({2, 1}, {nan, nan})));
   CHECK(identical(places, ints({2, 1}, {1, 0})));
@@ -149,9 +146,31 @@ TEST_CASE("norm: along every axis, kept or not, from tiny to huge") {
   CHECK(identical(norm(reals({3, 2}, {3e300, 4e300, 3e-300, 4e-300, 0, 0}), 1),
                   reals({3}, {5e300, 5e-300, 0})));
   CHECK(norm(full({2}, 3e38, DType::f32) * 0.5, 0).item() == doctest::Approx(2.1213203e38));
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   CHECK(norm(reals({2}, {-infinity, 1}), 0).item() == infinity);
-  CHECK(std::isnan(norm(reals({2}, {std::nan(""), 1}), 0).item()));
+  CHECK(std::isnan(norm(reals({2}, {nan, 1}), 0).item()));
+}
+
+TEST_CASE("first_not_finite: the first element in row-major order, with its place") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = reals({2, 3}, {1, 2, 3, 4, -infinity, nan}).to(dtype);
+    CHECK(first_not_finite(x) == "(2, 3), element (1, 1) is -inf");
+    CHECK(first_not_finite(x[1].slice(2, 3)) == "(1), element (0) is nan");
+    CHECK(first_not_finite(-x[1].slice(2, 3)) == "(1), element (0) is nan");
+    CHECK(first_not_finite(x[1].slice(2, 3).reshape({})) == "(), element () is nan");
+    CHECK(first_not_finite(x[0]) == "");
+    Tensor large = zeros({100'003}, dtype);
+    Tensor last = large.slice(100'002, 100'003);
+    fill(last, infinity);
+    CHECK(first_not_finite(large) == "(100003), element (100002) is inf");
+  }
+}
+
+TEST_CASE("first_not_finite: large numbers are finite; whole ones, none, and no tensor too") {
+  CHECK(first_not_finite(full({3}, std::numeric_limits<float>::max())) == "");
+  CHECK(first_not_finite(full({3}, std::numeric_limits<double>::max(), DType::f64)) == "");
+  CHECK(first_not_finite(zeros({0, 3})) == "");
+  CHECK(first_not_finite(ints({2}, {1, 2})) == "");
+  CHECK(first_not_finite(Tensor()) == "");
 }
 
 }  // namespace attune

@@ -16,7 +16,6 @@
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/safetensors.hpp>
-#include <attune/tensor/softmax.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "support/naive.hpp"

@@ -10,22 +10,89 @@
 
 namespace attune {
 
-TEST_CASE("Tensor: of takes values in row-major order") {
+TEST_CASE("Shape: negative axes count from the end, and one that is not there is an error") {
+  const Shape shape{3, 2, 5};
+  CHECK(shape.rank() == 3);
+  CHECK(shape[0] == 3);
+  CHECK(shape[-1] == 5);
+  CHECK(shape[-3] == 3);
+  CHECK(shape.axis(-2) == 1);
+  CHECK(shape.axis(2) == 2);
+  CHECK_ERROR("shape: there is no axis 3 in (3, 2, 5)", shape[3]);
+  CHECK_ERROR("shape: there is no axis -4 in (3, 2, 5)", shape[-4]);
+  CHECK_ERROR("shape: there is no axis 0 in ()", Shape()[0]);
+  CHECK_THROWS_AS(shape.with(3, 1), Error);
+  CHECK_THROWS_AS(shape.without(-4), Error);
+}
+
+TEST_CASE("Shape: with, without and inserted change one axis, where there is one") {
+  const Shape shape{3, 2, 5};
+  CHECK(shape.with(1, 7) == Shape{3, 7, 5});
+  CHECK(shape.with(-1, 7) == Shape{3, 2, 7});
+  CHECK(shape.without(0) == Shape{2, 5});
+  CHECK(shape.without(-1) == Shape{3, 2});
+  CHECK(Shape{4}.without(0) == Shape{});
+  CHECK(shape.inserted(0, 7) == Shape{7, 3, 2, 5});
+  CHECK(shape.inserted(2, 7) == Shape{3, 2, 7, 5});
+  CHECK(shape.inserted(3, 7) == Shape{3, 2, 5, 7});
+  CHECK(shape.inserted(-1, 7) == Shape{3, 2, 5, 7});
+  CHECK(shape.inserted(-2, 7) == Shape{3, 2, 7, 5});
+  CHECK(shape == Shape{3, 2, 5});
+  CHECK_ERROR("shape: cannot insert an axis at 3 into (3, 2)", Shape{3, 2}.inserted(3, 1));
+  CHECK_THROWS_AS((Shape{3, 2}.inserted(-4, 1)), Error);
+  CHECK_THROWS_AS((Shape{1, 2, 3, 4, 5, 6}.inserted(0, 1)), Error);
+}
+
+TEST_CASE("Shape: its size, which is 1 for a scalar, equality, and how messages show it") {
+  CHECK(Shape{3, 2, 5}.size() == 30);
+  CHECK(Shape{}.size() == 1);
+  CHECK(Shape{3, 0, 5}.size() == 0);
+  CHECK(Shape{3, 2, 5}.product(1, 3) == 10);
+  CHECK(Shape{3, 2, 5}.product(1, 1) == 1);
+  CHECK(Shape{3, 2} == Shape{3, 2});
+  CHECK(Shape{3, 2} != Shape{2, 3});
+  CHECK(Shape{3, 2} != Shape{3, 2, 1});
+  CHECK(Shape{} != Shape{1});
+  CHECK(Shape{1, 2, 3}.without(0) == Shape{2, 3});
+  CHECK(to_string(Shape{3, 4}) == "(3, 4)");
+  CHECK(to_string(Shape{7}) == "(7)");
+  CHECK(to_string(Shape{}) == "()");
+}
+
+TEST_CASE("Shape: more than six axes and negative extents are errors") {
+  CHECK_ERROR("shape: (1, 2, 3, 4, 5, 6, 7) has more than 6 axes", Shape{1, 2, 3, 4, 5, 6, 7});
+  CHECK_ERROR("shape: (3, -2) has a negative extent", Shape{3, -2});
+  CHECK_THROWS_AS((Shape{3, 2}.with(0, -1)), Error);
+  CHECK_THROWS_AS((Shape{3, 2}.inserted(0, -1)), Error);
+}
+
+TEST_CASE("broadcast: axes are aligned at the end, extents of 1 stretch, others are an error") {
+  CHECK(broadcast("add", {3, 2, 5}, {5}) == Shape{3, 2, 5});
+  CHECK(broadcast("add", {2, 1}, {3, 1, 5}) == Shape{3, 2, 5});
+  CHECK(broadcast("add", {}, {3, 2}) == Shape{3, 2});
+  CHECK(broadcast("add", {3, 1}, {1, 4}) == Shape{3, 4});
+  CHECK(broadcast("add", {1}, {0}) == Shape{0});
+  CHECK(broadcast("add", {2, 0}, {2, 1}) == Shape{2, 0});
+  CHECK_ERROR("add: shapes (3, 2) and (3) do not broadcast", broadcast("add", {3, 2}, {3}));
+  CHECK_ERROR("divide: shapes (2) and (5, 3) do not broadcast", broadcast("divide", {2}, {5, 3}));
+  CHECK_THROWS_AS(broadcast("add", {0}, {2}), Error);
+}
+
+TEST_CASE("Tensor: of takes values in row-major order, as many as there are elements") {
   const Tensor x = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   CHECK(x.dtype() == DType::f32);
   CHECK(x.shape() == Shape{2, 3});
   CHECK(x[1].to_vector<float>() == std::vector<float>{4, 5, 6});
   CHECK(Tensor::of<double>({}, {2.5}).item() == 2.5);
   CHECK(Tensor::of<std::int32_t>({2}, {-7, 8}).dtype() == DType::i32);
-}
-
-TEST_CASE("Tensor: a wrong number of values is an error") {
   CHECK_ERROR("tensor: 5 values were given for (2, 3)", reals({2, 3}, {1, 2, 3, 4, 5}));
   CHECK_ERROR("tensor: 1 values were given for (0)", reals({0}, {1}));
 }
 
-TEST_CASE("Tensor: copies and views share the elements") {
+TEST_CASE("Tensor: copies and views share the elements, a clone does not") {
   Tensor x = reals({3, 2}, {1, 2, 3, 4, 5, 6});
+  const Tensor clone = x.slice(1, 2).clone();
+  CHECK_FALSE(clone.shares_buffer_with(x));
   const Tensor copy = x, row = x[1], rows = x.slice(1, 3), flat = x.reshape({6});
   for (const Tensor* view : {&copy, &row, &rows, &flat}) CHECK(view->shares_buffer_with(x));
   x.mutable_data<double>()[2] = 30;
@@ -33,6 +100,7 @@ TEST_CASE("Tensor: copies and views share the elements") {
   CHECK(row.data<double>()[0] == 30);
   CHECK(rows.data<double>()[0] == 30);
   CHECK(flat.data<double>()[2] == 30);
+  CHECK(identical(clone, reals({1, 2}, {3, 4})));
 }
 
 TEST_CASE("Tensor: writing through a view of a view reaches the right element") {
@@ -43,14 +111,6 @@ TEST_CASE("Tensor: writing through a view of a view reaches the right element") 
   naive::Array expected(Shape{4, 3, 2});
   expected[{2, 2, 1}] = 5;
   CHECK(identical(x, expected.tensor()));
-}
-
-TEST_CASE("Tensor: a clone does not share the elements, and has only its view's") {
-  Tensor x = reals({3, 2}, {1, 2, 3, 4, 5, 6});
-  const Tensor clone = x.slice(1, 2).clone();
-  CHECK_FALSE(clone.shares_buffer_with(x));
-  x.mutable_data<double>()[2] = 30;
-  CHECK(identical(clone, reals({1, 2}, {3, 4})));
 }
 
 TEST_CASE("Tensor: it is unique while nobody else holds its buffer") {
@@ -66,26 +126,19 @@ TEST_CASE("Tensor: it is unique while nobody else holds its buffer") {
   CHECK_FALSE(Tensor().shares_buffer_with(Tensor()));
 }
 
-TEST_CASE("Tensor: reshape keeps the order of elements, and fills in -1") {
+TEST_CASE("Tensor: reshape keeps the order of elements, fills in -1, and must fit") {
   const Tensor x = reals({2, 3}, {1, 2, 3, 4, 5, 6});
   CHECK(identical(x.reshape({3, 2}), reals({3, 2}, {1, 2, 3, 4, 5, 6})));
   CHECK(x.reshape({-1}).shape() == Shape{6});
   CHECK(x.reshape({3, -1, 1}).shape() == Shape{3, 2, 1});
   CHECK(zeros({0, 3}).reshape({-1, 3}).shape() == Shape{0, 3});
   CHECK(zeros({1}).reshape(Shape{}).shape() == Shape{});
-}
-
-TEST_CASE("Tensor: a reshape that does not fit names both shapes") {
-  const Tensor x = zeros({2, 3});
   CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (4, 2)", x.reshape({4, 2}));
   CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (4, -1)", x.reshape({4, -1}));
   CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (-1, -1)", x.reshape({-1, -1}));
   CHECK_THROWS_AS(x.reshape({-2, -3}), Error);
   CHECK_THROWS_AS(zeros({0}).reshape({0, -1}), Error);  // -1 could be anything
   CHECK_THROWS_AS(Tensor().reshape({1}), Error);
-}
-
-TEST_CASE("Tensor: a reshape whose size overflows does not fit") {
   constexpr Index large = Index{1} << 32;
   CHECK_THROWS_AS(zeros({0}).reshape({large, large}), Error);
   CHECK_THROWS_AS(zeros({4}).reshape({large, large, 4}), Error);
@@ -162,18 +215,15 @@ TEST_CASE("Tensor: a size that overflows is an error, not a small tensor") {
   CHECK_THROWS_AS(Tensor::uninitialized({std::numeric_limits<Index>::max()}), Error);
 }
 
-TEST_CASE("Tensor: one without elements is a tensor") {
+TEST_CASE("Tensor: one without elements is a tensor, and six axes are possible") {
   const Tensor x = zeros({0, 3});
   CHECK(x.defined());
   CHECK(x.size() == 0);
   CHECK(x.to_vector<float>().empty());
   CHECK(identical(x.clone(), x));
-}
-
-TEST_CASE("Tensor: six axes are possible") {
-  const Tensor x = zeros({1, 2, 1, 3, 1, 2});
-  CHECK(x.size() == 12);
-  CHECK(x[0].rank() == 5);
+  const Tensor six = zeros({1, 2, 1, 3, 1, 2});
+  CHECK(six.size() == 12);
+  CHECK(six[0].rank() == 5);
 }
 
 TEST_CASE("Tensor: zeros, ones, full and scalar hold what they say, in f32 unless asked") {

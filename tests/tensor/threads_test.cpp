@@ -17,7 +17,6 @@
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/softmax.hpp>
 
 #include "support/naive.hpp"
 #include "support/process.hpp"

@@ -1,6 +1,7 @@
-// The parameters of a model, by path.
+// The parameters of a model by path: their initial values, and to and from a safetensors file.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,11 +11,34 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/var.hpp>
-#include <attune/nn/init.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 namespace attune::nn {
+
+/// Fills a tensor (f64; converted to the parameter's type afterwards) from a random stream.
+using Init = std::function<void(Tensor&, Random&)>;
+
+namespace init {
+
+Init zeros();
+Init constant(double value);
+/// Uniform in [low, high).
+Init uniform(double low, double high);
+/// Normal with mean 0.
+Init normal(double standard_deviation);
+
+/// Uniform in ±√(6 / (fan_in + fan_out))  (Glorot and Bengio, 2010) for a matrix (fan_in, fan_out).
+/// `blocks` matrices may stand side by side, such as the gates of a cell, in
+/// (fan_in, blocks · fan_out).
+Init glorot(Index blocks = 1);
+
+/// Columns (or rows, where there are fewer) of each block form an orthonormal system (Saxe et al.,
+/// 2014).
+Init orthogonal(Index blocks = 1);
+
+}  // namespace init
 
 /// Owns all parameters of a model. A layer gets them from a Scope, an optimiser and a checkpoint
 /// take them from here. Names are paths with dots: "encoder.forward.W_h".
@@ -99,6 +123,33 @@ inline GradcheckResult gradcheck(const Parameters& parameters, const std::functi
                                  const GradcheckOptions& options = {}) {
   return attune::gradcheck(parameters.all(), f, options);
 }
+
+/// Adds every parameter to a file, under its path. The tensors are shared, not copied: write the
+/// file before the next update.
+void save_parameters(const Parameters& parameters, Safetensors& file);
+
+/// Overwrites every parameter with the tensor of its path. Throws, before any has changed, when one
+/// is missing or has another shape or dtype. Other tensors of the file are ignored.
+void load_parameters(const Safetensors& file, Parameters& parameters);
+
+/// The tensor of that name. Throws when there is none, or one with another shape or dtype.
+const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
+                          DType dtype);
+
+/// Tensors with the names that they have in a file, sharing elements with what they stand for.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+void save_tensors(const NamedTensors& tensors, Safetensors& file);
+
+/// Overwrites all of them. Throws, before any has changed, when one is missing or has another shape
+/// or dtype.
+void load_tensors(const Safetensors& file, const NamedTensors& tensors);
+
+/// An entry of the metadata: as it stands, as a count (0 to 2^53), and as a number from `low` to
+/// `high`. Throw when it is missing or anything else.
+const std::string& load_text(const Metadata& metadata, const std::string& name);
+std::int64_t load_count(const Metadata& metadata, const std::string& name);
+double load_number(const Metadata& metadata, const std::string& name, double low, double high);
 
 namespace detail {
 

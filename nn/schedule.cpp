@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 

@@ -42,7 +42,6 @@ class Exchange {
   /// `hosts` are those of all workers, for the Error that names a worker which has not responded
   /// for `patience` seconds.
   Exchange(Messages& messages, std::span<const std::string> hosts, double patience);
-  Exchange(Exchange&&) = default;
   ~Exchange();
 
   /// Nothing is sent where there are no bytes: both sides know how many.

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <exception>
+#include <thread>
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -16,6 +18,46 @@ namespace attune::nn {
 using Terms = std::vector<Tensor>;
 
 namespace detail {
+
+Exchange::Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
+    : messages_(&messages), hosts_(hosts), patience_(patience) {
+  if (messages.broken) fail("workers", "an error left messages under way: they cannot go on");
+}
+
+Exchange::~Exchange() {
+  if (!open_.empty()) messages_->broken = true;
+}
+
+void Exchange::send(int to, int tag, std::span<const std::byte> bytes) {
+  if (!bytes.empty()) open_.push_back({messages_->send(to, tag, bytes), to});
+}
+
+void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
+  if (!bytes.empty()) open_.push_back({messages_->receive(from, tag, bytes), from});
+}
+
+void Exchange::wait() {
+  using Clock = std::chrono::steady_clock;
+  double silence = 0;  // seconds since a message was done
+  for (Clock::time_point looked = Clock::now(), now;; looked = now) {
+    if (std::erase_if(open_, [](const Message& m) { return m.done(); }) > 0) silence = 0;
+    if (open_.empty()) return;
+    std::this_thread::yield();
+    now = Clock::now();
+    // A long time between two looks is one in which this worker was stopped, as jobs are that make
+    // room for others. It must not count: the others were stopped, too.
+    silence += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
+    if (silence > patience_) {
+      fail("workers", fmt::format("{} has not responded for {} s",
+                                  worker_name(open_.front().peer, hosts_), patience_));
+    }
+  }
+}
+
+std::string worker_name(int rank, std::span<const std::string> hosts) {
+  return fmt::format("worker {} of {} on {}", rank, hosts.size(),
+                     hosts[static_cast<std::size_t>(rank)]);
+}
 
 /// The shards [index · 2^level, (index + 1) · 2^level).
 struct Subtree {
@@ -200,7 +242,7 @@ Workers::Range Workers::shards_of(int rank, Index shards) const {
   return {rank * shards / count_, (rank + 1) * shards / count_};
 }
 
-std::vector<std::string> Workers::gather(const std::string& said, double patience) {
+std::vector<std::string> Workers::gather(const std::string& said, std::optional<double> patience) {
   const auto own = static_cast<std::size_t>(rank_);
   std::vector<std::string> all(static_cast<std::size_t>(count_));
   all[own] = said;
@@ -208,7 +250,7 @@ std::vector<std::string> Workers::gather(const std::string& said, double patienc
   std::vector<std::uint64_t> sizes(all.size());
   sizes[own] = said.size();
   const auto exchange = [&](int tag, auto bytes_of_worker) {
-    detail::Exchange messages(*messages_, hosts_, patience);
+    detail::Exchange messages(*messages_, hosts_, patience.value_or(options_.patience));
     for (std::size_t r = 0; r < all.size(); ++r) {
       if (r == own) continue;
       messages.receive(static_cast<int>(r), tag, bytes_of_worker(r));

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,12 +81,9 @@ class Workers {
   /// there are no other workers.
   void abort();
 
-  /// Gives every worker what each has said, by rank. Give a longer `patience` where a worker first
-  /// waits for input.
-  std::vector<std::string> gather(const std::string& said) {
-    return gather(said, options_.patience);
-  }
-  std::vector<std::string> gather(const std::string& said, double patience);
+  /// Gives every worker what each has said, by rank. Give a longer `patience` than that of the
+  /// options where a worker first waits for input.
+  std::vector<std::string> gather(const std::string& said, std::optional<double> patience = {});
 
  private:
   /// The sums of all workers. Each receives the others' sums of its own part of all elements, adds

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <attune/nn/checkpoint.hpp>
-#include <attune/nn/linear.hpp>
+#include <attune/nn/layers.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 

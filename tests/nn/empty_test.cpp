@@ -6,12 +6,9 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/embedding.hpp>
-#include <attune/nn/layer_norm.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/score.hpp>
-#include <attune/nn/self_attention.hpp>
-#include <attune/nn/sequence.hpp>
 #include <attune/nn/stacked.hpp>
 #include <attune/tensor/check.hpp>
 

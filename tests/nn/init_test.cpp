@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/nn/init.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
 

@@ -8,10 +8,9 @@
 
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/adam.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/embedding.hpp>
-#include <attune/nn/linear.hpp>
+#include <attune/nn/layers.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/nn/recurrent.hpp>
 
 #include "support/naive.hpp"

@@ -6,8 +6,8 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/nn/schedule.hpp>
-#include <attune/nn/sgd.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace {

@@ -12,7 +12,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/linear.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/check.hpp>

@@ -299,10 +299,10 @@ inline Tensor positive(const Shape& shape, std::uint64_t seed) {
   return naive::map(randn(shape, DType::f64, seed), [](double v) { return std::abs(v) + 0.25; });
 }
 /// A (T, B) mask with `lengths` ones in the columns, then zeros.
-inline Tensor mask_of(Index steps, std::initializer_list<Index> lengths, DType dtype = DType::f64) {
+inline Tensor mask_of(Index steps, const std::vector<Index>& lengths, DType dtype = DType::f64) {
   naive::Array mask(Shape{steps, static_cast<Index>(lengths.size())});
   naive::for_each_index(mask.shape(), [&](const naive::At& at) {
-    mask[at] = at[0] < lengths.begin()[at[1]] ? 1 : 0;
+    mask[at] = at[0] < lengths[static_cast<std::size_t>(at[1])] ? 1 : 0;
   });
   return mask.tensor(dtype);
 }

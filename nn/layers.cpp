@@ -75,9 +75,9 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
   }
   const Var y = linear_(windows(sequence, windows_));
   if (!mask.defined()) return {y, mask};
-  const Tensor places =
+  const Tensor steps =
       lengths.empty() ? zeros({y.dim(0), 0}, mask.dtype()) : mask_of(lengths, mask.dtype());
-  return {slice(y, 0, 0, places.dim(0)), places};  // y is longer if all sequences have padding
+  return {slice(y, 0, 0, steps.dim(0)), steps};  // y is longer if all sequences have padding
 }
 
 Sequence join_steps(const Sequence& sequence, Index n) {
@@ -93,9 +93,9 @@ Sequence join_steps(const Sequence& sequence, Index n) {
 
 namespace {
 
-/// 1 where place t of a sentence may look at place s: (B, T, T), or (T, T) for all sentences.
-/// Undefined: everywhere.
-Tensor allowed_places(const Tensor& mask, Index steps, Causal causal, DType dtype) {
+/// 1 where position t of a sentence may attend to position s: (B, T, T), or (T, T) for all
+/// sentences. Undefined: everywhere.
+Tensor allowed_positions(const Tensor& mask, Index steps, Causal causal, DType dtype) {
   Tensor allowed;
   if (causal == Causal::yes) {
     std::vector<float> before(steps * steps, 0);
@@ -136,7 +136,7 @@ SelfAttended SelfAttention::operator()(const Var& x, const Tensor& mask) const {
             v = heads_of(matmul(x, W_v_));
   const double scale = 1 / std::sqrt(static_cast<double>(size / options_.heads));
   const Var weights = softmax(batched_matmul(q * scale, k, {.b = true}), -1,
-                              allowed_places(mask, steps, options_.causal, x.dtype()));
+                              allowed_positions(mask, steps, options_.causal, x.dtype()));
   const Var read = permute(batched_matmul(weights, v), {2, 1, 0, 3});  // (T, B, heads, D / heads)
   return {output_(reshape(read, {steps, batch, size})), weights};
 }

@@ -19,10 +19,10 @@ constexpr Index tile = 8192;
 
 }  // namespace
 
-void detail::StepState::keep(const char* prefix) {
+void detail::StepState::add_slot(const char* prefix) {
   std::vector<Tensor> of;
   for (const auto& [path, w] : parameters_) of.push_back(zeros(w.shape(), w.dtype()));
-  kept_.push_back({prefix, std::move(of)});
+  slots_.push_back({prefix, std::move(of)});
 }
 
 void detail::StepState::require_all_parameters() const {
@@ -33,7 +33,7 @@ void detail::StepState::require_all_parameters() const {
 NamedTensors detail::StepState::tensors() const {
   require_all_parameters();
   NamedTensors all;
-  for (const auto& [prefix, of] : kept_)
+  for (const auto& [prefix, of] : slots_)
     for (std::size_t i = 0; i < count_; ++i)
       all.emplace_back(prefix + "." + parameters_.all()[i].name, of[i]);
   return all;
@@ -99,7 +99,7 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
           "(0, inf)");
   for (const NamedVariable& parameter : parameters)
     decays_.push_back(!options.decays || options.decays(parameter));
-  for (const char* prefix : {"adam.m", "adam.v"}) keep(prefix);
+  for (const char* prefix : {"adam.m", "adam.v"}) add_slot(prefix);
 }
 
 /// Also where the square of an element is not finite.
@@ -122,8 +122,8 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
     using T = decltype(zero);
     const simd::AdamRow<T> all{
         .w = w.mutable_data<T>(),
-        .m = kept_[0].of[i].mutable_data<T>(),
-        .v = kept_[1].of[i].mutable_data<T>(),
+        .m = slots_[0].of[i].mutable_data<T>(),
+        .v = slots_[1].of[i].mutable_data<T>(),
         .gradient = gradient.data<T>(),
         .scale = T(1),
         .beta1 = static_cast<T>(options_.beta1),
@@ -147,7 +147,7 @@ Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
       options_(options) {
   require(options.momentum >= 0 && options.momentum < 1, "momentum", options.momentum, "[0, 1)");
   if (options.nesterov && options.momentum == 0) fail("Sgd", "nesterov needs momentum > 0");
-  if (options.momentum > 0) keep("sgd.v");
+  if (options.momentum > 0) add_slot("sgd.v");
 }
 
 void Sgd::update(std::size_t i, Tensor w, const Tensor& gradient) {
@@ -157,7 +157,7 @@ void Sgd::update(std::size_t i, Tensor w, const Tensor& gradient) {
     const T decay = static_cast<T>(weight_decay_);
     const T* g = gradient.data<T>();
     T* to = w.mutable_data<T>();
-    T* v = kept_.empty() ? nullptr : kept_[0].of[i].mutable_data<T>();
+    T* v = slots_.empty() ? nullptr : slots_[0].of[i].mutable_data<T>();
     parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
       for (Index k = begin; k < end; ++k) {
         T d = g[k] + decay * to[k];
@@ -200,9 +200,9 @@ MovingAverage::MovingAverage(Parameters& parameters, double decay)
     : StepState(parameters, "MovingAverage", "average"), decay_(decay) {
   if (!(decay > 0 && decay < 1))
     fail("MovingAverage", fmt::format("decay = {} is not in (0, 1)", decay));
-  keep("average");
+  add_slot("average");
   for (std::size_t i = 0; i < count_; ++i)
-    copy(parameters_.all()[i].variable.value(), kept_[0].of[i]);
+    copy(parameters_.all()[i].variable.value(), slots_[0].of[i]);
 }
 
 void MovingAverage::update() {
@@ -215,7 +215,7 @@ void MovingAverage::update() {
       using T = decltype(zero);
       const T share = static_cast<T>(1 - beta);
       const T* from = w.data<T>();
-      T* a = kept_[0].of[i].mutable_data<T>();
+      T* a = slots_[0].of[i].mutable_data<T>();
       parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
         for (Index k = begin; k < end; ++k) a[k] += share * (from[k] - a[k]);
       });
@@ -228,7 +228,7 @@ void MovingAverage::swap() {
     Tensor w = parameters_.all()[i].variable.value();
     visit_floating("MovingAverage", w, [&](auto zero) {
       using T = decltype(zero);
-      T *a = kept_[0].of[i].mutable_data<T>(), *to = w.mutable_data<T>();
+      T *a = slots_[0].of[i].mutable_data<T>(), *to = w.mutable_data<T>();
       std::swap_ranges(a, a + w.size(), to);
     });
   }

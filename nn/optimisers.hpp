@@ -1,4 +1,4 @@
-// Optimisers, and what a training loop does to gradients and weights beside them.
+// Optimisers, gradient clipping, moving averages of weights, and a watch for divergence.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace attune::nn {
 
 namespace detail {
 
-/// Tensors beside each parameter, and a count of the steps that changed them.
+/// The state of an optimiser or a moving average: slots, and a count of steps.
 class StepState {
  public:
   /// Steps made so far.
@@ -20,8 +20,8 @@ class StepState {
 
   /// To and from a checkpoint: "NAME.steps", and each tensor as "PREFIX.PATH".
   void save(Safetensors& file) const;
-  /// Throws, before anything has changed, when a tensor is missing or has another shape or dtype, or
-  /// when the step count is not a whole number from 0 on.
+  /// Throws, before anything has changed, when a tensor is missing or has another shape or dtype,
+  /// or when the step count is not a whole number from 0 on.
   void load(const Safetensors& file);
 
  protected:
@@ -29,19 +29,19 @@ class StepState {
   StepState(Parameters& parameters, const char* owner, const char* name)
       : parameters_(parameters), count_(parameters.all().size()), owner_(owner), name_(name) {}
 
-  struct Kept {
+  struct Slot {
     std::string prefix;
-    std::vector<Tensor> of;  // of each parameter
+    std::vector<Tensor> of;  // one tensor for each parameter
   };
-  /// One more tensor beside each parameter, zeros at first.
-  void keep(const char* prefix);
+  /// Adds a slot of zeros.
+  void add_slot(const char* prefix);
   /// Throws if parameters were added since.
   void require_all_parameters() const;
 
   Parameters& parameters_;
   std::size_t count_;  // parameters
   const char *owner_, *name_;
-  std::vector<Kept> kept_;
+  std::vector<Slot> slots_;
   std::int64_t steps_ = 0;
 
  private:
@@ -56,9 +56,9 @@ class Optimiser : public detail::StepState {
  public:
   virtual ~Optimiser() = default;
 
-  /// Changes every parameter that has a gradient; others are left alone, and what is remembered of
-  /// them. Throws, before anything has changed, where a gradient is NaN or infinite, unless told not
-  /// to (`check_gradients`), and where no parameter has a gradient.
+  /// Updates every parameter that has a gradient, and leaves the others and their state alone.
+  /// Throws, before anything has changed, if no parameter has a gradient, or if one is NaN or
+  /// infinite and `check_gradients` was not turned off.
   void step(const Gradients& gradients);
 
   /// The learning rate from the next step on.
@@ -185,7 +185,7 @@ class MovingAverage : public detail::StepState {
   double decay_;
 };
 
-/// The averages in the place of the parameters, for as long as it lives.
+/// While one lives, the parameters have the values of their averages.
 class AverageInPlace {
  public:
   explicit AverageInPlace(MovingAverage& average) : average_(average) { average_.swap(); }

@@ -104,7 +104,7 @@ Parameters::Parameters(Safetensors weights, DType dtype) : Parameters(0, dtype) 
   weights_ = std::move(weights);
 }
 
-Tensor Parameters::first_values(const std::string& path, const Shape& shape,
+Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
                                 const Init& init) const {
   if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
   Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
@@ -115,8 +115,8 @@ Tensor Parameters::first_values(const std::string& path, const Shape& shape,
 
 Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
   if (contains(path)) fail("Parameters", fmt::format("'{}' exists already", path));
-  if (!init) fail("Parameters", fmt::format("'{}' has no function of first values", path));
-  const Var parameter = variable(first_values(path, shape, init));
+  if (!init) fail("Parameters", fmt::format("'{}' has no initial values", path));
+  const Var parameter = variable(initial_values(path, shape, init));
   index_.emplace(path, parameters_.size());
   parameters_.push_back({path, parameter});
   return parameters_.back().variable;

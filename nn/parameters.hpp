@@ -48,7 +48,7 @@ class Parameters {
   /// change those of the others; f32 and f64 parameters start from the same numbers.
   explicit Parameters(std::uint64_t seed = 1, DType dtype = DType::f32);
 
-  /// With the values of a file in the place of initial ones. A layer that adds a parameter which
+  /// Takes the values of a file instead of initial ones. A layer that adds a parameter which
   /// the file does not have, or has with another shape or dtype, throws before anything of that
   /// size is made.
   explicit Parameters(Safetensors weights, DType dtype = DType::f32);
@@ -56,10 +56,10 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  /// Makes a parameter. Throws when the path is taken.
+  /// Adds a parameter. Throws when the path is taken.
   Var add(const std::string& path, const Shape& shape, const Init& init);
 
-  /// In the order in which they were made.
+  /// In the order in which they were added.
   std::span<const NamedVariable> all() const { return parameters_; }
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
@@ -74,7 +74,7 @@ class Parameters {
   std::uint64_t seed() const { return seed_; }
 
  private:
-  Tensor first_values(const std::string& path, const Shape& shape, const Init& init) const;
+  Tensor initial_values(const std::string& path, const Shape& shape, const Init& init) const;
 
   std::uint64_t seed_;
   DType dtype_;
@@ -89,10 +89,10 @@ class Scope {
  public:
   Scope(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT: a model takes Parameters
 
-  /// The place below.
+  /// The scope below.
   Scope operator/(std::string_view name) const { return Scope(*parameters_, path(name)); }
 
-  /// Makes the parameter of that name here.
+  /// Adds the parameter of that name here.
   Var add(std::string_view name, const Shape& shape, const Init& init) const {
     return parameters_->add(path(name), shape, init);
   }

@@ -86,8 +86,8 @@ struct RecurrentOptions {
 ///     gru:               n = tanh(x_t W_x + b + r ⊙ (h_{t-1} W_h + b_hn))
 ///     gru_reset_before:  n = tanh(x_t W_x + b + (r ⊙ h_{t-1}) W_h)
 /// each with its own block of the weights' columns, in the order i f g o or r z n: G is 4 or 3. The
-/// papers exchange z and 1 - z: the same function with the sign of z's weights turned. The GRU that
-/// resets after the product is that of cuDNN and PyTorch, and the faster one: a step is one product.
+/// papers exchange z and 1 - z: the same function with the sign of z's weights turned. Cell::gru is
+/// the form of cuDNN and PyTorch, and the faster one: a step is one product.
 ///
 /// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
 /// holds there does not matter, as long as it is finite.

@@ -68,9 +68,9 @@ Keys LocationAwareScore::keys(const Var& memory, const Tensor& mask) const {
 Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
   const Var &alpha = query.past.weights, q = matmul(query.state, W_a_);
   if (!alpha.defined()) return additive_scores(q, keys.k, v_a_);
-  const Var places = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
-                            {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
-  Var f = matmul(places, F_);  // (S, B, K)
+  const Var windows = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
+                             {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
+  Var f = matmul(windows, F_);  // (S, B, K)
   if (keys.positions.defined()) f = window(f, keys.positions);
   return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
 }
@@ -114,7 +114,7 @@ LocationScore::LocationScore(const Scope& scope, Index query, Index, const Score
 
 Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
   if (memory.dim(0) > W_a_.dim(1)) {
-    fail("LocationScore", fmt::format("the source has {} places, but W_a {} has columns for {}",
+    fail("LocationScore", fmt::format("the source has {} positions, but W_a {} has columns for {}",
                                       memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
   }
   return {.k = {}, .mask = mask};
@@ -220,7 +220,7 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
                     kind.name, query, memory));
   }
   auto score = kind.make(scope, query, memory, o);
-  if (o.coverage == Coverage::none || score->looks_at_coverage()) return score;
+  if (o.coverage == Coverage::none || score->uses_coverage()) return score;
   return std::make_shared<CoveredScore>(scope, std::move(score), query);
 }
 

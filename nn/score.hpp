@@ -1,4 +1,4 @@
-// Score functions: how well a place in the memory fits what a decoder is about to write.
+// Score functions: how well a source position fits the word that a decoder is about to write.
 #pragma once
 
 #include <memory>
@@ -15,29 +15,29 @@ namespace attune::nn {
 struct Past {
   Index steps = 0;  // made before
   // (S, B), the mean over the heads where there are several; undefined: 0
-  Var coverage = {};  // their weights summed, where the score looks at it
-  Var weights = {};   // those of the step before, where the score or the window looks at them
+  Var coverage = {};  // their weights summed, where the score uses it
+  Var weights = {};   // those of the step before, where the score uses them
 };
 
-/// What a score is asked about.
+/// The query of a score.
 struct Query {
   Var state;       // (B, Q)
   Past past = {};  // of the same sentences
 };
 
-/// Whether a score looks at the coverage (Tu et al., 2016). One that does not ignores it.
+/// Whether a score uses the coverage (Tu et al., 2016). One that does not ignores it.
 enum class Coverage { none, summed };
 
-/// What a score keeps of a memory, computed once per sentence. A window gathers some places: then S
-/// is the window's size, and `positions` says which places they are.
+/// What a score keeps of a memory, computed once per sentence. A window gathers some positions:
+/// then S is the window's size, and `positions` says which they are.
 struct Keys {
-  Var k;                  // (S, B, A), undefined where a score does not look at the memory
+  Var k;                  // (S, B, A), undefined where a score does not use the memory
   Tensor mask;            // (S, B)
   Tensor positions = {};  // (S, B) i32, -1 where there is none; undefined: 0 .. S-1
 };
 
-/// A score e = a(s, h) of every place. Derive from it to add one: what depends on the memory alone
-/// goes into `keys`, what depends on the query into the call.
+/// A score e = a(s, h) of every source position. Derive from it to add one: what depends on the
+/// memory alone goes into `keys`, what depends on the query into the call.
 class Score {
  public:
   Score() = default;
@@ -52,10 +52,10 @@ class Score {
   }
   /// -> e (S, B), or (heads, S, B)
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
-  /// Whether it looks at `past.coverage`.
-  virtual bool looks_at_coverage() const { return false; }
-  /// Whether it looks at `past.weights`.
-  virtual bool looks_at_weights() const { return false; }
+  /// Whether it uses `past.coverage`.
+  virtual bool uses_coverage() const { return false; }
+  /// Whether it uses `past.weights`.
+  virtual bool uses_weights() const { return false; }
   /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
   virtual Var read(const Var& memory) const { return memory; }
 
@@ -69,7 +69,7 @@ enum class ConcatForm { full, identity };
 
 struct LocationAwareScoreOptions {
   Index filters = 10;  // K
-  Index radius = 100;  // r: each filter sees the 2r + 1 places around its own
+  Index radius = 100;  // r: each filter sees the 2r + 1 positions around its own
 };
 
 /// For all scores; each takes what it needs.
@@ -94,7 +94,7 @@ class AdditiveScore : public Score {
   /// h U_a: (S, B, D) -> (S, B, A)
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
-  bool looks_at_coverage() const override { return w_c_.defined(); }
+  bool uses_coverage() const override { return w_c_.defined(); }
 
  private:
   Var W_a_;  // (Q, A)
@@ -106,7 +106,7 @@ class AdditiveScore : public Score {
 /// The additive score made to see where attention stood at the step before (Chorowski et al., 2015,
 /// equations 8 and 9):
 ///     f_i = F ∗ α_{i-1},   e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a + f_ij U_f + b_a)
-/// with zeros around the source, and for α_0. In a window, f is made of all places.
+/// with zeros around the source, and for α_0. In a window, f is computed from all positions.
 class LocationAwareScore : public Score {
  public:
   LocationAwareScore(const Scope& scope, Index query, Index memory,
@@ -115,7 +115,7 @@ class LocationAwareScore : public Score {
   /// h U_a + b_a: (S, B, D) -> (S, B, A)
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
-  bool looks_at_weights() const override { return true; }
+  bool uses_weights() const override { return true; }
 
  private:
   Index radius_;
@@ -166,7 +166,7 @@ class ConcatScore : public Score {
 
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
-  bool looks_at_coverage() const override { return w_c_.defined(); }
+  bool uses_coverage() const override { return w_c_.defined(); }
 
  private:
   Index query_;
@@ -176,8 +176,8 @@ class ConcatScore : public Score {
   Var w_c_;  // (A), undefined without coverage
 };
 
-/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the place alone counts, not
-/// what stands there. W_a has a column for each of `longest` places; a shorter source uses the
+/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the position alone counts,
+/// not the memory. W_a has a column for each of `longest` positions; a shorter source uses the
 /// first of them, and a longer one is an error.
 class LocationScore : public Score {
  public:
@@ -223,7 +223,7 @@ class MultiHeadScore : public Score {
   Var W_v_;  // (D, D)
 };
 
-/// e_j + coverage_j (s · w_c): any other score, made to look at the coverage. With more heads, the
+/// e_j + coverage_j (s · w_c): any other score, extended by the coverage. With more heads, the
 /// same is added to each.
 class CoveredScore : public Score {
  public:
@@ -232,8 +232,8 @@ class CoveredScore : public Score {
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
   Var read(const Var& memory) const override;
-  bool looks_at_coverage() const override { return true; }
-  bool looks_at_weights() const override { return score_->looks_at_weights(); }
+  bool uses_coverage() const override { return true; }
+  bool uses_weights() const override { return score_->uses_weights(); }
 
  private:
   std::shared_ptr<const Score> score_;

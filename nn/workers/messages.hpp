@@ -1,4 +1,4 @@
-// What workers send each other. Not installed.
+// Messages between workers. Not installed.
 #pragma once
 
 #include <cstddef>

@@ -19,11 +19,11 @@ class ShardTree;
 }  // namespace detail
 
 struct WorkersOptions {
-  double patience = 300;  // seconds to wait for another worker that gives no sign
+  double patience = 300;  // seconds to wait for a worker that does not respond
 };
 
-/// The processes that train one model together, as mpirun or Slurm started them; one alone where
-/// nothing started several, or attune was built without MPI.
+/// The processes that train one model together, as mpirun or Slurm started them; a single one
+/// without a launcher, or where attune was built without MPI.
 ///
 /// A batch is cut into shards, whose number belongs to the recipe and not to the machine. Each
 /// worker computes some of them, and all get the same sum:
@@ -77,11 +77,11 @@ class Workers {
   Sum backward(const Parameters& parameters, std::span<const double> shares,
                const std::function<Var(Index shard)>& loss);
 
-  /// Ends all workers with status 1, after an error that leaves no way to go on. Does nothing if
-  /// there are no other workers.
+  /// Ends all workers with status 1, after an error from which this one cannot recover. Does
+  /// nothing if there are no others.
   void abort();
 
-  /// Gives every worker what each has said, by rank. Give a longer `patience` than that of the
+  /// Returns to every worker the texts of all, by rank. Give a longer `patience` than that of the
   /// options where a worker first waits for input.
   std::vector<std::string> gather(const std::string& said, std::optional<double> patience = {});
 

@@ -43,7 +43,7 @@ TEST_CASE("make_score: every kind gives a score for each place, and with coverag
       const Tensor covered = (*score)({.state = query.state, .past = past}, keys).value();
       CHECK(e.shape() == (name == "multi_head" ? Shape{2, 5, 2} : Shape{5, 2}));
       CHECK(identical(e, covered) == (looks == Coverage::none));
-      CHECK(score->looks_at_coverage() == (looks == Coverage::summed));
+      CHECK(score->uses_coverage() == (looks == Coverage::summed));
       CHECK(score->read(h).shape() == h.shape());
       if (looks == Coverage::none) continue;
       const bool in_tanh = name == "additive" || name == "concat";
@@ -63,7 +63,7 @@ TEST_CASE("scores: sizes that do not fit are named") {
               MultiHeadScore(params, 4, 6, {.attention = 8, .heads = 4}));
   CHECK_ERROR("LocationAwareScore: 0 filters of radius 1: at least 1 and 0 are expected",
               LocationAwareScore(params / "a", 4, 4, {.location_aware = {0, 1}}));
-  CHECK_ERROR("LocationScore: the source has 5 places, but W_a (4, 3) has columns for 3",
+  CHECK_ERROR("LocationScore: the source has 5 positions, but W_a (4, 3) has columns for 3",
               LocationScore(params / "l", 4, 4, {.longest = 3}).keys(h, all_words));
   CHECK_ERROR("dot_scores: k (S, B, A) is (5, 2, 4), but A = 3 in q",
               DotScore()({.state = randn({2, 3}, DType::f64)}, DotScore().keys(h, all_words)));

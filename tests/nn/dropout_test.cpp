@@ -154,8 +154,8 @@ TEST_CASE("Dropout: a rate of 0 changes nothing and draws nothing") {
 }
 
 TEST_CASE("Dropout: a rate outside of [0, 1) is an error") {
-  CHECK_THROWS_WITH_AS(nn::Dropout(1), "dropout: the rate 1 is not in [0, 1)", Error);
-  CHECK_THROWS_WITH_AS(nn::Dropout(-0.5), "dropout: the rate -0.5 is not in [0, 1)", Error);
+  CHECK_ERROR("dropout: the rate 1 is not in [0, 1)", nn::Dropout(1));
+  CHECK_ERROR("dropout: the rate -0.5 is not in [0, 1)", nn::Dropout(-0.5));
   CHECK_THROWS_AS(nn::Dropout{std::numeric_limits<double>::quiet_NaN()}, Error);
   CHECK_NOTHROW(nn::Dropout(0));
 }

@@ -61,7 +61,7 @@ namespace {
 /// The positions within D = `half_width` of each sentence's centre, W = min(2D + 1, S) at most.
 struct LocalWindow {
   Tensor positions;  // (W, B) i32, -1 where there is no such position
-  Tensor mask;       // (W, B): 1 where there is
+  Tensor mask;       // (W, B): 1 on positions, else 0
   Tensor numbers;    // (W, B): the positions, of the centre's dtype
 };
 
@@ -164,7 +164,7 @@ Attended Attention::attend(const Query& query, const Memory& memory) const {
 
 Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
   const bool predictive = options_.window == Window::local_predictive;
-  // p_t (B); where it is a constant, its gradient is not asked for.
+  // p_t (B), a constant unless it is predicted.
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
                  : Var(monotonic_centre(query.past.steps, memory.lengths));

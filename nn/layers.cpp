@@ -39,7 +39,7 @@ Var LayerNorm::operator()(const Var& x) const {
 
 namespace {
 
-/// Windows over it, with zeros where there is padding.
+/// Windows over the steps; padding counts as zeros.
 Var windows(const Sequence& sequence, const UnfoldOptions& options) {
   const auto& [x, mask] = sequence;
   if (!mask.defined()) return unfold(x, options);
@@ -58,7 +58,7 @@ void check_sequence(const char* operation, const Sequence& sequence) {
 Conv1d::Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& o)
     : windows_{.width = o.width, .stride = o.stride, .before = o.padding, .after = o.padding},
       linear_(scope, o.width * in, out, o.linear) {
-  windows_of(0, windows_);  // throws where they make no windows
+  windows_of(0, windows_);  // throws unless the options make windows
 }
 
 Sequence Conv1d::operator()(const Sequence& sequence) const {

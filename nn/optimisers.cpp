@@ -102,7 +102,7 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
   for (const char* prefix : {"adam.m", "adam.v"}) add_slot(prefix);
 }
 
-/// Also where the square of an element is not finite.
+/// Checks the squares as well, since v sums them.
 std::string Adam::unusable(const Gradients& gradients) const {
   const std::string first = first_not_finite(parameters_, gradients);
   const double largest = parameters_.dtype() == DType::f32 ? std::numeric_limits<float>::max()
@@ -239,7 +239,7 @@ DivergenceWatch::Step DivergenceWatch::observe(double loss, const Parameters& pa
   const double norm = gradients.global_norm();
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
     ++skipped_, ++in_a_row_;
-    if (std::isnan(loss)) loss = std::abs(loss);  // "nan", whatever its sign
+    if (std::isnan(loss)) loss = std::abs(loss);  // prints "nan", never "-nan"
     const std::string first = first_not_finite(parameters, gradients);
     return {false, fmt::format("the update is skipped: the loss is {:.4g}, the norm of the "
                                "gradients {:.4g}{}{}",

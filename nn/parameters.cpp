@@ -32,8 +32,8 @@ double dot(const double* a, const double* b, Index n) {
   return total;
 }
 
-/// `count` orthonormal vectors of n >= count elements: Gram and Schmidt, each vector taken through
-/// twice, which is enough for full precision (Giraud et al., 2005).
+/// `count` orthonormal vectors of n >= count elements, by Gram-Schmidt with each vector
+/// orthogonalised twice, which suffices for full precision (Giraud et al., 2005).
 std::vector<double> orthonormal(Index count, Index n, Random& random) {
   std::vector<double> vectors(count * n);
   for (Index i = 0; i < count; ++i) {
@@ -105,7 +105,7 @@ Parameters::Parameters(Safetensors weights, DType dtype) : Parameters(0, dtype) 
 }
 
 Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
-                                const Init& init) const {
+                                  const Init& init) const {
   if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
   Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
   Random random(seed_, path);

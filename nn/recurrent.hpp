@@ -1,4 +1,4 @@
-// Recurrent layers: what all of them have in common, the LSTM and the GRU.
+// Recurrent layers: the interface that all share, the LSTM and the GRU.
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@ struct RecurrentState {
   Var h = {}, c = {};  // (B, H)
 };
 
-// What a search keeps of its hypotheses: some rows of a batch.
+// Selection of some rows of a batch, for the hypotheses that a search keeps.
 
 /// Rows by number (i32), which may repeat: (B, ...) -> (rows, ...). Unrecorded; undefined stays so.
 inline Var select(const Var& x, const Tensor& rows) {
@@ -32,7 +32,7 @@ inline RecurrentState select(const RecurrentState& state, const Tensor& rows) {
   return {select(state.h, rows), select(state.c, rows)};
 }
 
-/// Of each layer, or whatever else has states of one kind.
+/// The states of several layers.
 template <class State>
 std::vector<State> select(const std::vector<State>& states, const Tensor& rows) {
   std::vector<State> selected;
@@ -48,8 +48,8 @@ struct RunOptions {
   Direction direction = Direction::forward;
 };
 
-/// What comes out at every step, in the order of the input, and the state after the step that was
-/// visited last.
+/// The output at every step, in the order of the input, and the final state, after the step that
+/// was visited last.
 template <class State = RecurrentState>
 struct RecurrentOutput {
   Var h;  // (T, B, size)

@@ -21,7 +21,7 @@ Var add_w_c(const Scope& scope, Index n, Coverage coverage = Coverage::summed) {
   return coverage == Coverage::none ? Var() : scope.add("w_c", {n}, init::normal(0.01));
 }
 
-/// v · tanh(q + k), with the coverage where there is one and a w_c to take it.
+/// v · tanh(q + k), with the coverage if there is one and the score has a w_c.
 Var tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c) {
   return coverage.defined() && w_c.defined() ? covered_additive_scores(q, k, v, coverage, w_c)
                                              : additive_scores(q, k, v);

@@ -14,14 +14,15 @@
 
 namespace attune::nn {
 
-/// What a shard adds to the sums: the gradients of all parameters, and its loss (f64).
+/// The terms of a shard in the sums: the gradients of all parameters, and its loss (f64).
 using Terms = std::vector<Tensor>;
 
 namespace detail {
 
 Exchange::Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
     : messages_(&messages), hosts_(hosts), patience_(patience) {
-  if (messages.broken) fail("workers", "an error left messages under way: they cannot go on");
+  if (messages.broken)
+    fail("workers", "an earlier error left messages pending: workers cannot continue");
 }
 
 Exchange::~Exchange() {
@@ -38,14 +39,14 @@ void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
 
 void Exchange::wait() {
   using Clock = std::chrono::steady_clock;
-  double silence = 0;  // seconds since a message was done
+  double silence = 0;  // seconds since the last message was complete
   for (Clock::time_point looked = Clock::now(), now;; looked = now) {
     if (std::erase_if(open_, [](const Message& m) { return m.done(); }) > 0) silence = 0;
     if (open_.empty()) return;
     std::this_thread::yield();
     now = Clock::now();
-    // A long time between two looks is one in which this worker was stopped, as jobs are that make
-    // room for others. It must not count: the others were stopped, too.
+    // A long time between two polls means that this worker was suspended, as batch systems do with
+    // jobs. It must not count, since the other workers were suspended, too.
     silence += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
     if (silence > patience_) {
       fail("workers", fmt::format("{} has not responded for {} s",
@@ -114,7 +115,7 @@ namespace {
 using detail::Subtree;
 using Node = detail::ShardTree::Node;
 
-/// The nodes of a tree that was given the shards [begin, end): each as large as fits.
+/// The nodes of a tree with the shards [begin, end): the largest subtrees that fit.
 std::vector<Subtree> subtrees(Index begin, Index end) {
   std::vector<Subtree> all;
   while (begin < end) {
@@ -179,7 +180,7 @@ Terms uninitialized_like(const Terms& terms) {
   return all;
 }
 
-/// A digit for each CPU, 1 for those that this process may use.
+/// The affinity mask of this process: a digit for each CPU, 1 if it may run there.
 std::string allowed_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -189,8 +190,8 @@ std::string allowed_cpus() {
   return cpus;
 }
 
-/// Keeps share `index` of `count` of them: several processes would bind their threads to the same
-/// ones otherwise.
+/// Restricts this process to share `index` of `count` of these CPUs: otherwise several processes
+/// bind their threads to the same ones.
 void take_cpus(const std::string& allowed, Index index, Index count) {
   std::vector<int> cpus;
   for (std::size_t cpu = 0; cpu < allowed.size(); ++cpu)
@@ -228,7 +229,7 @@ Workers::~Workers() {
   if (!messages_ || messages_->broken || std::uncaught_exceptions() > 0) return;
   try {
     messages_->leave();
-  } catch (const std::exception&) {  // there is nobody left to tell
+  } catch (const std::exception&) {  // no worker is left to report to
   }
 }
 
@@ -294,7 +295,7 @@ std::vector<Tensor> Workers::total(const detail::ShardTree& own, Index shards) {
   constexpr int tag = 2;  // gather has 0 and 1
   const Terms& like = own.nodes().front().sum;
   const std::vector<Piece> mine = part_of(like, rank_, count_);
-  std::vector<Node> parts;  // from left to right, of each subtree this worker's part
+  std::vector<Node> parts;  // this worker's part of each subtree, from left to right
   detail::Exchange sums(*messages_, hosts_, options_.patience);
   for (int r = 0; r < count_; ++r) {
     if (r == rank_) {

@@ -1,4 +1,4 @@
-// One training by several processes.
+// Data-parallel training by several processes.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ struct WorkersOptions {
 /// The processes that train one model together, as mpirun or Slurm started them; a single one
 /// without a launcher, or where attune was built without MPI.
 ///
-/// A batch is cut into shards, whose number belongs to the recipe and not to the machine. Each
-/// worker computes some of them, and all get the same sum:
+/// A batch is split into shards, whose number is a hyperparameter and does not depend on the
+/// machine. Each worker computes some of them, and all get the same sum:
 ///
 ///     nn::Workers workers;
 ///     for (...) {
@@ -41,8 +41,8 @@ struct WorkersOptions {
 ///
 /// Every worker must call the same functions in the same order. If a worker hangs or the network is
 /// broken, a worker that waits for it longer than `patience` throws an Error that names it. When
-/// one worker is killed, mpirun ends all of them; a worker that cannot go on calls `abort`. After
-/// an error with messages under way, that is all that is left.
+/// one worker is killed, mpirun ends all of them; a worker that cannot continue calls `abort`, the
+/// only option after an error that leaves messages pending.
 class Workers {
  public:
   /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are
@@ -50,8 +50,7 @@ class Workers {
   explicit Workers(const WorkersOptions& options = {});
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  /// Waits until all workers end. After an exception it does not wait, as the other workers do not
-  /// know of it.
+  /// Waits until all workers end, but not after an exception, of which the others do not know.
   ~Workers();
 
   int rank() const { return rank_; }

@@ -174,7 +174,7 @@ TEST_CASE("after an error with messages under way, no others are sent") {
   std::array<std::byte, 4> bytes{};
   detail::Exchange(network, hosts, 1).wait();  // for nothing
   detail::Exchange(network, hosts, 1).receive(1, 0, bytes);
-  CHECK_ERROR("workers: an error left messages under way: they cannot go on",
+  CHECK_ERROR("workers: an earlier error left messages pending: workers cannot continue",
               detail::Exchange(network, hosts, 1));
 }
 

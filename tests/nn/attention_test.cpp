@@ -210,7 +210,7 @@ TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
   });
 }
 
-TEST_CASE("Attention: what stands under padding changes neither values nor gradients") {
+TEST_CASE("Attention: the memory at padding changes neither values nor gradients") {
   const Tensor words = mask.reshape({kSteps, kBatch, 1}), g = randn({kBatch, kSize}, DType::f64, 8);
   const Setting s({.attention = 6}, {});
   Tensor far = s.h.value() * words + 300.0 * (1.0 - words), nan = s.h.value().clone();
@@ -273,7 +273,7 @@ TEST_CASE("Attention: the coverage matters to scores with coverage, and to no ot
   });
 }
 
-TEST_CASE("Attention: the sigmoid's weights are its share of all places'") {
+TEST_CASE("Attention: the sigmoid's weights are normalised over all positions") {
   Parameters params(1, DType::f64);
   const AdditiveScore score(params, kSize, kSize, {.attention = 6});
   const Attention attention(params, score, kSize, {.normalizer = Normalizer::sigmoid});
@@ -285,7 +285,8 @@ TEST_CASE("Attention: the sigmoid's weights are its share of all places'") {
   CHECK(difference(attention(query, memory).weights.value(), share / sum(share, {0})) < 1e-12);
 }
 
-TEST_CASE("Attention: the sigmoid's weights are finite for scores far below 0, 0 without a place") {
+TEST_CASE(
+    "Attention: the sigmoid's weights are finite for scores far below 0, and 0 without positions") {
   Parameters params(1);
   const Attention attention(params, DotScore(), 1, {.normalizer = Normalizer::sigmoid});
   const Tensor h = Tensor::of<float>({2, 2, 1}, {-200, 1, -200, 1}),
@@ -301,7 +302,7 @@ struct OwnScore : Score {
   }
 };
 
-TEST_CASE("Attention: takes a score of one's own, and differentiates it") {
+TEST_CASE("Attention: takes a custom score, and differentiates it") {
   const Attention attention{OwnScore()};
   // Scores of the first sentence: 0, log 2, log 5 -> weights 1/8, 2/8, 5/8; of the second, of one
   // word: 1.

@@ -97,7 +97,7 @@ TEST_CASE("coverage: gradients through the coverage of several steps are central
   }
 }
 
-TEST_CASE("coverage: padding has no share, and a sentence in a batch has the loss it has alone") {
+TEST_CASE("coverage: zero on padding; a sentence in a batch has the loss that it has alone") {
   for (const std::string& kind : kKinds) {
     for (nn::Window window : kWindows) {
       const Reader reader(kind, window);

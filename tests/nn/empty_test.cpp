@@ -78,7 +78,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-TEST_CASE("layers: a batch of no sentences gives nothing, and gradients of zero") {
+TEST_CASE("layers: an empty batch gives an empty result, and gradients of zero") {
   for (const Case& c : cases()) {
     CAPTURE(c.name);
     Parameters params(1, DType::f64);
@@ -92,7 +92,7 @@ TEST_CASE("layers: a batch of no sentences gives nothing, and gradients of zero"
   }
 }
 
-TEST_CASE("layers: a sequence of no steps is read where there is nothing to carry on") {
+TEST_CASE("layers: an empty sequence is an error in recurrent layers alone") {
   for (const Case& c : cases()) {
     CAPTURE(c.name);
     Parameters params(1, DType::f64);

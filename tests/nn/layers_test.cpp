@@ -194,8 +194,7 @@ TEST_CASE("Conv1d: values, masks and gradients are PyTorch's, sentence by senten
   }
 }
 
-TEST_CASE(
-    "Conv1d: of a batch that is padded beyond its longest sequence no more than that is left") {
+TEST_CASE("Conv1d: padding beyond the longest sequence is removed") {
   nn::Parameters params(3, DType::f64);
   const nn::Conv1d conv(params, 3, 2, {.width = 3});
   const auto [y, mask] = conv({randn({9, 2, 3}, DType::f64), ragged_mask(9, {6, 3})});
@@ -203,8 +202,7 @@ TEST_CASE(
   CHECK(identical(mask, ragged_mask(4, {4, 1})));
 }
 
-TEST_CASE(
-    "join_steps: steps stand side by side, what is lacking is zero, padding does not matter") {
+TEST_CASE("join_steps: n steps are concatenated; missing steps and padding are zero") {
   const Tensor x = randn({5, 2, 3}, DType::f64);
   const auto [joined, mask] = nn::join_steps({x, ragged_mask(5, {5, 3})}, 2);
   CHECK(identical(mask, ragged_mask(3, {3, 2})));

@@ -79,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> table_of(const std::string& pag
 
 }  // namespace
 
-TEST_CASE("mistakes: each has the message that CONTRIBUTING shows") {
+TEST_CASE("mistakes: each has the message in CONTRIBUTING") {
   std::ifstream file(ATTUNE_SOURCE "/CONTRIBUTING.md");
   std::ostringstream page;
   page << file.rdbuf();

@@ -90,7 +90,7 @@ bool same(const Safetensors& a, const Safetensors& b) {
          });
 }
 
-TEST_CASE("optimisers: training goes on from a saved state bit for bit") {
+TEST_CASE("optimisers: training continues from a saved state bit for bit") {
   for (const Kind& kind : kinds) {
     Two two(kind), resumed(kind);
     for (int i = 0; i < 5; ++i) two.step();
@@ -133,7 +133,7 @@ TEST_CASE("optimisers: a state that does not fit is an error and changes nothing
   }
 }
 
-TEST_CASE("optimisers: what they keep, by name") {
+TEST_CASE("optimisers: the names of their state") {
   const auto names = [](const Kind& kind) {
     Safetensors file;
     Two(kind).optimiser->save(file);
@@ -396,7 +396,7 @@ TEST_CASE("Adam: set_rate changes the rate of the steps after it") {
   CHECK(difference(one.w.value(), reals({2}, {-0.75, 0.75})) < 1e-10);
 }
 
-TEST_CASE("Sgd: set_rate changes the rate of the steps after it, and not what is remembered") {
+TEST_CASE("Sgd: set_rate changes the rate of the steps after it, and not the momentum") {
   One one(zeros({2}, DType::f64));
   nn::Sgd sgd(one.params, {.rate = 1, .momentum = 0.5});
   const Tensor g = reals({2}, {4, -8});
@@ -406,7 +406,7 @@ TEST_CASE("Sgd: set_rate changes the rate of the steps after it, and not what is
   CHECK(identical(one.w.value(), -1.375 * g));
 }
 
-TEST_CASE("Sgd: a step is the rate against the gradient, however many tiles there are") {
+TEST_CASE("Sgd: a step is the rate against the gradient, also with several tiles") {
   const Tensor before = randn({20001}, DType::f64), g = randn({20001}, DType::f64, 2);
   One one(before);
   nn::Sgd sgd(one.params, {.rate = 0.5});

@@ -70,7 +70,7 @@ TEST_CASE("Schedule: holds any of them, chosen at run time") {
   CHECK(over_any(0) == 2);
 }
 
-TEST_CASE("Schedule: sets the rate of an optimiser's next step by the steps made") {
+TEST_CASE("Schedule: sets the rate of an optimiser's next step from its step count") {
   nn::Parameters params(1, DType::f64);
   const Var w = params.add("w", {}, nn::init::zeros());
   const nn::LinearDecay schedule{.rate = 1, .steps = 4};
@@ -106,7 +106,7 @@ TEST_CASE("HalveOnPlateau: halves at every observation that is no new best") {
   CHECK(plateau.best() == 2);
 }
 
-TEST_CASE("HalveOnPlateau: patience is for observations in a row, and is counted anew") {
+TEST_CASE("HalveOnPlateau: patience counts observations in a row, and restarts") {
   nn::HalveOnPlateau plateau({.rate = 1, .patience = 2});
   const double losses[] = {5, 6, 6, 4, 6, 6, 6, 6, 6, 6, 6};
   const double rates[] = {1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25};
@@ -142,7 +142,7 @@ TEST_CASE("HalveOnPlateau: an infinite loss is no best, NaN is an error that cha
   CHECK(plateau.best() == 3);
 }
 
-TEST_CASE("HalveOnPlateau: goes on from a checkpoint's metadata exactly") {
+TEST_CASE("HalveOnPlateau: continues from a checkpoint's metadata exactly") {
   const nn::HalveOnPlateauOptions options{.rate = 0.1, .factor = 0.7, .patience = 1};
   for (const int made : {0, 1, 2, 3, 5}) {
     nn::HalveOnPlateau plateau(options), resumed(options);

@@ -24,7 +24,7 @@ TEST_CASE("score_kind: every kind has a name of its own, and is found by it") {
       score_kind("bilinear"));
 }
 
-TEST_CASE("make_score: every kind gives a score for each place, and with coverage has a w_c") {
+TEST_CASE("make_score: every kind gives a score for each position, and with coverage has a w_c") {
   const Tensor coverage = randn({5, 2}, DType::f64, 7);
   for (const ScoreKind& kind : score_kinds()) {
     const std::string name = kind.name;

@@ -56,7 +56,7 @@ class RunningSum {
   }
 };
 
-TEST_CASE("Bidirectional: takes a layer of one's own") {
+TEST_CASE("Bidirectional: takes a custom layer") {
   nn::Parameters params;
   const nn::Bidirectional<RunningSum> layer(params, 1, 1);
   const auto [h, last] = layer(Tensor::of({3, 1, 1}, {1., 10., 100.}));
@@ -151,7 +151,7 @@ TEST_CASE("Stacked: dropout step by step: per sequence, all steps share one mask
   CHECK(random.state() == same.state());
 }
 
-TEST_CASE("Stacked: there are masks to share in training only, and per sequence") {
+TEST_CASE("Stacked: masks are shared in training and per sequence only") {
   nn::Parameters params;
   const nn::Scope scope(params);
   const auto count = [&](const char* name, const nn::StackedOptions& options) {

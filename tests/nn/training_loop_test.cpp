@@ -31,7 +31,7 @@ struct Pair {
 
 const Tensor of_a = reals({3}, {3, 0, -4}), of_b = reals({1, 1}, {12});  // their norm is 13
 
-TEST_CASE("clip_by_global_norm: all gradients are scaled alike, to the norm asked for") {
+TEST_CASE("clip_by_global_norm: all gradients are scaled by one factor, to the norm requested") {
   Pair p(of_a, of_b);
   const Gradients held = p.gradients;
   CHECK(nn::clip_by_global_norm(p.gradients, 6.5) == doctest::Approx(13).epsilon(1e-15));
@@ -43,7 +43,7 @@ TEST_CASE("clip_by_global_norm: all gradients are scaled alike, to the norm aske
   CHECK(identical(held[p.b], of_b));
 }
 
-TEST_CASE("clip_by_global_norm: gradients within the limit are not touched") {
+TEST_CASE("clip_by_global_norm: gradients within the limit are not changed") {
   Pair p(of_a, of_b);
   const Tensor a = p.gradients[p.a], b = p.gradients[p.b];
   CHECK(nn::clip_by_global_norm(p.gradients, 13.5) == doctest::Approx(13).epsilon(1e-15));
@@ -107,7 +107,7 @@ void set_all(nn::Parameters& params, double value) {
   }
 }
 
-TEST_CASE("MovingAverage: it is the sum of the weights by its definition") {
+TEST_CASE("MovingAverage: its values follow the recurrence of its definition") {
   nn::Parameters params(1, DType::f64);
   const Var w = params.add("w", {2, 3}, nn::init::zeros());
   nn::MovingAverage average(params, 0.3);
@@ -122,7 +122,7 @@ TEST_CASE("MovingAverage: it is the sum of the weights by its definition") {
   CHECK(difference(w.value(), full({2, 3}, expected, DType::f64)) <= 1e-14 * expected);
 }
 
-TEST_CASE("MovingAverage: the weights come back after the scope") {
+TEST_CASE("MovingAverage: the weights are restored after the scope") {
   nn::Parameters params(1);
   const Var w = params.add("w", {5}, nn::init::normal(1)),
             b = params.add("b", {2}, nn::init::zeros());
@@ -138,7 +138,7 @@ TEST_CASE("MovingAverage: the weights come back after the scope") {
   CHECK(identical(b.value(), full({2}, 3)));
 }
 
-TEST_CASE("MovingAverage: saved and loaded it goes on as if nothing had been") {
+TEST_CASE("MovingAverage: continues from a saved state exactly") {
   nn::Parameters params(1), others(2);
   for (nn::Parameters* p : {&params, &others}) p->add("w", {4, 2}, nn::init::normal(1));
   nn::MovingAverage average(params, 0.99), other(others, 0.99);
@@ -183,7 +183,8 @@ struct Watched {
   }
 };
 
-TEST_CASE("DivergenceWatch: a loss or gradient that is not finite is named, counted, not used") {
+TEST_CASE(
+    "DivergenceWatch: a loss or gradient that is not finite is reported, counted and not usable") {
   Watched t;
   CHECK(t.step(2.5).usable);
   CHECK(t.watch.skipped() == 0);
@@ -204,7 +205,7 @@ TEST_CASE("DivergenceWatch: a loss or gradient that is not finite is named, coun
   CHECK(t.watch.skipped_in_a_row() == 0);
 }
 
-TEST_CASE("DivergenceWatch: fifty steps in a row beyond twice the first loss are told once") {
+TEST_CASE("DivergenceWatch: fifty steps in a row beyond twice the first loss are reported once") {
   Watched t;
   t.step(nan);  // is no first loss
   CHECK(t.steps(1, 2.5) == "");
@@ -224,7 +225,7 @@ TEST_CASE("DivergenceWatch: fifty steps in a row beyond twice the first loss are
   CHECK(t.steps(50, 5.5) != "");
 }
 
-TEST_CASE("DivergenceWatch: a first loss that is not positive is no measure") {
+TEST_CASE("DivergenceWatch: a first loss that is not positive is no reference") {
   for (const double first : {0.0, -1.0}) {
     Watched t;
     t.step(first);
@@ -232,7 +233,7 @@ TEST_CASE("DivergenceWatch: a first loss that is not positive is no measure") {
   }
 }
 
-TEST_CASE("DivergenceWatch: it goes on from a saved state as if nothing had been") {
+TEST_CASE("DivergenceWatch: continues from a saved state exactly") {
   Watched t, resumed;
   t.step(0.1), t.step(nan), t.steps(30, 7), t.step(nan), t.step(nan);
   Metadata metadata;
@@ -244,7 +245,7 @@ TEST_CASE("DivergenceWatch: it goes on from a saved state as if nothing had been
   CHECK(resumed.steps(1, 0.2000001) != "");
 }
 
-TEST_CASE("DivergenceWatch: a state that is none is an error and changes nothing") {
+TEST_CASE("DivergenceWatch: an invalid state is an error and changes nothing") {
   Watched t;
   t.step(nan);
   Metadata metadata;

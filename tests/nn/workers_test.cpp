@@ -103,7 +103,7 @@ TEST_CASE("gradients of shards: the same bits as in one process, whoever compute
   }
 }
 
-TEST_CASE("gather: what each says, by rank") {
+TEST_CASE("gather: the texts of all workers, by rank") {
   const auto say = [](int rank) {
     return std::string(static_cast<std::size_t>(rank * 70'000), 'a' + static_cast<char>(rank));
   };
@@ -140,7 +140,7 @@ struct DeadNetwork : detail::Messages {
   virtual bool arrived() { return false; }
 };
 
-TEST_CASE("a worker that gives no sign is named") {
+TEST_CASE("a worker that does not respond is named") {
   DeadNetwork network;
   const std::vector<std::string> hosts = {"node1", "node2"};
   detail::Exchange exchange(network, hosts, /*patience=*/0.01);
@@ -159,7 +159,7 @@ struct StoppedJob : DeadNetwork {
   int looks = 0;
 };
 
-TEST_CASE("the time in which a worker was stopped itself is not held against the others") {
+TEST_CASE("the time during which a worker itself was suspended does not count") {
   StoppedJob job;
   const std::vector<std::string> hosts = {"node1", "node2"};
   detail::Exchange exchange(job, hosts, /*patience=*/0.3);
@@ -168,7 +168,7 @@ TEST_CASE("the time in which a worker was stopped itself is not held against the
   CHECK_NOTHROW(exchange.wait());
 }
 
-TEST_CASE("after an error with messages under way, no others are sent") {
+TEST_CASE("after an error with messages pending, no others are sent") {
   DeadNetwork network;
   const std::vector<std::string> hosts = {"node1", "node2"};
   std::array<std::byte, 4> bytes{};

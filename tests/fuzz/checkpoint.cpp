@@ -14,12 +14,9 @@
 #include <vector>
 
 #include <attune/models/text/utf8.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/average.hpp>
-#include <attune/nn/checkpoint.hpp>
-#include <attune/nn/divergence.hpp>
+#include <attune/nn/optimisers.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/nn/schedule.hpp>
-#include <attune/nn/sgd.hpp>
 
 #include "attune/evaluation.hpp"
 #include "fuzz.hpp"

@@ -13,8 +13,7 @@
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/listener.hpp>
 #include <attune/models/unroll.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/score.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -153,7 +152,8 @@ struct ListenerModel {
                  .readout = R,
                  .cell = nn::Cell::lstm},
                 listener.sizes(),
-                nn::Attention(nn::AdditiveScore(nn::Scope(parameters) / "attention", H, 2 * H, H))),
+                nn::Attention(nn::AdditiveScore(nn::Scope(parameters) / "attention", H, 2 * H,
+                                                {.attention = H}))),
         adam(parameters) {
     std::uint32_t seed = 2;
     for (auto [name, x] : by_name())

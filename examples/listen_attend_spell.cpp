@@ -63,7 +63,8 @@ struct Speller {
   explicit Speller(const nn::Scope& scope)
       : embedding_(scope / "target", 4 + letters, hidden),
         cell_(scope / "cell", 3 * hidden, hidden),
-        attention_(nn::AdditiveScore(scope / "attention", hidden, 2 * hidden, hidden)),
+        attention_(
+            nn::AdditiveScore(scope / "attention", hidden, 2 * hidden, {.attention = hidden})),
         inner_(scope / "inner", 3 * hidden, hidden),
         output_(scope / "output", hidden, 4 + letters) {}
 

@@ -44,7 +44,8 @@ BahdanauDecoder::State BahdanauDecoder::select(const State& state, const Tensor&
 }
 
 nn::Attention additive_attention(const nn::Scope& scope, const BahdanauOptions& o) {
-  return nn::Attention(nn::AdditiveScore(scope / "attention", o.hidden, 2 * o.hidden, o.attention));
+  return nn::Attention(
+      nn::AdditiveScore(scope / "attention", o.hidden, 2 * o.hidden, {.attention = o.attention}));
 }
 
 Bahdanau::Bahdanau(const nn::Scope& scope, const BahdanauOptions& o,

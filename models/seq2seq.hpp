@@ -10,9 +10,7 @@
 #include <attune/models/parts.hpp>
 #include <attune/models/seq2seq_options.hpp>
 #include <attune/models/unroll.hpp>
-#include <attune/nn/embedding.hpp>
-#include <attune/nn/linear.hpp>
-#include <attune/nn/self_attention.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/stacked.hpp>
 
 namespace attune::models {

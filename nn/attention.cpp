@@ -40,16 +40,16 @@ Var coverage_loss(const Var& weights, const Var& coverage) {
 }
 
 Memory select(const Memory& memory, const Tensor& rows) {
-  const Tensor places = gather(memory.columns, rows);
-  if (places.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
-  const auto columns = [&](const Tensor& x) { return select_columns(x, rows).value(); };
+  const Tensor columns = gather(memory.columns, rows);
+  if (columns.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
+  const auto selected = [&](const Tensor& x) { return select_columns(x, rows).value(); };
   return {.h = select_columns(memory.h, rows),
-          .mask = columns(memory.mask),
+          .mask = selected(memory.mask),
           .keys = {.k = select_columns(memory.keys.k, rows),
-                   .mask = columns(memory.keys.mask),
-                   .positions = columns(memory.keys.positions)},
+                   .mask = selected(memory.keys.mask),
+                   .positions = selected(memory.keys.positions)},
           .lengths = gather(memory.lengths, rows),
-          .columns = places};
+          .columns = columns};
 }
 
 Past select(const Past& past, const Tensor& rows) {
@@ -58,35 +58,36 @@ Past select(const Past& past, const Tensor& rows) {
 
 namespace {
 
-/// The places within D = `half_width` of each sentence's centre, W = min(2D + 1, S) at most.
-struct Places {
-  Tensor positions;  // (W, B) i32, -1 where there is no such place
-  Tensor mask;       // (W, B): 1 where there is
-  Tensor places;     // (W, B): the positions as numbers
+/// The positions within D = `half_width` of each sentence's centre, W = min(2D + 1, S) at most.
+struct LocalWindow {
+  Tensor positions;  // (W, B) i32, -1 where there is no such position
+  Tensor mask;       // (W, B): 1 on positions, else 0
+  Tensor numbers;    // (W, B): the positions, of the centre's dtype
 };
 
 /// centre (B), lengths (B), of sources of S steps
-Places places_around(const Tensor& centre, const Tensor& lengths, Index half_width, Index steps) {
+LocalWindow window_around(const Tensor& centre, const Tensor& lengths, Index half_width,
+                          Index steps) {
   const Index width = std::min(2 * std::min(half_width, steps) + 1, steps), batch = centre.size();
   const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
   std::vector<std::int32_t> positions(width * batch, -1);
-  std::vector<double> mask(positions.size(), 0), places(positions.size(), 0);
+  std::vector<double> mask(positions.size(), 0), numbers(positions.size(), 0);
   for (Index w = 0; w < width; ++w) {
     for (Index b = 0; b < batch; ++b) {
       const auto column = static_cast<std::size_t>(b), at = static_cast<std::size_t>(w * batch + b);
       const double first = std::max(0.0, std::ceil(p[column] - static_cast<double>(half_width)));
-      const double place = first + static_cast<double>(w);
-      const bool inside = place <= p[column] + static_cast<double>(half_width);
-      if (!inside || place >= n[column]) continue;
-      positions[at] = static_cast<std::int32_t>(place);
+      const double position = first + static_cast<double>(w);
+      const bool inside = position <= p[column] + static_cast<double>(half_width);
+      if (!inside || position >= n[column]) continue;
+      positions[at] = static_cast<std::int32_t>(position);
       mask[at] = 1;
-      places[at] = place;
+      numbers[at] = position;
     }
   }
   const Shape shape{width, batch};
   return {Tensor::of(shape, std::span<const std::int32_t>(positions)),
           Tensor::of(shape, std::span<const double>(mask)).to(centre.dtype()),
-          Tensor::of(shape, std::span<const double>(places)).to(centre.dtype())};
+          Tensor::of(shape, std::span<const double>(numbers)).to(centre.dtype())};
 }
 
 /// p_t = t, but not beyond the last word.
@@ -94,7 +95,7 @@ Tensor monotonic_centre(Index step, const Tensor& lengths) {
   return map(lengths, [step](auto n) { return std::min(static_cast<decltype(n)>(step), n - 1); });
 }
 
-/// x (W, B) or (heads, W, B) back at its places of a source of S.
+/// x (W, B) or (heads, W, B) at its positions of a source of S steps, 0 elsewhere.
 Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
   if (x.rank() == 2) return unwindow(x, positions, steps);
   std::vector<Var> heads;
@@ -130,12 +131,11 @@ Memory Attention::remember(const Var& h, const Tensor& mask) const {
 }
 
 Past Attention::next(const Past& past, const Var& weights) const {
-  return {past.steps + 1,
-          score_->looks_at_coverage() ? add_coverage(past.coverage, weights) : Var(),
-          score_->looks_at_weights() ? mean_of_heads(weights) : Var()};
+  return {past.steps + 1, score_->uses_coverage() ? add_coverage(past.coverage, weights) : Var(),
+          score_->uses_weights() ? mean_of_heads(weights) : Var()};
 }
 
-/// Over the places of each sentence, whatever the heads.
+/// Over the positions of each sentence, with or without heads.
 Var Attention::normalized(const Var& e, const Tensor& mask) const {
   switch (options_.normalizer) {
     case Normalizer::softmax:
@@ -164,27 +164,27 @@ Attended Attention::attend(const Query& query, const Memory& memory) const {
 
 Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
   const bool predictive = options_.window == Window::local_predictive;
-  // p_t (B); where it is a constant, its gradient is not asked for.
+  // p_t (B), a constant unless it is predicted.
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
                  : Var(monotonic_centre(query.past.steps, memory.lengths));
-  const Places places =
-      places_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
+  const LocalWindow local =
+      window_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
   const Var& k = memory.keys.k;
-  const Keys keys{.k = k.defined() ? window(k, places.positions) : k,
-                  .mask = places.mask,
-                  .positions = places.positions};
-  Query local = query;
+  const Keys keys{.k = k.defined() ? window(k, local.positions) : k,
+                  .mask = local.mask,
+                  .positions = local.positions};
+  Query in_window = query;
   const Var& coverage = query.past.coverage;
-  if (coverage.defined()) local.past.coverage = window(coverage, places.positions);
-  Var weights = normalized((*score_)(local, keys), places.mask);
+  if (coverage.defined()) in_window.past.coverage = window(coverage, local.positions);
+  Var weights = normalized((*score_)(in_window, keys), local.mask);
   if (predictive) {
     const double sigma = static_cast<double>(options_.half_width) / 2;
-    const Var distance = places.places - centre;
+    const Var distance = local.numbers - centre;
     weights = weights * exp(distance * distance * (-1 / (2 * sigma * sigma)));
   }
-  return {weighted_sum(weights, window(memory.h, places.positions)),
-          unwindow_heads(weights, places.positions, memory.mask.dim(0))};
+  return {weighted_sum(weights, window(memory.h, local.positions)),
+          unwindow_heads(weights, local.positions, memory.mask.dim(0))};
 }
 
 }  // namespace attune::nn

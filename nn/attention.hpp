@@ -9,13 +9,13 @@
 
 namespace attune::nn {
 
-// Scores that look at it are chosen by `ScoreOptions::coverage`; Attention::next adds it up. A loss
-// adds it up by itself:
+// Coverage: the sum of the weights so far. `ScoreOptions::coverage` chooses scores that use it, and
+// Attention::next adds it up. A loss adds it up by itself:
 //
 //     loss = loss + sum(coverage_loss(weights, coverage));
 //     coverage = add_coverage(coverage, weights);
 
-/// What several heads looked at: (heads, S, B) -> (S, B), their mean; (S, B) as it is.
+/// The mean over the heads: (heads, S, B) -> (S, B); (S, B) is returned as it is.
 Var mean_of_heads(const Var& weights);
 
 /// Σ_{t' <= t} α_t'  (See et al., equation 10): coverage (S, B) or undefined, weights (S, B) or
@@ -37,31 +37,32 @@ struct Memory {
 
 /// Columns of a batch by number; numbers may repeat: (S, B, ...) -> (S, rows, ...). For search;
 /// nothing is recorded. If each column still belongs to the same sentence, the memory itself is
-/// returned: in a beam, hypotheses of one sentence change places at every step.
+/// returned: in a beam, hypotheses of one sentence are reordered at every step.
 Memory select(const Memory& memory, const Tensor& rows);
 Past select(const Past& past, const Tensor& rows);
 
-/// What was read, and where.
+/// The result of a step of attention.
 struct Attended {
   Var context;  // (B, D)
   Var weights;  // (S, B), or (heads, S, B); exactly 0 on padding and outside of a window
 };
 
-/// Which places a step may look at (Luong et al., 2015, section 3.2). With D = `half_width`:
+/// Which source positions a step may attend to (Luong et al., 2015, section 3.2). With
+/// D = `half_width`:
 ///  * global: all of them;
-///  * local_monotonic (local-m): p_t - D .. p_t + D, where p_t = t, and the last place for t beyond
-///    it;
+///  * local_monotonic (local-m): p_t - D .. p_t + D, where p_t = t, and the last position for
+///    t beyond it;
 ///  * local_predictive (local-p): those within D of p_t = S · σ(v_p · tanh(h_t W_p)), S being the
 ///    sentence's length (equation 9); weights are multiplied by exp(-(s - p_t)² / 2σ²), σ = D / 2
 ///    (equation 10), and not normalised again.
-/// Places count from 0. Scores are made of the window's places alone.
+/// Positions count from 0. Scores are computed for the window's positions alone.
 enum class Window { global, local_monotonic, local_predictive };
 
-/// What turns scores into weights:
+/// How scores become weights:
 ///  * softmax;
-///  * sparsemax (Martins and Astudillo, 2016), which gives most places exactly 0;
-///  * sigmoid: σ(e_j) / Σ_k σ(e_k), which lets attention rest on several places (the smoothing of
-///    Chorowski et al., 2015, section 2.3).
+///  * sparsemax (Martins and Astudillo, 2016), which gives most positions exactly 0;
+///  * sigmoid: σ(e_j) / Σ_k σ(e_k), which lets attention rest on several positions (the smoothing
+///    of Chorowski et al., 2015, section 2.3).
 enum class Normalizer { softmax, sparsemax, sigmoid };
 
 struct AttentionOptions {
@@ -70,7 +71,7 @@ struct AttentionOptions {
   Normalizer normalizer = Normalizer::softmax;
 };
 
-/// With any score (Bahdanau et al., 2014, equations 6 and 5), over the window's places:
+/// With any score (Bahdanau et al., 2014, equations 6 and 5), over the window's positions:
 ///     α_ij = exp(e_ij) / Σ_k exp(e_ik),   c_i = Σ_j α_ij h_j
 /// What h holds under padding does not matter, as long as it is finite.
 class Attention {
@@ -95,7 +96,7 @@ class Attention {
   /// Once per word.
   Attended operator()(const Query& query, const Memory& memory) const;
 
-  /// What the query of the next word is given, from the past of this one and its weights.
+  /// The past of the next step, from that of this step and its weights.
   Past next(const Past& past, const Var& weights) const;
 
  private:

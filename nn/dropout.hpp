@@ -1,4 +1,4 @@
-// Dropout, and the guard that says that a model is being trained.
+// Dropout, and the scope guard under which a model is trained.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace attune::nn {
 
-/// While one lives, layers of this thread behave as in training: dropout is active and draws from
+/// While one lives, layers in this thread are in training mode: dropout is active and draws from
 /// `random`, which must outlive the guard.
 class Training {
  public:
   [[nodiscard]] explicit Training(Random& random);
-  /// The opposite: layers behave as outside of training, whatever guards there are around.
+  /// The opposite: layers are in evaluation mode, whatever the enclosing guards.
   [[nodiscard]] explicit Training(std::nullptr_t);
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
@@ -26,9 +26,9 @@ class Training {
   Random* before_;
 };
 
-/// x itself, for a layer that acts in training only. If a gradient flows through it, a warning on
+/// Returns x, for a layer that acts in training only. If a gradient flows through it, a warning on
 /// standard error says, once in a process, that the loss was computed outside of training and that
-/// `what` has not acted.
+/// `what` had no effect.
 Var outside_of_training(const Var& x, const char* what);
 
 /// Whether every step of a sequence has a mask of its own, or all share one (variational dropout:
@@ -47,8 +47,7 @@ class Dropout {
   /// (...) -> (...)
   Var operator()(const Var& x) const;
 
-  /// m / (1 - rate), to multiply with at many steps; undefined where nothing is to be dropped:
-  /// outside of training, or at rate 0.
+  /// m / (1 - rate), for use at several steps; undefined outside of training and at rate 0.
   Tensor draw(const Shape& shape, DType dtype) const;
 
  private:

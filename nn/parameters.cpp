@@ -1,10 +1,100 @@
+#include <charconv>
+#include <cmath>
+
 #include <fmt/format.h>
 
-#include <attune/nn/checkpoint.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
+namespace init {
+namespace {
+
+template <class Next>
+void generate(Tensor& x, Next next) {
+  double* values = x.mutable_data<double>();
+  for (Index i = 0; i < x.size(); ++i) values[i] = next();
+}
+
+/// Columns of one block of a matrix (rows, blocks · cols).
+Index block_columns(const char* what, const Tensor& x, Index blocks) {
+  if (x.rank() != 2 || blocks < 1 || x.dim(1) % blocks != 0) {
+    const std::string blocks_in_it =
+        blocks == 1 ? "" : fmt::format(" of {} blocks side by side", blocks);
+    fail(what, fmt::format("a matrix{} was expected: {}", blocks_in_it, to_string(x.shape())));
+  }
+  return x.dim(1) / blocks;
+}
+
+double dot(const double* a, const double* b, Index n) {
+  double total = 0;
+  for (Index i = 0; i < n; ++i) total += a[i] * b[i];
+  return total;
+}
+
+/// `count` orthonormal vectors of n >= count elements, by Gram-Schmidt with each vector
+/// orthogonalised twice, which suffices for full precision (Giraud et al., 2005).
+std::vector<double> orthonormal(Index count, Index n, Random& random) {
+  std::vector<double> vectors(count * n);
+  for (Index i = 0; i < count; ++i) {
+    double* v = vectors.data() + i * n;
+    for (Index k = 0; k < n; ++k) v[k] = random.normal();
+    for (int pass = 0; pass < 2; ++pass) {
+      for (Index j = 0; j < i; ++j) {
+        const double* u = vectors.data() + j * n;
+        const double along = dot(u, v, n);
+        for (Index k = 0; k < n; ++k) v[k] -= along * u[k];
+      }
+      const double length = std::sqrt(dot(v, v, n));
+      for (Index k = 0; k < n; ++k) v[k] /= length;
+    }
+  }
+  return vectors;
+}
+
+}  // namespace
+
+Init zeros() { return constant(0); }
+
+Init constant(double value) {
+  return [value](Tensor& x, Random&) { fill(x, value); };
+}
+
+Init uniform(double low, double high) {
+  return [=](Tensor& x, Random& random) { generate(x, [&] { return random.uniform(low, high); }); };
+}
+
+Init normal(double standard_deviation) {
+  return [=](Tensor& x, Random& random) {
+    generate(x, [&] { return standard_deviation * random.normal(); });
+  };
+}
+
+Init glorot(Index blocks) {
+  return [blocks](Tensor& x, Random& random) {
+    const Index fan_out = block_columns("glorot", x, blocks);
+    const double limit = std::sqrt(6.0 / static_cast<double>(x.dim(0) + fan_out));
+    uniform(-limit, limit)(x, random);
+  };
+}
+
+Init orthogonal(Index blocks) {
+  return [blocks](Tensor& x, Random& random) {
+    const Index cols = block_columns("orthogonal", x, blocks), rows = x.dim(0);
+    double* values = x.mutable_data<double>();
+    for (Index block = 0; block < blocks; ++block) {
+      const bool wide = cols > rows;
+      const std::vector<double> q = orthonormal(std::min(rows, cols), std::max(rows, cols), random);
+      for (Index r = 0; r < rows; ++r) {
+        for (Index c = 0; c < cols; ++c) {
+          values[r * x.dim(1) + block * cols + c] = q[wide ? r * cols + c : c * rows + r];
+        }
+      }
+    }
+  };
+}
+
+}  // namespace init
 
 Parameters::Parameters(std::uint64_t seed, DType dtype) : seed_(seed), dtype_(dtype) {
   if (!is_floating(dtype)) fail("Parameters", "f32 or f64 was expected");
@@ -14,8 +104,8 @@ Parameters::Parameters(Safetensors weights, DType dtype) : Parameters(0, dtype) 
   weights_ = std::move(weights);
 }
 
-Tensor Parameters::first_values(const std::string& path, const Shape& shape,
-                                const Init& init) const {
+Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
+                                  const Init& init) const {
   if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
   Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
   Random random(seed_, path);
@@ -25,8 +115,8 @@ Tensor Parameters::first_values(const std::string& path, const Shape& shape,
 
 Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
   if (contains(path)) fail("Parameters", fmt::format("'{}' exists already", path));
-  if (!init) fail("Parameters", fmt::format("'{}' has no function of first values", path));
-  const Var parameter = variable(first_values(path, shape, init));
+  if (!init) fail("Parameters", fmt::format("'{}' has no initial values", path));
+  const Var parameter = variable(initial_values(path, shape, init));
   index_.emplace(path, parameters_.size());
   parameters_.push_back({path, parameter});
   return parameters_.back().variable;
@@ -53,6 +143,68 @@ std::vector<std::string> missing(const Gradients& gradients, const Parameters& p
 
 std::string Scope::path(std::string_view name) const {
   return prefix_.empty() ? std::string(name) : fmt::format("{}.{}", prefix_, name);
+}
+
+namespace {
+
+template <class T>
+T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
+  const std::string& text = load_text(metadata, name);
+  const char* const end = text.data() + text.size();
+  T value{};
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || read != end || !(value >= low && value <= high)) {
+    fail("checkpoint",
+         fmt::format("'{}' is '{}', not a number from {} to {}", name, text, low, high));
+  }
+  return value;
+}
+
+}  // namespace
+
+const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
+                          DType dtype) {
+  const Tensor* from = file.find(name);
+  if (!from) fail("checkpoint", fmt::format("there is no '{}' {} in it", name, to_string(shape)));
+  if (from->shape() != shape || from->dtype() != dtype) {
+    fail("checkpoint",
+         fmt::format("'{}' is {} {}, but {} {} was expected", name, name_of(from->dtype()),
+                     to_string(from->shape()), name_of(dtype), to_string(shape)));
+  }
+  return *from;
+}
+
+void save_parameters(const Parameters& parameters, Safetensors& file) {
+  for (const auto& [name, w] : parameters) file.add(name, w.value());
+}
+
+void load_parameters(const Safetensors& file, Parameters& parameters) {
+  NamedTensors values;
+  for (const auto& [name, w] : parameters) values.emplace_back(name, w.value());
+  load_tensors(file, values);
+}
+
+void save_tensors(const NamedTensors& tensors, Safetensors& file) {
+  for (const auto& [name, tensor] : tensors) file.add(name, tensor);
+}
+
+void load_tensors(const Safetensors& file, const NamedTensors& tensors) {
+  for (const auto& [name, to] : tensors) find_tensor(file, name, to.shape(), to.dtype());
+  for (auto [name, to] : tensors) copy(*file.find(name), to);
+}
+
+const std::string& load_text(const Metadata& metadata, const std::string& name) {
+  const auto entry = metadata.find(name);
+  if (entry == metadata.end()) fail("checkpoint", fmt::format("there is no '{}' in it", name));
+  return entry->second;
+}
+
+std::int64_t load_count(const Metadata& metadata, const std::string& name) {
+  return number_in<std::int64_t>(metadata, name, 0, std::int64_t{1} << 53);
+}
+
+double load_number(const Metadata& metadata, const std::string& name, double low, double high) {
+  return number_in(metadata, name, low, high);
 }
 
 }  // namespace attune::nn

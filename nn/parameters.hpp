@@ -1,6 +1,7 @@
-// The parameters of a model, by path.
+// The parameters of a model by path: their initial values, and to and from a safetensors file.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,11 +11,34 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/var.hpp>
-#include <attune/nn/init.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 namespace attune::nn {
+
+/// Fills a tensor (f64; converted to the parameter's type afterwards) from a random stream.
+using Init = std::function<void(Tensor&, Random&)>;
+
+namespace init {
+
+Init zeros();
+Init constant(double value);
+/// Uniform in [low, high).
+Init uniform(double low, double high);
+/// Normal with mean 0.
+Init normal(double standard_deviation);
+
+/// Uniform in ±√(6 / (fan_in + fan_out))  (Glorot and Bengio, 2010) for a matrix (fan_in, fan_out).
+/// `blocks` matrices may stand side by side, such as the gates of a cell, in
+/// (fan_in, blocks · fan_out).
+Init glorot(Index blocks = 1);
+
+/// Columns (or rows, where there are fewer) of each block form an orthonormal system (Saxe et al.,
+/// 2014).
+Init orthogonal(Index blocks = 1);
+
+}  // namespace init
 
 /// Owns all parameters of a model. A layer gets them from a Scope, an optimiser and a checkpoint
 /// take them from here. Names are paths with dots: "encoder.forward.W_h".
@@ -24,7 +48,7 @@ class Parameters {
   /// change those of the others; f32 and f64 parameters start from the same numbers.
   explicit Parameters(std::uint64_t seed = 1, DType dtype = DType::f32);
 
-  /// With the values of a file in the place of initial ones. A layer that adds a parameter which
+  /// Takes the values of a file instead of initial ones. A layer that adds a parameter which
   /// the file does not have, or has with another shape or dtype, throws before anything of that
   /// size is made.
   explicit Parameters(Safetensors weights, DType dtype = DType::f32);
@@ -32,10 +56,10 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  /// Makes a parameter. Throws when the path is taken.
+  /// Adds a parameter. Throws when the path is taken.
   Var add(const std::string& path, const Shape& shape, const Init& init);
 
-  /// In the order in which they were made.
+  /// In the order in which they were added.
   std::span<const NamedVariable> all() const { return parameters_; }
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
@@ -50,7 +74,7 @@ class Parameters {
   std::uint64_t seed() const { return seed_; }
 
  private:
-  Tensor first_values(const std::string& path, const Shape& shape, const Init& init) const;
+  Tensor initial_values(const std::string& path, const Shape& shape, const Init& init) const;
 
   std::uint64_t seed_;
   DType dtype_;
@@ -65,10 +89,10 @@ class Scope {
  public:
   Scope(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT: a model takes Parameters
 
-  /// The place below.
+  /// The scope below.
   Scope operator/(std::string_view name) const { return Scope(*parameters_, path(name)); }
 
-  /// Makes the parameter of that name here.
+  /// Adds the parameter of that name here.
   Var add(std::string_view name, const Shape& shape, const Init& init) const {
     return parameters_->add(path(name), shape, init);
   }
@@ -99,6 +123,33 @@ inline GradcheckResult gradcheck(const Parameters& parameters, const std::functi
                                  const GradcheckOptions& options = {}) {
   return attune::gradcheck(parameters.all(), f, options);
 }
+
+/// Adds every parameter to a file, under its path. The tensors are shared, not copied: write the
+/// file before the next update.
+void save_parameters(const Parameters& parameters, Safetensors& file);
+
+/// Overwrites every parameter with the tensor of its path. Throws, before any has changed, when one
+/// is missing or has another shape or dtype. Other tensors of the file are ignored.
+void load_parameters(const Safetensors& file, Parameters& parameters);
+
+/// The tensor of that name. Throws when there is none, or one with another shape or dtype.
+const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
+                          DType dtype);
+
+/// Tensors with the names that they have in a file, sharing elements with what they stand for.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+void save_tensors(const NamedTensors& tensors, Safetensors& file);
+
+/// Overwrites all of them. Throws, before any has changed, when one is missing or has another shape
+/// or dtype.
+void load_tensors(const Safetensors& file, const NamedTensors& tensors);
+
+/// An entry of the metadata: as it stands, as a count (0 to 2^53), and as a number from `low` to
+/// `high`. Throw when it is missing or anything else.
+const std::string& load_text(const Metadata& metadata, const std::string& name);
+std::int64_t load_count(const Metadata& metadata, const std::string& name);
+double load_number(const Metadata& metadata, const std::string& name, double low, double high);
 
 namespace detail {
 

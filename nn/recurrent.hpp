@@ -1,8 +1,7 @@
-// Recurrent layers: what all of them have in common, the LSTM, the GRU, and a cell by name.
+// Recurrent layers: the interface that all share, the LSTM and the GRU.
 #pragma once
 
 #include <concepts>
-#include <variant>
 #include <vector>
 
 #include <attune/autograd/recurrent.hpp>
@@ -17,7 +16,7 @@ struct RecurrentState {
   Var h = {}, c = {};  // (B, H)
 };
 
-// What a search keeps of its hypotheses: some rows of a batch.
+// Selection of some rows of a batch, for the hypotheses that a search keeps.
 
 /// Rows by number (i32), which may repeat: (B, ...) -> (rows, ...). Unrecorded; undefined stays so.
 inline Var select(const Var& x, const Tensor& rows) {
@@ -33,7 +32,7 @@ inline RecurrentState select(const RecurrentState& state, const Tensor& rows) {
   return {select(state.h, rows), select(state.c, rows)};
 }
 
-/// Of each layer, or whatever else has states of one kind.
+/// The states of several layers.
 template <class State>
 std::vector<State> select(const std::vector<State>& states, const Tensor& rows) {
   std::vector<State> selected;
@@ -49,8 +48,8 @@ struct RunOptions {
   Direction direction = Direction::forward;
 };
 
-/// What comes out at every step, in the order of the input, and the state after the step that was
-/// visited last.
+/// The output at every step, in the order of the input, and the final state, after the step that
+/// was visited last.
 template <class State = RecurrentState>
 struct RecurrentOutput {
   Var h;  // (T, B, size)
@@ -68,90 +67,6 @@ concept RecurrentLayer =
   { layer.size() } -> std::same_as<Index>;
 };
 
-struct LstmOptions {
-  double forget_bias = 1;  // Gers et al. (2000): remember, until learnt otherwise
-};
-
-/// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
-///     i f g o = [σ σ tanh σ](x_t W_x + h_{t-1} W_h + b)
-///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
-/// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
-/// holds there does not matter, as long as it is finite.
-class Lstm {
- public:
-  using Options = LstmOptions;
-  using State = RecurrentState;
-
-  Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& options = {});
-
-  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
-  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
-
-  /// The input's share of the gates, x W_x + b: (..., in) -> (..., 4H)
-  Var input(const Var& x) const;
-
-  /// One step from the gates' share of the input, xw (B, 4H).
-  RecurrentState step(const Var& xw, const RecurrentState& state) const;
-
-  /// The last axis of `input` is this many times H.
-  static constexpr Index gates() { return 4; }
-  /// H
-  Index size() const { return W_h_.dim(0); }
-
- private:
-  /// For xw (T, B, 4H), or for one step (B, 4H)
-  LstmResult run(const Var& xw, const RunOptions<>& options) const;
-
-  Var W_x_;  // (in, 4H)
-  Var W_h_;  // (H, 4H)
-  Var b_;    // (4H)
-  std::string path_;
-};
-
-struct GruOptions {
-  /// reset_after (the default) is the form of cuDNN and PyTorch, and the faster one: a step is one
-  /// product. reset_before is the form of Cho et al. (2014) and Bahdanau et al. (2014).
-  GruForm form = GruForm::reset_after;
-};
-
-/// GRU (Cho et al., 2014), with z as in cuDNN and PyTorch:
-///     r z = σ(x_t W_x + h_{t-1} W_h + b),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1}
-///     reset_after:   n = tanh(x_t W_x + b + r ⊙ (h_{t-1} W_h + b_hn))
-///     reset_before:  n = tanh(x_t W_x + b + (r ⊙ h_{t-1}) W_h)
-/// each with its own block of the weights' columns, in the order r z n. The papers exchange z and
-/// 1 - z: the same function with the sign of z's weights turned.
-class Gru {
- public:
-  using Options = GruOptions;
-  using State = RecurrentState;
-
-  Gru(const Scope& scope, Index in, Index hidden, const GruOptions& options = {});
-
-  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
-  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
-
-  /// The input's share of the gates, x W_x + b: (..., in) -> (..., 3H)
-  Var input(const Var& x) const;
-
-  /// One step from the gates' share of the input, xw (B, 3H).
-  RecurrentState step(const Var& xw, const RecurrentState& state) const;
-
-  static constexpr Index gates() { return 3; }
-  /// H
-  Index size() const { return W_h_.dim(0); }
-
- private:
-  /// h for xw (T, B, 3H), or for one step (B, 3H)
-  Var run(const Var& xw, const RunOptions<>& options) const;
-
-  GruForm form_;
-  Var W_x_;   // (in, 3H)
-  Var W_h_;   // (H, 3H)
-  Var b_;     // (3H)
-  Var b_hn_;  // (H), reset_after only
-  std::string path_;
-};
-
 /// Which cell: the LSTM, or the GRU in either of its forms.
 enum class Cell { lstm, gru, gru_reset_before };
 
@@ -160,9 +75,22 @@ const char* name_of(Cell cell);
 
 struct RecurrentOptions {
   Cell cell = Cell::gru;
+  double forget_bias = 1;  // of an LSTM (Gers et al., 2000): remember, until learnt otherwise
 };
 
-/// An Lstm or a Gru: the same calls, the same parameter names.
+/// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
+///     i f g o = [σ σ tanh σ](x_t W_x + h_{t-1} W_h + b)
+///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
+/// GRU (Cho et al., 2014), with z as in cuDNN and PyTorch:
+///     r z = σ(x_t W_x + h_{t-1} W_h + b),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1}
+///     gru:               n = tanh(x_t W_x + b + r ⊙ (h_{t-1} W_h + b_hn))
+///     gru_reset_before:  n = tanh(x_t W_x + b + (r ⊙ h_{t-1}) W_h)
+/// each with its own block of the weights' columns, in the order i f g o or r z n: G is 4 or 3. The
+/// papers exchange z and 1 - z: the same function with the sign of z's weights turned. Cell::gru is
+/// the form of cuDNN and PyTorch, and the faster one: a step is one product.
+///
+/// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
+/// holds there does not matter, as long as it is finite.
 class Recurrent {
  public:
   using Options = RecurrentOptions;
@@ -170,19 +98,55 @@ class Recurrent {
 
   Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options = {});
 
-  /// (T, B, in) -> h (T, B, H) and the last state
+  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
-  /// (..., in) -> (..., gates · H)
+
+  /// The input's share of the gates, x W_x + b: (..., in) -> (..., G H)
   Var input(const Var& x) const;
-  /// xw (B, gates · H)
+
+  /// One step from the gates' share of the input, xw (B, G H).
   RecurrentState step(const Var& xw, const RecurrentState& state) const;
-  /// 4 for an LSTM, 3 for a GRU.
-  Index gates() const;
+
+  /// G
+  Index gates() const { return cell_ == Cell::lstm ? 4 : 3; }
   /// H
-  Index size() const;
+  Index size() const { return W_h_.dim(0); }
 
  private:
-  std::variant<Lstm, Gru> layer_;
+  /// For xw (T, B, G H), or for one step (B, G H); a GRU has no c.
+  LstmResult run(const Var& xw, const RunOptions<>& options) const;
+
+  Cell cell_;
+  Var W_x_;   // (in, G H)
+  Var W_h_;   // (H, G H)
+  Var b_;     // (G H)
+  Var b_hn_;  // (H), Cell::gru only
+  std::string path_;
+};
+
+struct LstmOptions {
+  double forget_bias = 1;
+};
+
+/// A Recurrent that is an LSTM.
+class Lstm : public Recurrent {
+ public:
+  using Options = LstmOptions;
+  Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& o = {})
+      : Recurrent(scope, in, hidden, {.cell = Cell::lstm, .forget_bias = o.forget_bias}) {}
+};
+
+struct GruOptions {
+  GruForm form = GruForm::reset_after;  // reset_before: as Cho et al. and Bahdanau et al. (2014)
+};
+
+/// A Recurrent that is a GRU.
+class Gru : public Recurrent {
+ public:
+  using Options = GruOptions;
+  Gru(const Scope& scope, Index in, Index hidden, const GruOptions& o = {})
+      : Recurrent(scope, in, hidden,
+                  {.cell = o.form == GruForm::reset_after ? Cell::gru : Cell::gru_reset_before}) {}
 };
 
 }  // namespace attune::nn

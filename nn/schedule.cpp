@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -54,7 +54,7 @@ double LinearDecay::operator()(std::int64_t step) const {
   return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;
 }
 
-/// How much of the rate a step of a warm-up has; 1 from its last step on.
+/// The factor of the rate at a step of the warm-up; 1 from its last step on.
 double detail::warm_up_share(std::int64_t step, std::int64_t steps) {
   require_count("WarmUp", "steps", steps, 1);
   require_count("WarmUp", "step", step, 0);
@@ -89,7 +89,7 @@ double HalveOnPlateau::observe(double metric) {
 }
 
 void HalveOnPlateau::save(Metadata& metadata, const std::string& name) const {
-  // fmt writes as many digits as it takes to read the same number.
+  // fmt writes the shortest text that reads back as the same number.
   metadata[name + ".rate"] = fmt::format("{}", rate_);
   metadata[name + ".best"] = fmt::format("{}", best_);
   metadata[name + ".waited"] = fmt::format("{}", waited_);

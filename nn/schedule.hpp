@@ -67,26 +67,26 @@ struct WarmUp {
 struct HalveOnPlateauOptions {
   double rate;                    // to begin with
   double factor = 0.5;            // in (0, 1)
-  std::int64_t patience = 0;      // observations in a row without a new best that change nothing
+  std::int64_t patience = 0;      // observations in a row without a new best that are tolerated
   double minimum = 0;             // the rate goes no lower
   bool higher_is_better = false;  // BLEU or accuracy, not a loss
 };
 
-/// A rate that falls when a metric of held-out data stops getting better. It has state, and is
-/// asked once per evaluation, not once per step:
+/// Reduces the rate when a metric of held-out data stops improving. It has state, and is called
+/// once per evaluation, not once per step:
 ///     adam.set_rate(plateau.observe(validation_loss));
 class HalveOnPlateau {
  public:
   /// Throws on an option out of range.
   explicit HalveOnPlateau(const HalveOnPlateauOptions& options);
 
-  /// The rate from now on: max(minimum, factor · rate) at the first observation after `patience`
-  /// others without a new best, from where the patience is counted anew. Throws on NaN, changing
-  /// nothing; an infinite loss is merely no best.
+  /// Returns the rate from now on: max(minimum, factor · rate) at the first observation after
+  /// `patience` others without a new best, which starts a new count. Throws on NaN, with nothing
+  /// changed; an infinite loss is no new best.
   double observe(double metric);
 
   double rate() const { return rate_; }
-  /// The best so far; before the first observation the worst there is.
+  /// The best metric so far; before the first observation, the worst possible.
   double best() const { return best_; }
 
   /// State to and from a checkpoint's metadata: "NAME.rate", "NAME.best", "NAME.waited", exact.
@@ -97,7 +97,7 @@ class HalveOnPlateau {
  private:
   HalveOnPlateauOptions options_;
   double rate_, best_;
-  std::int64_t waited_ = 0;  // observations since the best, or since the last change
+  std::int64_t waited_ = 0;  // observations since the best or the last reduction
 };
 
 }  // namespace attune::nn

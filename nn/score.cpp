@@ -16,14 +16,12 @@ Var add_v(const Scope& scope, Index attention) {
   return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
 }
 
-Var add_w_c(const Scope& scope, Index n) { return scope.add("w_c", {n}, init::normal(0.01)); }
-
 /// Undefined without coverage.
-Var add_w_c(const Scope& scope, Index attention, Coverage coverage) {
-  return coverage == Coverage::summed ? add_w_c(scope, attention) : Var();
+Var add_w_c(const Scope& scope, Index n, Coverage coverage = Coverage::summed) {
+  return coverage == Coverage::none ? Var() : scope.add("w_c", {n}, init::normal(0.01));
 }
 
-/// v · tanh(q + k), with the coverage where there is one and a w_c to take it.
+/// v · tanh(q + k), with the coverage if there is one and the score has a w_c.
 Var tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c) {
   return coverage.defined() && w_c.defined() ? covered_additive_scores(q, k, v, coverage, w_c)
                                              : additive_scores(q, k, v);
@@ -31,13 +29,12 @@ Var tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, c
 
 }  // namespace
 
-AdditiveScore::AdditiveScore(const Scope& scope, Index query, Index memory, Index attention,
-                             Coverage coverage)
+AdditiveScore::AdditiveScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
     : Score(scope),
-      W_a_(scope.add("W_a", {query, attention}, init::glorot())),
-      U_a_(scope.add("U_a", {memory, attention}, init::glorot())),
-      v_a_(add_v(scope, attention)),
-      w_c_(add_w_c(scope, attention, coverage)) {}
+      W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
+      U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
+      v_a_(add_v(scope, o.attention)),
+      w_c_(add_w_c(scope, o.attention, o.coverage)) {}
 
 Keys AdditiveScore::keys(const Var& memory, const Tensor& mask) const {
   return {.k = matmul(memory, U_a_), .mask = mask};
@@ -48,19 +45,20 @@ Var AdditiveScore::operator()(const Query& query, const Keys& keys) const {
 }
 
 LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
-                                       Index attention, const LocationAwareScoreOptions& o)
+                                       const ScoreOptions& o)
     : Score(scope),
-      radius_(o.radius),
-      W_a_(scope.add("W_a", {query, attention}, init::glorot())),
-      U_a_(scope.add("U_a", {memory, attention}, init::glorot())),
-      b_a_(scope.add("b_a", {attention}, init::zeros())),
-      v_a_(add_v(scope, attention)) {
-  if (o.filters < 1 || o.radius < 0) {
-    fail("LocationAwareScore", fmt::format("{} filters of radius {}: at least 1 and 0 are expected",
-                                           o.filters, o.radius));
+      radius_(o.location_aware.radius),
+      W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
+      U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
+      b_a_(scope.add("b_a", {o.attention}, init::zeros())),
+      v_a_(add_v(scope, o.attention)) {
+  const Index filters = o.location_aware.filters;
+  if (filters < 1 || radius_ < 0) {
+    fail("LocationAwareScore",
+         fmt::format("{} filters of radius {}: at least 1 and 0 are expected", filters, radius_));
   }
-  F_ = scope.add("F", {2 * o.radius + 1, o.filters}, init::glorot());
-  U_f_ = scope.add("U_f", {o.filters, attention}, init::glorot());
+  F_ = scope.add("F", {2 * radius_ + 1, filters}, init::glorot());
+  U_f_ = scope.add("U_f", {filters, o.attention}, init::glorot());
 }
 
 Keys LocationAwareScore::keys(const Var& memory, const Tensor& mask) const {
@@ -70,15 +68,11 @@ Keys LocationAwareScore::keys(const Var& memory, const Tensor& mask) const {
 Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
   const Var &alpha = query.past.weights, q = matmul(query.state, W_a_);
   if (!alpha.defined()) return additive_scores(q, keys.k, v_a_);
-  const Var places = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
-                            {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
-  Var f = matmul(places, F_);  // (S, B, K)
+  const Var windows = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
+                             {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
+  Var f = matmul(windows, F_);  // (S, B, K)
   if (keys.positions.defined()) f = window(f, keys.positions);
   return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
-}
-
-Keys DotScore::keys(const Var& memory, const Tensor& mask) const {
-  return {.k = memory, .mask = mask};
 }
 
 Var DotScore::operator()(const Query& query, const Keys& keys) const {
@@ -89,29 +83,20 @@ Var ScaledDotScore::operator()(const Query& query, const Keys& keys) const {
   return DotScore::operator()(query, keys) / std::sqrt(static_cast<double>(query.state.dim(-1)));
 }
 
-GeneralScore::GeneralScore(const Scope& scope, Index query, Index memory)
-    : Score(scope), W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
+GeneralScore::GeneralScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
+    : DotScore(scope, query, memory, o), W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
 
 Keys GeneralScore::keys(const Var& memory, const Tensor& mask) const {
   return {.k = matmul(memory, W_a_, {.b = true}), .mask = mask};
 }
 
-Var GeneralScore::operator()(const Query& query, const Keys& keys) const {
-  return dot_scores(query.state, keys.k);
-}
-
-ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, Index attention,
-                         const ConcatScoreOptions& options)
-    : Score(scope), query_(query), form_(options.form) {
-  if (form_ == ConcatForm::identity && attention != memory) {
-    fail("ConcatScore",
-         fmt::format("with the form identity a memory of {} needs an attention of {}, not {}",
-                     memory, memory, attention));
-  }
-  const Index rows = form_ == ConcatForm::full ? query + memory : query;
-  W_a_ = scope.add("W_a", {rows, attention}, init::glorot());
+ConcatScore::ConcatScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
+    : Score(scope), query_(query), form_(o.concat) {
+  const bool full = form_ == ConcatForm::full;
+  const Index attention = full ? o.attention : memory;
+  W_a_ = scope.add("W_a", {full ? query + memory : query, attention}, init::glorot());
   v_a_ = add_v(scope, attention);
-  w_c_ = add_w_c(scope, attention, options.coverage);
+  w_c_ = add_w_c(scope, attention, o.coverage);
 }
 
 Keys ConcatScore::keys(const Var& memory, const Tensor& mask) const {
@@ -124,12 +109,12 @@ Var ConcatScore::operator()(const Query& query, const Keys& keys) const {
                      query.past.coverage, w_c_);
 }
 
-LocationScore::LocationScore(const Scope& scope, Index query, Index longest)
-    : Score(scope), W_a_(scope.add("W_a", {query, longest}, init::glorot())) {}
+LocationScore::LocationScore(const Scope& scope, Index query, Index, const ScoreOptions& o)
+    : Score(scope), W_a_(scope.add("W_a", {query, o.longest}, init::glorot())) {}
 
 Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
   if (memory.dim(0) > W_a_.dim(1)) {
-    fail("LocationScore", fmt::format("the source has {} places, but W_a {} has columns for {}",
+    fail("LocationScore", fmt::format("the source has {} positions, but W_a {} has columns for {}",
                                       memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
   }
   return {.k = {}, .mask = mask};
@@ -140,7 +125,7 @@ Var LocationScore::operator()(const Query& query, const Keys& keys) const {
   return keys.positions.defined() ? window(e, keys.positions) : slice(e, 0, 0, keys.mask.dim(0));
 }
 
-CosineScore::CosineScore(const Scope& scope, Index query)
+CosineScore::CosineScore(const Scope& scope, Index query, Index, const ScoreOptions&)
     : Score(scope), beta_(scope / "beta", query, 1) {}
 
 Keys CosineScore::keys(const Var& memory, const Tensor& mask) const {
@@ -152,18 +137,17 @@ Var CosineScore::operator()(const Query& query, const Keys& keys) const {
   return beta * dot_scores(unit_vectors(query.state), keys.k);
 }
 
-MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, Index attention,
-                               Index heads)
+MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
     : Score(scope),
-      heads_(heads),
-      scale_(std::sqrt(static_cast<double>(attention) / static_cast<double>(heads))) {
-  if (heads < 1 || attention % heads != 0 || memory % heads != 0) {
+      heads_(o.heads),
+      scale_(std::sqrt(static_cast<double>(o.attention) / static_cast<double>(o.heads))) {
+  if (heads_ < 1 || o.attention % heads_ != 0 || memory % heads_ != 0) {
     fail("MultiHeadScore",
-         fmt::format("{} heads do not divide an attention of {} and a memory of {}", heads,
-                     attention, memory));
+         fmt::format("{} heads do not divide an attention of {} and a memory of {}", heads_,
+                     o.attention, memory));
   }
-  W_q_ = scope.add("W_q", {query, attention}, init::glorot());
-  W_k_ = scope.add("W_k", {memory, attention}, init::glorot());
+  W_q_ = scope.add("W_q", {query, o.attention}, init::glorot());
+  W_k_ = scope.add("W_k", {memory, o.attention}, init::glorot());
   W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
 }
 
@@ -194,50 +178,22 @@ Var CoveredScore::read(const Var& memory) const { return score_->read(memory); }
 
 namespace {
 
-using Made = std::shared_ptr<const Score>;
-
-Made concat(const Scope& scope, Index query, Index memory, const ScoreOptions& o) {
-  const Index attention = o.concat == ConcatForm::full ? o.attention : memory;
-  return std::make_shared<ConcatScore>(
-      scope, query, memory, attention,
-      ConcatScoreOptions{.form = o.concat, .coverage = o.coverage});
+template <class AnyScore>
+std::shared_ptr<const Score> make(const Scope& scope, Index query, Index memory,
+                                  const ScoreOptions& o) {
+  return std::make_shared<AnyScore>(scope, query, memory, o);
 }
 
 constexpr auto kinds = std::to_array<ScoreKind>({
-    {"additive", false,
-     [](const Scope& scope, Index query, Index memory, const ScoreOptions& o) -> Made {
-       return std::make_shared<AdditiveScore>(scope, query, memory, o.attention, o.coverage);
-     }},
-    {"dot", true,
-     [](const Scope&, Index, Index, const ScoreOptions&) -> Made {
-       return std::make_shared<DotScore>();
-     }},
-    {"scaled_dot", true,
-     [](const Scope&, Index, Index, const ScoreOptions&) -> Made {
-       return std::make_shared<ScaledDotScore>();
-     }},
-    {"general", false,
-     [](const Scope& scope, Index query, Index memory, const ScoreOptions&) -> Made {
-       return std::make_shared<GeneralScore>(scope, query, memory);
-     }},
-    {"concat", false, concat},
-    {"location", false,
-     [](const Scope& scope, Index query, Index, const ScoreOptions& o) -> Made {
-       return std::make_shared<LocationScore>(scope, query, o.longest);
-     }},
-    {"cosine", true,
-     [](const Scope& scope, Index query, Index, const ScoreOptions&) -> Made {
-       return std::make_shared<CosineScore>(scope, query);
-     }},
-    {"multi_head", false,
-     [](const Scope& scope, Index query, Index memory, const ScoreOptions& o) -> Made {
-       return std::make_shared<MultiHeadScore>(scope, query, memory, o.attention, o.heads);
-     }},
-    {"location_aware", false,
-     [](const Scope& scope, Index query, Index memory, const ScoreOptions& o) -> Made {
-       return std::make_shared<LocationAwareScore>(scope, query, memory, o.attention,
-                                                   o.location_aware);
-     }},
+    {"additive", false, make<AdditiveScore>},
+    {"dot", true, make<DotScore>},
+    {"scaled_dot", true, make<ScaledDotScore>},
+    {"general", false, make<GeneralScore>},
+    {"concat", false, make<ConcatScore>},
+    {"location", false, make<LocationScore>},
+    {"cosine", true, make<CosineScore>},
+    {"multi_head", false, make<MultiHeadScore>},
+    {"location_aware", false, make<LocationAwareScore>},
 });
 
 }  // namespace
@@ -257,14 +213,14 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
                                         const ScoreOptions& o) {
   const ScoreKind& kind = score_kind(o.kind);
   if (kind.direct && query != memory) {
-    fail("score",
-         fmt::format(
-             "{} needs a state and annotations of the same size, not {} and {}: use general or "
-             "another score with weights",
-             kind.name, query, memory));
+    fail(
+        "score",
+        fmt::format("{} needs a state and annotations of the same size, not {} and {}: use general "
+                    "or another score with weights",
+                    kind.name, query, memory));
   }
   auto score = kind.make(scope, query, memory, o);
-  if (o.coverage == Coverage::none || score->looks_at_coverage()) return score;
+  if (o.coverage == Coverage::none || score->uses_coverage()) return score;
   return std::make_shared<CoveredScore>(scope, std::move(score), query);
 }
 

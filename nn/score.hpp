@@ -1,11 +1,11 @@
-// Score functions: how well a place in the memory fits what a decoder is about to write.
+// Score functions: how well a source position fits the word that a decoder is about to write.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include <attune/nn/linear.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
 
 namespace attune::nn {
@@ -15,45 +15,47 @@ namespace attune::nn {
 struct Past {
   Index steps = 0;  // made before
   // (S, B), the mean over the heads where there are several; undefined: 0
-  Var coverage = {};  // their weights summed, where the score looks at it
-  Var weights = {};   // those of the step before, where the score or the window looks at them
+  Var coverage = {};  // their weights summed, where the score uses it
+  Var weights = {};   // those of the step before, where the score uses them
 };
 
-/// What a score is asked about.
+/// The query of a score.
 struct Query {
   Var state;       // (B, Q)
   Past past = {};  // of the same sentences
 };
 
-/// Whether a score looks at the coverage (Tu et al., 2016). One that does not ignores it.
+/// Whether a score uses the coverage (Tu et al., 2016). One that does not ignores it.
 enum class Coverage { none, summed };
 
-/// What a score keeps of a memory, computed once per sentence. A window gathers some places: then S
-/// is the window's size, and `positions` says which places they are.
+/// What a score keeps of a memory, computed once per sentence. A window gathers some positions:
+/// then S is the window's size, and `positions` says which they are.
 struct Keys {
-  Var k;                  // (S, B, A), undefined where a score does not look at the memory
+  Var k;                  // (S, B, A), undefined where a score does not use the memory
   Tensor mask;            // (S, B)
   Tensor positions = {};  // (S, B) i32, -1 where there is none; undefined: 0 .. S-1
 };
 
-/// A score e = a(s, h) of every place. Derive from it to add one: what depends on the memory alone
-/// goes into `keys`, what depends on the query into the call.
+/// A score e = a(s, h) of every source position. Derive from it to add one: what depends on the
+/// memory alone goes into `keys`, what depends on the query into the call.
 class Score {
  public:
   Score() = default;
-  /// Errors of attention name the scope.
+  /// Error messages from attention include this scope's path.
   explicit Score(const Scope& scope) : path_(scope.path()) {}
   virtual ~Score() = default;
   const std::string& path() const { return path_; }
 
-  /// memory (S, B, D), mask (S, B)
-  virtual Keys keys(const Var& memory, const Tensor& mask) const = 0;
+  /// memory (S, B, D), mask (S, B); the memory itself unless a score projects it.
+  virtual Keys keys(const Var& memory, const Tensor& mask) const {
+    return {.k = memory, .mask = mask};
+  }
   /// -> e (S, B), or (heads, S, B)
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
-  /// Whether it looks at `past.coverage`.
-  virtual bool looks_at_coverage() const { return false; }
-  /// Whether it looks at `past.weights`.
-  virtual bool looks_at_weights() const { return false; }
+  /// Whether it uses `past.coverage`.
+  virtual bool uses_coverage() const { return false; }
+  /// Whether it uses `past.weights`.
+  virtual bool uses_weights() const { return false; }
   /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
   virtual Var read(const Var& memory) const { return memory; }
 
@@ -61,17 +63,38 @@ class Score {
   std::string path_;
 };
 
+/// What concat does to the memory. `identity` is what Luong et al. (2015, section 5.3, footnote)
+/// ran: the part of W_a that belongs to h_s is the identity, so A is D.
+enum class ConcatForm { full, identity };
+
+struct LocationAwareScoreOptions {
+  Index filters = 10;  // K
+  Index radius = 100;  // r: each filter sees the 2r + 1 positions around its own
+};
+
+/// For all scores; each takes what it needs.
+struct ScoreOptions {
+  std::string_view kind = "additive";    // of make_score: one of score_kinds(); not copied
+  Index attention = 256;                 // A of additive, concat, multi_head and location_aware
+  Index heads = 4;                       // multi_head
+  Index longest = 100;                   // location: the longest source
+  ConcatForm concat = ConcatForm::full;  // identity: A is the memory's size
+  Coverage coverage = Coverage::none;    // of additive and concat; make_score has it for all
+  LocationAwareScoreOptions location_aware = {};
+};
+
+// The scores. All are made from a scope and the sizes Q of a query and D of the memory.
+
 /// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a)   (Bahdanau et al., 2014, appendix A.1.2), with the
 /// coverage  v_a · tanh(s_{i-1} W_a + h_j U_a + coverage_j w_c)   (See et al., 2017, equation 11)
 class AdditiveScore : public Score {
  public:
-  AdditiveScore(const Scope& scope, Index query, Index memory, Index attention,
-                Coverage coverage = Coverage::none);
+  AdditiveScore(const Scope& scope, Index query, Index memory, const ScoreOptions& options = {});
 
   /// h U_a: (S, B, D) -> (S, B, A)
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
-  bool looks_at_coverage() const override { return w_c_.defined(); }
+  bool uses_coverage() const override { return w_c_.defined(); }
 
  private:
   Var W_a_;  // (Q, A)
@@ -80,24 +103,19 @@ class AdditiveScore : public Score {
   Var w_c_;  // (A), undefined without coverage
 };
 
-struct LocationAwareScoreOptions {
-  Index filters = 10;  // K
-  Index radius = 100;  // r: each filter sees the 2r + 1 places around its own
-};
-
 /// The additive score made to see where attention stood at the step before (Chorowski et al., 2015,
 /// equations 8 and 9):
 ///     f_i = F ∗ α_{i-1},   e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a + f_ij U_f + b_a)
-/// with zeros around the source, and for α_0. In a window, f is made of all places.
+/// with zeros around the source, and for α_0. In a window, f is computed from all positions.
 class LocationAwareScore : public Score {
  public:
-  LocationAwareScore(const Scope& scope, Index query, Index memory, Index attention,
-                     const LocationAwareScoreOptions& options = {});
+  LocationAwareScore(const Scope& scope, Index query, Index memory,
+                     const ScoreOptions& options = {});
 
   /// h U_a + b_a: (S, B, D) -> (S, B, A)
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
-  bool looks_at_weights() const override { return true; }
+  bool uses_weights() const override { return true; }
 
  private:
   Index radius_;
@@ -112,37 +130,31 @@ class LocationAwareScore : public Score {
 /// e_ts = h_t · h_s   (Luong et al., 2015, equation 8, "dot"): Q must be D.
 class DotScore : public Score {
  public:
-  Keys keys(const Var& memory, const Tensor& mask) const override;
+  DotScore() = default;
+  DotScore(const Scope& scope, Index, Index, const ScoreOptions& = {}) : Score(scope) {}
+
   Var operator()(const Query& query, const Keys& keys) const override;
 };
 
 /// e_ts = h_t · h_s / √D   (Vaswani et al., 2017, equation 1): Q must be D.
 class ScaledDotScore : public DotScore {
  public:
+  using DotScore::DotScore;
+
   Var operator()(const Query& query, const Keys& keys) const override;
 };
 
 /// e_ts = h_t W_a · h_s   (Luong et al., 2015, equation 8, "general"). W_a is applied to the
 /// memory, once per sentence.
-class GeneralScore : public Score {
+class GeneralScore : public DotScore {
  public:
-  GeneralScore(const Scope& scope, Index query, Index memory);
+  GeneralScore(const Scope& scope, Index query, Index memory, const ScoreOptions& options = {});
 
   /// h W_aᵀ: (S, B, D) -> (S, B, Q)
   Keys keys(const Var& memory, const Tensor& mask) const override;
-  Var operator()(const Query& query, const Keys& keys) const override;
 
  private:
   Var W_a_;  // (Q, D)
-};
-
-/// What concat does to the memory. `identity` is what Luong et al. (2015, section 5.3, footnote)
-/// ran: the part of W_a that belongs to h_s is the identity, so A is D.
-enum class ConcatForm { full, identity };
-
-struct ConcatScoreOptions {
-  ConcatForm form = ConcatForm::full;
-  Coverage coverage = Coverage::none;
 };
 
 /// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, equation 8, "concat"). This is the
@@ -150,13 +162,11 @@ struct ConcatScoreOptions {
 /// there.
 class ConcatScore : public Score {
  public:
-  /// Throws when `identity` is asked for and the attention's size is not the memory's.
-  ConcatScore(const Scope& scope, Index query, Index memory, Index attention,
-              const ConcatScoreOptions& options = {});
+  ConcatScore(const Scope& scope, Index query, Index memory, const ScoreOptions& options = {});
 
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
-  bool looks_at_coverage() const override { return w_c_.defined(); }
+  bool uses_coverage() const override { return w_c_.defined(); }
 
  private:
   Index query_;
@@ -166,12 +176,12 @@ class ConcatScore : public Score {
   Var w_c_;  // (A), undefined without coverage
 };
 
-/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the place alone counts, not
-/// what stands there. W_a has a column for each of `longest` places; a shorter source uses the
+/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the position alone counts,
+/// not the memory. W_a has a column for each of `longest` positions; a shorter source uses the
 /// first of them, and a longer one is an error.
 class LocationScore : public Score {
  public:
-  LocationScore(const Scope& scope, Index query, Index longest);
+  LocationScore(const Scope& scope, Index query, Index memory, const ScoreOptions& options = {});
 
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
@@ -184,7 +194,7 @@ class LocationScore : public Score {
 /// 2014, equations 5-6: content-based addressing): Q must be D.
 class CosineScore : public Score {
  public:
-  CosineScore(const Scope& scope, Index query);
+  CosineScore(const Scope& scope, Index query, Index memory, const ScoreOptions& options = {});
 
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
@@ -199,7 +209,7 @@ class CosineScore : public Score {
 class MultiHeadScore : public Score {
  public:
   /// Throws unless `heads` divides both the attention's size and the memory's.
-  MultiHeadScore(const Scope& scope, Index query, Index memory, Index attention, Index heads);
+  MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& options = {});
 
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
@@ -213,7 +223,7 @@ class MultiHeadScore : public Score {
   Var W_v_;  // (D, D)
 };
 
-/// e_j + coverage_j (s · w_c): any other score, made to look at the coverage. With more heads, the
+/// e_j + coverage_j (s · w_c): any other score, extended by the coverage. With more heads, the
 /// same is added to each.
 class CoveredScore : public Score {
  public:
@@ -222,31 +232,20 @@ class CoveredScore : public Score {
   Keys keys(const Var& memory, const Tensor& mask) const override;
   Var operator()(const Query& query, const Keys& keys) const override;
   Var read(const Var& memory) const override;
-  bool looks_at_coverage() const override { return true; }
-  bool looks_at_weights() const override { return score_->looks_at_weights(); }
+  bool uses_coverage() const override { return true; }
+  bool uses_weights() const override { return score_->uses_weights(); }
 
  private:
   std::shared_ptr<const Score> score_;
   Var w_c_;  // (Q)
 };
 
-struct ScoreOptions {
-  std::string_view kind = "additive";    // one of score_kinds(); not copied
-  Index attention = 256;                 // A of additive, concat and multi_head
-  Index heads = 4;                       // multi_head
-  Index longest = 100;                   // location: the longest source
-  ConcatForm concat = ConcatForm::full;  // identity: A is the memory's size
-  Coverage coverage = Coverage::none;
-  LocationAwareScoreOptions location_aware = {};
-};
-
-/// A kind of score. To add a kind, add an entry to the table in score_kind.cpp.
+/// A kind of score. To add a kind, add an entry to the table in score.cpp.
 struct ScoreKind {
   const char* name;
   /// Whether it compares state and annotations without weights of its own: their sizes must agree.
   bool direct;
-  /// Makes the score for a query of `query` and annotations of `memory` elements. The score may
-  /// ignore the option `coverage`: make_score then wraps it in a CoveredScore.
+  /// May ignore the option `coverage`: make_score then wraps the score in a CoveredScore.
   std::shared_ptr<const Score> (*make)(const Scope& scope, Index query, Index memory,
                                        const ScoreOptions& options);
 };

@@ -1,4 +1,4 @@
-// Recurrent layers run in both directions, and one above another.
+// Bidirectional and stacked recurrent layers.
 #pragma once
 
 #include <functional>
@@ -33,8 +33,8 @@ class Bidirectional {
       : forward_(scope / "forward", in, hidden, options),
         backward_(scope / "backward", in, hidden, options) {}
 
-  /// (T, B, in) -> h (T, B, 2H) and the last states. With Direction::backward both layers turn
-  /// round.
+  /// (T, B, in) -> h (T, B, 2H) and the last states. Direction::backward reverses both
+  /// layers.
   RecurrentOutput<State> operator()(const Var& x, const RunOptions<State>& options = {}) const {
     const auto& [mask, initial, direction] = options;
     const bool turned = direction == Direction::backward;
@@ -53,12 +53,12 @@ class Bidirectional {
 
 struct StackedOptions {
   Index layers = 2;
-  double dropout = 0;  // of what goes from one layer into the next, in training
+  double dropout = 0;  // between the layers, in training
   DropoutKind dropout_kind = DropoutKind::elementwise;
-  bool residual = false;  // from the second layer on, add what the layer has read
+  bool residual = false;  // from the second layer on, add the layer's input to its output
 };
 
-/// Layers of one kind, each reading what the one below puts out, with the parameters "layer1"
+/// Layers of one kind, each reading the output of the one below, with the parameters "layer1"
 /// (the lowest), "layer2" and so on:
 ///     y_1 = layer1(x),   y_l = layer_l(dropout(y_{l-1}))
 /// and with residual connections (Wu et al., 2016, equation 6), which go around the dropout,
@@ -67,7 +67,7 @@ struct StackedOptions {
 /// steps of a layer, as in Zaremba et al. (2014), nor on x or on the highest layer's output: use a
 /// Dropout outside for these two. With DropoutKind::per_sequence, all steps share one mask for each
 /// gap between two layers. The state is that of every layer, the lowest first; with residual
-/// connections what comes out is not the highest layer's h alone.
+/// connections the output is not the highest layer's h alone.
 template <RecurrentLayer Layer>
 class Stacked {
  public:
@@ -78,7 +78,8 @@ class Stacked {
   Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
           const typename Layer::Options& layer_options = {})
       : dropout_(options.dropout, options.dropout_kind), options_(options) {
-    if (options.layers < 1) fail_count("layers = ", options.layers, " is not in [1, inf)");
+    if (options.layers < 1)
+      fail("Stacked", "layers = " + std::to_string(options.layers) + " is not in [1, inf)");
     for (Index l = 1; l <= options.layers; ++l) {
       layers_.emplace_back(scope / ("layer" + std::to_string(l)), l == 1 ? in : size(), hidden,
                            layer_options);
@@ -99,7 +100,7 @@ class Stacked {
 
   /// One step of all layers from the lowest one's share of the input, xw (B, gates · H): what a
   /// decoder does. `states` is the `last` of the step before; empty: all zero. `masks` are those of
-  /// `draw_masks`; empty: dropout draws anew. The lowest layer's new state is transition(state)
+  /// `draw_masks`; empty: dropout draws new ones. The lowest layer's new state is transition(state)
   /// before it goes on upward, for a decoder with a second cell there. Throws when there are states
   /// or masks, but not one for each layer or gap.
   template <class Transition = std::identity>
@@ -128,24 +129,22 @@ class Stacked {
   /// Gates of each layer: the last axis of `input` is this many times H.
   Index gates() const { return layers_.front().gates(); }
 
-  /// Of what comes out: H, or 2H.
+  /// Size of the output: H, or 2H.
   Index size() const { return layers_.front().size(); }
 
  private:
-  [[noreturn]] static void fail_count(const char* before, Index count, const std::string& after) {
-    fail("Stacked", std::string(before).append(std::to_string(count)).append(after));
+  /// Throws unless there are `expected` of them, or none.
+  void require(std::size_t count, const char* what, std::size_t expected) const {
+    if (count == 0 || count == expected) return;
+    fail("Stacked", "there are " + std::to_string(count) + " " + what + " for " +
+                        std::to_string(layers_.size()) + " layers");
   }
 
   /// From the lowest layer to the highest; run(l, in, state) runs one.
   template <class Run>
   Output climb(const Var& x, const State& states, const std::vector<Tensor>& masks, Run run) const {
-    const auto require = [this](std::size_t count, const std::string& what, std::size_t expected) {
-      if (count == 0 || count == expected) return;
-      fail_count("there are ", static_cast<Index>(count),
-                 what + std::to_string(layers_.size()) + " layers");
-    };
-    require(states.size(), " states for ", layers_.size());
-    require(masks.size(), " masks for ", layers_.size() - 1);
+    require(states.size(), "states", layers_.size());
+    require(masks.size(), "masks", layers_.size() - 1);
     Output y;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const Var in = l == 0 ? x : masks.empty() ? dropout_(y.h) : y.h * masks[l - 1];

@@ -1,8 +1,7 @@
 // The optimiser and clipping over 20 million parameters.
 
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
 
 #include "support/counters.hpp"
 

@@ -8,7 +8,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "train_step/workload.hpp"

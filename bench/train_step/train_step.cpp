@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>

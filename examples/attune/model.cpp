@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/text/utf8.hpp>
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "support/checkpoint.hpp"

@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <fmt/format.h>
 
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>

@@ -9,7 +9,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/layer_fields.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/sequence.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>

@@ -9,7 +9,7 @@
 #include <attune/models/option_field.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/dropout.hpp>
-#include <attune/nn/linear.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/score.hpp>
 #include <attune/tensor/safetensors.hpp>

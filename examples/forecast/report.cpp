@@ -4,7 +4,7 @@
 
 #include <attune/models/report/heatmap.hpp>
 #include <attune/models/report/log.hpp>
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
 
 #include "program.hpp"

@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/checkpoint.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
+#include <attune/nn/parameters.hpp>
 
 #include "program.hpp"
 #include "support/checkpoint.hpp"

@@ -11,8 +11,7 @@
 #include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 

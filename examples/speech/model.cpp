@@ -14,7 +14,7 @@
 #include <attune/models/layer_fields.hpp>
 #include <attune/models/report/log.hpp>
 #include <attune/models/unroll.hpp>
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 

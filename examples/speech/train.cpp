@@ -3,9 +3,8 @@
 
 #include <attune/models/frames/augment.hpp>
 #include <attune/models/frames/batches.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/checkpoint.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/check.hpp>
 

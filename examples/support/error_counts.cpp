@@ -4,7 +4,7 @@
 
 #include <attune/models/report/log.hpp>
 #include <attune/models/text/vocabulary.hpp>
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 
 #include "support/output.hpp"
 

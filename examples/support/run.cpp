@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <attune/nn/checkpoint.hpp>
 #include <attune/nn/dropout.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include <attune/models/report/log.hpp>
-#include <attune/nn/average.hpp>
-#include <attune/nn/divergence.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 
 #include "support/progress.hpp"

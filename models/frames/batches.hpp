@@ -1,7 +1,7 @@
 // Batches of sequences of real numbers.
 #pragma once
 
-#include <attune/nn/sequence.hpp>
+#include <attune/nn/layers.hpp>
 
 namespace attune::frames {
 

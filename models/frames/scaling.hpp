@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 
 namespace attune::frames {
 

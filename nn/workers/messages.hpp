@@ -1,4 +1,4 @@
-// What workers send each other. Not installed.
+// Messages between workers. Not installed.
 #pragma once
 
 #include <cstddef>
@@ -25,31 +25,30 @@ class Messages {
   /// Ends all processes, with status 1.
   virtual void abort() = 0;
 
-  /// Says whether a message is done: ask until it is, and not again.
+  /// Whether a message is complete; must not be called again once it is.
   using Pending = std::function<bool()>;
-  /// Both return at once; the bytes must stay until the message is done. What one worker sends
-  /// another under one tag arrives in the order in which it was sent.
+  /// Both return at once; the bytes must stay until the message is complete. Messages between
+  /// two workers with the same tag arrive in the order in which they were sent.
   virtual Pending send(int to, int tag, std::span<const std::byte> bytes) = 0;
   virtual Pending receive(int from, int tag, std::span<std::byte> bytes) = 0;
 
-  /// An exception came while messages were under way: later ones would be taken for them.
+  /// An exception left messages pending, which would be taken for later ones.
   bool broken = false;
 };
 
-/// Some messages that are waited for together.
+/// A group of messages to wait for together.
 class Exchange {
  public:
   /// `hosts` are those of all workers, for the Error that names a worker which has not responded
   /// for `patience` seconds.
   Exchange(Messages& messages, std::span<const std::string> hosts, double patience);
-  Exchange(Exchange&&) = default;
   ~Exchange();
 
-  /// Nothing is sent where there are no bytes: both sides know how many.
+  /// Empty messages are not sent: both sides know the size.
   void send(int to, int tag, std::span<const std::byte> bytes);
   void receive(int from, int tag, std::span<std::byte> bytes);
 
-  /// Until all are done.
+  /// Waits until all are complete.
   void wait();
 
  private:

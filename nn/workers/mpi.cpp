@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-// Not its classes for C++, which are another library.
+// Without the C++ bindings, which are another library.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -23,8 +23,9 @@ void check(int status, const char* what) {
   fail("workers", fmt::format("{}: {}", what, std::string_view(text.data(), length)));
 }
 
-/// How many processes a launcher of Open MPI, MPICH or Slurm has started, or 1 where it does not
-/// say. Without one it is 0, and MPI need not be started, which takes a third of a second.
+/// The number of processes that a launcher of Open MPI, MPICH or Slurm has started, or 1 if it does
+/// not say. Without a launcher it is 0: then MPI need not be started, which takes a third of a
+/// second.
 int launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char* size = std::getenv(name)) return std::atoi(size);

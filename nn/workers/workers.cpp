@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <exception>
+#include <thread>
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -12,10 +14,51 @@
 
 namespace attune::nn {
 
-/// What a shard adds to the sums: the gradients of all parameters, and its loss (f64).
+/// The terms of a shard in the sums: the gradients of all parameters, and its loss (f64).
 using Terms = std::vector<Tensor>;
 
 namespace detail {
+
+Exchange::Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
+    : messages_(&messages), hosts_(hosts), patience_(patience) {
+  if (messages.broken)
+    fail("workers", "an earlier error left messages pending: workers cannot continue");
+}
+
+Exchange::~Exchange() {
+  if (!open_.empty()) messages_->broken = true;
+}
+
+void Exchange::send(int to, int tag, std::span<const std::byte> bytes) {
+  if (!bytes.empty()) open_.push_back({messages_->send(to, tag, bytes), to});
+}
+
+void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
+  if (!bytes.empty()) open_.push_back({messages_->receive(from, tag, bytes), from});
+}
+
+void Exchange::wait() {
+  using Clock = std::chrono::steady_clock;
+  double silence = 0;  // seconds since the last message was complete
+  for (Clock::time_point looked = Clock::now(), now;; looked = now) {
+    if (std::erase_if(open_, [](const Message& m) { return m.done(); }) > 0) silence = 0;
+    if (open_.empty()) return;
+    std::this_thread::yield();
+    now = Clock::now();
+    // A long time between two polls means that this worker was suspended, as batch systems do with
+    // jobs. It must not count, since the other workers were suspended, too.
+    silence += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
+    if (silence > patience_) {
+      fail("workers", fmt::format("{} has not responded for {} s",
+                                  worker_name(open_.front().peer, hosts_), patience_));
+    }
+  }
+}
+
+std::string worker_name(int rank, std::span<const std::string> hosts) {
+  return fmt::format("worker {} of {} on {}", rank, hosts.size(),
+                     hosts[static_cast<std::size_t>(rank)]);
+}
 
 /// The shards [index · 2^level, (index + 1) · 2^level).
 struct Subtree {
@@ -72,7 +115,7 @@ namespace {
 using detail::Subtree;
 using Node = detail::ShardTree::Node;
 
-/// The nodes of a tree that was given the shards [begin, end): each as large as fits.
+/// The nodes of a tree with the shards [begin, end): the largest subtrees that fit.
 std::vector<Subtree> subtrees(Index begin, Index end) {
   std::vector<Subtree> all;
   while (begin < end) {
@@ -137,7 +180,7 @@ Terms uninitialized_like(const Terms& terms) {
   return all;
 }
 
-/// A digit for each CPU, 1 for those that this process may use.
+/// The affinity mask of this process: a digit for each CPU, 1 if it may run there.
 std::string allowed_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -147,8 +190,8 @@ std::string allowed_cpus() {
   return cpus;
 }
 
-/// Keeps share `index` of `count` of them: several processes would bind their threads to the same
-/// ones otherwise.
+/// Restricts this process to share `index` of `count` of these CPUs: otherwise several processes
+/// bind their threads to the same ones.
 void take_cpus(const std::string& allowed, Index index, Index count) {
   std::vector<int> cpus;
   for (std::size_t cpu = 0; cpu < allowed.size(); ++cpu)
@@ -186,7 +229,7 @@ Workers::~Workers() {
   if (!messages_ || messages_->broken || std::uncaught_exceptions() > 0) return;
   try {
     messages_->leave();
-  } catch (const std::exception&) {  // there is nobody left to tell
+  } catch (const std::exception&) {  // no worker is left to report to
   }
 }
 
@@ -200,7 +243,7 @@ Workers::Range Workers::shards_of(int rank, Index shards) const {
   return {rank * shards / count_, (rank + 1) * shards / count_};
 }
 
-std::vector<std::string> Workers::gather(const std::string& said, double patience) {
+std::vector<std::string> Workers::gather(const std::string& said, std::optional<double> patience) {
   const auto own = static_cast<std::size_t>(rank_);
   std::vector<std::string> all(static_cast<std::size_t>(count_));
   all[own] = said;
@@ -208,7 +251,7 @@ std::vector<std::string> Workers::gather(const std::string& said, double patienc
   std::vector<std::uint64_t> sizes(all.size());
   sizes[own] = said.size();
   const auto exchange = [&](int tag, auto bytes_of_worker) {
-    detail::Exchange messages(*messages_, hosts_, patience);
+    detail::Exchange messages(*messages_, hosts_, patience.value_or(options_.patience));
     for (std::size_t r = 0; r < all.size(); ++r) {
       if (r == own) continue;
       messages.receive(static_cast<int>(r), tag, bytes_of_worker(r));
@@ -252,7 +295,7 @@ std::vector<Tensor> Workers::total(const detail::ShardTree& own, Index shards) {
   constexpr int tag = 2;  // gather has 0 and 1
   const Terms& like = own.nodes().front().sum;
   const std::vector<Piece> mine = part_of(like, rank_, count_);
-  std::vector<Node> parts;  // from left to right, of each subtree this worker's part
+  std::vector<Node> parts;  // this worker's part of each subtree, from left to right
   detail::Exchange sums(*messages_, hosts_, options_.patience);
   for (int r = 0; r < count_; ++r) {
     if (r == rank_) {

@@ -1,8 +1,9 @@
-// One training by several processes.
+// Data-parallel training by several processes.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,14 +19,14 @@ class ShardTree;
 }  // namespace detail
 
 struct WorkersOptions {
-  double patience = 300;  // seconds to wait for another worker that gives no sign
+  double patience = 300;  // seconds to wait for a worker that does not respond
 };
 
-/// The processes that train one model together, as mpirun or Slurm started them; one alone where
-/// nothing started several, or attune was built without MPI.
+/// The processes that train one model together, as mpirun or Slurm started them; a single one
+/// without a launcher, or where attune was built without MPI.
 ///
-/// A batch is cut into shards, whose number belongs to the recipe and not to the machine. Each
-/// worker computes some of them, and all get the same sum:
+/// A batch is split into shards, whose number is a hyperparameter and does not depend on the
+/// machine. Each worker computes some of them, and all get the same sum:
 ///
 ///     nn::Workers workers;
 ///     for (...) {
@@ -40,8 +41,8 @@ struct WorkersOptions {
 ///
 /// Every worker must call the same functions in the same order. If a worker hangs or the network is
 /// broken, a worker that waits for it longer than `patience` throws an Error that names it. When
-/// one worker is killed, mpirun ends all of them; a worker that cannot go on calls `abort`. After
-/// an error with messages under way, that is all that is left.
+/// one worker is killed, mpirun ends all of them; a worker that cannot continue calls `abort`, the
+/// only option after an error that leaves messages pending.
 class Workers {
  public:
   /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are
@@ -49,8 +50,7 @@ class Workers {
   explicit Workers(const WorkersOptions& options = {});
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  /// Waits until all workers end. After an exception it does not wait, as the other workers do not
-  /// know of it.
+  /// Waits until all workers end, but not after an exception, of which the others do not know.
   ~Workers();
 
   int rank() const { return rank_; }
@@ -76,16 +76,13 @@ class Workers {
   Sum backward(const Parameters& parameters, std::span<const double> shares,
                const std::function<Var(Index shard)>& loss);
 
-  /// Ends all workers with status 1, after an error that leaves no way to go on. Does nothing if
-  /// there are no other workers.
+  /// Ends all workers with status 1, after an error from which this one cannot recover. Does
+  /// nothing if there are no others.
   void abort();
 
-  /// Gives every worker what each has said, by rank. Give a longer `patience` where a worker first
-  /// waits for input.
-  std::vector<std::string> gather(const std::string& said) {
-    return gather(said, options_.patience);
-  }
-  std::vector<std::string> gather(const std::string& said, double patience);
+  /// Returns to every worker the texts of all, by rank. Give a longer `patience` than that of the
+  /// options where a worker first waits for input.
+  std::vector<std::string> gather(const std::string& said, std::optional<double> patience = {});
 
  private:
   /// The sums of all workers. Each receives the others' sums of its own part of all elements, adds

@@ -1,6 +1,6 @@
 // A training run, whatever is trained.
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/adam.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "attune_program.hpp"

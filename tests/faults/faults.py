@@ -119,13 +119,13 @@ FAULTS = [
 
     # Layers
     ("local attention: one place too few on the right", "nn/attention.cpp",
-     "const bool inside = place <= p[column]", "const bool inside = place < p[column]"),
-    ("local attention: a window may read padding", "nn/attention.cpp", "|| place >= n[column]) continue;",
-     "|| place > n[column]) continue;"),
+     "const bool inside = position <= p[column]", "const bool inside = position < p[column]"),
+    ("local attention: a window may read padding", "nn/attention.cpp", "|| position >= n[column]) continue;",
+     "|| position > n[column]) continue;"),
     ("local-p: σ is D", "nn/attention.cpp", "static_cast<double>(options_.half_width) / 2;", "static_cast<double>(options_.half_width);"),
     ("location-aware: the filters see one place further on", "nn/score.cpp", ".before = radius_, .after = radius_}",
      ".before = radius_ - (radius_ > 0), .after = radius_ + (radius_ > 0)}"),
-    ("joined steps: padding is not zero", "nn/sequence.cpp", "if (!mask.defined()) return unfold(x, options);", "return unfold(x, options);"),
+    ("joined steps: padding is not zero", "nn/layers.cpp", "if (!mask.defined()) return unfold(x, options);", "return unfold(x, options);"),
     ("scaled dot: divided by the size", "nn/score.cpp",
      "/ std::sqrt(static_cast<double>(query.state.dim(-1)));", "/ static_cast<double>(query.state.dim(-1));"),
     ("dropout: every tile draws the numbers of the first", "nn/dropout.cpp",
@@ -133,7 +133,7 @@ FAULTS = [
     ("dropout: what is kept is not scaled", "nn/dropout.cpp", "static_cast<T>(1 / (1 - rate_))", "static_cast<T>(1)"),
     ("plateau: a worse validation counts as a better one", "nn/schedule.cpp",
      "options_.higher_is_better ? metric > best_ : metric < best_", "options_.higher_is_better ? metric < best_ : metric < best_"),
-    ("moving average: of the first step it takes nothing", "nn/average.cpp", "(1 + t) / (10 + t)", "(9 + t) / (9 + t)"),
+    ("moving average: of the first step it takes nothing", "nn/optimisers.cpp", "(1 + t) / (10 + t)", "(9 + t) / (9 + t)"),
 
     # Workers
     ("workers: any neighbouring shards are added", "nn/workers/workers.cpp", "of.index % 2 == 1 &&", "of.index > 0 &&"),

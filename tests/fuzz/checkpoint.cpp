@@ -14,16 +14,12 @@
 #include <vector>
 
 #include <attune/models/text/utf8.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/average.hpp>
-#include <attune/nn/checkpoint.hpp>
-#include <attune/nn/divergence.hpp>
+#include <attune/nn/optimisers.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/nn/schedule.hpp>
-#include <attune/nn/sgd.hpp>
 
 #include "attune/evaluation.hpp"
 #include "fuzz.hpp"
-#include "scratch.hpp"
 #include "support/letters.hpp"
 
 namespace {
@@ -110,13 +106,13 @@ void check_state(State state, const Metadata& metadata) {
   expect(saved == again, "another state comes back");
 }
 
-template <class Optimizer>
-void check_optimizer(Optimizer optimizer, const Safetensors& file) {
-  if (!reads([&] { optimizer.load(file); })) return;
+/// An optimiser or a moving average.
+void check_steps(auto state, const Safetensors& file) {
+  if (!reads([&] { state.load(file); })) return;
   Safetensors saved;
-  optimizer.save(saved);
-  optimizer.load(saved);
-  expect(optimizer.steps() >= 0, "an optimiser of negative steps");
+  state.save(saved);
+  state.load(saved);
+  expect(state.steps() >= 0, "a negative number of steps");
 }
 
 void check_schedules(std::int64_t count) {
@@ -133,10 +129,9 @@ void check_schedules(std::int64_t count) {
 
 /// What a resumed run takes from a checkpoint beside the model.
 void check_run(const Safetensors& file, nn::Parameters& parameters) {
-  check_optimizer(nn::Adam(parameters), file);
-  check_optimizer(nn::Sgd(parameters, {.rate = 0.1, .momentum = 0.9}), file);
-  nn::MovingAverage average(parameters, 0.5);
-  reads([&] { average.load(file); });
+  check_steps(nn::Adam(parameters), file);
+  check_steps(nn::Sgd(parameters, {.rate = 0.1, .momentum = 0.9}), file);
+  check_steps(nn::MovingAverage(parameters, 0.5), file);
   check_state(nn::HalveOnPlateau({.rate = 1}), file.metadata);
   check_state(nn::DivergenceWatch(), file.metadata);
   reads([&] { return seconds_in(file.metadata); });

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,9 @@
 #include <attune/tensor/check.hpp>
 
 namespace attune::fuzz {
+
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Ends the process, and libFuzzer keeps the input.
 [[noreturn]] inline void finding(std::string_view what) {
@@ -93,6 +98,17 @@ class MemoryFile {
  private:
   int fd_;
 };
+
+/// A path in memory, in a directory that ends with the process: for files that are replaced as a
+/// whole.
+inline std::filesystem::path scratch_file(const char* name) {
+  static const struct Directory {
+    std::filesystem::path path = fmt::format("/dev/shm/attune-fuzz-{}", ::getpid());
+    Directory() { std::filesystem::create_directory(path); }
+    ~Directory() { std::filesystem::remove_all(path); }
+  } directory;
+  return directory.path / name;
+}
 
 }  // namespace attune::fuzz
 

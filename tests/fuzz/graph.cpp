@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/tensor/buffer.hpp>
@@ -239,11 +238,9 @@ Shape random_shape(fuzz::Choices& choices, Leaves kind) {
 
 /// Numbers that are seldom thought of, among others.
 Tensor hostile_leaf(const Shape& shape, DType dtype, fuzz::Choices& choices) {
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  constexpr double odd[] = {
-      0,    -0.0,  1,     -1,     inf,  -inf, std::numeric_limits<double>::quiet_NaN(),
-      1e30, -1e30, 1e-30, 1e-310, 88.8, -104, 1e300,
-      0.5,  3};
+  constexpr double inf = fuzz::infinity;
+  constexpr double odd[] = {0,     -0.0,  1,      -1,   inf,  -inf,  fuzz::nan, 1e30,
+                            -1e30, 1e-30, 1e-310, 88.8, -104, 1e300, 0.5,       3};
   std::vector<double> values(static_cast<std::size_t>(shape.size()));
   const int first = choices.byte(), step = choices.byte();
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -91,7 +92,7 @@ class Operands {
 
 struct Operation {
   const char* name;
-  std::vector<Var> (*run)(Operands& o);
+  std::function<std::vector<Var>(Operands&)> run;
 };
 
 namespace graph_detail {
@@ -101,42 +102,35 @@ using Results = std::vector<Var>;
 /// Positive, for what has a logarithm or is divided by.
 inline Var positive(const Var& x) { return softplus(x) + 0.25; }
 
-inline Results run_lstm(Operands& o) {
-  const Index t = o.extent(), b = o.extent(), h = o.extent();
-  const bool single = o.between(0, 3) == 3;
-  Recurrence run{.h0 = o.perhaps({b, h}), .c0 = o.perhaps({b, h})};
-  if (!single) run.mask = o.perhaps_mask({t, b});
-  run.direction = o.flag() ? Direction::backward : Direction::forward;
-  const Var in[] = {o.of(single ? Shape{b, 4 * h} : Shape{t, b, 4 * h}), o.of({h, 4 * h})};
-  const auto [y, c] = lstm(in[0], in[1], run);
-  return {y, c};
-}
-
-inline Results run_gru(Operands& o) {
+/// Of an LSTM with 4 gates, or a GRU with 3.
+template <Index gates>
+Results run_recurrence(Operands& o) {
   const Index t = o.extent(), b = o.extent(), h = o.extent();
   const bool single = o.between(0, 3) == 3;
   Recurrence run{.h0 = o.perhaps({b, h})};
-  run.form = o.flag() ? GruForm::reset_before : GruForm::reset_after;
-  if (run.form == GruForm::reset_after) run.b_hn = o.perhaps({h});
+  if (gates == 4) {
+    run.c0 = o.perhaps({b, h});
+  } else {
+    run.form = o.flag() ? GruForm::reset_before : GruForm::reset_after;
+    if (run.form == GruForm::reset_after) run.b_hn = o.perhaps({h});
+  }
   if (!single) run.mask = o.perhaps_mask({t, b});
   run.direction = o.flag() ? Direction::backward : Direction::forward;
-  const Var in[] = {o.of(single ? Shape{b, 3 * h} : Shape{t, b, 3 * h}), o.of({h, 3 * h})};
-  return {gru(in[0], in[1], run)};
+  const Var xw = o.of(single ? Shape{b, gates * h} : Shape{t, b, gates * h}),
+            w_h = o.of({h, gates * h});
+  if (gates == 3) return {gru(xw, w_h, run)};
+  const auto [y, c] = lstm(xw, w_h, run);
+  return {y, c};
 }
 
 inline Results run_scores(Operands& o) {
   const Index s = o.extent(), b = o.extent(), heads = o.between(1, 3), a = heads * o.extent();
   const Var q = o.of({b, a}), k = o.of({s, b, a}), v = o.of({a});
-  switch (o.between(0, 2)) {
-    case 0:
-      return {additive_scores(q, k, v)};
-    case 1: {
-      const Var coverage = o.of({s, b}), w_c = o.of({a});
-      return {covered_additive_scores(q, k, v, coverage, w_c)};
-    }
-    default:
-      return {dot_scores(q, k, heads)};
-  }
+  const int which = o.between(0, 2);
+  if (which == 0) return {additive_scores(q, k, v)};
+  if (which == 2) return {dot_scores(q, k, heads)};
+  const Var coverage = o.of({s, b}), w_c = o.of({a});
+  return {covered_additive_scores(q, k, v, coverage, w_c)};
 }
 
 /// Weights are of a softmax: those which are exactly 0 have no gradient by definition.
@@ -236,16 +230,11 @@ inline Results run_permute(Operands& o) {
 
 inline Results run_reshape(Operands& o) {
   const Var& x = o.any();
-  switch (o.between(0, 3)) {
-    case 0:
-      return {reshape(x, {-1})};
-    case 1:
-      return {reshape(x, {1, x.size()})};
-    case 2:
-      return {reshape(x, {o.extent(), -1})};
-    default:
-      return {reshape(x, x.shape().inserted(o.between(-2, 2), 1))};
-  }
+  const int which = o.between(0, 3);
+  if (which == 0) return {reshape(x, {-1})};
+  if (which == 1) return {reshape(x, {1, x.size()})};
+  if (which == 2) return {reshape(x, {o.extent(), -1})};
+  return {reshape(x, x.shape().inserted(o.between(-2, 2), 1))};
 }
 
 inline Results run_sum(Operands& o) {
@@ -259,20 +248,13 @@ inline Results run_sum(Operands& o) {
 inline Results run_along_axis(Operands& o) {
   const Var& x = o.any();
   const int axis = o.axis(x);
-  switch (o.between(0, 5)) {
-    case 0:
-      return {max(x, axis, o.keep())};
-    case 1:
-      return {norm(x, axis, o.keep())};
-    case 2:
-      return {log_sum_exp(x, axis, o.keep())};
-    case 3:
-      return {log_softmax(x, axis)};
-    case 4:
-      return {softmax(x, axis, o.perhaps_mask(x.shape()))};
-    default:
-      return {sparsemax(x, axis, o.perhaps_mask(x.shape()))};
-  }
+  const int which = o.between(0, 5);
+  if (which == 0) return {max(x, axis, o.keep())};
+  if (which == 1) return {norm(x, axis, o.keep())};
+  if (which == 2) return {log_sum_exp(x, axis, o.keep())};
+  if (which == 3) return {log_softmax(x, axis)};
+  if (which == 4) return {softmax(x, axis, o.perhaps_mask(x.shape()))};
+  return {sparsemax(x, axis, o.perhaps_mask(x.shape()))};
 }
 
 /// Masks of the last axes of x.
@@ -297,20 +279,13 @@ inline Results run_power(Operands& o) {
 
 inline Results run_with_number(Operands& o) {
   const Var& x = o.any();
-  switch (o.between(0, 5)) {
-    case 0:
-      return {x + 1.5};
-    case 1:
-      return {x * -0.75};
-    case 2:
-      return {x / 1.5};
-    case 3:
-      return {0.5 - x};
-    case 4:
-      return {1.5 / positive(x)};
-    default:
-      return {-x};
-  }
+  const int which = o.between(0, 5);
+  if (which == 0) return {x + 1.5};
+  if (which == 1) return {x * -0.75};
+  if (which == 2) return {x / 1.5};
+  if (which == 3) return {0.5 - x};
+  if (which == 4) return {1.5 / positive(x)};
+  return {-x};
 }
 
 inline Results run_row(Operands& o) {
@@ -325,52 +300,44 @@ inline Results run_own_product(Operands& o) {
   return {matmul(x, x, {.b = o.flag()})};
 }
 
-inline std::vector<Operation> operations() {
+/// Of any value, and of any two.
+template <class F>
+std::function<Results(Operands&)> unary(F f) {
+  return [f](Operands& o) { return Results{f(o.any())}; };
+}
+template <class F>
+std::function<Results(Operands&)> binary(F f) {
+  return [f](Operands& o) {
+    const Var& a = o.any();
+    return Results{f(a, o.beside(a))};
+  };
+}
+
+}  // namespace graph_detail
+
+inline const std::vector<Operation>& operations() {
+  using namespace graph_detail;
   using V = const Var&;
-  return {
-      {"add",
-       [](Operands& o) -> Results {
-         V a = o.any();
-         return {a + o.beside(a)};
-       }},
-      {"subtract",
-       [](Operands& o) -> Results {
-         V a = o.any();
-         return {a - o.beside(a)};
-       }},
-      {"multiply",
-       [](Operands& o) -> Results {
-         V a = o.any();
-         return {a * o.beside(a)};
-       }},
-      {"divide",
-       [](Operands& o) -> Results {
-         V a = o.any();
-         return {a / positive(o.beside(a))};
-       }},
-      {"maximum",
-       [](Operands& o) -> Results {
-         V a = o.any();
-         return {maximum(a, o.beside(a))};
-       }},
-      {"minimum",
-       [](Operands& o) -> Results {
-         V a = o.any();
-         return {minimum(a, o.beside(a))};
-       }},
+  static const std::vector<Operation> all = {
+      {"add", binary([](V a, V b) { return a + b; })},
+      {"subtract", binary([](V a, V b) { return a - b; })},
+      {"multiply", binary([](V a, V b) { return a * b; })},
+      {"divide", binary([](V a, V b) { return a / positive(b); })},
+      {"maximum", binary([](V a, V b) { return maximum(a, b); })},
+      {"minimum", binary([](V a, V b) { return minimum(a, b); })},
       {"where", run_where},
       {"with a number", run_with_number},
-      {"exp", [](Operands& o) -> Results { return {exp(o.any())}; }},
-      {"log", [](Operands& o) -> Results { return {log(positive(o.any()))}; }},
-      {"tanh", [](Operands& o) -> Results { return {tanh(o.any())}; }},
-      {"sigmoid", [](Operands& o) -> Results { return {sigmoid(o.any())}; }},
-      {"relu", [](Operands& o) -> Results { return {relu(o.any())}; }},
-      {"softplus", [](Operands& o) -> Results { return {softplus(o.any())}; }},
-      {"abs", [](Operands& o) -> Results { return {abs(o.any())}; }},
-      {"sqrt", [](Operands& o) -> Results { return {sqrt(positive(o.any()))}; }},
-      {"square", [](Operands& o) -> Results { return {square(o.any())}; }},
+      {"exp", unary([](V x) { return exp(x); })},
+      {"log", unary([](V x) { return log(positive(x)); })},
+      {"tanh", unary([](V x) { return tanh(x); })},
+      {"sigmoid", unary([](V x) { return sigmoid(x); })},
+      {"relu", unary([](V x) { return relu(x); })},
+      {"softplus", unary([](V x) { return softplus(x); })},
+      {"abs", unary([](V x) { return abs(x); })},
+      {"sqrt", unary([](V x) { return sqrt(positive(x)); })},
+      {"square", unary([](V x) { return square(x); })},
       {"power", run_power},
-      {"maxout", [](Operands& o) -> Results { return {maxout(o.any())}; }},
+      {"maxout", unary([](V x) { return maxout(x); })},
       {"matmul", run_matmul},
       {"own product", run_own_product},
       {"add_matmul", run_add_matmul},
@@ -395,27 +362,19 @@ inline std::vector<Operation> operations() {
          V y = o.any();
          return {concat({x, y, x}, o.axis(x))};
        }},
-      {"stack",
-       [](Operands& o) -> Results {
-         V x = o.any();
-         return {stack({x, o.any()})};
-       }},
+      {"stack", binary([](V a, V b) {
+         return stack({a, b});
+       })},
       {"gather", run_gather},
       {"layer_norm", run_layer_norm},
-      {"unit_vectors", [](Operands& o) -> Results { return {unit_vectors(o.any())}; }},
+      {"unit_vectors", unary([](V x) { return unit_vectors(x); })},
       {"scores", run_scores},
       {"weighted_sum", run_weighted_sum},
       {"window", run_window},
       {"cross_entropy", run_cross_entropy},
-      {"lstm", run_lstm},
-      {"gru", run_gru},
+      {"lstm", run_recurrence<4>},
+      {"gru", run_recurrence<3>},
   };
-}
-
-}  // namespace graph_detail
-
-inline const std::vector<Operation>& operations() {
-  static const std::vector<Operation> all = graph_detail::operations();
   return all;
 }
 

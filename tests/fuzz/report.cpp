@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -22,13 +21,7 @@ using report::Heatmap;
 /// Mostly a share, sometimes what no weight can be.
 double weight(fuzz::Choices& choices) {
   const int byte = choices.byte();
-  constexpr double odd[] = {std::numeric_limits<double>::quiet_NaN(),
-                            std::numeric_limits<double>::infinity(),
-                            -1,
-                            1e300,
-                            5e-324,
-                            1e-9,
-                            2};
+  constexpr double odd[] = {fuzz::nan, fuzz::infinity, -1, 1e300, 5e-324, 1e-9, 2};
   return byte >= 249 ? odd[byte - 249] : byte / 248.0;
 }
 

@@ -6,7 +6,6 @@
 #include <attune/tensor/safetensors.hpp>
 
 #include "fuzz.hpp"
-#include "scratch.hpp"
 
 namespace {
 

@@ -8,9 +8,8 @@
 #include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
 #include <attune/nn/dropout.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/threads.hpp>
 

@@ -8,7 +8,7 @@
 #include <attune/models/guided_alignment.hpp>
 #include <attune/models/presets.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/nn/adam.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

@@ -7,7 +7,7 @@
 #include <attune/models/luong.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/unroll.hpp>
-#include <attune/nn/adam.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "support/golden.hpp"

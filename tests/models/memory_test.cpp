@@ -11,8 +11,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/unroll.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
 

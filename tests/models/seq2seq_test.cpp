@@ -8,7 +8,7 @@
 #include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/nn/adam.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"

@@ -5,8 +5,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/nn/adam.hpp>
-#include <attune/nn/clip.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

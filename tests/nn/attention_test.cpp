@@ -1,6 +1,9 @@
+// Every score with every window, and what attention must satisfy with any of them.
+#include <cmath>
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/attention.hpp>
@@ -10,35 +13,148 @@
 #include "support/capture.hpp"
 #include "support/golden.hpp"
 
+namespace attune::nn {
 namespace {
 
-using namespace attune;
-using test::difference;
-using test::identical;
+constexpr Index kSteps = 7, kBatch = 3, kSize = 4;
+const std::vector<Index> kLengths = {7, 4, 1};
+const Tensor mask = test::ragged_mask(kSteps, kLengths);
 
-const std::vector<Index> kLengths = {3, 5, 1};
+/// Q = D, so that those which compare directly fit too.
+std::vector<ScoreOptions> scores() {
+  std::vector<ScoreOptions> all;
+  for (const Coverage coverage : {Coverage::none, Coverage::summed}) {
+    ScoreOptions o{.attention = 6, .heads = 2, .longest = 9, .coverage = coverage};
+    o.location_aware = {.filters = 2, .radius = 2};
+    for (const ScoreKind& kind : score_kinds()) {
+      o.kind = kind.name;
+      all.push_back(o);
+    }
+    o.heads = 1;
+    o.concat = ConcatForm::identity;
+    for (const char* kind : {"multi_head", "concat"}) {
+      o.kind = kind;
+      all.push_back(o);
+    }
+  }
+  return all;
+}
 
-/// Additive attention with random parameters over a random memory (5, 3, 6).
-struct Fixture {
-  nn::Parameters params{3, DType::f64};
-  nn::Attention attention{nn::AdditiveScore(params, 4, 6, 7)};
-  Var query = params.add("query", {3, 4}, nn::init::normal(1));
-  Var memory = params.add("memory", {5, 3, 6}, nn::init::normal(1));
-  Tensor mask = test::ragged_mask(5, kLengths);
+const std::vector<AttentionOptions> windows = {
+    {},
+    {.normalizer = Normalizer::sparsemax},
+    {.normalizer = Normalizer::sigmoid},
+    {.window = Window::local_monotonic, .half_width = 2},
+    {.window = Window::local_monotonic, .half_width = 2, .normalizer = Normalizer::sparsemax},
+    {.window = Window::local_predictive, .half_width = 2},
+    {.window = Window::local_predictive, .half_width = 10}};
 
-  nn::Attended attend(const Var& h) const {
-    return attention({.state = query}, attention.remember(h, mask));
+/// An attention, its parameters, and a query and a memory to differentiate as well.
+struct Setting {
+  ScoreOptions score;
+  AttentionOptions window;
+  Parameters params{3, DType::f64};
+  Attention attention{make_score(params / "score", kSize, kSize, score), params, kSize, window};
+  Var h = params.add("h", {kSteps, kBatch, kSize}, init::normal(1)),
+      state = params.add("state", {kBatch, kSize}, init::normal(1)),
+      coverage = params.add("coverage", {kSteps, kBatch}, init::uniform(0, 2)),
+      weights = params.add("weights", {kSteps, kBatch}, init::uniform(0, 0.3));
+
+  Setting(const ScoreOptions& score_options, const AttentionOptions& options)
+      : score(score_options), window(options) {
+    if (score.coverage == Coverage::none) return;
+    Tensor w_c = params["score.w_c"].value();  // so small at first that it would hide errors
+    copy(w_c * 30.0, w_c);
+  }
+
+  Attended at(Index step) const { return at(step, coverage); }
+  Attended at(Index step, const Var& seen) const { return at(step, seen, h, mask); }
+  Attended at(Index step, const Var& seen, const Var& memory, const Tensor& words) const {
+    return attention({.state = state, .past = {step, seen, weights * mask}},
+                     attention.remember(memory, words));
   }
 };
 
-TEST_CASE("Attention: values and gradients are PyTorch's") {
-  const Golden golden("additive_attention");
-  nn::Parameters params(1, DType::f64);
-  const nn::Attention attention(nn::AdditiveScore(params, 4, 6, 7));
-  const Var query = params.add("query", {3, 4}, nn::init::zeros());
-  const Var memory = params.add("memory", {5, 3, 6}, nn::init::zeros());
-  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+template <class F>
+void for_all(F f) {
+  for (const ScoreOptions& score : scores()) {
+    for (const AttentionOptions& window : windows) {
+      INFO(score.kind, ", coverage ", static_cast<int>(score.coverage), ", window ",
+           static_cast<int>(window.window), ", normalizer ", static_cast<int>(window.normalizer));
+      f(Setting(score, window));
+    }
+  }
+}
 
+TEST_CASE("Attention: gradients of every score with every window are central differences") {
+  for_all([](const Setting& s) {
+    // Padding has no gradient, and local-m does not look at everything: zeros are in order.
+    CHECK(gradcheck(s.params, [&] { return s.at(3).context; }, {.step = 2e-4, .allow_zero = true}));
+    CHECK(gradcheck(s.params, [&] { return s.at(3).weights; }, {.step = 2e-4, .allow_zero = true}));
+  });
+}
+
+TEST_CASE("Attention: and at ten times ordinary initial values of the parameters") {
+  for_all([](Setting s) {
+    for (const auto& [name, w] : s.params) {
+      Tensor values = w.value();
+      if (name.starts_with("score.") || name.ends_with("_p")) copy(values * 10.0, values);
+    }
+    CHECK(gradcheck(s.params, [&] { return s.at(2).context; }, {.step = 2e-4, .allow_zero = true}));
+  });
+}
+
+/// Numbers of tests/golden/make_attention.py, for the step 2 and windows of 3 places.
+void check_golden(const Golden& golden, ScoreOptions score, Window window) {
+  Parameters params(1, DType::f64);
+  const Attention attention(make_score(params, kSize, kSize, score), params, kSize, {window, 1});
+  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+  const Var state = variable(golden["state"]), memory = variable(golden["memory"]);
+  const Var coverage = golden.contains("coverage") ? variable(golden["coverage"]) : Var();
+  const auto [context, weights] = attention({.state = state, .past = {2, coverage}},
+                                            attention.remember(memory, golden["mask"]));
+  CHECK(difference(context.value(), golden["context"]) < 1e-10);
+  CHECK(difference(weights.value(), golden["weights"]) < 1e-10);
+  const Gradients gradients = backward(test::weighted(context, golden["g_context"]) +
+                                       test::weighted(weights, golden["g_weights"]));
+  const auto check = [&](const std::string& name, const Var& x) {
+    CAPTURE(name);
+    const Tensor* gradient = gradients.find(x);
+    CHECK(difference(gradient ? *gradient : zeros(x.shape(), DType::f64), golden["d_" + name]) <
+          1e-10);
+  };
+  check("state", state), check("memory", memory);
+  if (coverage.defined()) check("coverage", coverage);
+  for (const auto& [name, w] : params) check(name, w);
+}
+
+TEST_CASE("Attention: every score with every window gives the numbers of a second implementation") {
+  const Golden golden("attention_family");
+  for (const ScoreKind& kind : score_kinds()) {
+    if (std::string_view(kind.name) == "location_aware") continue;
+    for (const Coverage coverage : {Coverage::none, Coverage::summed}) {
+      for (const auto& [name, window] : {std::pair{"global", Window::global},
+                                         {"local-m", Window::local_monotonic},
+                                         {"local-p", Window::local_predictive}}) {
+        const std::string place = fmt::format(
+            "{}{}/{}/", kind.name, coverage == Coverage::summed ? " with coverage" : "", name);
+        CAPTURE(place);
+        check_golden(
+            golden.at(place),
+            {.kind = kind.name, .attention = 6, .heads = 2, .longest = 8, .coverage = coverage},
+            window);
+      }
+    }
+  }
+}
+
+TEST_CASE("Attention: values and gradients of additive attention are PyTorch's") {
+  const Golden golden("additive_attention");
+  Parameters params(1, DType::f64);
+  const Attention attention(AdditiveScore(params, 4, 6, {.attention = 7}));
+  const Var query = params.add("query", {3, 4}, init::zeros());
+  const Var memory = params.add("memory", {5, 3, 6}, init::zeros());
+  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   const auto [context, weights] =
       attention({.state = query}, attention.remember(memory, golden["mask"]));
   CHECK(difference(weights.value(), golden["weights"]) < 1e-12);
@@ -51,148 +167,205 @@ TEST_CASE("Attention: values and gradients are PyTorch's") {
   }
 }
 
-TEST_CASE("Attention: weights are exactly 0 on padding and sum to 1 over the words") {
-  const Fixture f;
-  const Tensor weights = f.attend(f.memory).weights.value();
-  REQUIRE(weights.shape() == Shape{5, 3});
-  for (Index b = 0; b < 3; ++b) {
-    double total = 0;
-    for (Index s = 0; s < 5; ++s) {
-      const double w = weights.data<double>()[s * 3 + b];
-      CHECK((w == 0) == (s >= kLengths[static_cast<std::size_t>(b)]));
-      total += w;
+/// (heads, S, B), one head where there are none.
+naive::Array heads_of(const Var& weights) {
+  return weights.value().reshape({-1, weights.dim(-2), weights.dim(-1)});
+}
+
+TEST_CASE("Attention: weights are 0 on padding and outside of the window, and sum to 1") {
+  for_all([](const Setting& s) {
+    for (const Index step : {0, 3, 20}) {
+      const Var weights = s.at(step).weights;
+      const naive::Array w = heads_of(weights);
+      naive::for_each_index(w.shape(), [&](const naive::At& at) {
+        const Index length = kLengths[static_cast<std::size_t>(at[2])];
+        const Index centre = std::min(step, length - 1);
+        const bool outside =
+            s.window.window == Window::local_monotonic && std::abs(at[1] - centre) > 2;
+        if (at[1] >= length || outside) CHECK(w[at] == 0);
+      });
+      for (const double total : sum(weights.value(), {-2}).to_vector<double>()) {
+        if (s.window.window == Window::local_predictive) {  // the Gaussian takes some
+          CHECK(total <= 1);
+          CHECK(total > 0);
+        } else {
+          CHECK(total == doctest::Approx(1).epsilon(1e-12));
+        }
+      }
     }
-    CHECK(std::abs(total - 1) < 1e-14);
-  }
+  });
 }
 
-TEST_CASE("Attention: a memory of NaN under padding does not matter") {
-  const Fixture f;
-  Tensor spoilt = f.memory.value().clone();
-  for (Index s = 0; s < 5; ++s) {
-    for (Index b = 0; b < 3; ++b) {
-      if (s < kLengths[static_cast<std::size_t>(b)]) continue;
-      Tensor row = spoilt[s][b];
-      fill(row, std::numeric_limits<double>::quiet_NaN());
+TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
+  for_all([](const Setting& s) {
+    const Attended all = s.at(2);
+    for (Index b = 0; b < kBatch; ++b) {
+      const Index length = kLengths[static_cast<std::size_t>(b)];
+      const auto own = [&](const Var& x) { return test::sentence(x.value(), b, length); };
+      const Attended alone = s.attention(
+          {.state = s.state.value().slice(b, b + 1), .past = {2, own(s.coverage), own(s.weights)}},
+          s.attention.remember(own(s.h), ones({length, 1}, DType::f64)));
+      CHECK(difference(all.context.value().slice(b, b + 1), alone.context.value()) < 1e-12);
+    }
+  });
+}
+
+TEST_CASE("Attention: the memory at padding changes neither values nor gradients") {
+  const Tensor words = mask.reshape({kSteps, kBatch, 1}), g = randn({kBatch, kSize}, DType::f64, 8);
+  const Setting s({.attention = 6}, {});
+  Tensor far = s.h.value() * words + 300.0 * (1.0 - words), nan = s.h.value().clone();
+  for (Index t = 0; t < kSteps; ++t) {
+    for (Index b = 0; b < kBatch; ++b) {
+      Tensor row = nan[t][b];
+      if (t >= kLengths[static_cast<std::size_t>(b)])
+        fill(row, std::numeric_limits<double>::quiet_NaN());
     }
   }
-  const nn::Attended clean = f.attend(f.memory), other = f.attend(spoilt);
-  CHECK(identical(other.context.value(), clean.context.value()));
-  CHECK(identical(other.weights.value(), clean.weights.value()));
+  const Var spoilt = variable(far);
+  const Attended clean = s.at(0), other = s.at(0, {}, spoilt, mask),
+                 of_nan = s.at(0, {}, nan, mask);
+  CHECK(identical(of_nan.context.value(), clean.context.value()));
+  CHECK(identical(of_nan.weights.value(), clean.weights.value()));
+  const Gradients d = backward(test::weighted(clean.context, g)),
+                  d_other = backward(test::weighted(other.context, g));
+  for (const char* name : {"score.W_a", "score.U_a", "score.v_a", "state"})
+    CHECK(difference(d_other[s.params[name]], d[s.params[name]]) < 1e-13);
+  CHECK(difference(d_other[spoilt], d[s.h]) < 1e-13);
+  CHECK(difference(d_other[spoilt] * (1.0 - words), zeros(s.h.shape(), DType::f64)) == 0);
 }
 
-TEST_CASE("Attention: what stands under padding does not change the gradients") {
-  const Fixture f;
-  const Tensor words = f.mask.reshape({5, 3, 1});
-  const Tensor g = randn({3, 6}, DType::f64, 8);
-  const Gradients clean = backward(test::weighted(f.attend(f.memory).context, g));
-  const Var spoilt = variable(f.memory.value() * words + 300.0 * (1.0 - words));
-  const Gradients other = backward(test::weighted(f.attend(spoilt).context, g));
-  for (const char* name : {"W_a", "U_a", "v_a", "query"}) {
-    INFO(name);
-    CHECK(difference(other[f.params[name]], clean[f.params[name]]) < 1e-13);
+TEST_CASE("Attention: a window that is wider than the source, however wide, is the source") {
+  const AttentionOptions wide{Window::local_monotonic, std::numeric_limits<Index>::max()};
+  for (const ScoreOptions& score : scores()) {
+    INFO(score.kind);
+    CHECK(identical(Setting(score, wide).at(0).weights.value(),
+                    Setting(score, {}).at(0).weights.value()));
   }
-  CHECK(difference(other[spoilt], clean[f.memory]) < 1e-13);
-  CHECK(identical(other[spoilt] * (1.0 - words), zeros({5, 3, 6}, DType::f64)));
 }
 
-TEST_CASE("Attention: gradients agree with differences") {
-  const Fixture f;
-  CHECK(gradcheck(f.params, [&] {
-    const auto [context, weights] = f.attend(f.memory);
-    return test::flat({context, weights});
-  }));
+TEST_CASE("Attention: a window as wide as the source is global attention under a Gaussian") {
+  // Equation 10 of Luong et al. (2015), written out from the global weights.
+  for (const ScoreOptions& score : scores()) {
+    INFO(score.kind);
+    const Setting global(score, {}), local(score, windows.back());
+    const naive::Array w = heads_of(global.at(0).weights), actual = heads_of(local.at(0).weights);
+    const std::vector<double> z =
+        sum(tanh(matmul(local.state, local.params["W_p"])) * local.params["v_p"], {-1})
+            .value()
+            .to_vector<double>();
+    naive::for_each_index(w.shape(), [&](const naive::At& at) {
+      const auto b = static_cast<std::size_t>(at[2]);
+      const double p = static_cast<double>(kLengths[b]) / (1 + std::exp(-z[b])),
+                   distance = static_cast<double>(at[1]) - p;
+      const double expected = w[at] * std::exp(-distance * distance / (2 * 5.0 * 5.0));
+      CHECK(actual[at] == doctest::Approx(expected).epsilon(1e-12));
+    });
+  }
 }
 
-TEST_CASE("Attention: gradients agree with differences at ten times the initial values") {
-  Fixture f;
-  test::scale_parameters(f.params, 10);
-  // The query and the memory are scaled too; that would only saturate every tanh.
-  test::set(f.params, "query", randn({3, 4}, DType::f64, 5));
-  test::set(f.params, "memory", randn({5, 3, 6}, DType::f64, 6));
-  const auto run = [&] {
-    const auto [context, weights] = f.attend(f.memory);
-    return test::flat({context, weights});
-  };
-  CHECK(gradcheck(f.params, run, {.step = 1e-4}));
+TEST_CASE("Attention: the coverage matters to scores with coverage, and to no others") {
+  for_all([](const Setting& s) {
+    const auto weights = [&](const Var& seen) { return s.at(2, seen).weights.value(); };
+    CHECK((difference(weights(s.coverage), weights(2.0 * s.coverage)) > 1e-9) ==
+          (s.score.coverage == Coverage::summed));
+    // One that is not there yet is one of zeros.
+    CHECK(difference(weights({}), weights(zeros({kSteps, kBatch}, DType::f64))) < 1e-15);
+  });
+}
+
+TEST_CASE("Attention: the sigmoid's weights are normalised over all positions") {
+  Parameters params(1, DType::f64);
+  const AdditiveScore score(params, kSize, kSize, {.attention = 6});
+  const Attention attention(params, score, kSize, {.normalizer = Normalizer::sigmoid});
+  const Memory memory = attention.remember(randn({kSteps, kBatch, kSize}, DType::f64), mask);
+  const Query query{.state = randn({kBatch, kSize}, DType::f64, 2)};
+  const Tensor share = naive::map(score(query, memory.keys).value(),
+                                  [](double e) { return 1 / (1 + std::exp(-e)); }) *
+                       mask;
+  CHECK(difference(attention(query, memory).weights.value(), share / sum(share, {0})) < 1e-12);
+}
+
+TEST_CASE(
+    "Attention: the sigmoid's weights are finite for scores far below 0, and 0 without positions") {
+  Parameters params(1);
+  const Attention attention(params, DotScore(), 1, {.normalizer = Normalizer::sigmoid});
+  const Tensor h = Tensor::of<float>({2, 2, 1}, {-200, 1, -200, 1}),
+               words = Tensor::of<float>({2, 2}, {1, 0, 1, 0});
+  const Tensor w = attention({.state = ones({2, 1})}, attention.remember(h, words)).weights.value();
+  CHECK(identical(w, Tensor::of<float>({2, 2}, {0.5, 0, 0.5, 0})));
 }
 
 /// e = h · s
-struct DotScore : nn::Score {
-  nn::Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = memory, .mask = mask};
-  }
-  Var operator()(const nn::Query& query, const nn::Keys& keys) const override {
+struct OwnScore : Score {
+  Var operator()(const Query& query, const Keys& keys) const override {
     return sum(keys.k * query.state, {-1});
   }
 };
 
-TEST_CASE("Attention: takes a score of one's own") {
-  const nn::Attention attention{DotScore()};
+TEST_CASE("Attention: takes a custom score, and differentiates it") {
+  const Attention attention{OwnScore()};
   // Scores of the first sentence: 0, log 2, log 5 -> weights 1/8, 2/8, 5/8; of the second, of one
   // word: 1.
-  const Tensor memory =
-      Tensor::of({3, 2, 2}, {0., 4., 9., 1., std::log(2.), 8., 9., 9., std::log(5.), 0., 9., 9.});
-  const Tensor query = Tensor::of({2, 2}, {1., 0., 3., -2.});
-  const auto [context, weights] =
-      attention({.state = query}, attention.remember(memory, test::ragged_mask(3, {3, 1})));
-  CHECK(difference(weights.value(), Tensor::of({3, 2}, {0.125, 1., 0.25, 0., 0.625, 0.})) < 1e-15);
+  const Tensor h = reals({3, 2, 2}, {0, 4, 9, 1, std::log(2.), 8, 9, 9, std::log(5.), 0, 9, 9});
+  Parameters params(3, DType::f64);
+  const Var query = params.add("query", {2, 2}, init::zeros()),
+            memory = params.add("memory", {3, 2, 2}, init::zeros());
+  test::set(params, "query", reals({2, 2}, {1, 0, 3, -2}));
+  test::set(params, "memory", h);
+  const auto attend = [&] {
+    return attention({.state = query}, attention.remember(memory, test::ragged_mask(3, {3, 1})));
+  };
+  const auto [context, weights] = attend();
+  CHECK(difference(weights.value(), reals({3, 2}, {0.125, 1, 0.25, 0, 0.625, 0})) < 1e-15);
   const double first = 0.25 * std::log(2.) + 0.625 * std::log(5.);
-  CHECK(difference(context.value(), Tensor::of({2, 2}, {first, 2.5, 9., 1.})) < 1e-14);
-}
-
-TEST_CASE("Attention: a score of one's own is differentiated") {
-  nn::Parameters params(3, DType::f64);
-  const nn::Attention attention{DotScore()};
-  const Var query = params.add("query", {2, 4}, nn::init::normal(1));
-  const Var memory = params.add("memory", {5, 2, 4}, nn::init::normal(1));
-  CHECK(gradcheck(params, [&] {
-    return attention({.state = query}, attention.remember(memory, test::ragged_mask(5, {2, 5})))
-        .context;
-  }));
+  CHECK(difference(context.value(), reals({2, 2}, {first, 2.5, 9, 1})) < 1e-14);
+  CHECK(gradcheck(params, [&] { return attend().context; }, {.step = 1e-4, .allow_zero = true}));
 }
 
 TEST_CASE("Attention: a score sees the target step and the coverage") {
-  struct Curious : nn::Score {
-    nn::Keys keys(const Var& memory, const Tensor& mask) const override { return {memory, mask}; }
-    Var operator()(const nn::Query& query, const nn::Keys&) const override {
+  struct Curious : Score {
+    Var operator()(const Query& query, const Keys&) const override {
       return query.past.coverage * static_cast<double>(query.past.steps);
     }
   };
-  const nn::Attention attention{Curious()};
-  const nn::Memory memory =
-      attention.remember(randn({2, 1, 3}, DType::f64), ones({2, 1}, DType::f64));
-  const Var coverage = Tensor::of({2, 1}, {0., std::log(2.) / 3});
+  const Attention attention{Curious()};
+  const Memory memory = attention.remember(randn({2, 1, 3}, DType::f64), ones({2, 1}, DType::f64));
+  const Var coverage = reals({2, 1}, {0, std::log(2.) / 3});
   const auto [context, weights] =
       attention({.state = randn({1, 4}, DType::f64), .past = {3, coverage}}, memory);
-  CHECK(difference(weights.value(), Tensor::of({2, 1}, {1. / 3, 2. / 3})) < 1e-15);
+  CHECK(difference(weights.value(), reals({2, 1}, {1. / 3, 2. / 3})) < 1e-15);
 }
 
 TEST_CASE("select: columns of a memory in any order, with repetition") {
-  const Fixture f;
-  const nn::Memory memory = f.attention.remember(f.memory, f.mask);
-  const nn::Memory selected =
-      nn::select(memory, Tensor::of({4}, {std::int32_t{2}, std::int32_t{0}, 0, 1}));
-  REQUIRE(selected.h.shape() == Shape{5, 4, 6});
-  REQUIRE(selected.mask.shape() == Shape{5, 4});
-  REQUIRE(selected.keys.k.shape() == Shape{5, 4, 7});
-  const Index from[] = {2, 0, 0, 1};
+  const Setting s({.attention = 6}, {});
+  const Memory memory = s.attention.remember(s.h, mask);
+  const std::vector<std::int32_t> from = {2, 0, 0, 1};
+  const Memory selected = select(memory, ints({4}, {2, 0, 0, 1}));
+  REQUIRE(selected.h.shape() == Shape{kSteps, 4, kSize});
+  REQUIRE(selected.keys.k.shape() == Shape{kSteps, 4, 6});
   for (Index i = 0; i < 4; ++i) {
-    for (Index s = 0; s < 5; ++s) {
-      CHECK(identical(selected.h.value()[s][i], memory.h.value()[s][from[i]]));
-      CHECK(identical(selected.mask[s][i], f.mask[s][from[i]]));
-      CHECK(identical(selected.keys.k.value()[s][i], memory.keys.k.value()[s][from[i]]));
-      CHECK(identical(selected.keys.mask[s][i], f.mask[s][from[i]]));
+    for (Index t = 0; t < kSteps; ++t) {
+      const Index b = from[static_cast<std::size_t>(i)];
+      CHECK(identical(selected.h.value()[t][i], memory.h.value()[t][b]));
+      CHECK(identical(selected.mask[t][i], mask[t][b]));
+      CHECK(identical(selected.keys.k.value()[t][i], memory.keys.k.value()[t][b]));
+      CHECK(identical(selected.keys.mask[t][i], mask[t][b]));
     }
   }
   CHECK_FALSE(selected.keys.positions.defined());
   CHECK_FALSE(selected.h.requires_gradient());
 }
 
-TEST_CASE("Attention: a mask of another shape is an error") {
-  const Fixture f;
-  CHECK_THROWS_WITH_AS(f.attention.remember(f.memory, ones({5, 2}, DType::f64)),
-                       "attention: mask (S, B) is (5, 2), but B = 3 in h", Error);
+TEST_CASE("Attention: masks, coverage and windows that do not fit are errors") {
+  const Setting s({.attention = 6}, {});
+  CHECK_ERROR("attention: mask (S, B) is (7, 2), but B = 3 in h, in score",
+              s.attention.remember(s.h, ones({kSteps, 2}, DType::f64)));
+  CHECK_ERROR("attention: coverage (S, B) is (7, 1), but B = 3 in mask, in score",
+              s.at(0, ones({kSteps, 1}, DType::f64)));
+  Parameters params;
+  CHECK_ERROR("Attention: half_width = 0 is less than 1",
+              Attention(params, DotScore(), 4, {Window::local_monotonic, 0}));
 }
 
 }  // namespace
+}  // namespace attune::nn

@@ -36,8 +36,8 @@ TEST_CASE("coverage_loss: the overlap of each sentence's weights with its covera
 TEST_CASE("coverage: shapes that do not fit are named") {
   const Tensor weights = ones({3, 2}), other = ones({3, 1});
   const char* message = "coverage: coverage (S, B) is (3, 1), but B = 2 in weights";
-  CHECK_THROWS_WITH_AS(nn::add_coverage(other, weights), message, Error);
-  CHECK_THROWS_WITH_AS(nn::coverage_loss(weights, other), message, Error);
+  CHECK_ERROR(message, nn::add_coverage(other, weights));
+  CHECK_ERROR(message, nn::coverage_loss(weights, other));
 }
 
 /// A decoder in small: each query is changed by what was read before, and by nothing else.
@@ -97,7 +97,7 @@ TEST_CASE("coverage: gradients through the coverage of several steps are central
   }
 }
 
-TEST_CASE("coverage: padding has no share, and a sentence in a batch has the loss it has alone") {
+TEST_CASE("coverage: zero on padding; a sentence in a batch has the loss that it has alone") {
   for (const std::string& kind : kKinds) {
     for (nn::Window window : kWindows) {
       const Reader reader(kind, window);

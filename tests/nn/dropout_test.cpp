@@ -40,7 +40,7 @@ TEST_CASE("Dropout: in training an element is dropped, or scaled so that the mea
   CHECK(std::abs(mean - 1) < 5 * deviation / 0.7);
 }
 
-TEST_CASE("Dropout: the gradient is dropped and scaled where the value was") {
+TEST_CASE("Dropout: the gradient is masked and scaled as the value is") {
   Random random(5);
   const nn::Training training(random);
   const Var x = variable(ones({5, 7}, DType::f64));
@@ -50,7 +50,7 @@ TEST_CASE("Dropout: the gradient is dropped and scaled where the value was") {
   CHECK(identical(backward(test::weighted(y, g))[x], g * mask));
 }
 
-TEST_CASE("Dropout: the same seed draws the same mask, and each call another one") {
+TEST_CASE("Dropout: the same seed draws the same masks; each call draws a new one") {
   const Tensor x = ones({6, 9}, DType::f64);
   const nn::Dropout dropout(0.5);
   const auto two_masks = [&](std::uint64_t seed) {
@@ -100,7 +100,7 @@ TEST_CASE("Dropout: per sequence, one mask serves all steps, and each sequence h
   CHECK_FALSE(identical(by_step[0], by_step[1]));
 }
 
-TEST_CASE("Dropout: per sequence, what is no sequence has a mask of its own shape") {
+TEST_CASE("Dropout: per sequence, tensors of other ranks have elementwise masks") {
   const auto dropped = [](nn::DropoutKind kind, const Shape& shape) {
     Random random(3);
     const nn::Training training(random);
@@ -122,7 +122,7 @@ TEST_CASE("Dropout: a mask is drawn in training only, and at a rate above 0") {
   for (float m : mask.to_vector<float>()) CHECK((m == 0 || m == 4));
 }
 
-TEST_CASE("Dropout: a mask that many threads draw is what one draws, number by number") {
+TEST_CASE("Dropout: a mask does not depend on the number of threads") {
   Random random(3), same(3);
   const nn::Training training(random);
   const Tensor mask = nn::Dropout(0.5).draw({50'000}, DType::f32);
@@ -137,7 +137,7 @@ TEST_CASE("Dropout: the program of the next test" * doctest::skip()) {
     std::ignore = backward(sum(nn::Dropout(0.5)(variable(randn({2, 3}, DType::f64)))));
 }
 
-TEST_CASE("Dropout: backward of a loss that was made outside of training says so, once") {
+TEST_CASE("Dropout: backward of a loss computed outside of training warns once") {
   const test::ProcessResult result = test::run_test_case("Dropout: the program of*");
   CHECK(result.status == 0);
   CHECK(result.err ==
@@ -154,8 +154,8 @@ TEST_CASE("Dropout: a rate of 0 changes nothing and draws nothing") {
 }
 
 TEST_CASE("Dropout: a rate outside of [0, 1) is an error") {
-  CHECK_THROWS_WITH_AS(nn::Dropout(1), "dropout: the rate 1 is not in [0, 1)", Error);
-  CHECK_THROWS_WITH_AS(nn::Dropout(-0.5), "dropout: the rate -0.5 is not in [0, 1)", Error);
+  CHECK_ERROR("dropout: the rate 1 is not in [0, 1)", nn::Dropout(1));
+  CHECK_ERROR("dropout: the rate -0.5 is not in [0, 1)", nn::Dropout(-0.5));
   CHECK_THROWS_AS(nn::Dropout{std::numeric_limits<double>::quiet_NaN()}, Error);
   CHECK_NOTHROW(nn::Dropout(0));
 }

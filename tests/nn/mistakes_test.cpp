@@ -8,10 +8,9 @@
 
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/adam.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/embedding.hpp>
-#include <attune/nn/linear.hpp>
+#include <attune/nn/layers.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/nn/recurrent.hpp>
 
 #include "support/naive.hpp"
@@ -80,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> table_of(const std::string& pag
 
 }  // namespace
 
-TEST_CASE("mistakes: each has the message that CONTRIBUTING shows") {
+TEST_CASE("mistakes: each has the message in CONTRIBUTING") {
   std::ifstream file(ATTUNE_SOURCE "/CONTRIBUTING.md");
   std::ostringstream page;
   page << file.rdbuf();

@@ -1,32 +1,38 @@
-#include <doctest/doctest.h>
+// Parameters by path, their initial values, and checkpoints of them.
+#include <cstring>
+#include <fstream>
+#include <iterator>
 
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/matmul.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace {
 
 using namespace attune;
-using test::identical;
 
 TEST_CASE("Parameters: a path is the scopes' names and the parameter's, with dots between") {
   nn::Parameters params;
   const nn::Scope root(params);
   root.add("b", {2}, nn::init::zeros());
   (root / "encoder" / "forward").add("W_h", {3, 2}, nn::init::zeros());
-  REQUIRE(params.all().size() == 2);
+  (params / "encoder").add("W_x", {3, 2}, nn::init::zeros());
+  REQUIRE(params.all().size() == 3);
   CHECK(params.all()[0].name == "b");
   CHECK(params.all()[1].name == "encoder.forward.W_h");
+  CHECK(params.all()[2].name == "encoder.W_x");
   CHECK(params.contains("encoder.forward.W_h"));
   CHECK_FALSE(params.contains("W_h"));
   CHECK_FALSE(params.contains("encoder"));
-}
-
-TEST_CASE("Parameters: a place below them is written with a stroke") {
-  nn::Parameters params;
-  (params / "encoder" / "forward").add("W_h", {3, 2}, nn::init::zeros());
-  CHECK(params.contains("encoder.forward.W_h"));
 }
 
 TEST_CASE("missing: the parameters on which a loss did not depend, by path") {
@@ -41,8 +47,7 @@ TEST_CASE("Parameters: a path can be taken only once") {
   nn::Parameters params;
   const nn::Scope layer = nn::Scope(params) / "layer";
   layer.add("W", {2, 3}, nn::init::constant(4));
-  CHECK_THROWS_WITH_AS(layer.add("W", {5}, nn::init::zeros()),
-                       "Parameters: 'layer.W' exists already", Error);
+  CHECK_ERROR("Parameters: 'layer.W' exists already", layer.add("W", {5}, nn::init::zeros()));
   CHECK_THROWS_AS(params.add("layer.W", {2, 3}, nn::init::zeros()), Error);
   CHECK(params.all().size() == 1);
   CHECK(identical(params["layer.W"].value(), full({2, 3}, 4)));
@@ -96,14 +101,12 @@ TEST_CASE("Parameters: count is the number of all elements") {
   CHECK(params.count() == 18);
 }
 
-TEST_CASE("Parameters: asking for a path that is not there says so") {
+TEST_CASE("Parameters: an unknown path, integers and no initial values are errors") {
   nn::Parameters params;
   params.add("layer.W", {2}, nn::init::zeros());
-  CHECK_THROWS_WITH_AS(params["layer.w"], "Parameters: there is no 'layer.w'", Error);
-}
-
-TEST_CASE("Parameters: integers are refused") {
-  CHECK_THROWS_WITH_AS(nn::Parameters(1, DType::i32), "Parameters: f32 or f64 was expected", Error);
+  CHECK_ERROR("Parameters: there is no 'layer.w'", params["layer.w"]);
+  CHECK_ERROR("Parameters: 'w' has no initial values", params.add("w", {2}, nullptr));
+  CHECK_ERROR("Parameters: f32 or f64 was expected", nn::Parameters(1, DType::i32));
 }
 
 TEST_CASE("Parameters: what a layer holds is the parameter itself, and a variable") {
@@ -114,6 +117,232 @@ TEST_CASE("Parameters: what a layer holds is the parameter itself, and a variabl
   Tensor values = params["W"].value();
   fill(values, 5);
   CHECK(identical(held.value(), full({2, 3}, 5)));
+}
+
+Tensor draw(const Shape& shape, const nn::Init& init, std::uint64_t seed = 1) {
+  Tensor x = full(shape, 1e9, DType::f64);  // every element must be overwritten
+  Random random(seed);
+  init(x, random);
+  return x;
+}
+
+struct Moments {
+  double mean = 0, variance = 0, lowest, highest;
+};
+
+Moments moments_of(const Tensor& x) {
+  const std::vector<double> values = x.to_vector<double>();
+  const auto n = static_cast<double>(values.size());
+  Moments m{.lowest = std::ranges::min(values), .highest = std::ranges::max(values)};
+  for (double v : values) m.mean += v / n;
+  for (double v : values) m.variance += (v - m.mean) * (v - m.mean) / n;
+  return m;
+}
+
+TEST_CASE("init::zeros and init::constant fill the tensor") {
+  CHECK(identical(draw({2, 3}, nn::init::zeros()), zeros({2, 3}, DType::f64)));
+  CHECK(identical(draw({5}, nn::init::constant(-2.5)), full({5}, -2.5, DType::f64)));
+}
+
+// The tolerances below are five standard deviations of the estimate for n draws: sigma / sqrt(n)
+// for a mean, and sigma² sqrt((kurtosis - 1) / n) for a variance (kurtosis: uniform 1.8, normal 3).
+
+TEST_CASE("init::uniform covers its interval evenly") {
+  const Index n = 20000;
+  const Moments m = moments_of(draw({n}, nn::init::uniform(-1, 3)));
+  const double variance = 16.0 / 12, root = std::sqrt(static_cast<double>(n));
+  CHECK(std::abs(m.mean - 1) < 5 * std::sqrt(variance) / root);
+  CHECK(std::abs(m.variance - variance) < 5 * variance * std::sqrt(0.8) / root);
+  CHECK(m.lowest >= -1);
+  CHECK(m.lowest < -0.995);
+  CHECK(m.highest < 3);
+  CHECK(m.highest > 2.995);
+}
+
+TEST_CASE("init::normal has mean 0 and the deviation asked for") {
+  const Index n = 20000;
+  const Tensor x = draw({n}, nn::init::normal(0.1));
+  const Moments m = moments_of(x);
+  const double root = std::sqrt(static_cast<double>(n));
+  CHECK(std::abs(m.mean) < 5 * 0.1 / root);
+  CHECK(std::abs(m.variance - 0.01) < 5 * 0.01 * std::sqrt(2.0) / root);
+  double inside = 0;  // within one deviation: 68.27 %
+  for (double v : x.to_vector<double>()) inside += std::abs(v) < 0.1;
+  CHECK(std::abs(inside / static_cast<double>(n) - 0.6827) < 5 * 0.4655 / root);
+}
+
+TEST_CASE("init::glorot is uniform within the root of 6 / (fan_in + fan_out)") {
+  const Tensor x = draw({90, 60}, nn::init::glorot());
+  const double limit = std::sqrt(6.0 / 150), variance = 2.0 / 150;
+  const Moments m = moments_of(x);
+  CHECK(m.highest <= limit);
+  CHECK(m.lowest >= -limit);
+  CHECK(m.highest > 0.99 * limit);
+  CHECK(m.lowest < -0.99 * limit);
+  CHECK(std::abs(m.variance - variance) < 5 * variance * std::sqrt(0.8 / 5400));
+}
+
+TEST_CASE("init::glorot takes the fan-out of one block") {
+  const Index blocks = 3, in = 50, out = 20;
+  const Tensor x = draw({in, blocks * out}, nn::init::glorot(blocks));
+  const double limit = std::sqrt(6.0 / (50 + 20));
+  for (Index block = 0; block < blocks; ++block) {
+    const Moments m = moments_of(slice(x, 1, block * out, (block + 1) * out));
+    CHECK(m.highest <= limit);
+    CHECK(m.lowest >= -limit);
+    CHECK(m.highest > 0.98 * limit);
+    CHECK(m.lowest < -0.98 * limit);
+  }
+}
+
+TEST_CASE(
+    "init::orthogonal: the columns of each block are orthonormal, or its rows if it is wide") {
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{4, 4}, {7, 3}, {50, 40}, {3, 5}}) {
+    const Tensor x = draw({rows, 3 * cols}, nn::init::orthogonal(3));
+    for (Index block = 0; block < 3; ++block) {
+      const Tensor q = slice(x, 1, block * cols, (block + 1) * cols);
+      const bool wide = cols > rows;
+      naive::Array identity(Shape{std::min(rows, cols), std::min(rows, cols)});
+      for (Index k = 0; k < std::min(rows, cols); ++k) identity[{k, k}] = 1;
+      CHECK(difference(matmul(q, q, {.a = !wide, .b = wide}), identity.tensor()) < 1e-14);
+    }
+  }
+}
+
+TEST_CASE("init::orthogonal: blocks differ from each other") {
+  const Tensor x = draw({4, 8}, nn::init::orthogonal(2));
+  CHECK(difference(slice(x, 1, 0, 4), slice(x, 1, 4, 8)) > 0.1);
+}
+
+TEST_CASE("init::glorot and init::orthogonal refuse what is not a row of blocks") {
+  CHECK_ERROR("glorot: a matrix was expected: (3)", draw({3}, nn::init::glorot()));
+  CHECK_ERROR("glorot: a matrix of 2 blocks side by side was expected: (3, 7)",
+              draw({3, 7}, nn::init::glorot(2)));
+  CHECK_ERROR("orthogonal: a matrix of 2 blocks side by side was expected: (3, 7)",
+              draw({3, 7}, nn::init::orthogonal(2)));
+  CHECK_THROWS_AS(draw({2, 3, 4}, nn::init::orthogonal()), Error);
+  CHECK_THROWS_AS(draw({2, 3}, nn::init::glorot(0)), Error);
+  CHECK_THROWS_AS(draw({2, 3}, nn::init::orthogonal(-1)), Error);
+}
+
+/// Two layers, with f64 or f32 weights.
+struct Model {
+  nn::Parameters params;
+  nn::Lstm encoder;
+  nn::Linear output;
+
+  explicit Model(std::uint64_t seed, DType dtype = DType::f32)
+      : params(seed, dtype),
+        encoder(params / "encoder", 4, 3),
+        output(params / "output", 3, 5, {.bias_init = nn::init::normal(1)}) {}
+};
+
+TEST_CASE("checkpoint: weights come back bit for bit") {
+  const ScratchDirectory directory;
+  const std::filesystem::path file = directory / "model.safetensors";
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Model saved(1, dtype);
+    Model loaded(2, dtype);
+    Safetensors contents;
+    nn::save_parameters(saved.params, contents);
+    save_safetensors(file, contents);
+    REQUIRE_FALSE(identical(loaded.params["output.W"].value(), saved.params["output.W"].value()));
+    nn::load_parameters(load_safetensors(file), loaded.params);
+    for (const auto& [name, w] : saved.params) {
+      CAPTURE_BINDING(name);
+      CHECK(identical(loaded.params[name].value(), w.value()));
+    }
+    const Tensor x = randn({2, 3, 4}, dtype, 3);
+    CHECK(identical(loaded.output(loaded.encoder(x).h).value(),
+                    saved.output(saved.encoder(x).h).value()));
+  }
+}
+
+TEST_CASE("checkpoint: the file is readable by the format's description alone") {
+  const ScratchDirectory directory;
+  const std::filesystem::path file = directory / "model.safetensors";
+  const Model model(1);
+  Safetensors contents;
+  nn::save_parameters(model.params, contents);
+  contents.metadata["epoch"] = "3";
+  save_safetensors(file, contents);
+
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  std::uint64_t header_size = 0;
+  for (int i = 7; i >= 0; --i) {
+    header_size = header_size << 8 | static_cast<unsigned char>(bytes.at(static_cast<size_t>(i)));
+  }
+  const auto header = nlohmann::json::parse(bytes.substr(8, header_size));
+  CHECK(header.at("__metadata__").at("epoch") == "3");
+  CHECK(header.size() == 1 + model.params.all().size());
+  std::size_t data_size = 0;
+  for (const auto& [name, w] : model.params) {
+    CAPTURE_BINDING(name);
+    const auto& entry = header.at(name);
+    CHECK(entry.at("dtype") == "F32");
+    CHECK(entry.at("shape").get<std::vector<Index>>() ==
+          std::vector<Index>(w.shape().begin(), w.shape().end()));
+    const auto offsets = entry.at("data_offsets").get<std::vector<std::size_t>>();
+    const std::vector<float> expected = w.value().to_vector<float>();
+    REQUIRE(offsets.at(1) - offsets.at(0) == expected.size() * 4);
+    std::vector<float> read(expected.size());
+    std::memcpy(read.data(), bytes.data() + 8 + header_size + offsets[0], read.size() * 4);
+    CHECK(read == expected);
+    data_size += read.size() * 4;
+  }
+  CHECK(bytes.size() == 8 + header_size + data_size);
+}
+
+TEST_CASE(
+    "checkpoint: a parameter that is missing or does not fit is an error; nothing is changed") {
+  const auto check_refused = [](const char* message, auto spoil) {
+    const Model saved(1);
+    Model model(2);
+    Safetensors contents;
+    nn::save_parameters(saved.params, contents);
+    spoil(contents.tensors);
+    std::vector<Tensor> before;
+    for (const auto& [name, w] : model.params) before.push_back(w.value().clone());
+    CHECK_ERROR(message, nn::load_parameters(contents, model.params));
+    for (std::size_t i = 0; i < before.size(); ++i)
+      CHECK(identical(model.params.all()[i].variable.value(), before[i]));
+  };
+  // The last parameter is spoilt, so that all others could have been changed before.
+  check_refused("checkpoint: there is no 'output.b' (5) in it",
+                [](auto& t) { t.erase("output.b"); });
+  check_refused("checkpoint: 'output.b' is f32 (5, 1), but f32 (5) was expected", [](auto& t) {
+    t["output.b"] = zeros({5, 1});
+  });
+  check_refused("checkpoint: 'output.b' is f64 (5), but f32 (5) was expected",
+                [](auto& t) { t["output.b"] = zeros({5}, DType::f64); });
+}
+
+TEST_CASE(
+    "checkpoint: loading overwrites what layers hold; other tensors of the file are ignored") {
+  const Model saved(1);
+  Model model(2);
+  const Var held = model.params["output.W"];
+  Safetensors contents;
+  contents.add("adam.m.output.b", zeros({7}));
+  nn::save_parameters(saved.params, contents);
+  contents.add("ids", zeros({2, 2}, DType::i32));
+  nn::load_parameters(contents, model.params);
+  for (const auto& [name, w] : saved.params)
+    CHECK(identical(model.params[name].value(), w.value()));
+  CHECK(identical(held.value(), saved.params["output.W"].value()));
+  CHECK_FALSE(held.value().shares_buffer_with(saved.params["output.W"].value()));
+}
+
+TEST_CASE("load_tensors: overwrites tensors by name, or says what does not fit") {
+  Safetensors contents;
+  contents.add("x", full({2, 3}, 7));
+  Tensor to = zeros({2, 3}), other = zeros({3, 2});
+  nn::load_tensors(contents, {{"x", to}});
+  CHECK(identical(to, full({2, 3}, 7)));
+  CHECK_ERROR("checkpoint: 'x' is f32 (2, 3), but f32 (3, 2) was expected",
+              nn::load_tensors(contents, {{"x", other}}));
+  CHECK_ERROR("checkpoint: there is no 'y' (2, 3) in it", nn::load_tensors(contents, {{"y", to}}));
 }
 
 }  // namespace

@@ -1,135 +1,312 @@
-#include <doctest/doctest.h>
+// Recurrent layers, alone and stacked.
+#include <cmath>
 
-#include <attune/nn/recurrent.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/stacked.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "nn/recurrent_checks.hpp"
+#include "nn/tools.hpp"
+#include "support/capture.hpp"
+#include "support/golden.hpp"
 
 namespace {
 
 using namespace attune;
-using test::difference;
-using test::identical;
+using test::ragged_mask;
 
-const auto make_lstm = [](const nn::Scope& scope, Index in, Index hidden) {
-  return nn::Lstm(scope, in, hidden);
+constexpr Index kSteps = 5, kBatch = 3, kIn = 4, kHidden = 6;
+const std::vector<Index> kLengths = {5, 1, 3};
+constexpr nn::Cell kCells[] = {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before};
+
+using Stack = nn::Stacked<nn::Recurrent>;  // one layer is that layer
+using States = Stack::State;
+
+/// A stack, with x and initial states as parameters, so that their gradients are compared too.
+struct Setting {
+  Setting(nn::Cell cell, const nn::StackedOptions& options, double scale = 1)
+      : stack(params, kIn, kHidden, options, {.cell = cell}) {
+    test::scale_parameters(params, scale);
+    x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
+    for (Index l = 1; l <= options.layers; ++l) {
+      const auto add = [&](const char* name) {
+        return params.add(fmt::format("{}.{}", name, l), {kBatch, kHidden}, nn::init::normal(0.5));
+      };
+      const Var h = add("h0");
+      initial.push_back({h, cell == nn::Cell::lstm ? add("c0") : Var()});
+    }
+  }
+
+  nn::Parameters params{11, DType::f64};
+  Stack stack;
+  Var x;
+  States initial;
+  Tensor mask = ragged_mask(kSteps, kLengths);
 };
 
-TEST_CASE("Lstm: gradients agree with differences") { test::check_gradients(make_lstm, true, 1); }
-
-TEST_CASE("Lstm: gradients agree with differences at ten times the initial values") {
-  test::check_gradients(make_lstm, true, 10);
+/// Everything defined, in one row.
+Var flat(const Stack::Output& output) {
+  Var row = test::flat({output.h});
+  for (const auto& [h, c] : output.last) row = test::flat({row, h, c});
+  return row;
 }
 
-TEST_CASE("Lstm: a padded batch gives what its sentences give one by one") {
-  test::check_padding(make_lstm, true);
+/// f(cell, options) for each cell alone, stacked, and stacked with residual connections.
+template <class F>
+void for_all(F f) {
+  for (const nn::Cell cell : kCells) {
+    for (const nn::StackedOptions& options :
+         {nn::StackedOptions{.layers = 1}, {.layers = 2}, {.layers = 2, .residual = true}}) {
+      INFO(nn::name_of(cell), ", ", options.layers, options.residual ? ", residual" : "");
+      f(cell, options);
+    }
+  }
 }
 
-TEST_CASE("Lstm: step by step is the whole sequence") { test::check_steps(make_lstm, true); }
-
-TEST_CASE("Lstm: values and gradients are PyTorch's") {
-  test::check_golden(Golden("lstm"), make_lstm, Direction::forward);
+TEST_CASE("recurrent: gradients are central differences, also at ten times the initial values") {
+  for_all([](nn::Cell cell, const nn::StackedOptions& options) {
+    for (const double scale : {1.0, 10.0}) {
+      for (const Direction direction : {Direction::forward, Direction::backward}) {
+        INFO("scale ", scale);
+        const Setting s(cell, options, scale);
+        const auto run = [&] {
+          return flat(s.stack(s.x, {.mask = s.mask, .initial = s.initial, .direction = direction}));
+        };
+        CHECK(gradcheck(s.params, run, {.step = scale > 1 ? 5e-5 : 1e-3}));
+      }
+    }
+  });
 }
 
-TEST_CASE("Lstm: values and gradients read backward are PyTorch's") {
-  test::check_golden(Golden("lstm_reverse"), make_lstm, Direction::backward);
+TEST_CASE("recurrent: gradients through dropout between the layers are central differences") {
+  for (const nn::StackedOptions& options :
+       {nn::StackedOptions{.layers = 3, .dropout = 0.4},
+        {.layers = 3, .dropout = 0.4, .residual = true},
+        {.dropout = 0.4, .dropout_kind = nn::DropoutKind::per_sequence}}) {
+    for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru}) {
+      const Setting s(cell, options);
+      CHECK(gradcheck(s.params, [&] {
+        Random random(6);  // the same masks at every call
+        const nn::Training training(random);
+        return flat(s.stack(s.x, {.mask = s.mask, .initial = s.initial}));
+      }));
+    }
+  }
 }
 
-TEST_CASE("Lstm: padding does not change the last state") {
-  nn::Parameters params(2, DType::f64);
-  const nn::Lstm lstm(params, 4, 3);
-  const Tensor words = randn({2, 1, 4}, DType::f64, 5);
-  const Tensor padding[] = {words, full({3, 1, 4}, 9, DType::f64)};
-  const auto last = [&](const Tensor& x, const Tensor& mask) {
-    return lstm(x, {.mask = mask}).last;
-  };
-  const nn::RecurrentState plain = last(words, {});
-  const nn::RecurrentState padded = last(concat(padding, 0), test::ragged_mask(5, {2}));
-  CHECK(identical(padded.h.value(), plain.h.value()));
-  CHECK(identical(padded.c.value(), plain.c.value()));
+/// A weighted sum of all results; another weight for each.
+Var weighted(const Stack::Output& y, const Tensor& g, const Tensor& g_state) {
+  Var loss = test::weighted(y.h, g);
+  double factor = 1;
+  for (const auto& [h, c] : y.last) {
+    loss = loss + test::weighted(h, factor * g_state);
+    if (c.defined()) loss = loss + test::weighted(c, 0.5 * factor * g_state);
+    factor = -0.75 * factor;
+  }
+  return loss;
+}
+
+States of_sentence(const States& states, Index b) {
+  States one;
+  for (const auto& [h, c] : states)
+    one.push_back({slice(h, 0, b, b + 1), c.defined() ? slice(c, 0, b, b + 1) : Var()});
+  return one;
+}
+
+TEST_CASE("recurrent: a padded batch gives what its sentences give one by one") {
+  for_all([](nn::Cell cell, const nn::StackedOptions& options) {
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      const Setting s(cell, options);
+      const Tensor words = s.mask.reshape({kSteps, kBatch, 1});
+      // What stands at padding is far from the rest; its cotangent is zero.
+      const Tensor x = s.x.value() * words + 7.5 * (1.0 - words);
+      const Tensor g = randn({kSteps, kBatch, kHidden}, DType::f64, 14) * words;
+      const Tensor g_last = randn({kBatch, kHidden}, DType::f64, 15);
+      const auto padded =
+          s.stack(x, {.mask = s.mask, .initial = s.initial, .direction = direction});
+      const Gradients gradients = backward(weighted(padded, g, g_last));
+      std::vector<Gradients> parts;
+      for (Index b = 0; b < kBatch; ++b) {
+        const Index length = kLengths[static_cast<std::size_t>(b)];
+        const auto alone = s.stack(test::sentence(x, b, length),
+                                   {.initial = of_sentence(s.initial, b), .direction = direction});
+        const Stack::Output from_batch{test::sentence(padded.h.value(), b, length),
+                                       of_sentence(padded.last, b)};
+        CHECK(difference(flat(from_batch).value(), flat(alone).value()) < 1e-12);
+        parts.push_back(
+            backward(weighted(alone, test::sentence(g, b, length), g_last.slice(b, b + 1))));
+      }
+      for (const auto& [name, w] : s.params) {
+        if (name == "x") continue;
+        CAPTURE_BINDING(name);
+        CHECK(difference(gradients[w], parts[0][w] + parts[1][w] + parts[2][w]) < 1e-12);
+      }
+    }
+  });
+}
+
+TEST_CASE("recurrent: padding does not change a bit of the last state") {
+  for (const nn::Cell cell : kCells) {
+    const Setting s(cell, {.layers = 1});
+    const Tensor words = randn({2, 1, kIn}, DType::f64, 5);
+    const Tensor padding[] = {words, full({3, 1, kIn}, 9, DType::f64)};
+    const auto plain = s.stack(words),
+               padded = s.stack(concat(padding, 0), {.mask = ragged_mask(5, {2})});
+    CHECK(identical(flat({padded.h[4], padded.last}).value(),
+                    flat({plain.h[1], plain.last}).value()));
+  }
+}
+
+TEST_CASE("recurrent: steps made one by one give the whole sequence, values and gradients") {
+  for_all([](nn::Cell cell, const nn::StackedOptions& options) {
+    for (const bool from_zero : {false, true}) {
+      const Setting s(cell, options);
+      States states = from_zero ? States() : s.initial;
+      const Tensor g = randn({kSteps, kBatch, kHidden}, DType::f64, 18);
+      const auto whole = s.stack(s.x, {.initial = states});
+      Var loss = Var(scalar(0, DType::f64));
+      for (Index t = 0; t < kSteps; ++t) {
+        auto [top, next] = s.stack.step(s.stack.input(s.x[t]), states);
+        CHECK(difference(top.value(), whole.h.value()[t]) < 1e-13);
+        loss = loss + test::weighted(top, g[t]);
+        states = std::move(next);
+      }
+      CHECK(difference(flat({whole.h, states}).value(), flat(whole).value()) < 1e-13);
+      CHECK(states[0].c.defined() == (cell == nn::Cell::lstm));
+      const Gradients stepped = backward(loss), d_whole = backward(test::weighted(whole.h, g));
+      for (const auto& [name, w] : s.params) {
+        CAPTURE_BINDING(name);
+        const Tensor *a = stepped.find(w), *b = d_whole.find(w);
+        REQUIRE((a != nullptr) == (b != nullptr));  // from zero, there are none of h0 and c0
+        if (a) CHECK(difference(*a, *b) < 1e-12);
+      }
+    }
+  });
+}
+
+Var add_golden(nn::Parameters& params, const std::string& name, const Tensor& values) {
+  return params.add(name, values.shape(), [=](Tensor& to, Random&) { copy(values, to); });
+}
+
+/// h, the states that were visited last, by the beginning of their names, and the gradients of all
+/// parameters are those of the file.
+void check_results(const Golden& golden, const nn::Parameters& params, const Var& h,
+                   const std::vector<std::pair<std::string, nn::RecurrentState>>& last) {
+  const Tensor mask = golden["mask"];
+  // The file has zeros at padding, where the state is carried over here.
+  CHECK(difference(h.value() * mask.reshape({mask.dim(0), mask.dim(1), 1}), golden["h"]) < 1e-10);
+  Var loss = test::weighted(h, golden["g_h"]);
+  for (const auto& [prefix, state] : last) {
+    for (const auto& [letter, x] : {std::pair{"h", state.h}, {"c", state.c}}) {
+      const std::string name = prefix + letter + "_last";
+      CHECK(x.defined() == golden.contains(name));
+      if (!x.defined()) continue;
+      CHECK(difference(x.value(), golden[name]) < 1e-10);
+      loss = loss + test::weighted(x, golden["g_" + name]);
+    }
+  }
+  const Gradients gradients = backward(loss);
+  for (const auto& [name, w] : params) {
+    CAPTURE_BINDING(name);
+    CHECK(difference(gradients[w], golden["d_" + name]) < 1e-10);
+  }
+}
+
+TEST_CASE("Recurrent: values and gradients are PyTorch's") {
+  for (const auto& [file, cell] : {std::pair{"lstm", nn::Cell::lstm},
+                                   {"lstm_reverse", nn::Cell::lstm},
+                                   {"gru", nn::Cell::gru},
+                                   {"gru_reverse", nn::Cell::gru},
+                                   {"gru_reset_before", nn::Cell::gru_reset_before}}) {
+    CAPTURE_BINDING(file);
+    const Golden golden(file);
+    nn::Parameters params(1, DType::f64);
+    const nn::Recurrent layer(params, 7, 2, {.cell = cell});
+    for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+    const bool reverse = std::string_view(file).ends_with("_reverse");
+    nn::RunOptions<> options{.mask = golden["mask"],
+                             .direction = reverse ? Direction::backward : Direction::forward};
+    options.initial.h = add_golden(params, "h0", golden["h0"]);
+    if (cell == nn::Cell::lstm) options.initial.c = add_golden(params, "c0", golden["c0"]);
+    const auto [h, last] = layer(add_golden(params, "x", golden["x"]), options);
+    check_results(golden, params, h, {{"", last}});
+  }
+}
+
+TEST_CASE("Stacked: values and gradients are PyTorch's") {
+  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru}) {
+    const Golden golden(std::string("stacked_") + nn::name_of(cell));
+    nn::Parameters params(1, DType::f64);
+    const Stack stack(params, 7, 2, {}, {.cell = cell});
+    for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+    nn::RunOptions<States> options{.mask = golden["mask"]};
+    for (const std::string layer : {"layer1.", "layer2."}) {
+      const auto add = [&](const char* letter) {
+        return add_golden(params, layer + letter, golden[layer + letter]);
+      };
+      const Var h0 = add("h0");
+      options.initial.push_back({h0, cell == nn::Cell::lstm ? add("c0") : Var()});
+    }
+    const auto [h, last] = stack(add_golden(params, "x", golden["x"]), options);
+    REQUIRE(last.size() == 2);
+    check_results(golden, params, h, {{"layer1.", last[0]}, {"layer2.", last[1]}});
+  }
+}
+
+TEST_CASE("Bidirectional: values and gradients are PyTorch's") {
+  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru}) {
+    const Golden golden(std::string("bidirectional_") + nn::name_of(cell));
+    nn::Parameters params(1, DType::f64);
+    const nn::Bidirectional<nn::Recurrent> layer(params, 7, 2, {.cell = cell});
+    for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+    const auto [h, last] = layer(add_golden(params, "x", golden["x"]), {.mask = golden["mask"]});
+    check_results(golden, params, h, {{"forward.", last.forward}, {"backward.", last.backward}});
+  }
+}
+
+/// A layer and the Recurrent that it is: the same names, initial values and results, to the bit.
+template <class Layer>
+void check_same(nn::Cell cell, const typename Layer::Options& options) {
+  nn::Parameters chosen(3, DType::f64), plain(3, DType::f64);
+  const nn::Recurrent recurrent(chosen, 4, 2, {.cell = cell});
+  const Layer layer(plain, 4, 2, options);
+  REQUIRE(chosen.all().size() == plain.all().size());
+  for (const auto& [name, w] : plain) CHECK(identical(chosen[name].value(), w.value()));
+  const Tensor x = randn({5, 3, 4}, DType::f64, 8);
+  CHECK(identical(recurrent(x).h.value(), layer(x).h.value()));
+}
+
+TEST_CASE("Recurrent: each cell is its layer; without options it is a GRU") {
+  check_same<nn::Lstm>(nn::Cell::lstm, {});
+  check_same<nn::Gru>(nn::Cell::gru, {});
+  check_same<nn::Gru>(nn::Cell::gru_reset_before, {.form = GruForm::reset_before});
+  check_same<nn::Recurrent>(nn::Cell::gru, {});
+}
+
+TEST_CASE("Recurrent: parameters have the shapes of the gates; those of a GRU's form") {
+  nn::Parameters params;
+  for (const nn::Cell cell : kCells) {
+    const Index gates = nn::Recurrent(params / nn::name_of(cell), 4, 3, {.cell = cell}).gates();
+    CHECK(gates == (cell == nn::Cell::lstm ? 4 : 3));
+    const auto shape = [&](const char* name) {
+      return params[fmt::format("{}.{}", nn::name_of(cell), name)].shape();
+    };
+    CHECK(shape("W_x") == Shape{4, 3 * gates});
+    CHECK(shape("W_h") == Shape{3, 3 * gates});
+    CHECK(shape("b") == Shape{3 * gates});
+  }
+  CHECK(params.all().size() == 10);
+  CHECK(params["gru.b_hn"].shape() == Shape{3});
 }
 
 TEST_CASE("Lstm: the forget gate's bias begins at 1, the others at 0") {
   nn::Parameters params(1, DType::f64);
-  const nn::Lstm usual(nn::Scope(params) / "usual", 4, 2);
-  const nn::Lstm other(nn::Scope(params) / "other", 4, 2, {.forget_bias = -0.5});
-  CHECK(identical(params["usual.b"].value(), Tensor::of({8}, {0., 0., 1., 1., 0., 0., 0., 0.})));
-  CHECK(identical(params["other.b"].value(), Tensor::of({8}, {0., 0., -.5, -.5, 0., 0., 0., 0.})));
-}
-
-TEST_CASE("Lstm: parameters have the shapes of the four gates") {
-  nn::Parameters params;
-  const nn::Lstm lstm(nn::Scope(params) / "encoder", 4, 3);
-  CHECK(params["encoder.W_x"].shape() == Shape{4, 12});
-  CHECK(params["encoder.W_h"].shape() == Shape{3, 12});
-  CHECK(params["encoder.b"].shape() == Shape{12});
-  CHECK(params.all().size() == 3);
-}
-
-TEST_CASE("Lstm: a mask or state of another shape is an error") {
-  nn::Parameters params;
-  const nn::Lstm lstm(params, 4, 3);
-  const Tensor x = zeros({5, 2, 4});
-  CHECK_THROWS_WITH_AS(lstm(x, {.mask = ones({5, 3})}),
-                       "lstm: mask (T, B) is (5, 3), but B = 2 in xw", Error);
-  CHECK_THROWS_WITH_AS(lstm(x, {.initial = {zeros({2, 4}), {}}}),
-                       "lstm: h0 (B, H) is (2, 4), but H = 3 in w_h", Error);
-  CHECK_THROWS_AS(lstm(zeros({5, 2, 3})), Error);
-}
-
-const auto reset_after = [](const nn::Scope& scope, Index in, Index hidden) {
-  return nn::Gru(scope, in, hidden);
-};
-const auto reset_before = [](const nn::Scope& scope, Index in, Index hidden) {
-  return nn::Gru(scope, in, hidden, {.form = GruForm::reset_before});
-};
-
-TEST_CASE("Gru: gradients agree with differences, in both forms") {
-  test::check_gradients(reset_after, false, 1);
-  test::check_gradients(reset_before, false, 1);
-}
-
-TEST_CASE("Gru: gradients agree with differences at ten times the initial values") {
-  test::check_gradients(reset_after, false, 10);
-  test::check_gradients(reset_before, false, 10);
-}
-
-TEST_CASE("Gru: a padded batch gives what its sentences give one by one") {
-  test::check_padding(reset_after, false);
-  test::check_padding(reset_before, false);
-}
-
-TEST_CASE("Gru: step by step is the whole sequence") {
-  test::check_steps(reset_after, false);
-  test::check_steps(reset_before, false);
-}
-
-TEST_CASE("Gru: values and gradients are PyTorch's") {
-  test::check_golden(Golden("gru"), reset_after, Direction::forward);
-}
-
-TEST_CASE("Gru: values and gradients read backward are PyTorch's") {
-  test::check_golden(Golden("gru_reverse"), reset_after, Direction::backward);
-}
-
-TEST_CASE("Gru: values and gradients with the reset before the product are PyTorch's") {
-  test::check_golden(Golden("gru_reset_before"), reset_before, Direction::forward);
-}
-
-TEST_CASE("Gru: the default form resets after the product") {
-  nn::Parameters params;
-  const nn::Gru gru(nn::Scope(params) / "gru", 4, 3);
-  CHECK(params["gru.W_x"].shape() == Shape{4, 9});
-  CHECK(params["gru.W_h"].shape() == Shape{3, 9});
-  CHECK(params["gru.b"].shape() == Shape{9});
-  CHECK(params["gru.b_hn"].shape() == Shape{3});
-}
-
-TEST_CASE("Gru: the form that resets before the product has no b_hn") {
-  nn::Parameters params;
-  const nn::Gru gru(nn::Scope(params) / "gru", 4, 3, {.form = GruForm::reset_before});
-  CHECK(params.all().size() == 3);
-  CHECK_FALSE(params.contains("gru.b_hn"));
+  const nn::Lstm usual(params / "usual", 4, 2);
+  const nn::Lstm other(params / "other", 4, 2, {.forget_bias = -0.5});
+  CHECK(identical(params["usual.b"].value(), reals({8}, {0, 0, 1, 1, 0, 0, 0, 0})));
+  CHECK(identical(params["other.b"].value(), reals({8}, {0, 0, -.5, -.5, 0, 0, 0, 0})));
 }
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
@@ -171,55 +348,38 @@ TEST_CASE("Gru: Bahdanau's equations are the same with the sign of z's weights t
   }
 }
 
-TEST_CASE("Gru: a mask of another shape is an error") {
+TEST_CASE("Recurrent: a mask, state or input of another shape is an error") {
   nn::Parameters params;
-  const nn::Gru gru(params, 4, 3);
-  CHECK_THROWS_WITH_AS(gru(zeros({5, 2, 4}), {.mask = ones({4, 2})}),
-                       "gru: mask (T, B) is (4, 2), but T = 5 in xw", Error);
+  const nn::Lstm lstm(params / "lstm", 4, 3);
+  const nn::Gru gru(params / "gru", 4, 3);
+  const Tensor x = zeros({5, 2, 4});
+  CHECK_ERROR("lstm: mask (T, B) is (5, 3), but B = 2 in xw, in lstm",
+              lstm(x, {.mask = ones({5, 3})}));
+  CHECK_ERROR("gru: mask (T, B) is (4, 2), but T = 5 in xw, in gru",
+              gru(x, {.mask = ones({4, 2})}));
+  CHECK_ERROR("lstm: h0 (B, H) is (2, 4), but H = 3 in w_h, in lstm",
+              lstm(x, {.initial = {zeros({2, 4}), {}}}));
+  CHECK_ERROR("add_matmul: shapes do not fit: (5, 2, 3) x (4, 12), in lstm",
+              lstm(zeros({5, 2, 3})));
 }
 
-/// A Recurrent and the layer it stands for: the same names, initial values and results, to the bit.
-template <class MakeLayer>
-void check_same(nn::Cell cell, MakeLayer make_layer) {
-  nn::Parameters chosen(3, DType::f64), plain(3, DType::f64);
-  const nn::Recurrent recurrent(chosen, 4, 2, {.cell = cell});
-  const auto layer = make_layer(nn::Scope(plain));
-  REQUIRE(chosen.all().size() == plain.all().size());
-  for (const auto& [name, w] : plain) CHECK(identical(chosen[name].value(), w.value()));
-
-  const Tensor x = randn({5, 3, 4}, DType::f64, 8), mask = test::ragged_mask(5, {5, 2, 4});
-  CHECK(identical(recurrent.input(x).value(), layer.input(x).value()));
-  CHECK(recurrent.gates() == layer.gates());
-  const auto [h, last] = recurrent(x, {.mask = mask, .direction = Direction::backward});
-  const auto [h_plain, last_plain] = layer(x, {.mask = mask, .direction = Direction::backward});
-  CHECK(identical(h.value(), h_plain.value()));
-  CHECK(identical(last.h.value(), last_plain.h.value()));
-  CHECK(last.c.defined() == (cell == nn::Cell::lstm));
-  const nn::RecurrentState next = recurrent.step(recurrent.input(x[0]), last);
-  CHECK(identical(next.h.value(), layer.step(layer.input(x[0]), last_plain).h.value()));
+TEST_CASE("select: rows of all parts of a state, with repetition; what is undefined stays so") {
+  const Tensor h = reals({3, 2}, {1, 2, 3, 4, 5, 6}), rows = ints({2}, {2, 2});
+  const std::vector<nn::RecurrentState> layers{{h, {}}, {h * 10.0, h}};
+  const std::vector<nn::RecurrentState> selected = nn::select(layers, rows);
+  REQUIRE(selected.size() == 2);
+  CHECK(identical(selected[0].h.value(), reals({2, 2}, {5, 6, 5, 6})));
+  CHECK_FALSE(selected[0].c.defined());
+  CHECK(identical(selected[1].h.value(), reals({2, 2}, {50, 60, 50, 60})));
+  CHECK(identical(selected[1].c.value(), reals({2, 2}, {5, 6, 5, 6})));
 }
 
-TEST_CASE("Recurrent: each cell is its layer") {
-  check_same(nn::Cell::lstm, [](const nn::Scope& scope) { return nn::Lstm(scope, 4, 2); });
-  check_same(nn::Cell::gru, [](const nn::Scope& scope) { return nn::Gru(scope, 4, 2); });
-  check_same(nn::Cell::gru_reset_before, [](const nn::Scope& scope) {
-    return nn::Gru(scope, 4, 2, {.form = GruForm::reset_before});
-  });
-}
-
-TEST_CASE("Recurrent: without options it is a GRU") {
-  nn::Parameters params;
-  CHECK(nn::Recurrent(params, 4, 2, {}).gates() == 3);
-}
-
-TEST_CASE("Recurrent: gradients agree with differences for every cell") {
-  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before}) {
-    INFO(nn::name_of(cell));
-    const auto make = [cell](const nn::Scope& scope, Index in, Index hidden) {
-      return nn::Recurrent(scope, in, hidden, {.cell = cell});
-    };
-    test::check_gradients(make, cell == nn::Cell::lstm, 1);
-  }
+TEST_CASE("select_columns: the same of axis 1; nothing is recorded") {
+  const Var x = variable(reals({2, 3}, {1, 2, 3, 4, 5, 6}));
+  const Var y = nn::select_columns(x, ints({2}, {2, 0}));
+  CHECK(identical(y.value(), reals({2, 2}, {3, 1, 6, 4})));
+  CHECK_FALSE(y.requires_gradient());
+  CHECK_FALSE(nn::select_columns({}, ints({1}, {0})).defined());
 }
 
 }  // namespace

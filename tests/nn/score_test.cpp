@@ -2,7 +2,7 @@
 
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/backward.hpp>
-#include <attune/nn/score.hpp>
+#include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 
@@ -10,101 +10,135 @@
 #include "support/capture.hpp"
 #include "support/golden.hpp"
 
+namespace attune::nn {
 namespace {
 
-using namespace attune;
-using test::difference;
+const Tensor all_words = ones({5, 2}, DType::f64);
+const Query query{.state = randn({2, 4}, DType::f64)};
+
+TEST_CASE("score_kind: every kind has a name of its own, and is found by it") {
+  for (const ScoreKind& kind : score_kinds()) CHECK(&score_kind(kind.name) == &kind);
+  CHECK_ERROR(
+      "score: 'bilinear' is not one of additive, dot, scaled_dot, general, concat, location, "
+      "cosine, multi_head, location_aware",
+      score_kind("bilinear"));
+}
+
+TEST_CASE("make_score: every kind gives a score for each position, and with coverage has a w_c") {
+  const Tensor coverage = randn({5, 2}, DType::f64, 7);
+  for (const ScoreKind& kind : score_kinds()) {
+    const std::string name = kind.name;
+    INFO(name);
+    CHECK(kind.direct == (name == "dot" || name == "scaled_dot" || name == "cosine"));
+    const Index size = kind.direct ? 4 : 6;  // those with weights take different sizes
+    const Tensor h = randn({5, 2, size}, DType::f64);
+    for (const Coverage looks : {Coverage::none, Coverage::summed}) {
+      Parameters params(1, DType::f64);
+      const auto score =
+          make_score(params, 4, size,
+                     {.kind = name, .attention = 8, .heads = 2, .longest = 5, .coverage = looks});
+      const Keys keys = score->keys(h, all_words);
+      const Tensor e = (*score)(query, keys).value();
+      const Past past{.coverage = coverage};
+      const Tensor covered = (*score)({.state = query.state, .past = past}, keys).value();
+      CHECK(e.shape() == (name == "multi_head" ? Shape{2, 5, 2} : Shape{5, 2}));
+      CHECK(identical(e, covered) == (looks == Coverage::none));
+      CHECK(score->uses_coverage() == (looks == Coverage::summed));
+      CHECK(score->read(h).shape() == h.shape());
+      if (looks == Coverage::none) continue;
+      const bool in_tanh = name == "additive" || name == "concat";
+      CHECK(params["w_c"].shape() == Shape{in_tanh ? 8 : 4});
+    }
+  }
+}
+
+TEST_CASE("scores: sizes that do not fit are named") {
+  Parameters params(1, DType::f64);
+  const Tensor h = randn({5, 2, 4}, DType::f64);
+  CHECK_ERROR(
+      "score: dot needs a state and annotations of the same size, not 4 and 6: use general or "
+      "another score with weights",
+      make_score(params, 4, 6, {.kind = "dot"}));
+  CHECK_ERROR("MultiHeadScore: 4 heads do not divide an attention of 8 and a memory of 6",
+              MultiHeadScore(params, 4, 6, {.attention = 8, .heads = 4}));
+  CHECK_ERROR("LocationAwareScore: 0 filters of radius 1: at least 1 and 0 are expected",
+              LocationAwareScore(params / "a", 4, 4, {.location_aware = {0, 1}}));
+  CHECK_ERROR("LocationScore: the source has 5 positions, but W_a (4, 3) has columns for 3",
+              LocationScore(params / "l", 4, 4, {.longest = 3}).keys(h, all_words));
+  CHECK_ERROR("dot_scores: k (S, B, A) is (5, 2, 4), but A = 3 in q",
+              DotScore()({.state = randn({2, 3}, DType::f64)}, DotScore().keys(h, all_words)));
+  const AdditiveScore additive(params / "additive", 4, 4, {.attention = 3});
+  CHECK_ERROR("additive_scores: k (S, B, A) is (5, 2, 3), but B = 3 in q",
+              additive({.state = randn({3, 4}, DType::f64)}, additive.keys(h, all_words)));
+}
 
 TEST_CASE("AdditiveScore: scores are PyTorch's") {
   const Golden golden("additive_attention");
-  nn::Parameters params(1, DType::f64);
-  const nn::AdditiveScore score(params, 4, 6, 7);
+  Parameters params(1, DType::f64);
+  const AdditiveScore score(params, 4, 6, {.attention = 7});
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   const Tensor mask = golden["mask"];
   const Var e = score({.state = golden["query"]}, score.keys(golden["memory"], mask));
   CHECK(difference(e.value() * mask, golden["e"]) < 1e-12);  // the file has zeros at padding
 }
 
-TEST_CASE("AdditiveScore: gradients agree with differences") {
-  nn::Parameters params(3, DType::f64);
-  const nn::AdditiveScore score(nn::Scope(params) / "attention", 4, 6, 3);
-  const Var query = params.add("query", {2, 4}, nn::init::normal(1));
-  const Var memory = params.add("memory", {5, 2, 6}, nn::init::normal(1));
-  const Tensor mask = test::ragged_mask(5, {5, 3});
-  CHECK(params.contains("attention.W_a"));
-  CHECK(params.contains("attention.U_a"));
-  CHECK(params.contains("attention.v_a"));
-  CHECK(gradcheck(params, [&] { return score({.state = query}, score.keys(memory, mask)); }));
+TEST_CASE("AdditiveScore: keys are made once, and hold no query") {
+  Parameters params(3, DType::f64);
+  const AdditiveScore score(params / "attention", 4, 6, {.attention = 3});
+  for (const char* name : {"attention.W_a", "attention.U_a", "attention.v_a"})
+    CHECK(params.contains(name));
+  const Keys keys = score.keys(randn({5, 2, 6}, DType::f64), all_words);
+  CHECK(keys.k.shape() == Shape{5, 2, 3});
+  CHECK(identical(keys.mask, all_words));
+  const Var first = score(query, keys);
+  score({.state = randn({2, 4}, DType::f64, 3)}, keys);
+  CHECK(identical(score(query, keys).value(), first.value()));
 }
 
-TEST_CASE("AdditiveScore: keys are made once, and hold no query") {
-  nn::Parameters params(3, DType::f64);
-  const nn::AdditiveScore score(params, 4, 6, 3);
-  const Tensor mask = ones({5, 2}, DType::f64);
-  const nn::Keys keys = score.keys(randn({5, 2, 6}, DType::f64), mask);
-  CHECK(keys.k.shape() == Shape{5, 2, 3});
-  CHECK(test::identical(keys.mask, mask));
-  const Var first = score({.state = randn({2, 4}, DType::f64, 2)}, keys);
-  score({.state = randn({2, 4}, DType::f64, 3)}, keys);
-  CHECK(
-      test::identical(score({.state = randn({2, 4}, DType::f64, 2)}, keys).value(), first.value()));
+TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {
+  Parameters a(1, DType::f64), b(2, DType::f64);
+  const AdditiveScore additive(a, 4, 5, {.attention = 6});
+  const ConcatScore concat(b, 4, 5, {.attention = 6});
+  const Tensor rows[] = {a["W_a"].value(), a["U_a"].value()};
+  test::set(b, "W_a", attune::concat(rows, 0));
+  test::set(b, "v_a", a["v_a"].value());
+  const Tensor h = randn({5, 2, 5}, DType::f64);
+  CHECK(difference(concat(query, concat.keys(h, all_words)).value(),
+                   additive(query, additive.keys(h, all_words)).value()) < 1e-13);
 }
 
 TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {
   const Golden golden = Golden("sequences").at("location_aware/");
-  nn::Parameters params(1, DType::f64);
-  const nn::LocationAwareScore score(params, 4, 4, 5, {.filters = 2, .radius = 2});
+  Parameters params(1, DType::f64);
+  const LocationAwareScore score(params, 4, 4, {.attention = 5, .location_aware = {2, 2}});
+  for (const char* name : {"state", "h", "alpha"})
+    params.add(name, golden[name].shape(), init::zeros());
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
-  const Var state = variable(golden["state"]), h = variable(golden["h"]),
-            alpha = variable(golden["alpha"]);
-  const Tensor mask = ones({6, 3}, DType::f64);
-  const Var e = score({.state = state, .past = {.weights = alpha}}, score.keys(h, mask));
+  const Var e = score({.state = params["state"], .past = {.weights = params["alpha"]}},
+                      score.keys(params["h"], ones({6, 3}, DType::f64)));
   CHECK(difference(e.value(), golden["e"]) < 1e-12);
   const Gradients gradients = backward(e, golden["g_e"]);
-  CHECK(difference(gradients[state], golden["d_state"]) < 1e-11);
-  CHECK(difference(gradients[h], golden["d_h"]) < 1e-11);
-  CHECK(difference(gradients[alpha], golden["d_alpha"]) < 1e-11);
   for (const auto& [name, w] : params) {
     CAPTURE_BINDING(name);
     CHECK(difference(gradients[w], golden["d_" + name]) < 1e-11);
   }
 }
 
-TEST_CASE("LocationAwareScore: at the first step it is the additive score with a bias") {
-  nn::Parameters params(3, DType::f64);
-  const nn::LocationAwareScore score(params, 4, 6, 3, {.filters = 2, .radius = 1});
-  const Tensor mask = ones({5, 2}, DType::f64), state = randn({2, 4}, DType::f64),
-               h = randn({5, 2, 6}, DType::f64, 2);
-  const nn::Keys keys = score.keys(h, mask);
-  const Tensor first = score({.state = state}, keys).value();
-  const Tensor nothing = zeros({5, 2}, DType::f64);
-  CHECK(difference(score({.state = state, .past = {.weights = nothing}}, keys).value(), first) <
-        1e-14);
-  CHECK(difference(
-            score({.state = state, .past = {.weights = ones({5, 2}, DType::f64)}}, keys).value(),
-            first) > 1e-3);
-}
-
-TEST_CASE("LocationAwareScore: in a window it sees the weights of all places") {
-  nn::Parameters params(3, DType::f64);
-  const nn::LocationAwareScore score(params, 4, 6, 3, {.filters = 2, .radius = 1});
-  const Tensor mask = ones({5, 2}, DType::f64);
-  const nn::Query query{.state = randn({2, 4}, DType::f64),
-                        .past = {.weights = Var(softmax(randn({5, 2}, DType::f64, 3), 0))}};
-  nn::Keys keys = score.keys(randn({5, 2, 6}, DType::f64, 2), mask);
-  const Tensor all = score(query, keys).value();
-  const Tensor positions = Tensor::of<std::int32_t>({2, 2}, {1, 3, 2, 4});
-  keys.k = window(keys.k, positions);
-  keys.positions = positions;
-  CHECK(difference(score(query, keys).value(), window(all, positions).value()) < 1e-14);
-}
-
-TEST_CASE("AdditiveScore: a query of another batch is an error") {
-  nn::Parameters params(3, DType::f64);
-  const nn::AdditiveScore score(params, 4, 6, 3);
-  const nn::Keys keys = score.keys(randn({5, 2, 6}, DType::f64), ones({5, 2}, DType::f64));
-  CHECK_THROWS_WITH_AS(score({.state = randn({3, 4}, DType::f64)}, keys),
-                       doctest::Contains("(5, 2, 3)"), Error);
+TEST_CASE("LocationAwareScore: at first additive with a bias, in a window it sees all weights") {
+  Parameters params(3, DType::f64);
+  const LocationAwareScore score(params, 4, 6, {.attention = 3, .location_aware = {2, 1}});
+  Keys keys = score.keys(randn({5, 2, 6}, DType::f64, 2), all_words);
+  const auto e = [&](const Tensor& weights) {
+    return score({.state = query.state, .past = {.weights = weights}}, keys).value();
+  };
+  const Tensor first = score(query, keys).value();
+  CHECK(difference(e(zeros({5, 2}, DType::f64)), first) < 1e-14);
+  CHECK(difference(e(all_words), first) > 1e-3);
+  const Tensor weights = softmax(randn({5, 2}, DType::f64, 3), 0), all = e(weights);
+  keys.positions = ints({2, 2}, {1, 3, 2, 4});
+  keys.k = window(keys.k, keys.positions);
+  CHECK(difference(e(weights), window(all, keys.positions).value()) < 1e-14);
 }
 
 }  // namespace
+}  // namespace attune::nn

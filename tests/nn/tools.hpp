@@ -1,10 +1,8 @@
 // What the tests of layers have in common.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 #include <vector>
 
 #include <attune/autograd/ops.hpp>
@@ -13,34 +11,17 @@
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/tensor.hpp>
 
+#include "support/naive.hpp"
+
 namespace attune::test {
 
-/// The largest |a - b| / max(1, |b|); infinite where shapes or dtypes differ or one is NaN.
-inline double difference(const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape() || a.dtype() != b.dtype()) {
-    return std::numeric_limits<double>::infinity();
-  }
-  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  double largest = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double d = std::abs(x[i] - y[i]) / std::max(1.0, std::abs(y[i]));
-    largest = d <= largest ? largest : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-  }
-  return largest;
-}
-
-/// The same dtype, shape and elements.
-inline bool identical(const Tensor& a, const Tensor& b) { return difference(a, b) == 0; }
+using attune::difference;
+using attune::identical;
 
 /// (steps, lengths.size()): 1 on words, 0 on the padding after them.
 inline Tensor ragged_mask(Index steps, const std::vector<Index>& lengths,
                           DType dtype = DType::f64) {
-  std::vector<double> mask;
-  for (Index t = 0; t < steps; ++t) {
-    for (Index length : lengths) mask.push_back(t < length ? 1 : 0);
-  }
-  return Tensor::of(Shape{steps, static_cast<Index>(lengths.size())}, std::span<const double>(mask))
-      .to(dtype);
+  return mask_of(steps, lengths, dtype);
 }
 
 /// (T, B, ...) -> (length, 1, ...): the words of one sentence of a padded batch.

@@ -12,12 +12,14 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/linear.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/random.hpp>
+
+#include "support/naive.hpp"
 
 namespace attune::nn {
 namespace {
@@ -101,7 +103,7 @@ TEST_CASE("gradients of shards: the same bits as in one process, whoever compute
   }
 }
 
-TEST_CASE("gather: what each says, by rank") {
+TEST_CASE("gather: the texts of all workers, by rank") {
   const auto say = [](int rank) {
     return std::string(static_cast<std::size_t>(rank * 70'000), 'a' + static_cast<char>(rank));
   };
@@ -138,15 +140,14 @@ struct DeadNetwork : detail::Messages {
   virtual bool arrived() { return false; }
 };
 
-TEST_CASE("a worker that gives no sign is named") {
+TEST_CASE("a worker that does not respond is named") {
   DeadNetwork network;
   const std::vector<std::string> hosts = {"node1", "node2"};
   detail::Exchange exchange(network, hosts, /*patience=*/0.01);
   exchange.wait();  // for nothing
   std::array<std::byte, 4> bytes{};
   exchange.receive(1, 0, bytes);
-  CHECK_THROWS_WITH_AS(exchange.wait(),
-                       "workers: worker 1 of 2 on node2 has not responded for 0.01 s", Error);
+  CHECK_ERROR("workers: worker 1 of 2 on node2 has not responded for 0.01 s", exchange.wait());
 }
 
 /// All workers are stopped for a while, and then go on.
@@ -158,7 +159,7 @@ struct StoppedJob : DeadNetwork {
   int looks = 0;
 };
 
-TEST_CASE("the time in which a worker was stopped itself is not held against the others") {
+TEST_CASE("the time during which a worker itself was suspended does not count") {
   StoppedJob job;
   const std::vector<std::string> hosts = {"node1", "node2"};
   detail::Exchange exchange(job, hosts, /*patience=*/0.3);
@@ -167,14 +168,14 @@ TEST_CASE("the time in which a worker was stopped itself is not held against the
   CHECK_NOTHROW(exchange.wait());
 }
 
-TEST_CASE("after an error with messages under way, no others are sent") {
+TEST_CASE("after an error with messages pending, no others are sent") {
   DeadNetwork network;
   const std::vector<std::string> hosts = {"node1", "node2"};
   std::array<std::byte, 4> bytes{};
   detail::Exchange(network, hosts, 1).wait();  // for nothing
   detail::Exchange(network, hosts, 1).receive(1, 0, bytes);
-  CHECK_THROWS_WITH_AS(detail::Exchange(network, hosts, 1),
-                       "workers: an error left messages under way: they cannot go on", Error);
+  CHECK_ERROR("workers: an earlier error left messages pending: workers cannot continue",
+              detail::Exchange(network, hosts, 1));
 }
 
 TEST_CASE("parameters without elements need no messages") {

@@ -99,15 +99,21 @@ OPEN(open64)
 FOPEN(fopen)
 FOPEN(fopen64)
 
-ssize_t read(int file, void* to, size_t n) {
-  return strikes("read", file) ? -1 : REAL(read)(file, to, n);
-}
-ssize_t pread(int file, void* to, size_t n, off_t at) {
-  return strikes("read", file) ? -1 : REAL(pread)(file, to, n, at);
-}
-ssize_t pread64(int file, void* to, size_t n, off64_t at) {
-  return strikes("read", file) ? -1 : REAL(pread64)(file, to, n, at);
-}
+// A call that returns -1 when it fails.
+#define CALL(result, name, parameters, arguments, call, place, needs) \
+  result name parameters { return strikes(call, place, Needs::needs) ? -1 : REAL(name) arguments; }
+CALL(ssize_t, read, (int file, void* to, size_t n), (file, to, n), "read", file, nothing)
+CALL(ssize_t, pread, (int file, void* to, size_t n, off_t at), (file, to, n, at), "read", file,
+     nothing)
+CALL(ssize_t, pread64, (int file, void* to, size_t n, off64_t at), (file, to, n, at), "read", file,
+     nothing)
+CALL(int, fsync, (int file), (file), "fsync", file, space)
+CALL(int, rename, (const char* from, const char* to) noexcept, (from, to), "rename", from, space)
+CALL(int, unlink, (const char* path) noexcept, (path), "unlink", path, nothing)
+CALL(int, remove, (const char* path) noexcept, (path), "unlink", path, nothing)
+CALL(int, truncate, (const char* path, off_t n) noexcept, (path, n), "truncate", path, nothing)
+CALL(int, truncate64, (const char* path, off64_t n) noexcept, (path, n), "truncate", path, nothing)
+CALL(int, mkdir, (const char* path, mode_t mode) noexcept, (path, mode), "mkdir", path, space)
 
 ssize_t write(int file, const void* from, size_t n) {
   if (!strikes("write", file, Needs::space)) return REAL(write)(file, from, n);
@@ -124,37 +130,16 @@ size_t fwrite(const void* from, size_t size, size_t n, FILE* file) {
   return written;
 }
 
-int fsync(int file) { return strikes("fsync", file, Needs::space) ? -1 : REAL(fsync)(file); }
-
-/// The descriptor is closed also when close fails.
-int close(int file) {
-  const bool fails = strikes("close", file, Needs::space);
-  const int reason = errno, result = REAL(close)(file);
-  if (!fails) return result;
-  errno = reason;
-  return -1;
-}
-int fclose(FILE* file) {
-  const bool fails = strikes("close", fileno(file), Needs::space);
-  const int reason = errno, result = REAL(fclose)(file);
-  if (!fails) return result;
-  errno = reason;
-  return EOF;
-}
-
-int rename(const char* from, const char* to) noexcept {
-  return strikes("rename", from, Needs::space) ? -1 : REAL(rename)(from, to);
-}
-int unlink(const char* path) noexcept { return strikes("unlink", path) ? -1 : REAL(unlink)(path); }
-int remove(const char* path) noexcept { return strikes("unlink", path) ? -1 : REAL(remove)(path); }
-int truncate(const char* path, off_t size) noexcept {
-  return strikes("truncate", path) ? -1 : REAL(truncate)(path, size);
-}
-int truncate64(const char* path, off64_t size) noexcept {
-  return strikes("truncate", path) ? -1 : REAL(truncate64)(path, size);
-}
-int mkdir(const char* path, mode_t mode) noexcept {
-  return strikes("mkdir", path, Needs::space) ? -1 : REAL(mkdir)(path, mode);
-}
+// The descriptor is closed also when this fails.
+#define CLOSE(name, type, number)                              \
+  int name(type file) {                                        \
+    const bool fails = strikes("close", number, Needs::space); \
+    const int reason = errno, result = REAL(name)(file);       \
+    if (!fails) return result;                                 \
+    errno = reason;                                            \
+    return EOF;                                                \
+  }
+CLOSE(close, int, file)
+CLOSE(fclose, FILE*, fileno(file))
 
 }  // extern "C"

@@ -95,44 +95,6 @@ inline Tensor sum(const Tensor& x, const std::vector<int>& axes, bool keep = fal
   return y.tensor(x.dtype()).reshape(kept);
 }
 
-inline Tensor transpose(const Tensor& x) {
-  Array y(Shape{x.dim(1), x.dim(0)}), from(x);
-  for_each_index(y.shape(), [&](const At& at) { y[at] = from[{at[1], at[0]}]; });
-  return y.tensor(x.dtype());
-}
-
-/// (..., K) x (K, N)
-inline Tensor matmul(const Tensor& a, const Tensor& b) {
-  Array y(a.shape().with(-1, b.dim(1))), from_a(a), from_b(b);
-  for_each_index(y.shape(), [&](const At& at) {
-    At left = at;
-    for (left.back() = 0; left.back() < b.dim(0); ++left.back()) {
-      y[at] += from_a[left] * from_b[{left.back(), at.back()}];
-    }
-  });
-  return y.tensor(a.dtype());
-}
-
-/// (..., M, K) x (..., K, N), after the transposes asked for.
-inline Tensor batched_matmul(const Tensor& a, const Tensor& b, bool transpose_a = false,
-                             bool transpose_b = false) {
-  const Index k = a.dim(transpose_a ? -2 : -1);
-  Array from_a(a), from_b(b);
-  Array y(a.shape().with(-2, a.dim(transpose_a ? -1 : -2)).with(-1, b.dim(transpose_b ? -2 : -1)));
-  for_each_index(y.shape(), [&](const At& at) {
-    const std::size_t row = at.size() - 2, col = at.size() - 1;
-    for (Index i = 0; i < k; ++i) {
-      At left = at, right = at;
-      left[transpose_a ? row : col] = i;
-      left[transpose_a ? col : row] = at[row];
-      right[transpose_b ? col : row] = i;
-      right[transpose_b ? row : col] = at[col];
-      y[at] += from_a[left] * from_b[right];
-    }
-  });
-  return y.tensor(a.dtype());
-}
-
 /// y[at] = f(all elements of x along the axis).
 inline Tensor along_axis(const Tensor& x, int axis, bool keep,
                          const std::function<double(const std::vector<double>&)>& f) {
@@ -163,48 +125,97 @@ inline Tensor permute(const Tensor& x, const std::vector<int>& order) {
   return y.tensor(x.dtype());
 }
 
-/// Layer normalisation over the last axis, in long double.
-inline Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
-  Array y(x.shape());
-  const Array from(x), g(gain), b(bias);
-  const Index n = x.dim(-1);
-  for_each_index(x.shape(), [&](const At& at) {
-    long double mean = 0, variance = 0;
-    At other = at;
-    for (other.back() = 0; other.back() < n; ++other.back()) mean += from[other];
-    mean /= static_cast<long double>(n);
-    for (other.back() = 0; other.back() < n; ++other.back()) {
-      variance += (from[other] - mean) * (from[other] - mean);
+/// The last two axes exchanged.
+inline Tensor transpose(const Tensor& x) {
+  std::vector<int> order(static_cast<std::size_t>(x.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order.at(order.size() - 2), order.back());
+  return naive::permute(x, order);
+}
+
+/// (..., M, K) x (..., K, N), or x (K, N), of which (K) x (K, N) is one
+inline Tensor matmul(const Tensor& a, const Tensor& b) {
+  Array y(a.shape().with(-1, b.dim(-1))), from_a(a), from_b(b);
+  for_each_index(y.shape(), [&](const At& at) {
+    At left = at, right = at;
+    if (right.size() == 1) right.insert(right.begin(), 0);
+    for (Index k = 0; k < b.dim(-2); ++k) {
+      left.back() = right[right.size() - 2] = k;
+      y[at] += from_a[left] * from_b[right];
     }
-    variance /= static_cast<long double>(n);
-    y[at] = static_cast<double>(g[{at.back()}] * (from[at] - mean) / std::sqrt(variance + epsilon) +
-                                b[{at.back()}]);
+  });
+  return y.tensor(a.dtype());
+}
+
+/// After the transposes asked for.
+inline Tensor batched_matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
+  return naive::matmul(transpose_a ? naive::transpose(a) : a,
+                       transpose_b ? naive::transpose(b) : b);
+}
+
+using Line = std::vector<long double>;
+
+/// f of the elements along the axis, but of those with mask 0, which get 0.
+template <class F>
+Tensor map_lines(const Tensor& x, int axis, const Tensor& mask, F f) {
+  Array y(x.shape()), from(x);
+  const Array used = mask.defined() ? Array(mask) : Array(ones({}, x.dtype()));
+  for_each_index(x.shape().with(axis, 1), [&](At at) {
+    Line line;
+    std::vector<At> places;
+    for (Index i = 0; i < x.dim(axis); ++i) {
+      at[static_cast<std::size_t>(axis)] = i;
+      if (used[at] == 0) continue;
+      line.push_back(from[at]);
+      places.push_back(at);
+    }
+    const Line result = f(line);
+    for (std::size_t i = 0; i < line.size(); ++i) y[places[i]] = static_cast<double>(result[i]);
   });
   return y.tensor(x.dtype());
 }
 
-/// Sparsemax by sorting (Martins and Astudillo, 2016, algorithm 1); positions with mask 0 get 0.
+/// Layer normalisation over the last axis.
+inline Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
+  const std::vector<double> g = gain.to_vector<double>(), b = bias.to_vector<double>();
+  return map_lines(x, x.rank() - 1, {}, [&](Line e) {
+    const auto n = static_cast<long double>(e.size());
+    const long double mean = std::accumulate(e.begin(), e.end(), 0.0L) / n;
+    long double variance = 0;
+    for (const long double v : e) variance += (v - mean) * (v - mean) / n;
+    for (std::size_t i = 0; i < e.size(); ++i)
+      e[i] = g[i] * (e[i] - mean) / std::sqrt(variance + epsilon) + b[i];
+    return e;
+  });
+}
+
+/// Sparsemax by sorting (Martins and Astudillo, 2016, algorithm 1).
 inline Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {}) {
-  Array y(x.shape()), from(x);
-  const Array used = mask.defined() ? Array(mask) : Array(ones({}, x.dtype()));
-  for_each_index(x.shape(), [&](const At& at) {
-    if (used[at] == 0) return;
-    std::vector<double> sorted;
-    At other = at;
-    auto& place = other[static_cast<std::size_t>(axis)];
-    for (place = 0; place < x.dim(axis); ++place) {
-      if (used[other] != 0) sorted.push_back(from[other]);
-    }
-    std::ranges::sort(sorted, std::greater<double>());
+  return map_lines(x, axis, mask, [](Line e) {
+    Line sorted = e;
+    std::ranges::sort(sorted, std::greater());
     long double total = 0, threshold = 0;
     for (std::size_t k = 0; k < sorted.size(); ++k) {
       total += sorted[k];
       const auto size = static_cast<long double>(k + 1);
       if (1 + size * sorted[k] > total) threshold = (total - 1) / size;
     }
-    y[at] = static_cast<double>(std::max(0.0L, from[at] - threshold));
+    for (long double& v : e) v = std::max(0.0L, v - threshold);
+    return e;
   });
-  return y.tensor(x.dtype());
+}
+
+/// Softmax, without any trick.
+inline Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {}) {
+  return map_lines(x, axis, mask, [](const Line& e) {
+    Line y;
+    for (const long double own : e) {
+      long double total = 0;
+      for (const long double v : e) total += std::exp(v - own);
+      y.push_back(1 / total);
+    }
+    return y;
+  });
 }
 
 /// Elements x[at + offset]: a slice, by index.
@@ -214,23 +225,6 @@ inline Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
     At source = at;
     source[static_cast<std::size_t>(axis)] += begin;
     y[at] = from[source];
-  });
-  return y.tensor(x.dtype());
-}
-
-/// Softmax along an axis, in long double and without any trick; positions with mask 0 get 0.
-inline Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {}) {
-  Array y(x.shape()), from(x);
-  const Array used = mask.defined() ? Array(mask) : Array(ones({}, x.dtype()));
-  for_each_index(x.shape(), [&](const At& at) {
-    if (used[at] == 0) return;
-    long double total = 0;
-    At other = at;
-    auto& place = other[static_cast<std::size_t>(axis)];
-    for (place = 0; place < x.dim(axis); ++place) {
-      if (used[other] != 0) total += std::exp(static_cast<long double>(from[other]) - from[at]);
-    }
-    y[at] = static_cast<double>(1 / total);
   });
   return y.tensor(x.dtype());
 }
@@ -299,10 +293,10 @@ inline Tensor positive(const Shape& shape, std::uint64_t seed) {
   return naive::map(randn(shape, DType::f64, seed), [](double v) { return std::abs(v) + 0.25; });
 }
 /// A (T, B) mask with `lengths` ones in the columns, then zeros.
-inline Tensor mask_of(Index steps, std::initializer_list<Index> lengths, DType dtype = DType::f64) {
+inline Tensor mask_of(Index steps, const std::vector<Index>& lengths, DType dtype = DType::f64) {
   naive::Array mask(Shape{steps, static_cast<Index>(lengths.size())});
   naive::for_each_index(mask.shape(), [&](const naive::At& at) {
-    mask[at] = at[0] < lengths.begin()[at[1]] ? 1 : 0;
+    mask[at] = at[0] < lengths[static_cast<std::size_t>(at[1])] ? 1 : 0;
   });
   return mask.tensor(dtype);
 }

@@ -10,7 +10,7 @@
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/nn/checkpoint.hpp>
+#include <attune/nn/parameters.hpp>
 
 // MODEL is the path of a checkpoint of examples/dates. The assembler puts its bytes here.
 asm(".pushsection .rodata\n"

@@ -1,0 +1,136 @@
+// Layers without recurrence: affine, embedding, layer normalisation, convolution, self-attention.
+#pragma once
+
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/tensor/arrange.hpp>
+
+namespace attune::nn {
+
+struct LinearOptions {
+  bool bias = true;
+  Init weight_init = init::glorot();
+  Init bias_init = init::zeros();
+};
+
+/// y = x W + b: what papers with column vectors write W x + b.
+class Linear {
+ public:
+  Linear(const Scope& scope, Index in, Index out, const LinearOptions& options = {});
+
+  /// (..., in) -> (..., out)
+  Var operator()(const Var& x) const;
+
+  /// What it computes, for losses that are fused with it.
+  Affine affine() const { return {W_, b_}; }
+
+ private:
+  Var W_;  // (in, out)
+  Var b_;  // (out), undefined without bias
+  std::string path_;
+};
+
+/// A row of a table for each word.
+class Embedding {
+ public:
+  Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init = init::normal(0.1));
+
+  /// ids i32 (...) -> (..., size)
+  Var operator()(const Tensor& ids) const;
+
+  const Var& table() const { return E_; }
+
+ private:
+  Var E_;  // (V, size)
+  std::string path_;
+};
+
+struct LayerNormOptions {
+  double epsilon = 1e-5;
+};
+
+/// y = gain ⊙ (x - μ) / √(σ² + ε) + bias  (Ba, Kiros and Hinton, 2016, without the recurrence of
+/// its equation 4), where μ and σ² are mean and variance of each row of n elements.
+class LayerNorm {
+ public:
+  LayerNorm(const Scope& scope, Index n, const LayerNormOptions& options = {});
+
+  /// (..., n) -> (..., n)
+  Var operator()(const Var& x) const;
+
+ private:
+  Var gain_;  // (n), ones at first
+  Var bias_;  // (n), zeros at first
+  double epsilon_;
+  std::string path_;
+};
+
+/// Columns of a batch, padded on the right.
+struct Sequence {
+  Var x;        // (T, B, D)
+  Tensor mask;  // (T, B): 1 on steps, 0 on padding; undefined: all are steps
+};
+
+struct Conv1dOptions {
+  Index width = 3;
+  Index stride = 1;
+  Index padding = 0;  // zeros before and after each sequence
+  LinearOptions linear = {};
+};
+
+/// Convolution over time: y_t = b + Σ_k x_{t·stride - padding + k} W_k, for k = 0 .. width - 1.
+/// Padding of the batch counts as zeros, and a sequence comes out with as many steps as it would
+/// have alone: (steps + 2 padding - width) / stride + 1, rounded down.
+class Conv1d {
+ public:
+  Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& options = {});
+
+  /// (T, B, in) -> (T', B, out). Throws when a sequence is shorter than a window.
+  Sequence operator()(const Sequence& sequence) const;
+
+ private:
+  UnfoldOptions windows_;
+  Linear linear_;  // (width · in, out): W_k one below the other
+};
+
+/// n steps after one another become one (the pyramid of Chan et al., 2016, section 3.1, with
+/// n = 2): (T, B, D) -> (T / n, B, n · D), rounded up; what a last one lacks is zero.
+Sequence join_steps(const Sequence& sequence, Index n);
+
+/// Whether a position may attend to later ones.
+enum class Causal { no, yes };
+
+struct SelfAttentionOptions {
+  Index heads = 1;
+  Causal causal = Causal::no;
+};
+
+struct SelfAttended {
+  Var y;        // (T, B, D)
+  Var weights;  // (heads, B, T, T): row t has the weights of position t, exactly 0 on padding
+};
+
+/// Multi-head scaled dot-product self-attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2),
+/// for head k with A = D / K elements:
+///     α_k = softmax((x W_q)_k (x W_k)_kᵀ / √A),  y = [α_1 (x W_v)_1; ...; α_K (x W_v)_K] W_o + b_o
+/// A layer like a recurrent one: the same shapes in and out, the same masks. Without
+/// Causal::yes, the order of the positions has no influence; add positional encodings to x if it
+/// should have.
+class SelfAttention {
+ public:
+  /// Throws unless `heads` divides `size`.
+  SelfAttention(const Scope& scope, Index size, const SelfAttentionOptions& options = {});
+
+  /// x (T, B, D), mask (T, B) or undefined: all words. A position that may attend to
+  /// nothing gets b_o.
+  SelfAttended operator()(const Var& x, const Tensor& mask = {}) const;
+
+ private:
+  Var heads_of(const Var& x) const;
+
+  SelfAttentionOptions options_;
+  Var W_q_, W_k_, W_v_;  // (D, D)
+  Linear output_;        // W_o (D, D), b_o (D)
+};
+
+}  // namespace attune::nn

@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <attune/nn/optimisers.hpp>
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/threads.hpp>
+
+namespace attune::nn {
+namespace {
+
+/// Elements that one thread updates at a time.
+constexpr Index tile = 8192;
+
+}  // namespace
+
+void detail::StepState::add_slot(const char* prefix) {
+  std::vector<Tensor> of;
+  for (const auto& [path, w] : parameters_) of.push_back(zeros(w.shape(), w.dtype()));
+  slots_.push_back({prefix, std::move(of)});
+}
+
+void detail::StepState::require_all_parameters() const {
+  if (count_ != parameters_.all().size())
+    fail(owner_, "parameters were added after the optimiser was made");
+}
+
+NamedTensors detail::StepState::tensors() const {
+  require_all_parameters();
+  NamedTensors all;
+  for (const auto& [prefix, of] : slots_)
+    for (std::size_t i = 0; i < count_; ++i)
+      all.emplace_back(prefix + "." + parameters_.all()[i].name, of[i]);
+  return all;
+}
+
+void detail::StepState::save(Safetensors& file) const {
+  save_tensors(tensors(), file);
+  file.metadata[fmt::format("{}.steps", name_)] = std::to_string(steps_);
+}
+
+void detail::StepState::load(const Safetensors& file) {
+  const std::int64_t steps = load_count(file.metadata, fmt::format("{}.steps", name_));
+  load_tensors(file, tensors());
+  steps_ = steps;
+}
+
+Optimiser::Optimiser(Parameters& parameters, const char* owner, const char* name, double rate,
+                     double weight_decay, bool check_gradients)
+    : StepState(parameters, owner, name),
+      weight_decay_(weight_decay),
+      check_gradients_(check_gradients) {
+  set_rate(rate);
+  require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay,
+          "[0, inf)");
+}
+
+void Optimiser::require(bool holds, const char* option, double value, const char* range) const {
+  if (!holds) fail(owner_, fmt::format("{} = {} is not in {}", option, value, range));
+}
+
+void Optimiser::set_rate(double rate) {
+  require(rate > 0 && std::isfinite(rate), "rate", rate, "(0, inf)");
+  rate_ = rate;
+}
+
+std::string Optimiser::unusable(const Gradients& gradients) const {
+  return first_not_finite(parameters_, gradients);
+}
+
+void Optimiser::step(const Gradients& gradients) {
+  require_all_parameters();
+  const auto has_gradient = [&](const NamedVariable& w) { return gradients.find(w.variable); };
+  if (std::ranges::none_of(parameters_.all(), has_gradient))
+    fail(owner_, "none of its parameters is among the gradients");
+  if (check_gradients_) {
+    const std::string why = unusable(gradients);
+    if (!why.empty()) fail(owner_, why + ": nothing was changed");
+  }
+  ++steps_;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Var& w = parameters_.all()[i].variable;
+    if (const Tensor* gradient = gradients.find(w)) update(i, w.value(), *gradient);
+  }
+}
+
+Adam::Adam(Parameters& parameters, const AdamOptions& options)
+    : Optimiser(parameters, "Adam", "adam", options.rate, options.weight_decay,
+                options.check_gradients),
+      options_(options) {
+  require(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, "[0, 1)");
+  require(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "[0, 1)");
+  require(options.epsilon > 0 && std::isfinite(options.epsilon), "epsilon", options.epsilon,
+          "(0, inf)");
+  for (const NamedVariable& parameter : parameters)
+    decays_.push_back(!options.decays || options.decays(parameter));
+  for (const char* prefix : {"adam.m", "adam.v"}) add_slot(prefix);
+}
+
+/// Checks the squares as well, since v sums them.
+std::string Adam::unusable(const Gradients& gradients) const {
+  const std::string first = first_not_finite(parameters_, gradients);
+  const double largest = parameters_.dtype() == DType::f32 ? std::numeric_limits<float>::max()
+                                                           : std::numeric_limits<double>::max();
+  if (!first.empty() || gradients.global_norm() < std::sqrt(largest)) return first;
+  for (const auto& [name, w] : parameters_) {
+    const Tensor* gradient = gradients.find(w);
+    const std::string square = gradient ? attune::first_not_finite(*gradient * *gradient) : "";
+    if (!square.empty()) return fmt::format("the square of the gradient of '{}' {}", name, square);
+  }
+  return {};
+}
+
+void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
+  const double t = static_cast<double>(steps_);
+  visit_floating("Adam", w, [&](auto zero) {
+    using T = decltype(zero);
+    const simd::AdamRow<T> all{
+        .w = w.mutable_data<T>(),
+        .m = slots_[0].of[i].mutable_data<T>(),
+        .v = slots_[1].of[i].mutable_data<T>(),
+        .gradient = gradient.data<T>(),
+        .scale = T(1),
+        .beta1 = static_cast<T>(options_.beta1),
+        .beta2 = static_cast<T>(options_.beta2),
+        .rate = static_cast<T>(rate_ / (1 - std::pow(options_.beta1, t))),
+        .root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
+        .epsilon = static_cast<T>(options_.epsilon),
+        .decay = static_cast<T>(decays_[i] ? rate_ * weight_decay_ : 0),
+    };
+    parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
+      simd::AdamRow<T> part = all;
+      part.w += begin, part.m += begin, part.v += begin, part.gradient += begin;
+      simd::run(part, end - begin);
+    });
+  });
+}
+
+Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
+    : Optimiser(parameters, "Sgd", "sgd", options.rate, options.weight_decay,
+                options.check_gradients),
+      options_(options) {
+  require(options.momentum >= 0 && options.momentum < 1, "momentum", options.momentum, "[0, 1)");
+  if (options.nesterov && options.momentum == 0) fail("Sgd", "nesterov needs momentum > 0");
+  if (options.momentum > 0) add_slot("sgd.v");
+}
+
+void Sgd::update(std::size_t i, Tensor w, const Tensor& gradient) {
+  visit_floating("Sgd", w, [&](auto zero) {
+    using T = decltype(zero);
+    const T rate = static_cast<T>(rate_), momentum = static_cast<T>(options_.momentum);
+    const T decay = static_cast<T>(weight_decay_);
+    const T* g = gradient.data<T>();
+    T* to = w.mutable_data<T>();
+    T* v = slots_.empty() ? nullptr : slots_[0].of[i].mutable_data<T>();
+    parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
+      for (Index k = begin; k < end; ++k) {
+        T d = g[k] + decay * to[k];
+        if (v) {
+          v[k] = momentum * v[k] + d;
+          d = options_.nesterov ? d + momentum * v[k] : v[k];
+        }
+        to[k] -= rate * d;
+      }
+    });
+  });
+}
+
+double clip_by_global_norm(Gradients& gradients, double largest) {
+  if (!(largest > 0))
+    fail("clip_by_global_norm", fmt::format("the largest norm {} is not positive", largest));
+  const double norm = gradients.global_norm();
+  if (!std::isfinite(norm)) {
+    std::string first;
+    for (const Tensor& gradient : gradients.all())
+      if (first.empty()) first = attune::first_not_finite(gradient);
+    if (!first.empty()) first.insert(0, ": gradient of a variable ");
+    fail("clip_by_global_norm", fmt::format("the norm of the gradients is {}{}", norm, first));
+  }
+  if (norm > largest) gradients.scale(largest / norm);
+  return norm;
+}
+
+std::string first_not_finite(const Parameters& parameters, const Gradients& gradients) {
+  if (std::isfinite(gradients.global_norm())) return {};
+  for (const auto& [name, w] : parameters) {
+    const Tensor* gradient = gradients.find(w);
+    const std::string first = gradient ? attune::first_not_finite(*gradient) : "";
+    if (!first.empty()) return fmt::format("the gradient of '{}' {}", name, first);
+  }
+  return {};
+}
+
+MovingAverage::MovingAverage(Parameters& parameters, double decay)
+    : StepState(parameters, "MovingAverage", "average"), decay_(decay) {
+  if (!(decay > 0 && decay < 1))
+    fail("MovingAverage", fmt::format("decay = {} is not in (0, 1)", decay));
+  add_slot("average");
+  for (std::size_t i = 0; i < count_; ++i)
+    copy(parameters_.all()[i].variable.value(), slots_[0].of[i]);
+}
+
+void MovingAverage::update() {
+  require_all_parameters();
+  const auto t = static_cast<double>(++steps_);
+  const double beta = std::min(decay_, (1 + t) / (10 + t));
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Tensor w = parameters_.all()[i].variable.value();
+    visit_floating("MovingAverage", w, [&](auto zero) {
+      using T = decltype(zero);
+      const T share = static_cast<T>(1 - beta);
+      const T* from = w.data<T>();
+      T* a = slots_[0].of[i].mutable_data<T>();
+      parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
+        for (Index k = begin; k < end; ++k) a[k] += share * (from[k] - a[k]);
+      });
+    });
+  }
+}
+
+void MovingAverage::swap() {
+  for (std::size_t i = 0; i < count_; ++i) {
+    Tensor w = parameters_.all()[i].variable.value();
+    visit_floating("MovingAverage", w, [&](auto zero) {
+      using T = decltype(zero);
+      T *a = slots_[0].of[i].mutable_data<T>(), *to = w.mutable_data<T>();
+      std::swap_ranges(a, a + w.size(), to);
+    });
+  }
+}
+
+DivergenceWatch::Step DivergenceWatch::observe(double loss, const Parameters& parameters,
+                                               Gradients& gradients) {
+  const double norm = gradients.global_norm();
+  if (!std::isfinite(loss) || !std::isfinite(norm)) {
+    ++skipped_, ++in_a_row_;
+    if (std::isnan(loss)) loss = std::abs(loss);  // prints "nan", never "-nan"
+    const std::string first = first_not_finite(parameters, gradients);
+    return {false, fmt::format("the update is skipped: the loss is {:.4g}, the norm of the "
+                               "gradients {:.4g}{}{}",
+                               loss, norm, first.empty() ? "" : ": ", first)};
+  }
+  in_a_row_ = 0;
+  if (first_loss_ == 0) first_loss_ = loss;
+  above_ = first_loss_ > 0 && loss > factor * first_loss_ ? above_ + 1 : 0;
+  if (above_ != patience) return {true, ""};
+  return {true, fmt::format("training diverges: the loss, {:.4g}, has been more than {:g} times "
+                            "the first step's, {:.4g}, for {} steps",
+                            loss, factor, first_loss_, patience)};
+}
+
+void DivergenceWatch::save(Metadata& metadata) const {
+  metadata["divergence.first_loss"] = fmt::format("{}", first_loss_);
+  metadata["divergence.above"] = fmt::format("{}", above_);
+  metadata["divergence.skipped"] = fmt::format("{}", skipped_);
+  metadata["divergence.in_a_row"] = fmt::format("{}", in_a_row_);
+}
+
+void DivergenceWatch::load(const Metadata& metadata) {
+  constexpr double most = std::numeric_limits<double>::max();
+  DivergenceWatch read;
+  read.first_loss_ = load_number(metadata, "divergence.first_loss", -most, most);
+  read.above_ = load_count(metadata, "divergence.above");
+  read.skipped_ = load_count(metadata, "divergence.skipped");
+  read.in_a_row_ = load_count(metadata, "divergence.in_a_row");
+  *this = read;
+}
+
+}  // namespace attune::nn

@@ -1,0 +1,243 @@
+// Optimisers, gradient clipping, moving averages of weights, and a watch for divergence.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/parameters.hpp>
+
+namespace attune::nn {
+
+namespace detail {
+
+/// The state of an optimiser or a moving average: slots, and a count of steps.
+class StepState {
+ public:
+  /// Steps made so far.
+  std::int64_t steps() const { return steps_; }
+
+  /// To and from a checkpoint: "NAME.steps", and each tensor as "PREFIX.PATH".
+  void save(Safetensors& file) const;
+  /// Throws, before anything has changed, when a tensor is missing or has another shape or dtype,
+  /// or when the step count is not a whole number from 0 on.
+  void load(const Safetensors& file);
+
+ protected:
+  /// `owner` is named in error messages.
+  StepState(Parameters& parameters, const char* owner, const char* name)
+      : parameters_(parameters), count_(parameters.all().size()), owner_(owner), name_(name) {}
+
+  struct Slot {
+    std::string prefix;
+    std::vector<Tensor> of;  // one tensor for each parameter
+  };
+  /// Adds a slot of zeros.
+  void add_slot(const char* prefix);
+  /// Throws if parameters were added since.
+  void require_all_parameters() const;
+
+  Parameters& parameters_;
+  std::size_t count_;  // parameters
+  const char *owner_, *name_;
+  std::vector<Slot> slots_;
+  std::int64_t steps_ = 0;
+
+ private:
+  NamedTensors tensors() const;
+};
+
+}  // namespace detail
+
+/// What all optimisers have in common. The parameters must outlive the optimiser, and all of them
+/// must exist already.
+class Optimiser : public detail::StepState {
+ public:
+  virtual ~Optimiser() = default;
+
+  /// Updates every parameter that has a gradient, and leaves the others and their state alone.
+  /// Throws, before anything has changed, if no parameter has a gradient, or if one is NaN or
+  /// infinite and `check_gradients` was not turned off.
+  void step(const Gradients& gradients);
+
+  /// The learning rate from the next step on.
+  void set_rate(double rate);
+
+ protected:
+  /// Options that all have: α, λ and whether to check. Throws if one is out of range.
+  Optimiser(Parameters& parameters, const char* owner, const char* name, double rate,
+            double weight_decay, bool check_gradients);
+
+  void require(bool holds, const char* option, double value, const char* range) const;
+  /// Why no step can be made with these gradients; empty if one can.
+  virtual std::string unusable(const Gradients& gradients) const;
+  /// A step of parameter i.
+  virtual void update(std::size_t i, Tensor w, const Tensor& gradient) = 0;
+
+  double rate_ = 0, weight_decay_;
+
+ private:
+  bool check_gradients_;
+};
+
+struct AdamOptions {
+  double rate = 1e-3;  // α
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;  // λ: AdamW where it is not 0
+  /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
+  /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
+  std::function<bool(const NamedVariable&)> decays = {};
+  /// Whether `step` throws, with nothing changed, where a gradient is NaN or infinite. It costs one
+  /// reading of the gradients, and nothing after clip_by_global_norm.
+  bool check_gradients = true;
+};
+
+/// For AdamOptions::decays: parameters of two axes or more, so neither biases nor v_a.
+inline bool matrices_only(const NamedVariable& parameter) { return parameter.variable.rank() >= 2; }
+
+/// Adam (Kingma and Ba, 2015, algorithm 1):
+///     m = β₁ m + (1 - β₁) g,   v = β₂ v + (1 - β₂) g²,
+///     w -= α · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
+/// where t counts the optimiser's steps, for all parameters alike. A gradient whose square is
+/// infinite is an error too, as an infinite v would hold the weight for ever.
+///
+/// With weight_decay λ it is AdamW (Loshchilov and Hutter, 2019, algorithm 2): before that step,
+///     w *= 1 - α λ
+/// in the same pass over memory. The decay goes with the rate, but not into the moments, where the
+/// gradient of an L2 term of the loss would go.
+///
+/// In a checkpoint: "adam.m.PATH", "adam.v.PATH", "adam.steps".
+class Adam : public Optimiser {
+ public:
+  /// Throws on an option out of range.
+  explicit Adam(Parameters& parameters, const AdamOptions& options = {});
+
+ private:
+  std::string unusable(const Gradients& gradients) const override;
+  void update(std::size_t i, Tensor w, const Tensor& gradient) override;
+
+  AdamOptions options_;
+  std::vector<bool> decays_;  // of each parameter
+};
+
+struct SgdOptions {
+  double rate;                  // α
+  double momentum = 0;          // μ
+  bool nesterov = false;        // needs momentum
+  double weight_decay = 0;      // λ
+  bool check_gradients = true;  // as Adam's
+};
+
+/// Stochastic gradient descent, with momentum as in PyTorch (Sutskever et al., 2013):
+///     d = g + λ w,   v = μ v + d,
+///     w -= α v,   or Nesterov's   w -= α (d + μ v)
+/// from v = 0; without momentum w -= α d. The rate stands outside of v: changing it does not change
+/// what is remembered. λ w is the gradient of an L2 term of the loss, λ/2 ‖w‖².
+///
+/// In a checkpoint: "sgd.steps" and, with momentum, "sgd.v.PATH".
+class Sgd : public Optimiser {
+ public:
+  /// Throws on an option out of range.
+  Sgd(Parameters& parameters, const SgdOptions& options);
+
+ private:
+  void update(std::size_t i, Tensor w, const Tensor& gradient) override;
+
+  SgdOptions options_;
+};
+
+/// Where ‖g‖₂ over all gradients exceeds `largest`, scales them by largest / ‖g‖₂ (Pascanu et al.,
+/// 2013). Returns the norm before. The gradients store the norm, so that the check of an optimiser
+/// after this costs nothing. Throws unless largest > 0, and, with nothing changed, when an element
+/// is NaN or infinite; a finite norm is clipped, however large.
+double clip_by_global_norm(Gradients& gradients, double largest);
+
+/// The first parameter whose gradient has an element that is NaN or infinite: "the gradient of
+/// 'decoder.W_h' (64, 256), element (3, 17) is nan". Empty where all are finite.
+std::string first_not_finite(const Parameters& parameters, const Gradients& gradients);
+
+/// The exponential moving average of all parameters (Polyak and Juditsky, 1992, with weights that
+/// fall off), which often translates better than the last weights do:
+///     a = β a + (1 - β) w,   β = min(decay, (1 + t) / (10 + t))
+/// after step t = 1, 2, ..., so that the initial values are soon forgotten.
+///
+///     adam.step(gradients);
+///     average.update();
+///     ...
+///     { const AverageInPlace scope(average);  validate(); }
+///
+/// In a checkpoint: "average.PATH", "average.steps".
+class MovingAverage : public detail::StepState {
+ public:
+  /// The parameters must outlive it; all of them must exist already. Throws unless 0 < decay < 1.
+  MovingAverage(Parameters& parameters, double decay);
+
+  /// After a step of the optimiser.
+  void update();
+
+  /// Exchanges the parameters and their averages; a second call changes them back.
+  void swap();
+
+ private:
+  double decay_;
+};
+
+/// While one lives, the parameters have the values of their averages.
+class AverageInPlace {
+ public:
+  explicit AverageInPlace(MovingAverage& average) : average_(average) { average_.swap(); }
+  ~AverageInPlace() { average_.swap(); }
+  AverageInPlace(const AverageInPlace&) = delete;
+  AverageInPlace& operator=(const AverageInPlace&) = delete;
+
+ private:
+  MovingAverage& average_;
+};
+
+/// Finds the steps that must be skipped, and training that diverges:
+///
+///     Gradients gradients = backward(loss);
+///     const auto [usable, message] = watch.observe(loss.item(), params, gradients);
+///     if (!message.empty()) std::cerr << "step " << step << ": " << message << "\n";
+///     if (usable) {
+///       nn::clip_by_global_norm(gradients, 1.0);
+///       adam.step(gradients);
+///     }
+///
+/// A step whose loss or gradients are not finite is to be skipped; the training loop decides when
+/// to give up (`skipped_in_a_row`). Training diverges when the loss of each of the last 50 steps is
+/// more than twice that of the first step, which is about the loss of guessing; a few steps with a
+/// large loss do not count.
+class DivergenceWatch {
+ public:
+  static constexpr double factor = 2;
+  static constexpr std::int64_t patience = 50;
+
+  struct Step {
+    bool usable;          // whether the optimiser may make it
+    std::string message;  // why it is not usable, or, once, that training diverges; else empty
+  };
+  Step observe(double loss, const Parameters& parameters, Gradients& gradients);
+
+  /// Steps that were not usable: all of them, and those since the last that was.
+  std::int64_t skipped() const { return skipped_; }
+  std::int64_t skipped_in_a_row() const { return in_a_row_; }
+
+  /// Whether training diverges now.
+  bool diverges() const { return above_ >= patience; }
+
+  /// State to and from a checkpoint's metadata: "divergence.first_loss" and three counts, exact.
+  void save(Metadata& metadata) const;
+  /// Throws, before anything has changed, when one is missing or not a possible value.
+  void load(const Metadata& metadata);
+
+ private:
+  double first_loss_ = 0;   // 0 until there is one
+  std::int64_t above_ = 0;  // steps in a row whose loss was too large
+  std::int64_t skipped_ = 0, in_a_row_ = 0;
+};
+
+}  // namespace attune::nn

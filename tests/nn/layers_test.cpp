@@ -1,0 +1,271 @@
+// The layers without recurrence.
+#include <cmath>
+#include <functional>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/layers.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "nn/tools.hpp"
+#include "support/capture.hpp"
+#include "support/golden.hpp"
+
+namespace attune {
+namespace {
+
+using test::ragged_mask;
+
+TEST_CASE("layers: gradients are central differences, also at ten times the initial values") {
+  using Layer = std::function<Var(const Var& x, const Tensor& mask)>;  // x (6, 2, 4)
+  struct Case {
+    std::string name;
+    std::function<Layer(const nn::Scope&)> make;
+  };
+  const auto conv = [](const nn::Scope& scope, bool masked) -> Layer {
+    return [layer = nn::Conv1d(scope, 4, 2, {.width = 3, .stride = 2, .padding = 1}), masked](
+               auto& x, auto& mask) {
+      return layer({x, masked ? mask : Tensor()}).x;
+    };
+  };
+  const auto attention = [](const nn::Scope& scope, nn::Causal causal) -> Layer {
+    return [layer = nn::SelfAttention(scope, 4, {.heads = 2, .causal = causal})](
+               auto& x, auto& mask) { return layer(x * 0.3, mask).y; };
+  };
+  const Case cases[] = {
+      {"linear",
+       [](auto& s) -> Layer {
+         return [layer = nn::Linear(s, 4, 5)](auto& x, auto&) { return layer(x); };
+       }},
+      {"layer norm",
+       [](auto& s) -> Layer {
+         return [layer = nn::LayerNorm(s, 4)](auto& x, auto&) { return layer(x); };
+       }},
+      {"convolution", [&](auto& s) { return conv(s, false); }},
+      {"convolution with a mask", [&](auto& s) { return conv(s, true); }},
+      {"self-attention", [&](auto& s) { return attention(s, nn::Causal::no); }},
+      {"causal self-attention", [&](auto& s) { return attention(s, nn::Causal::yes); }},
+  };
+  for (const Case& c : cases) {
+    for (const double factor : {1.0, 10.0}) {
+      INFO(c.name, ", ", factor);
+      nn::Parameters params(1, DType::f64);
+      const Layer layer = c.make(params);
+      test::scale_parameters(params, factor);
+      const Var x = params.add("x", {6, 2, 4}, nn::init::normal(1));
+      // Padding has no gradient: zeros are in order.
+      CHECK(gradcheck(params,
+                      [&] {
+                        return layer(x, ragged_mask(6, {6, 3}));
+                      },
+                      {.step = 2e-4, .allow_zero = true}));
+    }
+  }
+}
+
+/// y of x, and the gradients of x and all parameters from that of y, are those of the file.
+void check_golden(const Golden& golden, const nn::Parameters& params,
+                  const std::function<Var(const Var&)>& layer) {
+  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+  const Var x = variable(golden["x"]), y = layer(x);
+  CHECK(difference(y.value(), golden["y"]) < 1e-12);
+  const Gradients gradients = backward(y, golden["g_y"]);
+  CHECK(difference(gradients[x], golden["d_x"]) < 1e-12);
+  for (const auto& [name, w] : params) {
+    CAPTURE_BINDING(name);
+    CHECK(difference(gradients[w], golden["d_" + name]) < 1e-12);
+  }
+}
+
+TEST_CASE("layers: sizes that do not fit are errors that show the shapes") {
+  nn::Parameters params;
+  const nn::Linear linear(params, 4, 5);
+  const nn::LayerNorm norm(params, 4);
+  const nn::Embedding embedding(params, 5, 2);
+  const nn::Conv1d conv(params / "conv", 3, 2, {.width = 5, .padding = 1});
+  CHECK_ERROR("add_matmul: shapes do not fit: (2, 3) x (4, 5)", linear(zeros({2, 3})));
+  CHECK_ERROR("layer_norm: gain (N) is (4), but N = 3 in x", norm(zeros({2, 3})));
+  CHECK_ERROR("gather: id 5 at 2 is not in 0 to 4", embedding(ints({3}, {0, 4, 5})));
+  CHECK_ERROR("gather: id -1 at 0 is not in 0 to 4", embedding(ints({2}, {-1, 0})));
+  CHECK_ERROR("gather: ids must be i32: f32 (3)", embedding(zeros({3})));
+  CHECK_ERROR("Conv1d: a sequence of 2 steps with a padding of 1 is shorter than a window of 5",
+              conv({zeros({7, 2, 3}), ragged_mask(7, {7, 2}, DType::f32)}));
+  CHECK_ERROR("unfold: width 0 and stride 1 must be at least 1, before 0 and after 0 at least 0",
+              nn::Conv1d(params / "other", 3, 2, {.width = 0}));
+  CHECK_ERROR("join_steps: n = 0 is less than 1", nn::join_steps({zeros({5, 2, 3}), {}}, 0));
+  CHECK_ERROR("SelfAttention: 4 heads do not divide a size of 6",
+              nn::SelfAttention(params / "attention", 6, {.heads = 4}));
+}
+
+TEST_CASE("Linear: y = x W + b; leading axes are rows") {
+  nn::Parameters params(1, DType::f64);
+  const nn::Linear linear(params, 2, 3);
+  test::set(params, "W", reals({2, 3}, {1, 2, 3, 4, 5, 6}));
+  test::set(params, "b", reals({3}, {10, 20, 30}));
+  // (1, 2) W = (9, 12, 15) and (-1, 0.5) W = (1, 0.5, 0)
+  const Tensor x = reals({2, 2}, {1, 2, -1, 0.5}), y = reals({2, 3}, {19, 32, 45, 11, 20.5, 30});
+  CHECK(identical(linear(x).value(), y));
+  CHECK(identical(linear(x.reshape({1, 2, 1, 2})).value(), y.reshape({1, 2, 1, 3})));
+}
+
+TEST_CASE("Linear: without bias there is no parameter b, and zero stays zero") {
+  nn::Parameters params(1, DType::f64);
+  const nn::Linear linear(params / "out", 2, 3, {.bias = false});
+  CHECK(params.contains("out.W"));
+  CHECK(params.all().size() == 1);
+  test::set(params, "out.W", reals({2, 3}, {1, 2, 3, 4, 5, 6}));
+  CHECK(identical(linear(zeros({4, 2}, DType::f64)).value(), zeros({4, 3}, DType::f64)));
+  CHECK(identical(linear(reals({1, 2}, {1, 2})).value(), reals({1, 3}, {9, 12, 15})));
+}
+
+TEST_CASE("Linear: initial values are those of the options, a bias of zero by default") {
+  nn::Parameters params;
+  const nn::Linear plain(params / "plain", 3, 2);
+  CHECK(identical(params["plain.b"].value(), zeros({2})));
+  const nn::Linear other(
+      params / "other", 3, 2,
+      {.weight_init = nn::init::constant(0.25), .bias_init = nn::init::constant(-2)});
+  CHECK(identical(params["other.W"].value(), full({3, 2}, 0.25)));
+  CHECK(identical(params["other.b"].value(), full({2}, -2)));
+}
+
+TEST_CASE("Embedding: a word's vector is its row of the table") {
+  nn::Parameters params(1, DType::f64);
+  const nn::Embedding embedding(params / "source", 5, 3);
+  const Tensor table = params["source.E"].value();
+  REQUIRE(table.shape() == Shape{5, 3});
+  CHECK(embedding.table().value().shares_buffer_with(table));
+  const Tensor y = embedding(ints({2, 2}, {4, 0, 2, 4})).value();
+  REQUIRE(y.shape() == Shape{2, 2, 3});
+  CHECK(identical(y[0][0], table[4]));
+  CHECK(identical(y[0][1], table[0]));
+  CHECK(identical(y[1][0], table[2]));
+  CHECK(identical(y[1][1], table[4]));
+}
+
+TEST_CASE("Embedding: the gradient adds up over repeated words and is zero for the others") {
+  nn::Parameters params(1, DType::f64);
+  const nn::Embedding embedding(params, 5, 2);
+  const Tensor g = reals({3, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const Gradients gradients =
+      backward(test::weighted(embedding(ints({3, 2}, {3, 1, 3, 0, 1, 3})), g));
+  // 3: (1, 2) + (5, 6) + (11, 12);  1: (3, 4) + (9, 10);  0: (7, 8)
+  CHECK(identical(gradients[params["E"]], reals({5, 2}, {7, 8, 12, 14, 0, 0, 17, 20, 0, 0})));
+}
+
+TEST_CASE("LayerNorm: gain and bias are ones and zeros: rows have mean 0 and variance 1") {
+  nn::Parameters params(1, DType::f64);
+  const nn::LayerNorm norm(params / "norm", 4, {.epsilon = 0});
+  CHECK(params.all().size() == 2);
+  CHECK(identical(params["norm.gain"].value(), ones({4}, DType::f64)));
+  CHECK(identical(params["norm.bias"].value(), zeros({4}, DType::f64)));
+  const Tensor y = norm(randn({2, 3, 4}, DType::f64) * 5.0 + 2.0).value();
+  CHECK(difference(mean(y, {-1}), zeros({2, 3}, DType::f64)) < 1e-14);
+  CHECK(difference(mean(y * y, {-1}), ones({2, 3}, DType::f64)) < 1e-14);
+}
+
+TEST_CASE("LayerNorm: PyTorch's values and gradients, with either epsilon") {
+  for (const auto& [name, options] :
+       {std::pair<const char*, nn::LayerNormOptions>("layer_norm/", {}),
+        {"layer_norm_large_epsilon/", {.epsilon = 0.5}}}) {
+    nn::Parameters params(1, DType::f64);
+    check_golden(Golden("ops2").at(name), params, nn::LayerNorm(params, 5, options));
+  }
+}
+
+TEST_CASE("Conv1d: values, masks and gradients are PyTorch's, sentence by sentence") {
+  const std::pair<std::string, nn::Conv1dOptions> cases[] = {
+      {"3 1 0", {.width = 3}},
+      {"3 1 1", {.width = 3, .padding = 1}},
+      {"4 2 1", {.width = 4, .stride = 2, .padding = 1}},
+      {"2 3 0", {.width = 2, .stride = 3}},
+      {"1 1 2", {.width = 1, .padding = 2}}};
+  for (const auto& [name, options] : cases) {
+    CAPTURE_BINDING(name);
+    const Golden golden = Golden("sequences").at("conv1d " + name + "/");
+    nn::Parameters params(1, DType::f64);
+    const nn::Conv1d conv(params, 4, 3, options);
+    check_golden(golden, params, [&](const Var& x) {
+      const auto [y, mask] = conv({x, golden["mask"]});
+      CHECK(identical(mask, golden["y_mask"]));
+      return y * mask.reshape({mask.dim(0), mask.dim(1), 1});  // the file has zeros at padding
+    });
+  }
+}
+
+TEST_CASE("Conv1d: padding beyond the longest sequence is removed") {
+  nn::Parameters params(3, DType::f64);
+  const nn::Conv1d conv(params, 3, 2, {.width = 3});
+  const auto [y, mask] = conv({randn({9, 2, 3}, DType::f64), ragged_mask(9, {6, 3})});
+  CHECK(y.shape() == Shape{4, 2, 2});
+  CHECK(identical(mask, ragged_mask(4, {4, 1})));
+}
+
+TEST_CASE("join_steps: n steps are concatenated; missing steps and padding are zero") {
+  const Tensor x = randn({5, 2, 3}, DType::f64);
+  const auto [joined, mask] = nn::join_steps({x, ragged_mask(5, {5, 3})}, 2);
+  CHECK(identical(mask, ragged_mask(3, {3, 2})));
+  const Tensor padded[] = {x * ragged_mask(5, {5, 3}).reshape({5, 2, 1}),
+                           zeros({1, 2, 3}, DType::f64)};
+  const Tensor steps = concat(padded, 0);  // (6, 2, 3)
+  REQUIRE(joined.shape() == Shape{3, 2, 6});
+  for (Index t = 0; t < 6; ++t)
+    CHECK(difference(slice(joined.value()[t / 2], 1, t % 2 * 3, t % 2 * 3 + 3), steps[t]) == 0);
+  CHECK(identical(nn::join_steps({x, {}}, 1).x.value(), x));
+}
+
+constexpr Index kSteps = 4, kBatch = 3, kSize = 6;
+
+/// The equations, one place and one head at a time.
+Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mask, Index heads,
+                bool causal) {
+  const naive::Array q = matmul(x, params["W_q"].value()), k = matmul(x, params["W_k"].value()),
+                     v = matmul(x, params["W_v"].value()), words = mask;
+  const Index width = kSize / heads;
+  naive::Array read(x.shape());
+  naive::for_each_index({kSteps, kBatch, heads}, [&](const naive::At& at) {
+    const Index t = at[0], b = at[1], first = at[2] * width;
+    std::vector<double> e(kSteps, 0);
+    double total = 0;
+    for (Index s = 0; s < kSteps; ++s) {
+      if (words[{s, b}] == 0 || (causal && s > t)) continue;
+      double score = 0;
+      for (Index i = first; i < first + width; ++i) score += q[{t, b, i}] * k[{s, b, i}];
+      total += e[static_cast<std::size_t>(s)] =
+          std::exp(score / std::sqrt(static_cast<double>(width)));
+    }
+    for (Index s = 0; s < kSteps; ++s)
+      for (Index i = first; i < first + width; ++i)
+        read[{t, b, i}] += e[static_cast<std::size_t>(s)] / total * v[{s, b, i}];
+  });
+  return matmul(read.tensor(), params["output.W"].value()) + params["output.b"].value();
+}
+
+TEST_CASE("SelfAttention: it is what the equations give, place by place and head by head") {
+  const std::vector<Index> lengths = {4, 2, 1};
+  const Tensor x = randn({kSteps, kBatch, kSize}, DType::f64), mask = ragged_mask(kSteps, lengths);
+  for (const Index heads : {1, 2, 3}) {
+    for (const bool causal : {false, true}) {
+      CAPTURE(heads);
+      nn::Parameters params(static_cast<std::uint64_t>(heads), DType::f64);
+      const nn::SelfAttention layer(
+          params, kSize, {.heads = heads, .causal = causal ? nn::Causal::yes : nn::Causal::no});
+      const auto [y, weights] = layer(x, mask);
+      CHECK(difference(y.value(), by_loops(params, x, mask, heads, causal)) < 1e-12);
+      // Weights are exactly 0 on padding and on later places.
+      REQUIRE(weights.shape() == Shape{heads, kBatch, kSteps, kSteps});
+      const naive::Array w = weights.value();
+      naive::for_each_index(weights.shape(), [&](const naive::At& at) {
+        const bool padding = at[3] >= lengths[static_cast<std::size_t>(at[1])];
+        CHECK((w[at] == 0) == (padding || (causal && at[3] > at[2])));
+      });
+      // A padded sentence gives what it gives alone: the second, of two words.
+      CHECK(difference(layer(test::sentence(x, 1, 2)).y.value(), test::sentence(y.value(), 1, 2)) <
+            1e-12);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attune

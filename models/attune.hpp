@@ -16,10 +16,8 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/ensemble.hpp>
 #include <attune/models/forced.hpp>
-#include <attune/models/frames/augment.hpp>
-#include <attune/models/frames/batches.hpp>
-#include <attune/models/frames/scaling.hpp>
 #include <attune/models/guided_alignment.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/models/hypothesis.hpp>
 #include <attune/models/joint_ctc.hpp>
 #include <attune/models/listener.hpp>
@@ -32,10 +30,6 @@
 #include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/parts.hpp>
-#include <attune/models/presets.hpp>
-#include <attune/models/report/alignment.hpp>
-#include <attune/models/report/heatmap.hpp>
-#include <attune/models/report/log.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>

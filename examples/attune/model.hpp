@@ -23,8 +23,8 @@
 #include <vector>
 
 #include <attune/models/any_model.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/models/hypothesis.hpp>
-#include <attune/models/report/heatmap.hpp>
 #include <attune/models/text/codec.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/nn/parameters.hpp>

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/printable.hpp>
 
 #include "program.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/signals.hpp"
 

@@ -11,7 +11,6 @@
 
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/encoder_decoder.hpp>
-#include <attune/models/frames/scaling.hpp>
 #include <attune/models/hypothesis.hpp>
 #include <attune/models/listener.hpp>
 #include <attune/models/option_field.hpp>
@@ -23,6 +22,7 @@
 #include "audio.hpp"
 #include "data.hpp"
 #include "support/error_counts.hpp"
+#include "support/frames.hpp"
 
 namespace attune::speech {
 

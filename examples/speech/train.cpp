@@ -1,8 +1,6 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/frames/augment.hpp>
-#include <attune/models/frames/batches.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/nn/clip.hpp>
@@ -12,6 +10,7 @@
 
 #include "program.hpp"
 #include "support/checkpoint.hpp"
+#include "support/frames.hpp"
 #include "support/run.hpp"
 
 namespace attune::speech {

@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>
@@ -15,6 +14,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "models/decoders.hpp"
+#include "models/wirings.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -25,14 +25,14 @@ using models::Seq2SeqOptions;
 constexpr Index kVocabulary = 40;
 
 /// Large enough that the pool has something to share out.
-Seq2SeqOptions sized(const char* preset) {
-  Seq2SeqOptions o = models::preset(preset).options;
-  o.source_vocabulary = o.target_vocabulary = kVocabulary;
-  o.embedding = o.readout = 24;
-  o.hidden = 40;
-  o.score.attention = 32;
-  o.dropout = 0.2;
-  return o;
+Seq2SeqOptions sized(const char* paper) {
+  return test::wired(paper, {.source_vocabulary = kVocabulary,
+                             .target_vocabulary = kVocabulary,
+                             .embedding = 24,
+                             .hidden = 40,
+                             .score = {.attention = 32},
+                             .readout = 24,
+                             .dropout = 0.2});
 }
 Seq2SeqOptions bahdanau() { return sized("bahdanau"); }
 Seq2SeqOptions luong() { return sized("luong"); }

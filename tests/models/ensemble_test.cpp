@@ -1,12 +1,12 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/ensemble.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 
 #include "models/decoders.hpp"
+#include "models/wirings.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -64,13 +64,9 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
 }
 
 /// A published model, for vocabularies of 11 and 9.
-models::Seq2SeqOptions sized(const char* preset, Index hidden) {
-  models::Seq2SeqOptions o = models::preset(preset).options;
-  o.source_vocabulary = 11;
-  o.target_vocabulary = 9;
-  o.embedding = 4;
-  o.hidden = hidden;
-  return o;
+models::Seq2SeqOptions sized(const char* paper, Index hidden) {
+  return wired(paper,
+               {.source_vocabulary = 11, .target_vocabulary = 9, .embedding = 4, .hidden = hidden});
 }
 
 TEST_CASE("Ensemble: of several kinds of models; the weights are the mean of those that have any") {

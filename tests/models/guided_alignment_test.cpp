@@ -6,11 +6,11 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/guided_alignment.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
 #include "support/models_batches.hpp"
 
@@ -20,16 +20,13 @@ namespace {
 using Links = text::Alignment;
 using Values = std::vector<double>;
 
-Seq2SeqOptions sized(const char* name) {
-  Seq2SeqOptions o = preset(name).options;
-  o.source_vocabulary = 9;
-  o.target_vocabulary = 8;
-  o.embedding = 3;
-  o.hidden = 4;
-  o.score.attention = 6;
-  o.score.heads = 2;
-  o.readout = 5;
-  return o;
+Seq2SeqOptions sized(const char* paper) {
+  return test::wired(paper, {.source_vocabulary = 9,
+                             .target_vocabulary = 8,
+                             .embedding = 3,
+                             .hidden = 4,
+                             .score = {.attention = 6, .heads = 2},
+                             .readout = 5});
 }
 
 /// Sources of 2, 4 and 1 words, targets of 3, 0 and 1.
@@ -126,7 +123,7 @@ TEST_CASE("Seq2Seq: gradients with a guide agree with differences") {
     const auto loss = [&] { return model.loss(batch, guide); };
     CHECK(gradcheck(params, loss, {.step = 2e-4, .allow_zero = true}));
   };
-  for (const char* name : {"bahdanau", "luong", "conditional"}) check(name, [](auto&) {});
+  for (const char* name : {"bahdanau", "luong", "nematus"}) check(name, [](auto&) {});
   check("bahdanau", [](auto& o) { o.score.kind = "multi_head"; });
   check("luong", [](auto& o) { o.attention.window = nn::Window::local_monotonic; });
   check("bahdanau", [](auto& o) {

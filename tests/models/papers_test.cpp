@@ -7,13 +7,13 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/nematus.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/sutskever.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
 #include "support/models_batches.hpp"
@@ -33,8 +33,8 @@ Options sized(Options o) {
 }
 
 /// Options in which the paper's model and the general one have the same sizes.
-Seq2SeqOptions general(const char* name) {
-  Seq2SeqOptions o = sized(preset(name).options);
+Seq2SeqOptions general(const char* paper) {
+  Seq2SeqOptions o = sized(test::wired(paper, {}));
   o.readout = o.input_feeding == InputFeeding::yes ? 4 : 6;
   o.score.attention = 7;
   o.dropout = 0.3;
@@ -81,12 +81,12 @@ void check_same(const char* name, const Options& options, const Seq2SeqOptions& 
   }
 }
 
-TEST_CASE("papers: each model is the general one with its preset") {
+TEST_CASE("papers: each model is the general one with its wiring") {
   BahdanauOptions bahdanau = sized(BahdanauOptions{.attention = 7, .readout = 6, .dropout = 0.3});
   check_same<Bahdanau>("bahdanau", bahdanau, general("bahdanau"));
-  check_same<Nematus>("conditional",
+  check_same<Nematus>("nematus",
                       sized(NematusOptions{.attention = 7, .readout = 6, .dropout = 0.3}),
-                      general("conditional"));
+                      general("nematus"));
   check_same<EncoderDecoder>("encoder-decoder",
                              sized(EncoderDecoderOptions{.readout = 6, .dropout = 0.3}),
                              general("encoder-decoder"));

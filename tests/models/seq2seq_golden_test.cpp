@@ -1,12 +1,11 @@
 // The general model in many wirings against a second implementation: tests/golden/make_seq2seq.py.
-#include <sstream>
-
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/seq2seq.hpp>
 
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
 #include "support/golden.hpp"
@@ -41,11 +40,7 @@ Seq2SeqOptions options_of(const std::string& changes) {
                    .score = {.attention = 5},
                    .readout_kind = ReadoutKind::tanh,
                    .readout = 6};
-  std::istringstream words(changes);
-  for (std::string word; words >> word;) {
-    const auto equals = word.find('=');
-    set(o, word.substr(0, equals), word.substr(equals + 1));
-  }
+  test::change(o, changes);
   if (o.tied != Tied::none) o.readout = o.embedding;
   if (o.tied == Tied::all) o.source_vocabulary = o.target_vocabulary;
   return o;

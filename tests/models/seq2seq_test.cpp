@@ -5,13 +5,13 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/forced.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
 #include "support/models_batches.hpp"
@@ -44,27 +44,23 @@ Seq2SeqOptions sized(Seq2SeqOptions o) {
 /// The published models, and between them every other option.
 std::vector<Named> models() {
   std::vector<Named> all;
-  for (const Preset& p : presets()) all.push_back({p.name, sized(p.options)});
-  const auto add = [&](const char* base, std::initializer_list<const char*> changes) {
-    Named model{base, sized(preset(base).options)};
-    for (const std::string change : changes) {
-      const auto equals = change.find('=');
-      set(model.options, change.substr(0, equals), change.substr(equals + 1));
-      model.name += " " + change;
-    }
-    all.push_back(model);
+  const auto add = [&](const std::string& paper, const std::string& changes = "") {
+    Seq2SeqOptions options = sized(test::wired(paper, {}));
+    test::change(options, changes);
+    all.push_back({paper + " " + changes, options});
   };
-  for (const char* score : {"score=dot", "score=concat", "score=cosine", "score=multi-head"}) {
-    add("luong", {score, "window=local-p"});
-    add("bahdanau", {score, "normalizer=sparsemax", "decoder-cell=lstm"});
+  for (const auto& [paper, _] : test::wirings) add(paper);
+  for (const std::string score : {"dot", "concat", "cosine", "multi-head"}) {
+    add("luong", "window=local-p score=" + score);
+    add("bahdanau", "normalizer=sparsemax decoder-cell=lstm score=" + score);
   }
-  add("luong", {"score=scaled-dot", "window=local-m", "residual=yes", "encoder-cell=gru"});
-  add("bahdanau", {"score=location", "start=mean", "encoder-layers=2"});
-  add("conditional", {"decoder-layers=2", "residual=yes", "input-feeding=yes"});
-  add("bahdanau", {"tied=target-output", "self-attention=2", "readout-state=previous"});
-  add("bahdanau", {"coverage=summed", "readout-layers=2", "encoder-cell=gru-reset-before"});
-  add("luong", {"coverage=summed", "window=local-p", "reading=backward"});
-  add("encoder-decoder", {"reading=bidirectional", "start=zero", "input-feeding=yes"});
+  add("luong", "score=scaled-dot window=local-m residual=yes encoder-cell=gru");
+  add("bahdanau", "score=location start=mean encoder-layers=2");
+  add("nematus", "decoder-layers=2 residual=yes input-feeding=yes");
+  add("bahdanau", "tied=target-output self-attention=2 readout-state=previous");
+  add("bahdanau", "coverage=summed readout-layers=2 encoder-cell=gru-reset-before");
+  add("luong", "coverage=summed window=local-p reading=backward");
+  add("encoder-decoder", "reading=bidirectional start=zero input-feeding=yes");
   return all;
 }
 
@@ -203,9 +199,9 @@ TEST_CASE("Seq2Seq: every published model learns a few sentences by heart") {
       pairs.push_back({s, s});
     return text::make_batch(pairs);
   }();
-  for (const Preset& p : presets()) {
-    INFO(p.name);
-    Seq2SeqOptions o = sized(p.options);
+  for (const auto& [paper, _] : test::wirings) {
+    CAPTURE_BINDING(paper);
+    Seq2SeqOptions o = sized(test::wired(paper, {}));
     o.embedding = 12;
     o.hidden = o.readout = 16;
     nn::Parameters params(1);
@@ -218,7 +214,7 @@ TEST_CASE("Seq2Seq: every published model learns a few sentences by heart") {
 
 TEST_CASE("Seq2Seq: in steady state training asks the system for no memory") {
   nn::Parameters params(5);
-  const Seq2Seq model(params, sized(preset("conditional").options));
+  const Seq2Seq model(params, sized(test::wired("nematus", {})));
   nn::Adam adam(params);
   const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8), DType::f32);
   const auto step = [&] { adam.step(backward(model.loss(batch))); };
@@ -230,7 +226,7 @@ TEST_CASE("Seq2Seq: in steady state training asks the system for no memory") {
 
 // ---- Options
 
-Seq2SeqOptions plain() { return sized(preset("bahdanau").options); }
+Seq2SeqOptions plain() { return sized({}); }
 
 double loss_in_training(const Seq2Seq& model, const text::Batch& batch, std::uint64_t seed = 1) {
   Random random(seed);
@@ -299,7 +295,7 @@ TEST_CASE("Seq2Seq: label smoothing and coverage add what their papers say") {
 }
 
 TEST_CASE("Seq2Seq: dropout per sequence drops the same elements at every step") {
-  Seq2SeqOptions o = sized(preset("luong").options);
+  Seq2SeqOptions o = sized(test::wired("luong", {}));
   o.dropout = 0.5;
   const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
   for (const nn::DropoutKind kind : {nn::DropoutKind::elementwise, nn::DropoutKind::per_sequence}) {
@@ -433,13 +429,6 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
   auto map = to_map(o);
   map.erase("residual");
   CHECK_THROWS_WITH_AS(seq2seq_options_from(map), "options: there is no 'residual'", Error);
-}
-
-TEST_CASE("presets: by name") {
-  CHECK(preset("luong").options.attend == Attend::after);
-  CHECK_THROWS_WITH_AS(
-      preset("gpt"),
-      "model: 'gpt' is not one of bahdanau, luong, conditional, encoder-decoder, sutskever", Error);
 }
 
 }  // namespace

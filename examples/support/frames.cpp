@@ -1,13 +1,91 @@
+#include "support/frames.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include <fmt/format.h>
 
-#include <attune/models/frames/augment.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
 
 namespace attune::frames {
+
+nn::Sequence make_batch(std::span<const Tensor> sequences) {
+  if (sequences.empty()) fail("make_batch", "there is no sequence");
+  ShapeCheck check("make_batch");
+  std::vector<Index> lengths;
+  for (const Tensor& sequence : sequences) {
+    require_same_dtype("make_batch", sequences[0], sequence);
+    lengths.push_back(sequence.dim(0));
+    check("a sequence", sequence.shape().without(0), "D");
+  }
+  const Index batch = std::ssize(sequences), d = check['D'];
+  const Tensor mask = mask_of(lengths, sequences[0].dtype());
+  Tensor x = zeros({mask.dim(0), batch, d}, mask.dtype());
+  visit_floating("make_batch", x, [&](auto zero) {
+    using T = decltype(zero);
+    T* to = x.mutable_data<T>();
+    for (Index b = 0; b < batch; ++b) {
+      const T* from = sequences[static_cast<std::size_t>(b)].data<T>();
+      for (Index t = 0; t < lengths[static_cast<std::size_t>(b)]; ++t)
+        std::copy_n(from + t * d, d, to + (t * batch + b) * d);
+    }
+  });
+  return {x, mask};
+}
+
+Tensor scaled(const Tensor& x, const Scaling& scaling) {
+  return (x - scaling.mean.to(x.dtype())) / scaling.deviation.to(x.dtype());
+}
+
+Tensor unscaled(const Tensor& x, const Scaling& scaling) {
+  return x * scaling.deviation.to(x.dtype()) + scaling.mean.to(x.dtype());
+}
+
+void check(const Scaling& scaling) {
+  const std::vector<double> mean = scaling.mean.to_vector<double>(),
+                            deviation = scaling.deviation.to_vector<double>();
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    if (std::isfinite(mean[i]) && std::isfinite(deviation[i]) && deviation[i] > 0) continue;
+    fail("scaling", fmt::format("feature {} has the mean {} and the deviation {}: numbers were "
+                                "expected, and a positive deviation",
+                                i, mean[i], deviation[i]));
+  }
+}
+
+nn::NamedTensors scaling_tensors(const Scaling& scaling) {
+  return {{"scaling.mean", scaling.mean}, {"scaling.deviation", scaling.deviation}};
+}
+
+void Moments::add(const Tensor& x) {
+  const auto d = static_cast<std::size_t>(x.dim(-1));
+  if (count_ == 0) mean_.assign(d, 0), squares_.assign(d, 0);
+  if (d != mean_.size()) {
+    fail("Moments",
+         fmt::format("{} has not the {} features of before", to_string(x.shape()), mean_.size()));
+  }
+  const std::vector<double> values = x.to_vector<double>();
+  for (std::size_t row = 0; row < values.size(); row += d) {
+    ++count_;
+    for (std::size_t i = 0; i < d; ++i) {
+      const double distance = values[row + i] - mean_[i];
+      mean_[i] += distance / count_;
+      squares_[i] += distance * (values[row + i] - mean_[i]);
+    }
+  }
+}
+
+Scaling Moments::scaling() const {
+  if (count_ == 0) fail("Moments", "there is nothing to scale by");
+  std::vector<double> deviation;
+  for (const double squares : squares_) deviation.push_back(std::sqrt(squares / count_));
+  const Shape shape{std::ssize(mean_)};
+  return {Tensor::of(shape, std::span<const double>(mean_)).to(DType::f32),
+          Tensor::of(shape, std::span<const double>(deviation)).to(DType::f32)};
+}
+
 namespace {
 
 constexpr Index crossings = 16,

@@ -1,3 +1,5 @@
+#include "alignment_forms.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/models/report/alignment.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <attune/models/report/heatmap.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/models/text/alignment.hpp>
 #include <attune/tensor/shape.hpp>
 

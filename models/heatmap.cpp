@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/display_text.hpp>
-#include <attune/models/report/heatmap.hpp>
+#include <attune/models/display_text.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {

@@ -1,3 +1,5 @@
+#include "support/log.hpp"
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -11,7 +13,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 

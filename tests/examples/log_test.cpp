@@ -1,3 +1,5 @@
+#include "support/log.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -9,10 +11,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "models/report/tools.hpp"
+#include "support/report_tools.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/report/heatmap.hpp>
+#include <attune/models/heatmap.hpp>
 
 namespace attune::test {
 

@@ -1,3 +1,5 @@
+#include "attune/alignment_forms.hpp"
+
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -9,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/metrics/alignment_error_rate.hpp>
-#include <attune/models/report/alignment.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace {

@@ -2,8 +2,8 @@
 #include <iterator>
 #include <string_view>
 
-#include <attune/models/report/display_text.hpp>
-#include <attune/models/report/heatmap.hpp>
+#include <attune/models/display_text.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
 
 namespace attune::report {

@@ -1,13 +1,12 @@
 // Sequences of real numbers: batches, scaling, augmentation.
+#include "support/frames.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include <doctest/doctest.h>
 
-#include <attune/models/frames/augment.hpp>
-#include <attune/models/frames/batches.hpp>
-#include <attune/models/frames/scaling.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 

@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/report/heatmap.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "models/report/tools.hpp"
+#include "support/report_tools.hpp"
 
 namespace {
 

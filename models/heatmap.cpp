@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <numbers>
 #include <string_view>
 #include <utility>
@@ -22,15 +21,15 @@ namespace {
 void check(const Heatmap& map) {
   const std::size_t rows = map.rows.size(), columns = map.columns.size();
   if (map.weights.size() != rows * columns) {
-    throw Error(fmt::format("heatmap: weights has {} values, but {} rows x {} columns need {}",
-                            map.weights.size(), rows, columns, rows * columns));
+    fail("heatmap", fmt::format("weights has {} values, but {} rows x {} columns need {}",
+                                map.weights.size(), rows, columns, rows * columns));
   }
   for (std::size_t i = 0; i < map.weights.size(); ++i) {
     const double w = map.weights[i];
     if (std::isfinite(w) && w >= 0) continue;
-    throw Error(
-        fmt::format("heatmap: weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
-                    i / columns, i % columns, w));
+    fail("heatmap",
+         fmt::format("weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
+                     i / columns, i % columns, w));
   }
 }
 
@@ -81,7 +80,7 @@ struct Panel {
 Header header_for(const std::vector<std::string>& columns) {
   constexpr std::size_t kLongest = 12;
   if (single_characters(columns)) return Header::characters;
-  const bool stack = std::all_of(columns.begin(), columns.end(), [](const std::string& label) {
+  const bool stack = std::ranges::all_of(columns, [](const std::string& label) {
     return clusters(label).size() <= kLongest && !runs_right_to_left(label);
   });
   return stack ? Header::vertical : Header::numbers;
@@ -157,15 +156,10 @@ std::vector<std::string> stacked_header(const Layout& l, Panel panel) {
 
 std::vector<std::string> header(const Layout& l, Panel panel) {
   const auto number = [](std::size_t j) { return std::to_string(j + 1); };
-  switch (l.header) {
-    case Header::vertical:
-      return stacked_header(l, panel);
-    case Header::numbers:
-      return {header_line(l, panel, Align::right, number)};
-    case Header::characters:
-      break;
-  }
-  return {header_line(l, panel, Align::left, [&](std::size_t j) { return l.columns[j]; })};
+  const auto label = [&](std::size_t j) { return l.columns[j]; };
+  if (l.header == Header::vertical) return stacked_header(l, panel);
+  if (l.header == Header::numbers) return {header_line(l, panel, Align::right, number)};
+  return {header_line(l, panel, Align::left, label)};
 }
 
 // What the numbers stand for, as many to a line as fit.
@@ -205,13 +199,10 @@ int line_width(const std::string& line) {
 
 // The lines, made equally wide.
 std::string block(const std::vector<std::string>& lines) {
-  std::vector<int> widths;
-  std::transform(lines.begin(), lines.end(), std::back_inserter(widths), line_width);
-  const int widest = widths.empty() ? 0 : *std::max_element(widths.begin(), widths.end());
+  int widest = 0;
+  for (const std::string& line : lines) widest = std::max(widest, line_width(line));
   std::string out;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    out += lines[i] + spaces(widest - widths[i]) + "\n";
-  }
+  for (const std::string& line : lines) out += line + spaces(widest - line_width(line)) + "\n";
   return out;
 }
 
@@ -220,8 +211,8 @@ std::string block(const std::vector<std::string>& lines) {
 std::string terminal(const Heatmap& map, const TerminalOptions& options) {
   check(map);
   if (options.width < 10) {
-    throw Error(fmt::format("heatmap: the terminal has {} columns, but at least 10 are needed",
-                            options.width));
+    fail("heatmap",
+         fmt::format("the terminal has {} columns, but at least 10 are needed", options.width));
   }
   const Layout l = layout(map, options.width);
   std::vector<std::string> lines;
@@ -357,12 +348,10 @@ std::string svg_cells(const Heatmap& map, const Labels& labels, const Geometry& 
 
 std::string svg(const Heatmap& map, const SvgOptions& options) {
   check(map);
-  if (!(options.cell >= 2)) {
-    throw Error(
-        fmt::format("heatmap: a cell is {} pixels, but at least 2 are needed", options.cell));
-  }
+  if (!(options.cell >= 2))
+    fail("heatmap", fmt::format("a cell is {} pixels, but at least 2 are needed", options.cell));
   if (!(options.darkest > 0))
-    throw Error(fmt::format("heatmap: the darkest weight is {}, expected > 0", options.darkest));
+    fail("heatmap", fmt::format("the darkest weight is {}, expected > 0", options.darkest));
   const Labels labels{visible(map.rows), visible(map.columns)};
   const std::string caption = visible_caption(map.caption);
   const std::string drawn = options.caption ? cut(caption, kLongestCaption) : "";

@@ -8,13 +8,16 @@
 namespace attune::models {
 namespace {
 
+nn::StackedOptions stack_options(const Seq2SeqOptions& o, Index layers) {
+  return {.layers = layers,
+          .dropout = o.dropout,
+          .dropout_kind = o.dropout_kind,
+          .residual = o.residual == Residual::yes};
+}
+
 template <class Layers>
 Layers make_layers(const nn::Scope& scope, const Seq2SeqOptions& o) {
-  return Layers(scope, o.embedding, encoder_hidden(o),
-                {.layers = o.encoder_layers,
-                 .dropout = o.dropout,
-                 .dropout_kind = o.dropout_kind,
-                 .residual = o.residual == Residual::yes},
+  return Layers(scope, o.embedding, encoder_hidden(o), stack_options(o, o.encoder_layers),
                 {.cell = o.encoder_cell});
 }
 
@@ -89,15 +92,6 @@ const Seq2SeqOptions& checked(const Seq2SeqOptions& options) {
   return options;
 }
 
-nn::StackedOptions decoder_stack(const Seq2SeqOptions& o) {
-  return {.layers = o.decoder_layers,
-          .dropout = o.dropout,
-          .dropout_kind = o.dropout_kind,
-          .residual = o.residual == Residual::yes};
-}
-
-nn::RecurrentOptions decoder_cell(const Seq2SeqOptions& o) { return {.cell = o.decoder_cell}; }
-
 nn::Embedding source_table(const nn::Scope& scope, const Seq2SeqOptions& o,
                            const nn::Embedding& target) {
   if (o.tied == Tied::all) return target;
@@ -118,7 +112,8 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
       source_(source_table(scope, o, target_)),
       encoder_(scope / "encoder", o),
       attention_(std::move(attention)),
-      decoder_(scope / "decoder", o.embedding, o.hidden, decoder_stack(o), decoder_cell(o)),
+      decoder_(scope / "decoder", o.embedding, o.hidden, stack_options(o, o.decoder_layers),
+               {.cell = o.decoder_cell}),
       readout_(scope / "readout", o, context_size()),
       embedding_dropout_(dropout_rate(o, o.embedding_dropout), o.dropout_kind),
       annotation_dropout_(dropout_rate(o, o.annotation_dropout), o.dropout_kind) {
@@ -139,7 +134,8 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
     return decoder.add(name, {size, gates * o.hidden}, nn::init::glorot(gates));
   };
   if (o.attend == Attend::between) {
-    second_.emplace(decoder / "second", sizes.h, o.hidden, decoder_cell(o));
+    second_.emplace(decoder / "second", sizes.h, o.hidden,
+                    nn::RecurrentOptions{.cell = o.decoder_cell});
   }
   if (o.attend == Attend::before || o.attend == Attend::last_state) {
     W_c_ = add_input("W_c", context_size());
@@ -271,17 +267,6 @@ Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
           .s = nn::select(state.s, rows),
           .fed = nn::select(state.fed, rows),
           .past = nn::select(state.past, rows)};
-}
-
-Var Seq2Seq::loss(const text::Batch& batch, const Guide& guide) const {
-  const bool training = nn::Training::random() != nullptr;
-  const Var loss = models::loss(*this, batch,
-                                {.label_smoothing = training ? options_.label_smoothing : 0,
-                                 .coverage = training ? options_.coverage_loss : 0,
-                                 .guide = guide});
-  const bool smooths = options_.label_smoothing > 0 || options_.coverage_loss > 0;
-  return training || !smooths ? loss
-                              : nn::outside_of_training(loss, "label smoothing or coverage loss");
 }
 
 }  // namespace attune::models

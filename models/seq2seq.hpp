@@ -136,10 +136,6 @@ class Seq2Seq {
   AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const;
   State select(const State& state, const Tensor& rows) const;
 
-  /// models::loss with the coverage loss and, in training, the label smoothing that the options ask
-  /// for.
-  Var loss(const text::Batch& batch, const Guide& guide = {}) const;
-
   const Seq2SeqOptions& options() const { return options_; }
 
  private:

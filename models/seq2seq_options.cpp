@@ -1,5 +1,3 @@
-#include <limits>
-
 #include <fmt/format.h>
 
 #include <attune/models/layer_fields.hpp>
@@ -13,98 +11,83 @@ using Options = Seq2SeqOptions;
 
 using Field = OptionField<Options>;
 
-template <class Member>
-Field number(std::string name, std::string help, Member member, double low, double high) {
-  return number_field<Options>(std::move(name), std::move(help), member, low, high);
-}
-
-template <class T, class Member>
-Field choice(std::string name, std::string help, Member member,
-             std::vector<std::pair<T, std::string>> names) {
-  return choice_field<Options, T>(std::move(name), std::move(help), member, std::move(names));
-}
-
 constexpr double largest = 1 << 16, deepest = 64;
 
-std::vector<Field> size_fields() {
+Field number(const char* name, const char* help, Index Options::*member, Index low,
+             double high = largest) {
+  return number_field<Options>(name, help, member, static_cast<double>(low), high);
+}
+Field rate(const char* name, const char* help, double Options::*member, double low = -1) {
+  return number_field<Options>(name, help, member, low, 0.99);
+}
+template <class T>
+Field choice(const char* name, const char* help, T Options::*member,
+             const std::vector<std::pair<T, const char*>>& names) {
+  return choice_field<Options, T>(name, help, member, names);
+}
+
+std::vector<Field> size_and_wiring_fields() {
+  using O = Options;
   return {
-      number("embedding", "size E of a word's vector", &Options::embedding, 1, largest),
-      number("hidden", "size H of the decoder's states", &Options::hidden, 1, largest),
+      number("embedding", "size E of a word's vector", &O::embedding, 1),
+      number("hidden", "size H of the decoder's states", &O::hidden, 1),
       number("encoder-hidden",
              "size of each direction of the encoder; 0: as the decoder, or half of it for a score "
              "that compares two directions with its state",
-             &Options::encoder_hidden, 0, largest),
-      number("encoder-layers", "layers of the encoder", &Options::encoder_layers, 1, deepest),
-      number("decoder-layers", "layers of the decoder", &Options::decoder_layers, 1, deepest)};
-}
-
-std::vector<Field> wiring_fields() {
-  return {
-      cell_field<Options>("encoder-cell", "cell of the encoder", &Options::encoder_cell),
-      cell_field<Options>("decoder-cell", "cell of the decoder", &Options::decoder_cell),
-      choice<Reading>("reading", "directions in which the encoder reads", &Options::reading,
-                      {{Reading::forward, "forward"},
-                       {Reading::backward, "backward"},
-                       {Reading::bidirectional, "bidirectional"}}),
-      choice<Residual>("residual", "whether layers from the second on add their input",
-                       &Options::residual, {{Residual::no, "no"}, {Residual::yes, "yes"}}),
+             &O::encoder_hidden, 0),
+      number("encoder-layers", "layers of the encoder", &O::encoder_layers, 1, deepest),
+      number("decoder-layers", "layers of the decoder", &O::decoder_layers, 1, deepest),
+      cell_field<O>("encoder-cell", "cell of the encoder", &O::encoder_cell),
+      cell_field<O>("decoder-cell", "cell of the decoder", &O::decoder_cell),
+      choice("reading", "directions in which the encoder reads", &O::reading,
+             {{Reading::forward, "forward"},
+              {Reading::backward, "backward"},
+              {Reading::bidirectional, "bidirectional"}}),
+      choice("residual", "whether layers from the second on add their input", &O::residual,
+             {{Residual::no, "no"}, {Residual::yes, "yes"}}),
       number("self-attention", "heads of a self-attention layer above the encoder; 0: none",
-             &Options::self_attention, 0, largest),
-      choice<Start>("start", "decoder's first state", &Options::start,
-                    {{Start::zero, "zero"},
-                     {Start::last, "last"},
-                     {Start::mean, "mean"},
-                     {Start::bridge, "bridge"}}),
-      choice<Attend>("attend",
-                     "when the decoder attends: before its cell, between two cells, or after it; "
-                     "last-state: no attention, the encoder's last state is the context; "
-                     "never: no attention and no context",
-                     &Options::attend,
-                     {{Attend::before, "before"},
-                      {Attend::between, "between"},
-                      {Attend::after, "after"},
-                      {Attend::last_state, "last-state"},
-                      {Attend::never, "never"}}),
-      choice<InputFeeding>("input-feeding", "whether the decoder reads the readout before",
-                           &Options::input_feeding,
-                           {{InputFeeding::no, "no"}, {InputFeeding::yes, "yes"}})};
+             &O::self_attention, 0),
+      choice("start", "decoder's first state", &O::start,
+             {{Start::zero, "zero"},
+              {Start::last, "last"},
+              {Start::mean, "mean"},
+              {Start::bridge, "bridge"}}),
+      choice("attend",
+             "when the decoder attends: before its cell, between two cells, or after it; "
+             "last-state: no attention, the encoder's last state is the context; "
+             "never: no attention and no context",
+             &O::attend,
+             {{Attend::before, "before"},
+              {Attend::between, "between"},
+              {Attend::after, "after"},
+              {Attend::last_state, "last-state"},
+              {Attend::never, "never"}}),
+      choice("input-feeding", "whether the decoder reads the readout before", &O::input_feeding,
+             {{InputFeeding::no, "no"}, {InputFeeding::yes, "yes"}})};
 }
 
 std::vector<Field> output_fields() {
+  using O = Options;
   return {
-      number("coverage-loss", "weight of the loss for attending twice", &Options::coverage_loss, 0,
-             1e6),
-      choice<ReadoutKind>("readout-kind", "first layer before the softmax", &Options::readout_kind,
-                          {{ReadoutKind::tanh, "tanh"},
-                           {ReadoutKind::maxout, "maxout"},
-                           {ReadoutKind::attentional, "attentional"}}),
-      choice<ReadoutState>(
-          "readout-state", "decoder state that the readout sees", &Options::readout_state,
-          {{ReadoutState::current, "current"}, {ReadoutState::previous, "previous"}}),
-      number("readout", "size R of the layers before the softmax", &Options::readout, 1, largest),
-      number("readout-layers", "layers before the softmax", &Options::readout_layers, 1, deepest),
-      choice<Tied>(
-          "tied", "which tables of word vectors are the same one", &Options::tied,
-          {{Tied::none, "none"}, {Tied::target_output, "target-output"}, {Tied::all, "all"}}),
-      number("dropout", "rate on embeddings, annotations and readouts, and between layers",
-             &Options::dropout, 0, 0.99),
-      number("embedding-dropout", "rate on embeddings; -1: as dropout", &Options::embedding_dropout,
-             -1, 0.99),
-      number("annotation-dropout", "rate on annotations; -1: as dropout",
-             &Options::annotation_dropout, -1, 0.99),
-      number("readout-dropout", "rate on readouts; -1: as dropout", &Options::readout_dropout, -1,
-             0.99),
-      choice<nn::DropoutKind>("dropout-kind",
-                              "whether all words of a sentence share what is dropped",
-                              &Options::dropout_kind,
-                              {{nn::DropoutKind::elementwise, "elementwise"},
-                               {nn::DropoutKind::per_sequence, "per-sequence"}}),
-      number("label-smoothing", "share of the target probability spread over all words",
-             &Options::label_smoothing, 0, 0.99)};
-}
-
-void require_at_least(const char* name, Index value, Index least) {
-  if (value < least) fail("Seq2Seq", fmt::format("{} = {} is less than {}", name, value, least));
+      choice("readout-kind", "first layer before the softmax", &O::readout_kind,
+             {{ReadoutKind::tanh, "tanh"},
+              {ReadoutKind::maxout, "maxout"},
+              {ReadoutKind::attentional, "attentional"}}),
+      choice("readout-state", "decoder state that the readout sees", &O::readout_state,
+             {{ReadoutState::current, "current"}, {ReadoutState::previous, "previous"}}),
+      number("readout", "size R of the layers before the softmax", &O::readout, 1),
+      number("readout-layers", "layers before the softmax", &O::readout_layers, 1, deepest),
+      choice("tied", "which tables of word vectors are the same one", &O::tied,
+             {{Tied::none, "none"}, {Tied::target_output, "target-output"}, {Tied::all, "all"}}),
+      rate("dropout", "rate on embeddings, annotations and readouts, and between layers",
+           &O::dropout, 0),
+      rate("embedding-dropout", "rate on embeddings; -1: as dropout", &O::embedding_dropout),
+      rate("annotation-dropout", "rate on annotations; -1: as dropout", &O::annotation_dropout),
+      rate("readout-dropout", "rate on readouts; -1: as dropout", &O::readout_dropout),
+      choice("dropout-kind", "whether all words of a sentence share what is dropped",
+             &O::dropout_kind,
+             {{nn::DropoutKind::elementwise, "elementwise"},
+              {nn::DropoutKind::per_sequence, "per-sequence"}})};
 }
 
 /// A table shared with the output gives logits of the readout as it is.
@@ -133,31 +116,30 @@ Index encoder_hidden(const Options& o) {
 }
 
 void check(const Options& o) {
-  require_at_least("source_vocabulary", o.source_vocabulary, 5);
-  require_at_least("target_vocabulary", o.target_vocabulary, 5);
-  require_at_least("embedding", o.embedding, 1);
-  require_at_least("hidden", o.hidden, 1);
-  require_at_least("encoder_hidden", o.encoder_hidden, 0);
-  require_at_least("encoder_layers", o.encoder_layers, 1);
-  require_at_least("decoder_layers", o.decoder_layers, 1);
-  require_at_least("self_attention", o.self_attention, 0);
-  require_at_least("attention", o.score.attention, 1);
-  require_at_least("readout", o.readout, 1);
-  require_at_least("readout_layers", o.readout_layers, 1);
-  if (!(o.label_smoothing >= 0 && o.label_smoothing < 1)) {
-    fail("Seq2Seq", fmt::format("label_smoothing = {} is not in [0, 1)", o.label_smoothing));
-  }
-  if (!(o.coverage_loss >= 0)) {
-    fail("Seq2Seq", fmt::format("coverage_loss = {} is less than 0", o.coverage_loss));
+  const struct {
+    const char* name;
+    Index value, least;
+  } sizes[] = {{"source_vocabulary", o.source_vocabulary, 5},
+               {"target_vocabulary", o.target_vocabulary, 5},
+               {"embedding", o.embedding, 1},
+               {"hidden", o.hidden, 1},
+               {"encoder_hidden", o.encoder_hidden, 0},
+               {"encoder_layers", o.encoder_layers, 1},
+               {"decoder_layers", o.decoder_layers, 1},
+               {"self_attention", o.self_attention, 0},
+               {"attention", o.score.attention, 1},
+               {"readout", o.readout, 1},
+               {"readout_layers", o.readout_layers, 1}};
+  for (const auto& [name, value, least] : sizes) {
+    if (value < least) fail("Seq2Seq", fmt::format("{} = {} is less than {}", name, value, least));
   }
   if (o.start == Start::last && encoder_hidden(o) != o.hidden) {
     fail("Seq2Seq",
          fmt::format("a decoder of {} cannot start from the last state of an encoder of {}",
                      o.hidden, encoder_hidden(o)));
   }
-  if (!attends(o) && (o.score.coverage == nn::Coverage::summed || o.coverage_loss > 0)) {
+  if (!attends(o) && o.score.coverage == nn::Coverage::summed)
     fail("Seq2Seq", "coverage is of attention, and this model has none");
-  }
   check_tied(o);
 }
 
@@ -165,7 +147,7 @@ std::span<const OptionField<Options>> seq2seq_fields() {
   static const std::vector<Field> fields = [] {
     std::vector<Field> all;
     for (const auto& some :
-         {size_fields(), wiring_fields(), attention_fields<Options>(), output_fields()}) {
+         {size_and_wiring_fields(), attention_fields<Options>(), output_fields()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;
@@ -175,16 +157,6 @@ std::span<const OptionField<Options>> seq2seq_fields() {
 
 void set(Options& options, const std::string& name, const std::string& value) {
   set_field(seq2seq_fields(), options, name, value);
-}
-
-std::map<std::string, std::string> to_map(const Options& options) {
-  return fields_to_map(seq2seq_fields(), options);
-}
-
-Options seq2seq_options_from(const std::map<std::string, std::string>& map) {
-  Options options;
-  set_fields_from(seq2seq_fields(), options, map, {"filters", "radius"});
-  return options;
 }
 
 }  // namespace attune::models

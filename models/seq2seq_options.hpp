@@ -1,10 +1,8 @@
 // What a sequence-to-sequence model is made of: every choice, under its name.
 #pragma once
 
-#include <map>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <attune/models/option_field.hpp>
 #include <attune/nn/attention.hpp>
@@ -76,7 +74,6 @@ struct Seq2SeqOptions {
   Attend attend = Attend::before;
   nn::ScoreOptions score = {};
   nn::AttentionOptions attention = {};
-  double coverage_loss = 0;  // λ, See et al. (2017), equation 13; in training
   InputFeeding input_feeding = InputFeeding::no;
   ReadoutKind readout_kind = ReadoutKind::maxout;
   ReadoutState readout_state = ReadoutState::current;
@@ -86,7 +83,6 @@ struct Seq2SeqOptions {
   double dropout = 0;  // between layers, and where the following are -1
   double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;
   nn::DropoutKind dropout_kind = nn::DropoutKind::elementwise;
-  double label_smoothing = 0;  // ε, in training
 };
 
 /// H of each direction of the encoder. Where it is not given, it is the decoder's; half of it,
@@ -110,11 +106,5 @@ std::span<const OptionField<Seq2SeqOptions>> seq2seq_fields();
 
 /// Sets one of them by name. Throws when there is none of that name, and as its `set` does.
 void set(Seq2SeqOptions& options, const std::string& name, const std::string& value);
-
-/// "hidden" -> "256" and so on: all fields.
-std::map<std::string, std::string> to_map(const Seq2SeqOptions& options);
-
-/// The reverse. Throws when a field is missing or not understood; takes no notice of other entries.
-Seq2SeqOptions seq2seq_options_from(const std::map<std::string, std::string>& map);
 
 }  // namespace attune::models

@@ -4,7 +4,6 @@
 #include <functional>
 #include <variant>
 
-#include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/batches.hpp>
 

@@ -11,7 +11,6 @@
 
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
-#include <attune/models/metrics/chrf.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/printable.hpp>

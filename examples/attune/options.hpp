@@ -12,7 +12,6 @@
 #include <attune/models/any_model.hpp>
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/option_field.hpp>
-#include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/safetensors.hpp>

@@ -182,7 +182,7 @@ double train(const models::Seq2Seq& model, nn::Adam& adam, const Task& task, Ind
   double last = 0;
   for (Index step = 0; step < b.steps; ++step) {
     const Index length = draw_length(longest, random);
-    const Var loss = model.loss(text::make_batch(task.pairs(length, b.batch, random)));
+    const Var loss = models::loss(model, text::make_batch(task.pairs(length, b.batch, random)));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, b.clip);
     adam.set_rate(schedule(step));

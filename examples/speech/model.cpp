@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 
 #include <attune/autograd/ops.hpp>
-#include <attune/models/forced.hpp>
-#include <attune/models/joint_ctc.hpp>
+#include <attune/models/ctc.hpp>
 #include <attune/models/layer_fields.hpp>
+#include <attune/models/search.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/checkpoint.hpp>
 #include <attune/tensor/arrange.hpp>

@@ -11,11 +11,10 @@
 
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/encoder_decoder.hpp>
-#include <attune/models/hypothesis.hpp>
 #include <attune/models/listener.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/text/codec.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/score.hpp>
 

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include <attune/models/heatmap.hpp>
-#include <attune/models/text/token_words.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 

@@ -73,7 +73,7 @@ Outcome train(const Seq2SeqOptions& options, std::uint64_t seed, Precision preci
     for (const auto& words : test::random_sentences(kLengths, kVocabulary, random.bits()))
       pairs.push_back({words, {words.rbegin(), words.rend()}});
     const nn::Training training(random);
-    const Var loss = model.loss(text::make_batch(pairs));
+    const Var loss = models::loss(model, text::make_batch(pairs));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.step(gradients);

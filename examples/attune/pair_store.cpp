@@ -1,3 +1,5 @@
+#include "pair_store.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -7,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <attune/models/text/pair_store.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::text {

@@ -1,19 +1,18 @@
+#include "attune/pair_store.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
 
 #include <doctest/doctest.h>
 
-#include <attune/models/text/pair_store.hpp>
-#include <attune/tensor/check.hpp>
-
+#include "support/errors.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace {
 
 using namespace attune;
-using text::DiskArray;
-using text::DiskBytes;
+using namespace attune::text;
 
 std::vector<std::byte> some_bytes(std::size_t count) {
   std::vector<std::byte> bytes(count);
@@ -50,14 +49,13 @@ TEST_CASE("DiskBytes: a directory that is not there, and bytes after the end, ar
   const std::vector<std::byte> all = some_bytes(100);
   const std::string nowhere = (directory / "nowhere").string();
   DiskBytes absent(nowhere, 10);
-  CHECK_THROWS_WITH_AS(
-      absent.append(all),
-      (nowhere + ": a temporary file cannot be written: No such file or directory").c_str(), Error);
+  CHECK_ERROR(nowhere + ": a temporary file cannot be written: No such file or directory",
+              absent.append(all));
   for (const std::size_t in_memory : {10, 1000}) {
     DiskBytes ended(directory.path(), in_memory);
     ended.append(all);
     CHECK(ended.bytes().size() == 100);
-    CHECK_THROWS_WITH_AS(ended.append(all), "DiskBytes: append after bytes()", Error);
+    CHECK_ERROR("DiskBytes: append after bytes()", ended.append(all));
   }
 }
 
@@ -70,6 +68,23 @@ TEST_CASE("DiskArray: values") {
     array.append(all.back());
     CHECK(array.size() == 1000);
     CHECK(std::ranges::equal(array.values(), all));
+  }
+}
+
+TEST_CASE("PairStore: pairs and their lengths, also empty sides") {
+  const std::vector<Pair> pairs = {
+      {{5, 6}, {7}}, {{}, {8, 9, 10}}, {{11}, {}}, {{}, {}}, {{12}, {13}}};
+  for (const std::size_t in_memory : {0, 7, 1 << 20}) {
+    PairStore store(".", in_memory);
+    for (const Pair& pair : pairs) store.add(pair);
+    REQUIRE(store.size() == pairs.size());
+    REQUIRE(store.lengths().size() == pairs.size());
+    for (std::size_t i = pairs.size(); i-- > 0;) {
+      CHECK(store[i].source == pairs[i].source);
+      CHECK(store[i].target == pairs[i].target);
+      CHECK(store.lengths()[i].source == pairs[i].source.size());
+      CHECK(store.lengths()[i].target == pairs[i].target.size());
+    }
   }
 }
 

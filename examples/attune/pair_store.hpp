@@ -66,7 +66,7 @@ class DiskArray {
 };
 
 /// Pairs that are added one by one and then taken in any order. A large corpus is kept in temporary
-/// files in a directory (text/disk_array.hpp): 16 bytes for each pair and 4 for each word.
+/// files in a directory: 16 bytes for each pair and 4 for each word.
 class PairStore {
  public:
   explicit PairStore(const std::filesystem::path& directory,

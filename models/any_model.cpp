@@ -295,22 +295,16 @@ class Ensemble {
   }
 
   Encoded encode(const Tensor& source, const Tensor& mask) const {
-    Encoded encoded{.of = {}, .mask = mask};
-    for (const AnyModel& model : models_) encoded.of.push_back(model.encode(source, mask));
-    return encoded;
+    return {of_each([&](std::size_t n) { return models_[n].encode(source, mask); }), mask};
   }
-
   State start(const Encoded& encoded) const {
-    State states;
-    for (std::size_t n = 0; n < models_.size(); ++n)
-      states.push_back(models_[n].start(encoded.of[n]));
-    return states;
+    return of_each([&](std::size_t n) { return models_[n].start(encoded.of[n]); });
   }
-
   Words read(const Tensor& previous) const {
-    Words words;
-    for (const AnyModel& model : models_) words.of.push_back(model.read(previous));
-    return words;
+    return {of_each([&](std::size_t n) { return models_[n].read(previous); })};
+  }
+  State select(const State& state, const Tensor& rows) const {
+    return of_each([&](std::size_t n) { return models_[n].select(state[n], rows); });
   }
 
   Step step(const Words& words, const State& state) const {
@@ -340,14 +334,14 @@ class Ensemble {
     return log(mean(stack(probabilities), {0}));
   }
 
-  State select(const State& state, const Tensor& rows) const {
-    State selected;
-    for (std::size_t n = 0; n < models_.size(); ++n)
-      selected.push_back(models_[n].select(state[n], rows));
-    return selected;
+ private:
+  template <class F>
+  std::vector<std::invoke_result_t<F, std::size_t>> of_each(F f) const {
+    std::vector<std::invoke_result_t<F, std::size_t>> all;
+    for (std::size_t n = 0; n < models_.size(); ++n) all.push_back(f(n));
+    return all;
   }
 
- private:
   std::vector<AnyModel> models_;
 };
 

@@ -14,9 +14,9 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/option_field.hpp>
-#include <attune/models/seq2seq_options.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/models/sutskever.hpp>
-#include <attune/models/translate.hpp>
 #include <attune/models/unroll.hpp>
 
 namespace attune::models {

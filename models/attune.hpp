@@ -17,14 +17,12 @@
 #include <attune/models/listener.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/models/seq2seq_options.hpp>
 #include <attune/models/sutskever.hpp>
 #include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
@@ -33,7 +31,6 @@
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/text/vocabulary.hpp>
-#include <attune/models/translate.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/adam.hpp>
 #include <attune/nn/attention.hpp>

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/bootstrap.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/printable.hpp>

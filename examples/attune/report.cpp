@@ -5,7 +5,6 @@
 
 #include <attune/models/heatmap.hpp>
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/bootstrap.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"

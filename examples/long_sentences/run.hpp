@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/seq2seq_options.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/random.hpp>
 

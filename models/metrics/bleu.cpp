@@ -12,6 +12,7 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
 
 namespace attune::metrics {
 namespace {
@@ -273,6 +274,76 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
     buckets.push_back(bucket);
   }
   return buckets;
+}
+
+// ---- Bootstrap
+
+namespace {
+
+/// BLEU of the corpus of these sentences.
+double bleu_of(std::span<const BleuStatistics> sentences, const std::vector<std::size_t>& drawn,
+               const BleuOptions& options) {
+  BleuStatistics sum;
+  for (const std::size_t i : drawn) sum += sentences[i];
+  return bleu(std::span(&sum, 1), options).bleu;
+}
+
+/// The score of each sample, which is of as many sentences, drawn with replacement.
+template <class Score>
+std::vector<double> resampled(std::size_t sentences, const BootstrapOptions& options, Score score) {
+  if (sentences == 0) fail("bootstrap", "there is no sentence");
+  if (options.samples < 1 || !(options.confidence > 0 && options.confidence < 1)) {
+    fail("bootstrap",
+         fmt::format(
+             "{} samples, confidence {}: expected a positive number, and one between 0 and 1",
+             options.samples, options.confidence));
+  }
+  Random random(options.seed, "bootstrap");
+  std::vector<std::size_t> drawn(sentences);
+  std::vector<double> scores;
+  for (std::int64_t sample = 0; sample < options.samples; ++sample) {
+    for (std::size_t& i : drawn)
+      i = static_cast<std::size_t>(random.below(static_cast<Index>(sentences)));
+    scores.push_back(score(drawn));
+  }
+  return scores;
+}
+
+/// As many of the values below as above.
+Interval middle(std::vector<double> values, double confidence) {
+  std::ranges::sort(values);
+  const auto outside =
+      static_cast<std::size_t>((1 - confidence) / 2 * static_cast<double>(values.size()) + 1e-9);
+  return {values[outside], values[values.size() - 1 - outside]};
+}
+
+}  // namespace
+
+Interval bleu_interval(std::span<const BleuStatistics> sentences, const BootstrapOptions& bootstrap,
+                       const BleuOptions& options) {
+  const auto score = [&](const auto& drawn) { return bleu_of(sentences, drawn, options); };
+  return middle(resampled(sentences.size(), bootstrap, score), bootstrap.confidence);
+}
+
+PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
+                                 std::span<const BleuStatistics> second,
+                                 const BootstrapOptions& bootstrap, const BleuOptions& options) {
+  if (first.size() != second.size()) {
+    fail("bootstrap", fmt::format("{} sentences of the first system, but {} of the second",
+                                  first.size(), second.size()));
+  }
+  PairedBootstrap result;
+  result.difference = bleu(first, options).bleu - bleu(second, options).bleu;
+  const auto score = [&](const auto& drawn) {
+    return bleu_of(first, drawn, options) - bleu_of(second, drawn, options);
+  };
+  std::vector<double> differences = resampled(first.size(), bootstrap, score);
+  const auto not_better = std::ranges::count_if(
+      differences, [&](double sample) { return sample * result.difference <= 0; });
+  result.p_value =
+      (1 + static_cast<double>(not_better)) / (1 + static_cast<double>(differences.size()));
+  result.interval = middle(std::move(differences), bootstrap.confidence);
+  return result;
 }
 
 // ---- chrF

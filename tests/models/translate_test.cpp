@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/models/translate.hpp>
+#include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include <attune/models/seq2seq_options.hpp>
+#include <attune/models/seq2seq.hpp>
 
 namespace attune::test {
 

@@ -40,7 +40,7 @@ int main() {
   nn::Adam adam(params, {.rate = 1e-2});
   Random random(/*seed=*/1);
   for (int step = 1; step <= 300; ++step) {
-    const Var loss = model.loss(text::make_batch(reversals(random, 32)));
+    const Var loss = models::loss(model, text::make_batch(reversals(random, 32)));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.step(gradients);

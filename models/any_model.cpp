@@ -1,11 +1,14 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/ensemble.hpp>
 #include <attune/models/layer_fields.hpp>
 #include <attune/models/nematus.hpp>
 #include <attune/models/seq2seq.hpp>
+#include <attune/nn/attention.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::models {
 namespace {
@@ -68,16 +71,11 @@ std::vector<OptionField<Own>> paper_fields() {
 
 enum class Attends { no, yes };
 
-/// The options of the losses, which AnyModelOptions has itself.
-bool of_loss(const std::string& name) {
-  return name == "label-smoothing" || name == "coverage-loss";
-}
-
+/// The options of a model's own struct, and those of the losses.
 template <class Own>
 Fields fields_of(std::span<const OptionField<Own>> own, Attends attends) {
   Fields all;
-  for (const auto& field : own)
-    if (!of_loss(field.name)) all.push_back(lifted<Own>(field));
+  for (const auto& field : own) all.push_back(lifted<Own>(field));
   if (attends == Attends::yes) {
     all.push_back(number_field<AnyModelOptions>("coverage-loss",
                                                 "weight of the loss for attending twice",
@@ -100,37 +98,34 @@ Kind kind(const char* name, const char* what, Attends attends) {
   AnyModelOptions defaults;
   defaults.name = name;
   defaults.own = Own();
-  const auto make = [](const nn::Scope& scope, const AnyModelOptions& options) {
-    return AnyModel(M(scope, std::get<Own>(options.own)));
-  };
+  Fields fields;
   if constexpr (std::is_same_v<M, Seq2Seq>) {
-    return {{name, what}, defaults, fields_of<Own>(seq2seq_fields(), attends), make};
+    fields = fields_of<Own>(seq2seq_fields(), attends);
   } else {
-    return {{name, what}, defaults, fields_of<Own>(paper_fields<Own>(), attends), make};
+    fields = fields_of<Own>(paper_fields<Own>(), attends);
   }
+  return {{name, what}, defaults, fields, [](const nn::Scope& scope, const AnyModelOptions& o) {
+            return AnyModel(M(scope, std::get<Own>(o.own)));
+          }};
 }
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = [] {
-    std::vector<Kind> kinds;
-    kinds.push_back(kind<Bahdanau, BahdanauOptions>(
-        "bahdanau", "attends before the cell, additive (Bahdanau et al., 2014)", Attends::yes));
-    kinds.push_back(kind<Nematus, NematusOptions>(
-        "nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)",
-        Attends::yes));
-    kinds.push_back(kind<Luong, LuongOptions>(
-        "luong", "attends after the cell, any score and window (Luong et al., 2015)",
-        Attends::yes));
-    kinds.push_back(kind<EncoderDecoder, EncoderDecoderOptions>(
-        "encoder-decoder", "no attention: the last state at every step (Cho et al., 2014)",
-        Attends::no));
-    kinds.push_back(kind<Sutskever, SutskeverOptions>(
-        "sutskever", "no attention: the last state of a reversed source (Sutskever et al., 2014)",
-        Attends::no));
-    kinds.push_back(
-        kind<Seq2Seq, Seq2SeqOptions>("seq2seq", "every wiring is an option", Attends::yes));
-    return kinds;
-  }();
+  static const std::vector<Kind> all = {
+      kind<Bahdanau, BahdanauOptions>(
+          "bahdanau", "attends before the cell, additive (Bahdanau et al., 2014)", Attends::yes),
+      kind<Nematus, NematusOptions>(
+          "nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)",
+          Attends::yes),
+      kind<Luong, LuongOptions>("luong",
+                                "attends after the cell, any score and window (Luong et al., 2015)",
+                                Attends::yes),
+      kind<EncoderDecoder, EncoderDecoderOptions>(
+          "encoder-decoder", "no attention: the last state at every step (Cho et al., 2014)",
+          Attends::no),
+      kind<Sutskever, SutskeverOptions>(
+          "sutskever", "no attention: the last state of a reversed source (Sutskever et al., 2014)",
+          Attends::no),
+      kind<Seq2Seq, Seq2SeqOptions>("seq2seq", "every wiring is an option", Attends::yes)};
   return all;
 }
 
@@ -183,11 +178,7 @@ std::span<const Field> all_model_fields() {
     for (const Kind& kind : kinds()) {
       for (const Field& own : kind.fields) {
         const auto at = std::ranges::find(fields, own.name, &Field::name);
-        if (at == fields.end()) {
-          fields.push_back(own);
-        } else {
-          *at = own;
-        }
+        (at == fields.end() ? fields.emplace_back() : *at) = own;
       }
     }
     for (Field& field : fields) {
@@ -280,26 +271,84 @@ Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& opt
 
 namespace {
 
-/// Ensemble keeps pointers: here are the models.
-struct Owned {
-  explicit Owned(std::vector<AnyModel> models)
-      : models(std::make_shared<const std::vector<AnyModel>>(std::move(models))) {}
-  std::vector<const AnyModel*> pointers() const {
-    std::vector<const AnyModel*> all;
-    for (const AnyModel& model : *models) all.push_back(&model);
+/// A WordModel that averages the models' probabilities of each word, and their weights.
+class Ensemble {
+ public:
+  struct Encoded {
+    std::vector<AnyModel::Encoded> of;  // of each model, as all vectors here
+    Tensor mask;                        // (S, B)
+  };
+  struct Words {
+    std::vector<AnyModel::Words> of;
+    Words operator[](Index t) const {
+      Words step;
+      for (const AnyModel::Words& words : of) step.of.push_back(words[t]);
+      return step;
+    }
+  };
+  using State = std::vector<AnyModel::State>;
+  using Output = std::vector<AnyModel::Output>;
+  using Step = DecoderStep<Output, State>;
+
+  explicit Ensemble(std::vector<AnyModel> models) : models_(std::move(models)) {
+    if (models_.empty()) fail("Ensemble", "there is no model");
+  }
+
+  Encoded encode(const Tensor& source, const Tensor& mask) const {
+    return {of_each([&](std::size_t n) { return models_[n].encode(source, mask); }), mask};
+  }
+  State start(const Encoded& encoded) const {
+    return of_each([&](std::size_t n) { return models_[n].start(encoded.of[n]); });
+  }
+  Words read(const Tensor& previous) const {
+    return {of_each([&](std::size_t n) { return models_[n].read(previous); })};
+  }
+  State select(const State& state, const Tensor& rows) const {
+    return of_each([&](std::size_t n) { return models_[n].select(state[n], rows); });
+  }
+
+  Step step(const Words& words, const State& state) const {
+    Step all;
+    std::vector<Var> weights;
+    for (std::size_t n = 0; n < models_.size(); ++n) {
+      AnyModel::Step step = models_[n].step(words.of[n], state[n]);
+      if (step.weights.defined()) weights.push_back(nn::mean_of_heads(step.weights));
+      all.output.push_back(std::move(step.output));
+      all.state.push_back(std::move(step.state));
+    }
+    if (!weights.empty()) all.weights = mean(stack(weights), {0});
     return all;
   }
-  std::shared_ptr<const std::vector<AnyModel>> models;
-};
-struct OwningEnsemble : private Owned, public Ensemble<AnyModel> {
-  explicit OwningEnsemble(std::vector<AnyModel> models)
-      : Owned(std::move(models)), Ensemble<AnyModel>(pointers()) {}
+
+  /// log p (T, B, V)
+  Var logits(const Words& words, const std::vector<Output>& outputs) const {
+    ShapeCheck check("Ensemble");
+    std::vector<Var> probabilities;
+    for (std::size_t n = 0; n < models_.size(); ++n) {
+      std::vector<AnyModel::Output> own;
+      for (const Output& output : outputs) own.push_back(output[n]);
+      probabilities.push_back(softmax(models_[n].logits(words.of[n], own), -1));
+      check(n == 0 ? "the first model's probabilities" : "another's", probabilities[n].shape(),
+            "T B V");
+    }
+    return log(mean(stack(probabilities), {0}));
+  }
+
+ private:
+  template <class F>
+  std::vector<std::invoke_result_t<F, std::size_t>> of_each(F f) const {
+    std::vector<std::invoke_result_t<F, std::size_t>> all;
+    for (std::size_t n = 0; n < models_.size(); ++n) all.push_back(f(n));
+    return all;
+  }
+
+  std::vector<AnyModel> models_;
 };
 
 }  // namespace
 
 AnyModel ensemble_of(std::vector<AnyModel> models) {
-  return models.size() == 1 ? models.front() : AnyModel(OwningEnsemble(std::move(models)));
+  return models.size() == 1 ? models.front() : AnyModel(Ensemble(std::move(models)));
 }
 
 }  // namespace attune::models

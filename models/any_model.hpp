@@ -14,9 +14,9 @@
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/luong.hpp>
 #include <attune/models/option_field.hpp>
-#include <attune/models/seq2seq_options.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/models/sutskever.hpp>
-#include <attune/models/translate.hpp>
 #include <attune/models/unroll.hpp>
 
 namespace attune::models {
@@ -49,9 +49,8 @@ AnyModelOptions model_options(
 /// The options of a model: all but the vocabularies. They apply to an AnyModelOptions of that name.
 std::span<const OptionField<AnyModelOptions>> model_fields(std::string_view name);
 
-/// Those of all models, each name once, for a command line: from the last that has it, so that what
-/// all have comes with the help of seq2seq. `set` throws where the options are of a model without
-/// it, and `has_effect` says so.
+/// The options of all models for a command line, each name once, with the help of the last model
+/// that has it. `set` throws where the model has no such option, and `has_effect` is false there.
 std::span<const OptionField<AnyModelOptions>> all_model_fields();
 
 /// Sets an option by name. Throws where the model has none of that name, and as its `set` does.
@@ -73,7 +72,7 @@ struct Vocabularies {
   Index source, target;
 };
 
-/// A value that a model made, of a type that only this model knows. Copies share it.
+/// A value of a type that only its model knows. Copies share it.
 class OfModel {
  public:
   OfModel() = default;
@@ -92,8 +91,8 @@ class OfModel {
   const std::type_info* type_ = nullptr;
 };
 
-/// Any model that reads words and writes words, made by name, or a WordModel of one's own, an
-/// Ensemble among them. It is a WordModel itself. Copies share the model.
+/// Any model from words to words: one made by name, or a WordModel of your own. It is a WordModel
+/// itself. Copies share the model.
 class AnyModel {
  public:
   struct Encoded {
@@ -132,7 +131,7 @@ class AnyModel {
   Var loss(const text::Batch& batch, const Guide& guide = {}) const;
   friend Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options);
 
-  /// What it was made of; of a model of one's own the name is empty.
+  /// The options that it was made with; for a WordModel of your own the name is empty.
   const AnyModelOptions& options() const { return options_; }
 
  private:
@@ -156,7 +155,10 @@ class AnyModel {
 /// Compiled for each model, whose output layer it may fuse with the loss.
 Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options = {});
 
-/// One model, or the ensemble of several: see Ensemble. Throws when there is none.
+/// One model, or the ensemble of several, which averages their probabilities of each word and their
+/// attention weights, leaving out models without attention:
+///     p(y_t) = 1/N Σ_n p_n(y_t)
+/// Throws when there is none, and in use where the vocabularies differ in size.
 AnyModel ensemble_of(std::vector<AnyModel> models);
 
 /// One allocation for each step: output and state share it.

@@ -39,10 +39,6 @@ AffineLogits BahdanauDecoder::logits(const Words& words, const std::vector<Outpu
   return {dropout_(t), output_.affine()};
 }
 
-BahdanauDecoder::State BahdanauDecoder::select(const State& state, const Tensor& rows) const {
-  return models::select(state, rows);
-}
-
 nn::Attention additive_attention(const nn::Scope& scope, const BahdanauOptions& o) {
   return nn::Attention(
       nn::AdditiveScore(scope / "attention", o.hidden, 2 * o.hidden, {.attention = o.attention}));

@@ -109,4 +109,95 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
   return results;
 }
 
+// ---- Attention and CTC together
+
+CtcPrefix::CtcPrefix(Tensor log_p, const JointCtcOptions& o)
+    : log_p_(std::move(log_p)),
+      blank_(o.blank),
+      begin_(o.begin),
+      end_(o.end),
+      last_(o.begin),
+      ends_blank_{0} {
+  const Index frames = log_p_.dim(0);
+  for (Index t = 0; t < frames; ++t)
+    ends_blank_.push_back(ends_blank_.back() + this->log_p(t, blank_));
+  ends_label_.assign(ends_blank_.size(), log_zero);
+}
+
+double CtcPrefix::log_p(Index t, std::int32_t v) const {
+  return log_p_.data<double>()[t * log_p_.dim(1) + v];
+}
+
+double CtcPrefix::before(Index t, std::int32_t label) const {
+  return label == last_ ? ends_blank_[t] : log_add(ends_blank_[t], ends_label_[t]);
+}
+
+CtcPrefix CtcPrefix::extended(std::int32_t label) const {
+  CtcPrefix longer = *this;
+  longer.last_ = label;
+  longer.ends_blank_[0] = longer.ends_label_[0] = log_zero;
+  for (Index t = 0; t < log_p_.dim(0); ++t) {
+    const double blank = longer.ends_blank_[t], own = longer.ends_label_[t];
+    longer.ends_label_[t + 1] = log_add(own, before(t, label)) + log_p(t, label);
+    longer.ends_blank_[t + 1] = log_add(blank, own) + log_p(t, blank_);
+  }
+  return longer;
+}
+
+std::vector<double> CtcPrefix::next() const {
+  const Index frames = log_p_.dim(0);
+  const auto symbols = static_cast<std::int32_t>(log_p_.dim(1));
+  std::vector<double> log_next(static_cast<std::size_t>(symbols), log_zero);
+  for (Index t = 0; t < frames; ++t) {
+    const double any = before(t, begin_), last = last_ == begin_ ? any : before(t, last_);
+    for (std::int32_t v = 0; v < symbols; ++v)
+      log_next[v] = log_add(log_next[v], (v == last_ ? last : any) + log_p(t, v));
+  }
+  log_next[blank_] = log_next[begin_] = log_zero;
+  log_next[end_] = log_add(ends_blank_[frames], ends_label_[frames]);
+  double total = log_zero;
+  for (const double next : log_next) total = log_add(total, next);
+  for (double& next : log_next) next = total == log_zero ? log_zero : next - total;
+  return log_next;
+}
+
+namespace detail {
+
+std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
+                                    const JointCtcOptions& options) {
+  ShapeCheck("JointCtc")("logits", logits.shape(), "S B V")("mask", mask.shape(), "S B");
+  for (const std::int32_t symbol : {options.blank, options.begin, options.end}) {
+    if (symbol >= 0 && symbol < logits.dim(2)) continue;
+    fail("JointCtc",
+         fmt::format("the blank, begin or end {} is not in 0 to {}", symbol, logits.dim(2) - 1));
+  }
+  // Sentences one after the other, so that each is a slice.
+  const Tensor log_p = transpose(log_softmax(logits.to(DType::f64), -1), 0, 1);
+  std::vector<CtcPrefix> prefixes;
+  for (const Index frames : lengths_of(mask))
+    prefixes.emplace_back(log_p[std::ssize(prefixes)].slice(0, frames), options);
+  return prefixes;
+}
+
+std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Tensor& words,
+                                std::int32_t begin) {
+  const auto ids = words.to_vector<std::int32_t>();
+  std::vector<CtcPrefix> longer;
+  for (std::size_t row = 0; row < prefixes.size(); ++row)
+    longer.push_back(ids[row] == begin ? prefixes[row] : prefixes[row].extended(ids[row]));
+  return longer;
+}
+
+Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
+  std::vector<std::vector<double>> rows_of(prefixes.size());
+  parallel_for(std::ssize(prefixes), [&](Index row) { rows_of[row] = prefixes[row].next(); });
+  std::vector<double> all;
+  for (const auto& next : rows_of) all.insert(all.end(), next.begin(), next.end());
+  const Index rows = std::ssize(prefixes);
+  return Tensor::of({rows, std::ssize(all) / std::max<Index>(1, rows)},
+                    std::span<const double>(all));
+}
+
+}  // namespace detail
+
 }  // namespace attune::models

@@ -43,7 +43,7 @@ struct EncodedSizes {
   Index last;  // H of each last state
 };
 
-/// What a decoder starts from: an Encoded, or whatever else has the mask (S, B) of a source.
+/// What a decoder starts from: Encoded, or another type with the mask (S, B) of a source.
 template <class E>
 concept Source = requires(const E& encoded) {
   { encoded.mask } -> std::convertible_to<Tensor>;
@@ -51,8 +51,7 @@ concept Source = requires(const E& encoded) {
 
 namespace detail {
 
-/// While a model writes or is forced nothing is recorded, and nothing is dropped, in the middle of
-/// a training loop, too.
+/// Disables recording and dropout while a model decodes, in the middle of a training loop too.
 struct Inference {
   NoGrad no_grad;
   nn::Training not_training{nullptr};

@@ -4,11 +4,6 @@
 namespace attune::models {
 namespace {
 
-nn::Stacked<nn::Recurrent> make_layers(const nn::Scope& scope, const LuongOptions& o) {
-  return {
-      scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
-}
-
 nn::Attention make_attention(const nn::Scope& scope, const LuongOptions& o) {
   return {nn::make_score(scope, o.hidden, o.hidden, o.score), scope, o.hidden, o.attention};
 }
@@ -19,7 +14,7 @@ LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, Encode
                            nn::Attention attention)
     : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
       attention_(std::move(attention)),
-      decoder_(make_layers(scope / "decoder", o)),
+      decoder_(stack_of(scope / "decoder", o)),
       W_c_((scope / "readout").add("W_c", {source.h + o.hidden, o.hidden}, nn::init::glorot())),
       output_(output_layer(scope / "output", o.hidden, o.target_vocabulary)),
       dropout_(o.dropout) {
@@ -59,7 +54,7 @@ Luong::Luong(const nn::Scope& scope, const LuongOptions& o, std::optional<nn::At
     : LuongDecoder(scope, o, {.h = o.hidden, .last = o.hidden},
                    attention ? *attention : make_attention(scope / "attention", o)),
       source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
-      encoder_(make_layers(scope / "encoder", o)) {}
+      encoder_(stack_of(scope / "encoder", o)) {}
 
 Encoded Luong::encode(const Tensor& source, const Tensor& mask) const {
   const auto [h, last] = encoder_(source_(source), {.mask = mask});

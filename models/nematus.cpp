@@ -41,10 +41,6 @@ AffineLogits NematusDecoder::logits(const Words& words, const std::vector<Output
   return {dropout_(t), output_.affine()};
 }
 
-NematusDecoder::State NematusDecoder::select(const State& state, const Tensor& rows) const {
-  return models::select(state, rows);
-}
-
 Nematus::Nematus(const nn::Scope& scope, const NematusOptions& o,
                  std::optional<nn::Attention> attention)
     : NematusDecoder(scope, o, {.h = 2 * o.hidden, .last = o.hidden},

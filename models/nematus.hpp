@@ -36,7 +36,7 @@ class NematusDecoder {
   Words read(const Tensor& previous) const;
   Step step(const Var& share, const State& before) const;
   AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const;
-  State select(const State& state, const Tensor& rows) const;
+  State select(const State& state, const Tensor& rows) const { return models::select(state, rows); }
 
  private:
   WordVectors target_;

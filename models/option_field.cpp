@@ -34,9 +34,10 @@ void parse_number(const std::string& name, const std::string& text, double low, 
 
 }  // namespace
 
-std::string hyphenated(std::string text) {
-  std::ranges::replace(text, '_', '-');
-  return text;
+std::string hyphenated(std::string_view text) {
+  std::string hyphens(text);
+  std::ranges::replace(hyphens, '_', '-');
+  return hyphens;
 }
 
 void parse(const std::string& name, const std::string& text, double low, double high, double& to) {
@@ -53,8 +54,10 @@ void parse(const std::string& name, const std::string& text, double low, double 
 
 std::string text_of(double value) { return fmt::format("{}", value); }
 
-void fail_choice(const std::string& name, const std::string& text,
-                 std::span<const std::string> choices) {
+std::size_t index_of(const std::string& name, const std::string& text,
+                     std::span<const std::string> choices) {
+  const auto at = std::ranges::find(choices, hyphenated(text));
+  if (at != choices.end()) return static_cast<std::size_t>(at - choices.begin());
   fail(name, fmt::format("'{}' is not one of {}", text, fmt::join(choices, ", ")));
 }
 

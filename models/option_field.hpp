@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -22,12 +21,12 @@ namespace attune::models {
 template <class Options>
 struct OptionField {
   std::string name, help;
-  std::vector<std::string> choices;  ///< empty: a number, or any text
-  std::string type;                  ///< NUMBER, NAME or TEXT
-  std::function<std::string(const Options&)> get;
+  std::vector<std::string> choices = {};  ///< empty: a number, or any text
+  std::string type = {};                  ///< NUMBER, NAME or TEXT
+  std::function<std::string(const Options&)> get = {};
   /// Throws when the text is not one of the choices, or not a number in range. In choices, _ is as
   /// good as -.
-  std::function<void(Options&, const std::string&)> set;
+  std::function<void(Options&, const std::string&)> set = {};
   bool is_flag = false;  ///< given without a value, which is then "yes"
   std::string needs =
       {};  ///< what it has no effect without, such as "score multi-head"; empty: it has
@@ -37,7 +36,7 @@ struct OptionField {
 namespace detail {
 
 /// Names with one kind of hyphen.
-std::string hyphenated(std::string text);
+std::string hyphenated(std::string_view text);
 void parse(const std::string& name, const std::string& text, double low, double high, double& to);
 void parse(const std::string& name, const std::string& text, double low, double high,
            std::int64_t& to);
@@ -45,52 +44,66 @@ void parse(const std::string& name, const std::string& text, double low, double 
            std::uint64_t& to);
 /// In the shortest form that reads back as the same number.
 std::string text_of(double value);
-[[noreturn]] void fail_choice(const std::string& name, const std::string& text,
-                              std::span<const std::string> choices);
+/// The place of a choice. Throws where it is none of them.
+std::size_t index_of(const std::string& name, const std::string& text,
+                     std::span<const std::string> choices);
+
+/// What `member` refers to. Accessors take options that are not const.
+template <class Options, class Member>
+const auto& value_of(const Options& options, const Member& member) {
+  return std::invoke(member, const_cast<Options&>(options));
+}
 
 }  // namespace detail
 
 /// An option that is a number in [low, high]. `member` is a pointer to a member of the options, or
 /// a function that returns a reference to one.
 template <class Options, class Member>
-OptionField<Options> number_field(std::string name, std::string help, Member member, double low,
-                                  double high) {
-  using T = std::remove_cvref_t<std::invoke_result_t<Member, Options&>>;
-  const auto set = [=](Options& o, const std::string& text) {
+OptionField<Options> number_field(std::string_view name, std::string_view help, Member member,
+                                  double low, double high) {
+  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
+  field.type = "NUMBER";
+  field.set = [name = field.name, member, low, high](Options& o, const std::string& text) {
     detail::parse(name, text, low, high, std::invoke(member, o));
   };
-  const auto get = [=](Options o) {
-    if constexpr (std::is_integral_v<T>) return std::to_string(std::invoke(member, o));
-    return detail::text_of(static_cast<double>(std::invoke(member, o)));
+  field.get = [member](const Options& o) {
+    const auto& value = detail::value_of(o, member);
+    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(value)>>) {
+      return std::to_string(value);
+    } else {
+      return detail::text_of(value);
+    }
   };
-  return {name, std::move(help), {}, "NUMBER", get, set};
+  return field;
 }
 
-/// The option is one of some named values.
+/// The option is one of some named values, which are of an enumeration, or bool.
 template <class Options, class T, class Member>
-OptionField<Options> choice_field(std::string name, std::string help, Member member,
-                                  std::vector<std::pair<T, std::string>> names) {
-  std::vector<std::string> choices;
-  for (auto& [value, text] : names) choices.push_back(text = detail::hyphenated(text));
-  const auto set = [=](Options& o, const std::string& text) {
-    for (const auto& [value, own] : names) {
-      if (detail::hyphenated(text) == own) return void(std::invoke(member, o) = value);
-    }
-    detail::fail_choice(name, text, choices);
+OptionField<Options> choice_field(std::string_view name, std::string_view help, Member member,
+                                  const std::vector<std::pair<T, const char*>>& names) {
+  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
+  std::vector<T> values;
+  for (const auto& [value, text] : names) {
+    values.push_back(value);
+    field.choices.push_back(detail::hyphenated(text));
+  }
+  field.type = "NAME";
+  field.set = [name = field.name, choices = field.choices, values, member](
+                  Options& o, const std::string& text) {
+    std::invoke(member, o) = values[detail::index_of(name, text, choices)];
   };
-  const auto get = [=](Options o) {
-    const auto at =
-        std::ranges::find(names, std::invoke(member, o), [](auto& n) { return n.first; });
-    return at == names.end() ? std::string("?") : at->second;
+  field.get = [choices = field.choices, values, member](const Options& o) {
+    const auto at = std::ranges::find(values, detail::value_of(o, member)) - values.begin();
+    return at == std::ssize(values) ? "?" : choices[static_cast<std::size_t>(at)];
   };
-  return {name, std::move(help), choices, "NAME", get, set};
+  return field;
 }
 
 /// The option has one of two values: the second, "yes", where it is given.
 template <class Options, class T, class Member>
-OptionField<Options> flag_field(std::string name, std::string help, Member member, T no, T yes) {
-  auto field = choice_field<Options, T>(std::move(name), std::move(help), member,
-                                        {{no, "no"}, {yes, "yes"}});
+OptionField<Options> flag_field(std::string_view name, std::string_view help, Member member, T no,
+                                T yes) {
+  auto field = choice_field<Options, T>(name, help, member, {{no, "no"}, {yes, "yes"}});
   field.is_flag = true;
   return field;
 }
@@ -105,10 +118,12 @@ OptionField<Options> only_with(std::string needs, std::function<bool(const Optio
 
 /// The option is any text.
 template <class Options, class Member>
-OptionField<Options> text_field(std::string name, std::string help, Member member) {
-  const auto set = [=](Options& o, const std::string& text) { std::invoke(member, o) = text; };
-  const auto get = [=](Options o) -> std::string { return std::invoke(member, o); };
-  return {name, std::move(help), {}, "TEXT", get, set};
+OptionField<Options> text_field(std::string_view name, std::string_view help, Member member) {
+  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
+  field.type = "TEXT";
+  field.set = [member](Options& o, const std::string& text) { std::invoke(member, o) = text; };
+  field.get = [member](const Options& o) -> std::string { return detail::value_of(o, member); };
+  return field;
 }
 
 /// Sets an option by name. Throws when there is none of that name, and as its `set` does.
@@ -131,17 +146,14 @@ std::map<std::string, std::string> fields_to_map(std::span<const OptionField<Opt
 }
 
 /// The reverse of fields_to_map. Throws when a field is missing or not understood; ignores other
-/// entries. `younger` names fields that older files do not have: if missing, they keep their value.
+/// entries.
 template <class Options>
 void set_fields_from(std::span<const OptionField<Options>> fields, Options& options,
-                     const std::map<std::string, std::string>& map,
-                     std::initializer_list<std::string_view> younger = {}) {
+                     const std::map<std::string, std::string>& map) {
   for (const auto& field : fields) {
-    if (const auto at = map.find(field.name); at != map.end()) {
-      field.set(options, at->second);
-    } else if (std::ranges::find(younger, field.name) == younger.end()) {
-      fail("options", "there is no '" + field.name + "'");
-    }
+    const auto at = map.find(field.name);
+    if (at == map.end()) fail("options", "there is no '" + field.name + "'");
+    field.set(options, at->second);
   }
 }
 

@@ -33,6 +33,13 @@ class WordVectors {
   nn::Dropout dropout_;
 };
 
+/// Recurrent layers of the sizes, the cell and the dropout in the options.
+template <class Options>
+nn::Stacked<nn::Recurrent> stack_of(const nn::Scope& scope, const Options& o) {
+  return {
+      scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
+}
+
 /// The words that go before, as a decoder with one cell reads them.
 struct ReadWords {
   Var y;      // E y: (T, B, E)
@@ -80,10 +87,18 @@ struct DeepOutputSizes {
 /// and of Bahdanau et al. (2014, A.2.2).
 class DeepOutput {
  public:
-  DeepOutput(const nn::Scope& scope, const DeepOutputSizes& in, Index out);
+  DeepOutput(const nn::Scope& scope, const DeepOutputSizes& in, Index out)
+      : U_o_(scope.add("U_o", {in.state, out}, nn::init::glorot())),
+        V_o_(scope.add("V_o", {in.word, out}, nn::init::glorot())) {
+    if (in.context > 0) C_o_ = scope.add("C_o", {in.context, out}, nn::init::glorot());
+    b_o_ = scope.add("b_o", {out}, nn::init::zeros());
+  }
 
   /// s (..., H), y (..., E), c (..., C) -> (..., out); c is undefined where there is no context
-  Var operator()(const Var& s, const Var& y, const Var& c) const;
+  Var operator()(const Var& s, const Var& y, const Var& c) const {
+    const Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
+    return c.defined() ? add_matmul(t, c, C_o_) : t;
+  }
 
  private:
   Var U_o_, V_o_, C_o_, b_o_;  // (H, out), (E, out), (C, out), (out)

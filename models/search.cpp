@@ -1,15 +1,211 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include <attune/models/search.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/threads.hpp>
 
-namespace attune::models::detail {
+namespace attune::models {
+
+std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const std::string> source,
+                                         const text::Vocabulary& target, const Lexicon& lexicon) {
+  std::vector<std::int32_t> places;  // the largest weight of each step
+  if (h.weights.defined()) {
+    if (h.weights.dim(1) != std::ssize(source)) {
+      fail("replace_unknown", fmt::format("{} source tokens, but weights {}", source.size(),
+                                          to_string(h.weights.shape())));
+    }
+    places = argmax(h.weights).to_vector<std::int32_t>();
+  }
+  std::vector<std::string> tokens;
+  for (std::size_t i = 0; i < h.words.size(); ++i) {
+    if (h.words[i] != text::Vocabulary::unknown) {
+      tokens.push_back(target.token(h.words[i]));
+      continue;
+    }
+    if (places.empty()) fail("replace_unknown", "the hypothesis has no attention weights");
+    const std::string& token = source[places[i]];
+    const auto known = lexicon.find(token);
+    tokens.push_back(known == lexicon.end() ? token : known->second);
+  }
+  return tokens;
+}
+
+namespace detail {
+
+namespace {
+
+/// x (S, columns) -> (S)
+std::vector<float> column(const char* operation, const Tensor& x, Index index) {
+  std::vector<float> values(x.dim(0));
+  visit_floating(operation, x, [&](auto zero) {
+    const auto* from = x.data<decltype(zero)>() + index;
+    for (float& value : values) {
+      value = static_cast<float>(*from);
+      from += x.dim(1);
+    }
+  });
+  return values;
+}
+
+}  // namespace
+
+/// The words of a hypothesis: a node for each, shared by its continuations.
+struct Decoding::History {
+  std::shared_ptr<History> before;
+  std::int32_t word = 0;
+  double log_probability = 0;  // of this word
+  std::vector<float> weights;  // (S), empty without attention
+
+  /// In a loop: a history of many words, freed by recursion, would not fit on the stack.
+  ~History() {
+    while (before && before.use_count() == 1) before = std::shared_ptr(std::move(before->before));
+  }
+};
+
+Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, std::int32_t begin,
+                   std::int32_t end, bool within_source)
+    : operation_(operation), begin_(begin), end_(end) {
+  if (max_length < 1) fail(operation, "max_length is less than 1");
+  ShapeCheck check(operation);
+  check("mask", mask.shape(), "S B");
+  source_steps_ = check['S'];
+  source_lengths_ = lengths_of(mask);
+  finished_.resize(source_lengths_.size());
+  for (std::size_t sentence = 0; sentence < finished_.size(); ++sentence) {
+    if (source_lengths_[sentence] == 0)
+      fail(operation, fmt::format("source {} has no words", sentence));
+    running_.push_back({sentence, nullptr});
+    most_words_.push_back(within_source ? std::min(max_length, source_lengths_[sentence])
+                                        : max_length);
+  }
+}
+
+Tensor Decoding::words() const {
+  std::vector<std::int32_t> words;
+  for (const Running& r : running_) words.push_back(r.last ? r.last->word : begin_);
+  return Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words));
+}
+
+void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
+  ShapeCheck check(operation_);
+  check("logits", logits.shape(), "R V");
+  if (end_ < 0 || end_ >= check['V'])
+    fail(operation_, fmt::format("the end word {} is not in 0 to {}", end_, check['V'] - 1));
+  if (check['R'] != std::ssize(running_)) {
+    fail(operation_,
+         fmt::format("{} hypotheses gave logits {}", running_.size(), to_string(logits.shape())));
+  }
+  if (!weights.defined()) return;
+  check("weights", weights.shape(), "S R");
+  if (check['S'] != source_steps_) {
+    fail(operation_,
+         fmt::format("{} places gave weights {}", source_steps_, to_string(weights.shape())));
+  }
+}
+
+/// The candidates of each sentence that still runs, in the order of their rows.
+std::vector<std::vector<Decoding::Candidate>> Decoding::candidates(const Tensor& logits) {
+  const Tensor norms = log_sum_exp(logits, -1);
+  for (double norm : norms.to_vector<double>()) {
+    if (std::isnan(norm) || norm == std::numeric_limits<double>::infinity())
+      fail(operation_, "the model's scores are not numbers");
+  }
+  std::vector<Index> begins;  // each sentence's first row, and their end
+  for (std::size_t row = 0; row < running_.size(); ++row) {
+    if (row == 0 || running_[row].sentence != running_[row - 1].sentence)
+      begins.push_back(static_cast<Index>(row));
+  }
+  begins.push_back(std::ssize(running_));
+  std::vector<std::vector<Candidate>> found(begins.size() - 1);
+  parallel_for(std::ssize(found), [&](Index i) {
+    const auto at = static_cast<std::size_t>(i);
+    found[at] = choose({logits, norms, begins[at], begins[at + 1]});
+    if (found[at].empty()) fail(operation_, "the model leaves no word possible");
+  });
+  return found;
+}
+
+Decoding::Running Decoding::extend(const Candidate& candidate, const Tensor& weights) const {
+  const Running& from = running_[candidate.row];
+  auto history = std::make_shared<History>();
+  history->before = from.last;
+  history->word = candidate.word;
+  history->log_probability = candidate.total - from.log_probability;
+  if (weights.defined()) history->weights = column(operation_, weights, candidate.row);
+  return {from.sentence, std::move(history), candidate.total, from.length + 1};
+}
+
+void Decoding::finish(const Running& end, bool complete) {
+  Hypothesis h;
+  h.complete = complete;
+  h.log_probability = end.log_probability;
+  const Index s = source_lengths_[end.sentence];
+  std::vector<const History*> steps;
+  for (const History* at = end.last.get(); at; at = at->before.get()) steps.push_back(at);
+  std::ranges::reverse(steps);
+  std::vector<float> weights;
+  for (const History* step : steps) {
+    h.words.push_back(step->word);
+    h.word_log_probabilities.push_back(step->log_probability);
+    if (step->weights.empty()) continue;
+    weights.insert(weights.end(), step->weights.begin(), step->weights.begin() + s);
+  }
+  if (complete) h.words.pop_back();
+  if (!weights.empty()) {
+    h.weights = Tensor::of(Shape{std::ssize(steps), s}, std::span<const float>(weights));
+  }
+  h.score = score(h);
+  finished_[end.sentence].push_back(std::move(h));
+}
+
+/// What ends is finished, what goes on becomes the rows of the next step.
+void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
+  const Tensor weights =
+      weights_of_heads.rank() == 3 ? mean(weights_of_heads, {0}) : weights_of_heads;
+  check_step(logits, weights);
+  std::vector<Running> next;
+  std::vector<std::int32_t> parents;
+  for (const std::vector<Candidate>& found : candidates(logits)) {
+    const std::size_t first = next.size();
+    std::size_t sentence = 0;
+    std::vector<Index> cut_off;  // rows, each once
+    for (const Candidate& candidate : found) {
+      const Running& from = running_[candidate.row];
+      sentence = from.sentence;
+      if (candidate.word == end_) {
+        finish(extend(candidate, weights), /*complete=*/true);
+      } else if (from.length < most_words_[sentence]) {
+        next.push_back(extend(candidate, weights));
+        parents.push_back(static_cast<std::int32_t>(candidate.row));
+      } else if (std::ranges::find(cut_off, candidate.row) == cut_off.end()) {
+        cut_off.push_back(candidate.row);
+        finish(from, /*complete=*/false);
+      }
+    }
+    if (settled(sentence, std::span(next).subspan(first))) {
+      next.resize(first);
+      parents.resize(first);
+    }
+  }
+  std::vector<std::int32_t> unmoved(running_.size());
+  std::iota(unmoved.begin(), unmoved.end(), 0);
+  rows_moved_ = parents != unmoved;
+  rows_ = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
+  running_ = std::move(next);
+}
+
+// ---- Search
+
 namespace {
 
 constexpr Index block = 128;  // words that are passed over at once
@@ -116,4 +312,197 @@ std::vector<std::vector<Hypothesis>> Beam::results() const {
   return results;
 }
 
-}  // namespace attune::models::detail
+// ---- Sampling
+
+namespace {
+
+const SamplingOptions& checked(const SamplingOptions& o) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) fail("sample", what);
+  };
+  require(std::isfinite(o.temperature) && o.temperature > 0,
+          "the temperature is not finite and above 0");
+  require(o.top_k >= 0, "top_k is less than 0");
+  require(o.top_p > 0 && o.top_p <= 1, "top_p is not above 0 and at most 1");
+  return o;
+}
+
+/// e^{(x_v - largest) / temperature}
+template <class T>
+std::vector<T> shares(std::span<const T> logits, double temperature) {
+  std::vector<T> p(logits.size());
+  const T largest = simd::largest(logits.data(), logits.size());
+  std::ranges::transform(logits, p.begin(),
+                         [&](T x) { return static_cast<T>((x - largest) / temperature); });
+  simd::exp(p.data(), p.data(), std::ssize(p));
+  return p;
+}
+
+/// Words that may be drawn, in ascending order of their shares where any are cut off.
+template <class T>
+std::vector<std::int32_t> words_left(const std::vector<T>& share, const SamplingOptions& o) {
+  std::vector<std::int32_t> words(share.size());
+  std::iota(words.begin(), words.end(), 0);
+  const auto v = std::ssize(words), most = o.top_k == 0 ? v : std::min(o.top_k, v);
+  if (most == v && o.top_p == 1) return words;
+  const auto less_likely = [&](std::int32_t a, std::int32_t b) {
+    const T p = share[a], q = share[b];
+    return p != q ? p < q : a > b;
+  };
+  const double enough = o.top_p * std::reduce(share.begin(), share.end(), 0.0);
+  std::ranges::make_heap(words, less_likely);
+  auto kept = words.end();  // from here on they are the likeliest
+  for (double mass = 0; words.end() - kept < most && mass < enough;) {
+    std::pop_heap(words.begin(), kept--, less_likely);
+    mass += share[*kept];
+  }
+  words.erase(words.begin(), kept);
+  return words;
+}
+
+template <class T>
+std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Random& random) {
+  const std::vector<T> share = shares(logits, options.temperature);
+  const std::vector<std::int32_t> words = words_left(share, options);
+  double mass = 0;
+  for (std::int32_t word : words) mass += share[word];
+  double left = mass * random.uniform();
+  std::int32_t last = words.back();  // with a share; `left` may come out a rounding error too large
+  for (std::int32_t word : words) {
+    const double p = share[word];
+    if (p > 0) last = word;
+    if ((left -= p) < 0) return word;
+  }
+  return last;
+}
+
+}  // namespace
+
+Sampler::Sampler(const Tensor& source_mask, const SamplingOptions& options,
+                 std::span<const Index> numbers)
+    : Decoding("sample", source_mask, options.max_length, options.begin, options.end),
+      options_(checked(options)) {
+  if (!numbers.empty() && numbers.size() != running_.size())
+    fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), running_.size()));
+  for (std::size_t b = 0; b < running_.size(); ++b)
+    random_.emplace_back(options.seed, numbers.empty() ? b : static_cast<std::size_t>(numbers[b]));
+}
+
+std::vector<Decoding::Candidate> Sampler::choose(const Scores& s) {
+  const Running& from = running_[s.begin];
+  return visit_floating("sample", s.logits, [&](auto zero) -> std::vector<Candidate> {
+    using T = decltype(zero);
+    const Index v = s.logits.dim(1);
+    const T *logits = s.logits.data<T>() + s.begin * v, norm = s.log_sum_exp.data<T>()[s.begin];
+    if (std::isinf(norm)) return {};
+    const std::int32_t word =
+        draw(std::span(logits, static_cast<std::size_t>(v)), options_, random_[from.sentence]);
+    return {{s.begin, word, from.log_probability + static_cast<double>(logits[word] - norm)}};
+  });
+}
+
+std::vector<Hypothesis> Sampler::results() const {
+  std::vector<Hypothesis> results;
+  for (const auto& hypotheses : finished_) results.push_back(hypotheses.front());
+  return results;
+}
+
+// ---- Given words
+
+namespace {
+
+void check_shapes(const Tensor& logits, const Tensor& weights, const Tensor& source_mask,
+                  const Target& target) {
+  ShapeCheck check("force_decode");
+  check("next", target.next.shape(), "T B")("logits", logits.shape(), "T B V");
+  if (!weights.defined()) return;
+  check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
+}
+
+/// log p of each word of a batch (T, B).
+Tensor log_probabilities(const Tensor& logits, const Target& target) {
+  return -cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), target.next.reshape({-1}),
+                                target.mask.to(logits.dtype()).reshape({-1}))
+              .loss.reshape(target.next.shape());
+}
+
+/// Sentence b of words or log-probabilities (T, B).
+template <class T>
+std::vector<T> sentence(const Tensor& x, Index b, Index steps) {
+  return slice(x.slice(0, steps), 1, b, b + 1).to_vector<T>();
+}
+
+}  // namespace
+
+std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
+                                          const Target& target, std::int32_t end) {
+  const Tensor logits = forced.logits.value(), of_heads = forced.weights.value();
+  const Tensor weights = of_heads.rank() == 4 ? mean(of_heads, {1}) : of_heads;
+  check_shapes(logits, weights, source_mask, target);
+  const Tensor log_p = log_probabilities(logits, target);
+  const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
+  std::vector<Hypothesis> hypotheses(target_lengths.size());
+  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+    Hypothesis& h = hypotheses[i];
+    const Index b = static_cast<Index>(i), steps = target_lengths[i];
+    h.words = sentence<std::int32_t>(target.next, b, steps);
+    if (h.words.empty() || h.words.back() != end)
+      fail("force_decode", fmt::format("target {} does not end with word {}", i, end));
+    h.words.pop_back();
+    h.word_log_probabilities = sentence<double>(log_p, b, steps);
+    for (double log_probability : h.word_log_probabilities) h.log_probability += log_probability;
+    h.score = h.log_probability;
+    h.complete = true;
+    if (!weights.defined()) continue;
+    const Tensor own = slice(weights.slice(0, steps), 2, b, b + 1);  // (steps, S, 1)
+    h.weights = slice(own, 1, 0, source_lengths[i]).reshape({steps, -1}).to(DType::f32);
+  }
+  return hypotheses;
+}
+
+// ---- Many sentences
+
+namespace {
+
+void check(const TranslateOptions& o) {
+  for (const auto& [name, value] :
+       {std::pair("sentences", o.sentences), std::pair("words", o.words)}) {
+    if (value < 1) fail("translate", fmt::format("{} = {} is less than 1", name, value));
+  }
+}
+
+Translation empty_translation() {
+  Hypothesis h;
+  h.complete = true;
+  return {h};
+}
+
+}  // namespace
+
+std::vector<Translation> translate(std::span<const text::Sentence> sources, Index first_number,
+                                   const TranslateOptions& o, const TranslateBatch& batch) {
+  check(o);
+  std::vector<Translation> translations(sources.size(), empty_translation());
+  std::vector<std::size_t> order(sources.size());  // longest first
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::size_t i) { return sources[i].size(); });
+  while (!order.empty() && sources[order.back()].empty()) order.pop_back();
+  for (std::size_t begin = 0, end; begin < order.size(); begin = end) {
+    const Index longest = std::ssize(sources[order[begin]]);
+    const Index most = std::clamp<Index>(o.words / longest, 1, o.sentences);
+    end = std::min(order.size(), begin + static_cast<std::size_t>(most));
+    std::vector<text::Sentence> sentences;
+    std::vector<Index> numbers;
+    for (std::size_t i = begin; i < end; ++i) {
+      sentences.push_back(sources[order[i]]);
+      numbers.push_back(first_number + static_cast<Index>(order[i]));
+    }
+    std::vector<Translation> found = batch(text::make_source_batch(sentences, o.dtype), numbers);
+    for (std::size_t i = begin; i < end; ++i) translations[order[i]] = std::move(found[i - begin]);
+  }
+  return translations;
+}
+
+}  // namespace detail
+}  // namespace attune::models

@@ -2,20 +2,12 @@
 #include <attune/models/sutskever.hpp>
 
 namespace attune::models {
-namespace {
-
-nn::Stacked<nn::Recurrent> make_layers(const nn::Scope& scope, const SutskeverOptions& o) {
-  return {
-      scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
-}
-
-}  // namespace
 
 Sutskever::Sutskever(const nn::Scope& scope, const SutskeverOptions& o)
     : source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
       target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
-      encoder_(make_layers(scope / "encoder", o)),
-      decoder_(make_layers(scope / "decoder", o)),
+      encoder_(stack_of(scope / "encoder", o)),
+      decoder_(stack_of(scope / "decoder", o)),
       W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
       output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
       dropout_(o.dropout) {}
@@ -33,10 +25,6 @@ Sutskever::Step Sutskever::step(const Var& share, const State& before) const {
 
 AffineLogits Sutskever::logits(const Var&, const std::vector<Var>& h) const {
   return {dropout_(tanh(matmul(attune::stack(h), W_c_))), output_.affine()};
-}
-
-Sutskever::State Sutskever::select(const State& state, const Tensor& rows) const {
-  return nn::select(state, rows);
 }
 
 }  // namespace attune::models

@@ -48,7 +48,7 @@ class Sutskever {
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
   Step step(const Var& share, const State& before) const;
   AffineLogits logits(const Var& shares, const std::vector<Var>& h) const;
-  State select(const State& state, const Tensor& rows) const;
+  State select(const State& state, const Tensor& rows) const { return nn::select(state, rows); }
 
  private:
   WordVectors source_, target_;

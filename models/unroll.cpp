@@ -1,9 +1,63 @@
+#include <vector>
+
+#include <fmt/format.h>
+
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
 
-namespace attune::models::detail {
+namespace attune::models {
+
+text::Alignment token_links(const text::Alignment& words, std::span<const int> source,
+                            std::span<const int> target) {
+  text::Alignment links;
+  for (const text::Link& link : words) {
+    for (std::size_t s = 0; s < source.size(); ++s) {
+      for (std::size_t t = 0; t < target.size() && source[s] == link.source; ++t) {
+        if (target[t] == link.target) links.push_back({static_cast<int>(s), static_cast<int>(t)});
+      }
+    }
+  }
+  return links;
+}
+
+Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch) {
+  const Index T = batch.next.dim(0), S = batch.source.dim(0), B = batch.sentences();
+  if (std::ssize(links) != B) {
+    fail("alignment_guide", fmt::format("{} alignments, but {} sentences", links.size(), B));
+  }
+  // </s> is a word of the mask, but none of the sentence.
+  const std::vector<double> source_words = sum(batch.source_mask, {0}).to_vector<double>(),
+                            target_words = (sum(batch.target_mask, {0}) - 1.0).to_vector<double>();
+  std::vector<float> linked(T * S * B, 0);
+  for (Index b = 0; b < B; ++b) {
+    const auto sentence = static_cast<std::size_t>(b);
+    for (const auto& [s, t] : links[sentence]) {
+      if (s < 0 || t < 0 || s >= source_words[sentence] || t >= target_words[sentence]) {
+        fail("alignment_guide",
+             fmt::format("sentence {} has {} and {} tokens, but a link ({}, {})", b,
+                         source_words[sentence], target_words[sentence], s, t));
+      }
+      linked[(t * S + s) * B + b] = 1;
+    }
+  }
+  const Tensor guide =
+      Tensor::of(Shape{T, S, B}, std::span<const float>(linked)).to(batch.source_mask.dtype());
+  return guide / maximum(sum(guide, {1}, KeepAxes::yes), ones({1}, guide.dtype()));
+}
+
+Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
+  const Var seen = weights.rank() == 4 ? mean(weights, {1}) : weights;
+  ShapeCheck("guided_alignment_loss")("weights", seen.shape(), "T S B")("guide", guide.shape(),
+                                                                        "T S B");
+  const double linked = sum(guide).item();
+  if (linked == 0) return zeros({}, seen.dtype());
+  return sum(log(seen + 1e-10) * (guide * (-1 / linked)));
+}
+
+namespace detail {
 
 Var cross_entropy_of(const AffineLogits& logits, const Tensor& next, const Tensor& mask,
                      double smoothing) {
@@ -18,7 +72,7 @@ Var attention_loss(const std::vector<Var>& weights, const Tensor& mask,
                    const LossOptions& options) {
   if (weights.empty()) fail("loss", "a loss of attention is asked for, but there is no attention");
   Var loss;
-  if (options.coverage > 0) {
+  if (options.coverage != 0) {
     std::vector<Var> losses;
     Var coverage;
     for (const Var& w : weights) {
@@ -35,4 +89,5 @@ Var attention_loss(const std::vector<Var>& weights, const Tensor& mask,
   return loss;
 }
 
-}  // namespace attune::models::detail
+}  // namespace detail
+}  // namespace attune::models

@@ -1,16 +1,19 @@
-// A decoder under given words: its logits and its loss.
+// A decoder under given words: its logits and its loss, and word alignments as a guide to its
+// attention.
 #pragma once
+
+#include <span>
 
 #include <attune/autograd/loss.hpp>
 #include <attune/models/decoder.hpp>
-#include <attune/models/guided_alignment.hpp>
+#include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {
 
-/// All steps of a decoder that is given the previous words (teacher forcing). Work that does not
-/// depend on the step before is done for all steps at once, in `read` and in `logits`.
+/// All steps of a decoder under given words (teacher forcing). `read` and `logits` process all steps
+/// at once.
 template <Decoder M>
 struct Unrolled {
   decltype(std::declval<const M&>().read(Tensor())) words;
@@ -51,6 +54,37 @@ template <WordModel M>
 Forced force(const M& model, const text::Batch& batch) {
   return force(model, model.encode(batch.source, batch.source_mask), batch.previous);
 }
+
+// ---- Attention that is shown word alignments while it learns (Chen, Matusov, Khadivi and Peter,
+// 2016, "Guided alignment training for topic-aware neural machine translation"; Liu, Utiyama, Finch
+// and Sumita, 2016, "Neural machine translation with supervised attention")
+
+/// Where attention should look, and how much that counts in a model's loss.
+struct Guide {
+  Tensor alignment = {};  // (T, S, B), see alignment_guide(); undefined: there is none
+  double weight = 1;
+};
+
+/// Links between words as links between all their tokens; `source` and `target` have the word of
+/// each token, or -1 (text::words_of_tokens).
+text::Alignment token_links(const text::Alignment& words, std::span<const int> source,
+                            std::span<const int> target);
+
+/// A of shape (T, S, B), of the dtype of the batch's masks, from the links between the tokens of
+/// each pair: 1/n where a target token has a link, n being how many it has, else 0. Tokens without
+/// links, `</s>` among them, have nothing but zeros. Throws when there are not as many alignments
+/// as sentences, and for a link to a token which is not there.
+Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch);
+
+/// The cross-entropy of attention α and the guide A, for the mean target token that has a link:
+///
+///     - Σ_t Σ_s A_ts log(α_ts + 10⁻¹⁰) / Σ_t Σ_s A_ts
+///
+/// weights (T, S, B) or (T, heads, S, B), of which the mean over the heads counts; guide (T, S, B).
+/// 0 without links. A weight of exactly 0, outside of a window, is not drawn to its link.
+Var guided_alignment_loss(const Var& weights, const Tensor& guide);
+
+// ---- Loss
 
 struct LossOptions {
   double label_smoothing = 0;  // ε, see CrossEntropyOptions

@@ -6,9 +6,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/models/forced.hpp>
-#include <attune/models/metrics/alignment_error_rate.hpp>
-#include <attune/models/text/token_words.hpp>
+#include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>

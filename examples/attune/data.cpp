@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/text/token_words.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/guided_alignment.hpp>
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/text/corpus.hpp>
-#include <attune/models/text/pair_store.hpp>
+#include <attune/models/unroll.hpp>
 
 #include "model.hpp"
 #include "options.hpp"
+#include "pair_store.hpp"
 #include "support/hash.hpp"
 #include "support/progress.hpp"
 

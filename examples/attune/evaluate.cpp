@@ -10,15 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/bootstrap.hpp>
-#include <attune/models/metrics/chrf.hpp>
-#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "support/chart.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/run_directory.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/translate.hpp>
+#include <attune/models/search.hpp>
 
 #include "data.hpp"
 #include "support/error_counts.hpp"

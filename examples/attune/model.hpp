@@ -23,10 +23,10 @@
 #include <vector>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/hypothesis.hpp>
-#include <attune/models/report/heatmap.hpp>
-#include <attune/models/text/codec.hpp>
+#include <attune/models/heatmap.hpp>
+#include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 

@@ -38,8 +38,8 @@ struct Rows {
   }
   template <class T>
   Row& choice(const char* name, const char* help, auto member,
-              std::vector<std::pair<T, std::string>> names) {
-    return add(models::choice_field<Options, T>(name, help, member, std::move(names)));
+              const std::vector<std::pair<T, const char*>>& names) {
+    return add(models::choice_field<Options, T>(name, help, member, names));
   }
   Row& flag(const char* name, const char* help, auto member) {
     return add(models::flag_field<Options, bool>(name, help, member, false, true));
@@ -91,7 +91,7 @@ bool learns_subwords(const TrainOptions& o) {
 
 void add_tokens(TrainRows& rows) {
   using O = TrainOptions;
-  const std::vector<std::pair<Tokens, std::string>> kinds = {{Tokens::automatic, "auto"},
+  const std::vector<std::pair<Tokens, const char*>> kinds = {{Tokens::automatic, "auto"},
                                                              {Tokens::words, "words"},
                                                              {Tokens::characters, "characters"},
                                                              {Tokens::decomposed, "decomposed"},

@@ -12,12 +12,11 @@
 #include <attune/models/any_model.hpp>
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/option_field.hpp>
-#include <attune/models/report/alignment.hpp>
-#include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "alignment_forms.hpp"
 #include "support/training_options.hpp"
 
 namespace attune::pairs {

@@ -3,15 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <attune/models/heatmap.hpp>
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/bootstrap.hpp>
-#include <attune/models/report/heatmap.hpp>
-#include <attune/models/report/log.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "support/chart.hpp"
 #include "support/checkpoint.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"

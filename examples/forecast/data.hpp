@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/frames/scaling.hpp>
 #include <attune/tensor/tensor.hpp>
+
+#include "support/frames.hpp"
 
 namespace attune::forecast {
 

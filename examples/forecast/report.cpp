@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/heatmap.hpp>
-#include <attune/models/report/log.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
 
 #include "program.hpp"
 #include "support/chart.hpp"
 #include "support/checkpoint.hpp"
+#include "support/log.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
 #include "support/run_directory.hpp"

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/models/presets.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
@@ -193,7 +192,7 @@ std::string what_to_look_for(const std::vector<Record>& records) {
   bool attending = false, longer = false;
   for (const Variant& one : variants()) {
     if (std::ranges::find(records, one.name, &Record::variant) == records.end()) continue;
-    const bool attends = models::attends(models::preset(one.preset).options);
+    const bool attends = models::attends(published(one.preset));
     attends ? void(attending = true) : without.push_back(one.name);
   }
   for (const Setting& setting : settings) {

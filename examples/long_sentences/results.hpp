@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/report/log.hpp>
-
 #include "run.hpp"
+#include "support/log.hpp"
 
 namespace attune::long_sentences {
 

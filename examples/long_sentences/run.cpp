@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <attune/models/metrics/error_rate.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/optimisers.hpp>
@@ -105,8 +105,35 @@ const Variant& variant(std::string_view name) {
   fail("--variants", fmt::format("'{}' is not one of {}", name, names));
 }
 
+models::Seq2SeqOptions published(std::string_view preset) {
+  using Changes = std::vector<std::pair<std::string, std::string>>;
+  static const std::map<std::string_view, Changes> changes = {
+      {"encoder-decoder", {{"reading", "forward"}, {"attend", "last-state"}}},
+      {"sutskever",
+       {{"encoder-cell", "lstm"},
+        {"decoder-cell", "lstm"},
+        {"reading", "backward"},
+        {"start", "last"},
+        {"attend", "never"},
+        {"readout-kind", "attentional"}}},
+      {"bahdanau", {}},
+      {"conditional", {{"start", "mean"}, {"attend", "between"}, {"readout-kind", "tanh"}}},
+      {"luong",
+       {{"encoder-cell", "lstm"},
+        {"decoder-cell", "lstm"},
+        {"reading", "forward"},
+        {"start", "last"},
+        {"attend", "after"},
+        {"score", "general"},
+        {"input-feeding", "yes"},
+        {"readout-kind", "attentional"}}}};
+  models::Seq2SeqOptions o;
+  for (const auto& [name, value] : changes.at(preset)) models::set(o, name, value);
+  return o;
+}
+
 models::Seq2SeqOptions options_of(const Variant& variant, Index hidden, Index longest) {
-  models::Seq2SeqOptions o = models::preset(variant.preset).options;
+  models::Seq2SeqOptions o = published(variant.preset);
   o.hidden = o.readout = hidden;
   o.embedding = o.score.attention = std::max<Index>(1, hidden / 2);
   o.encoder_layers = o.decoder_layers = 1;
@@ -154,7 +181,7 @@ double train(const models::Seq2Seq& model, nn::Adam& adam, const Task& task, Ind
   double last = 0;
   for (Index step = 0; step < b.steps; ++step) {
     const Index length = draw_length(longest, random);
-    const Var loss = model.loss(text::make_batch(task.pairs(length, b.batch, random)));
+    const Var loss = models::loss(model, text::make_batch(task.pairs(length, b.batch, random)));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, b.clip);
     adam.set_rate(schedule(step));

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/seq2seq_options.hpp>
+#include <attune/models/seq2seq.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/random.hpp>
 
@@ -54,6 +54,9 @@ std::span<const Variant> variants();
 
 /// Throws on a name that is none of them.
 const Variant& variant(std::string_view name);
+
+/// The general model wired as that of a paper.
+models::Seq2SeqOptions published(std::string_view preset);
 
 /// One layer of `hidden` units in every model, half as many in word vectors and in the scores'
 /// hidden layer; a multiple of 8, for the heads. A source has `longest` words at most.

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "program.hpp"
 #include "support/checkpoint.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 
 namespace attune::speech {

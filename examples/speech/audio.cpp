@@ -16,8 +16,9 @@
 #include <kiss_fftr.h>
 #include <sndfile.h>
 
-#include <attune/models/frames/augment.hpp>
 #include <attune/tensor/check.hpp>
+
+#include "support/frames.hpp"
 
 namespace attune::speech {
 

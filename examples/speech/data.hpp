@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <attune/models/text/batches.hpp>
-#include <attune/models/text/codec.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::speech {

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "program.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/signals.hpp"
 

@@ -8,17 +8,17 @@
 #include <fmt/ranges.h>
 
 #include <attune/autograd/ops.hpp>
-#include <attune/models/forced.hpp>
-#include <attune/models/frames/batches.hpp>
-#include <attune/models/joint_ctc.hpp>
+#include <attune/models/ctc.hpp>
 #include <attune/models/layer_fields.hpp>
-#include <attune/models/report/log.hpp>
+#include <attune/models/search.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "support/checkpoint.hpp"
+#include "support/frames.hpp"
+#include "support/log.hpp"
 #include "support/signals.hpp"
 
 namespace attune::speech {

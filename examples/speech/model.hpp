@@ -11,18 +11,17 @@
 
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/encoder_decoder.hpp>
-#include <attune/models/frames/scaling.hpp>
-#include <attune/models/hypothesis.hpp>
 #include <attune/models/listener.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/text/codec.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/score.hpp>
 
 #include "audio.hpp"
 #include "data.hpp"
 #include "support/error_counts.hpp"
+#include "support/frames.hpp"
 
 namespace attune::speech {
 

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <attune/models/report/log.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "program.hpp"
 #include "support/checkpoint.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 
 namespace attune::speech {

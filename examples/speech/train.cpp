@@ -1,8 +1,6 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/frames/augment.hpp>
-#include <attune/models/frames/batches.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/schedule.hpp>
@@ -11,6 +9,7 @@
 
 #include "program.hpp"
 #include "support/checkpoint.hpp"
+#include "support/frames.hpp"
 #include "support/run.hpp"
 
 namespace attune::speech {

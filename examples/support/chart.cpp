@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/report/heatmap.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include <attune/models/report/log.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/nn/parameters.hpp>
 
+#include "support/log.hpp"
 #include "support/output.hpp"
 
 namespace attune {

@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <vector>
 
-#include <attune/models/report/log.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 
+#include "support/log.hpp"
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
 #include "support/training_options.hpp"

@@ -3,17 +3,100 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/ngrams.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/random.hpp>
 
 namespace attune::metrics {
+namespace {
+
+/// A text as units, of which n-grams are made.
+class Units {
+ public:
+  /// Words, each with a blank behind it: they have none inside, so no two n-grams are spelt alike.
+  static Units of_words(std::span<const std::string_view> words) {
+    Units units;
+    for (const std::string_view word : words) units.add(word, " ");
+    return units;
+  }
+  /// Code points, without blanks. Throws when the text is not UTF-8.
+  static Units of_characters(std::string_view text) {
+    Units units;
+    for (const std::string_view word : text::words(text)) {
+      for (const std::string& point : text::code_points(word)) units.add(point);
+    }
+    return units;
+  }
+
+  std::size_t size() const { return begins_.size() - 1; }
+  /// The n-gram that starts with unit i.
+  std::string_view ngram(std::size_t i, std::size_t n) const {
+    return std::string_view(text_).substr(begins_[i], begins_[i + n] - begins_[i]);
+  }
+  /// How many n-grams there are: 0 when the text is shorter than n.
+  std::int64_t ngrams(std::size_t n) const {
+    return size() < n ? 0 : static_cast<std::int64_t>(size() - n + 1);
+  }
+
+ private:
+  void add(std::string_view unit, std::string_view behind = {}) {
+    text_.append(unit).append(behind);
+    begins_.push_back(text_.size());
+  }
+
+  std::string text_;
+  std::vector<std::size_t> begins_{0};  // of the units, and the end
+};
+
+/// How often each n-gram occurs: views into the units, which must stay where they are.
+using NgramCounts = std::unordered_map<std::string_view, std::int64_t>;
+
+NgramCounts count_ngrams(const Units& units, std::size_t n) {
+  NgramCounts counts;
+  for (std::size_t i = 0; i + n <= units.size(); ++i) ++counts[units.ngram(i, n)];
+  return counts;
+}
+
+/// Those that are in both, each as often as where it is rarer.
+std::int64_t count_matches(const NgramCounts& a, const NgramCounts& b) {
+  std::int64_t matches = 0;
+  for (const auto& [ngram, count] : a) {
+    if (const auto other = b.find(ngram); other != b.end())
+      matches += std::min(count, other->second);
+  }
+  return matches;
+}
+
+/// The references of a sentence, without empty ones, which stand for none. Throws when that leaves
+/// none.
+std::vector<std::string_view> given(const char* operation,
+                                    std::span<const std::string> references) {
+  std::vector<std::string_view> found;
+  for (const std::string& reference : references) {
+    if (!reference.empty()) found.push_back(reference);
+  }
+  if (found.empty()) fail(operation, "a sentence has no reference");
+  return found;
+}
+
+void check_as_many(const char* operation, std::size_t hypotheses, std::size_t references) {
+  if (hypotheses != references) {
+    fail(operation,
+         fmt::format("{} hypotheses, but references of {} sentences", hypotheses, references));
+  }
+}
+
+}  // namespace
+
+// ---- BLEU
+
 namespace {
 
 constexpr std::size_t orders = 4;
@@ -114,7 +197,7 @@ BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std:
         most[ngram] = std::max(most[ngram], count);
     }
     statistics.matches[n - 1] = count_matches(count_ngrams(written, n), most);
-    statistics.ngrams[n - 1] = ngrams_in(written, n);
+    statistics.ngrams[n - 1] = written.ngrams(n);
   }
   return statistics;
 }
@@ -191,6 +274,176 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
     buckets.push_back(bucket);
   }
   return buckets;
+}
+
+// ---- Bootstrap
+
+namespace {
+
+/// BLEU of the corpus of these sentences.
+double bleu_of(std::span<const BleuStatistics> sentences, const std::vector<std::size_t>& drawn,
+               const BleuOptions& options) {
+  BleuStatistics sum;
+  for (const std::size_t i : drawn) sum += sentences[i];
+  return bleu(std::span(&sum, 1), options).bleu;
+}
+
+/// The score of each sample, which is of as many sentences, drawn with replacement.
+template <class Score>
+std::vector<double> resampled(std::size_t sentences, const BootstrapOptions& options, Score score) {
+  if (sentences == 0) fail("bootstrap", "there is no sentence");
+  if (options.samples < 1 || !(options.confidence > 0 && options.confidence < 1)) {
+    fail("bootstrap",
+         fmt::format(
+             "{} samples, confidence {}: expected a positive number, and one between 0 and 1",
+             options.samples, options.confidence));
+  }
+  Random random(options.seed, "bootstrap");
+  std::vector<std::size_t> drawn(sentences);
+  std::vector<double> scores;
+  for (std::int64_t sample = 0; sample < options.samples; ++sample) {
+    for (std::size_t& i : drawn)
+      i = static_cast<std::size_t>(random.below(static_cast<Index>(sentences)));
+    scores.push_back(score(drawn));
+  }
+  return scores;
+}
+
+/// As many of the values below as above.
+Interval middle(std::vector<double> values, double confidence) {
+  std::ranges::sort(values);
+  const auto outside =
+      static_cast<std::size_t>((1 - confidence) / 2 * static_cast<double>(values.size()) + 1e-9);
+  return {values[outside], values[values.size() - 1 - outside]};
+}
+
+}  // namespace
+
+Interval bleu_interval(std::span<const BleuStatistics> sentences, const BootstrapOptions& bootstrap,
+                       const BleuOptions& options) {
+  const auto score = [&](const auto& drawn) { return bleu_of(sentences, drawn, options); };
+  return middle(resampled(sentences.size(), bootstrap, score), bootstrap.confidence);
+}
+
+PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
+                                 std::span<const BleuStatistics> second,
+                                 const BootstrapOptions& bootstrap, const BleuOptions& options) {
+  if (first.size() != second.size()) {
+    fail("bootstrap", fmt::format("{} sentences of the first system, but {} of the second",
+                                  first.size(), second.size()));
+  }
+  PairedBootstrap result;
+  result.difference = bleu(first, options).bleu - bleu(second, options).bleu;
+  const auto score = [&](const auto& drawn) {
+    return bleu_of(first, drawn, options) - bleu_of(second, drawn, options);
+  };
+  std::vector<double> differences = resampled(first.size(), bootstrap, score);
+  const auto not_better = std::ranges::count_if(
+      differences, [&](double sample) { return sample * result.difference <= 0; });
+  result.p_value =
+      (1 + static_cast<double>(not_better)) / (1 + static_cast<double>(differences.size()));
+  result.interval = middle(std::move(differences), bootstrap.confidence);
+  return result;
+}
+
+// ---- chrF
+
+namespace {
+
+bool is_punctuation(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x80 && std::ispunct(byte);
+}
+
+Units words_of(std::string_view text) {
+  std::vector<std::string_view> found;
+  for (const std::string_view word : text::words(text)) {
+    const bool at_end = word.size() > 1 && is_punctuation(word.back());
+    const bool at_start = word.size() > 1 && !at_end && is_punctuation(word.front());
+    const std::size_t cut = at_end ? word.size() - 1 : at_start ? 1 : word.size();
+    found.push_back(word.substr(0, cut));
+    if (cut < word.size()) found.push_back(word.substr(cut));
+  }
+  return Units::of_words(found);
+}
+
+/// What n-grams are counted in.
+struct Line {
+  explicit Line(std::string_view line)
+      : characters(Units::of_characters(line)), words(words_of(line)) {}
+  Units characters, words;
+};
+
+void add_orders(ChrfStatistics& statistics, const Units& written, const Units& expected,
+                int longest) {
+  for (std::size_t n = 1; n <= static_cast<std::size_t>(longest); ++n) {
+    const std::int64_t references = expected.ngrams(n);
+    statistics.push_back(
+        {.ngrams = references == 0 ? 0 : written.ngrams(n),  // none, where none can match
+         .reference_ngrams = references,
+         .matches = count_matches(count_ngrams(written, n), count_ngrams(expected, n))});
+  }
+}
+
+double share(std::int64_t part, std::int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std::string> references,
+                               const ChrfOptions& options) {
+  if (options.characters < 0 || options.words < 0 || options.characters + options.words == 0) {
+    fail("chrf", fmt::format("n-grams of {} characters and {} words, expected positive numbers",
+                             options.characters, options.words));
+  }
+  const Line written(hypothesis);
+  std::optional<ChrfStatistics> best;
+  double best_score = 0;
+  for (const std::string_view reference : given("chrf", references)) {
+    const Line expected(reference);
+    ChrfStatistics statistics;
+    add_orders(statistics, written.characters, expected.characters, options.characters);
+    add_orders(statistics, written.words, expected.words, options.words);
+    const double score = chrf(std::span(&statistics, 1), options);
+    if (best && score <= best_score) continue;
+    best = std::move(statistics);
+    best_score = score;
+  }
+  return *best;
+}
+
+double chrf(std::span<const ChrfStatistics> sentences, const ChrfOptions& options) {
+  ChrfStatistics sum;
+  for (const ChrfStatistics& sentence : sentences) {
+    sum.resize(sentence.size());
+    for (std::size_t i = 0; i < sentence.size(); ++i) {
+      sum[i].ngrams += sentence[i].ngrams;
+      sum[i].reference_ngrams += sentence[i].reference_ngrams;
+      sum[i].matches += sentence[i].matches;
+    }
+  }
+  double precision = 0, recall = 0;
+  int orders = 0;
+  for (const ChrfOrder& order : sum) {
+    if (order.ngrams == 0 || order.reference_ngrams == 0) continue;
+    precision += share(order.matches, order.ngrams);
+    recall += share(order.matches, order.reference_ngrams);
+    ++orders;
+  }
+  if (precision == 0) return 0;
+  precision /= orders, recall /= orders;
+  const double weight = options.beta * options.beta;
+  return 100 * (1 + weight) * precision * recall / (weight * precision + recall);
+}
+
+double corpus_chrf(std::span<const std::string> hypotheses, std::span<const References> references,
+                   const ChrfOptions& options) {
+  check_as_many("chrf", hypotheses.size(), references.size());
+  std::vector<ChrfStatistics> statistics;
+  for (std::size_t i = 0; i < hypotheses.size(); ++i)
+    statistics.push_back(chrf_statistics(hypotheses[i], references[i], options));
+  return chrf(statistics, options);
 }
 
 }  // namespace attune::metrics

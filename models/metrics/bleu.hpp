@@ -1,4 +1,4 @@
-// BLEU, as sacreBLEU computes it.
+// BLEU, how certain it is, and chrF. Scores are those of sacreBLEU.
 #pragma once
 
 #include <array>
@@ -93,5 +93,76 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
                                          std::span<const std::int64_t> lengths,
                                          std::span<const std::int64_t> limits,
                                          const BleuOptions& options = {});
+
+// ---- Resampled sentences (Koehn, 2004)
+
+struct BootstrapOptions {
+  std::int64_t samples = 1000;
+  double confidence = 0.95;
+  std::uint64_t seed = 1;
+};
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+/// The percentile interval of corpus BLEU: the middle `confidence` of the scores of `samples`
+/// corpora, each of as many sentences, drawn from these with replacement. Throws without sentences,
+/// and for options out of range.
+Interval bleu_interval(std::span<const BleuStatistics> sentences,
+                       const BootstrapOptions& bootstrap = {}, const BleuOptions& options = {});
+
+/// The first system held against the second.
+struct PairedBootstrap {
+  double difference = 0;  ///< of BLEU on the whole corpus: the first's less the second's
+  Interval interval;      ///< of the difference
+  /// (1 + the samples in which the better system is not better) / (1 + the samples): small when the
+  /// better one is better on nearly any such corpus. 1 when both have the same BLEU.
+  double p_value = 1;
+};
+
+/// Paired bootstrap resampling (Koehn, 2004, "Statistical significance tests for machine
+/// translation evaluation"): both systems on the same resampled sentences. Throws as
+/// above, and when the two have not as many sentences.
+PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
+                                 std::span<const BleuStatistics> second,
+                                 const BootstrapOptions& bootstrap = {},
+                                 const BleuOptions& options = {});
+
+// ---- chrF and chrF++
+
+/// The defaults are chrF2; words = 2 is chrF2++.
+struct ChrfOptions {
+  int characters = 6;  ///< the longest n-grams of characters
+  int words = 0;       ///< and of words
+  double beta = 2;     ///< how much more recall weighs than precision
+};
+
+/// n-grams of one order.
+struct ChrfOrder {
+  std::int64_t ngrams = 0;            ///< of the hypothesis
+  std::int64_t reference_ngrams = 0;  ///< of the reference
+  std::int64_t matches = 0;
+};
+/// By order: those of characters, then those of words. Of a corpus it is the sum.
+using ChrfStatistics = std::vector<ChrfOrder>;
+
+/// Of a sentence, with the one of its references that it scores best with. Blanks are not
+/// characters; words end at blanks, and one mark of ASCII's punctuation at their end, or else at
+/// their start, is a word of its own. Throws when there is no reference.
+ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std::string> references,
+                               const ChrfOptions& options = {});
+
+/// chrF (Popović, 2015) and chrF++ (2017), from 0 to 100: with P and R the means over the orders
+/// of matches per n-gram of the hypotheses and of the references,
+///
+///     chrF = 100 (1 + β²) P R / (β² P + R)
+///
+/// over the sums of the statistics. Orders that are not in both are left out.
+double chrf(std::span<const ChrfStatistics> sentences, const ChrfOptions& options = {});
+
+/// Throws when there are not as many references as hypotheses.
+double corpus_chrf(std::span<const std::string> hypotheses, std::span<const References> references,
+                   const ChrfOptions& options = {});
 
 }  // namespace attune::metrics

@@ -8,6 +8,7 @@
 
 #include <attune/models/text/alignment.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::text {
@@ -15,17 +16,6 @@ namespace {
 
 std::string quoted(std::string_view text) {
   return fmt::format("\"{}\"", printable(text.substr(0, 60)));
-}
-
-std::vector<std::string_view> parts(std::string_view line) {
-  constexpr std::string_view kSpace = " \t\r";
-  std::vector<std::string_view> out;
-  for (std::size_t start = line.find_first_not_of(kSpace); start != line.npos;) {
-    const std::size_t end = std::min(line.find_first_of(kSpace, start), line.size());
-    out.push_back(line.substr(start, end - start));
-    start = line.find_first_not_of(kSpace, end);
-  }
-  return out;
 }
 
 /// "1-2", or with `p` among the marks "1p2"
@@ -48,7 +38,7 @@ std::optional<Link> parse(std::string_view word, std::string_view marks, char& m
 GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
                          int first, const SentenceLengths* lengths) {
   GoldAlignment links;
-  for (const std::string_view word : parts(line)) {
+  for (const std::string_view word : words(line)) {
     char mark = 0;
     std::optional<Link> link = parse(word, marks, mark);
     if (!link) {

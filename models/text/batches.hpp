@@ -10,9 +10,6 @@
 
 namespace attune::text {
 
-/// Numbers of words, without begin and end.
-using Sentence = std::vector<std::int32_t>;
-
 /// A source and what it becomes.
 struct Pair {
   Sentence source, target;

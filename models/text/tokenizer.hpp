@@ -1,4 +1,4 @@
-// Lines as tokens, and back.
+// Lines as tokens, tokens as numbers, and back.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/vocabulary.hpp>
 
 namespace attune::text {
 
@@ -59,5 +60,29 @@ class Tokenizer {
 /// anything else, and on a Rewriter where there is nothing that makes one.
 std::string to_json(const Tokenizer& tokenizer);
 Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rewriter = {});
+
+/// As a JSON array of tokens, for a checkpoint's metadata, and back. Throws on anything else.
+std::string to_json(const Vocabulary& vocabulary);
+Vocabulary vocabulary_from_json(std::string_view json);
+
+/// For each token of a line, as a Tokenizer makes them, the number of its word among those between
+/// blanks, from 0, or -1 for a token without letters, such as a blank alone. A SentencePiece may
+/// have changed letters, as by NFKC, but not the number of words, and a Rewriter
+/// their case: otherwise this throws.
+std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens);
+
+/// What one side of a model reads or writes.
+struct Codec {
+  Tokenizer tokenizer;
+  Vocabulary vocabulary;
+
+  /// The numbers of tokens. One that is spelt like a special token is unknown: no text can end or
+  /// pad a sentence.
+  Sentence encode(std::span<const std::string> tokens) const;
+  Sentence encode(std::string_view line) const { return encode(tokenizer.encode(line)); }
+
+  /// The line up to `</s>`, without `<s>` and padding. Throws for a number that is not there.
+  std::string decode(std::span<const std::int32_t> sentence) const;
+};
 
 }  // namespace attune::text

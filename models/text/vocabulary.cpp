@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/vocabulary.hpp>
@@ -47,23 +46,6 @@ std::vector<std::int32_t> Vocabulary::encode(std::span<const std::string> tokens
   ids.reserve(tokens.size());
   for (const std::string& token : tokens) ids.push_back(id(token));
   return ids;
-}
-
-std::string to_json(const Vocabulary& vocabulary) {
-  const std::span<const std::string> tokens = vocabulary.tokens();
-  try {
-    return nlohmann::json(std::vector<std::string>(tokens.begin(), tokens.end())).dump();
-  } catch (const nlohmann::json::exception&) {
-    fail("vocabulary", "a token is not UTF-8, which JSON needs");
-  }
-}
-
-Vocabulary vocabulary_from_json(std::string_view json) {
-  try {
-    return Vocabulary(nlohmann::json::parse(json).get<std::vector<std::string>>());
-  } catch (const nlohmann::json::exception&) {
-    fail("vocabulary", "a JSON array of tokens was expected");
-  }
 }
 
 void count_tokens(TokenCounts& counts, std::span<const std::string> tokens) {

@@ -13,6 +13,9 @@
 
 namespace attune::text {
 
+/// Numbers of words, without begin and end.
+using Sentence = std::vector<std::int32_t>;
+
 /// Tokens by number. The first four are `<pad>`, `<s>`, `</s>` and `<unk>`.
 class Vocabulary {
  public:
@@ -37,10 +40,6 @@ class Vocabulary {
   std::vector<std::string> tokens_;
   std::unordered_map<std::string, std::int32_t> ids_;
 };
-
-/// As a JSON array of tokens, for a checkpoint's metadata, and back. Throws on anything else.
-std::string to_json(const Vocabulary& vocabulary);
-Vocabulary vocabulary_from_json(std::string_view json);
 
 /// How often tokens occur.
 using TokenCounts = std::unordered_map<std::string, std::int64_t>;

@@ -8,7 +8,7 @@
 
 #include <attune/tensor/check.hpp>
 
-#include "models/report/tools.hpp"
+#include "support/report_tools.hpp"
 
 namespace {
 

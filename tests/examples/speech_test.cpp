@@ -8,11 +8,11 @@
 #include <sndfile.h>
 
 #include <attune/autograd/gradcheck.hpp>
-#include <attune/models/frames/batches.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 
 #include "speech/model.hpp"
+#include "support/frames.hpp"
 #include "support/golden.hpp"
 #include "support/naive.hpp"
 #include "wav.hpp"

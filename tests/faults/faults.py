@@ -155,8 +155,8 @@ FAULTS = [
      "      mask[t * sentences.size() + b] = t + 1 < sentences[b].size() || t == 0 ? 1.0f : 0.0f;"),
     ("CTC search: a repeated label needs no blank", "models/ctc.cpp",
      "!prefix.empty() && prefix.back() == v ? ends.blank : ends.total();", "ends.total();"),
-    ("joint CTC: a repeated label needs no blank", "models/joint_ctc.cpp", "(v == last_ ? last : any)", "(v == last_ ? any : any)"),
+    ("joint CTC: a repeated label needs no blank", "models/ctc.cpp", "(v == last_ ? last : any)", "(v == last_ ? any : any)"),
     ("listener: the mask is not joined", "models/listener.cpp", "    encoded.mask = steps;\n", ""),
-    ("translations come back in the order of their lengths", "models/translate.cpp",
+    ("translations come back in the order of their lengths", "models/search.cpp",
      "translations[order[i]] = std::move(found[i - begin]);", "translations[i] = std::move(found[i - begin]);"),
 ]

@@ -1,8 +1,7 @@
 // Word alignments: links in the Pharaoh form.
 #include <algorithm>
 
-#include <attune/models/report/alignment.hpp>
-
+#include "attune/alignment_forms.hpp"
 #include "fuzz.hpp"
 
 namespace {

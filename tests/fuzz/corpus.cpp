@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <vector>
 
-#include <attune/models/text/codec.hpp>
 #include <attune/models/text/corpus.hpp>
-#include <attune/models/text/pair_store.hpp>
+#include <attune/models/text/tokenizer.hpp>
 
+#include "attune/pair_store.hpp"
 #include "fuzz.hpp"
 
 namespace {

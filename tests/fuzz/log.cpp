@@ -1,10 +1,10 @@
 // Logs: what is read of them, how they go on after a torn line, and charts of them.
+#include "support/log.hpp"
+
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <vector>
-
-#include <attune/models/report/log.hpp>
 
 #include "fuzz.hpp"
 #include "support/chart.hpp"

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <attune/models/report/alignment.hpp>
 #include <attune/models/text/utf8.hpp>
 
+#include "attune/alignment_forms.hpp"
 #include "fuzz.hpp"
 #include "support/page.hpp"
 

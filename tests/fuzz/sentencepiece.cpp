@@ -3,8 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <attune/models/text/codec.hpp>
-#include <attune/models/text/token_words.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 
 #include "fuzz.hpp"

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <attune/models/report/heatmap.hpp>
-#include <attune/models/text/token_words.hpp>
+#include <attune/models/heatmap.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 

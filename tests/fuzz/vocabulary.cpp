@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <attune/models/text/codec.hpp>
+#include <attune/models/text/tokenizer.hpp>
 
 #include "fuzz.hpp"
 

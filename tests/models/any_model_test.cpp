@@ -2,13 +2,14 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/models/any_model.hpp>
-#include <attune/models/ensemble.hpp>
-#include <attune/models/forced.hpp>
 #include <attune/models/nematus.hpp>
+#include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
+#include "models/wirings.hpp"
+#include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -18,7 +19,6 @@ using models::AnyModel, models::AnyModelOptions;
 using namespace test;
 
 static_assert(models::WordModel<AnyModel>);
-static_assert(models::WordModel<models::Ensemble<AnyModel>>);
 
 const models::Vocabularies kSizes{.source = 11, .target = 9};
 
@@ -106,28 +106,27 @@ TEST_CASE("AnyModel: every option of every model survives the way through text")
 
 TEST_CASE("AnyModel: options that are not the model's are errors which say whose they are") {
   AnyModelOptions options = models::model_options("bahdanau");
-  CHECK_THROWS_WITH_AS(models::model_options("transformer"),
-                       "model: 'transformer' is not one of bahdanau, nematus, luong, "
-                       "encoder-decoder, sutskever, seq2seq",
-                       Error);
-  CHECK_THROWS_WITH_AS(models::set(options, "window", "local-p"),
-                       "window: the model bahdanau has no such option, but luong, seq2seq has",
-                       Error);
-  CHECK_THROWS_WITH_AS(models::set(options, "colour", "red"),
-                       "colour: there is no such option of the model bahdanau", Error);
+  CHECK_ERROR(
+      "model: 'transformer' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
+      "seq2seq",
+      models::model_options("transformer"));
+  CHECK_ERROR("window: the model bahdanau has no such option, but luong, seq2seq has",
+              models::set(options, "window", "local-p"));
+  CHECK_ERROR("colour: there is no such option of the model bahdanau",
+              models::set(options, "colour", "red"));
   auto map = to_map(options);
   map.erase("hidden");
-  CHECK_THROWS_WITH_AS(models::model_options_from(map), "options: there is no 'hidden'", Error);
+  CHECK_ERROR("options: there is no 'hidden'", models::model_options_from(map));
   map.erase("model");
-  CHECK_THROWS_WITH_AS(models::model_options_from(map), "options: there is no 'model'", Error);
+  CHECK_ERROR("options: there is no 'model'", models::model_options_from(map));
   nn::Parameters params(1);
   options.name = "luong";
-  CHECK_THROWS_WITH_AS(AnyModel(params, options, kSizes),
-                       "AnyModel: the options are not those of the model luong", Error);
+  CHECK_ERROR("AnyModel: the options are not those of the model luong",
+              AnyModel(params, options, kSizes));
   options = models::model_options("sutskever");
   options.coverage_loss = 1;
-  CHECK_THROWS_WITH_AS(AnyModel(params, options, kSizes),
-                       "AnyModel: coverage is of attention, and this model has none", Error);
+  CHECK_ERROR("AnyModel: coverage is of attention, and this model has none",
+              AnyModel(params, options, kSizes));
 }
 
 TEST_CASE("AnyModel: the fields of all models act on whichever it is") {
@@ -165,26 +164,13 @@ TEST_CASE("AnyModel: label smoothing and the coverage loss are of training") {
         models::loss(model, batch(), {.label_smoothing = 0.2, .coverage = 0.5}).item());
 }
 
-TEST_CASE("AnyModel: an ensemble of different models, and of one") {
-  std::vector<AnyModel> all;
-  std::vector<const AnyModel*> pointers;
-  for (const char* name : {"bahdanau", "luong", "sutskever"}) {
-    nn::Parameters params(3);
-    all.emplace_back(params, sized(name), kSizes);
-  }
-  for (const AnyModel& model : all) pointers.push_back(&model);
-  const models::Ensemble<AnyModel> expected(pointers);
-  const AnyModel together = models::ensemble_of(all);
+TEST_CASE("AnyModel: an ensemble of one is that model") {
+  nn::Parameters params(3);
+  const AnyModel one(params, sized("bahdanau"), kSizes), alone = models::ensemble_of({one});
   const auto [source, mask] = text::make_source_batch(random_sentences({2, 5, 1}, 11, 6));
-  const auto words = [&, source = source, mask = mask](const auto& model) {
-    return models::search(model, text::SourceBatch{source, mask}, {.max_length = 7});
-  };
-  for (std::size_t b = 0; b < 3; ++b)
-    CHECK(std::ranges::equal(words(together)[b], words(expected)[b], same));
-  const AnyModel alone = models::ensemble_of({all[0]});
-  for (std::size_t b = 0; b < 3; ++b)
-    CHECK(std::ranges::equal(words(alone)[b], words(all[0])[b], same));
-  CHECK_THROWS_WITH_AS(models::ensemble_of({}), "Ensemble: there is no model", Error);
+  const text::SourceBatch sources{source, mask};
+  const auto found = models::search(alone, sources), expected = models::search(one, sources);
+  for (std::size_t b = 0; b < 3; ++b) CHECK(std::ranges::equal(found[b], expected[b], same));
 }
 
 TEST_CASE("AnyModel: a state of another model is an error") {
@@ -192,10 +178,93 @@ TEST_CASE("AnyModel: a state of another model is an error") {
   const AnyModel a(params[0], sized("bahdanau"), kSizes), b(params[1], sized("luong"), kSizes);
   const auto [source, mask] = text::make_source_batch(random_sentences({2}, 11, 6));
   const auto state = a.start(a.encode(source, mask));
-  CHECK_THROWS_WITH_AS(b.select(state, Tensor::of({1}, {0})), "AnyModel: a value of another model",
-                       Error);
-  CHECK_THROWS_WITH_AS(b.select({}, Tensor::of({1}, {0})), "AnyModel: a value of another model",
-                       Error);
+  CHECK_ERROR("AnyModel: a value of another model", b.select(state, Tensor::of({1}, {0})));
+  CHECK_ERROR("AnyModel: a value of another model", b.select({}, Tensor::of({1}, {0})));
+}
+
+using models::AnyModel, models::ensemble_of;
+using models::SearchOptions;
+using text::Sentence;
+
+const SearchOptions kOptions{
+    .beam = 4, .max_length = 7, .length_penalty = 0.6, .coverage_penalty = 0.1, .best = 4};
+
+TEST_CASE("Ensemble: of a model with itself it is the model") {
+  const Translator t;
+  const AnyModel twice = ensemble_of({AnyModel(t.model), AnyModel(t.model)});
+  const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5, 1}, 11, 6));
+  const auto expected = models::search(t.model, t.model.encode(source, mask), kOptions);
+  const auto found = models::search(twice, twice.encode(source, mask), kOptions);
+  const auto drawn = models::sample(t.model, t.model.encode(source, mask), {.max_length = 7});
+  const auto drawn_by_both = models::sample(twice, twice.encode(source, mask), {.max_length = 7});
+  for (std::size_t b = 0; b < 3; ++b) {
+    CHECK(drawn_by_both[b].words == drawn[b].words);
+    REQUIRE(found[b].size() == expected[b].size());
+    for (std::size_t i = 0; i < found[b].size(); ++i) {
+      CHECK(found[b][i].words == expected[b][i].words);
+      CHECK(std::abs(found[b][i].log_probability - expected[b][i].log_probability) < 1e-5);
+      CHECK(test::difference(found[b][i].weights, expected[b][i].weights) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("Ensemble: the probabilities of every word are averaged") {
+  const auto a = random_table(5, 1), b = random_table(5, 2), c = random_table(5, 3);
+  const TableDecoder mean([=](std::int32_t source, const Words& words) {
+    Probabilities p = a(source, words);
+    const Probabilities q = b(source, words), r = c(source, words);
+    for (std::size_t v = 0; v < p.size(); ++v) p[v] = (p[v] + q[v] + r[v]) / 3;
+    return p;
+  });
+  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
+  const auto expected = models::search(mean, mean.encode(source, mask), kOptions);
+  const AnyModel all = ensemble_of(
+      {AnyModel(TableDecoder(a)), AnyModel(TableDecoder(b)), AnyModel(TableDecoder(c))});
+  const auto found = models::search(all, all.encode(source, mask), kOptions);
+  for (std::size_t s = 0; s < 2; ++s) {
+    REQUIRE(found[s].size() == expected[s].size());
+    for (std::size_t i = 0; i < found[s].size(); ++i) {
+      CHECK(found[s][i].words == expected[s][i].words);
+      CHECK(near(found[s][i].log_probability, expected[s][i].log_probability));
+    }
+  }
+}
+
+/// A published model, for vocabularies of 11 and 9.
+models::Seq2SeqOptions sized(const char* paper, Index hidden) {
+  return wired(paper,
+               {.source_vocabulary = 11, .target_vocabulary = 9, .embedding = 4, .hidden = hidden});
+}
+
+TEST_CASE("Ensemble: of several kinds of models; the weights are the mean of those that have any") {
+  nn::Parameters params[3] = {nn::Parameters(1), nn::Parameters(2), nn::Parameters(3)};
+  const AnyModel bahdanau(models::Seq2Seq(params[0], sized("bahdanau", 6)));
+  const AnyModel luong(models::Seq2Seq(params[1], sized("luong", 6)));
+  const AnyModel plain(models::Seq2Seq(params[2], sized("encoder-decoder", 5)));
+  const AnyModel all = ensemble_of({bahdanau, luong, plain}), none = ensemble_of({plain, plain});
+  const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5}, 11, 6));
+  const auto weights = [&, source = source, mask = mask](const auto& model) {
+    auto state = model.start(model.encode(source, mask));
+    return step_from(model, Tensor::of({2}, {1, 1}), state).weights;
+  };
+  CHECK(test::difference(weights(all), (weights(bahdanau) + weights(luong)) * 0.5) < 1e-6);
+  CHECK_FALSE(weights(none).defined());
+  CHECK(models::search(all, all.encode(source, mask), {.beam = 3, .max_length = 5}).size() == 2);
+}
+
+TEST_CASE("Ensemble: no models, and other vocabularies, are errors") {
+  CHECK_ERROR("Ensemble: there is no model", ensemble_of({}));
+  nn::Parameters params[2] = {nn::Parameters(1), nn::Parameters(2)};
+  auto options = sized("luong", 6);
+  const AnyModel luong(models::Seq2Seq(params[0], options));
+  options.target_vocabulary = 10;
+  const AnyModel larger(models::Seq2Seq(params[1], options));
+  const AnyModel both = ensemble_of({luong, larger});
+  const auto [source, mask] = text::make_source_batch(test::random_sentences({2}, 11, 6));
+  const text::SourceBatch batch{source, mask};
+  CHECK_ERROR(
+      "Ensemble: another's (T, B, V) is (1, 1, 10), but V = 9 in the first model's probabilities",
+      models::search(both, batch));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/dropout.hpp>
@@ -14,6 +13,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "models/decoders.hpp"
+#include "models/wirings.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -24,14 +24,14 @@ using models::Seq2SeqOptions;
 constexpr Index kVocabulary = 40;
 
 /// Large enough that the pool has something to share out.
-Seq2SeqOptions sized(const char* preset) {
-  Seq2SeqOptions o = models::preset(preset).options;
-  o.source_vocabulary = o.target_vocabulary = kVocabulary;
-  o.embedding = o.readout = 24;
-  o.hidden = 40;
-  o.score.attention = 32;
-  o.dropout = 0.2;
-  return o;
+Seq2SeqOptions sized(const char* paper) {
+  return test::wired(paper, {.source_vocabulary = kVocabulary,
+                             .target_vocabulary = kVocabulary,
+                             .embedding = 24,
+                             .hidden = 40,
+                             .score = {.attention = 32},
+                             .readout = 24,
+                             .dropout = 0.2});
 }
 Seq2SeqOptions bahdanau() { return sized("bahdanau"); }
 Seq2SeqOptions luong() { return sized("luong"); }
@@ -72,7 +72,7 @@ Outcome train(const Seq2SeqOptions& options, std::uint64_t seed, Precision preci
     for (const auto& words : test::random_sentences(kLengths, kVocabulary, random.bits()))
       pairs.push_back({words, {words.rbegin(), words.rend()}});
     const nn::Training training(random);
-    const Var loss = model.loss(text::make_batch(pairs));
+    const Var loss = models::loss(model, text::make_batch(pairs));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.step(gradients);

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/bahdanau.hpp>
-#include <attune/models/decoding.hpp>
+#include <attune/models/search.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/random.hpp>

@@ -3,13 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/bahdanau.hpp>
-#include <attune/models/forced.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "nn/tools.hpp"
+#include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -176,8 +176,7 @@ TEST_CASE("loss: a source and a target of different numbers of sentences are an 
 TEST_CASE("force_decode: shapes that do not fit and a target without </s> are errors") {
   models::Forced forced = random_forced(1);
   forced.logits = zeros({2, 3, kTarget});
-  CHECK_THROWS_WITH_AS(hypotheses(forced),
-                       "force_decode: logits (T, B, V) is (2, 3, 9), but T = 4 in next", Error);
+  CHECK_ERROR("force_decode: logits (T, B, V) is (2, 3, 9), but T = 4 in next", hypotheses(forced));
   forced = random_forced(1);
   forced.weights = zeros({4, 5, 3});
   CHECK_THROWS_WITH_AS(hypotheses(forced),
@@ -186,6 +185,54 @@ TEST_CASE("force_decode: shapes that do not fit and a target without </s> are er
   cut.target_mask = test::ragged_mask(4, {4, 1, 1});
   CHECK_THROWS_WITH_AS(hypotheses(random_forced(1), cut),
                        "force_decode: target 2 does not end with word 2", Error);
+}
+
+using Tokens = std::vector<std::string>;
+
+const text::Vocabulary kEnglish(Tokens{"the", "house", "of"});
+const Tokens kGerman = {"das", "Haus", "Müllers"};
+
+/// "the <unk> of <unk>", looking at Haus and at Müllers.
+Hypothesis house() {
+  Hypothesis h;
+  h.words = {4, 3, 6, 3};
+  h.weights = Tensor::of({5, 3}, {.8F, .1F, .1F, .2F, .5F, .3F, .1F, .1F, .8F, .3F, .3F, .4F,  //
+                                  1.F, 0.F, 0.F});
+  h.complete = true;
+  return h;
+}
+
+TEST_CASE("replace_unknown: <unk> becomes the source word that was looked at most") {
+  CHECK(models::replace_unknown(house(), kGerman, kEnglish) ==
+        Tokens{"the", "Haus", "of", "Müllers"});
+}
+
+TEST_CASE("replace_unknown: what the lexicon has for that word comes first") {
+  CHECK(models::replace_unknown(house(), kGerman, kEnglish, {{"Haus", "home"}, {"das", "that"}}) ==
+        Tokens{"the", "home", "of", "Müllers"});
+}
+
+TEST_CASE("replace_unknown: of equal weights the first counts") {
+  Hypothesis h;
+  h.words = {3};
+  h.weights = Tensor::of({2, 3}, {.2F, .4F, .4F, 1.F, 0.F, 0.F});
+  CHECK(models::replace_unknown(h, kGerman, kEnglish) == Tokens{"Haus"});
+}
+
+TEST_CASE("replace_unknown: without <unk> no weights are needed") {
+  Hypothesis h;
+  CHECK(models::replace_unknown(h, {}, kEnglish).empty());
+  h.words = {5, 4};
+  CHECK(models::replace_unknown(h, kGerman, kEnglish) == Tokens{"house", "the"});
+}
+
+TEST_CASE("replace_unknown: missing weights, or those of another source, are errors") {
+  Hypothesis h = house();
+  CHECK_THROWS_WITH_AS(models::replace_unknown(h, Tokens{"das", "Haus"}, kEnglish),
+                       "replace_unknown: 2 source tokens, but weights (5, 3)", Error);
+  h.weights = {};
+  CHECK_ERROR("replace_unknown: the hypothesis has no attention weights",
+              models::replace_unknown(h, kGerman, kEnglish));
 }
 
 }  // namespace

@@ -5,13 +5,14 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/guided_alignment.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/seq2seq.hpp>
+#include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
+#include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
 namespace attune::models {
@@ -20,16 +21,13 @@ namespace {
 using Links = text::Alignment;
 using Values = std::vector<double>;
 
-Seq2SeqOptions sized(const char* name) {
-  Seq2SeqOptions o = preset(name).options;
-  o.source_vocabulary = 9;
-  o.target_vocabulary = 8;
-  o.embedding = 3;
-  o.hidden = 4;
-  o.score.attention = 6;
-  o.score.heads = 2;
-  o.readout = 5;
-  return o;
+Seq2SeqOptions sized(const char* paper) {
+  return test::wired(paper, {.source_vocabulary = 9,
+                             .target_vocabulary = 8,
+                             .embedding = 3,
+                             .hidden = 4,
+                             .score = {.attention = 6, .heads = 2},
+                             .readout = 5});
 }
 
 /// Sources of 2, 4 and 1 words, targets of 3, 0 and 1.
@@ -62,11 +60,11 @@ TEST_CASE("alignment_guide: the tokens that a target token is linked to have equ
 
 TEST_CASE("alignment_guide: links to padding and to </s>, and another number of sentences") {
   const auto guide = [](std::vector<Links> links) { alignment_guide(links, ragged_batch()); };
-  CHECK_THROWS_WITH_AS(guide({{}, {}}), "alignment_guide: 2 alignments, but 3 sentences", Error);
-  CHECK_THROWS_WITH_AS(guide({{{2, 0}}, {}, {}}),
-                       "alignment_guide: sentence 0 has 2 and 3 tokens, but a link (2, 0)", Error);
-  CHECK_THROWS_WITH_AS(guide({{}, {}, {{0, 1}}}),
-                       "alignment_guide: sentence 2 has 1 and 1 tokens, but a link (0, 1)", Error);
+  CHECK_ERROR("alignment_guide: 2 alignments, but 3 sentences", guide({{}, {}}));
+  CHECK_ERROR("alignment_guide: sentence 0 has 2 and 3 tokens, but a link (2, 0)",
+              guide({{{2, 0}}, {}, {}}));
+  CHECK_ERROR("alignment_guide: sentence 2 has 1 and 1 tokens, but a link (0, 1)",
+              guide({{}, {}, {{0, 1}}}));
   CHECK_THROWS_AS(guide({{{-1, 0}}, {}, {}}), Error);
 }
 
@@ -105,15 +103,15 @@ TEST_CASE("Seq2Seq: a guide adds its weight times the loss of the attention") {
   const Guide guide{alignment_guide(ragged_links, batch), 0.3};
   const double attention =
       guided_alignment_loss(force(model, batch).weights, guide.alignment).item();
-  CHECK(model.loss(batch, guide).item() ==
-        doctest::Approx(model.loss(batch).item() + 0.3 * attention).epsilon(1e-12));
+  CHECK(models::loss(model, batch, {.guide = guide}).item() ==
+        doctest::Approx(models::loss(model, batch).item() + 0.3 * attention).epsilon(1e-12));
   nn::Parameters others(4, DType::f64);
-  CHECK_THROWS_WITH_AS(Seq2Seq(others, sized("sutskever")).loss(batch, guide),
-                       "loss: a loss of attention is asked for, but there is no attention", Error);
+  CHECK_ERROR("loss: a loss of attention is asked for, but there is no attention",
+              models::loss(Seq2Seq(others, sized("sutskever")), batch, {.guide = guide}));
 }
 
 TEST_CASE("Seq2Seq: gradients with a guide agree with differences") {
-  const auto check = [](const char* name, auto change) {
+  const auto check = [](const char* name, auto change, double coverage = 0) {
     CAPTURE(name);
     Seq2SeqOptions o = sized(name);
     o.readout_kind = ReadoutKind::tanh;  // which has no kinks
@@ -123,16 +121,16 @@ TEST_CASE("Seq2Seq: gradients with a guide agree with differences") {
     test::scale_parameters(params, 3);
     const text::Batch batch = ragged_batch();
     const Guide guide{alignment_guide(ragged_links, batch), 0.7};
-    const auto loss = [&] { return model.loss(batch, guide); };
+    const auto loss = [&] {
+      return models::loss(model, batch, {.coverage = coverage, .guide = guide});
+    };
     CHECK(gradcheck(params, loss, {.step = 2e-4, .allow_zero = true}));
   };
-  for (const char* name : {"bahdanau", "luong", "conditional"}) check(name, [](auto&) {});
+  for (const char* name : {"bahdanau", "luong", "nematus"}) check(name, [](auto&) {});
   check("bahdanau", [](auto& o) { o.score.kind = "multi_head"; });
   check("luong", [](auto& o) { o.attention.window = nn::Window::local_monotonic; });
-  check("bahdanau", [](auto& o) {
-    o.coverage_loss = 0.5;
-    o.score.coverage = nn::Coverage::summed;
-  });
+  check(
+      "bahdanau", [](auto& o) { o.score.coverage = nn::Coverage::summed; }, 0.5);
 }
 
 /// The mean share of attention on the links, after some updates on sentences that are to be
@@ -162,7 +160,7 @@ double attention_on_links(double weight) {
   for (std::uint64_t step = 0; step < 60; ++step) {
     const auto pairs = batch_of(step);
     const text::Batch batch = text::make_batch(pairs);
-    adam.step(backward(model.loss(batch, {guide_of(pairs, batch), weight})));
+    adam.step(backward(models::loss(model, batch, {.guide = {guide_of(pairs, batch), weight}})));
   }
   const auto pairs = batch_of(1000);
   const text::Batch batch = text::make_batch(pairs);

@@ -5,6 +5,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
+#include "support/errors.hpp"
 
 namespace {
 
@@ -48,9 +49,8 @@ TEST_CASE("Listener: gradients are central differences") {
 
 TEST_CASE("Listener: no layers, and a layer that joins nothing, are errors") {
   nn::Parameters params(1, DType::f64);
-  CHECK_THROWS_WITH_AS(Listener(params, {.join = {}}), "Listener: there is no layer", Error);
-  CHECK_THROWS_WITH_AS(Listener(params, {.join = {2, 0}}), "Listener: layer 2 joins 0 steps",
-                       Error);
+  CHECK_ERROR("Listener: there is no layer", Listener(params, {.join = {}}));
+  CHECK_ERROR("Listener: layer 2 joins 0 steps", Listener(params, {.join = {2, 0}}));
 }
 
 }  // namespace

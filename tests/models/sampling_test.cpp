@@ -2,11 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
+#include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -152,13 +152,12 @@ TEST_CASE("sample: a seed gives the same sentences again, another seed others") 
 TEST_CASE("sample: options out of range are errors") {
   const TableDecoder decoder(random_table(2));
   const auto run = [&](const SamplingOptions& options) { sample(decoder, 2, options); };
-  CHECK_THROWS_WITH_AS(run({.temperature = 0}), "sample: the temperature is not finite and above 0",
-                       Error);
+  CHECK_ERROR("sample: the temperature is not finite and above 0", run({.temperature = 0}));
   CHECK_THROWS_AS(run({.temperature = std::nan("")}), Error);
-  CHECK_THROWS_WITH_AS(run({.top_k = -1}), "sample: top_k is less than 0", Error);
-  CHECK_THROWS_WITH_AS(run({.top_p = 0}), "sample: top_p is not above 0 and at most 1", Error);
+  CHECK_ERROR("sample: top_k is less than 0", run({.top_k = -1}));
+  CHECK_ERROR("sample: top_p is not above 0 and at most 1", run({.top_p = 0}));
   CHECK_THROWS_AS(run({.top_p = 1.1}), Error);
-  CHECK_THROWS_WITH_AS(run({.max_length = 0}), "sample: max_length is less than 1", Error);
+  CHECK_ERROR("sample: max_length is less than 1", run({.max_length = 0}));
   const auto [source, mask] = text::make_source_batch({{Sentence{4}, {5}}}, DType::f64);
   CHECK_THROWS_WITH_AS(models::sample(decoder, decoder.encode(source, mask), {}, {{1, 2, 3}}),
                        "sample: 3 numbers for 2 sentences", Error);

@@ -4,12 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/encoder_decoder.hpp>
-#include <attune/models/sampling.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/sutskever.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
+#include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -440,8 +440,8 @@ TEST_CASE("search, sample: without a source") {
 
 TEST_CASE("search: an end that is no word is an error") {
   const Bigrams model{zeros({3, 3})};
-  CHECK_THROWS_WITH_AS(models::search(model, models::no_source(1), {.begin = 0, .end = 3}),
-                       "search: the end word 3 is not in 0 to 2", Error);
+  CHECK_ERROR("search: the end word 3 is not in 0 to 2",
+              models::search(model, models::no_source(1), {.begin = 0, .end = 3}));
 }
 
 TEST_CASE("search: models that know a source by its last state say where there is none") {
@@ -571,36 +571,34 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
 TEST_CASE("search: what a model gives for other rows or places is named") {
   models::detail::Beam beam(ones({3, 2}), {});
   const Tensor scores = zeros({2, 6});
-  CHECK_THROWS_WITH_AS(beam.advance(zeros({5, 6}), {}), "search: 2 hypotheses gave logits (5, 6)",
-                       Error);
-  CHECK_THROWS_WITH_AS(beam.advance(scores, zeros({3, 4})),
-                       "search: weights (S, R) is (3, 4), but R = 2 in logits", Error);
-  CHECK_THROWS_WITH_AS(beam.advance(scores, zeros({4, 2})), "search: 3 places gave weights (4, 2)",
-                       Error);
+  CHECK_ERROR("search: 2 hypotheses gave logits (5, 6)", beam.advance(zeros({5, 6}), {}));
+  CHECK_ERROR("search: weights (S, R) is (3, 4), but R = 2 in logits",
+              beam.advance(scores, zeros({3, 4})));
+  CHECK_ERROR("search: 3 places gave weights (4, 2)", beam.advance(scores, zeros({4, 2})));
 }
 
 TEST_CASE("search: options out of range are errors") {
   const auto run = [](const SearchOptions& options) { return best(endless(), options); };
-  CHECK_THROWS_WITH_AS(run({.beam = 0}), "search: the beam 0 is less than 1", Error);
-  CHECK_THROWS_WITH_AS(run({.max_length = 0}), "search: max_length is less than 1", Error);
-  CHECK_THROWS_WITH_AS(run({.beam = 2, .best = 3}), "search: best 3 is not in 1 to beam 2", Error);
-  CHECK_THROWS_WITH_AS(run({.best = 0}), "search: best 0 is not in 1 to beam 1", Error);
-  CHECK_THROWS_WITH_AS(run({.length_penalty = std::numeric_limits<double>::infinity()}),
-                       "search: the length penalty is not finite", Error);
+  CHECK_ERROR("search: the beam 0 is less than 1", run({.beam = 0}));
+  CHECK_ERROR("search: max_length is less than 1", run({.max_length = 0}));
+  CHECK_ERROR("search: best 3 is not in 1 to beam 2", run({.beam = 2, .best = 3}));
+  CHECK_ERROR("search: best 0 is not in 1 to beam 1", run({.best = 0}));
+  CHECK_ERROR("search: the length penalty is not finite",
+              run({.length_penalty = std::numeric_limits<double>::infinity()}));
   CHECK_THROWS_AS(run({.length_penalty = std::numeric_limits<double>::quiet_NaN()}), Error);
-  CHECK_THROWS_WITH_AS(run({.coverage_penalty = -0.1}),
-                       "search: the coverage penalty is not finite and at least 0", Error);
+  CHECK_ERROR("search: the coverage penalty is not finite and at least 0",
+              run({.coverage_penalty = -0.1}));
 }
 
 TEST_CASE("search: scores from which nothing can be chosen are errors") {
   models::detail::Beam beam(ones({1, 2}), {});
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (double bad : {inf, nan}) {
-    CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.}), {}),
-                         "search: the model's scores are not numbers", Error);
+    CHECK_ERROR("search: the model's scores are not numbers",
+                beam.advance(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.}), {}));
   }
-  CHECK_THROWS_WITH_AS(beam.advance(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf}), {}),
-                       "search: the model leaves no word possible", Error);
+  CHECK_ERROR("search: the model leaves no word possible",
+              beam.advance(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf}), {}));
 }
 
 TEST_CASE("search: a penalty on coverage without attention is an error") {

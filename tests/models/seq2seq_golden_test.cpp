@@ -1,12 +1,11 @@
 // The general model in many wirings against a second implementation: tests/golden/make_seq2seq.py.
-#include <sstream>
-
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/seq2seq.hpp>
 
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
 #include "support/golden.hpp"
@@ -41,11 +40,7 @@ Seq2SeqOptions options_of(const std::string& changes) {
                    .score = {.attention = 5},
                    .readout_kind = ReadoutKind::tanh,
                    .readout = 6};
-  std::istringstream words(changes);
-  for (std::string word; words >> word;) {
-    const auto equals = word.find('=');
-    set(o, word.substr(0, equals), word.substr(equals + 1));
-  }
+  test::change(o, changes);
   if (o.tied != Tied::none) o.readout = o.embedding;
   if (o.tied == Tied::all) o.source_vocabulary = o.target_vocabulary;
   return o;
@@ -84,6 +79,109 @@ TEST_CASE("Seq2Seq: logits, weights and all gradients are those of a second impl
     INFO(cases[i]);
     check_case(golden.at(std::to_string(i) + "/"), cases[i]);
   }
+}
+
+// ---- Numbers from PyTorch
+
+struct Names {
+  const char *model, *golden;
+};
+
+constexpr Names kNames[] = {
+    {"source.E", "source_embedding"},
+    {"target.E", "target_embedding"},
+    {"encoder.layer1.forward.W_x", "forward.W_x"},
+    {"encoder.layer1.forward.W_h", "forward.W_h"},
+    {"encoder.layer1.forward.b", "forward.b"},
+    {"encoder.layer1.forward.b_hn", "forward.b_hn"},
+    {"encoder.layer1.backward.W_x", "backward.W_x"},
+    {"encoder.layer1.backward.W_h", "backward.W_h"},
+    {"encoder.layer1.backward.b", "backward.b"},
+    {"encoder.layer1.backward.b_hn", "backward.b_hn"},
+    {"bridge.W", "W_init"},
+    {"bridge.b", "b_init"},
+    {"attention.W_a", "W_a"},
+    {"attention.U_a", "U_a"},
+    {"attention.v_a", "v_a"},
+    {"decoder.layer1.W_x", "W_y"},
+    {"decoder.W_c", "W_c"},
+    {"decoder.layer1.W_h", "W_h"},
+    {"decoder.layer1.b", "b"},
+    {"decoder.layer1.b_hn", "b_hn"},
+    {"readout.U_o", "U_s"},
+    {"readout.V_o", "U_y"},
+    {"readout.C_o", "U_c"},
+    {"readout.b_o", "b_o"},
+    {"output.W", "W_o"},
+    {"output.b", "b_out"},
+};
+
+/// Largest difference where the mask is 1; x and y are (T, B, ...).
+double masked_difference(const Tensor& x, const Tensor& y, const Tensor& mask) {
+  double largest = 0;
+  for (Index t = 0; t < mask.dim(0); ++t) {
+    for (Index b = 0; b < mask.dim(1); ++b) {
+      if (mask[t][b].item() == 1) largest = std::max(largest, test::difference(x[t][b], y[t][b]));
+    }
+  }
+  return largest;
+}
+
+/// (T, S, B) -> (T, B, S)
+Tensor rows_of_weights(const Tensor& weights) {
+  std::vector<Tensor> steps;
+  for (Index t = 0; t < weights.dim(0); ++t) {
+    std::vector<Tensor> rows;
+    for (Index b = 0; b < weights.dim(2); ++b) {
+      rows.push_back(slice(weights[t], 1, b, b + 1).reshape({-1}));
+    }
+    steps.push_back(stack(rows));
+  }
+  return stack(steps);
+}
+
+void check_golden(const Golden& golden, ReadoutKind kind) {
+  nn::Parameters params(1, DType::f64);
+  const Seq2Seq model(params, {.source_vocabulary = 11,
+                               .target_vocabulary = 13,
+                               .embedding = 7,
+                               .hidden = 4,
+                               .score = {.attention = 9},
+                               .readout_kind = kind,
+                               .readout = 10});
+  REQUIRE(params.all().size() == std::size(kNames));
+  for (const auto& [name, theirs] : kNames) test::set(params, name, golden[theirs]);
+  const text::Batch batch{.source = golden["source"],
+                          .source_mask = golden["source_mask"],
+                          .previous = golden["previous"],
+                          .next = golden["next"],
+                          .target_mask = golden["target_mask"]};
+
+  const Seq2Seq::State start = model.start(model.encode(batch.source, batch.source_mask));
+  CHECK(test::difference(start.s.value(), golden["s_0"]) < 1e-10);
+  CHECK(masked_difference(start.source->memory.h.value(), golden["memory"], batch.source_mask) <
+        1e-10);
+  const auto [logits, weights] = force(model, batch);
+  CHECK(masked_difference(logits.value(), golden["logits"], batch.target_mask) < 1e-10);
+  REQUIRE(weights.shape() == Shape{5, 6, 3});
+  CHECK(masked_difference(rows_of_weights(weights.value()), rows_of_weights(golden["alphas"]),
+                          batch.target_mask) < 1e-10);
+
+  const Var loss = models::loss(model, batch);
+  CHECK(std::abs(loss.item() - golden.number("loss")) < 1e-10);
+  const Gradients gradients = backward(loss);
+  for (const auto& [name, theirs] : kNames) {
+    CAPTURE_BINDING(name);
+    CHECK(test::difference(gradients[params[name]], golden[std::string("d_") + theirs]) < 1e-10);
+  }
+}
+
+TEST_CASE("Seq2Seq: loss, logits, weights and all gradients are PyTorch's") {
+  check_golden(Golden("bahdanau"), ReadoutKind::tanh);
+}
+
+TEST_CASE("Seq2Seq: with maxout, loss, logits, weights and all gradients are PyTorch's") {
+  check_golden(Golden("bahdanau").at("maxout/"), ReadoutKind::maxout);
 }
 
 }  // namespace

@@ -28,16 +28,16 @@ Seq2SeqOptions tiny() {
 
 std::string description(const Seq2SeqOptions& o) {
   std::string text;
-  const auto usual = to_map(tiny());
-  for (const auto& [name, value] : to_map(o)) {
-    if (usual.at(name) != value) text += fmt::format("{} {} ", name, value);
+  for (const auto& field : seq2seq_fields()) {
+    if (field.get(o) != field.get(tiny())) text += fmt::format("{} {} ", field.name, field.get(o));
   }
   return text;
 }
 
 /// Of logits and weights of a ragged batch, with parameters of this seed, `scale` times their
 /// initial values.
-GradcheckResult check_at(std::uint64_t seed, const Seq2SeqOptions& options, double scale) {
+GradcheckResult check_at(std::uint64_t seed, const Seq2SeqOptions& options, double scale,
+                         bool allow_zero) {
   nn::Parameters params(seed, DType::f64);
   const Seq2Seq model(params, options);
   test::scale_parameters(params, scale);
@@ -47,19 +47,27 @@ GradcheckResult check_at(std::uint64_t seed, const Seq2SeqOptions& options, doub
     const auto [logits, weights] = force(model, batch);
     return test::flat({logits, weights});
   };
-  // A window of local-m does not depend on everything.
-  return gradcheck(params, run, {.step = scale == 1 ? 2e-4 : 2e-5, .allow_zero = true});
+  return gradcheck(params, run, {.step = scale == 1 ? 2e-4 : 2e-5, .allow_zero = allow_zero});
 }
 
-GradcheckResult check_gradients(const Seq2SeqOptions& options, double scale) {
+/// A window of local-m does not depend on everything.
+GradcheckResult check_gradients(const Seq2SeqOptions& options, double scale,
+                                bool allow_zero = true) {
   return test::gradcheck_off_kinks(
-      11, 30, [&](std::uint64_t seed) { return check_at(seed, options, scale); });
+      11, 30, [&](std::uint64_t seed) { return check_at(seed, options, scale, allow_zero); });
 }
 
 void check_at_both_scales(const Seq2SeqOptions& options) {
   INFO(description(options));
   CHECK(check_gradients(options, 1));
   CHECK(check_gradients(options, 10));
+}
+
+/// For many options: each at one scale, in turns.
+void check_at_next_scale(const Seq2SeqOptions& options, bool allow_zero = true) {
+  static int count = 0;
+  INFO(description(options));
+  CHECK(check_gradients(options, ++count % 2 == 0 ? 1 : 10, allow_zero));
 }
 
 constexpr nn::Cell kCells[] = {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before};
@@ -106,7 +114,24 @@ void for_every_attention(F f) {
 }
 
 TEST_CASE("Seq2Seq: gradients of every score x window x wiring x cell agree with differences") {
-  for_every_attention([](const Seq2SeqOptions& o) { check_at_both_scales(o); });
+  for_every_attention([](const Seq2SeqOptions& o) { check_at_next_scale(o); });
+}
+
+TEST_CASE("Seq2Seq: gradients of every pair of cells agree with differences, and none is zero") {
+  for (const nn::Cell encoder : kCells) {
+    for (const nn::Cell decoder : kCells) {
+      for (const Start start : {Start::zero, Start::bridge}) {
+        for (const ReadoutKind kind : {ReadoutKind::tanh, ReadoutKind::maxout}) {
+          Seq2SeqOptions o = tiny();
+          o.encoder_cell = encoder;
+          o.decoder_cell = decoder;
+          o.start = start;
+          o.readout_kind = kind;
+          check_at_next_scale(o, /*allow_zero=*/false);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("Seq2Seq: gradients of every way to start agree with differences") {
@@ -215,8 +240,6 @@ TEST_CASE("Seq2Seq: gradients with self-attention in the encoder agree with diff
 
 TEST_CASE("Seq2Seq: gradients of the loss in training agree with differences") {
   Seq2SeqOptions o = tiny();
-  o.label_smoothing = 0.2;
-  o.coverage_loss = 0.7;
   o.score.coverage = nn::Coverage::summed;
   o.dropout = 0.3;
   o.decoder_layers = o.encoder_layers = 2;
@@ -232,7 +255,7 @@ TEST_CASE("Seq2Seq: gradients of the loss in training agree with differences") {
       const auto loss = [&] {
         Random random(5);  // the same elements are dropped every time
         const nn::Training training(random);
-        return model.loss(batch);
+        return models::loss(model, batch, {.label_smoothing = 0.2, .coverage = 0.7});
       };
       CHECK(gradcheck(params, loss, {.step = 2e-4, .allow_zero = true}));
     }

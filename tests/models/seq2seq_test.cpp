@@ -4,17 +4,18 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/forced.hpp>
-#include <attune/models/presets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
+#include "support/errors.hpp"
 #include "support/models_batches.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune::models {
 namespace {
@@ -44,27 +45,23 @@ Seq2SeqOptions sized(Seq2SeqOptions o) {
 /// The published models, and between them every other option.
 std::vector<Named> models() {
   std::vector<Named> all;
-  for (const Preset& p : presets()) all.push_back({p.name, sized(p.options)});
-  const auto add = [&](const char* base, std::initializer_list<const char*> changes) {
-    Named model{base, sized(preset(base).options)};
-    for (const std::string change : changes) {
-      const auto equals = change.find('=');
-      set(model.options, change.substr(0, equals), change.substr(equals + 1));
-      model.name += " " + change;
-    }
-    all.push_back(model);
+  const auto add = [&](const std::string& paper, const std::string& changes = "") {
+    Seq2SeqOptions options = sized(test::wired(paper, {}));
+    test::change(options, changes);
+    all.push_back({paper + " " + changes, options});
   };
-  for (const char* score : {"score=dot", "score=concat", "score=cosine", "score=multi-head"}) {
-    add("luong", {score, "window=local-p"});
-    add("bahdanau", {score, "normalizer=sparsemax", "decoder-cell=lstm"});
+  for (const auto& [paper, _] : test::wirings) add(paper);
+  for (const std::string score : {"dot", "concat", "cosine", "multi-head"}) {
+    add("luong", "window=local-p score=" + score);
+    add("bahdanau", "normalizer=sparsemax decoder-cell=lstm score=" + score);
   }
-  add("luong", {"score=scaled-dot", "window=local-m", "residual=yes", "encoder-cell=gru"});
-  add("bahdanau", {"score=location", "start=mean", "encoder-layers=2"});
-  add("conditional", {"decoder-layers=2", "residual=yes", "input-feeding=yes"});
-  add("bahdanau", {"tied=target-output", "self-attention=2", "readout-state=previous"});
-  add("bahdanau", {"coverage=summed", "readout-layers=2", "encoder-cell=gru-reset-before"});
-  add("luong", {"coverage=summed", "window=local-p", "reading=backward"});
-  add("encoder-decoder", {"reading=bidirectional", "start=zero", "input-feeding=yes"});
+  add("luong", "score=scaled-dot window=local-m residual=yes encoder-cell=gru");
+  add("bahdanau", "score=location start=mean encoder-layers=2");
+  add("nematus", "decoder-layers=2 residual=yes input-feeding=yes");
+  add("bahdanau", "tied=target-output self-attention=2 readout-state=previous");
+  add("bahdanau", "coverage=summed readout-layers=2 encoder-cell=gru-reset-before");
+  add("luong", "coverage=summed window=local-p reading=backward");
+  add("encoder-decoder", "reading=bidirectional start=zero input-feeding=yes");
   return all;
 }
 
@@ -75,7 +72,7 @@ text::Batch batch_of(std::span<const text::Pair> pairs, DType dtype = DType::f64
 /// Sum over words of the loss.
 Var total_loss(const Seq2Seq& model, std::span<const text::Pair> pairs) {
   const text::Batch batch = batch_of(pairs);
-  return model.loss(batch) * sum(batch.target_mask).item();
+  return models::loss(model, batch) * sum(batch.target_mask).item();
 }
 
 TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences one by one") {
@@ -142,7 +139,7 @@ void train_a_little(nn::Parameters& params, const Seq2Seq& model) {
   for (const text::Sentence& s : sentences) pairs.push_back({s, s});
   const text::Batch batch = text::make_batch(pairs);
   nn::Adam adam(params, {.rate = 1e-2});
-  for (int i = 0; i < 60; ++i) adam.step(backward(model.loss(batch)));
+  for (int i = 0; i < 60; ++i) adam.step(backward(models::loss(model, batch)));
 }
 
 void check_same_hypothesis(const Hypothesis& a, const Hypothesis& b) {
@@ -196,59 +193,92 @@ TEST_CASE("Seq2Seq: what greedy search writes has the same log-probabilities whe
   }
 }
 
-TEST_CASE("Seq2Seq: every published model learns a few sentences by heart") {
+TEST_CASE("Seq2Seq: every published model, with every cell, learns a few sentences by heart") {
   const text::Batch batch = [] {
     std::vector<text::Pair> pairs;
     for (const text::Sentence& s : test::random_sentences({1, 2, 3, 4, 2, 3}, 8, 1, 4))
       pairs.push_back({s, s});
     return text::make_batch(pairs);
   }();
-  for (const Preset& p : presets()) {
-    INFO(p.name);
-    Seq2SeqOptions o = sized(p.options);
+  std::vector<Named> all;
+  for (const auto& [paper, _] : test::wirings) all.push_back({paper, test::wired(paper, {})});
+  all.push_back({"gru-reset-before", {}});
+  test::change(all.back().options, "encoder-cell=gru-reset-before decoder-cell=gru-reset-before");
+  for (const auto& [name, options] : all) {
+    CAPTURE_BINDING(name);
+    Seq2SeqOptions o = sized(options);
     o.embedding = 12;
     o.hidden = o.readout = 16;
     nn::Parameters params(1);
     const Seq2Seq model(params, o);
     nn::Adam adam(params, {.rate = 1e-2});
-    for (int i = 0; i < 250; ++i) adam.step(backward(model.loss(batch)));
-    CHECK(model.loss(batch).item() < 0.05);
+    for (int i = 0; i < 250; ++i) adam.step(backward(models::loss(model, batch)));
+    CHECK(models::loss(model, batch).item() < 0.05);
   }
 }
 
 TEST_CASE("Seq2Seq: in steady state training asks the system for no memory") {
   nn::Parameters params(5);
-  const Seq2Seq model(params, sized(preset("conditional").options));
+  const Seq2Seq model(params, sized(test::wired("nematus", {})));
   nn::Adam adam(params);
   const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8), DType::f32);
-  const auto step = [&] { adam.step(backward(model.loss(batch))); };
+  const auto step = [&] { adam.step(backward(models::loss(model, batch))); };
   for (int i = 0; i < 3; ++i) step();
   const std::size_t before = buffer_statistics().allocations;
   for (int i = 0; i < 5; ++i) step();
   CHECK(buffer_statistics().allocations == before);
 }
 
+/// Weights after training with dropout on large enough a batch that work is cut into tiles.
+std::vector<Tensor> train(std::uint64_t seed, int n) {
+  const test::ThreadsScope guard(n);
+  std::vector<Index> lengths;
+  for (Index i = 0; i < 48; ++i) lengths.push_back(1 + i % 7);
+  const auto sources = test::random_sentences(lengths, 300, 1);
+  const auto targets = test::random_sentences(lengths, 280, 2);
+  std::vector<text::Pair> pairs;
+  for (std::size_t i = 0; i < sources.size(); ++i) pairs.push_back({sources[i], targets[i]});
+  const text::Batch batch = text::make_batch(pairs);
+
+  nn::Parameters params(seed);
+  const Seq2Seq model(params, {.source_vocabulary = 300,
+                               .target_vocabulary = 280,
+                               .embedding = 40,
+                               .hidden = 64,
+                               .score = {.attention = 48},
+                               .readout = 56,
+                               .dropout = 0.2});
+  nn::Adam adam(params);
+  Random random(seed);
+  for (int i = 0; i < 20; ++i) {
+    const nn::Training training(random);
+    Gradients gradients = backward(loss(model, batch));
+    nn::clip_by_global_norm(gradients, 1);
+    adam.step(gradients);
+  }
+  std::vector<Tensor> weights;
+  for (const auto& [name, w] : params) weights.push_back(w.value().clone());
+  return weights;
+}
+
+TEST_CASE("Seq2Seq: the same seed trains the same weights to the bit, with one thread or two") {
+  const std::vector<Tensor> one = train(1, 1), again = train(1, 1), two = train(1, 2);
+  const std::vector<Tensor> other = train(2, 1);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    CHECK(test::identical(one[i], again[i]));
+    CHECK(test::identical(one[i], two[i]));
+    CHECK_FALSE(test::identical(one[i], other[i]));
+  }
+}
+
 // ---- Options
 
-Seq2SeqOptions plain() { return sized(preset("bahdanau").options); }
+Seq2SeqOptions plain() { return sized({}); }
 
 double loss_in_training(const Seq2Seq& model, const text::Batch& batch, std::uint64_t seed = 1) {
   Random random(seed);
   const nn::Training training(random);
-  return model.loss(batch).item();
-}
-
-TEST_CASE("Seq2Seq: outside of training the loss is the mean cross-entropy alone") {
-  Seq2SeqOptions o = plain();
-  const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
-  nn::Parameters params(4, DType::f64), same(4, DType::f64);
-  const double expected = Seq2Seq(params, o).loss(batch).item();
-  o.label_smoothing = 0.1;
-  o.coverage_loss = 1;
-  o.dropout = 0.2;
-  const Seq2Seq model(same, o);
-  CHECK(model.loss(batch).item() == expected);
-  CHECK(loss_in_training(model, batch) != expected);
+  return models::loss(model, batch).item();
 }
 
 TEST_CASE("Seq2Seq: embeddings, annotations and readouts have their own rates of dropout, or one") {
@@ -258,7 +288,7 @@ TEST_CASE("Seq2Seq: embeddings, annotations and readouts have their own rates of
     change(o);
     nn::Parameters params(4, DType::f64);
     const Seq2Seq model(params, o);
-    return loss_in_training(model, batch) != model.loss(batch).item();
+    return loss_in_training(model, batch) != models::loss(model, batch).item();
   };
   CHECK(drops([](auto& o) { o.dropout = 0.5; }));
   CHECK(drops([](auto& o) { o.embedding_dropout = 0.5; }));
@@ -270,14 +300,11 @@ TEST_CASE("Seq2Seq: embeddings, annotations and readouts have their own rates of
   }));
 }
 
-TEST_CASE("Seq2Seq: label smoothing and coverage add what their papers say") {
+TEST_CASE("loss: label smoothing and coverage add what their papers say") {
   const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
   const double words = sum(batch.target_mask).item();
-  Seq2SeqOptions o = plain();
-  o.label_smoothing = 0.3;
-  o.coverage_loss = 2;
   nn::Parameters params(4, DType::f64);
-  const Seq2Seq model(params, o);
+  const Seq2Seq model(params, plain());
   const Forced forced = force(model, batch);
   const Tensor logs = log_softmax(forced.logits, -1).value();  // (T, B, V)
   double expected = 0;
@@ -295,11 +322,12 @@ TEST_CASE("Seq2Seq: label smoothing and coverage add what their papers say") {
       }
     }
   }
-  CHECK(std::abs(loss_in_training(model, batch) - expected / words) < 1e-12);
+  const Var found = loss(model, batch, {.label_smoothing = 0.3, .coverage = 2});
+  CHECK(std::abs(found.item() - expected / words) < 1e-12);
 }
 
 TEST_CASE("Seq2Seq: dropout per sequence drops the same elements at every step") {
-  Seq2SeqOptions o = sized(preset("luong").options);
+  Seq2SeqOptions o = sized(test::wired("luong", {}));
   o.dropout = 0.5;
   const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
   for (const nn::DropoutKind kind : {nn::DropoutKind::elementwise, nn::DropoutKind::per_sequence}) {
@@ -353,53 +381,137 @@ TEST_CASE("Seq2Seq: an encoder in two directions is half as wide for scores with
 }
 
 TEST_CASE("Seq2Seq: options that do not fit are named") {
-  const auto message = [](auto change) -> std::string {
+  const auto error = [](auto change) {
     Seq2SeqOptions o = plain();
     change(o);
     nn::Parameters params;
-    try {
-      const Seq2Seq model(params, o);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return error_of([&] { Seq2Seq(params, o); });
   };
-  CHECK(message([](auto&) {}) == "");
-  CHECK(message([](auto& o) { o.source_vocabulary = 0; }) ==
-        "Seq2Seq: source_vocabulary = 0 is less than 5");
-  CHECK(message([](auto& o) { o.target_vocabulary = -3; }) ==
-        "Seq2Seq: target_vocabulary = -3 is less than 5");
-  CHECK(message([](auto& o) { o.embedding = 0; }) == "Seq2Seq: embedding = 0 is less than 1");
-  CHECK(message([](auto& o) { o.hidden = 0; }) == "Seq2Seq: hidden = 0 is less than 1");
-  CHECK(message([](auto& o) { o.encoder_hidden = -1; }) ==
-        "Seq2Seq: encoder_hidden = -1 is less than 0");
-  CHECK(message([](auto& o) { o.decoder_layers = 0; }) ==
-        "Seq2Seq: decoder_layers = 0 is less than 1");
-  CHECK(message([](auto& o) { o.score.attention = 0; }) == "Seq2Seq: attention = 0 is less than 1");
-  CHECK(message([](auto& o) { o.readout = 0; }) == "Seq2Seq: readout = 0 is less than 1");
-  CHECK(message([](auto& o) { o.readout_layers = 0; }) ==
-        "Seq2Seq: readout_layers = 0 is less than 1");
-  CHECK(message([](auto& o) { o.dropout = 1; }) == "dropout: the rate 1 is not in [0, 1)");
-  CHECK(message([](auto& o) { o.label_smoothing = 1; }) ==
-        "Seq2Seq: label_smoothing = 1 is not in [0, 1)");
-  CHECK(message([](auto& o) { o.coverage_loss = -1; }) ==
-        "Seq2Seq: coverage_loss = -1 is less than 0");
-  CHECK(message([](auto& o) { o.readout = 5, o.tied = Tied::target_output; }) ==
-        "Seq2Seq: tied tables take a readout of the embedding's size 6, not 5");
-  CHECK(message([](auto& o) { o.tied = Tied::all; }) ==
-        "Seq2Seq: one table for all takes one vocabulary, not 9 and 8 words");
-  CHECK(message([](auto& o) { o.attend = Attend::never, o.coverage_loss = 1; }) ==
-        "Seq2Seq: coverage is of attention, and this model has none");
-  CHECK(message([](auto& o) { o.start = Start::last, o.score.kind = "dot"; }) ==
-        "Seq2Seq: a decoder of 4 cannot start from the last state of an encoder of 2");
+  CHECK(error([](auto&) {}) == "no error");
+  CHECK(error([](auto& o) { o.dropout = 1; }) == "dropout: the rate 1 is not in [0, 1)");
+  const std::vector<std::pair<std::string, void (*)(Seq2SeqOptions&)>> cases = {
+      {"source_vocabulary = 0 is less than 5", [](auto& o) { o.source_vocabulary = 0; }},
+      {"target_vocabulary = -3 is less than 5", [](auto& o) { o.target_vocabulary = -3; }},
+      {"embedding = 0 is less than 1", [](auto& o) { o.embedding = 0; }},
+      {"hidden = 0 is less than 1", [](auto& o) { o.hidden = 0; }},
+      {"encoder_hidden = -1 is less than 0", [](auto& o) { o.encoder_hidden = -1; }},
+      {"decoder_layers = 0 is less than 1", [](auto& o) { o.decoder_layers = 0; }},
+      {"attention = 0 is less than 1", [](auto& o) { o.score.attention = 0; }},
+      {"readout = 0 is less than 1", [](auto& o) { o.readout = 0; }},
+      {"readout_layers = 0 is less than 1", [](auto& o) { o.readout_layers = 0; }},
+      {"tied tables take a readout of the embedding's size 6, not 5",
+       [](auto& o) { o.readout = 5, o.tied = Tied::target_output; }},
+      {"one table for all takes one vocabulary, not 9 and 8 words",
+       [](auto& o) { o.tied = Tied::all; }},
+      {"coverage is of attention, and this model has none",
+       [](auto& o) { o.attend = Attend::never, o.score.coverage = nn::Coverage::summed; }},
+      {"a decoder of 4 cannot start from the last state of an encoder of 2",
+       [](auto& o) { o.start = Start::last, o.score.kind = "dot"; }}};
+  for (const auto& [message, change] : cases) CHECK(error(change) == "Seq2Seq: " + message);
+}
+
+/// A tiny model, every extent another.
+Seq2SeqOptions tiny() {
+  return {.source_vocabulary = 6,
+          .target_vocabulary = 7,
+          .embedding = 3,
+          .hidden = 2,
+          .score = {.attention = 4},
+          .readout = 5};
+}
+
+TEST_CASE("Seq2Seq: loss is the mean cross-entropy of force()'s logits") {
+  nn::Parameters params(4, DType::f64);
+  const Seq2Seq model(params, tiny());
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
+  const Tensor logits = force(model, batch).logits.value();
+  double total = 0, words = 0;
+  for (Index t = 0; t < 4; ++t) {
+    for (Index b = 0; b < 3; ++b) {
+      if (batch.target_mask[t][b].item() == 0) continue;
+      const std::vector<double> row = logits[t][b].to_vector<double>();
+      double sum = 0;
+      for (double x : row) sum += std::exp(x);
+      total += std::log(sum) - row[static_cast<std::size_t>(batch.next[t][b].item())];
+      ++words;
+    }
+  }
+  CHECK(words == 7);  // 3 + 0 + 1, and </s> three times
+  CHECK(std::abs(loss(model, batch).item() - total / words) < 1e-13);
+}
+
+TEST_CASE("Seq2Seq: dropout acts in training only") {
+  Seq2SeqOptions options = tiny();
+  nn::Parameters params(1, DType::f64), plain_params(1, DType::f64);
+  const Seq2Seq plain(plain_params, options);
+  options.dropout = 0.5;
+  const Seq2Seq model(params, options);
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
+  CHECK(loss(model, batch).item() == loss(plain, batch).item());
+  const auto in_training = [&](const Seq2Seq& m, std::uint64_t seed) {
+    Random random(seed);
+    const nn::Training training(random);
+    return loss(m, batch).item();
+  };
+  CHECK(in_training(model, 1) != loss(plain, batch).item());
+  CHECK(in_training(model, 1) == in_training(model, 1));
+  CHECK(in_training(model, 1) != in_training(model, 2));
+  CHECK(in_training(plain, 1) == loss(plain, batch).item());
+}
+
+TEST_CASE("Seq2Seq: the decoder starts from zero, or from the bridge") {
+  Seq2SeqOptions options = tiny();
+  const text::Batch batch = text::make_batch(test::ragged_pairs(6, 7, 8), DType::f64);
+  options.start = Start::zero;
+  nn::Parameters params(1, DType::f64), with_bridge(1, DType::f64);
+  const Seq2Seq from_zero(params, options);
+  CHECK_FALSE(params.contains("bridge.W"));
+  CHECK(
+      test::identical(from_zero.start(from_zero.encode(batch.source, batch.source_mask)).s.value(),
+                      zeros({3, 2}, DType::f64)));
+  options.start = Start::bridge;
+  const Seq2Seq bridged(with_bridge, options);
+  CHECK(with_bridge["bridge.W"].shape() == Shape{2, 2});
+  // tanh(W ←h_1 + b), where ←h_1 is the second half of the annotation of the first word
+  const Seq2Seq::State state = bridged.start(bridged.encode(batch.source, batch.source_mask));
+  const Tensor h = slice(state.source->memory.h.value()[0], 1, 2, 4);
+  CHECK(difference(state.s.value(), tanh(matmul(h, with_bridge["bridge.W"].value()) +
+                                         with_bridge["bridge.b"].value())) < 1e-14);
+}
+
+TEST_CASE("Seq2Seq: a mask of another dtype means the same, or is an error") {
+  for (const Start start : {Start::zero, Start::bridge}) {
+    Seq2SeqOptions options = tiny();
+    options.start = start;
+    nn::Parameters params(1, DType::f64);
+    const Seq2Seq model(params, options);
+    const auto loss = [&](DType mask) {
+      return models::loss(model, text::make_batch(test::ragged_pairs(6, 7, 8), mask)).item();
+    };
+    // Where a decoder starts from zeros, these are made in the mask's dtype.
+    if (start == Start::zero) CHECK_THROWS_AS(loss(DType::f32), Error);
+    if (start == Start::bridge) CHECK(loss(DType::f32) == loss(DType::f64));
+  }
+}
+
+TEST_CASE("Seq2Seq: a word outside of the vocabulary is an error") {
+  nn::Parameters params(1);
+  const Seq2Seq model(params, tiny());
+  CHECK_THROWS_AS(loss(model, text::make_batch({{text::Pair{{6}, {3}}}})), Error);
+  CHECK_THROWS_AS(loss(model, text::make_batch({{text::Pair{{5}, {7}}}})), Error);
+}
+
+std::map<std::string, std::string> to_map(const Seq2SeqOptions& options) {
+  return fields_to_map(seq2seq_fields(), options);
 }
 
 TEST_CASE("Seq2SeqOptions: as text and back") {
   for (const auto& [name, options] : models()) {
     CAPTURE_BINDING(name);
-    const auto map = to_map(options);
-    CHECK(map == to_map(seq2seq_options_from(map)));
-    CHECK(map.size() == seq2seq_fields().size());
+    Seq2SeqOptions back;
+    set_fields_from(seq2seq_fields(), back, to_map(options));
+    CHECK(to_map(back) == to_map(options));
+    CHECK(to_map(options).size() == seq2seq_fields().size());
   }
   CHECK(to_map(plain()).at("attend") == "before");
   CHECK(to_map(plain()).at("hidden") == "4");
@@ -415,7 +527,7 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
       CHECK(field.get(o) == choice);
     }
     if (field.choices.empty()) {
-      const bool rate = field.name.ends_with("dropout") || field.name == "label-smoothing";
+      const bool rate = field.name.ends_with("dropout");
       field.set(o, rate ? "0.5" : "1");
       CHECK(field.get(o) == (rate ? "0.5" : "1"));
     }
@@ -423,23 +535,14 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
       CHECK_THROWS_AS(field.set(o, bad), Error);
   }
   Seq2SeqOptions o;
-  CHECK_THROWS_WITH_AS(set(o, "hidden", "0"), "hidden: '0' is not a whole number from 1 to 65536",
-                       Error);
-  CHECK_THROWS_WITH_AS(set(o, "window", "local"),
-                       "window: 'local' is not one of global, local-m, local-p", Error);
-  CHECK_THROWS_WITH_AS(set(o, "colour", "red"), "options: there is no 'colour'", Error);
+  CHECK_ERROR("hidden: '0' is not a whole number from 1 to 65536", set(o, "hidden", "0"));
+  CHECK_ERROR("window: 'local' is not one of global, local-m, local-p", set(o, "window", "local"));
+  CHECK_ERROR("options: there is no 'colour'", set(o, "colour", "red"));
   set(o, "score", "scaled_dot");
   CHECK(o.score.kind == "scaled_dot");
   auto map = to_map(o);
   map.erase("residual");
-  CHECK_THROWS_WITH_AS(seq2seq_options_from(map), "options: there is no 'residual'", Error);
-}
-
-TEST_CASE("presets: by name") {
-  CHECK(preset("luong").options.attend == Attend::after);
-  CHECK_THROWS_WITH_AS(
-      preset("gpt"),
-      "model: 'gpt' is not one of bahdanau, luong, conditional, encoder-decoder, sutskever", Error);
+  CHECK_ERROR("options: there is no 'residual'", set_fields_from(seq2seq_fields(), o, map));
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <attune/models/translate.hpp>
+#include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
+#include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
@@ -95,8 +96,8 @@ TEST_CASE("translate: options out of range are errors, sentences or not") {
   const auto run = [&](const TranslateOptions& options) {
     models::translate(decoder, {}, options);
   };
-  CHECK_THROWS_WITH_AS(run({.sentences = 0}), "translate: sentences = 0 is less than 1", Error);
-  CHECK_THROWS_WITH_AS(run({.words = -1}), "translate: words = -1 is less than 1", Error);
+  CHECK_ERROR("translate: sentences = 0 is less than 1", run({.sentences = 0}));
+  CHECK_ERROR("translate: words = -1 is less than 1", run({.words = -1}));
 }
 
 }  // namespace

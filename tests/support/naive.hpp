@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/tensor.hpp>
+
+#include "support/errors.hpp"
 
 namespace attune::naive {
 
@@ -261,20 +262,6 @@ inline bool identical(const Tensor& a, const Tensor& b) {
   };
   return same(a.to_vector<double>(), b.to_vector<double>());
 }
-
-/// What a call throws: the message of its Error, or "no error".
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-/// A statement that throws an Error of this message.
-#define CHECK_ERROR(message, ...) CHECK(error_of([&] { __VA_ARGS__; }) == message)
 
 /// i32 numbers.
 inline Tensor ints(const Shape& shape, std::initializer_list<std::int32_t> values) {

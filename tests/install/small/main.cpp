@@ -29,7 +29,11 @@ using namespace attune;
 /// Takes the number of words from the vocabulary, which a checkpoint has beside the options.
 models::Seq2SeqOptions options_of(const Safetensors& file, const text::Vocabulary& source,
                                   const text::Vocabulary& target) {
-  models::Seq2SeqOptions options = models::seq2seq_options_from(file.metadata);
+  models::Seq2SeqOptions options;
+  for (const auto& field : models::seq2seq_fields()) {
+    const auto stored = file.metadata.find(field.name);
+    if (stored != file.metadata.end()) field.set(options, stored->second);
+  }
   options.source_vocabulary = source.size();
   options.target_vocabulary = target.size();
   return options;

@@ -1,8 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/bootstrap.hpp>
 #include <attune/tensor/check.hpp>
+
+#include "support/errors.hpp"
 
 namespace {
 
@@ -92,13 +93,12 @@ TEST_CASE("paired_bootstrap: a system held against itself has p = 1") {
 
 TEST_CASE("bootstrap: no sentences, as many of each, options in range") {
   const Statistics one = {right()}, two = {right(), wrong()};
-  CHECK_THROWS_WITH_AS(bleu_interval({}), "bootstrap: there is no sentence", Error);
-  CHECK_THROWS_WITH_AS(paired_bootstrap(one, two),
-                       "bootstrap: 1 sentences of the first system, but 2 of the second", Error);
-  CHECK_THROWS_WITH_AS(bleu_interval(one, {.samples = 0}),
-                       "bootstrap: 0 samples, confidence 0.95: expected a positive number, and one "
-                       "between 0 and 1",
-                       Error);
+  CHECK_ERROR("bootstrap: there is no sentence", bleu_interval({}));
+  CHECK_ERROR("bootstrap: 1 sentences of the first system, but 2 of the second",
+              paired_bootstrap(one, two));
+  CHECK_ERROR(
+      "bootstrap: 0 samples, confidence 0.95: expected a positive number, and one between 0 and 1",
+      bleu_interval(one, {.samples = 0}));
   CHECK_THROWS_AS(bleu_interval(one, {.confidence = 1}), Error);
 }
 
@@ -132,10 +132,9 @@ TEST_CASE("bleu_by_length: without limits there is one bucket, the corpus") {
 TEST_CASE("bleu_by_length: as many lengths as sentences, ascending limits") {
   const Statistics one = {right()};
   const std::vector<std::int64_t> length = {3}, limits = {10, 10};
-  CHECK_THROWS_WITH_AS(bleu_by_length(one, {}, {}), "bleu_by_length: 1 sentences, but 0 lengths",
-                       Error);
-  CHECK_THROWS_WITH_AS(bleu_by_length(one, length, limits),
-                       "bleu_by_length: the limits 10, 10 do not ascend", Error);
+  CHECK_ERROR("bleu_by_length: 1 sentences, but 0 lengths", bleu_by_length(one, {}, {}));
+  CHECK_ERROR("bleu_by_length: the limits 10, 10 do not ascend",
+              bleu_by_length(one, length, limits));
 }
 
 }  // namespace

@@ -1,10 +1,21 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/text/corpus.hpp>
+#include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
+
+#include "support/capture.hpp"
+#include "support/errors.hpp"
 
 namespace attune::metrics {
 namespace {
@@ -83,3 +94,201 @@ TEST_CASE(
 
 }  // namespace
 }  // namespace attune::metrics
+
+namespace {
+
+using attune::metrics::position_accuracy;
+using Tokens = std::vector<std::string>;
+
+TEST_CASE("position_accuracy: the share of positions that agree") {
+  CHECK(position_accuracy(Tokens{"a", "b", "c"}, Tokens{"a", "b", "c"}) == 1);
+  CHECK(position_accuracy(Tokens{"a", "x", "c"}, Tokens{"a", "b", "c"}) == 2.0 / 3);
+  CHECK(position_accuracy(Tokens{"b", "c", "a"}, Tokens{"a", "b", "c"}) == 0);
+}
+
+TEST_CASE("position_accuracy: what is missing or too much counts as wrong") {
+  CHECK(position_accuracy(Tokens{"a", "b"}, Tokens{"a", "b", "c", "d"}) == 0.5);
+  CHECK(position_accuracy(Tokens{"a", "b", "c", "d", "e"}, Tokens{"a"}) == 0.2);
+  CHECK(position_accuracy(Tokens{}, Tokens{"a"}) == 0);
+  CHECK(position_accuracy(Tokens{"a"}, Tokens{}) == 0);
+}
+
+TEST_CASE("position_accuracy: two empty sequences agree") {
+  CHECK(position_accuracy(Tokens{}, Tokens{}) == 1);
+}
+
+}  // namespace
+
+namespace {
+
+using namespace attune::metrics;
+using namespace attune::text;
+using attune::Error;
+using Alignments = std::vector<Alignment>;
+using Gold = std::vector<GoldAlignment>;
+
+// ---- The score ----------------------------------------------------------------------------------
+
+TEST_CASE("alignment_error_rate: a sentence worked out by hand") {
+  // A = 5 links, of which 0-0 and 2-1 are sure, 1-2 only possible, 3-3 and 4-0 neither.
+  const Alignments found = {{{0, 0}, {1, 2}, {2, 1}, {3, 3}, {4, 0}}};
+  const Gold gold = {{{{0, 0}, {2, 1}, {3, 4}}, {{0, 0}, {2, 1}, {3, 4}, {1, 2}, {1, 1}}}};
+  const AlignmentScore score = alignment_error_rate(found, gold);
+  CHECK(score.links == 5);
+  CHECK(score.sure == 3);
+  CHECK(score.in_sure == 2);
+  CHECK(score.in_possible == 3);
+  CHECK(score.error_rate() == doctest::Approx(1 - (2 + 3) / (5. + 3)));
+  CHECK(score.precision() == doctest::Approx(3 / 5.));
+  CHECK(score.recall() == doctest::Approx(2 / 3.));
+}
+
+TEST_CASE("alignment_error_rate: all sure links and any possible ones make no error") {
+  const Gold gold = {{{{0, 0}, {1, 1}}, {{0, 0}, {1, 1}, {2, 1}, {2, 2}}}};
+  for (const Alignment& found :
+       Alignments{{{0, 0}, {1, 1}}, {{0, 0}, {1, 1}, {2, 2}}, {{2, 1}, {0, 0}, {2, 2}, {1, 1}}}) {
+    const AlignmentScore score = alignment_error_rate(Alignments{found}, gold);
+    CHECK(score.error_rate() == 0);
+    CHECK(score.precision() == 1);
+    CHECK(score.recall() == 1);
+  }
+}
+
+TEST_CASE("alignment_error_rate: source and target are not exchanged") {
+  const AlignmentScore score = alignment_error_rate(Alignments{{{0, 1}}}, Gold{{{{1, 0}}, {}}});
+  CHECK(score.error_rate() == 1);
+  CHECK(score.precision() == 0);
+  CHECK(score.recall() == 0);
+}
+
+TEST_CASE("alignment_error_rate: a sure link is possible, whether it is said or not") {
+  const Alignments found = {{{0, 0}, {1, 1}}};
+  CHECK(alignment_error_rate(found, Gold{{{{0, 0}}, {{1, 1}}}}).in_possible == 2);
+  CHECK(alignment_error_rate(found, Gold{{{{0, 0}}, {{1, 1}, {0, 0}}}}).in_possible == 2);
+}
+
+TEST_CASE("alignment_error_rate: a link given twice counts once, in any order") {
+  const AlignmentScore score =
+      alignment_error_rate(Alignments{{{2, 0}, {0, 1}, {2, 0}}},
+                           Gold{{{{2, 0}, {0, 0}, {2, 0}}, {{2, 0}, {0, 1}, {0, 1}}}});
+  CHECK(score.links == 2);
+  CHECK(score.sure == 2);
+  CHECK(score.in_sure == 1);
+  CHECK(score.in_possible == 2);
+}
+
+TEST_CASE("alignment_error_rate: a corpus is one sum, not a mean over its sentences") {
+  // Alone, the first sentence has 0 and the second 1; together 1 - (1 + 1) / (4 + 2).
+  const Alignments found = {{{0, 0}}, {{0, 1}, {1, 0}, {1, 1}}};
+  const Gold gold = {{{{0, 0}}, {}}, {{{0, 0}}, {}}};
+  CHECK(alignment_error_rate(found, gold).error_rate() == doctest::Approx(2 / 3.));
+}
+
+TEST_CASE("alignment_error_rate: nothing found is all wrong, unless there was nothing to find") {
+  const AlignmentScore missed = alignment_error_rate(Alignments{{}}, Gold{{{{0, 0}}, {}}});
+  CHECK(missed.error_rate() == 1);
+  CHECK(missed.precision() == 1);
+  CHECK(missed.recall() == 0);
+  const AlignmentScore none = alignment_error_rate(Alignments{}, Gold{});
+  CHECK(none.error_rate() == 0);
+  CHECK(none.precision() == 1);
+  CHECK(none.recall() == 1);
+}
+
+TEST_CASE("alignment_error_rate: without sure links it is what is not possible") {
+  const AlignmentScore score =
+      alignment_error_rate(Alignments{{{0, 0}, {0, 1}, {0, 2}, {1, 0}}}, Gold{{{}, {{0, 1}}}});
+  CHECK(score.error_rate() == 0.75);
+  CHECK(score.recall() == 1);
+}
+
+TEST_CASE("alignment_error_rate: different numbers of sentences are an error") {
+  CHECK_ERROR("alignment_error_rate: 2 sentences, but 3 of gold",
+              alignment_error_rate(Alignments(2), Gold(3)));
+}
+
+TEST_CASE("alignment_error_rate: a negative position is an error") {
+  CHECK_ERROR(
+      "alignment_error_rate: sentence 1: a found link is (0, -1), but positions count from 0",
+      alignment_error_rate(Alignments{{}, {{0, -1}}}, Gold(2)));
+  CHECK_THROWS_AS(alignment_error_rate(Alignments(1), Gold{{{{-1, 0}}, {}}}), Error);
+  CHECK_THROWS_AS(alignment_error_rate(Alignments(1), Gold{{{}, {{-1, 0}}}}), Error);
+}
+
+// ---- Published figures --------------------------------------------------------------------------
+
+const std::filesystem::path kPublished =
+    std::filesystem::path(ATTUNE_SOURCE).parent_path() / "shared/data/word-alignment";
+
+/// Gold alignments of the Canadian Hansards (English-French) and of the shared tasks of 2003 and
+/// 2005 (Romanian-English) with the output of aligners; they are not ours to pass on.
+struct Published {
+  std::filesystem::path folder;
+  std::string pair;
+  std::vector<SentenceLengths> sentences;
+  Gold gold;
+
+  Published(const std::string& name, const std::string& languages)
+      : folder(kPublished / name), pair(languages) {
+    for (const std::string& line : read_lines(LineReader(folder / (pair + ".src-tgt")))) {
+      const auto all = words(line);
+      const auto bar = static_cast<int>(std::ranges::find(all, "|||") - all.begin());
+      sentences.push_back({bar, static_cast<int>(all.size()) - bar - 1});
+    }
+    gold = read_gold_alignments(folder / (pair + ".gold"), sentences);
+  }
+
+  Alignments output(const std::string& name, bool target_first = false) const {
+    Alignments all;
+    for (const std::string& line : read_lines(LineReader(folder / name))) {
+      all.push_back(parse_links(line));
+      for (Link& link : all.back())
+        if (target_first) std::swap(link.source, link.target);
+    }
+    return all;
+  }
+};
+
+bool without_published_alignments() {
+  if (std::filesystem::is_directory(kPublished)) return false;
+  MESSAGE("skipped: there is no ../shared/data/word-alignment beside the sources");
+  return true;
+}
+
+TEST_CASE("alignment_error_rate: published outputs of aligners have their published figures") {
+  if (without_published_alignments()) return;
+  struct Figures {
+    const char* system;
+    double forward, reverse, grow_diagonal, grow_diagonal_final;  // per cent
+  };
+  const auto check = [](const Published& data, const Figures& figures) {
+    const auto [system, forward, reverse, grow_diagonal, grow_diagonal_final] = figures;
+    for (const auto& [kind, expected] : {std::pair("", forward), std::pair(".reverse", reverse),
+                                         std::pair(".grow-diagonal", grow_diagonal),
+                                         std::pair(".grow-diagonal-final", grow_diagonal_final)}) {
+      CAPTURE(data.pair);
+      CAPTURE_BINDING(system);
+      CAPTURE_BINDING(kind);
+      const AlignmentScore score =
+          alignment_error_rate(data.output(fmt::format("{}.{}{}.talp", system, data.pair, kind),
+                                           kind == std::string(".reverse")),
+                               data.gold);
+      CHECK(std::abs(100 * score.error_rate() - expected) <= 0.00501);
+    }
+  };
+  const Published hansards("enfr-hansards", "enfr");
+  CHECK(hansards.gold.size() == 447);
+  check(hansards, {"fastalign", 16.39, 15.89, 10.48, 12.09});
+  check(hansards, {"giza", 7.99, 9.75, 5.94, 6.16});
+  const Published romanian("roen", "roen");
+  CHECK(romanian.gold.size() == 248);
+  check(romanian, {"fastalign", 33.80, 35.55, 32.08, 32.20});
+  check(romanian, {"giza", 28.71, 32.22, 27.92, 26.40});
+  for (const auto& [data, expected] : {std::pair(&hansards, 4.07), std::pair(&romanian, 20.75)}) {
+    const Alignments found = data->output(data->pair + ".awesome-align.out");
+    const AlignmentScore score = alignment_error_rate(found, data->gold);
+    CHECK(std::abs(100 * score.error_rate() - expected) <= 0.00501);
+  }
+}
+
+}  // namespace

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -6,6 +7,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/errors.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace {
@@ -51,17 +53,15 @@ TEST_CASE("LineReader: counts lines from 1") {
 }
 
 TEST_CASE("LineReader: bytes that are not UTF-8 are an error with their place") {
-  CHECK_THROWS_WITH_AS(lines_of("a\nüb\xFF\n"),
-                       "input:2: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8",
-                       Error);
-  CHECK_THROWS_WITH_AS(lines_of("\xFF\xFE\x61"),
-                       "input:1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8",
-                       Error);
+  CHECK_ERROR("input:2: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8",
+              lines_of("a\nüb\xFF\n"));
+  CHECK_ERROR("input:1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8",
+              lines_of("\xFF\xFE\x61"));
 }
 
 TEST_CASE("LineReader: NUL is an error") {
-  CHECK_THROWS_WITH_AS(lines_of(std::string("a\nb\0c\n", 6)),
-                       "input:2: byte 2 of the line is NUL, expected text", Error);
+  CHECK_ERROR("input:2: byte 2 of the line is NUL, expected text",
+              lines_of(std::string("a\nb\0c\n", 6)));
 }
 
 TEST_CASE("LineReader: lines of any length are whole, and one without end is an error") {
@@ -71,18 +71,17 @@ TEST_CASE("LineReader: lines of any length are whole, and one without end is an 
     CHECK(lines_of(one + "\n" + two) == Lines{one, two});
     CHECK(lines_of(two + "\n" + one + "\n") == Lines{two, one});
   }
-  CHECK_THROWS_WITH_AS(read_lines(LineReader("/dev/zero")),
-                       "/dev/zero:1: longer than 16777216 bytes, expected lines of text", Error);
+  CHECK_ERROR("/dev/zero:1: longer than 16777216 bytes, expected lines of text",
+              read_lines(LineReader("/dev/zero")));
 }
 
 TEST_CASE("LineReader: a file that is not there, or a directory, is an error") {
   const ScratchDirectory directory;
   const std::string missing = directory / "missing";
-  CHECK_THROWS_WITH_AS(LineReader(std::filesystem::path(missing)),
-                       (missing + ": cannot be read: No such file or directory").c_str(), Error);
-  CHECK_THROWS_WITH_AS(read_lines(LineReader(directory.path())),
-                       (directory.path().string() + ": cannot be read: Is a directory").c_str(),
-                       Error);
+  CHECK_ERROR(missing + ": cannot be read: No such file or directory",
+              LineReader(std::filesystem::path(missing)));
+  CHECK_ERROR(directory.path().string() + ": cannot be read: Is a directory",
+              read_lines(LineReader(directory.path())));
 }
 
 /// Two files of a parallel corpus, or one.
@@ -115,20 +114,17 @@ TEST_CASE("ParallelReader: line n of one file belongs to line n of the other") {
 TEST_CASE("ParallelReader: a file that ends before the other is an error with both numbers") {
   const Files files("a\nb\nc\n", "x\n");
   const std::string de = files.source, en = files.target;
-  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(files.source, files.target)),
-                       (de + ": 3 lines, but " + en + " has 1: expected as many of each").c_str(),
-                       Error);
-  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(files.target, files.source)),
-                       (en + ": 1 lines, but " + de + " has 3: expected as many of each").c_str(),
-                       Error);
+  CHECK_ERROR(de + ": 3 lines, but " + en + " has 1: expected as many of each",
+              read_corpus(ParallelReader(files.source, files.target)));
+  CHECK_ERROR(en + ": 1 lines, but " + de + " has 3: expected as many of each",
+              read_corpus(ParallelReader(files.target, files.source)));
 }
 
 TEST_CASE("ParallelReader: an error names the file and the line that is wrong") {
   const Files files("a\nb\n", "x\ny\xC3\n");
   const std::string message =
       files.target.string() + ":2: byte 2 of the line (0xC3) is not UTF-8, expected text in UTF-8";
-  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(files.source, files.target)), message.c_str(),
-                       Error);
+  CHECK_ERROR(message, read_corpus(ParallelReader(files.source, files.target)));
 }
 
 TEST_CASE("ParallelReader: a TSV has the source, a tab and the target") {
@@ -148,16 +144,13 @@ TEST_CASE("ParallelReader: the columns of a TSV may be the other way round") {
     seen.push_back(pair.source + "|" + pair.target);
   }
   CHECK(seen == Lines{"Hallo !|Hi !", "|", "Schluss|End"});
-  CHECK_THROWS_WITH_AS(reader.next(),
-                       (files.tsv.string() + ":4: one column, expected target TAB source").c_str(),
-                       Error);
+  CHECK_ERROR(files.tsv.string() + ":4: one column, expected target TAB source", reader.next());
 }
 
 TEST_CASE("ParallelReader: a line of a TSV with one column is an error, further ones are ignored") {
   const Files one("a\tb\nc d\n"), three("a\tb\tc\td\n");
-  CHECK_THROWS_WITH_AS(read_corpus(ParallelReader(one.tsv)),
-                       (one.tsv.string() + ":2: one column, expected source TAB target").c_str(),
-                       Error);
+  CHECK_ERROR(one.tsv.string() + ":2: one column, expected source TAB target",
+              read_corpus(ParallelReader(one.tsv)));
   const TextCorpus corpus = read_corpus(ParallelReader(three.tsv));
   REQUIRE(corpus.pairs.size() == 1);
   CHECK(corpus.pairs[0].source == "a");

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <set>
+
 #include <doctest/doctest.h>
 
 #include <attune/models/text/tokenizer.hpp>
@@ -6,6 +9,7 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/random.hpp>
 
+#include "support/errors.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace {
@@ -68,8 +72,8 @@ TEST_CASE("Tokenizer: a rewriter before and behind it, and in its JSON") {
     CHECK(one.decode(Tokens{"c", "ba"}) == "ab c");
   }
   CHECK(to_json(tokenizer) == R"({"kind":"words","rewriter":"reversed"})");
-  CHECK_THROWS_WITH_AS(tokenizer_from_json(to_json(tokenizer)),
-                       "tokenizer: a rewriter is stored, but nothing makes it", Error);
+  CHECK_ERROR("tokenizer: a rewriter is stored, but nothing makes it",
+              tokenizer_from_json(to_json(tokenizer)));
 }
 
 TEST_CASE("Tokenizer: JSON of anything else is an error") {
@@ -78,9 +82,8 @@ TEST_CASE("Tokenizer: JSON of anything else is an error") {
         R"({"kind":"sentencepiece"})", R"({"kind":"sentencepiece","model":"0g"})",
         R"({"kind":"words","rewriter":{"words":["a"]}})"}) {
     INFO(json);
-    CHECK_THROWS_WITH_AS(
-        tokenizer_from_json(json),
-        "tokenizer: words, characters or sentencepiece was expected, as to_json writes it", Error);
+    CHECK_ERROR("tokenizer: words, characters or sentencepiece was expected, as to_json writes it",
+                tokenizer_from_json(json));
   }
 }
 
@@ -107,11 +110,10 @@ TEST_CASE("SentencePiece: a build without the library says so" *
           doctest::skip(has_sentencepiece())) {
   const char* message =
       "sentencepiece: this attune is built without it: libsentencepiece-dev was not found";
-  CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{"a"}), message, Error);
-  CHECK_THROWS_WITH_AS(SentencePiece("x"), message, Error);
-  CHECK_THROWS_WITH_AS(SentencePiece::load("x"), message, Error);
-  CHECK_THROWS_WITH_AS(tokenizer_from_json(R"({"kind":"sentencepiece","model":"00"})"), message,
-                       Error);
+  CHECK_ERROR(message, SentencePiece::train(Tokens{"a"}));
+  CHECK_ERROR(message, SentencePiece("x"));
+  CHECK_ERROR(message, SentencePiece::load("x"));
+  CHECK_ERROR(message, tokenizer_from_json(R"({"kind":"sentencepiece","model":"00"})"));
 }
 
 const bool absent = !has_sentencepiece();
@@ -191,14 +193,12 @@ TEST_CASE("SentencePiece: what is not a model is an error" * doctest::skip(absen
   const std::string model = SentencePiece::train(Tokens{"a b"}).bytes();
   for (const std::string& bytes :
        {std::string(), std::string("just text\n"), model.substr(0, model.size() / 2)}) {
-    CHECK_THROWS_WITH_AS(SentencePiece{bytes},
-                         "sentencepiece: a model of sentencepiece was expected", Error);
+    CHECK_ERROR("sentencepiece: a model of sentencepiece was expected", SentencePiece{bytes});
   }
   const ScratchDirectory directory;
   const std::filesystem::path path = directory / "pieces.model";
   write_file(path, "just text\n");
-  CHECK_THROWS_WITH_AS(SentencePiece::load(path),
-                       (path.string() + ": a model of sentencepiece was expected").c_str(), Error);
+  CHECK_ERROR(path.string() + ": a model of sentencepiece was expected", SentencePiece::load(path));
   CHECK_THROWS_AS(SentencePiece::load(directory / "missing"), Error);
   write_file(path, model);
   CHECK(SentencePiece::load(path).bytes() == model);
@@ -218,21 +218,254 @@ TEST_CASE("SentencePiece: a table of characters that leads out of itself is an e
 
 TEST_CASE("SentencePiece: training needs text, UTF-8 and room for its characters" *
           doctest::skip(absent)) {
-  CHECK_THROWS_WITH_AS(SentencePiece::train({}), "sentencepiece: there is no text to train on",
-                       Error);
-  CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{"", " "}),
-                       "sentencepiece: there is no text to train on", Error);
-  CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{"a\xFF"}), "sentencepiece: byte 2 is not UTF-8",
-                       Error);
-  CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{"a"}, {.pieces = 0}),
-                       "sentencepiece: 0 is not a number of pieces", Error);
-  CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{"a"}, {.coverage = 0.5}),
-                       "sentencepiece: a coverage of 0.5, expected one from 0.98 to 1", Error);
+  CHECK_ERROR("sentencepiece: there is no text to train on", SentencePiece::train({}));
+  CHECK_ERROR("sentencepiece: there is no text to train on", SentencePiece::train(Tokens{"", " "}));
+  CHECK_ERROR("sentencepiece: byte 2 is not UTF-8", SentencePiece::train(Tokens{"a\xFF"}));
+  CHECK_ERROR("sentencepiece: 0 is not a number of pieces",
+              SentencePiece::train(Tokens{"a"}, {.pieces = 0}));
+  CHECK_ERROR("sentencepiece: a coverage of 0.5, expected one from 0.98 to 1",
+              SentencePiece::train(Tokens{"a"}, {.coverage = 0.5}));
   const std::string alphabet = "abcdefghijklmnopqrstuvwxyz";
   CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{alphabet}, {.pieces = 20}),
                        doctest::Contains("sentencepiece: Vocabulary size is smaller"), Error);
-  CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{"a"}).encode("\xFF"),
-                       "sentencepiece: byte 1 is not UTF-8", Error);
+  CHECK_ERROR("sentencepiece: byte 1 is not UTF-8",
+              SentencePiece::train(Tokens{"a"}).encode("\xFF"));
+}
+
+Tokens tokens_of(const Vocabulary& vocabulary) {
+  return {vocabulary.tokens().begin(), vocabulary.tokens().end()};
+}
+
+TEST_CASE("make_vocabulary: the most frequent tokens first, then by code points") {
+  TokenCounts counts;
+  count_tokens(counts, Tokens{"b", "a", "é", "z", "日", "b"});
+  count_tokens(counts, Tokens{"a", "c", "🙂", "b"});
+  CHECK(tokens_of(make_vocabulary(counts)) == Tokens{"b", "a", "c", "z", "é", "日", "🙂"});
+}
+
+TEST_CASE("make_vocabulary: rare tokens and those beyond the maximum are left out") {
+  TokenCounts counts = {{"a", 5}, {"b", 3}, {"c", 3}, {"d", 1}};
+  CHECK(tokens_of(make_vocabulary(counts, {.minimum_count = 2})) == Tokens{"a", "b", "c"});
+  CHECK(tokens_of(make_vocabulary(counts, {.maximum_size = 6})) == Tokens{"a", "b"});
+  CHECK(make_vocabulary(counts, {.maximum_size = 100}).size() == 8);
+  CHECK(make_vocabulary({}).size() == 4);
+  CHECK_ERROR("vocabulary: a size of at most 4 has no room beside the 4 special tokens",
+              make_vocabulary(counts, {.maximum_size = 4}));
+}
+
+TEST_CASE("make_vocabulary: words that are spelt like special tokens are left out") {
+  CHECK(tokens_of(make_vocabulary({{"<s>", 9}, {"<unk>", 8}, {"<pad>", 7}, {"a", 1}})) ==
+        Tokens{"a"});
+}
+
+struct File {
+  ScratchDirectory directory;
+  std::filesystem::path path = directory / "vocab";
+  explicit File(const std::string& contents) { write_file(path, contents); }
+};
+
+TEST_CASE("read_vocabulary: a token on each line, special ones at the top") {
+  CHECK(tokens_of(read_vocabulary(File("<unk>\n<s>\r\n</s>\n.\nthe\n \n日").path)) ==
+        Tokens{".", "the", " ", "日"});
+  CHECK(tokens_of(read_vocabulary(File("b\na\n").path)) == Tokens{"b", "a"});
+  CHECK(read_vocabulary(File("").path).size() == 4);
+}
+
+TEST_CASE("read_vocabulary: an empty line, a token twice, a special one too late are errors") {
+  const auto message = [](const std::string& contents) {
+    const File file(contents);
+    try {
+      read_vocabulary(file.path);
+    } catch (const Error& error) {
+      return std::string(error.what()).substr(file.path.string().size());
+    }
+    return std::string("no error");
+  };
+  CHECK(message("a\n\nb\n") == ":2: an empty line, expected a token");
+  CHECK(message("a\nb\na\n") == ":3: 'a' stands in line 1 already, expected each token once");
+  CHECK(message("<s>\n<s>\n") == ":2: '<s>' stands in line 1 already, expected each token once");
+  CHECK(message("a\n<unk>\n") == ":2: '<unk>' after other tokens, expected it at the top");
+  CHECK(message("\xFF") == ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8");
+}
+
+TEST_CASE("Codec: a line becomes numbers, and numbers the line") {
+  const Codec codec{.tokenizer = {}, .vocabulary = Vocabulary(Tokens{"ein", "mann"})};
+  CHECK(codec.encode("ein mann  läuft") == Sentence{4, 5, Vocabulary::unknown});
+  CHECK(codec.decode(Sentence{4, 5}) == "ein mann");
+  CHECK(codec.encode("").empty());
+}
+
+TEST_CASE("Codec: a text cannot end, begin or pad a sentence") {
+  const Codec codec{.tokenizer = {}, .vocabulary = Vocabulary(Tokens{"a"})};
+  CHECK(codec.encode("a </s> <s> <pad> <unk> a") == Sentence{4, 3, 3, 3, 3, 4});
+}
+
+TEST_CASE("Codec: what is read ends at </s>, without <s> and padding") {
+  const Codec codec{.tokenizer = Characters{}, .vocabulary = Vocabulary(Tokens{"a", "b"})};
+  CHECK(codec.decode(Sentence{1, 4, 5, 0, 4, 2, 5, 5}) == "aba");
+  CHECK(codec.decode(Sentence{2}).empty());
+  CHECK_ERROR("vocabulary: there is no token 6 among 6", codec.decode(Sentence{6}));
+}
+
+TEST_CASE("Codec: pieces of both languages share a model and have vocabularies of their own" *
+          doctest::skip(!has_sentencepiece())) {
+  const Tokens german = {"das alte haus", "das neue haus", "ein altes haus"};
+  const Tokens english = {"the old house", "the new house", "an old house"};
+  Tokens both = german;
+  both.insert(both.end(), english.begin(), english.end());
+  const Tokenizer pieces = SentencePiece::train(both, {.pieces = 40});
+  TokenCounts counts;
+  for (const std::string& line : english) count_tokens(counts, pieces.encode(line));
+  const Codec codec{.tokenizer = pieces, .vocabulary = make_vocabulary(counts)};
+  for (const std::string& line : english) CHECK(codec.decode(codec.encode(line)) == line);
+  CHECK(codec.vocabulary.size() == static_cast<std::int64_t>(counts.size()) + 4);
+}
+
+using Numbers = std::vector<int>;
+
+TEST_CASE("words_of_tokens: words are themselves, blanks belong to none") {
+  const std::string line = " ein  mann\u3000\U0001F642\u0301 ";
+  CHECK(words_of_tokens(line, Tokenizer().encode(line)) == Numbers{0, 1, 2});
+  CHECK(words_of_tokens(line, Tokenizer(Characters{}).encode(line)) ==
+        Numbers{-1, 0, 0, 0, -1, -1, 1, 1, 1, 1, -1, 2, 2, -1});
+  CHECK(words_of_tokens("", {}).empty());
+}
+
+TEST_CASE("words_of_tokens: pieces with ▁ for a blank") {
+  CHECK(words_of_tokens("eine dame", Tokens{"▁", "ei", "ne", "▁da", "m", "e"}) ==
+        Numbers{-1, 0, 0, 1, 1, 1});
+  // ▁ in the text itself is a blank to sentencepiece, but not to us.
+  CHECK(words_of_tokens("a▁b c", Tokens{"▁a", "▁b", "▁c"}) == Numbers{0, 0, 1});
+}
+
+TEST_CASE("words_of_tokens: any pieces that were learnt from the text, and new characters") {
+  if (!has_sentencepiece()) return;
+  const Tokens lines = {"ein mann reitet ein pferd", "eine frau und ein mann"};
+  for (const PieceModel model : {PieceModel::bpe, PieceModel::unigram}) {
+    const Tokenizer tokenizer = SentencePiece::train(lines, {.model = model, .pieces = 24});
+    for (const std::string line : {"ein pferd", " mann  \u3000reitet\u00A0x🙂 q"}) {
+      const Tokens tokens = tokenizer.encode(line);
+      const Numbers numbers = words_of_tokens(line, tokens);
+      REQUIRE(numbers.size() == tokens.size());
+      // The pieces of each word, put together, are the word.
+      const auto found = words(line);
+      Tokens joined(found.size());
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        for (const std::string& point : code_points(tokens[i])) {
+          if (point == "▁" || words(point).empty()) continue;
+          joined.at(static_cast<std::size_t>(numbers[i])) += point;
+        }
+      }
+      CHECK(joined == Tokens(found.begin(), found.end()));
+    }
+  }
+}
+
+TEST_CASE("words_of_tokens: pieces that are normalised, more or fewer letters than in the line") {
+  CHECK(words_of_tokens("½ ﬁnds A", Tokens{"▁1", "⁄2", "▁fi", "nd", "s", "▁", "a"}) ==
+        Numbers{0, 0, 1, 1, 1, -1, 2});
+  CHECK(words_of_tokens("ﬁ e\u0301 x", Tokens{"▁fi", "▁é", "▁x"}) == Numbers{0, 1, 2});
+  CHECK(words_of_tokens("ﬁ e\u0301", Tokens{"▁f", "i▁é"}) == Numbers{0, 0});
+  if (!has_sentencepiece()) return;
+  const Tokens lines = {"a ½ … x", "x ½ b …"};
+  const Tokenizer tokenizer =
+      SentencePiece::train(lines, {.pieces = 20, .normalization = "nmt_nfkc"});
+  const Tokens tokens = tokenizer.encode("a ½ … x");
+  Numbers numbers = words_of_tokens("a ½ … x", tokens);
+  CHECK(numbers.size() == tokens.size());
+  std::erase(numbers, -1);
+  CHECK(std::is_sorted(numbers.begin(), numbers.end()));
+  CHECK(std::set(numbers.begin(), numbers.end()) == std::set{0, 1, 2, 3});
+}
+
+TEST_CASE("words_of_tokens: tokens in another case") {
+  CHECK(words_of_tokens("ΟΔΟΣ Ein", Tokens{"οδος", "ein"}) == Numbers{0, 1});
+}
+
+TEST_CASE("words_of_tokens: tokens of another line are an error") {
+  const char* error = "words_of_tokens: the tokens are not those of the line";
+  CHECK_ERROR(error, words_of_tokens("ab c", Tokens{"ab"}));
+  CHECK_ERROR(error, words_of_tokens("ab", Tokens{"ab", "c"}));
+  CHECK_ERROR(error, words_of_tokens("ab", Tokens{"ab", "c", ""}));
+  CHECK_ERROR(error, words_of_tokens("ab", Tokens{"▁ab", "▁c"}));
+  CHECK_ERROR(error, words_of_tokens("ab", Tokens{}));
+}
+
+using attune::Error;
+using attune::text::Vocabulary;
+
+TEST_CASE("Vocabulary: the first four numbers are the special tokens") {
+  const Vocabulary empty;
+  REQUIRE(empty.size() == 4);
+  CHECK(empty.token(Vocabulary::pad) == "<pad>");
+  CHECK(empty.token(Vocabulary::begin) == "<s>");
+  CHECK(empty.token(Vocabulary::end) == "</s>");
+  CHECK(empty.token(Vocabulary::unknown) == "<unk>");
+  CHECK(empty.token(0) == "<pad>");
+  CHECK(empty.token(1) == "<s>");
+  CHECK(empty.token(2) == "</s>");
+  CHECK(empty.token(3) == "<unk>");
+  CHECK(empty.id("</s>") == 2);
+  CHECK(empty.tokens().empty());
+}
+
+TEST_CASE("Vocabulary: tokens are numbered from 4 on, in their order") {
+  const Tokens tokens = {"b", "a", "ü"};
+  const Vocabulary vocabulary(tokens);
+  CHECK(vocabulary.size() == 7);
+  CHECK(vocabulary.id("b") == 4);
+  CHECK(vocabulary.id("a") == 5);
+  CHECK(vocabulary.id("ü") == 6);
+  CHECK(vocabulary.token(5) == "a");
+  CHECK(Tokens(vocabulary.tokens().begin(), vocabulary.tokens().end()) == tokens);
+}
+
+TEST_CASE("Vocabulary: an unknown token is <unk>") {
+  const Vocabulary vocabulary(Tokens{"a"});
+  CHECK(vocabulary.id("A") == Vocabulary::unknown);
+  CHECK(vocabulary.id("") == Vocabulary::unknown);
+  CHECK(vocabulary.encode(Tokens{"a", "x", "a", "<s>"}) == std::vector<std::int32_t>{4, 3, 4, 1});
+}
+
+TEST_CASE("Vocabulary: a number that is not there is an error") {
+  const Vocabulary vocabulary(Tokens{"a"});
+  CHECK_ERROR("vocabulary: there is no token 5 among 5", vocabulary.token(5));
+  CHECK_ERROR("vocabulary: there is no token -1 among 5", vocabulary.token(-1));
+}
+
+TEST_CASE("Vocabulary: a token that occurs twice is an error, also when it is a special one") {
+  CHECK_ERROR("vocabulary: 'a' occurs twice", Vocabulary(Tokens{"a", "b", "a"}));
+  CHECK_ERROR("vocabulary: '<s>' occurs twice", Vocabulary(Tokens{"<s>"}));
+}
+
+TEST_CASE("Vocabulary: JSON gives the same tokens back") {
+  const Tokens tokens = {"a",   "\"", "\\", "\n", "年", "🙂", "e\u0301", std::string("\0", 1),
+                         "</b>"};
+  const Vocabulary back = attune::text::vocabulary_from_json(to_json(Vocabulary(tokens)));
+  CHECK(Tokens(back.tokens().begin(), back.tokens().end()) == tokens);
+  CHECK(back.id("年") == 8);
+}
+
+TEST_CASE("Vocabulary: JSON is an array of the tokens alone") {
+  CHECK(to_json(Vocabulary()) == "[]");
+  CHECK(to_json(Vocabulary(Tokens{"a", "年"})) == R"(["a","年"])");
+  const Vocabulary read = attune::text::vocabulary_from_json(R"( ["\u5e74", "b"] )");
+  CHECK(read.id("年") == 4);
+  CHECK(read.id("b") == 5);
+}
+
+TEST_CASE("Vocabulary: JSON that is no array of tokens is an error") {
+  for (const char* json : {"", "[", "{\"a\": 1}", "{\"a\": \"b\"}", "[1, 2]", "[\"a\", null]",
+                           "\"a\"", "null", "[\"a\"] x", "[\"\xff\"]", "[[\"a\"]]"}) {
+    INFO(json);
+    CHECK_ERROR("vocabulary: a JSON array of tokens was expected",
+                attune::text::vocabulary_from_json(json));
+  }
+  CHECK_ERROR("vocabulary: 'a' occurs twice", attune::text::vocabulary_from_json(R"(["a","a"])"));
+}
+
+TEST_CASE("Vocabulary: a token that is not UTF-8 cannot become JSON") {
+  CHECK_THROWS_AS(to_json(Vocabulary(Tokens{"\xff"})), Error);
 }
 
 }  // namespace

@@ -4,9 +4,10 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "support/errors.hpp"
+
 namespace {
 
-using attune::Error;
 using attune::text::code_points;
 using Points = std::vector<std::string>;
 
@@ -38,7 +39,7 @@ TEST_CASE("code_points: combining marks and joiners are code points of their own
 /// The error names byte `at`, counted from 1.
 void check_error(const std::string& text, int at) {
   const std::string message = fmt::format("text: byte {} is not UTF-8", at);
-  CHECK_THROWS_WITH_AS(code_points(text), message.c_str(), Error);
+  CHECK_ERROR(message, code_points(text));
 }
 
 TEST_CASE("code_points: a truncated sequence is an error") {

@@ -1,0 +1,122 @@
+#include "support/log.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
+
+namespace attune::report {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void fail(const std::string& path, std::string_view what, int error) {
+  throw Error(fmt::format("{}: {}: {}", path, what, std::strerror(error)));
+}
+
+std::string quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+struct ToJson {
+  std::string operator()(double value) const {
+    if (value == 0 && std::signbit(value)) return "-0.0";  // "-0" would be read as an integer
+    return std::isfinite(value) ? fmt::format("{}", value) : "null";
+  }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(const std::string& value) const { return quoted(value); }
+};
+
+Json parse(std::string_view line) { return Json::parse(line, nullptr, /*allow_exceptions=*/false); }
+
+// Removes a last line that was cut short. True when the last line is whole but for its line break:
+// nothing but the end of an object closes all its braces, so a line that parses lacks nothing else.
+bool mend_end(const std::string& path) {
+  const std::string text = read_file(path);
+  if (text.empty() || text.ends_with('\n')) return false;
+  const std::size_t start = text.rfind('\n') + 1;  // npos + 1 is 0
+  if (parse(std::string_view(text).substr(start)).is_object()) return true;
+  std::error_code error;
+  std::filesystem::resize_file(path, start, error);
+  if (error) fail(path, "cannot remove the torn last line", error.value());
+  return false;
+}
+
+std::map<std::string, double> numeric_fields(const Json& object) {
+  std::map<std::string, double> numbers;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_number()) numbers[name] = value.get<double>();
+    if (value.is_null()) numbers[name] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return numbers;
+}
+
+}  // namespace
+
+LogWriter::LogWriter(const std::string& path, bool append) : path_(path) {
+  std::error_code none;  // a pipe or a terminal has no end to mend, and a new file neither
+  const bool mend = append && std::filesystem::is_regular_file(path, none);
+  const bool add_line_break = mend && mend_end(path);
+  file_.reset(std::fopen(path.c_str(), append ? "ab" : "wb"));
+  if (!file_) fail(path, "cannot write the log", errno);
+  // One line is one write: no buffer that holds a line back, or half of one.
+  std::setvbuf(file_.get(), nullptr, _IONBF, 0);
+  if (add_line_break) put("\n");
+}
+
+void LogWriter::put(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size()) return;
+  const int error = errno;
+  file_.reset();  // nothing must follow half a line
+  fail(path_, "cannot write the log", error);
+}
+
+std::string log_line(const LogFields& fields) {
+  std::set<std::string_view> names;
+  std::string line = "{";
+  for (const auto& [name, value] : fields) {
+    if (!names.insert(name).second) {
+      throw Error(fmt::format("log: field {} is given twice", quoted(name)));
+    }
+    if (line.size() > 1) line += ", ";
+    line += quoted(name) + ": " + std::visit(ToJson{}, value);
+  }
+  return line + "}";
+}
+
+void LogWriter::write(const LogFields& fields) {
+  if (!file_) throw Error(path_ + ": the log was closed after a failed write");
+  put(log_line(fields) + "\n");
+}
+
+std::vector<std::map<std::string, double>> read_log(const std::string& path) {
+  const std::string text = read_file(path);
+  std::vector<std::map<std::string, double>> lines;
+  for (std::size_t start = 0, number = 1; start < text.size(); ++number) {
+    const std::size_t end = text.find('\n', start);
+    const std::string line = text.substr(start, end - start);
+    const Json object = parse(line);
+    if (object.is_object()) {
+      lines.push_back(numeric_fields(object));
+    } else if (end != std::string::npos) {
+      throw Error(fmt::format("{}:{}: expected a JSON object, got {}", path, number,
+                              quoted(line.substr(0, 60))));
+    }
+    if (end == std::string::npos) break;
+    start = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace attune::report

@@ -1,0 +1,370 @@
+#include <cstdint>
+#include <regex>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <attune/models/heatmap.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "support/report_tools.hpp"
+
+namespace {
+
+using namespace attune::report;
+using namespace attune::test;
+
+/// One label per code point.
+Strings characters(const std::string& text) {
+  Strings out;
+  for (const char c : text) {
+    if ((c & 0xC0) != 0x80) out.emplace_back();
+    out.back() += c;
+  }
+  return out;
+}
+
+std::string without_escapes(const std::string& text) {
+  return std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), "");
+}
+
+std::uint32_t code_point(const std::string& c) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(c.at(i)); };
+  if (byte(0) < 0x80) return byte(0);
+  if (byte(0) < 0xE0) return (byte(0) & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
+  if (byte(0) < 0xF0) return (byte(0) & 0xFu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
+  return (byte(0) & 7u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 |
+         (byte(3) & 0x3Fu);
+}
+
+/// Display width, for the few scripts that appear in these tests.
+int width(const std::string& text) {
+  int columns = 0;
+  for (const std::string& c : characters(without_escapes(text))) {
+    const std::uint32_t u = code_point(c);
+    const bool no_width = (u >= 0x300 && u < 0x370) || u == 0x200E || u == 0x64B;
+    const bool wide = (u >= 0x2E80 && u < 0xA4D0) || (u >= 0xAC00 && u < 0xD7A4) ||
+                      (u >= 0xFF00 && u < 0xFF61) || (u >= 0x1F300 && u < 0x1FA00);
+    columns += no_width ? 0 : wide ? 2 : 1;
+  }
+  return columns;
+}
+
+void check_aligned(const std::string& text, int at_most = 80) {
+  REQUIRE(!lines(text).empty());
+  for (const std::string& line : lines(text)) {
+    CAPTURE(without_escapes(line));
+    CHECK(width(line) == width(lines(text).front()));
+    CHECK(width(line) <= at_most);
+  }
+}
+
+// ---- Heat map in a terminal ---------------------------------------------------------------------
+
+TEST_CASE("heatmap: without colour the weights are shades under the source") {
+  const Heatmap map{{"a", "b"}, {"x", "y", "z"}, {1, 0, 0, 0, 0.5, 0.2}, ""};
+  CHECK(terminal(map, {.colour = false}) ==
+        "  x y z \n"
+        "a ██    \n"
+        "b   ▓▓░░\n");
+}
+
+TEST_CASE("heatmap: shades grow with the weight") {
+  const Heatmap map{{"a"}, {"1", "2", "3", "4", "5"}, {0, 0.2, 0.4, 0.7, 1}, ""};
+  CHECK(lines(terminal(map, {.colour = false}))[1] == "a   ░░▒▒▓▓██");
+}
+
+TEST_CASE("heatmap: without colour there are no escape sequences") {
+  CHECK_FALSE(contains(terminal(diagonal({"a"}, {"b"}), {.colour = false}), "\x1b"));
+}
+
+TEST_CASE("heatmap: colour is switched off again at the end of each line") {
+  const Strings all = lines(terminal(diagonal({"a", "b"}, {"x", "y", "z"})));
+  REQUIRE(all.size() == 3);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    CHECK(contains(all[i], "\x1b[48;5;"));
+    CHECK(all[i].ends_with("\x1b[0m"));
+  }
+}
+
+TEST_CASE("heatmap: all terminal lines of a date are equally wide") {
+  Heatmap map = diagonal(characters("2001-06-27"), characters("Wednesday June 27 2001"));
+  map.caption = "Wednesday June 27 2001";
+  for (const bool colour : {true, false}) check_aligned(terminal(map, {.colour = colour}));
+}
+
+TEST_CASE("heatmap: wide characters line up with their cells") {
+  const Heatmap map = diagonal(characters("2001-06-27"), characters("2001年6月27日（水）"));
+  const std::string text = terminal(map, {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[0] == "  2 0 0 1 年6 月2 7 日（水）");
+}
+
+TEST_CASE("heatmap: wide and narrow row labels end at the same column") {
+  const std::string text = terminal(diagonal({"日本", "a", ""}, {"x"}), {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[2].starts_with("   a "));
+}
+
+TEST_CASE("heatmap: an accent stays on its letter and takes no column") {
+  const std::string text = terminal(diagonal({"e\u0301"}, {"o\u0308", "n"}), {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[0] == "  o\u0308 n ");
+}
+
+TEST_CASE("heatmap: an accent without a letter gets a dotted circle") {
+  const std::string text = terminal(diagonal({"a"}, {"\u0301", "b"}), {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[0] == "  \u25CC\u0301 b ");
+}
+
+TEST_CASE("heatmap: a space shows as ␣, also at the end of a word, but not within one") {
+  CHECK(lines(terminal(diagonal({" "}, {" ", "\u3000"})))[0] == "  ␣ ␣ ");
+  CHECK(contains(terminal(diagonal({" b"}, {"x"})), "␣b "));
+  CHECK(contains(terminal(diagonal({"a b"}, {"x"})), "a b "));
+}
+
+TEST_CASE("heatmap: an empty label leaves its column blank") {
+  const std::string text = terminal(diagonal({"", "b"}, {"x", "", "z"}), {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[0] == "  x   z ");
+}
+
+TEST_CASE("heatmap: short words stand above their columns") {
+  const std::string text = terminal(diagonal({"the", "end"}, {"das", "Ende"}), {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[0] == "      E ");
+  CHECK(lines(text)[1] == "    d n ");
+  CHECK(lines(text)[3] == "    s e ");
+  CHECK(lines(text)[4] == "the ██  ");
+}
+
+TEST_CASE("heatmap: long words are numbered, with a key below") {
+  const std::string text = terminal(diagonal({"a", "b"}, {"unbeschreiblich", "klein"}));
+  check_aligned(text);
+  CHECK(width(lines(text)[0]) == width("1 unbeschreiblich  2 klein"));
+  CHECK(lines(text)[0].starts_with("   1 2"));
+  CHECK(lines(text).back() == "1 unbeschreiblich  2 klein");
+}
+
+TEST_CASE("heatmap: the key of many words breaks between words and stays inside the terminal") {
+  const Heatmap map = diagonal({"a"}, Strings(15, "Donaudampfschifffahrt"));
+  const std::string text = terminal(map, {.width = 60});
+  check_aligned(text, 60);
+  CHECK(count(text, " Donaudampfschifffahrt") == 15);
+}
+
+TEST_CASE("heatmap: labels from right to left keep their columns") {
+  const std::string text = terminal(diagonal({"1", "2"}, {"ب", "ت"}), {.colour = false});
+  check_aligned(text);
+  // Left-to-right marks on both sides hold a letter in its place.
+  CHECK(lines(text)[0] == "  \u200Eب\u200E \u200Eت\u200E ");
+  // Arabic digits would change places with each other.
+  CHECK(lines(terminal(diagonal({"1"}, {"٢", "٧"})))[0] == "  \u200E٢\u200E \u200E٧\u200E ");
+}
+
+TEST_CASE("heatmap: isolates stay in a caption, where they are needed, but not in a label") {
+  Heatmap map = diagonal({"1"}, {"\u2067"});
+  map.caption = "\u2068صغير\u2069 → \u20682001-06-27\u2069";
+  const Strings all = lines(terminal(map));
+  CHECK(contains(all[0], map.caption));
+  CHECK(all[1].starts_with("  \uFFFD"));
+}
+
+TEST_CASE("heatmap: words from right to left are numbered, as their letters join") {
+  const std::string text = terminal(diagonal({"the", "house"}, {"صغير", "جدا"}));
+  check_aligned(text);
+  CHECK(contains(lines(text)[0], "1 2"));
+  CHECK(contains(text, "1 صغير"));
+}
+
+TEST_CASE("heatmap: a long source takes one column per character before it is cut into panels") {
+  const std::string source(60, 's');
+  const std::string text = terminal(diagonal({"a"}, characters(source)), {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[0] == "  " + source);
+}
+
+TEST_CASE("heatmap: what is wider than the terminal continues in panels, each with all rows") {
+  const Heatmap map = diagonal({"x", "y"}, characters("abcdefghijklmnopq"));
+  CHECK(terminal(map, {.colour = false, .width = 10}) ==
+        "  abcdef\nx █     \ny       \n        \n"
+        "  ghijkl\nx       \ny   █   \n        \n"
+        "  mnopq \nx       \ny       \n");
+  for (const std::string& source :
+       {std::string(100, 's'), std::string("日本語の文字").append(60, 's')}) {
+    for (const int columns : {10, 11, 20, 39, 80}) {
+      const Heatmap wide = diagonal(characters("ab"), characters(source));
+      const std::string text = terminal(wide, {.colour = false, .width = columns});
+      check_aligned(text, columns);
+      CHECK(count(text, "s") == count(source, "s"));
+      CHECK_FALSE(contains(text, "…"));
+    }
+  }
+}
+
+TEST_CASE("heatmap: words in panels stand above their columns, numbers go on") {
+  CHECK(terminal(diagonal({"x"}, {"ab", "b", "cd", "e", "f", "g", "hij"}),
+                 {.colour = false, .width = 10}) ==
+        "  a   c   \n  b b d e \nx ██      \n          \n"
+        "      h   \n      i   \n  f g j   \nx         \n");
+  const std::string numbered =
+      terminal(diagonal({"x"}, Strings(12, "Donaudampfschiff")), {.colour = false, .width = 20});
+  check_aligned(numbered, 20);
+  CHECK(lines(numbered)[0] == "    1  2  3  4  5  6");
+  CHECK(lines(numbered)[3] == "    7  8  9 10 11 12");
+  CHECK(count(numbered, " Donaudampfschiff") == 12);
+}
+
+TEST_CASE("heatmap: in a terminal without end the key of numbers has lines of 80 columns") {
+  const Heatmap map = diagonal({"a"}, Strings(20, "Donaudampfschifffahrt"));
+  const std::string text = terminal(map, {.width = std::numeric_limits<int>::max()});
+  check_aligned(text, 80);
+  CHECK(lines(text).size() == 2 + 7);  // three to a line
+}
+
+TEST_CASE("heatmap: a long row label and a long caption are cut too") {
+  Heatmap map = diagonal({std::string(100, 'r')}, characters("abc"));
+  map.caption = std::string(200, 'c');
+  const std::string text = terminal(map, {.colour = false, .width = 30});
+  check_aligned(text, 30);
+  CHECK(lines(text)[0] == std::string(29, 'c') + "…");
+  CHECK(lines(text)[2].starts_with("rrrrrrrrr… "));
+}
+
+TEST_CASE("heatmap: a label cannot control the terminal") {
+  Heatmap map = diagonal({"\x1b[2J", "\u009B1m"}, {"\n", "\u202E", "\t"});
+  map.caption = "a\nb\u2028c";
+  const std::string text = terminal(map, {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text).size() == 4);
+  CHECK(lines(text)[0].starts_with("a␊b\uFFFDc"));
+  CHECK(contains(lines(text)[1], "␊ \uFFFD ␉ "));
+  CHECK_FALSE(contains(text, "\x1b"));
+  CHECK_FALSE(contains(text, "\u202E"));
+  CHECK_FALSE(contains(text, "\u009B"));
+}
+
+TEST_CASE("heatmap: bytes that are not UTF-8 show as replacement characters") {
+  const std::string text = terminal(diagonal({"\xFF"}, {"\xC3", "b"}), {.colour = false});
+  check_aligned(text);
+  CHECK(lines(text)[0] == "  \uFFFD b ");
+}
+
+TEST_CASE("heatmap: no rows or no columns is an empty map, not an error") {
+  CHECK(terminal({{}, {"a", "b"}, {}, ""}) == " a b \n");
+  CHECK(terminal({{"a"}, {}, {}, ""}, {.colour = false}) == "  \na \n");
+  CHECK(xml_error(svg(Heatmap{})) == "");
+}
+
+TEST_CASE("heatmap: a weight a little above 1 draws as 1") {
+  const Heatmap map{{"a"}, {"b"}, {1.0000001}, ""};
+  CHECK(contains(terminal(map, {.colour = false}), "██"));
+  CHECK(contains(svg(map), "fill-opacity=\"1.000\""));
+}
+
+TEST_CASE("heatmap: small weights are drawn in proportion to the darkest, but told as they are") {
+  const std::string image = svg({{"a"}, {"x", "y"}, {0.02, 0.04}, ""}, {.darkest = 0.04});
+  CHECK(contains(image, "fill-opacity=\"0.616\"><title>\u2068a\u2069 ← \u2068x\u2069: 0.020<"));
+  CHECK(contains(image, "fill-opacity=\"1.000\"><title>\u2068a\u2069 ← \u2068y\u2069: 0.040<"));
+}
+
+// ---- Heat map: errors ---------------------------------------------------------------------------
+
+TEST_CASE("heatmap: a wrong number of weights is named with the shape") {
+  const Heatmap map{{"a", "b"}, {"x", "y", "z"}, std::vector<double>(7), ""};
+  const std::string expected = "heatmap: weights has 7 values, but 2 rows x 3 columns need 6";
+  CHECK_THROWS_WITH_AS(terminal(map), expected.c_str(), attune::Error);
+  CHECK_THROWS_WITH_AS(svg(map), expected.c_str(), attune::Error);
+}
+
+TEST_CASE("heatmap: a weight that is not a finite number >= 0 is named with its place") {
+  for (const double bad : {kNaN, kInfinity, -0.25}) {
+    const Heatmap map{{"a", "b"}, {"x", "y", "z"}, {0, 0, 0, 0, 0, bad}, ""};
+    CHECK_THROWS_AS(svg(map), attune::Error);
+    CHECK(thrown_by([&] { terminal(map); }).starts_with("heatmap: weight (row 1, column 2) is "));
+  }
+}
+
+TEST_CASE("heatmap: a terminal or a cell without room is an error") {
+  CHECK_THROWS_WITH_AS(terminal(diagonal({"a"}, {"b"}), {.width = 0}),
+                       "heatmap: the terminal has 0 columns, but at least 10 are needed",
+                       attune::Error);
+  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = 0}), attune::Error);
+  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.cell = kNaN}), attune::Error);
+  CHECK_THROWS_AS(svg(diagonal({"a"}, {"b"}), {.darkest = 0}), attune::Error);
+}
+
+// ---- Heat map as SVG ----------------------------------------------------------------------------
+
+TEST_CASE("heatmap: a label with < & and quotes is escaped in SVG") {
+  Heatmap map = diagonal({"<&>"}, {"\"'"});
+  map.caption = "<b> \"c\"";
+  const std::string image = svg(map);
+  CHECK(xml_error(image) == "");
+  CHECK(contains(image, ">&lt;&amp;&gt;</text>"));
+  CHECK(contains(image, ">&quot;&#39;</text>"));
+  CHECK(contains(image, "aria-label=\"Heat map: &lt;b&gt; &quot;c&quot;\""));
+}
+
+TEST_CASE("heatmap: no label breaks the SVG") {
+  const Strings labels = {kNasty,   "",        " ",      "\u0301",
+                          "日本語", "العربية", "\u202E", "👩‍👩‍👧",
+                          "-->",    "\t",      "\n",     std::string("\0", 1),
+                          "\uFFFE", "]]>"};
+  Heatmap map = diagonal(labels, labels);
+  map.caption = kNasty;
+  CHECK(xml_error(svg(map)) == "");
+  CHECK(xml_error(svg(map, {.cell = 30, .caption = true})) == "");
+}
+
+TEST_CASE("heatmap: each cell tells its weight in a tooltip") {
+  const Heatmap map{{"2", "7"}, {"a", "b", " "}, {0.125, 0, 1, 0.25, 0.5, 0.0004}, ""};
+  const std::string image = svg(map);
+  CHECK(count(image, "</title></rect>") == 6);
+  CHECK(contains(image, "<title>\u20682\u2069 ← \u2068a\u2069: 0.125</title>"));
+  CHECK(contains(image, "<title>\u20687\u2069 ← \u2068b\u2069: 0.500</title>"));
+  CHECK(contains(image, "<title>\u20682\u2069 ← \u2068␣\u2069: 1.000</title>"));
+}
+
+TEST_CASE("heatmap: the source runs along the top of the SVG, the target down its side") {
+  const std::string image = svg(diagonal({"r"}, {"1", "2", "3"}));
+  const std::regex text(R"re(<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\w)</text>)re");
+  std::vector<std::smatch> found(std::sregex_iterator(image.begin(), image.end(), text), {});
+  REQUIRE(found.size() == 4);
+  CHECK(found[0][3] == "r");
+  for (std::size_t i = 1; i < 4; ++i) {
+    CHECK(found[i][3] == std::to_string(i));
+    CHECK(found[i][2] == found[1][2]);
+    CHECK(std::stod(found[i][1]) > std::stod(found[i - 1][1]));
+    CHECK(std::stod(found[i][2]) < std::stod(found[0][2]));
+  }
+}
+
+TEST_CASE("heatmap: characters stand upright in SVG, words are slanted") {
+  CHECK_FALSE(contains(svg(diagonal({"a"}, characters("日本語"))), "rotate("));
+  CHECK(count(svg(diagonal({"a"}, {"das", "Haus"})), "rotate(-45 ") == 2);
+}
+
+TEST_CASE("heatmap: a long label is cut in the drawing, but whole in the tooltip") {
+  const std::string word(100, 'w');
+  const std::string image = svg(diagonal({"a"}, {word}));
+  CHECK(count(image, word) == 1);
+  CHECK(contains(image, "www…</text>"));
+}
+
+TEST_CASE("heatmap: the caption is drawn only when asked for") {
+  Heatmap map = diagonal({"a"}, {"b"});
+  map.caption = "what was read";
+  CHECK_FALSE(contains(svg(map), ">what was read</text>"));
+  CHECK(contains(svg(map, {.caption = true}), ">what was read</text>"));
+}
+
+TEST_CASE("heatmap: the SVG takes the page's colours and has its own for light and dark") {
+  const std::string image = svg(diagonal({"a"}, {"b"}));
+  CHECK(contains(image, "var(--attune-ink,#"));
+  CHECK(contains(image, "var(--attune-heat,#"));
+  CHECK(contains(image, "@media (prefers-color-scheme:dark)"));
+}
+
+}  // namespace

@@ -147,22 +147,6 @@ std::vector<float> levelled(std::span<const float> waveform, Index rate) {
   return scaled;
 }
 
-std::span<const models::OptionField<LogMelOptions>> log_mel_fields() {
-  using Options = LogMelOptions;
-  using models::number_field;
-  static const std::vector<models::OptionField<Options>> fields = {
-      number_field<Options>("sampling-rate",
-                            "samples per second; recordings of another rate are converted",
-                            &Options::rate, 1000, 192000),
-      number_field<Options>("frame", "seconds of a frame", &Options::window, 0.001, 1),
-      number_field<Options>("frame-step", "seconds from frame to frame", &Options::step, 0.001, 1),
-      number_field<Options>("bands", "bands of the mel scale", &Options::bands, 1, 512),
-      number_field<Options>("lowest", "lowest frequency in Hz", &Options::lowest, 0, 96000),
-      number_field<Options>("emphasis", "of high frequencies: x_i - emphasis x_{i-1}",
-                            &Options::emphasis, 0, 1)};
-  return fields;
-}
-
 LogMel::LogMel(const LogMelOptions& o)
     : options_(o),
       window_(std::lround(o.window * o.rate)),

@@ -1,5 +1,3 @@
-#include "data.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,9 +10,8 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/printable.hpp>
 
-#include "audio.hpp"
+#include "speech.hpp"
 #include "support/checkpoint.hpp"
-#include "support/hash.hpp"
 #include "support/output.hpp"
 
 namespace attune::speech {
@@ -56,29 +53,38 @@ text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript
   return codec.encode(tokens);
 }
 
-text::Sentence tokens_of(const text::Codec& codec, const Listed& listed) {
+namespace {
+
+text::Sentence some_tokens_of(const text::Codec& codec, const Listed& listed) {
   text::Sentence tokens = tokens_of(codec, listed.transcript);
   if (tokens.empty()) fail(listed.where, "there are no words in the transcript");
   return tokens;
 }
 
-std::vector<float> samples_of(const Listed& listed, Index rate) {
-  return reading(listed.where, [&] { return at_rate(read_audio(listed.file), rate); });
+Index unknown_in(const text::Sentence& tokens) {
+  return std::ranges::count(tokens, text::Vocabulary::unknown);
+}
+
+}  // namespace
+
+Utterance read_utterance(const Listed& listed, const text::Codec& codec, Index rate) {
+  Utterance utterance{.samples = {}, .tokens = some_tokens_of(codec, listed)};
+  reading(listed.where, [&] {
+    const Recording recording = read_audio(listed.file);
+    utterance.samples = at_rate(recording, rate);
+    utterance.converted = recording.rate != rate;
+  });
+  return utterance;
 }
 
 std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const text::Codec& codec,
                                        Index rate) {
   std::vector<Utterance> all;
-  std::size_t converted = 0, unknown = 0;
+  Index converted = 0, unknown = 0;
   for (const Listed& listed : read_list(tsv)) {
-    const Recording recording = reading(listed.where, [&] { return read_audio(listed.file); });
-    converted += recording.rate != rate;
-    Utterance utterance{.samples = reading(listed.where, [&] { return at_rate(recording, rate); }),
-                        .tokens = tokens_of(codec, listed),
-                        .ends = {}};
-    unknown +=
-        static_cast<std::size_t>(std::ranges::count(utterance.tokens, text::Vocabulary::unknown));
-    all.push_back(std::move(utterance));
+    all.push_back(read_utterance(listed, codec, rate));
+    converted += all.back().converted;
+    unknown += unknown_in(all.back().tokens);
   }
   if (converted > 0) {
     complain("{}: {} of {} recordings were converted to {} samples per second\n",
@@ -89,6 +95,14 @@ std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const t
              printable(tsv.string()), unknown);
   }
   return all;
+}
+
+text::Vocabulary vocabulary_of(const std::filesystem::path& list,
+                               const text::Tokenizer& tokenizer) {
+  text::TokenCounts counts;
+  for (const Listed& one : read_list(list))
+    text::count_tokens(counts, tokenizer.encode(one.transcript));
+  return text::make_vocabulary(counts);
 }
 
 namespace {
@@ -169,16 +183,6 @@ Utterance Digits::draw(Index digits, Random& random) const {
   return utterance;
 }
 
-std::size_t Digits::shortest() const {
-  std::size_t least = static_cast<std::size_t>(-1);
-  for (const auto& speaker : speakers_) {
-    for (const auto& recordings : speaker) {
-      for (const auto& samples : recordings) least = std::min(least, samples.size());
-    }
-  }
-  return least;
-}
-
 std::vector<Utterance> Digits::single() const {
   std::vector<Utterance> all;
   for (const auto& speaker : speakers_) {
@@ -196,40 +200,45 @@ text::Codec Digits::codec() {
   return {text::Words{}, text::Vocabulary(words)};
 }
 
-std::vector<Utterance> strings(const Digits& digits, Index shortest, Index longest, Index count,
-                               std::uint64_t seed) {
+std::vector<Utterance> Digits::strings(Index shortest, Index longest, Index count,
+                                       std::uint64_t seed) const {
   Random random(seed, "strings");
   std::vector<Utterance> all;
   for (Index length = shortest; length <= longest; ++length) {
-    for (Index i = 0; i < count; ++i) all.push_back(digits.draw(length, random));
+    for (Index i = 0; i < count; ++i) all.push_back(draw(length, random));
   }
   return all;
 }
 
-Digits validation_digits(const std::filesystem::path& directory, Index rate) {
-  return {directory, 5, 9, rate};
-}
-
-Digits training_digits(const std::filesystem::path& directory, Index rate) {
-  return {directory, 10, 1'000'000, rate};
-}
-
 namespace {
+
+/// The fewest annotations that a recording of so many seconds has: where it is made fastest.
+Index fewest_annotations(const TrainOptions& o, double seconds) {
+  const double samples = seconds * (1 - o.speed) * static_cast<double>(o.features.rate);
+  return 1 + (LogMel(o.features).frames(static_cast<Index>(samples)) - 1) / o.frames_joined();
+}
+
+/// CTC needs an annotation for each token, and one between two that are equal.
+Index needed(const text::Sentence& tokens) {
+  Index count = std::ssize(tokens);
+  for (std::size_t i = 1; i < tokens.size(); ++i) count += tokens[i] == tokens[i - 1];
+  return count;
+}
 
 class DigitStrings : public TrainingSet {
  public:
-  DigitStrings(const std::filesystem::path& directory, Index longest, const SetOptions& options)
-      : directory_(directory.string()),
-        digits_(training_digits(directory, options.rate)),
-        longest_(longest),
-        batch_(options.batch),
-        seed_(options.seed) {
-    for (const Utterance& one : digits_.single())
-      hash_.add(one.tokens), hash_.add(one.samples.size());
-    const double shortest =
-        static_cast<double>(digits_.shortest()) / static_cast<double>(options.rate);
-    for (Index n = 1; options.annotations && n <= longest; ++n) {
-      const Index count = options.annotations(static_cast<double>(n) * shortest);
+  explicit DigitStrings(const TrainOptions& o)
+      : o_(o), digits_(o.digits, 10, 1'000'000, o.features.rate) {
+    description =
+        fmt::format("{}: strings of 1 to {} digits of one speaker", printable(o.digits), o.longest);
+    double shortest = 1e9;  // seconds of a recording
+    for (const Utterance& one : digits_.single()) {
+      hash.add(one.tokens), hash.add(one.samples.size());
+      shortest = std::min(
+          shortest, static_cast<double>(one.samples.size()) / static_cast<double>(o.features.rate));
+    }
+    for (Index n = 1; o.ctc > 0 && n <= o.longest; ++n) {
+      const Index count = fewest_annotations(o, static_cast<double>(n) * shortest);
       if (count >= 2 * n - 1) continue;  // all of them may be equal
       fail("--frame-step, --joined",
            fmt::format("{} digits of {:.2f} s each have {} annotations, and need {}", n, shortest,
@@ -237,18 +246,13 @@ class DigitStrings : public TrainingSet {
     }
   }
 
-  std::string description() const override {
-    return fmt::format("{}: strings of 1 to {} digits of one speaker", printable(directory_),
-                       longest_);
-  }
-  std::string fingerprint() const override { return hash_.text(); }
   Index begin_step(Index step) override {
     if (lengths_.empty() || group_ != step / batches_) start_group(step / batches_);
     now_ = order_[static_cast<std::size_t>(step % batches_)];
-    return batch_;
+    return o_.batch;
   }
   Utterance draw(Index i, Random& random) const override {
-    return digits_.draw(lengths_[static_cast<std::size_t>(now_ * batch_ + i)], random);
+    return digits_.draw(lengths_[static_cast<std::size_t>(now_ * o_.batch + i)], random);
   }
   void each(const std::function<void(const std::vector<float>&)>& visit) const override {
     for (const Utterance& one : digits_.single()) visit(one.samples);
@@ -258,61 +262,43 @@ class DigitStrings : public TrainingSet {
   /// The lengths of some batches are drawn together and sorted: little of a batch is padding.
   void start_group(Index group) {
     group_ = group;
-    Random random(seed_, fmt::format("lengths {}", group));
-    lengths_.resize(static_cast<std::size_t>(batches_ * batch_));
-    for (Index& length : lengths_) length = 1 + random.below(longest_);
+    Random random(o_.seed, fmt::format("lengths {}", group));
+    lengths_.resize(static_cast<std::size_t>(batches_ * o_.batch));
+    for (Index& length : lengths_) length = 1 + random.below(o_.longest);
     std::ranges::sort(lengths_);
     order_ = shuffled(batches_, random);
   }
 
   static constexpr Index batches_ = 16;  // of a group
-  std::string directory_;
+  const TrainOptions& o_;
   Digits digits_;
-  Index longest_, batch_;
-  std::uint64_t seed_;
-  Hash hash_;
   Index group_ = 0;
   std::vector<Index> lengths_;        // of the group's strings
   std::vector<std::uint32_t> order_;  // of its batches
   Index now_ = 0;                     // the batch of this step
 };
 
-/// Annotations that CTC needs for them.
-Index needed(const text::Sentence& tokens) {
-  Index count = std::ssize(tokens);
-  for (std::size_t i = 1; i < tokens.size(); ++i) count += tokens[i] == tokens[i - 1];
-  return count;
-}
-
 class ListedRecordings : public TrainingSet {
  public:
-  ListedRecordings(const std::filesystem::path& list, const text::Codec& codec,
-                   const SetOptions& options)
-      : options_(options), list_(list.string()), listed_(read_list(list)) {
+  ListedRecordings(const TrainOptions& o, const text::Codec& codec)
+      : o_(o), codec_(codec), listed_(read_list(o.list)) {
+    double all_seconds = 0;
     for (const Listed& one : listed_) {
       const double seconds = reading(one.where, [&] { return seconds_of(one.file); });
-      tokens_.push_back(tokens_of(codec, one));
-      const text::Sentence& tokens = tokens_.back();
-      if (std::ranges::count(tokens, text::Vocabulary::unknown) > 0)
-        fail(one.where, "a word is spelt like <pad>, <s>, </s> or <unk>");
-      if (options.annotations && options.annotations(seconds) < needed(tokens)) {
+      const text::Sentence tokens = some_tokens_of(codec, one);
+      if (unknown_in(tokens) > 0) fail(one.where, "a word is spelt like <pad>, <s>, </s> or <unk>");
+      if (o.ctc > 0 && fewest_annotations(o, seconds) < needed(tokens))
         fail(one.where,
              fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens.size()));
-      }
-      seconds_ += seconds;
+      all_seconds += seconds;
       // Batches are of similar length in time, whatever is said.
       lengths_.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
                           .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
-      hash_.add(tokens), hash_.add(lengths_.back().target);
+      hash.add(tokens), hash.add(lengths_.back().target);
     }
+    description = fmt::format("{}: {} recordings, {:.1f} minutes", printable(o.list),
+                              listed_.size(), all_seconds / 60);
   }
-
-  std::string description() const override {
-    return fmt::format("{}: {} recordings, {:.1f} minutes", printable(list_), listed_.size(),
-                       seconds_ / 60);
-  }
-
-  std::string fingerprint() const override { return hash_.text(); }
 
   Index begin_step(Index step) override {
     if (batches_.empty()) start_epoch(0);
@@ -321,31 +307,23 @@ class ListedRecordings : public TrainingSet {
     now_ = batches_[static_cast<std::size_t>(step % count)];
     return std::ssize(now_);
   }
-
   Utterance draw(Index i, Random& /*random*/) const override {
-    const std::size_t number = now_[static_cast<std::size_t>(i)];
-    return {.samples = samples_of(listed_[number], options_.rate),
-            .tokens = tokens_[number],
-            .ends = {}};
+    return read_utterance(listed_[now_[static_cast<std::size_t>(i)]], codec_, o_.features.rate);
   }
-
   void each(const std::function<void(const std::vector<float>&)>& visit) const override {
-    for (const Listed& one : listed_) visit(samples_of(one, options_.rate));
+    for (const Listed& one : listed_) visit(read_utterance(one, codec_, o_.features.rate).samples);
   }
 
  private:
   void start_epoch(Index epoch) {
     epoch_ = epoch;
-    batches_ = text::epoch_batches(lengths_, {.sentences = options_.batch}, options_.seed, epoch);
+    batches_ = text::epoch_batches(lengths_, {.sentences = o_.batch}, o_.seed, epoch);
   }
 
-  SetOptions options_;
-  std::string list_;
+  const TrainOptions& o_;
+  const text::Codec codec_;
   std::vector<Listed> listed_;
-  std::vector<text::Sentence> tokens_;
   std::vector<text::PairLengths> lengths_;
-  double seconds_ = 0;
-  Hash hash_;
   Index epoch_ = 0;
   std::vector<std::vector<std::uint32_t>> batches_;  // of this epoch
   std::vector<std::uint32_t> now_;                   // of this step
@@ -353,23 +331,13 @@ class ListedRecordings : public TrainingSet {
 
 }  // namespace
 
-std::unique_ptr<TrainingSet> digit_strings(const std::filesystem::path& directory, Index longest,
-                                           const SetOptions& options) {
-  return std::make_unique<DigitStrings>(directory, longest, options);
+std::unique_ptr<TrainingSet> digit_strings(const TrainOptions& options) {
+  return std::make_unique<DigitStrings>(options);
 }
 
-std::unique_ptr<TrainingSet> listed_recordings(const std::filesystem::path& list,
-                                               const text::Codec& codec,
-                                               const SetOptions& options) {
-  return std::make_unique<ListedRecordings>(list, codec, options);
-}
-
-text::Vocabulary vocabulary_of(const std::filesystem::path& list,
-                               const text::Tokenizer& tokenizer) {
-  text::TokenCounts counts;
-  for (const Listed& one : read_list(list))
-    text::count_tokens(counts, tokenizer.encode(one.transcript));
-  return text::make_vocabulary(counts);
+std::unique_ptr<TrainingSet> listed_recordings(const TrainOptions& options,
+                                               const text::Codec& codec) {
+  return std::make_unique<ListedRecordings>(options, codec);
 }
 
 }  // namespace attune::speech

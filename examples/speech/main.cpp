@@ -1,5 +1,5 @@
 // speech: attention models that listen.
-#include "program.hpp"
+#include "speech.hpp"
 #include "support/commands.hpp"
 #include "support/program.hpp"
 #include "support/report_page.hpp"
@@ -7,20 +7,20 @@
 namespace attune::speech {
 namespace {
 
-using models::choice_field, models::flag_field, models::number_field, models::text_field;
+using models::flag_field, models::number_field, models::text_field;
 
-/// How to search, of a command whose options are `Arguments`.
-template <class Arguments>
-std::vector<models::OptionField<Arguments>> hearing_fields() {
-  return {number_field<Arguments>(
+/// --beam and --no-ctc
+template <class Options>
+Fields<Options> hearing_fields() {
+  return {number_field<Options>(
               "beam", "beam size of the search; 1 is greedy",
-              [](Arguments & o) -> auto& { return o.hear.beam; }, 1, 100),
-          flag_field<Arguments, bool>(
+              [](Options & o) -> auto& { return o.hear.beam; }, 1, 100),
+          flag_field<Options, bool>(
               "no-ctc", "search by attention alone",
-              [](Arguments & o) -> auto& { return o.hear.ctc; }, true, false)};
+              [](Options & o) -> auto& { return o.hear.ctc; }, true, false)};
 }
 
-std::vector<models::OptionField<RecogniseArguments>> recognise_fields() {
+Fields<RecogniseArguments> recognise_fields() {
   using Options = RecogniseArguments;
   return {
       number_field<Options>("rate", "samples per second of standard input (default: the model's)",
@@ -29,10 +29,12 @@ std::vector<models::OptionField<RecogniseArguments>> recognise_fields() {
                             "seconds of quiet after which a line is written for what was said "
                             "until then on standard input; 0: one line at its end",
                             &Options::pause, 0, 60),
-      json_field(&Options::json, "one JSON object a line: text, probability, tokens with times")};
+      flag_field<Options, bool>("json",
+                                "one JSON object a line: text, probability, tokens with times",
+                                &Options::json, false, true)};
 }
 
-std::vector<models::OptionField<EvaluateArguments>> evaluate_fields() {
+Fields<EvaluateArguments> evaluate_fields() {
   using Options = EvaluateArguments;
   return {
       text_field<Options>("digits",
@@ -44,12 +46,13 @@ std::vector<models::OptionField<EvaluateArguments>> evaluate_fields() {
       number_field<Options>("last", "number of the last recording", &Options::last, 0, 1e6),
       number_field<Options>("max-digits", "digits of a string at most", &Options::longest, 1, 100),
       number_field<Options>("strings", "of each length", &Options::strings, 1, 10000),
-      json_field(&Options::json, "a line of JSON for each of them")};
+      flag_field<Options, bool>("json", "a line of JSON for each of them", &Options::json, false,
+                                true)};
 }
 
-std::vector<models::OptionField<AlignArguments>> align_fields() {
+Fields<AlignArguments> align_fields() {
   using Options = AlignArguments;
-  return {choice_field<Options, AlignFormat>(
+  return {models::choice_field<Options, AlignFormat>(
               "format", "of the times; textgrid, Praat's, is a file for each recording",
               &Options::format,
               {{AlignFormat::json, "json"},
@@ -59,7 +62,7 @@ std::vector<models::OptionField<AlignArguments>> align_fields() {
                               &Options::out)};
 }
 
-std::vector<models::OptionField<ReportArguments>> report_fields() {
+Fields<ReportArguments> report_fields() {
   using Options = ReportArguments;
   return {
       text_field<Options>("out", "file to write (default: report.html beside the model)",
@@ -70,9 +73,9 @@ std::vector<models::OptionField<ReportArguments>> report_fields() {
 }
 
 void add_training(Command& command, TrainOptions& o, const std::set<std::string>& left_out = {}) {
-  command.add(train_fields(), o, "Training", left_out)
-      .add(recogniser_fields(), o.network, "Model", left_out)
-      .add(log_mel_fields(), o.features, "Features");
+  command.add(training_fields(), o, "Training", left_out)
+      .add(network_fields(), o, "Model", left_out)
+      .add(feature_fields(), o, "Features");
 }
 
 int run(int argc, char** argv) {
@@ -90,7 +93,9 @@ int run(int argc, char** argv) {
                    .add("train", "train a model on recordings", "--digits recordings",
                         [&] {
                           return then_report(train(trained), trained, [](const auto& best) {
-                            return report({.model = best});
+                            ReportArguments page;
+                            page.model = best;
+                            return report(page);
                           });
                         })
                    .add(run_fields<TrainOptions>(), trained)

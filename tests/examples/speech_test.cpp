@@ -1,4 +1,6 @@
 // Recordings, what is heard of them, lists of them, and when each token was heard.
+#include "speech/speech.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -12,7 +14,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/softmax.hpp>
 
-#include "speech/model.hpp"
 #include "support/golden.hpp"
 #include "support/naive.hpp"
 #include "wav.hpp"
@@ -193,8 +194,7 @@ TEST_CASE("Digits: strings of one speaker, the same for a seed, with the ends of
   test::write_digits(directory.path());
   const Digits digits(directory.path(), 8, 9, 8000);
   CHECK(digits.single().size() == 40);
-  const std::vector<Utterance> some = strings(digits, 2, 3, 4, 1),
-                               same = strings(digits, 2, 3, 4, 1);
+  const std::vector<Utterance> some = digits.strings(2, 3, 4, 1), same = digits.strings(2, 3, 4, 1);
   REQUIRE(some.size() == 8);
   CHECK(some[7].tokens.size() == 3);
   CHECK(some[7].ends.back() == some[7].samples.size());
@@ -221,9 +221,9 @@ TEST_CASE("listed_recordings: each once in an epoch, the same from any step on")
   }
   write(directory / "l.tsv", list);
   const text::Codec codec{text::Words{}, vocabulary_of(directory / "l.tsv", text::Words{})};
-  const SetOptions options{.batch = 3};
-  const auto set = listed_recordings(directory / "l.tsv", codec, options),
-             again = listed_recordings(directory / "l.tsv", codec, options);
+  TrainOptions options;
+  options.list = directory / "l.tsv", options.batch = 3;
+  const auto set = listed_recordings(options, codec), again = listed_recordings(options, codec);
   std::vector<std::size_t> lengths;
   Random random(1);
   for (Index step = 0; step < 3; ++step) {
@@ -236,13 +236,14 @@ TEST_CASE("listed_recordings: each once in an epoch, the same from any step on")
   const Index n = again->begin_step(2);
   CHECK(again->draw(n - 1, random).samples.size() == last);
   write(directory / "t.tsv", "4.wav\tw1 w2\n4.wav\tw1 w1\n");
-  const SetOptions short_of_one{.annotations = [](double seconds) {
-    return static_cast<Index>(4 * seconds);  // of 0.5 s
-  }};
-  CHECK(error_of([&] { listed_recordings(directory / "t.tsv", codec, short_of_one); }) ==
+  options.list = directory / "t.tsv";
+  options.speed = 0, options.joined = 0, options.features.step = 0.25;  // 2 annotations
+  CHECK(error_of([&] { listed_recordings(options, codec); }) ==
         directory / "t.tsv:2: 0.50 s are too short for 2 tokens");
+  options.ctc = 0;
+  CHECK_NOTHROW(listed_recordings(options, codec));
   write(directory / "t.tsv", "4.wav\t \n");
-  CHECK(error_of([&] { listed_recordings(directory / "t.tsv", codec, short_of_one); }) ==
+  CHECK(error_of([&] { listed_recordings(options, codec); }) ==
         directory / "t.tsv:1: there are no words in the transcript");
 }
 
@@ -324,11 +325,10 @@ TEST_CASE("Recogniser: gradients of the loss are central differences, with and w
   const std::vector<Tensor> heard = {randn({9, 3}, DType::f64), randn({6, 3}, DType::f64, 2)};
   const std::vector<text::Sentence> words = {{4, 5}, {5}};
   for (const double ctc : {0.0, 0.3}) {
-    for (const Attends attends : {Attends::yes, Attends::no}) {
+    for (const bool attends : {true, false}) {
       nn::Parameters params(1, DType::f64);
       const Recogniser recogniser(params,
-                                  {.bands = 3,
-                                   .hidden = 3,
+                                  {.hidden = 3,
                                    .layers = 2,
                                    .joined = 1,
                                    .embedding = 2,
@@ -339,7 +339,7 @@ TEST_CASE("Recogniser: gradients of the loss are central differences, with and w
                                              .attention = 3,
                                              .location_aware = {.filters = 2, .radius = 1}},
                                    .ctc = ctc},
-                                  6);
+                                  3, 6);
       const Batch batch{frames::make_batch(heard), words};
       CHECK(gradcheck(params, [&] { return recogniser.loss(batch); },
                       {.step = 2e-4, .allow_zero = true}));

@@ -162,7 +162,7 @@ std::vector<Timed> align(const Model& model, const Listed& listed) {
 }
 
 /// Each utterance in a file of its own.
-void write_textgrids(const Model& model, const AlignArguments& options) {
+void write_textgrids(const Model& model, const Arguments& options) {
   if (options.out.empty()) fail("--out", "a directory for the TextGrid files was expected");
   const std::vector<Listed> list = read_list(options.list);
   std::map<std::filesystem::path, const Listed*> files;
@@ -180,7 +180,7 @@ void write_textgrids(const Model& model, const AlignArguments& options) {
 
 }  // namespace
 
-int align(const AlignArguments& options) {
+int align(const Arguments& options) {
   const bool grids = options.format == AlignFormat::textgrid;
   if (!options.out.empty() && !grids) {
     std::vector<std::filesystem::path> inputs = {options.model, options.list};

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <map>
-#include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -107,37 +107,6 @@ text::Vocabulary vocabulary_of(const std::filesystem::path& list,
 
 namespace {
 
-/// What the name of a recording says.
-struct Name {
-  std::string speaker;
-  std::size_t digit;
-  Index number;
-};
-
-std::optional<Name> name_of(const std::filesystem::path& file) {
-  const std::string stem = file.stem().string();
-  const std::size_t first = stem.find('_'), last = stem.rfind('_');
-  if (file.extension() != ".wav" || first != 1 || last <= first + 1) return {};
-  if (stem[0] < '0' || stem[0] > '9') return {};
-  Name name{.speaker = stem.substr(first + 1, last - first - 1),
-            .digit = static_cast<std::size_t>(stem[0] - '0'),
-            .number = 0};
-  const char* const end = stem.data() + stem.size();
-  const auto [rest, error] = std::from_chars(stem.data() + last + 1, end, name.number);
-  if (error != std::errc() || rest != end) return {};
-  return name;
-}
-
-std::vector<std::filesystem::path> files_of(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::filesystem::directory_iterator entries(directory, error);
-  if (error) fail(directory.string(), fmt::format("it cannot be read: {}", error.message()));
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : entries) files.push_back(entry.path());
-  std::ranges::sort(files);  // whatever order the file system has them in
-  return files;
-}
-
 std::int32_t token_of(std::size_t digit) {
   return text::Vocabulary::unknown + 1 + static_cast<std::int32_t>(digit);
 }
@@ -145,14 +114,24 @@ std::int32_t token_of(std::size_t digit) {
 }  // namespace
 
 Digits::Digits(const std::filesystem::path& directory, Index first, Index last, Index rate) {
+  std::error_code error;
+  std::set<std::filesystem::path> files;  // in an order that is not the file system's
+  std::filesystem::directory_iterator entries(directory, error);
+  if (error) fail(directory.string(), fmt::format("it cannot be read: {}", error.message()));
+  for (const auto& entry : entries) files.insert(entry.path());
   std::map<std::string, std::size_t> places;
-  for (const std::filesystem::path& file : files_of(directory)) {
-    const std::optional<Name> name = name_of(file);
-    if (!name || name->number < first || name->number > last) continue;
-    const auto [at, is_new] = places.try_emplace(name->speaker, speakers_.size());
+  for (const std::filesystem::path& file : files) {
+    const std::string name = file.filename().string();
+    char digit = 0;
+    std::array<char, 64> speaker{};
+    int number = 0, size = 0;
+    std::sscanf(name.c_str(), "%c_%63[^_]_%9d.wav%n", &digit, speaker.data(), &number, &size);
+    const bool named = size > 0 && name.c_str()[size] == '\0' && digit >= '0' && digit <= '9';
+    if (!named || number < first || number > last) continue;
+    const auto [at, is_new] = places.try_emplace(speaker.data(), speakers_.size());
     if (is_new) speakers_.emplace_back();
     const Recording recording = read_audio(file);
-    speakers_[at->second][name->digit].push_back(
+    speakers_[at->second][static_cast<std::size_t>(digit - '0')].push_back(
         reading(file, [&] { return at_rate(recording, rate); }));
   }
   const std::string numbers = fmt::format("with a number from {} to {}", first, last);
@@ -225,119 +204,77 @@ Index needed(const text::Sentence& tokens) {
   return count;
 }
 
-class DigitStrings : public TrainingSet {
- public:
-  explicit DigitStrings(const TrainOptions& o)
-      : o_(o), digits_(o.digits, 10, 1'000'000, o.features.rate) {
-    description =
-        fmt::format("{}: strings of 1 to {} digits of one speaker", printable(o.digits), o.longest);
-    double shortest = 1e9;  // seconds of a recording
-    for (const Utterance& one : digits_.single()) {
-      hash.add(one.tokens), hash.add(one.samples.size());
-      shortest = std::min(
-          shortest, static_cast<double>(one.samples.size()) / static_cast<double>(o.features.rate));
-    }
-    for (Index n = 1; o.ctc > 0 && n <= o.longest; ++n) {
-      const Index count = fewest_annotations(o, static_cast<double>(n) * shortest);
-      if (count >= 2 * n - 1) continue;  // all of them may be equal
-      fail("--frame-step, --joined",
-           fmt::format("{} digits of {:.2f} s each have {} annotations, and need {}", n, shortest,
-                       count, 2 * n - 1));
-    }
-  }
-
-  Index begin_step(Index step) override {
-    if (lengths_.empty() || group_ != step / batches_) start_group(step / batches_);
-    now_ = order_[static_cast<std::size_t>(step % batches_)];
-    return o_.batch;
-  }
-  Utterance draw(Index i, Random& random) const override {
-    return digits_.draw(lengths_[static_cast<std::size_t>(now_ * o_.batch + i)], random);
-  }
-  void each(const std::function<void(const std::vector<float>&)>& visit) const override {
-    for (const Utterance& one : digits_.single()) visit(one.samples);
-  }
-
- private:
-  /// The lengths of some batches are drawn together and sorted: little of a batch is padding.
-  void start_group(Index group) {
-    group_ = group;
-    Random random(o_.seed, fmt::format("lengths {}", group));
-    lengths_.resize(static_cast<std::size_t>(batches_ * o_.batch));
-    for (Index& length : lengths_) length = 1 + random.below(o_.longest);
-    std::ranges::sort(lengths_);
-    order_ = shuffled(batches_, random);
-  }
-
-  static constexpr Index batches_ = 16;  // of a group
-  const TrainOptions& o_;
-  Digits digits_;
-  Index group_ = 0;
-  std::vector<Index> lengths_;        // of the group's strings
-  std::vector<std::uint32_t> order_;  // of its batches
-  Index now_ = 0;                     // the batch of this step
-};
-
-class ListedRecordings : public TrainingSet {
- public:
-  ListedRecordings(const TrainOptions& o, const text::Codec& codec)
-      : o_(o), codec_(codec), listed_(read_list(o.list)) {
-    double all_seconds = 0;
-    for (const Listed& one : listed_) {
-      const double seconds = reading(one.where, [&] { return seconds_of(one.file); });
-      const text::Sentence tokens = some_tokens_of(codec, one);
-      if (unknown_in(tokens) > 0) fail(one.where, "a word is spelt like <pad>, <s>, </s> or <unk>");
-      if (o.ctc > 0 && fewest_annotations(o, seconds) < needed(tokens))
-        fail(one.where,
-             fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens.size()));
-      all_seconds += seconds;
-      // Batches are of similar length in time, whatever is said.
-      lengths_.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
-                          .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
-      hash.add(tokens), hash.add(lengths_.back().target);
-    }
-    description = fmt::format("{}: {} recordings, {:.1f} minutes", printable(o.list),
-                              listed_.size(), all_seconds / 60);
-  }
-
-  Index begin_step(Index step) override {
-    if (batches_.empty()) start_epoch(0);
-    const Index count = std::ssize(batches_);  // the same in every epoch
-    if (epoch_ != step / count) start_epoch(step / count);
-    now_ = batches_[static_cast<std::size_t>(step % count)];
-    return std::ssize(now_);
-  }
-  Utterance draw(Index i, Random& /*random*/) const override {
-    return read_utterance(listed_[now_[static_cast<std::size_t>(i)]], codec_, o_.features.rate);
-  }
-  void each(const std::function<void(const std::vector<float>&)>& visit) const override {
-    for (const Listed& one : listed_) visit(read_utterance(one, codec_, o_.features.rate).samples);
-  }
-
- private:
-  void start_epoch(Index epoch) {
-    epoch_ = epoch;
-    batches_ = text::epoch_batches(lengths_, {.sentences = o_.batch}, o_.seed, epoch);
-  }
-
-  const TrainOptions& o_;
-  const text::Codec codec_;
-  std::vector<Listed> listed_;
-  std::vector<text::PairLengths> lengths_;
-  Index epoch_ = 0;
-  std::vector<std::vector<std::uint32_t>> batches_;  // of this epoch
-  std::vector<std::uint32_t> now_;                   // of this step
-};
-
 }  // namespace
 
-std::unique_ptr<TrainingSet> digit_strings(const TrainOptions& options) {
-  return std::make_unique<DigitStrings>(options);
+TrainingSet digit_strings(const TrainOptions& o) {
+  const auto digits = std::make_shared<const Digits>(o.digits, 10, 1'000'000, o.features.rate);
+  TrainingSet set{.description = fmt::format("{}: strings of 1 to {} digits of one speaker",
+                                             printable(o.digits), o.longest)};
+  double shortest = 1e9;  // seconds of a recording
+  for (const Utterance& one : digits->single()) {
+    set.hash.add(one.tokens), set.hash.add(one.samples.size());
+    shortest = std::min(
+        shortest, static_cast<double>(one.samples.size()) / static_cast<double>(o.features.rate));
+  }
+  for (Index n = 1; o.ctc > 0 && n <= o.longest; ++n) {
+    const Index count = fewest_annotations(o, static_cast<double>(n) * shortest);
+    if (count >= 2 * n - 1) continue;  // all of them may be equal
+    fail("--frame-step, --joined",
+         fmt::format("{} digits of {:.2f} s each have {} annotations, and need {}", n, shortest,
+                     count, 2 * n - 1));
+  }
+  // The lengths of some batches are drawn together and sorted: little of a batch is padding.
+  set.batches = [longest = o.longest, size = o.batch, seed = o.seed](Index epoch) {
+    constexpr Index count = 16;
+    Random random(seed, fmt::format("lengths {}", epoch));
+    std::vector<std::uint32_t> lengths(static_cast<std::size_t>(count * size));
+    for (auto& length : lengths) length = static_cast<std::uint32_t>(1 + random.below(longest));
+    std::ranges::sort(lengths);
+    Epochs::Batches batches;
+    for (const std::uint32_t number : shuffled(count, random)) {
+      const auto begin = lengths.begin() + number * size;
+      batches.emplace_back(begin, begin + size);
+    }
+    return batches;
+  };
+  set.draw = [digits](std::uint32_t length, Random& random) {
+    return digits->draw(length, random);
+  };
+  set.each = [digits](const auto& visit) {
+    for (const Utterance& one : digits->single()) visit(one.samples);
+  };
+  return set;
 }
 
-std::unique_ptr<TrainingSet> listed_recordings(const TrainOptions& options,
-                                               const text::Codec& codec) {
-  return std::make_unique<ListedRecordings>(options, codec);
+TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
+  const auto list = std::make_shared<const std::vector<Listed>>(read_list(o.list));
+  TrainingSet set;
+  std::vector<text::PairLengths> lengths;
+  double all_seconds = 0;
+  for (const Listed& one : *list) {
+    const double seconds = reading(one.where, [&] { return seconds_of(one.file); });
+    const text::Sentence tokens = some_tokens_of(codec, one);
+    if (unknown_in(tokens) > 0) fail(one.where, "a word is spelt like <pad>, <s>, </s> or <unk>");
+    if (o.ctc > 0 && fewest_annotations(o, seconds) < needed(tokens))
+      fail(one.where, fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens.size()));
+    all_seconds += seconds;
+    // Batches are of similar length in time, whatever is said.
+    lengths.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
+                       .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
+    set.hash.add(tokens), set.hash.add(lengths.back().target);
+  }
+  set.description = fmt::format("{}: {} recordings, {:.1f} minutes", printable(o.list),
+                                list->size(), all_seconds / 60);
+  set.batches = [lengths, size = o.batch, seed = o.seed](Index epoch) {
+    return text::epoch_batches(lengths, {.sentences = size}, seed, epoch);
+  };
+  set.draw = [list, codec, rate = o.features.rate](std::uint32_t number, Random&) {
+    return read_utterance((*list)[number], codec, rate);
+  };
+  set.each = [list, codec, rate = o.features.rate](const auto& visit) {
+    for (const Listed& one : *list) visit(read_utterance(one, codec, rate).samples);
+  };
+  return set;
 }
 
 }  // namespace attune::speech

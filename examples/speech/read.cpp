@@ -53,7 +53,7 @@ void print(const Model& model, const models::Hypothesis& h, const Part& part, bo
   say("{}\n", json);
 }
 
-void hear(const Model& model, const RecogniseArguments& options, std::span<const Part> parts) {
+void hear(const Model& model, const Arguments& options, std::span<const Part> parts) {
   std::vector<std::vector<float>> waveforms;
   for (const Part& part : parts) waveforms.push_back(part.piece.samples);
   const auto found =
@@ -64,7 +64,7 @@ void hear(const Model& model, const RecogniseArguments& options, std::span<const
 
 /// The recording, cut at pauses where it is long: memory and time grow with the square of the
 /// length.
-std::vector<Part> parts_of(const std::string& file, const RecogniseArguments& options, Index rate) {
+std::vector<Part> parts_of(const std::string& file, const Arguments& options, Index rate) {
   constexpr double longest = 30;  // seconds
   const Recording recording = read_audio(file);
   std::vector<float> samples = reading(file, [&] { return at_rate(recording, rate); });
@@ -74,7 +74,7 @@ std::vector<Part> parts_of(const std::string& file, const RecogniseArguments& op
     complain("{}: converted from {} to {} samples per second\n", printable(file), recording.rate,
              rate);
   }
-  const std::string name = options.json || options.files.size() > 1 ? file : "";
+  const std::string name = options.json || options.inputs.size() > 1 ? file : "";
   if (static_cast<double>(samples.size()) <= longest * static_cast<double>(rate))
     return {{name, {std::move(samples), 0}}};
   PauseCutter cutter(rate, options.pause);
@@ -88,14 +88,14 @@ std::vector<Part> parts_of(const std::string& file, const RecogniseArguments& op
   return parts;
 }
 
-void recognise_files(const Model& model, const RecogniseArguments& options) {
+void recognise_files(const Model& model, const Arguments& options) {
   constexpr std::size_t at_once = 256;
-  for (const std::string& file : options.files) seconds_of(file);  // throws before any is heard
-  for (std::size_t begin = 0; begin < options.files.size(); begin += at_once) {
-    const std::size_t end = std::min(options.files.size(), begin + at_once);
+  for (const std::string& file : options.inputs) seconds_of(file);  // throws before any is heard
+  for (std::size_t begin = 0; begin < options.inputs.size(); begin += at_once) {
+    const std::size_t end = std::min(options.inputs.size(), begin + at_once);
     std::vector<Part> parts;
     for (std::size_t i = begin; i < end; ++i)
-      std::ranges::move(parts_of(options.files[i], options, model.rate()),
+      std::ranges::move(parts_of(options.inputs[i], options, model.rate()),
                         std::back_inserter(parts));
     hear(model, options, parts);
   }
@@ -140,7 +140,7 @@ class SampleStream {
   bool has_odd_ = false, is_first_ = true;
 };
 
-void recognise_stream(const Model& model, const RecogniseArguments& options) {
+void recognise_stream(const Model& model, const Arguments& options) {
   constexpr Index most = 1 << 28;  // samples of one utterance
   if (isatty(STDIN_FILENO)) complain("raw samples are read from standard input\n");
   const Index rate = options.rate > 0 ? options.rate : model.rate();
@@ -166,9 +166,9 @@ void recognise_stream(const Model& model, const RecogniseArguments& options) {
 
 }  // namespace
 
-int recognise(const RecogniseArguments& options) {
+int recognise(const Arguments& options) {
   const Model model = Model::load(options.model);
-  options.files.empty() ? recognise_stream(model, options) : recognise_files(model, options);
+  options.inputs.empty() ? recognise_stream(model, options) : recognise_files(model, options);
   return 0;
 }
 
@@ -207,31 +207,26 @@ double median_distance(const Model& model, std::span<const Utterance> utterances
   return *middle;
 }
 
-void evaluate_digits(const Model& model, const EvaluateArguments& options) {
-  const Digits digits(options.digits, options.first, options.last, model.rate());
-  print(fmt::format("single recordings, {} to {}", options.first, options.last),
-        evaluate(model, digits.single(), options.hear), options.json);
-  const std::vector<Utterance> joined = digits.strings(1, options.longest, options.strings, 1);
-  if (!options.json) say("\n");
-  print("strings of them", evaluate(model, joined, options.hear), options.json);
-  if (options.json || options.longest < 2 || !model.options.attends) {
-    return;
-  }
-  say("\nDistance of the end of a digit by attention from its true end: {:.3f} s (median)\n",
-      median_distance(model, joined));
-}
-
 }  // namespace
 
-int evaluate(const EvaluateArguments& options) {
-  if (options.digits.empty() == options.lists.empty())
+int evaluate(const Arguments& options) {
+  if (options.digits.empty() == options.inputs.empty())
     fail("evaluate", "lists, or --digits DIRECTORY, were expected");
   const Model model = Model::load(options.model);
-  if (!options.digits.empty()) evaluate_digits(model, options);
-  for (const std::string& list : options.lists) {
-    const auto utterances = read_utterances(list, model.codec, model.rate());
-    print(list, evaluate(model, utterances, options.hear), options.json);
-  }
+  const auto measure = [&](const std::string& name, const std::vector<Utterance>& utterances) {
+    print(name, evaluate(model, utterances, options.hear), options.json);
+  };
+  for (const std::string& list : options.inputs)
+    measure(list, read_utterances(list, model.codec, model.rate()));
+  if (options.digits.empty()) return 0;
+  const Digits digits(options.digits, options.first, options.last, model.rate());
+  const auto joined = digits.strings(1, options.longest, options.strings, 1);
+  measure(fmt::format("single recordings, {} to {}", options.first, options.last), digits.single());
+  if (!options.json) say("\n");
+  measure("strings of them", joined);
+  if (options.json || options.longest < 2 || !model.options.attends) return 0;
+  say("\nDistance of the end of a digit by attention from its true end: {:.3f} s (median)\n",
+      median_distance(model, joined));
   return 0;
 }
 

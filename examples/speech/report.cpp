@@ -19,14 +19,14 @@ struct Data {
   std::vector<Utterance> utterances;
 };
 
-Data data_of(const Model& model, const ReportArguments& options) {
+Data data_of(const Model& model, const Arguments& options) {
   if (options.list.empty() && !model.options.digits.empty()) {
     const Digits digits = Digits::for_validation(model.options.digits, model.rate());
     return {
         "strings of recordings 5 to 9 of each digit and speaker, by which the weights were chosen",
         digits.strings(1, 12, 10, 1)};
   }
-  const std::string list = options.list.empty() ? model.options.valid_list : options.list;
+  const std::string list = options.list.empty() ? model.options.valid_list : options.list.string();
   return {list, read_utterances(list, model.codec, model.rate())};
 }
 
@@ -102,7 +102,7 @@ void add_curves(report::Page& page, const CountsByLength& counts,
                       true);
 }
 
-report::Page make_page(const Model& model, const ReportArguments& options) {
+report::Page make_page(const Model& model, const Arguments& options) {
   const Data data = data_of(model, options);
   const CountsByLength counts = evaluate(model, data.utterances, {});
   const Counts all = total(counts);
@@ -121,7 +121,7 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
 
 }  // namespace
 
-int report(const ReportArguments& options) {
+int report(const Arguments& options) {
   const auto path = page_path(options.out, options.model.parent_path());
   const Model model = Model::load(options.model);
   write_page(make_page(model, options), path);

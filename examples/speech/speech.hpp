@@ -136,29 +136,25 @@ class Digits {
   std::vector<std::array<std::vector<std::vector<float>>, 10>> speakers_;
 };
 
-/// Utterances, in the order in which a training draws them. It depends on the seed alone, so that a
-/// run can be resumed at any step.
-class TrainingSet {
- public:
-  virtual ~TrainingSet() = default;
-  /// How many utterances a step has. To be called before they are drawn.
-  virtual Index begin_step(Index step) = 0;
-  /// Number i of this step, by any thread. `random` is its own.
-  virtual Utterance draw(Index i, Random& random) const = 0;
+/// Utterances, in the order in which a training draws them.
+struct TrainingSet {
+  std::string description = {};
+  Hash hash = {};  // of what is said, and of how long it takes
+  /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
+  std::function<Epochs::Batches(Index epoch)> batches = {};
+  /// Any thread may call it, with random numbers of its own.
+  std::function<Utterance(std::uint32_t number, Random& random)> draw = {};
   /// Visits every recording, for what features are scaled by.
-  virtual void each(const std::function<void(const std::vector<float>& samples)>& visit) const = 0;
-
-  std::string description;
-  Hash hash;  // of what is said, and of how long it takes
+  std::function<void(const std::function<void(const std::vector<float>& samples)>& visit)> each =
+      {};
 };
 
 /// Strings of 1 to `longest` digits of `digits`. Throws where frames are too coarse for CTC.
-std::unique_ptr<TrainingSet> digit_strings(const TrainOptions& options);
+TrainingSet digit_strings(const TrainOptions& options);
 /// The recordings of `list`, each once in an epoch, in batches of similar lengths. They are read
 /// when they are drawn, so that they need not fit in memory. Throws for a file that is no audio, and
 /// for one that is too short for its tokens under CTC.
-std::unique_ptr<TrainingSet> listed_recordings(const TrainOptions& options,
-                                               const text::Codec& codec);
+TrainingSet listed_recordings(const TrainOptions& options, const text::Codec& codec);
 
 // Model
 
@@ -260,51 +256,34 @@ int train(const TrainOptions& options);
 /// The options of a run that is to be resumed from this checkpoint.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);
 
-/// What commands that use a model have options for.
+enum class AlignFormat { tsv, json, textgrid };
+
+/// What the commands that use a model have options for.
 struct Arguments {
   std::filesystem::path model = "speech-model/best.safetensors";
-  std::filesystem::path out = {};
   HearOptions hear = {};
   bool json = false;
-};
-
-struct RecogniseArguments : Arguments {
-  std::vector<std::string> files;  // none: samples from standard input
-  Index rate = 0;                  // of standard input; 0: the model's
-  double pause = 0.5;  // seconds of quiet that end an utterance of standard input; 0: only its end
-};
-
-/// Recordings, or raw samples of 16 bits from standard input, as text.
-int recognise(const RecogniseArguments& options);
-
-struct EvaluateArguments : Arguments {
-  std::vector<std::string> lists;
-  std::string digits;         // or directory of digits, of which
+  std::vector<std::string> inputs = {};  // recordings, of which none is standard input; or lists
+  Index rate = 0;                        // of standard input; 0: the model's
+  double pause = 0.5;         // seconds of quiet that end an utterance of it; 0: only its end does
+  std::string digits = {};    // directory of digits, of which
   Index first = 5, last = 9;  // these recordings are measured by themselves and as strings
   Index longest = 12;         // digits of the longest
   Index strings = 100;        // of each length
-};
-
-/// Token errors by length.
-int evaluate(const EvaluateArguments& options);
-
-enum class AlignFormat { tsv, json, textgrid };
-
-struct AlignArguments : Arguments {  // for textgrid `out` is a directory
-  std::filesystem::path list;
+  std::filesystem::path list = {};  // of a report; empty: the data of the training
   AlignFormat format = AlignFormat::tsv;
-};
-
-/// When each token of a list's transcripts was heard.
-int align(const AlignArguments& options);
-
-struct ReportArguments : Arguments {  // `out` empty: report.html beside the model
-  std::string list = {};              // empty: the data of the training
+  std::filesystem::path out = {};  // a file, or a directory for textgrid
   Index examples = 6;
 };
 
+/// Recordings, or raw samples of 16 bits from standard input, as text.
+int recognise(const Arguments& options);
+/// Token errors by length.
+int evaluate(const Arguments& options);
+/// When each token of a list's transcripts was heard.
+int align(const Arguments& options);
 /// One self-contained HTML page: what was attended to above spectrograms, errors by length, curves.
-int report(const ReportArguments& options);
+int report(const Arguments& options);
 
 struct CompareArguments : Comparison {
   TrainOptions train;  // of each run, which has a directory of its own in `out`

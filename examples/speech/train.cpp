@@ -103,7 +103,7 @@ namespace {
 /// What a model is trained on and chosen by.
 struct Data {
   text::Codec codec;
-  std::unique_ptr<TrainingSet> train;
+  TrainingSet train;
   std::vector<Utterance> validation;
 };
 
@@ -155,17 +155,18 @@ Tensor augmented(std::vector<float> samples, const Model& model, Random& random)
   return features;
 }
 
-/// Utterances begin to end of a step, each with a stream of random numbers of its own, whichever
-/// thread or worker makes it.
-Batch draw(const TrainingSet& set, const Model& model, Index step, Index begin, Index end) {
+/// The utterances of a step from number `first` on, each with a stream of random numbers of its own,
+/// whichever thread or worker makes it.
+Batch draw(const TrainingSet& set, std::span<const std::uint32_t> chosen, const Model& model,
+           Index step, Index first) {
   const TrainOptions& o = model.options;
-  std::vector<Tensor> heard(static_cast<std::size_t>(end - begin));
-  std::vector<text::Sentence> tokens(heard.size());
-  parallel_for(end - begin, [&](Index i) {
-    Random random(o.seed, fmt::format("utterance {}", step * o.batch + begin + i));
-    Utterance one = set.draw(begin + i, random);
-    heard[static_cast<std::size_t>(i)] = augmented(std::move(one.samples), model, random);
-    tokens[static_cast<std::size_t>(i)] = std::move(one.tokens);
+  std::vector<Tensor> heard(chosen.size());
+  std::vector<text::Sentence> tokens(chosen.size());
+  parallel_for(std::ssize(chosen), [&](Index i) {
+    Random random(o.seed, fmt::format("utterance {}", step * o.batch + first + i));
+    Utterance one = set.draw(chosen[i], random);
+    heard[i] = augmented(std::move(one.samples), model, random);
+    tokens[i] = std::move(one.tokens);
   });
   return {frames::make_batch(heard), std::move(tokens)};
 }
@@ -192,30 +193,32 @@ int train(const TrainOptions& options) {
     const Model last = Model::load(files.last());
     check_resumable(all_fields(), last.options, options, {"digits", "list", "valid-list"});
   }
-  Data data = read_data(options);
-  const frames::Scaling scaling = scaling_of(*data.train, options.features);
+  const Data data = read_data(options);
+  const frames::Scaling scaling = scaling_of(data.train, options.features);
   Model model(options, data.codec, scaling, std::make_unique<nn::Parameters>(options.seed));
   nn::Adam adam(*model.parameters, {.rate = options.rate});
+  Epochs epochs(data.train.batches);
   Best best;
   Run run(options,
           {.seed = options.seed,
            .unit = "utterances",
-           .data = fmt::format("{}\n{} utterances to validate on", data.train->description,
+           .data = fmt::format("{}\n{} utterances to validate on", data.train.description,
                                data.validation.size())},
           files, *model.parameters, [&](Safetensors& file) { model.save(file); },
           {unchanged("vocabulary", text::to_json(data.codec.vocabulary),
                      "it was trained on other transcripts: its vocabulary is another"),
            same_scaling(scaling, "recordings"),
-           unchanged("utterances", data.train->hash.text(),
+           unchanged("utterances", data.train.hash.text(),
                      "it was trained on other utterances: transcripts or their order have changed"),
-           adam, best});
+           adam, epochs, best});
   const nn::WarmUp<nn::LinearDecay> schedule{.steps = 200,
                                              .next = late_decay(options.rate, options.steps)};
   while (run.goes_on(options.steps)) {
     if (run.trains()) {
-      const Index n = data.train->begin_step(run.step());
-      auto [loss, gradients] = run.backward(n, [&](Index begin, Index end) {
-        return model.recogniser.loss(draw(*data.train, model, run.step(), begin, end));
+      const auto& chosen = epochs.next();
+      auto [loss, gradients] = run.backward(std::ssize(chosen), [&](Index begin, Index end) {
+        const auto some = std::span(chosen).subspan(begin, end - begin);
+        return model.recogniser.loss(draw(data.train, some, model, run.step(), begin));
       });
       const double rate = schedule(run.step());
       if (run.usable(loss, gradients)) {
@@ -223,7 +226,7 @@ int train(const TrainOptions& options) {
         adam.set_rate(rate);
         adam.step(gradients);
       }
-      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(n)});
+      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(chosen.size())});
     }
     const auto errors =
         run.validate([&] { return total(evaluate(model, data.validation, {.beam = 1})).edits; });

@@ -223,18 +223,17 @@ TEST_CASE("listed_recordings: each once in an epoch, the same from any step on")
   const text::Codec codec{text::Words{}, vocabulary_of(directory / "l.tsv", text::Words{})};
   TrainOptions options;
   options.list = directory / "l.tsv", options.batch = 3;
-  const auto set = listed_recordings(options, codec), again = listed_recordings(options, codec);
+  const TrainingSet set = listed_recordings(options, codec);
+  CHECK(set.batches(1) == listed_recordings(options, codec).batches(1));
   std::vector<std::size_t> lengths;
   Random random(1);
-  for (Index step = 0; step < 3; ++step) {
-    const Index n = set->begin_step(step);
-    for (Index i = 0; i < n; ++i) lengths.push_back(set->draw(i, random).samples.size());
+  for (const auto& batch : set.batches(0)) {
+    CHECK(batch.size() <= 3);
+    for (const std::uint32_t number : batch)
+      lengths.push_back(set.draw(number, random).samples.size());
   }
-  const std::size_t last = lengths.back();
   std::ranges::sort(lengths);
   CHECK(lengths == std::vector<std::size_t>{800, 1600, 2400, 3200, 4000, 4800, 5600});
-  const Index n = again->begin_step(2);
-  CHECK(again->draw(n - 1, random).samples.size() == last);
   write(directory / "t.tsv", "4.wav\tw1 w2\n4.wav\tw1 w1\n");
   options.list = directory / "t.tsv";
   options.speed = 0, options.joined = 0, options.features.step = 0.25;  // 2 annotations

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "long_sentences/task.hpp"
+#include "program.hpp"
 #include "support/processes.hpp"
-#include "tools.hpp"
 
 namespace attune::long_sentences {
 namespace {
@@ -71,28 +71,11 @@ TEST_CASE("Task: the seed decides the language, the generator the sentences") {
   }
 }
 
-ProcessResult run(const Arguments& arguments, const ProcessOptions& options = {}) {
-  return run_program(ATTUNE_LONG_SENTENCES, arguments, options);
-}
-
 /// Two variants in both settings.
 Arguments tiny(const std::string& out, const Arguments& more = {}) {
   return Arguments{"--out",    out, "--steps",    "5",
                    "--hidden", "8", "--variants", "luong-dot,encoder-decoder"} +
          more;
-}
-
-std::string output_of(const Arguments& arguments) {
-  const ProcessResult result = run(arguments);
-  INFO(result.err);
-  REQUIRE(result.status == 0);
-  return result.out;
-}
-
-std::string error_of(const Arguments& arguments) {
-  const ProcessResult result = run(arguments);
-  CHECK(result.out.empty());
-  return error_line("long_sentences", result);
 }
 
 /// The results by run, without the seconds, which differ.
@@ -222,19 +205,17 @@ TEST_CASE(
 
 TEST_CASE("long_sentences: an error is one line that names the option, and nothing is made") {
   const Directory directory;
-  const std::vector<std::pair<Arguments, std::string>> cases = {
-      {{"--steps", "0"}, "--steps: '0' is not a whole number from 1 to 1000000000"},
-      {{"--seeds", "many"}, "--seeds: 'many' is not a whole number from 1 to 1000"},
-      {{"--jobs", "0"}, "--jobs: '0' is not a whole number from 1 to 1024"},
-      {{"--hidden", "12"}, "--hidden: 12 is not a multiple of 8"},
-      {{"--setting", "c"}, "--setting: 'c' is not one of a, b, both"},
-      {{"--variants", "luong-dot,foo"}, "--variants: 'foo' is not one of encoder-decoder, "},
-      {{"--variants", "luong-dot,luong-dot"}, "--variants: luong-dot is given twice"},
-      {{"--colour"}, "--colour"}};
-  for (const auto& [arguments, message] : cases) {
-    const std::string line = error_of(arguments + Arguments{"--out", directory / "out"});
-    CHECK_MESSAGE(contains(line, message), line);
-  }
+  const Arguments out = {"--out", directory / "out"};
+  check_errors({
+      {out + Arguments{"--steps", "0"}, "--steps: '0' is not a whole number from 1 to 1000000000"},
+      {out + Arguments{"--seeds", "many"}, "--seeds: 'many' is not a whole number from 1 to 1000"},
+      {out + Arguments{"--jobs", "0"}, "--jobs: '0' is not a whole number from 1 to 1024"},
+      {out + Arguments{"--hidden", "12"}, "--hidden: 12 is not a multiple of 8"},
+      {out + Arguments{"--setting", "c"}, "--setting: 'c' is not one of a, b, both"},
+      {out + Arguments{"--variants", "bahdanau,foo"}, "'foo' is not one of encoder-decoder, "},
+      {out + Arguments{"--variants", "luong-dot,luong-dot"}, "luong-dot is given twice"},
+      {out + Arguments{"--colour"}, "--colour"},
+  });
   CHECK(contents_of(directory.path()).empty());
 }
 

@@ -56,20 +56,25 @@ TEST_CASE("read_audio: samples of 16 and of 8 bits, and the mean of two channels
   CHECK(std::abs(both[1]) < 1e-4f);
 }
 
-TEST_CASE("read_audio: FLAC as well, of its own rate") {
-  const Directory directory;
-  const std::string path = directory / "a.flac";
-  const std::vector<float> samples = tone(440, 0.5, 0.5, 16000);
+/// A file that libsndfile writes.
+void write_audio(const std::string& path, int rate, int format, const std::vector<float>& samples) {
   SF_INFO info{.frames = 0,
-               .samplerate = 16000,
+               .samplerate = rate,
                .channels = 1,
-               .format = SF_FORMAT_FLAC | SF_FORMAT_PCM_16,
+               .format = format,
                .sections = 0,
                .seekable = 0};
   SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
   REQUIRE(file != nullptr);
   sf_writef_float(file, samples.data(), std::ssize(samples));
   sf_close(file);
+}
+
+TEST_CASE("read_audio: FLAC as well, of its own rate") {
+  const Directory directory;
+  const std::string path = directory / "a.flac";
+  const std::vector<float> samples = tone(440, 0.5, 0.5, 16000);
+  write_audio(path, 16000, SF_FORMAT_FLAC | SF_FORMAT_PCM_16, samples);
   const Recording recording = read_audio(path);
   CHECK(recording.rate == 16000);
   REQUIRE(recording.samples.size() == samples.size());
@@ -79,10 +84,9 @@ TEST_CASE("read_audio: FLAC as well, of its own rate") {
 }
 
 TEST_CASE("read_audio: what is no whole recording is refused by name") {
-  const std::string whole = wav(tone(440, 0.1));
-  CHECK(audio_error("").starts_with("a.wav: it cannot be read as audio"));
-  CHECK(audio_error("hello").starts_with("a.wav: it cannot be read as audio"));
-  CHECK(audio_error(whole.substr(0, 30)).starts_with("a.wav: it cannot be read as audio"));
+  const std::string whole = wav(tone(440, 0.1)), none = "a.wav: it cannot be read as audio";
+  for (const auto& bytes : {std::string(), std::string("hello"), whole.substr(0, 30)})
+    CHECK(audio_error(bytes).starts_with(none));
   CHECK(audio_error(wav({})) == "a.wav: it has no samples");
   CHECK(audio_error(whole.substr(0, 1044)) == "a.wav: it ends after 1000 of 1600 bytes");
   CHECK(audio_error(whole.substr(0, 44)) == "a.wav: it ends after 0 of 1600 bytes");
@@ -95,18 +99,8 @@ TEST_CASE("read_audio: what is no whole recording is refused by name") {
 TEST_CASE("read_audio: samples that are no numbers are refused") {
   const Directory directory;
   const std::string path = directory / "a.wav";
-  SF_INFO info{.frames = 0,
-               .samplerate = 8000,
-               .channels = 1,
-               .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT,
-               .sections = 0,
-               .seekable = 0};
   for (const float bad : {std::nanf(""), 1e30f}) {
-    SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
-    REQUIRE(file != nullptr);
-    const std::vector<float> samples = {0.5f, bad};
-    sf_writef_float(file, samples.data(), 2);
-    sf_close(file);
+    write_audio(path, 8000, SF_FORMAT_WAV | SF_FORMAT_FLOAT, {0.5f, bad});
     CHECK(error_of([&] { read_audio(path); }).starts_with(path + ": sample 1 is "));
   }
 }
@@ -171,11 +165,14 @@ TEST_CASE("read_list: paths from the list's directory; mistakes are said with fi
   CHECK(list[1].file == directory / "b/c.wav");
   CHECK(list[0].transcript == "one two");
   CHECK(list[1].where == directory / "l.tsv:2");
-  const std::string expected = "a file and its words were expected, with a TAB between them";
-  CHECK(list_error("a.wav\tone\nb.wav two\n") == "l.tsv:2: " + expected);
-  CHECK(list_error("a.wav\t\n") == "l.tsv:1: " + expected);
-  CHECK(list_error("a.wav\tone\ttwo\n") == "l.tsv:1: " + expected);
-  CHECK(list_error("\n") == "l.tsv:1: " + expected);
+  for (const auto& [text, line] : {std::pair{"a.wav\tone\nb.wav two\n", 2},
+                                   {"a.wav\t\n", 1},
+                                   {"a.wav\tone\ttwo\n", 1},
+                                   {"\n", 1}}) {
+    CHECK(
+        list_error(text) ==
+        fmt::format("l.tsv:{}: a file and its words were expected, with a TAB between them", line));
+  }
   CHECK(list_error("") == "l.tsv:0: there is no line");
 }
 

@@ -168,7 +168,7 @@ std::vector<Index> windows_of(const Part& part, const NetworkOptions& o, const c
     fail("forecast", fmt::format("{} has {} rows, but a window reads {} and forecasts {}", what,
                                  part.end - part.begin, o.look_back, o.horizon));
   }
-  std::vector<Index> rows(static_cast<std::size_t>(last - first + 1));
+  std::vector<Index> rows(last - first + 1);
   std::iota(rows.begin(), rows.end(), first);
   return rows;
 }

@@ -228,7 +228,7 @@ Errors measure(const Model& model, const Tensor& values, std::span<const Index> 
   constexpr std::size_t batch = 256;
   const NoGrad no_grad;
   Errors errors{.windows = std::ssize(rows), .mse_by_step = {}};
-  errors.mse_by_step.resize(static_cast<std::size_t>(model.options.horizon));
+  errors.mse_by_step.resize(model.options.horizon);
   for (std::size_t begin = 0; begin < rows.size(); begin += batch) {
     stop_if_interrupted();
     const auto some = rows.subspan(begin, std::min(batch, rows.size() - begin));

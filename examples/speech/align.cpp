@@ -23,7 +23,7 @@ namespace {
 std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
   const Index places = weights.dim(1);
   const float* w = weights.data<float>();
-  const auto at = [=](Index u, Index s) { return static_cast<std::size_t>(u * (places + 1) + s); };
+  const auto at = [=](Index u, Index s) { return u * (places + 1) + s; };
   // The most weight of the first u tokens within the first s places; whether place s - 1 begins
   // one.
   std::vector<double> best(at(tokens, places) + 1, -1);
@@ -36,7 +36,7 @@ std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
       best[at(u, s)] = std::max(before, same) + static_cast<double>(w[(u - 1) * places + s - 1]);
     }
   }
-  std::vector<Index> ends(static_cast<std::size_t>(tokens));
+  std::vector<Index> ends(tokens);
   Index s = places;
   for (Index u = tokens; u > 0; --u) {
     ends[u - 1] = s;
@@ -113,9 +113,8 @@ std::string json_of(std::span<const Timed> tokens) {
 std::vector<Timed> align(const Model& model, const Utterance& utterance) {
   const Tensor heard = model.hear(utterance.samples);
   const Batch batch{frames::make_batch(std::span(&heard, 1)), {utterance.tokens}};
-  const double seconds =
-      static_cast<double>(utterance.samples.size()) / static_cast<double>(model.rate());
-  return timed(model, model.recogniser.force(batch).front(), seconds);
+  return timed(model, model.recogniser.force(batch).front(),
+               model.seconds(utterance.samples.size()));
 }
 
 namespace {

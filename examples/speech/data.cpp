@@ -41,8 +41,7 @@ text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript
   for (std::string& token : codec.tokenizer.encode(transcript)) {
     std::vector<std::string> names;
     for (const char c : token) {
-      if (c >= '0' && c <= '9')
-        names.push_back(digits.vocabulary.tokens()[static_cast<std::size_t>(c - '0')]);
+      if (c >= '0' && c <= '9') names.push_back(digits.vocabulary.tokens()[c - '0']);
     }
     if (!is_known(token) && names.size() == token.size() && std::ranges::all_of(names, is_known)) {
       std::ranges::move(names, std::back_inserter(tokens));
@@ -107,7 +106,7 @@ text::Vocabulary vocabulary_of(const std::filesystem::path& list,
 
 namespace {
 
-std::int32_t token_of(std::size_t digit) {
+std::int32_t token_of(Index digit) {
   return text::Vocabulary::unknown + 1 + static_cast<std::int32_t>(digit);
 }
 
@@ -131,14 +130,14 @@ Digits::Digits(const std::filesystem::path& directory, Index first, Index last, 
     const auto [at, is_new] = places.try_emplace(speaker.data(), speakers_.size());
     if (is_new) speakers_.emplace_back();
     const Recording recording = read_audio(file);
-    speakers_[at->second][static_cast<std::size_t>(digit - '0')].push_back(
+    speakers_[at->second][digit - '0'].push_back(
         reading(file, [&] { return at_rate(recording, rate); }));
   }
   const std::string numbers = fmt::format("with a number from {} to {}", first, last);
   if (speakers_.empty())
     fail(directory.string(), fmt::format("there is no DIGIT_SPEAKER_NUMBER.wav {}", numbers));
   for (const auto& [speaker, place] : places) {
-    for (std::size_t digit = 0; digit < 10; ++digit) {
+    for (Index digit = 0; digit < 10; ++digit) {
       if (!speakers_[place][digit].empty()) continue;
       fail(directory.string(),
            fmt::format("{} has no recording of {} {}", speaker, digit, numbers));
@@ -149,11 +148,11 @@ Digits::Digits(const std::filesystem::path& directory, Index first, Index last, 
 Utterance Digits::draw(Index digits, Random& random) const {
   Utterance utterance;
   const auto one_of = [&](const auto& all) -> const auto& {
-    return all[static_cast<std::size_t>(random.below(std::ssize(all)))];
+    return all[random.below(std::ssize(all))];
   };
   const auto& speaker = one_of(speakers_);
   for (Index i = 0; i < digits; ++i) {
-    const auto digit = static_cast<std::size_t>(random.below(10));
+    const Index digit = random.below(10);
     const std::vector<float>& samples = one_of(speaker[digit]);
     utterance.samples.insert(utterance.samples.end(), samples.begin(), samples.end());
     utterance.tokens.push_back(token_of(digit));
@@ -165,7 +164,7 @@ Utterance Digits::draw(Index digits, Random& random) const {
 std::vector<Utterance> Digits::single() const {
   std::vector<Utterance> all;
   for (const auto& speaker : speakers_) {
-    for (std::size_t digit = 0; digit < 10; ++digit) {
+    for (Index digit = 0; digit < 10; ++digit) {
       for (const auto& samples : speaker[digit])
         all.push_back({samples, {token_of(digit)}, {samples.size()}});
     }
@@ -193,7 +192,7 @@ namespace {
 
 /// The fewest annotations that a recording of so many seconds has: where it is made fastest.
 Index fewest_annotations(const TrainOptions& o, double seconds) {
-  const double samples = seconds * (1 - o.speed) * static_cast<double>(o.features.rate);
+  const double samples = seconds * (1 - o.speed) * o.features.rate;
   return 1 + (LogMel(o.features).frames(static_cast<Index>(samples)) - 1) / o.frames_joined();
 }
 
@@ -213,11 +212,10 @@ TrainingSet digit_strings(const TrainOptions& o) {
   double shortest = 1e9;  // seconds of a recording
   for (const Utterance& one : digits->single()) {
     set.hash.add(one.tokens), set.hash.add(one.samples.size());
-    shortest = std::min(
-        shortest, static_cast<double>(one.samples.size()) / static_cast<double>(o.features.rate));
+    shortest = std::min(shortest, one.samples.size() / static_cast<double>(o.features.rate));
   }
   for (Index n = 1; o.ctc > 0 && n <= o.longest; ++n) {
-    const Index count = fewest_annotations(o, static_cast<double>(n) * shortest);
+    const Index count = fewest_annotations(o, n * shortest);
     if (count >= 2 * n - 1) continue;  // all of them may be equal
     fail("--frame-step, --joined",
          fmt::format("{} digits of {:.2f} s each have {} annotations, and need {}", n, shortest,
@@ -227,7 +225,7 @@ TrainingSet digit_strings(const TrainOptions& o) {
   set.batches = [longest = o.longest, size = o.batch, seed = o.seed](Index epoch) {
     constexpr Index count = 16;
     Random random(seed, fmt::format("lengths {}", epoch));
-    std::vector<std::uint32_t> lengths(static_cast<std::size_t>(count * size));
+    std::vector<std::uint32_t> lengths(count * size);
     for (auto& length : lengths) length = static_cast<std::uint32_t>(1 + random.below(longest));
     std::ranges::sort(lengths);
     Epochs::Batches batches;

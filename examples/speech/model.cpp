@@ -20,8 +20,8 @@ namespace {
 constexpr const char* checkpoint_format = "attune speech 3";
 
 models::ListenerOptions listener_options(const RecogniserOptions& o, Index bands) {
-  std::vector<Index> join(static_cast<std::size_t>(o.layers - o.joined), 1);
-  join.resize(static_cast<std::size_t>(o.layers), 2);
+  std::vector<Index> join(o.layers - o.joined, 1);
+  join.resize(o.layers, 2);
   return {
       .features = bands, .hidden = o.hidden, .join = join, .cell = o.cell, .dropout = o.dropout};
 }
@@ -138,14 +138,14 @@ Tensor Model::hear(std::span<const float> waveform) const {
 }
 
 double Model::time(Index annotation) const {
-  return static_cast<double>(annotation * options.frames_joined()) * features.step();
+  return annotation * options.frames_joined() * features.step();
 }
 
 std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
                                           const HearOptions& options) {
-  constexpr std::size_t most = 32;                                    // utterances of a batch,
-  const auto samples = static_cast<std::size_t>(300 * model.rate());  // and with padding: 5 minutes
+  constexpr std::size_t most = 32;                 // utterances of a batch,
+  const std::size_t samples = 300 * model.rate();  // and with padding: 5 minutes
   std::vector<std::size_t> order(waveforms.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return waveforms[i].size(); });

@@ -33,21 +33,16 @@ struct Part {
 void print(const Model& model, const models::Hypothesis& h, const Part& part, bool as_json) {
   const std::string text = printable(model.codec.decode(h.words)), file = printable(part.file);
   if (!as_json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", text);
-  const auto seconds = [&](Index samples) {
-    return static_cast<double>(samples) / static_cast<double>(model.rate());
-  };
+  const double begin = model.seconds(part.piece.begin);
   report::LogFields line;
   if (!part.file.empty()) line.push_back({"file", part.file});
-  line.push_back({"begin", seconds(part.piece.begin)});
+  line.push_back({"begin", begin});
   line.push_back({"text", model.codec.decode(h.words)});
   line.push_back({"probability", std::exp(h.log_probability)});
   std::string json = report::log_line(line);
   if (h.weights.defined()) {
-    auto tokens = timed(model, h, seconds(std::ssize(part.piece.samples)));
-    for (Timed& one : tokens) {
-      one.begin += seconds(part.piece.begin);
-      one.end += seconds(part.piece.begin);
-    }
+    auto tokens = timed(model, h, model.seconds(part.piece.samples.size()));
+    for (Timed& one : tokens) one.begin += begin, one.end += begin;
     json = with_field(std::move(json), "tokens", json_of(tokens));
   }
   say("{}\n", json);
@@ -75,8 +70,7 @@ std::vector<Part> parts_of(const std::string& file, const Arguments& options, In
              rate);
   }
   const std::string name = options.json || options.inputs.size() > 1 ? file : "";
-  if (static_cast<double>(samples.size()) <= longest * static_cast<double>(rate))
-    return {{name, {std::move(samples), 0}}};
+  if (samples.size() <= longest * rate) return {{name, {std::move(samples), 0}}};
   PauseCutter cutter(rate, options.pause);
   std::vector<Part> parts;
   for (Piece& piece : cutter.add(samples)) parts.push_back({name, std::move(piece)});
@@ -148,7 +142,7 @@ void recognise_stream(const Model& model, const Arguments& options) {
   const auto hear_piece = [&](Piece piece) {
     if (piece.samples.empty()) return;
     const Recording recording{.samples = std::move(piece.samples), .rate = rate};
-    const auto begin = static_cast<Index>(static_cast<double>(piece.begin) * ratio);
+    const auto begin = static_cast<Index>(piece.begin * ratio);
     const Part part{"", {at_rate(recording, model.rate()), begin}};
     hear(model, options, std::span(&part, 1));
   };
@@ -198,8 +192,7 @@ double median_distance(const Model& model, std::span<const Utterance> utterances
     stop_if_interrupted();
     const std::vector<Timed> tokens = align(model, one);
     for (std::size_t u = 0; u + 1 < one.ends.size(); ++u) {
-      const double end = static_cast<double>(one.ends[u]) / static_cast<double>(model.rate());
-      distances.push_back(std::abs(tokens[u].end - end));
+      distances.push_back(std::abs(tokens[u].end - model.seconds(one.ends[u])));
     }
   }
   const auto middle = distances.begin() + std::ssize(distances) / 2;

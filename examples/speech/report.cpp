@@ -71,8 +71,7 @@ void add_examples(report::Page& page, const Model& model, const Data& data, Inde
   const Index all = std::ssize(data.utterances);
   count = std::min(count, all);
   for (Index i = 0; i < count; ++i) {
-    const Utterance& one =
-        data.utterances[static_cast<std::size_t>((2 * i + 1) * all / (2 * count))];
+    const Utterance& one = data.utterances[(2 * i + 1) * all / (2 * count)];
     const auto found = recognise(model, std::span(&one.samples, 1), {}).front();
     const std::string caption = fmt::format("said: {}; heard: {}", model.codec.decode(one.tokens),
                                             model.codec.decode(found.words));

@@ -198,6 +198,8 @@ struct Model {
   Tensor hear(std::span<const float> waveform) const;
   /// Seconds from the beginning of a recording to that of an annotation's frames.
   double time(Index annotation) const;
+  /// Seconds that so many samples last.
+  double seconds(std::size_t samples) const { return samples / static_cast<double>(rate()); }
   Index rate() const { return options.features.rate; }
 
   TrainOptions options;

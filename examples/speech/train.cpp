@@ -141,8 +141,7 @@ frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options)
 Tensor augmented(std::vector<float> samples, const Model& model, Random& random) {
   const TrainOptions& o = model.options;
   const auto silence = [&] {
-    return static_cast<std::size_t>(o.silence * random.uniform() *
-                                    static_cast<double>(model.rate()));
+    return static_cast<std::size_t>(o.silence * random.uniform() * model.rate());
   };
   if (o.speed > 0) samples = frames::resampled(samples, 1 + random.uniform(-o.speed, o.speed));
   samples.insert(samples.begin(), silence(), 0.0f);

@@ -50,7 +50,7 @@ constexpr std::string_view letters = "YyMmNnDdOWw";
 constexpr std::array fields = {"%Y", "%y", "%B", "%b", "%m", "%-m", "%d", "%-d", "%-d", "%A", "%a"};
 
 std::string write(sys_days day, std::string_view form) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(day);
+  const std::time_t seconds = std::chrono::sys_seconds(day).time_since_epoch().count();
   std::tm date;
   gmtime_r(&seconds, &date);
   constexpr std::array endings = {"th", "st", "nd", "rd"};

@@ -1,5 +1,5 @@
-// Any score, window and wiring: a model put together from options, and what it thinks of given
-// pairs.
+// Any score, window and wiring: a model assembled from options, and the log-probabilities that it
+// gives to pairs.
 #include <iostream>
 
 #include <attune/attune.hpp>

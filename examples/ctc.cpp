@@ -1,5 +1,5 @@
-// Connectionist temporal classification (Graves et al., 2006): a network that hears noisy melodies,
-// a level for each frame, and writes their notes without a decoder.
+// Connectionist temporal classification (Graves et al., 2006): a network hears noisy melodies, one
+// level per frame, and writes their notes without a decoder.
 #include <iostream>
 
 #include <attune/attune.hpp>
@@ -38,11 +38,8 @@ int main() {
   Random random(/*seed=*/1);
   for (int step = 1; step <= 300; ++step) {
     const Melodies m = draw(random);
-    const text::TargetBatch target = text::make_target_batch(m.written);
-    const Index labels = target.mask.dim(0) - 1;  // without the end
-    const nn::Training training(random);
-    const Var loss =
-        ctc_loss(logits(m), m.mask, target.next.slice(0, labels), target.mask.slice(1, labels + 1));
+    const auto [labels, labels_mask] = text::make_source_batch(m.written);  // (U, B), no </s>
+    const Var loss = ctc_loss(logits(m), m.mask, labels, labels_mask);
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.step(gradients);

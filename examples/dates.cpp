@@ -18,10 +18,10 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
-#include <map>
 #include <sstream>
 
 #include <unistd.h>
@@ -29,7 +29,7 @@
 #include <attune/attune.hpp>
 
 using namespace attune;
-using std::chrono::steady_clock, std::chrono::sys_days, std::chrono::year_month_day;
+using std::chrono::steady_clock, std::chrono::sys_days;
 
 constexpr const char* directory = "build/quickstart";
 const std::string best_file = std::string(directory) + "/best.safetensors";
@@ -39,46 +39,30 @@ struct Example {
   std::string source, target;  // "Wed June 27 2001", "2001-06-27"
 };
 
-/// How people write dates: Y 2001, y 01, M June, m Jun, N 06, n 6, D 04, d 4, O 4th, W Wednesday, w
-/// Wed. With slashes the month stands first, otherwise the day.
+/// How people write dates, in letters for the fields of strftime: Y 2001, y 01, M June, m Jun, N 06,
+/// n 6, D 04, d 4, O 4th, W Wednesday, w Wed. With slashes the month stands first, otherwise the day.
 constexpr std::array forms = {
     "Y-N-D",    "Y/N/D",         "N/D/Y", "n/d/Y",     "n/d/y",   "D.N.Y",     "d.n.Y",
     "D.N.y",    "d N y",         "d-m-Y", "M d, Y",    "m d, Y",  "M O, Y",    "M the O, Y",
     "O of M Y", "the O of M, Y", "d M Y", "D m Y",     "d M, Y",  "d m, Y",    "D, m Y",
     "d M y",    "d m y",         "m d y", "W, M d, Y", "W M d Y", "w, m d, Y", "W, d M Y"};
-constexpr std::array months = {"January",   "February", "March",    "April",
-                               "May",       "June",     "July",     "August",
-                               "September", "October",  "November", "December"};
-constexpr std::array weekdays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                 "Thursday", "Friday", "Saturday"};
-
-std::string digits(int number, std::size_t width = 1) {
-  const std::string text = std::to_string(number);
-  return std::string(width - std::min(width, text.size()), '0') + text;
-}
+constexpr std::string_view letters = "YyMmNnDdOWw";
+constexpr std::array fields = {"%Y", "%y", "%B", "%b", "%m", "%-m", "%d", "%-d", "%-d", "%A", "%a"};
 
 std::string write(sys_days day, std::string_view form) {
-  const year_month_day date(day);
-  const int y = static_cast<int>(date.year());
-  const int n = static_cast<int>(unsigned(date.month())),
-            d = static_cast<int>(unsigned(date.day()));
-  const std::string month = months[n - 1], name = weekdays[std::chrono::weekday(day).c_encoding()];
+  const std::time_t seconds = std::chrono::sys_seconds(day).time_since_epoch().count();
+  std::tm date;
+  gmtime_r(&seconds, &date);
   constexpr std::array endings = {"th", "st", "nd", "rd"};
-  const char* ending = endings[d % 10 > 3 || d / 10 == 1 ? 0 : d % 10];
-  const std::map<char, std::string> fields = {{'Y', digits(y, 4)},
-                                              {'y', digits(y % 100, 2)},
-                                              {'M', month},
-                                              {'m', month.substr(0, 3)},
-                                              {'N', digits(n, 2)},
-                                              {'n', digits(n)},
-                                              {'W', name},
-                                              {'w', name.substr(0, 3)},
-                                              {'D', digits(d, 2)},
-                                              {'d', digits(d)},
-                                              {'O', digits(d) + ending}};
-  std::string text;
-  for (const char c : form) text += fields.contains(c) ? fields.at(c) : std::string(1, c);
-  return text;
+  const int d = date.tm_mday;
+  std::string format;
+  for (const char c : form) {
+    const std::size_t field = letters.find(c);
+    format += field < letters.size() ? fields[field] : std::string(1, c);
+    if (c == 'O') format += endings[d % 10 > 3 || d / 10 == 1 ? 0 : d % 10];
+  }
+  std::array<char, 64> text;
+  return {text.data(), std::strftime(text.data(), text.size(), format.c_str(), &date)};
 }
 
 /// A day from 1970 to 2069, where two digits tell the year, or, with four, one of the years from
@@ -95,9 +79,9 @@ Example draw(Random& random, bool held_out) {
   } while ((day.time_since_epoch().count() % 16 == 0) != held_out);
   std::string source = write(day, form);
   if (random.below(3) == 0) std::erase(source, ',');
-  const Index letters = random.below(3);  // as written, lower case, upper case
+  const Index letter_case = random.below(3);  // as written, lower, upper
   for (char& c : source)
-    if (letters > 0) c = static_cast<char>(letters == 1 ? std::tolower(c) : std::toupper(c));
+    if (letter_case > 0) c = letter_case == 1 ? std::tolower(c) : std::toupper(c);
   return {source, write(day, "Y-N-D")};
 }
 
@@ -161,7 +145,7 @@ struct Dates {
 
 // ---- What a person looks at ---------------------------------------------------------------------
 
-/// Blanks at the ends are dropped, those inside become one. Throws on characters of no date.
+/// Drops blanks at the ends, and joins those inside. Throws on characters that occur in no date.
 Example typed(const std::string& text, const text::Codec& source) {
   Example example;
   std::istringstream words(text);
@@ -188,7 +172,7 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines) {
                         .columns = dates.source.tokenizer.encode(source),
                         .weights = {},
                         .caption = ""};
-    // Without that of </s>, which is written last.
+    // Without the weights of </s>, which is written last.
     map.weights = written[i].weights.slice(0, std::ssize(map.rows)).to_vector<double>();
     std::cout << source << " -> " << target << "  (p = " << std::setprecision(4)
               << std::exp(written[i].log_probability) << ")\n"
@@ -202,13 +186,13 @@ void save_report(const std::string& heatmaps, double exact, const std::string& c
   std::ostringstream page;
   page << "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
           "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
-          "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
-          "td,th{text-align:right;padding:0 1em}</style><h1>Dates, written as ISO 8601</h1><p>"
+          "max-width:50em;margin:2em auto}svg{max-width:100%;height:auto}</style>"
+          "<h1>Dates, written as ISO 8601</h1><p>"
        << 100 * exact
        << " % of 2000 held-out dates are exactly right. Below, the attention weights: what the "
           "model reads (across) for each character that it writes (down).\n"
-       << heatmaps << "<h2>Training</h2><table><tr><th>step<th>loss<th>exact match\n"
-       << curve << "</table>\n";
+       << heatmaps << "<h2>Training</h2><pre>\n"
+       << curve << "</pre>\n";
   write_file(report_file, page.str());  // the old page or the new one, never a part
 }
 
@@ -221,8 +205,7 @@ void train(int steps) {
   for (Example& example : validation) example = draw(held_out, true);
   std::filesystem::create_directories(directory);
   std::cout << dates.parameters.count() << " parameters, " << threads()
-            << " threads, products: " << products() << "\n"
-            << std::fixed;
+            << " threads, products: " << products() << "\n";
 
   double best = -1;
   std::string curve;
@@ -239,15 +222,14 @@ void train(int steps) {
     if (step % 200 != 0 && step != steps) continue;
     const double exact = dates.exact_match(validation);
     if (exact >= best) best = exact, dates.save();
-    const double seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
-    std::cout << "step " << std::setw(4) << step << " of " << steps << std::setprecision(4)
-              << "  loss " << loss.item() << std::setprecision(2) << "  exact match "
-              << std::setw(6) << 100 * exact << " %" << std::setprecision(0) << "  "
-              << 64 * step / seconds << " dates/s  " << seconds / step * (steps - step) << " s left"
-              << std::endl;
-    std::ostringstream row;
-    row << "<tr><td>" << step << "<td>" << loss.item() << "<td>" << 100 * exact << " %\n";
-    curve += row.str();
+    std::ostringstream line;
+    line << std::fixed << "step " << std::setw(4) << step << " of " << steps << std::setprecision(4)
+         << "  loss " << loss.item() << std::setprecision(2) << "  exact match " << std::setw(6)
+         << 100 * exact << " %";
+    curve += line.str() + "\n";
+    const std::chrono::duration<double> seconds = steady_clock::now() - start;
+    std::cout << line.str() << "  " << std::lround(seconds.count() / step * (steps - step))
+              << " s left" << std::endl;
   }
   dates.load();
   std::cout << "\nWhat it reads (across) for each character it writes:\n\n";
@@ -259,20 +241,22 @@ void train(int steps) {
 
 int main(int argc, char** argv) try {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  int steps = 1200;
-  if (!arguments.empty() && arguments[0] == "--steps") {
-    const std::string number = arguments.size() == 2 ? arguments[1] : "";
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), steps);
-    if (error != std::errc() || end != number.data() + number.size() || steps < 1)
-      throw Error("--steps: one whole number from 1 is expected, not '" + number + "'");
-  } else if (!arguments.empty()) {
-    if (arguments[0].starts_with("--"))
-      throw Error(
-          "usage: dates [--steps NUMBER], to train; dates DATE ..., to write these as ISO 8601");
+  if (!arguments.empty() && !arguments[0].starts_with("--")) {
     Dates dates;
     dates.load();
     show(dates, arguments);
     return 0;
+  }
+  int steps = 1200;
+  if (!arguments.empty()) {
+    if (arguments[0] != "--steps")
+      throw Error(
+          "usage: dates [--steps NUMBER], to train; dates DATE ..., to write these as ISO 8601");
+    const std::string number = arguments.size() == 2 ? arguments[1] : "";
+    const char* const last = number.data() + number.size();
+    const auto [end, error] = std::from_chars(number.data(), last, steps);
+    if (error != std::errc() || end != last || steps < 1)
+      throw Error("--steps: one whole number from 1 is expected, not '" + number + "'");
   }
   train(steps);
 } catch (const std::exception& error) {

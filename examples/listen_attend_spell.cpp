@@ -1,4 +1,5 @@
-// "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016), a noisy spectrum a letter.
+// "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016): each letter is a noisy spectrum
+// that lasts 8 to 16 frames.
 #include <cmath>
 #include <iostream>
 
@@ -8,7 +9,7 @@ using namespace attune;
 
 constexpr Index bands = 8, letters = 6, hidden = 32, batch = 50, longest = 6 * 16;
 
-/// Words of 2 to 6 letters; letters are numbers from 4 on, as the first four are special.
+/// Words of 2 to 6 letters; letters are numbers from 4 on, since the first four are special.
 struct Speech {
   Tensor frames = zeros({longest, batch, bands}), mask = zeros({longest, batch});
   std::vector<text::Sentence> words = std::vector<text::Sentence>(batch);
@@ -32,7 +33,8 @@ Speech draw(Random& random) {
   return s;
 }
 
-/// Section 3.1: each layer but the first joins two steps of the one below: a quarter is left.
+/// Section 3.1: each layer but the first joins two steps of the one below, so that one annotation
+/// stands for four frames.
 struct Listener {
   explicit Listener(const nn::Scope& scope) {
     for (const char* name : {"layer1", "layer2", "layer3"})

@@ -1,4 +1,4 @@
-// How to add an operation: its value and its pullback, side by side, and the check that they fit.
+// How to add an operation: its value and its pullback side by side, and the check that they agree.
 #include <algorithm>
 #include <cmath>
 #include <iostream>

@@ -1,5 +1,5 @@
-// A model of one's own: it hears melodies, as a level that is measured over time, and writes their
-// notes. Its encoder and its score are written here; the decoder is that of Bahdanau et al. (2014).
+// A model of one's own: it hears melodies, one level per frame, and writes their notes. Its encoder
+// and its score are defined here; the decoder is that of Bahdanau et al. (2014).
 #include <cmath>
 #include <iostream>
 

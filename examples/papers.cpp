@@ -1,16 +1,16 @@
-// Trains one of two models on pairs of lines, and shows what it attends to:
+// Trains the model of a paper on pairs of lines, and shows what it attends to:
 //   bahdanau  D. Bahdanau, K. Cho, Y. Bengio: Neural machine translation by jointly learning to align
 //             and translate (2014): a bidirectional encoder, additive attention before each step
 //   luong     T. Luong, H. Pham, C. Manning: Effective approaches to attention-based neural machine
 //             translation (2015): two LSTM layers, general attention after each step, input feeding
+// models/any_model.hpp has others: nematus, encoder-decoder, sutskever, seq2seq.
 //
 //     build/examples/papers luong PAIRS.tsv [EPOCHS] [WEIGHTS]
 //
 // PAIRS.tsv has a source, a TAB and a target on each line; words stand between blanks. One pair in
-// twenty, at most 500, is held out: after each epoch its BLEU is printed, and the weights are saved
-// to WEIGHTS where it is the best so far.
+// twenty, at most 500, is held out: after each epoch the program prints its BLEU, and saves the
+// weights to WEIGHTS where it is the best so far.
 #include <charconv>
-#include <chrono>
 #include <iomanip>
 #include <iostream>
 #include <set>
@@ -35,7 +35,7 @@ Data read(const std::string& path, Index longest = 50) {
 
   Data data;
   std::vector<text::TextPair> train;
-  std::set<std::string> tests;  // a source that was trained on is no test: its other pairs go
+  std::set<std::string> tests;  // a source of a test is not trained on
   for (std::size_t i = 0; i < n; ++i) {
     const text::TextPair& pair = corpus.pairs[order[i]];
     if (i < held_out) tests.insert(pair.source), data.held_out.push_back(pair);
@@ -55,8 +55,7 @@ Data read(const std::string& path, Index longest = 50) {
 }
 
 /// The best hypothesis for each line, by beam search.
-template <class Model>
-std::vector<models::Hypothesis> translate(const Model& model, const Data& data,
+std::vector<models::Hypothesis> translate(const models::AnyModel& model, const Data& data,
                                           std::span<const text::TextPair> pairs) {
   std::vector<text::Sentence> sources;
   for (const text::TextPair& pair : pairs) sources.push_back(data.source.encode(pair.source));
@@ -67,8 +66,7 @@ std::vector<models::Hypothesis> translate(const Model& model, const Data& data,
   return best;
 }
 
-template <class Model>
-double bleu(const Model& model, const Data& data) {
+double bleu(const models::AnyModel& model, const Data& data) {
   std::vector<std::string> written;
   std::vector<metrics::References> references;
   for (const models::Hypothesis& best : translate(model, data, data.held_out))
@@ -78,10 +76,10 @@ double bleu(const Model& model, const Data& data) {
 }
 
 /// α_ts: how much of each source word (across) the context of each target word (down) has.
-template <class Model>
-void show(const Model& model, const Data& data) {
+void show(const models::AnyModel& model, const Data& data) {
   const text::TextPair& pair = data.held_out.front();
   const models::Hypothesis best = translate(model, data, std::span(&pair, 1)).front();
+  if (!best.weights.defined()) return;  // a model without attention
   report::Heatmap map{.rows = {},
                       .columns = data.source.tokenizer.encode(pair.source),
                       .weights = {},
@@ -92,11 +90,11 @@ void show(const Model& model, const Data& data) {
 }
 
 /// What `attune predict --model` reads, too.
-void save(const nn::Parameters& parameters, const models::AnyModelOptions& options,
-          const Data& data, const std::string& path) {
+void save(const nn::Parameters& parameters, const models::AnyModel& model, const Data& data,
+          const std::string& path) {
   Safetensors file;
   nn::save_parameters(parameters, file);
-  file.metadata = models::to_map(options);
+  file.metadata = models::to_map(model.options());
   file.metadata["format"] = "attune pairs 1";
   for (const auto& [side, codec] : {std::pair("source", &data.source), {"target", &data.target}}) {
     file.metadata[std::string(side) + "_tokenizer"] = to_json(codec->tokenizer);
@@ -105,47 +103,40 @@ void save(const nn::Parameters& parameters, const models::AnyModelOptions& optio
   save_safetensors(path, file);
 }
 
-template <class Model, class Options>
-void train(const char* name, const Data& data, Options options, int epochs,
+void train(const models::AnyModelOptions& options, const Data& data, int epochs,
            const std::string& weights) {
-  options.source_vocabulary = data.source.vocabulary.size();
-  options.target_vocabulary = data.target.vocabulary.size();
-  options.dropout = 0.2;
   nn::Parameters parameters(/*seed=*/1);
-  const Model model(parameters, options);
+  const models::Vocabularies sizes{data.source.vocabulary.size(), data.target.vocabulary.size()};
+  const models::AnyModel model(parameters, options, sizes);
   nn::Adam adam(parameters, {.rate = 1e-3});
   Random random(/*seed=*/1);  // of dropout
   std::cout << data.train.size() << " pairs to train on, " << data.held_out.size()
-            << " held out; vocabularies of " << options.source_vocabulary << " and "
-            << options.target_vocabulary << "; " << parameters.count() << " parameters\n"
+            << " held out; vocabularies of " << sizes.source << " and " << sizes.target << "; "
+            << parameters.count() << " parameters\n"
             << std::fixed;
 
   double best = -1;
   for (int epoch = 1; epoch <= epochs; ++epoch) {
-    const auto start = std::chrono::steady_clock::now();
     const auto batches = text::epoch_batches(data.train, {.sentences = 64}, /*seed=*/1, epoch);
     double loss_sum = 0;
-    for (std::size_t step = 0; step < batches.size(); ++step) {
-      const text::Batch batch = text::make_batch(data.train, batches[step]);
+    for (std::size_t step = 1; step <= batches.size(); ++step) {
+      const text::Batch batch = text::make_batch(data.train, batches[step - 1]);
       const nn::Training training(random);  // dropout is active in this block
-      const Var loss = models::loss(model, batch, {.label_smoothing = 0.1});
+      const Var loss = model.loss(batch);
       Gradients gradients = backward(loss);
       nn::clip_by_global_norm(gradients, 1.0);
       adam.step(gradients);
       loss_sum += loss.item();
-      if ((step + 1) % 50 != 0 && step + 1 != batches.size()) continue;
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-      std::cout << "epoch " << epoch << "  batch " << step + 1 << " of " << batches.size()
-                << std::setprecision(3) << "  loss " << loss_sum / (step + 1.0)
-                << std::setprecision(0) << "  "
-                << seconds.count() / (step + 1.0) * (batches.size() - step - 1.0)
-                << " s left of this epoch" << std::endl;
+      if (step % 50 != 0 && step != batches.size()) continue;
+      std::cout << "epoch " << epoch << "  batch " << step << " of " << batches.size()
+                << std::setprecision(3) << "  loss " << loss_sum / static_cast<double>(step)
+                << std::endl;
     }
     const double score = bleu(model, data);
     std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;
     if (score <= best) continue;
     best = score;
-    save(parameters, {.name = name, .own = options}, data, weights);
+    save(parameters, model, data, weights);
   }
   nn::load_parameters(load_safetensors(weights), parameters);
   show(model, data);
@@ -155,7 +146,7 @@ void train(const char* name, const Data& data, Options options, int epochs,
 
 int main(int argc, char** argv) try {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const std::string usage = "usage: papers bahdanau|luong PAIRS.tsv [EPOCHS] [WEIGHTS]";
+  const std::string usage = "usage: papers MODEL PAIRS.tsv [EPOCHS] [WEIGHTS]";
   if (arguments.size() < 2 || arguments.size() > 4) throw Error(usage);
   int epochs = 10;
   if (arguments.size() > 2) {
@@ -164,14 +155,10 @@ int main(int argc, char** argv) try {
     if (error != std::errc() || *end || epochs < 1)
       throw Error("'" + text + "' epochs: a whole number from 1 is expected; " + usage);
   }
-  const std::string weights = arguments.size() > 3 ? arguments[3] : "papers.safetensors";
-  if (arguments[0] == "bahdanau")
-    train<models::Bahdanau>("bahdanau", read(arguments[1]), models::BahdanauOptions{}, epochs,
-                            weights);
-  else if (arguments[0] == "luong")
-    train<models::Luong>("luong", read(arguments[1]), models::LuongOptions{}, epochs, weights);
-  else
-    throw Error("'" + arguments[0] + "' is no model; " + usage);
+  const auto options =
+      models::model_options(arguments[0], {{"dropout", "0.2"}, {"label-smoothing", "0.1"}});
+  train(options, read(arguments[1]), epochs,
+        arguments.size() > 3 ? arguments[3] : "papers.safetensors");
 } catch (const std::exception& error) {
   std::cerr << "papers: " << error.what() << "\n";
   return 1;

@@ -1,4 +1,5 @@
-// A pointer network (Vinyals et al., 2015) that sorts numbers: it writes places of its source.
+// A pointer network (Vinyals et al., 2015) that sorts numbers: its output words are positions of its
+// source.
 #include <algorithm>
 #include <iostream>
 #include <numeric>
@@ -58,7 +59,7 @@ struct Pointer {
     return {source, W_1_(source.h), source.last.front()};
   }
   Tensor read(const Tensor& previous) const { return previous; }
-  /// What was pointed to before is read next.
+  /// Reads the number that was pointed to before.
   models::DecoderStep<Output, State> step(const Tensor& place, const State& state) const {
     const Var pointed = window(state.source.h, place.reshape({1, -1}))[0];
     const nn::RecurrentState d = cell_.step(cell_.input(pointed), state.d);

@@ -1,5 +1,5 @@
-// Real-valued sequences of different lengths: which of them rise and which fall, under noise? With
-// a bidirectional LSTM, masks, dropout, Adam, and the weights saved and read back.
+// Classifies real-valued sequences of different lengths, which rise or fall under noise, with a
+// bidirectional LSTM, masks and dropout; then saves the weights and reads them back.
 #include <filesystem>
 #include <functional>
 #include <iostream>

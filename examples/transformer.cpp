@@ -1,6 +1,6 @@
 // The Transformer ("Attention is all you need", Vaswani et al., 2017): an encoder and a decoder
-// that learn to reverse digits. In training all places are computed at once; search computes the
-// words so far anew at each step.
+// that learn to reverse digits. Training computes all positions at once; search recomputes the words
+// so far at each step.
 #include <cmath>
 #include <iostream>
 
@@ -10,7 +10,7 @@ using namespace attune;
 
 constexpr Index size = 32, heads = 4, words = 4 + 10;  // D; the first four words are special
 
-/// Section 3.2: what places of one sequence, x, read of another one, memory.
+/// Section 3.2: the positions of one sequence, x, attend to another one, memory.
 struct CrossAttention {
   explicit CrossAttention(const nn::Scope& scope)
       : query_(scope / "query", size, size),
@@ -37,8 +37,8 @@ struct CrossAttention {
   nn::Linear query_, key_, value_, output_;
 };
 
-/// Section 3.1, with the norm before each part instead of after it, which needs no warm-up.
-/// `memory` is what a layer of the decoder reads, too; its places do not see those after them.
+/// Section 3.1, with the norm before each part instead of after it, which needs no warm-up. A layer
+/// of the decoder also attends to `memory`; its positions do not see later ones.
 struct Layer {
   Layer(const nn::Scope& scope, nn::Causal causal)
       : self_(scope / "self", size, {.heads = heads, .causal = causal}),
@@ -60,7 +60,7 @@ struct Layer {
   std::vector<nn::LayerNorm> norms_;
 };
 
-/// Section 3.5: sin and cos of the place at wavelengths from 2π to 10000 · 2π, (T, 1, D)
+/// Section 3.5: sin and cos of the position at wavelengths from 2π to 10000 · 2π, (T, 1, D)
 Tensor positions(Index steps) {
   Tensor p = zeros({steps, 1, size});
   for (Index t = 0; t < steps; ++t) {

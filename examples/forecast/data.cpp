@@ -1,5 +1,3 @@
-#include "data.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,6 +10,8 @@
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
+
+#include "forecast.hpp"
 
 namespace attune::forecast {
 
@@ -54,93 +54,69 @@ std::optional<Time> parse_time(std::string_view text) {
          std::chrono::seconds(second);
 }
 
-/// Reads the rows after the header one by one.
-class Reader {
- public:
-  explicit Reader(const std::filesystem::path& path) : lines_(path) {}
-
-  Table read() {
-    read_header();
-    while (const auto line = lines_.next()) {
-      if (!line->empty()) read_row(*line);
-    }
-    if (rows_ < 2) lines_.fail("the file ends after less than two rows");
-    table_.values =
-        Tensor::of({rows_, std::ssize(table_.columns)}, std::span<const double>(values_));
-    return std::move(table_);
+std::vector<std::string> columns_of(text::LineReader& lines) {
+  const auto header = lines.next();
+  if (!header) lines.fail("a header was expected, but the file is empty");
+  const std::vector<std::string_view> fields = fields_of(*header);
+  if (fields.size() < 2)
+    lines.fail(fmt::format("a header with commas was expected, not {}", in_quotes(*header)));
+  if (parse_time(fields[0])) lines.fail("a header was expected, not the first row");
+  const std::vector<std::string> columns(fields.begin() + 1, fields.end());
+  std::set<std::string> names;
+  for (const std::string& name : columns) {
+    if (!names.insert(name).second)
+      lines.fail(fmt::format("there are two columns {}", in_quotes(name)));
   }
-
- private:
-  void read_header() {
-    const auto header = lines_.next();
-    if (!header) lines_.fail("a header was expected, but the file is empty");
-    for (const std::string_view name : fields_of(*header)) table_.columns.emplace_back(name);
-    if (table_.columns.size() < 2) {
-      lines_.fail(fmt::format("a header with commas was expected, not {}", in_quotes(*header)));
-    }
-    if (parse_time(table_.columns[0])) lines_.fail("a header was expected, not the first row");
-    table_.columns.erase(table_.columns.begin());
-    std::set<std::string_view> names;
-    for (const std::string& name : table_.columns) {
-      if (!names.insert(name).second)
-        lines_.fail(fmt::format("there are two columns {}", in_quotes(name)));
-    }
-  }
-
-  void read_row(const std::string& line) {
-    const std::vector<std::string_view> fields = fields_of(line);
-    if (fields.size() != table_.columns.size() + 1) {
-      lines_.fail(fmt::format("{} columns, but the header has {}", fields.size(),
-                              table_.columns.size() + 1));
-    }
-    read_time(fields[0]);
-    for (std::size_t i = 1; i < fields.size(); ++i)
-      values_.push_back(read_number(fields[i], table_.columns[i - 1]));
-    ++rows_;
-  }
-
-  void read_time(std::string_view text) {
-    const std::optional<Time> time = parse_time(text);
-    if (!time) {
-      lines_.fail(
-          fmt::format("a date such as 2016-07-01 05:00:00 was expected, not {}", in_quotes(text)));
-    }
-    if (rows_ == 0) table_.first = *time;
-    if (rows_ == 1) table_.interval = *time - table_.first;
-    if (rows_ == 1 && table_.interval.count() <= 0) {
-      lines_.fail(fmt::format("{} is not after the row before", to_string(*time)));
-    }
-    if (rows_ > 1 && *time != table_.time(rows_)) {
-      lines_.fail(fmt::format("{} was expected, in the interval of the first two rows, not {}",
-                              to_string(table_.time(rows_)), to_string(*time)));
-    }
-  }
-
-  double read_number(std::string_view text, const std::string& column) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-      lines_.fail(fmt::format("{}: a number was expected, not {}", column, in_quotes(text)));
-    }
-    return value;
-  }
-
-  text::LineReader lines_;
-  Table table_{.columns = {}, .first = {}, .interval = std::chrono::seconds(1), .values = {}};
-  std::vector<double> values_;
-  Index rows_ = 0;
-};
+  return columns;
+}
 
 }  // namespace
 
 Table read_table(const std::filesystem::path& path) {
   if (path.empty()) fail("--csv", "a file was expected");
-  return Reader(path).read();
+  text::LineReader lines(path);
+  Table table{.columns = columns_of(lines), .first = {}, .values = {}};
+  std::vector<double> values;
+  Index rows = 0;
+  while (const auto line = lines.next()) {
+    if (line->empty()) continue;
+    const std::vector<std::string_view> fields = fields_of(*line);
+    if (fields.size() != table.columns.size() + 1) {
+      lines.fail(fmt::format("{} columns, but the header has {}", fields.size(),
+                             table.columns.size() + 1));
+    }
+    const std::optional<Time> time = parse_time(fields[0]);
+    if (!time) {
+      lines.fail(fmt::format("a date such as 2016-07-01 05:00:00 was expected, not {}",
+                             in_quotes(fields[0])));
+    }
+    if (rows == 0) table.first = *time;
+    if (rows == 1) table.interval = *time - table.first;
+    if (rows == 1 && table.interval.count() <= 0)
+      lines.fail(fmt::format("{} is not after the row before", to_string(*time)));
+    if (*time != table.time(rows)) {
+      lines.fail(fmt::format("{} was expected, in the interval of the first two rows, not {}",
+                             to_string(table.time(rows)), to_string(*time)));
+    }
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      double& value = values.emplace_back();
+      const char* const last = fields[i].data() + fields[i].size();
+      const auto [end, error] = std::from_chars(fields[i].data(), last, value);
+      if (error != std::errc() || end != last || !std::isfinite(value)) {
+        lines.fail(fmt::format("{}: a number was expected, not {}", table.columns[i - 1],
+                               in_quotes(fields[i])));
+      }
+    }
+    ++rows;
+  }
+  if (rows < 2) lines.fail("the file ends after less than two rows");
+  table.values = Tensor::of({rows, std::ssize(table.columns)}, std::span<const double>(values));
+  return table;
 }
 
 void check_columns(const std::filesystem::path& path, const Table& table,
-                   std::span<const std::string> columns) {
-  if (std::ranges::equal(table.columns, columns)) return;
+                   const std::vector<std::string>& columns) {
+  if (table.columns == columns) return;
   fail(path.string(), fmt::format("its columns are {}, but the model's are {}",
                                   fmt::join(table.columns, ", "), fmt::join(columns, ", ")));
 }
@@ -154,7 +130,7 @@ std::string to_string(Time time) {  // fmt's own counts nanoseconds, which end i
                      clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
-frames::Scaling scaling_of(const Tensor& values, std::span<const std::string> columns) {
+frames::Scaling scaling_of(const Tensor& values, const std::vector<std::string>& columns) {
   frames::Moments moments;
   moments.add(values);
   const frames::Scaling scaling = moments.scaling();
@@ -186,18 +162,18 @@ Parts parts_of(const Table& table, Protocol protocol) {
           .test = {train + validation, train + validation + test}};
 }
 
-std::vector<Index> windows_of(const Part& part, const WindowSizes& sizes, const char* what) {
-  const Index first = std::max(part.begin, sizes.look_back), last = part.end - sizes.horizon;
+std::vector<Index> windows_of(const Part& part, const NetworkOptions& o, const char* what) {
+  const Index first = std::max(part.begin, o.look_back), last = part.end - o.horizon;
   if (first > last) {
     fail("forecast", fmt::format("{} has {} rows, but a window reads {} and forecasts {}", what,
-                                 part.size(), sizes.look_back, sizes.horizon));
+                                 part.end - part.begin, o.look_back, o.horizon));
   }
-  std::vector<Index> rows(static_cast<std::size_t>(last - first + 1));
+  std::vector<Index> rows(last - first + 1);
   std::iota(rows.begin(), rows.end(), first);
   return rows;
 }
 
-Windows windows_at(const Tensor& values, const WindowSizes& sizes, std::span<const Index> rows) {
+Windows windows_at(const Tensor& values, const NetworkOptions& o, std::span<const Index> rows) {
   const Index columns = values.dim(1), batch = std::ssize(rows);
   const float* from = values.data<float>();
   const auto cut = [&](Index offset, Index steps) {
@@ -210,7 +186,7 @@ Windows windows_at(const Tensor& values, const WindowSizes& sizes, std::span<con
     }
     return x;
   };
-  return {cut(-sizes.look_back, sizes.look_back), cut(0, sizes.horizon)};
+  return {cut(-o.look_back, o.look_back), cut(0, o.horizon)};
 }
 
 }  // namespace attune::forecast

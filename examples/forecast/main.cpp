@@ -1,82 +1,59 @@
 // forecast: attention models that forecast measurements over time.
-#include <cmath>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
-#include "program.hpp"
+#include <attune/tensor/check.hpp>
+
+#include "forecast.hpp"
 #include "support/commands.hpp"
-#include "support/comparing.hpp"
 #include "support/output.hpp"
 #include "support/program.hpp"
 #include "support/report_page.hpp"
 
 namespace attune::forecast {
-namespace {
-
-/// JSON has no NaN and no infinity.
-std::string json_of(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "null";
-}
-
-std::string json_of(const Errors& errors) {
-  std::vector<std::string> by_step;
-  for (const double mse : errors.mse_by_step) by_step.push_back(json_of(mse));
-  return fmt::format(R"({{"mse": {}, "mae": {}, "windows": {}, "mse_by_step": [{}]}})",
-                     json_of(errors.mse), json_of(errors.mae), errors.windows,
-                     fmt::join(by_step, ", "));
-}
-
-}  // namespace
 
 int predict(const Arguments& options) {
   const Model model = Model::load(options.model);
   const Table table = read_table(options.csv);
-  check_columns(options.csv, table, model.columns());
-  const Index look_back = model.options().look_back, rows = table.rows();
+  check_columns(options.csv, table, model.columns);
+  const Index look_back = model.options.look_back, rows = table.rows();
   if (rows < look_back) {
     fail(options.csv.string(),
          fmt::format("it has {} rows, but the model reads {}", rows, look_back));
   }
   const NoGrad no_grad;
   const Tensor recent = table.values.slice(rows - look_back, rows);
-  const Tensor past = frames::scaled(recent, model.scaling()).to(DType::f32);
-  const Tensor y = model(past.reshape({look_back, 1, -1})).value();
-  const Tensor forecast = y.reshape({model.options().horizon, -1}).to(DType::f64);
-  const std::vector<double> values =
-      frames::unscaled(forecast, model.scaling()).to_vector<double>();
-  say("date");
-  for (const std::string& column : model.columns()) say(",{}", column);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i % model.columns().size() == 0) {
-      say("\n{}", to_string(table.time(rows + static_cast<Index>(i / model.columns().size()))));
-    }
-    say(",{:.9g}", values[i]);
+  const Tensor past = frames::scaled(recent, model.scaling).to(DType::f32);
+  const Tensor y = model(past.reshape({look_back, 1, -1})).value().to(DType::f64);
+  say("date,{}\n", fmt::join(model.columns, ","));
+  for (Index step = 0; step < y.dim(0); ++step) {
+    const auto row = frames::unscaled(y[step][0], model.scaling).to_vector<double>();
+    say("{},{:.9g}\n", to_string(table.time(rows + step)), fmt::join(row, ","));
   }
-  say("\n");
   return 0;
 }
 
 int evaluate(const Arguments& options) {
   const Model model = Model::load(options.model);
   const auto [table, values, rows] = test_data(model, options.csv);
-  const Errors errors = measure(model, values, rows);
+  const auto [mse, mae, windows, by_step] = measure(model, values, rows);
   if (options.json) {
-    say("{}\n", json_of(errors));
+    const nlohmann::ordered_json json{
+        {"mse", mse}, {"mae", mae}, {"windows", windows}, {"mse_by_step", by_step}};
+    say("{}\n", json.dump());
     return 0;
   }
-  say("of scaled values, {} windows from {} to {}\n", errors.windows,
-      to_string(table.time(rows.front())),
-      to_string(table.time(rows.back() + model.options().horizon - 1)));
+  say("of scaled values, {} windows from {} to {}\n", windows, to_string(table.time(rows.front())),
+      to_string(table.time(rows.back() + model.options.horizon - 1)));
   say("mean squared error   {:8.4f}\nmean absolute error  {:8.4f}\n\nsteps ahead     mean squared "
       "error\n",
-      errors.mse, errors.mae);
-  const Index horizon = std::ssize(errors.mse_by_step), parts = std::min<Index>(horizon, 6);
+      mse, mae);
+  const Index horizon = std::ssize(by_step), parts = std::min<Index>(horizon, 6);
   for (Index part = 0; part < parts; ++part) {
     const Index begin = part * horizon / parts, end = (part + 1) * horizon / parts;
     double mean = 0;
-    for (Index i = begin; i < end; ++i)
-      mean += errors.mse_by_step[i] / static_cast<double>(end - begin);
+    for (Index i = begin; i < end; ++i) mean += by_step[i] / static_cast<double>(end - begin);
     say("{:>4} to {:>4} {:>22.4f}\n", begin + 1, end, mean);
   }
   return 0;
@@ -101,8 +78,8 @@ int run(int argc, char** argv) {
                                 [](const auto& best) { return report({.model = best}); });
            })
       .add(run_fields<TrainOptions>(), trained)
-      .add(train_fields(), trained, "Training")
-      .add(network_fields(), trained.network, "Model")
+      .add(training_fields(), trained, "Training")
+      .add(network_fields(), trained, "Model")
       .basic({"out", "resume", "csv", "protocol", "steps", "batch", "rate", "seed", "model",
               "look-back", "horizon", "hidden", "dropout", "score"})
       .resumes(trained, stored_options);
@@ -123,7 +100,8 @@ int run(int argc, char** argv) {
       .add({list_field<CompareArguments, Index>("horizons", "rows to forecast",
                                                 &CompareArguments::horizons, 1)},
            compared)
-      .add(train_fields(), compared.train, "Training, where a variant says nothing else", {"seed"})
+      .add(training_fields(), compared.train, "Training, where a variant says nothing else",
+           {"seed"})
       .in_processes();
   commands
       .add("report", "write an HTML page: forecasts, attention, errors", "--examples 4",

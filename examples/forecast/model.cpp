@@ -1,5 +1,3 @@
-#include "model.hpp"
-
 #include <cmath>
 #include <sstream>
 
@@ -8,12 +6,15 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/models/layer_fields.hpp>
-#include <attune/nn/attention.hpp>
+#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
+#include <attune/nn/parameters.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
 
+#include "forecast.hpp"
 #include "support/checkpoint.hpp"
 #include "support/signals.hpp"
 
@@ -110,9 +111,9 @@ class Segments : public Network {
         p_(scope.add("p", {o.horizon / o.segment, o.hidden / 2}, nn::init::normal(1))),
         q_(scope.add("q", {columns, o.hidden - o.hidden / 2}, nn::init::normal(1))),
         decoder_(scope / "decoder", o.hidden, o.hidden),
-        output_(scope / "output", (o.attends == Attends::yes ? 2 : 1) * o.hidden, o.segment),
+        output_(scope / "output", (o.attends ? 2 : 1) * o.hidden, o.segment),
         dropout_(o.dropout) {
-    if (o.attends == Attends::no) return;
+    if (!o.attends) return;
     const nn::Scope place = scope / "attention";
     attention_.emplace(score(place, o, o.look_back / o.segment), place, o.hidden, o.attention);
   }
@@ -168,47 +169,14 @@ void check(const NetworkOptions& o) {
 std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& o,
                                       Index columns) {
   check(o);
-  switch (o.kind) {
-    case Kind::linear:
-      return std::make_unique<Linear>(scope, o);
-    case Kind::lstm:
-      return std::make_unique<LstmAttention>(scope, o, columns);
-    case Kind::segments:
-      break;
-  }
+  if (o.kind == Kind::linear) return std::make_unique<Linear>(scope, o);
+  if (o.kind == Kind::lstm) return std::make_unique<LstmAttention>(scope, o, columns);
   return std::make_unique<Segments>(scope, o, columns);
 }
 
-std::span<const models::OptionField<NetworkOptions>> network_fields() {
-  using Options = NetworkOptions;
-  using models::choice_field, models::number_field;
-  constexpr double largest = 1 << 16;
-  static const auto fields = [] {
-    std::vector<models::OptionField<Options>> all = {
-        choice_field<Options, Kind>(
-            "model",
-            "linear (NLinear), lstm (an encoder-decoder with attention, row by row) or "
-            "segments (a GRU over segments, with attention)",
-            &Options::kind,
-            {{Kind::linear, "linear"}, {Kind::lstm, "lstm"}, {Kind::segments, "segments"}}),
-        number_field<Options>("look-back", "rows to read", &Options::look_back, 1, largest),
-        number_field<Options>("horizon", "rows to forecast", &Options::horizon, 1, largest),
-        number_field<Options>("segment", "rows of a segment", &Options::segment, 1, largest),
-        number_field<Options>("hidden", "size of states", &Options::hidden, 2, largest),
-        number_field<Options>("dropout", "rate on annotations and outputs", &Options::dropout, 0,
-                              0.99),
-        choice_field<Options, Attends>("attends", "whether the decoder over segments attends",
-                                       &Options::attends,
-                                       {{Attends::no, "no"}, {Attends::yes, "yes"}})};
-    for (auto& field : models::attention_fields<Options>()) {
-      if (field.name != "longest") all.push_back(std::move(field));  // which the look-back says
-    }
-    return all;
-  }();
-  return fields;
-}
-
 namespace {
+
+constexpr const char* checkpoint_format = "attune forecast 2";
 
 /// A name of a column has no comma.
 std::vector<std::string> columns_in(const Metadata& metadata) {
@@ -221,23 +189,16 @@ std::vector<std::string> columns_in(const Metadata& metadata) {
 
 }  // namespace
 
-Model::Model(const NetworkOptions& options, std::vector<std::string> columns,
-             frames::Scaling scaling, std::unique_ptr<nn::Parameters> parameters)
-    : options_(options),
-      columns_(std::move(columns)),
-      scaling_(std::move(scaling)),
-      parameters_(std::move(parameters)),
-      network_(make_network(*parameters_, options, std::ssize(columns_))) {}
-
-Model::Model(const NetworkOptions& options, std::vector<std::string> columns,
-             frames::Scaling scaling, std::uint64_t seed)
-    : Model(options, std::move(columns), std::move(scaling),
-            std::make_unique<nn::Parameters>(seed)) {}
+Model::Model(const TrainOptions& o, std::vector<std::string> own_columns,
+             frames::Scaling own_scaling, std::unique_ptr<nn::Parameters> own_parameters)
+    : options(o),
+      columns(std::move(own_columns)),
+      scaling(std::move(own_scaling)),
+      parameters(std::move(own_parameters)),
+      network(make_network(*parameters, options, std::ssize(columns))) {}
 
 Model Model::load(const std::filesystem::path& path) {
   return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
-    NetworkOptions options;
-    models::set_fields_from(network_fields(), options, file.metadata);
     std::vector<std::string> columns = columns_in(file.metadata);
     const Shape shape{std::ssize(columns)};
     if (const Tensor* mean = file.find("scaling.mean"); mean && mean->shape() != shape) {
@@ -247,29 +208,30 @@ Model Model::load(const std::filesystem::path& path) {
     frames::Scaling scaling{zeros(shape), zeros(shape)};
     nn::load_tensors(file, frames::scaling_tensors(scaling));
     frames::check(scaling);
-    Model model(options, std::move(columns), scaling, std::make_unique<nn::Parameters>(file));
-    model.metadata_ = file.metadata;
+    Model model(options_from(all_fields(), file.metadata), std::move(columns), scaling,
+                std::make_unique<nn::Parameters>(file));
+    model.metadata = file.metadata;
     return model;
   });
 }
 
 void Model::save(Safetensors& file) const {
-  nn::save_parameters(*parameters_, file);
-  nn::save_tensors(frames::scaling_tensors(scaling_), file);
-  file.metadata.merge(models::fields_to_map(network_fields(), options_));
+  nn::save_parameters(*parameters, file);
+  nn::save_tensors(frames::scaling_tensors(scaling), file);
+  file.metadata.merge(to_metadata(all_fields(), options));
   file.metadata["format"] = checkpoint_format;
-  file.metadata["columns"] = fmt::format("{}", fmt::join(columns_, ","));
+  file.metadata["columns"] = fmt::format("{}", fmt::join(columns, ","));
 }
 
 Errors measure(const Model& model, const Tensor& values, std::span<const Index> rows) {
   constexpr std::size_t batch = 256;
   const NoGrad no_grad;
   Errors errors{.windows = std::ssize(rows), .mse_by_step = {}};
-  errors.mse_by_step.resize(static_cast<std::size_t>(model.options().horizon));
+  errors.mse_by_step.resize(model.options.horizon);
   for (std::size_t begin = 0; begin < rows.size(); begin += batch) {
     stop_if_interrupted();
     const auto some = rows.subspan(begin, std::min(batch, rows.size() - begin));
-    const auto [past, future] = windows_at(values, model.sizes(), some);
+    const auto [past, future] = windows_at(values, model.options, some);
     const Tensor error = (model(past).value() - future).to(DType::f64);
     errors.mae += sum(abs(error)).item();
     const std::vector<double> squares = sum(error * error, {1, 2}).to_vector<double>();
@@ -283,6 +245,16 @@ Errors measure(const Model& model, const Tensor& values, std::span<const Index> 
   }
   errors.mae /= of_step * static_cast<double>(errors.mse_by_step.size());
   return errors;
+}
+
+TestData test_data(const Model& model, const std::filesystem::path& csv) {
+  const std::filesystem::path path = csv.empty() ? model.options.csv : csv;
+  const Table table = read_table(path);
+  check_columns(path, table, model.columns);
+  const Part test = parts_of(table, model.options.protocol).test;
+  return {.table = table,
+          .values = frames::scaled(table.values, model.scaling).to(DType::f32),
+          .rows = windows_of(test, model.options, "the test part")};
 }
 
 }  // namespace attune::forecast

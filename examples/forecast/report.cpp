@@ -1,15 +1,14 @@
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include <attune/models/heatmap.hpp>
-#include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
 
-#include "program.hpp"
+#include "forecast.hpp"
 #include "support/chart.hpp"
 #include "support/checkpoint.hpp"
-#include "support/log.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
 #include "support/run_directory.hpp"
@@ -17,115 +16,92 @@
 namespace attune::forecast {
 namespace {
 
-/// One window: what was read, what was measured later and what was forecast of a column, in its own
-/// unit.
-struct Example {
-  Index row;  // of the first row that is forecast
-  std::vector<double> past, future, forecast;
-  report::Heatmap attention;  // without rows where there is none
-};
-
-/// Values (T) of one column of one window, as they were measured.
+/// Values (T) of one column of one window (T, 1, C), in their own unit.
 std::vector<double> column(const Tensor& x, Index c, const frames::Scaling& scaling) {
   const Tensor values = frames::unscaled(x.reshape({x.dim(0), -1}), scaling);
   return slice(values, 1, c, c + 1).to_vector<double>();
 }
 
+report::Series series(std::string name, std::vector<double> y, Index first) {
+  std::vector<double> x(y.size());
+  std::iota(x.begin(), x.end(), static_cast<double>(first));
+  return {.name = std::move(name), .x = std::move(x), .y = std::move(y)};
+}
+
 /// Steps of the decoder down the side, what was read along the top.
 report::Heatmap attention_of(std::span<const Tensor> steps, Index c, const Model& model) {
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
-  const Index segment = model.options().kind == Kind::segments ? model.options().segment : 1;
+  const Index segment = model.options.kind == Kind::segments ? model.options.segment : 1;
+  const Index places = steps.front().dim(0), own = steps.front().dim(1) == 1 ? 0 : c;
+  for (Index s = 0; s < places; ++s) map.columns.push_back(std::to_string((s - places) * segment));
   for (const Tensor& weights : steps) {
-    const Tensor own =
-        slice(weights, 1, weights.dim(1) == 1 ? 0 : c, weights.dim(1) == 1 ? 1 : c + 1);
-    for (const double w : own.to_vector<double>()) map.weights.push_back(w);
     map.rows.push_back(fmt::format("+{}", (std::ssize(map.rows) + 1) * segment));
-    if (!map.columns.empty()) continue;
-    for (Index s = 0; s < own.dim(0); ++s)
-      map.columns.push_back(fmt::format("{}", (s - own.dim(0)) * segment));
+    for (const double w : slice(weights, 1, own, own + 1).to_vector<double>())
+      map.weights.push_back(w);
   }
   return map;
 }
 
-Example example(const Model& model, const Tensor& values, Index row, Index c) {
+/// A window of a column: what was read, what was measured later, what was forecast, and what the
+/// model attended to.
+void add_example(report::Page& page, const Model& model, const TestData& data, Index row, Index c) {
   const NoGrad no_grad;
-  const auto [past, future] = windows_at(values, model.sizes(), std::span(&row, 1));
+  const std::string& name = model.columns[c];
+  const auto [past, future] = windows_at(data.values, model.options, std::span(&row, 1));
   std::vector<Tensor> weights;
   const Tensor forecast = model(past, &weights).value();
-  return {row, column(past, c, model.scaling()), column(future, c, model.scaling()),
-          column(forecast, c, model.scaling()), attention_of(weights, c, model)};
-}
-
-report::Series series(std::string name, const std::vector<double>& y, Index first) {
-  report::Series series{.name = std::move(name), .x = {}, .y = y};
-  for (std::size_t i = 0; i < y.size(); ++i)
-    series.x.push_back(static_cast<double>(first) + static_cast<double>(i));
-  return series;
-}
-
-void add_example(report::Page& page, const Table& table, const std::string& name,
-                 const Example& e) {
   // As much of the past as of the future, and two weeks at least.
-  const std::size_t shown = std::min(e.past.size(), std::max<std::size_t>(e.future.size(), 336));
-  const std::vector<double> recent(e.past.end() - static_cast<std::ptrdiff_t>(shown), e.past.end());
-  page.figure(
-      report::svg(report::Chart{
-          .title = fmt::format("{}, {} steps from {}", name, e.future.size(),
-                               to_string(table.time(e.row))),
-          .x_label = "steps from the first that is forecast",
-          .y_label = name,
-          .series = {series("measured", recent, -static_cast<Index>(shown)),
-                     series("measured later", e.future, 0), series("forecast", e.forecast, 0)}}),
-      "");
-  if (e.attention.rows.empty()) return;
+  const Index horizon = model.options.horizon,
+              shown = std::min(model.options.look_back, std::max<Index>(horizon, 336));
+  const Tensor recent = past.slice(past.dim(0) - shown, past.dim(0));
+  page.figure(report::svg(report::Chart{
+                  .title = fmt::format("{}, {} steps from {}", name, horizon,
+                                       to_string(data.table.time(row))),
+                  .x_label = "steps from the first that is forecast",
+                  .y_label = name,
+                  .series = {series("measured", column(recent, c, model.scaling), -shown),
+                             series("measured later", column(future, c, model.scaling), 0),
+                             series("forecast", column(forecast, c, model.scaling), 0)}}),
+              "");
+  if (weights.empty()) return;
+  const report::Heatmap map = attention_of(weights, c, model);
   // Weights spread over hundreds of rows: the largest one is small.
-  const double darkest = std::ranges::max(e.attention.weights);
+  const double darkest = std::ranges::max(map.weights);
   page.figure(
-      report::svg(e.attention, {.cell = 12, .darkest = darkest}),
-      fmt::format(
-          "{}: attention of each decoder step (rows) to the past (columns); numbers are steps "
-          "from the first one that is forecast. The largest weight is {:.3f}.",
-          name, darkest));
+      report::svg(map, {.cell = 12, .darkest = darkest}),
+      fmt::format("{}: attention of each decoder step (rows) to the past (columns); numbers are "
+                  "steps from the first one that is forecast. The largest weight is {:.3f}.",
+                  name, darkest));
 }
 
-void add_curves(report::Page& page, const Errors& errors, const std::filesystem::path& log_path) {
+report::Page make_page(const Model& model, const Arguments& options) {
+  const TestData data = test_data(model, options.csv);
+  const Errors errors = measure(model, data.values, data.rows);
+  report::Page page(fmt::format("{}: forecasts of {} steps",
+                                run_names(std::span(&options.model, 1)).front(),
+                                model.options.horizon));
+  page.definitions({{"Mean squared error (test)", fmt::format("{:.4f}", errors.mse)},
+                    {"Mean absolute error (test)", fmt::format("{:.4f}", errors.mae)},
+                    {"Parameters", grouped(model.parameters->count())},
+                    {"Trained for", duration(seconds_in(model.metadata))}});
+  page.heading("Forecasts, and what was attended to");
+  const Index windows = std::ssize(data.rows), columns = std::ssize(model.columns),
+              count = std::min(options.examples, windows);
+  for (Index i = 0; i < count; ++i) {
+    const Index at = count == 1 ? 0 : i * (windows - 1) / (count - 1);
+    add_example(page, model, data, data.rows[at], (columns - 1 + i) % columns);
+  }
   page.heading("Errors");
   page.figure(report::svg(report::Chart{.title = "By how far ahead",
                                         .x_label = "steps ahead",
                                         .y_label = "mean squared error of scaled values",
                                         .series = {series("", errors.mse_by_step, 1)}}),
               fmt::format("Over {} windows of the test part.", errors.windows));
-  if (!std::filesystem::exists(log_path)) return;
-  const auto log = report::read_log(log_path.string());
-  page.figure(
-      report::svg(report::Chart{.title = "Learning curves",
-                                .x_label = "step",
-                                .y_label = "error of scaled values",
-                                .series = {report::curve(log, "loss", "loss in training"),
-                                           report::curve(log, "mse", "squared, validation"),
-                                           report::curve(log, "mae", "absolute, validation")}}),
-      "");
-}
-
-report::Page make_page(const Model& model, const Arguments& options) {
-  const auto [table, values, rows] = test_data(model, options.csv);
-  const Errors errors = measure(model, values, rows);
-  report::Page page(fmt::format("{}: forecasts of {} steps",
-                                run_names(std::span(&options.model, 1)).front(),
-                                model.options().horizon));
-  page.definitions({{"Mean squared error (test)", fmt::format("{:.4f}", errors.mse)},
-                    {"Mean absolute error (test)", fmt::format("{:.4f}", errors.mae)},
-                    {"Parameters", grouped(model.parameters().count())},
-                    {"Trained for", duration(seconds_in(model.metadata()))}});
-  page.heading("Forecasts, and what was attended to");
-  const Index count = std::min<Index>(options.examples, std::ssize(rows));
-  for (Index i = 0; i < count; ++i) {
-    const Index at = count == 1 ? 0 : i * (std::ssize(rows) - 1) / (count - 1);
-    const Index c = (std::ssize(model.columns()) - 1 + i) % std::ssize(model.columns());
-    add_example(page, table, model.columns()[c], example(model, values, rows[at], c));
-  }
-  add_curves(page, errors, options.model.parent_path() / "log.jsonl");
-  add_card(page, model.metadata());
+  add_learning_curves(page, options.model.parent_path() / "log.jsonl", "error of scaled values",
+                      {{"loss", "loss in training"},
+                       {"mse", "squared, validation"},
+                       {"mae", "absolute, validation"}});
+  add_card(page, model.metadata);
   return page;
 }
 

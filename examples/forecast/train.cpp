@@ -1,46 +1,64 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/ops.hpp>
+#include <attune/models/layer_fields.hpp>
 #include <attune/nn/optimisers.hpp>
-#include <attune/nn/parameters.hpp>
+#include <attune/tensor/check.hpp>
 
-#include "program.hpp"
-#include "support/checkpoint.hpp"
-#include "support/run.hpp"
+#include "forecast.hpp"
 
 namespace attune::forecast {
-namespace {
 
-/// A table, and its windows for training and validation.
-struct Data {
-  Table table;
-  Parts parts;
-  frames::Scaling scaling;
-  Tensor values;  // scaled
-  std::vector<Index> train, validation;
+Fields<TrainOptions> training_fields() {
+  using Options = TrainOptions;
+  using models::choice_field;
+  return joined<Options>(
+      {{models::text_field<Options>(
+            "csv", "file: a date in the first column, numbers in the others", &Options::csv),
+        choice_field<Options, Protocol>(
+            "protocol",
+            "which rows to train, validate and test on: 70, 10 and 20 % (shares), or 12, 4 and 4 "
+            "months of 30 days of hours (ett)",
+            &Options::protocol, {{Protocol::shares, "shares"}, {Protocol::ett, "ett"}}),
+        choice_field<Options, Loss>("loss", "what training minimises: squared or absolute errors",
+                                    &Options::loss,
+                                    {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}})},
+       step_fields<Options>("windows", "constant for half of the steps, then down to 2 % of it",
+                            "order and dropout"),
+       common_training_fields<Options>()});
+}
 
-  explicit Data(const TrainOptions& o)
-      : table(read_table(o.csv)), parts(parts_of(table, o.protocol)) {
-    const Tensor& all = table.values;
-    scaling = scaling_of(all.slice(parts.train.begin, parts.train.end), table.columns);
-    values = frames::scaled(all, scaling).to(DType::f32);
-    const WindowSizes sizes{o.network.look_back, o.network.horizon};
-    train = windows_of(parts.train, sizes, "the training part");
-    validation = windows_of(parts.validation, sizes, "the validation part");
-    windows_of(parts.test, sizes, "the test part");  // which the report draws
+Fields<TrainOptions> network_fields() {
+  using Options = TrainOptions;
+  using models::choice_field, models::number_field;
+  constexpr double largest = 1 << 16;
+  Fields<Options> all = {
+      choice_field<Options, Kind>(
+          "model",
+          "linear (NLinear), lstm (an encoder-decoder with attention, row by row) or segments (a "
+          "GRU over segments, with attention)",
+          &Options::kind,
+          {{Kind::linear, "linear"}, {Kind::lstm, "lstm"}, {Kind::segments, "segments"}}),
+      number_field<Options>("look-back", "rows to read", &Options::look_back, 1, largest),
+      number_field<Options>("horizon", "rows to forecast", &Options::horizon, 1, largest),
+      number_field<Options>("segment", "rows of a segment", &Options::segment, 1, largest),
+      number_field<Options>("hidden", "size of states", &Options::hidden, 2, largest),
+      number_field<Options>("dropout", "rate on annotations and outputs", &Options::dropout, 0,
+                            0.99),
+      choice_field<Options, bool>("attends", "whether the decoder over segments attends",
+                                  &Options::attends, {{false, "no"}, {true, "yes"}})};
+  for (auto& field : models::attention_fields<Options>()) {
+    if (field.name != "longest") all.push_back(std::move(field));  // which the look-back says
   }
-};
-
-std::string description(const TrainOptions& o, const Data& data) {
-  return fmt::format("{}: {} columns, {} rows from {}; windows: {} to train on, {} to validate on",
-                     o.csv, data.table.columns.size(), data.table.rows(),
-                     to_string(data.table.first), data.train.size(), data.validation.size());
+  return all;
 }
 
-std::string to_string(const Errors& errors) {
-  return fmt::format("mean squared error {:.4f}, absolute {:.4f} on {} windows of scaled values",
-                     errors.mse, errors.mae, errors.windows);
+const Fields<TrainOptions>& all_fields() {
+  static const auto all = joined<TrainOptions>({training_fields(), network_fields()});
+  return all;
 }
+
+namespace {
 
 /// The windows of an epoch: each once, in a random order.
 Epochs::Batches batches_of(const TrainOptions& o, std::size_t windows, Index epoch) {
@@ -53,116 +71,53 @@ Epochs::Batches batches_of(const TrainOptions& o, std::size_t windows, Index epo
   return batches;
 }
 
-/// The mean over the windows whose targets begin at these rows.
-Var loss_of(const Model& model, const Data& data, const std::vector<Index>& rows, Loss loss) {
-  const auto [past, future] = windows_at(data.values, model.sizes(), rows);
-  const Var error = model(past) - future;
-  return mean(loss == Loss::squared ? square(error) : abs(error));
-}
-
-/// Throws for the first option that a resumed run may not change.
-void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  auto before = models::fields_to_map(train_fields(), stored),
-       after = models::fields_to_map(train_fields(), given);
-  before.merge(models::fields_to_map(network_fields(), stored.network));
-  after.merge(models::fields_to_map(network_fields(), given.network));
-  for (const char* free : {"csv", "steps", "minutes", "validate-every", "max-skipped"})
-    after[free] = before[free];
-  attune::check_same("--resume", given.out / "last.safetensors", before, after);
-}
-
-/// Throws where a checkpoint was trained on other rows.
-Saved same_rows(const TrainOptions& o, const Data& data) {
-  return {[](Safetensors&) {},
-          [&](const Safetensors& file) {
-            for (const auto& [name, tensor] : frames::scaling_tensors(data.scaling)) {
-              const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
-              if (stored.to_vector<float>() == tensor.to_vector<float>()) continue;
-              fail("checkpoint", fmt::format("'{}' is not that of {}: it was trained on other rows",
-                                             name, o.csv));
-            }
-          }};
-}
-
 }  // namespace
 
-std::span<const models::OptionField<TrainOptions>> train_fields() {
-  using Options = TrainOptions;
-  using models::choice_field, models::number_field, models::text_field;
-  constexpr double many = 1e9;
-  static const auto fields = joined<Options>(
-      {{text_field<Options>("csv", "file: a date in the first column, numbers in the others",
-                            &Options::csv),
-        choice_field<Options, Protocol>(
-            "protocol",
-            "which rows to train, validate and test on: 70, 10 and 20 % "
-            "(shares), or 12, 4 and 4 months of "
-            "30 days of hours (ett)",
-            &Options::protocol, {{Protocol::shares, "shares"}, {Protocol::ett, "ett"}}),
-        number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
-        number_field<Options>("batch", "windows in a batch", &Options::batch, 1, 1 << 16),
-        number_field<Options>(
-            "rate", "learning rate of Adam: constant for half of the steps, then down to 2 % of it",
-            &Options::rate, 1e-9, 10),
-        choice_field<Options, Loss>("loss", "what training minimises: squared or absolute errors",
-                                    &Options::loss,
-                                    {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}}),
-        number_field<Options>("seed", "of initial values, order and dropout", &Options::seed, 0,
-                              0x1p64)},
-       common_training_fields<Options>()});
-  return fields;
-}
-
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  return from_checkpoint(checkpoint, checkpoint_format, [](const Safetensors& file) {
-    TrainOptions options;
-    models::set_fields_from(train_fields(), options, file.metadata);
-    models::set_fields_from(network_fields(), options.network, file.metadata);
-    return options;
-  });
-}
-
-TestData test_data(const Model& model, const std::filesystem::path& csv) {
-  TrainOptions trained;
-  models::set_fields_from(train_fields(), trained, model.metadata());
-  const std::filesystem::path path = csv.empty() ? std::filesystem::path(trained.csv) : csv;
-  const Table table = read_table(path);
-  check_columns(path, table, model.columns());
-  const Part test = parts_of(table, trained.protocol).test;
-  return {.table = table,
-          .values = frames::scaled(table.values, model.scaling()).to(DType::f32),
-          .rows = windows_of(test, model.sizes(), "the test part")};
+  return Model::load(checkpoint).options;
 }
 
 int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
-  if (files.resumes()) check_same(stored_options(files.last()), options);
-  const Data data(options);
-  // When a run is resumed, throws where the checkpoint's sizes and tensors disagree, before memory
-  // of these sizes is taken.
-  if (files.resumes()) check_columns(options.csv, data.table, Model::load(files.last()).columns());
-  Model model(options.network, data.table.columns, data.scaling, options.seed);
-  nn::Adam adam(model.parameters(), {.rate = options.rate});
-  Epochs epochs([&](Index epoch) { return batches_of(options, data.train.size(), epoch); });
+  const Table table = read_table(options.csv);
+  if (files.resumes()) {
+    // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
+    // taken.
+    const Model last = Model::load(files.last());
+    check_resumable(all_fields(), last.options, options, {"csv"});
+    check_columns(options.csv, table, last.columns);
+  }
+  const Parts parts = parts_of(table, options.protocol);
+  const frames::Scaling scaling =
+      scaling_of(table.values.slice(parts.train.begin, parts.train.end), table.columns);
+  const Tensor values = frames::scaled(table.values, scaling).to(DType::f32);
+  const auto training = windows_of(parts.train, options, "the training part"),
+             validation = windows_of(parts.validation, options, "the validation part");
+  windows_of(parts.test, options, "the test part");  // which the report draws
+  Model model(options, table.columns, scaling, std::make_unique<nn::Parameters>(options.seed));
+  nn::Adam adam(*model.parameters, {.rate = options.rate});
+  Epochs epochs([&](Index epoch) { return batches_of(options, training.size(), epoch); });
   Best best;
-  const auto save_model = [&](Safetensors& file) {
-    model.save(file);
-    file.metadata.merge(models::fields_to_map(train_fields(), options));
-  };
   Run run(options,
           {.seed = options.seed,
            .unit = "windows",
-           .data = description(options, data),
+           .data = fmt::format("{}: {} columns, {} rows from {}; windows: {} to train on, {} to "
+                               "validate on",
+                               options.csv.string(), table.columns.size(), table.rows(),
+                               to_string(table.first), training.size(), validation.size()),
            .starts_with_validation = true},
-          files, model.parameters(), save_model, {same_rows(options, data), adam, epochs, best});
+          files, *model.parameters, [&](Safetensors& file) { model.save(file); },
+          {same_scaling(scaling, "rows"), adam, epochs, best});
   const auto schedule = late_decay(options.rate, options.steps);
   while (run.goes_on(options.steps)) {
     if (run.trains()) {
       const auto& windows = epochs.next();
       auto [loss, gradients] = run.backward(std::ssize(windows), [&](Index begin, Index end) {
         std::vector<Index> rows;
-        for (Index i = begin; i < end; ++i) rows.push_back(data.train[windows[i]]);
-        return loss_of(model, data, rows, options.loss);
+        for (Index i = begin; i < end; ++i) rows.push_back(training[windows[i]]);
+        const auto [past, future] = windows_at(values, options, rows);
+        const Var error = model(past) - future;
+        return mean(options.loss == Loss::squared ? square(error) : abs(error));
       });
       const double rate = schedule(run.step());
       if (run.usable(loss, gradients)) {
@@ -172,14 +127,81 @@ int train(const TrainOptions& options) {
       }
       run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(windows.size())});
     }
-    const auto errors = run.validate([&] { return measure(model, data.values, data.validation); });
+    const auto errors = run.validate([&] { return measure(model, values, validation); });
     if (!errors) continue;
-    if (best.improves(run, {-errors->mse})) run.save_best(to_string(*errors));
-    run.save({{"mse", errors->mse}, {"mae", errors->mae}},
-             fmt::format("mse {:.4f}  mae {:.4f}", errors->mse, errors->mae));
+    const auto [mse, mae, windows, by_step] = *errors;
+    if (best.improves(run, {-mse})) {
+      run.save_best(
+          fmt::format("mean squared error {:.4f}, absolute {:.4f} on {} windows of scaled values",
+                      mse, mae, windows));
+    }
+    run.save({{"mse", mse}, {"mae", mae}}, fmt::format("mse {:.4f}  mae {:.4f}", mse, mae));
   }
   return run.finish(
-      fmt::format("forecast predict {} --model {}", options.csv, options.out.string()));
+      fmt::format("forecast predict {} --model {}", options.csv.string(), options.out.string()));
+}
+
+namespace {
+
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> all = {
+      {"linear",
+       {{"model", "linear"},
+        {"look-back", "336"},
+        {"loss", "squared"},
+        {"rate", "0.005"},
+        {"batch", "32"}}},
+      {"lstm",
+       {{"model", "lstm"},
+        {"look-back", "96"},
+        {"hidden", "64"},
+        {"loss", "squared"},
+        {"batch", "32"}}},
+      {"segments"},
+      {"segments-location", {{"score", "location"}}},
+      {"segments-local-p", {{"window", "local-p"}, {"half-width", "4"}}},
+      {"segments-no-attention", {{"attends", "no"}}}};
+  return all;
+}
+
+/// Squared and absolute error on the test part.
+std::vector<double> test_errors(const TrainOptions& options) {
+  const Model model = Model::load(options.out / "best.safetensors");
+  const TestData data = test_data(model);
+  const Errors errors = measure(model, data.values, data.rows);
+  return {errors.mse, errors.mae};
+}
+
+}  // namespace
+
+std::vector<std::string> variant_names() { return names_of(variants()); }
+
+int compare(CompareArguments options) {
+  if (options.variants.empty()) options.variants = variant_names();
+  check_each_once("--variants", options.variants);
+  check_each_once("--horizons", options.horizons);
+  std::vector<NamedRun<TrainOptions>> runs;
+  for (const std::string& name : options.variants) {
+    for (const Index horizon : options.horizons) {
+      TrainOptions one = changed(all_fields(), options.train, variant_named(variants(), name));
+      one.horizon = horizon;
+      if (one.kind == Kind::linear) one.steps *= 3;  // each takes a fraction of the others' time
+      check(one);
+      runs.push_back({fmt::format("{}-{}", name, horizon), one});
+    }
+  }
+  const auto errors =
+      compare_runs<TrainOptions>(runs, options, 4, train, stored_options, test_errors);
+  std::vector<std::string> horizons;
+  for (const Index horizon : options.horizons) horizons.push_back(std::to_string(horizon));
+  for (const std::size_t measure : {0, 1}) {
+    std::vector<std::vector<Spread>> rows(options.variants.size());
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      rows[i / horizons.size()].push_back(errors[i][measure]);
+    print_table(measure == 0 ? "squared error" : "absolute error", horizons, options.variants, rows,
+                3, 15);
+  }
+  return 0;
 }
 
 }  // namespace attune::forecast

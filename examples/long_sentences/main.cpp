@@ -2,194 +2,418 @@
 // tested on sentences of 5 to 60 words (Cho et al., 2014, "On the properties of neural machine
 // translation"; Bahdanau et al., 2014, figure 2; Luong et al., 2015, figure 7).
 #include <algorithm>
-#include <cstring>
-#include <thread>
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <numeric>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
+#include <attune/models/any_model.hpp>
+#include <attune/models/search.hpp>
+#include <attune/nn/optimisers.hpp>
+#include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "results.hpp"
+#include "support/chart.hpp"
 #include "support/checkpoint.hpp"
 #include "support/commands.hpp"
 #include "support/comparing.hpp"
+#include "support/log.hpp"
+#include "support/page.hpp"
 #include "support/processes.hpp"
 #include "support/program.hpp"
 #include "support/progress.hpp"
 #include "support/run_directory.hpp"
+#include "support/training_options.hpp"
+#include "task.hpp"
 
 namespace attune::long_sentences {
 namespace {
 
-struct Options {
+constexpr Index words_of_language = 80;
+constexpr Index batch_size = 64;    // sentences, all of one length
+constexpr Index tested = 50;        // sentences of each length
+constexpr double peak_rate = 6e-3;  // of Adam
+
+/// The model of a paper, and the options in which it differs from the paper's defaults.
+struct Variant {
+  std::string name;
+  std::string model;  // one of models::model_kinds()
+  std::vector<std::pair<std::string, std::string>> changes = {};
+};
+
+/// Lengths of the test sentences; each set has no other.
+constexpr std::array<Index, 7> lengths = {5, 10, 20, 30, 40, 50, 60};
+
+/// What a model is trained on; all models are tested on all lengths.
+struct Setting {
+  std::string name;
+  Index longest;  // sentence in training
+};
+const std::array<Setting, 2> settings = {{{"a", 20}, {"b", lengths.back()}}};
+
+/// The same for every variant.
+struct TrainOptions {
   std::filesystem::path out = "long-sentences";
+  Index steps = 1500;
+  Index hidden = 64;  // a multiple of 8
+};
+
+/// A training run and its results.
+struct Record {
+  std::string setting, variant;
+  std::uint64_t seed = 1;
+  std::array<double, lengths.size()> accuracy = {};  // share of target positions, 0 to 1
+  double seconds = 0;                                // of processor time
+  Index parameters = 0;
+};
+
+/// All of them, those without attention first.
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> all = {
+      {"encoder-decoder", "encoder-decoder"},
+      {"sutskever", "sutskever"},
+      {"bahdanau", "bahdanau"},
+      {"nematus", "nematus"},
+      {"luong-dot", "luong", {{"score", "dot"}}},
+      {"luong-scaled-dot", "luong", {{"score", "scaled-dot"}}},
+      {"luong-general", "luong", {{"score", "general"}}},
+      {"luong-concat", "luong", {{"score", "concat"}}},
+      {"luong-location", "luong", {{"score", "location"}}},
+      {"luong-cosine", "luong", {{"score", "cosine"}}},
+      {"luong-multi-head", "luong", {{"score", "multi-head"}}},
+      {"luong-local-m", "luong", {{"window", "local-m"}}},
+      {"luong-local-p", "luong", {{"window", "local-p"}}},
+      {"luong-local-p-20", "luong", {{"window", "local-p"}, {"half-width", "20"}}},
+      {"luong-sparsemax", "luong", {{"normalizer", "sparsemax"}}}};
+  return all;
+}
+
+/// One layer of `hidden` units, word vectors and scores of half that size.
+models::AnyModelOptions options_of(const Variant& variant, Index hidden) {
+  const std::string size = std::to_string(hidden), half = std::to_string(hidden / 2),
+                    longest = std::to_string(lengths.back());
+  auto options = models::model_options(variant.model, {{"hidden", size.c_str()},
+                                                       {"readout", size.c_str()},
+                                                       {"embedding", half.c_str()},
+                                                       {"attention", half.c_str()},
+                                                       {"longest", longest.c_str()},
+                                                       {"layers", "1"}});
+  for (const auto& [name, value] : variant.changes) models::set(options, name, value);
+  return options;
+}
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// The share of target positions that greedy search gets right.
+double accuracy(const models::AnyModel& model, const std::vector<text::Pair>& pairs) {
+  std::vector<text::Sentence> sources;
+  for (const text::Pair& pair : pairs) sources.push_back(pair.source);
+  const models::SearchOptions greedy{.max_length = std::ssize(sources.front()) + 5};
+  const auto found = models::translate(model, sources, {.how = greedy});
+  double sum = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const text::Sentence &written = found[i].front().words, &target = pairs[i].target;
+    double right = 0;
+    for (std::size_t t = 0; t < std::min(written.size(), target.size()); ++t)
+      right += written[t] == target[t];
+    sum += right / static_cast<double>(std::max(written.size(), target.size()));
+  }
+  return sum / static_cast<double>(pairs.size());
+}
+
+/// Trains and tests. The results depend on the record's setting, variant and seed alone, except for
+/// the seconds. Lengths in training are 1 + ⌊longest · u²⌋ with u uniform in [0, 1): a third of the
+/// batches are shorter than 7 of 60 words, which a model without attention can learn, and cheap; the
+/// long ones, which only attention can learn, occur from the first step on.
+Record run(Record record, const TrainOptions& options) {
+  const double start = processor_seconds();
+  const Task task(words_of_language, record.seed);
+  const Index longest = std::ranges::find(settings, record.setting, &Setting::name)->longest;
+  const Variant& variant = variant_named(variants(), record.variant);
+  nn::Parameters parameters(record.seed);
+  const models::AnyModel model(parameters, options_of(variant, options.hidden),
+                               task.vocabularies());
+  nn::Adam adam(parameters);
+  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50,
+                                             .next = late_decay(peak_rate, options.steps)};
+  Random training(record.seed, "training"), test(record.seed, "test");
+  for (Index step = 0; step < options.steps; ++step) {
+    const double u = training.uniform();
+    const Index length = 1 + static_cast<Index>(static_cast<double>(longest) * u * u);
+    Gradients gradients =
+        backward(model.loss(text::make_batch(task.pairs(length, batch_size, training))));
+    nn::clip_by_global_norm(gradients, 1.0);
+    adam.set_rate(schedule(step));
+    adam.step(gradients);
+  }
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    record.accuracy[i] = accuracy(model, task.pairs(lengths[i], tested, test));
+  record.parameters = parameters.count();
+  record.seconds = processor_seconds() - start;
+  return record;
+}
+
+/// A line of results.jsonl; record_of() reads it.
+report::LogFields fields_of(const Record& record, const TrainOptions& options) {
+  report::LogFields fields = {{"setting", record.setting},
+                              {"variant", record.variant},
+                              {"seed", static_cast<std::int64_t>(record.seed)},
+                              {"steps", options.steps},
+                              {"hidden", options.hidden}};
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    fields.push_back({fmt::format("accuracy_{}", lengths[i]), record.accuracy[i]});
+  fields.push_back({"parameters", record.parameters});
+  fields.push_back({"seconds", std::round(10 * record.seconds) / 10});
+  return fields;
+}
+
+Record record_of(const std::string& line, const TrainOptions& options) try {
+  const auto json = nlohmann::json::parse(line);
+  for (const auto& [name, value] :
+       {std::pair{"steps", options.steps}, {"hidden", options.hidden}}) {
+    if (const Index stored = json.at(name); stored != value)
+      throw Error(
+          fmt::format("a result of --{} {}, not {}: use another --out", name, stored, value));
+  }
+  Record record{.setting = json.at("setting"), .variant = json.at("variant")};
+  record.seed = json.at("seed");
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    record.accuracy[i] = json.at(fmt::format("accuracy_{}", lengths[i]));
+  record.parameters = json.at("parameters");
+  record.seconds = json.at("seconds");
+  return record;
+} catch (const nlohmann::json::exception&) {
+  throw Error("not a result of long_sentences");
+}
+
+/// The records of a file; none where there is no file. Ignores a truncated last line. Throws
+/// "FILE:LINE: ..." on any other line that is no record, or has another number of steps or units.
+std::vector<Record> read_records(const std::filesystem::path& file, const TrainOptions& options) {
+  if (!std::filesystem::exists(file)) return {};
+  const std::string text = read_file(file);
+  std::vector<Record> records;
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    try {
+      records.push_back(record_of(text.substr(begin, end - begin), options));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}:{}: {}", file.string(), records.size() + 1, error.what()));
+    }
+  }
+  return records;
+}
+
+/// Percent of the words that are right in a setting: a row for each variant that has records, a
+/// column for each length, and the values of the seeds in each cell.
+struct Table {
+  std::vector<std::string> variants, columns;
+  std::vector<std::vector<Spread>> rows;
+};
+
+Table table_of(const std::vector<Record>& records, const Setting& setting) {
+  Table table;
+  for (const Index length : lengths) table.columns.push_back(std::to_string(length));
+  for (const Variant& variant : variants()) {
+    std::vector<Spread> row(lengths.size());
+    for (const Record& record : records) {
+      if (record.setting != setting.name || record.variant != variant.name) continue;
+      for (std::size_t i = 0; i < lengths.size(); ++i)
+        row[i].values.push_back(100 * record.accuracy[i]);
+    }
+    if (row.front().values.empty()) continue;
+    table.variants.push_back(variant.name);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+report::Series curve_of(const std::string& variant, const std::vector<Spread>& row) {
+  report::Series series{variant, {lengths.begin(), lengths.end()}, {}};
+  for (const auto& [values] : row) {
+    series.y.push_back(std::reduce(values.begin(), values.end()) /
+                       static_cast<double>(values.size()));
+  }
+  return series;
+}
+
+/// The curves of the variants that it `shows`, on the page and in a file of their own.
+void add_chart(report::Page& page, const std::filesystem::path& file, const std::string& title,
+               const Table& table, auto shows) {
+  report::Chart chart{.title = title,
+                      .x_label = "words of the sentence",
+                      .y_label = "target words right, percent",
+                      .series = {},
+                      .y_includes = {0, 100}};
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (shows(table.variants[i]))
+      chart.series.push_back(curve_of(table.variants[i], table.rows[i]));
+  }
+  if (chart.series.empty()) return;
+  const std::string svg = report::svg(chart);
+  write_file(file, svg);
+  page.figure(svg, "");
+}
+
+void add_setting(report::Page& page, const std::filesystem::path& directory, const Setting& setting,
+                 const Table& table) {
+  const std::string trained = fmt::format("trained on lengths up to {}", setting.longest);
+  say("\n{}: {}", setting.name, trained);
+  print_table("words right, %", table.columns, table.variants, table.rows, 1, 13);
+  page.heading(fmt::format("Setting {}: {}", setting.name, trained));
+  const auto is_luong = [](const std::string& name) { return name.starts_with("luong"); };
+  add_chart(page, directory / (setting.name + "-models.svg"), "Models, " + trained, table,
+            [&](const std::string& name) { return !is_luong(name) || name == "luong-general"; });
+  add_chart(page, directory / (setting.name + "-scores.svg"), "Scores and windows, " + trained,
+            table, is_luong);
+  std::vector<std::string> header = table.columns;
+  header.insert(header.begin(), "words");
+  std::vector<std::vector<std::string>> body;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    auto& cells = body.emplace_back(std::vector{table.variants[i]});
+    for (const Spread& accuracy : table.rows[i]) cells.push_back(accuracy.text(1));
+  }
+  page.table(header, body);
+}
+
+/// Prints a table for each setting that has results, and writes report.html and charts as SVG.
+void report_on(const std::vector<Record>& records, const TrainOptions& options) {
+  report::Page page("Long sentences, with and without attention");
+  page.paragraph(
+      "Models translate random sentences word by word, with a dictionary; the form of each word "
+      "depends on the word before. Without attention (encoder-decoder, sutskever) the decoder "
+      "knows of the source only one vector, which cannot hold a sentence of 60 random words. With "
+      "attention it looks at the source again for every word.");
+  page.paragraph(
+      "What the papers found: without attention, accuracy falls with the length of the sentence "
+      "(Cho et al., 2014); with attention it stays level on the lengths of training (Bahdanau et "
+      "al., 2014, figure 2; Luong et al., 2015, figure 7). Sentences longer than any in training "
+      "have positions that the models have never seen: setting a shows how each one copes.");
+  page.definitions({{"Words of the language", std::to_string(words_of_language)},
+                    {"Units", std::to_string(options.hidden)},
+                    {"Steps", std::to_string(options.steps)},
+                    {"Sentences per step", std::to_string(batch_size)},
+                    {"Test sentences per length", std::to_string(tested)}});
+  for (const Setting& setting : settings) {
+    const Table table = table_of(records, setting);
+    if (!table.rows.empty()) add_setting(page, options.out, setting, table);
+  }
+  page.heading("How it was measured");
+  page.paragraph(
+      "Share of the target words that are right, position by position, under greedy decoding, in "
+      "percent: the mean and, of several seeds, ± the standard deviation. A seed decides language, "
+      "sentences and initial values. All models have the same steps, sentences, units and learning "
+      "rates.");
+  write_file(options.out / "report.html", page.html());
+  say("\n{}\n", (options.out / "report.html").string());
+}
+
+struct Options : Comparison {
   std::string setting = "both";
-  std::vector<std::string> settings = {};  // by name, as `setting` says
-  std::vector<std::string> variants = {};  // by name
-  Index seeds = 3;                         // 1 .. seeds
-  Budget budget = {};
-  Index jobs = std::max(1u, std::thread::hardware_concurrency());  // runs at once, in processes
-  Index threads = 1;                                               // of a run
+  TrainOptions train;
   bool quick = false;
 };
 
-bool same_run(const Record& a, const Record& b) {
-  return a.setting == b.setting && a.variant == b.variant && a.seed == b.seed;
-}
-
-/// All runs, without results: first all with seed 1, then all with seed 2, ..., so that there is
-/// soon a table of all variants.
-std::vector<Record> wanted(const Options& options) {
+/// All runs, without results: those of seed 1 first, so that there is soon a table of all variants.
+std::vector<Record> runs_of(const Options& o) {
   std::vector<Record> runs;
-  for (Index seed = 1; seed <= options.seeds; ++seed) {
-    for (const std::string& variant : options.variants) {
-      for (const std::string& setting : options.settings) {
-        runs.push_back({setting, variant, static_cast<std::uint64_t>(seed), {}});
+  for (Index seed = 1; seed <= o.seeds; ++seed) {
+    for (const std::string& variant : o.variants) {
+      for (const Setting& setting : settings) {
+        if (o.setting == "both" || o.setting == setting.name)
+          runs.push_back({setting.name, variant, static_cast<std::uint64_t>(seed)});
       }
     }
   }
   return runs;
 }
 
-/// Takes what is known of the runs into `done`, and returns the others.
-std::vector<Record> left_of(const std::vector<Record>& runs, const std::vector<Record>& known,
-                            std::vector<Record>& done) {
-  std::vector<Record> left;
-  for (const Record& run : runs) {
-    const auto at = std::ranges::find_if(known, [&](auto& other) { return same_run(run, other); });
-    at == known.end() ? left.push_back(run) : done.push_back(*at);
-  }
-  return left;
+std::string name_of(const Record& one) {
+  return fmt::format("{} {} seed {}", one.setting, one.variant, one.seed);
 }
 
-const Setting& setting(const std::string& name) {
-  return *std::ranges::find(settings, name, &Setting::name);
+std::string status(const Record& one) {
+  return fmt::format("{:26}  at {}: {:5.1f} %  at {}: {:5.1f} %  {:4.0f} s", name_of(one),
+                     lengths.front(), 100 * one.accuracy.front(), lengths.back(),
+                     100 * one.accuracy.back(), one.seconds);
 }
 
-/// A result on its way between two processes of this program.
-std::string bytes_of(const Result& result) {
-  return {reinterpret_cast<const char*>(&result), sizeof result};
-}
-Result result_from(const std::string& bytes) {
-  Result result;
-  if (bytes.size() != sizeof result) fail("run", "its process ended without a result");
-  std::memcpy(&result, bytes.data(), sizeof result);
-  return result;
-}
-
-std::string status(const Record& run) {
-  const auto& accuracy = run.result.accuracy;
-  return fmt::format("{} {:16} seed {}  at {}: {:5.1f} %  at {}: {:5.1f} %  {:4.0f} s", run.setting,
-                     run.variant, run.seed, lengths.front(), 100 * accuracy.front(), lengths.back(),
-                     100 * accuracy.back(), run.result.seconds);
-}
-
-void make_runs(const Options& options, std::vector<Record>& left, std::vector<Record>& done,
+/// Makes the runs of `left`, each in a process of its own; each result becomes a line of the log.
+void make_runs(const Options& o, const std::vector<Record>& left, std::vector<Record>& done,
                report::LogWriter& log) {
-  Progress progress(static_cast<long>(done.size()), static_cast<long>(done.size() + left.size()),
-                    "run");
-  const auto work = [&](std::size_t i) {
-    const Record& one = left[i];
-    set_threads(static_cast<int>(options.threads));
-    return reading(fmt::format("{} {} seed {}", one.setting, one.variant, one.seed), [&] {
-      return bytes_of(run(setting(one.setting), variant(one.variant), one.seed, options.budget));
-    });
-  };
-  in_processes(left.size(), static_cast<int>(options.jobs), work,
-               [&](std::size_t i, const std::string& bytes) {
-                 left[i].result = result_from(bytes);
-                 log.write(fields_of(left[i], options.budget));
-                 done.push_back(left[i]);
-                 progress.show(static_cast<long>(done.size()), status(left[i]), true);
-               });
+  Progress progress(std::ssize(done), std::ssize(done) + std::ssize(left), "run");
+  in_processes(
+      left.size(), static_cast<int>(o.jobs),
+      [&](std::size_t i) {
+        set_threads(1);
+        return reading(name_of(left[i]),
+                       [&] { return report::log_line(fields_of(run(left[i], o.train), o.train)); });
+      },
+      [&](std::size_t, const std::string& line) {
+        done.push_back(record_of(line, o.train));
+        log.write(fields_of(done.back(), o.train));
+        progress.show(std::ssize(done), status(done.back()), true);
+      });
 }
 
-/// Makes the runs that DIR/results.jsonl does not have yet, one line there for each as it ends;
-/// then prints tables and plots and writes DIR/report.html and charts.
-void experiment(const Options& options) {
-  make_directories(options.out);
-  const DirectoryLock lock(options.out);
-  const std::filesystem::path file = options.out / "results.jsonl";
+/// Makes the runs that OUT/results.jsonl does not have yet, and reports on all of them.
+int experiment(Options o) {
+  if (o.variants.empty()) o.variants = names_of(variants());
+  for (const std::string& name : o.variants) variant_named(variants(), name);
+  check_each_once("--variants", o.variants);
+  if (o.train.hidden % 8 != 0)  // half of it has four heads
+    fail("--hidden", fmt::format("{} is not a multiple of 8", o.train.hidden));
+  make_directories(o.train.out);
+  const DirectoryLock lock(o.train.out);
+  const std::filesystem::path file = o.train.out / "results.jsonl";
   report::LogWriter log(file.string(), /*append=*/true);
-  std::vector<Record> done;
-  std::vector<Record> left = left_of(wanted(options), read_records(file, options.budget), done);
-  say("{} runs of {} steps, {} at once; {} are in {}\n", done.size() + left.size(),
-      options.budget.steps, options.jobs, done.size(), file.string());
-  make_runs(options, left, done, log);
-  for (const Setting& setting : settings) {
-    const std::vector<Row> rows = rows_of(done, setting.name);
-    if (rows.empty()) continue;
-    say("\n{}: trained on lengths up to {}. Words right by length, percent{}\n\n{}\n{}",
-        setting.name, setting.longest,
-        options.seeds > 1 ? ": mean ± standard deviation over seeds" : "", table(rows), plot(rows));
+  const std::vector<Record> known = read_records(file, o.train);
+  std::vector<Record> done, left;
+  for (const Record& one : runs_of(o)) {
+    const auto at = std::ranges::find(known, name_of(one), name_of);
+    at == known.end() ? left.push_back(one) : done.push_back(*at);
   }
-  write_report(options.out, done, options.budget);
-  say("\n{}\n", (options.out / "report.html").string());
+  say("{} runs of {} steps, {} at once; {} are in {}\n", done.size() + left.size(), o.train.steps,
+      o.jobs, done.size(), file.string());
+  make_runs(o, left, done, log);
+  report_on(done, o.train);
+  return 0;
 }
 
 std::vector<models::OptionField<Options>> option_fields() {
   using models::number_field;
-  std::vector<std::string> names;
-  for (const Variant& one : variants()) names.push_back(one.name);
-  const auto budget = [](Index Budget::*member) {
-    return [member](Options& o) -> Index& { return o.budget.*member; };
-  };
-  return {
-      models::text_field<Options>("out",
-                                  "directory for results.jsonl, report.html and charts; runs that "
-                                  "it has already are not made again",
-                                  &Options::out),
-      models::choice_field<Options, std::string>(
-          "setting",
-          "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to 60",
-          &Options::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
-      list_field<Options, std::string>(
-          "variants",
-          fmt::format("models, with commas between (default: all): {}", fmt::join(names, ", ")),
-          &Options::variants),
-      number_field<Options>("seeds", "seeds from 1 on, of everything that is drawn",
-                            &Options::seeds, 1, 1000),
-      number_field<Options>("steps", "batches to train on", budget(&Budget::steps), 1, 1e9),
-      number_field<Options>("hidden", "units of a layer; a multiple of 8", budget(&Budget::hidden),
-                            8, 4096),
-      number_field<Options>("jobs", "runs at once", &Options::jobs, 1, 1024),
-      number_field<Options>("threads", "threads of a run", &Options::threads, 1, 1024),
-      models::flag_field<Options, bool>(
-          "quick",
-          "a quick run: setting b, one seed of encoder-decoder, bahdanau, luong-general and "
-          "luong-local-m, unless other options are given",
-          &Options::quick, false, true)};
-}
-
-/// What was not given, and what cannot be.
-void complete(Options& o) {
-  o.settings = o.setting == "both" ? std::vector<std::string>{"a", "b"}
-                                   : std::vector<std::string>{o.setting};
-  if (o.variants.empty())
-    for (const Variant& one : variants()) o.variants.push_back(one.name);
-  for (const std::string& name : o.variants) variant(name);
-  check_each_once("--variants", o.variants);
-  if (o.budget.hidden % 8 != 0)
-    fail("--hidden", fmt::format("{} is not a multiple of 8", o.budget.hidden));
+  return {models::text_field<Options>(
+              "out", "directory for results.jsonl, report.html and charts; skips runs that it has",
+              [](Options & o) -> auto& { return o.train.out; }),
+          models::choice_field<Options, std::string>(
+              "setting",
+              "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to 60",
+              &Options::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
+          number_field<Options>(
+              "steps", "batches to train on", [](Options & o) -> auto& { return o.train.steps; }, 1,
+              1e9),
+          number_field<Options>(
+              "hidden", "units of a layer; a multiple of 8",
+              [](Options & o) -> auto& { return o.train.hidden; }, 8, 4096),
+          models::flag_field<Options, bool>(
+              "quick",
+              "setting b and one seed of encoder-decoder, bahdanau, luong-general and "
+              "luong-local-m, unless other options are given",
+              &Options::quick, false, true)};
 }
 
 int run_command_line(int argc, char** argv) {
   Options o;
   Commands commands("long_sentences",
-                    "Accuracy by sentence length, of models with and without attention. Everything "
-                    "takes about 16 minutes of processor time, and --quick one.",
+                    "Accuracy by sentence length, of models with and without attention. All runs "
+                    "take about 16 minutes of processor time, --quick takes one.",
                     "long_sentences --quick");
-  commands
-      .only("--quick",
-            [&] {
-              complete(o);
-              experiment(o);
-              return 0;
-            })
+  commands.only("--quick", [&] { return experiment(o); })
       .add(option_fields(), o)
+      .add(comparison_fields<Options>(names_of(variants())), o, "", {"out"})
       .in_processes()
       .reread([&] {
         if (!o.quick) return false;

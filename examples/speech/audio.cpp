@@ -83,7 +83,7 @@ Recording read_audio(const std::filesystem::path& path) {
   // Memory for what is there: a header may say anything.
   while (const sf_count_t read = sf_readf_float(file.get(), some.data(), block)) {
     for (sf_count_t i = 0; i < read; ++i) {
-      const float* sample = &some[static_cast<std::size_t>(i) * channels];
+      const float* sample = &some[i * channels];
       const float mean =
           std::accumulate(sample, sample + channels, 0.0f) / static_cast<float>(channels);
       if (!(std::abs(mean) < 1e6f)) {
@@ -111,7 +111,7 @@ std::vector<float> at_rate(const Recording& recording, Index rate) {
   if (ratio > 64 || ratio * 64 < 1) {
     fail("audio", fmt::format("{} samples per second cannot be made of {}", rate, recording.rate));
   }
-  if (ratio * static_cast<double>(recording.samples.size()) > static_cast<double>(longest))
+  if (ratio * recording.samples.size() > longest)
     fail("audio", fmt::format("at {} samples per second it is too long", rate));
   return frames::resampled(recording.samples, ratio);
 }
@@ -146,22 +146,6 @@ std::vector<float> levelled(std::span<const float> waveform, Index rate) {
   const auto factor = static_cast<float>(std::sqrt(level / loud));
   for (float& x : scaled) x *= factor;
   return scaled;
-}
-
-std::span<const models::OptionField<LogMelOptions>> log_mel_fields() {
-  using Options = LogMelOptions;
-  using models::number_field;
-  static const std::vector<models::OptionField<Options>> fields = {
-      number_field<Options>("sampling-rate",
-                            "samples per second; recordings of another rate are converted",
-                            &Options::rate, 1000, 192000),
-      number_field<Options>("frame", "seconds of a frame", &Options::window, 0.001, 1),
-      number_field<Options>("frame-step", "seconds from frame to frame", &Options::step, 0.001, 1),
-      number_field<Options>("bands", "bands of the mel scale", &Options::bands, 1, 512),
-      number_field<Options>("lowest", "lowest frequency in Hz", &Options::lowest, 0, 96000),
-      number_field<Options>("emphasis", "of high frequencies: x_i - emphasis x_{i-1}",
-                            &Options::emphasis, 0, 1)};
-  return fields;
 }
 
 LogMel::LogMel(const LogMelOptions& o)
@@ -212,8 +196,8 @@ Tensor LogMel::operator()(std::span<const float> waveform) const {
   // It has room for one transform at a time: each call, and so each thread, has its own.
   const std::unique_ptr<kiss_fftr_state, void (*)(void*)> fft(
       kiss_fftr_alloc(static_cast<int>(size_), 0, nullptr, nullptr), std::free);
-  std::vector<float> frame(static_cast<std::size_t>(size_));
-  std::vector<kiss_fft_cpx> spectrum(static_cast<std::size_t>(size_ / 2 + 1));
+  std::vector<float> frame(size_);
+  std::vector<kiss_fft_cpx> spectrum(size_ / 2 + 1);
   for (Index t = 0; t < frames; ++t) {
     std::ranges::fill(frame, 0.0f);
     for (Index i = 0; i < std::min(window_, samples - t * step_); ++i) {
@@ -225,7 +209,7 @@ Tensor LogMel::operator()(std::span<const float> waveform) const {
     for (Index band = 0; band < options_.bands; ++band) {
       double power = 0;
       for (std::size_t i = 0; i < triangles_[band].size(); ++i) {
-        const kiss_fft_cpx& x = spectrum[static_cast<std::size_t>(first_[band]) + i];
+        const kiss_fft_cpx& x = spectrum[first_[band] + i];
         power += static_cast<double>(triangles_[band][i]) * (x.r * x.r + x.i * x.i);
       }
       *to++ = static_cast<float>(std::log(std::max(power, 1e-10)));
@@ -286,8 +270,7 @@ Piece PauseCutter::flush() {
   seen_ += std::ssize(piece.samples);
   if (cuts_ && !speaks_) piece.samples.clear();
   if (quiet_ > around) {
-    piece.samples.resize(piece.samples.size() -
-                         static_cast<std::size_t>((quiet_ - around) * frame_));
+    piece.samples.resize(piece.samples.size() - (quiet_ - around) * frame_);
   }
   speaks_ = false, loudest_ = 0, quiet_ = 0;
   return piece;

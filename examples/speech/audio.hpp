@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include <attune/models/option_field.hpp>
 #include <attune/tensor/shape.hpp>
 #include <attune/tensor/tensor.hpp>
 
@@ -37,9 +36,6 @@ struct LogMelOptions {
   double lowest = 20;      // Hz; the highest is half of the rate
   double emphasis = 0.97;  // of high frequencies: x_i - emphasis x_{i-1}
 };
-
-/// All of it as text.
-std::span<const models::OptionField<LogMelOptions>> log_mel_fields();
 
 /// The waveform at the level at which the mean power of its loud frames is 0.01 (a frame is 10 ms,
 /// and loud where it has at least the mean power of all): a model does not hear how far away the

@@ -1,5 +1,5 @@
 // speech: attention models that listen.
-#include "program.hpp"
+#include "speech.hpp"
 #include "support/commands.hpp"
 #include "support/program.hpp"
 #include "support/report_page.hpp"
@@ -7,80 +7,73 @@
 namespace attune::speech {
 namespace {
 
-using models::choice_field, models::flag_field, models::number_field, models::text_field;
+using models::number_field, models::text_field;
 
-/// How to search, of a command whose options are `Arguments`.
-template <class Arguments>
-std::vector<models::OptionField<Arguments>> hearing_fields() {
+Fields<Arguments> hearing_fields() {
   return {number_field<Arguments>(
               "beam", "beam size of the search; 1 is greedy",
               [](Arguments & o) -> auto& { return o.hear.beam; }, 1, 100),
-          flag_field<Arguments, bool>(
+          models::flag_field<Arguments, bool>(
               "no-ctc", "search by attention alone",
               [](Arguments & o) -> auto& { return o.hear.ctc; }, true, false)};
 }
 
-std::vector<models::OptionField<RecogniseArguments>> recognise_fields() {
-  using Options = RecogniseArguments;
+Fields<Arguments> recognise_fields() {
   return {
-      number_field<Options>("rate", "samples per second of standard input (default: the model's)",
-                            &Options::rate, 1000, 192000),
-      number_field<Options>("pause",
-                            "seconds of quiet after which a line is written for what was said "
-                            "until then on standard input; 0: one line at its end",
-                            &Options::pause, 0, 60),
-      json_field(&Options::json, "one JSON object a line: text, probability, tokens with times")};
+      number_field<Arguments>("rate", "samples per second of standard input (default: the model's)",
+                              &Arguments::rate, 1000, 192000),
+      number_field<Arguments>("pause",
+                              "seconds of quiet after which a line is written for what was said "
+                              "until then on standard input; 0: one line at its end",
+                              &Arguments::pause, 0, 60),
+      json_field(&Arguments::json, "one JSON object a line: text, probability, tokens with times")};
 }
 
-std::vector<models::OptionField<EvaluateArguments>> evaluate_fields() {
-  using Options = EvaluateArguments;
+Fields<Arguments> evaluate_fields() {
   return {
-      text_field<Options>("digits",
-                          "instead of lists: directory of the Free Spoken Digit Dataset, whose "
-                          "recordings are measured one by one, and joined to strings",
-                          &Options::digits),
-      number_field<Options>("first", "number of the first recording; weights are chosen by 5 to 9",
-                            &Options::first, 0, 1e6),
-      number_field<Options>("last", "number of the last recording", &Options::last, 0, 1e6),
-      number_field<Options>("max-digits", "digits of a string at most", &Options::longest, 1, 100),
-      number_field<Options>("strings", "of each length", &Options::strings, 1, 10000),
-      json_field(&Options::json, "a line of JSON for each of them")};
+      text_field<Arguments>("digits",
+                            "instead of lists: directory of the Free Spoken Digit Dataset, whose "
+                            "recordings are measured one by one, and joined to strings",
+                            &Arguments::digits),
+      number_field<Arguments>("first",
+                              "number of the first recording; weights are chosen by 5 to 9",
+                              &Arguments::first, 0, 1e6),
+      number_field<Arguments>("last", "number of the last recording", &Arguments::last, 0, 1e6),
+      number_field<Arguments>("max-digits", "digits of a string at most", &Arguments::longest, 1,
+                              100),
+      number_field<Arguments>("strings", "of each length", &Arguments::strings, 1, 10000),
+      json_field(&Arguments::json, "a line of JSON for each of them")};
 }
 
-std::vector<models::OptionField<AlignArguments>> align_fields() {
-  using Options = AlignArguments;
-  return {choice_field<Options, AlignFormat>(
+Fields<Arguments> align_fields() {
+  return {models::choice_field<Arguments, AlignFormat>(
               "format", "of the times; textgrid, Praat's, is a file for each recording",
-              &Options::format,
+              &Arguments::format,
               {{AlignFormat::json, "json"},
                {AlignFormat::textgrid, "textgrid"},
                {AlignFormat::tsv, "tsv"}}),
-          text_field<Options>("out", "file to write (default: standard output), or directory",
-                              &Options::out)};
+          text_field<Arguments>("out", "file to write (default: standard output), or directory",
+                                &Arguments::out)};
 }
 
-std::vector<models::OptionField<ReportArguments>> report_fields() {
-  using Options = ReportArguments;
+Fields<Arguments> report_fields() {
   return {
-      text_field<Options>("out", "file to write (default: report.html beside the model)",
-                          &Options::out),
-      text_field<Options>("list", "file with utterances (default: what the model was chosen by)",
-                          &Options::list),
-      number_field<Options>("examples", "utterances to draw", &Options::examples, 1, 1000)};
+      text_field<Arguments>("out", "file to write (default: report.html beside the model)",
+                            &Arguments::out),
+      text_field<Arguments>("list", "file with utterances (default: what the model was chosen by)",
+                            &Arguments::list),
+      number_field<Arguments>("examples", "utterances to draw", &Arguments::examples, 1, 1000)};
 }
 
 void add_training(Command& command, TrainOptions& o, const std::set<std::string>& left_out = {}) {
-  command.add(train_fields(), o, "Training", left_out)
-      .add(recogniser_fields(), o.network, "Model", left_out)
-      .add(log_mel_fields(), o.features, "Features");
+  command.add(training_fields(), o, "Training", left_out)
+      .add(network_fields(), o, "Model", left_out)
+      .add(feature_fields(), o, "Features");
 }
 
 int run(int argc, char** argv) {
   TrainOptions trained;
-  RecogniseArguments recognised;
-  EvaluateArguments evaluated;
-  AlignArguments aligned;
-  ReportArguments reported;
+  Arguments o;
   CompareArguments compared;
   compared.train.out = "speech-compare";
   Commands commands("speech", "Writes what was said, with attention.",
@@ -100,32 +93,32 @@ int run(int argc, char** argv) {
                trained);
   commands
       .add("recognise", "write what is said in recordings", "7_jackson_5.wav --json",
-           [&] { return recognise(recognised); })
+           [&] { return recognise(o); })
       .arguments("files",
                  "recordings (WAV, FLAC, Ogg); without any, raw samples of 16 bits, little-endian, "
                  "of one channel are read from standard input",
-                 recognised.files)
-      .model(recognised.model)
-      .add(hearing_fields<RecogniseArguments>(), recognised)
-      .add(recognise_fields(), recognised);
+                 o.inputs)
+      .model(o.model)
+      .add(hearing_fields(), o)
+      .add(recognise_fields(), o);
   commands
       .add("evaluate", "measure a model, by length", "--digits recordings --first 0 --last 4",
-           [&] { return evaluate(evaluated); })
-      .arguments("lists", list, evaluated.lists)
-      .model(evaluated.model)
-      .add(hearing_fields<EvaluateArguments>(), evaluated)
-      .add(evaluate_fields(), evaluated);
+           [&] { return evaluate(o); })
+      .arguments("lists", list, o.inputs)
+      .model(o.model)
+      .add(hearing_fields(), o)
+      .add(evaluate_fields(), o);
   commands
       .add("align", "when each word of a transcript was said",
-           "list.tsv --format textgrid --out times", [&] { return align(aligned); })
-      .argument("list", list, aligned.list)
-      .model(aligned.model)
-      .add(align_fields(), aligned);
+           "list.tsv --format textgrid --out times", [&] { return align(o); })
+      .argument("list", list, o.list)
+      .model(o.model)
+      .add(align_fields(), o);
   commands
       .add("report", "write an HTML page: attention above spectrograms, errors",
-           "--list list.tsv --examples 5", [&] { return report(reported); })
-      .model(reported.model)
-      .add(report_fields(), reported);
+           "--list list.tsv --examples 5", [&] { return report(o); })
+      .model(o.model)
+      .add(report_fields(), o);
   // What the variants and the seeds say is left out.
   add_training(commands
                    .add("compare", "train kinds of attention with several seeds; a table",

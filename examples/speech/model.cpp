@@ -1,69 +1,55 @@
-#include "model.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <attune/autograd/ops.hpp>
 #include <attune/models/ctc.hpp>
-#include <attune/models/layer_fields.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "speech.hpp"
 #include "support/checkpoint.hpp"
 #include "support/frames.hpp"
-#include "support/log.hpp"
 #include "support/signals.hpp"
 
 namespace attune::speech {
-
 namespace {
 
-models::ListenerOptions listener_options(const RecogniserOptions& o) {
-  std::vector<Index> join(static_cast<std::size_t>(o.layers), 1);
-  for (Index l = o.layers - o.joined; l < o.layers; ++l) join[static_cast<std::size_t>(l)] = 2;
+constexpr const char* checkpoint_format = "attune speech 3";
+
+models::ListenerOptions listener_options(const RecogniserOptions& o, Index bands) {
+  std::vector<Index> join(o.layers - o.joined, 1);
+  join.resize(o.layers, 2);
   return {
-      .features = o.bands, .hidden = o.hidden, .join = join, .cell = o.cell, .dropout = o.dropout};
+      .features = bands, .hidden = o.hidden, .join = join, .cell = o.cell, .dropout = o.dropout};
 }
 
 using Decoder = std::variant<models::BahdanauDecoder, models::LastStateDecoder>;
 
 Decoder make_decoder(const nn::Scope& scope, const RecogniserOptions& o, models::EncodedSizes sizes,
                      Index vocabulary) {
-  if (o.attends == Attends::no) {
-    return models::LastStateDecoder(scope,
-                                    {.target_vocabulary = vocabulary,
-                                     .embedding = o.embedding,
-                                     .hidden = o.hidden,
-                                     .readout = o.readout,
-                                     .cell = o.cell,
-                                     .dropout = o.dropout},
-                                    sizes);
-  }
+  const auto set = [&](auto options) {
+    options.target_vocabulary = vocabulary;
+    options.embedding = o.embedding, options.hidden = o.hidden, options.readout = o.readout;
+    options.cell = o.cell, options.dropout = o.dropout;
+    return options;
+  };
+  if (!o.attends)
+    return models::LastStateDecoder(scope, set(models::EncoderDecoderOptions()), sizes);
   const nn::Scope place = scope / "attention";
-  return models::BahdanauDecoder(scope,
-                                 {.target_vocabulary = vocabulary,
-                                  .embedding = o.embedding,
-                                  .hidden = o.hidden,
-                                  .readout = o.readout,
-                                  .cell = o.cell,
-                                  .dropout = o.dropout},
-                                 sizes,
+  return models::BahdanauDecoder(scope, set(models::BahdanauOptions()), sizes,
                                  nn::Attention(nn::make_score(place, o.hidden, sizes.h, o.score),
                                                place, o.hidden, o.attention));
 }
 
 }  // namespace
 
-Recogniser::Recogniser(const nn::Scope& scope, const RecogniserOptions& o, Index vocabulary)
-    : options_(o),
-      listener_(scope / "listener", listener_options(o)),
+Recogniser::Recogniser(const nn::Scope& scope, const RecogniserOptions& o, Index bands,
+                       Index vocabulary)
+    : ctc_weight_(o.ctc),
+      listener_(scope / "listener", listener_options(o, bands)),
       decoder_(make_decoder(scope, o, listener_.sizes(), vocabulary)) {
   if (o.ctc > 0) ctc_.emplace(scope / "ctc", listener_.sizes().h, vocabulary);
 }
@@ -76,8 +62,8 @@ Var Recogniser::loss(const Batch& batch) const {
       [&](const auto& decoder) { return models::loss(decoder, heard, target); }, decoder_);
   if (!ctc_) return written;
   const auto [labels, labels_mask] = text::make_source_batch(batch.words, heard.mask.dtype());
-  return (1 - options_.ctc) * written +
-         options_.ctc * ctc_loss((*ctc_)(heard.h), heard.mask, labels, labels_mask);
+  return (1 - ctc_weight_) * written +
+         ctc_weight_ * ctc_loss((*ctc_)(heard.h), heard.mask, labels, labels_mask);
 }
 
 std::vector<models::Hypothesis> Recogniser::recognise(const nn::Sequence& frames,
@@ -89,7 +75,7 @@ std::vector<models::Hypothesis> Recogniser::recognise(const nn::Sequence& frames
       [&](const auto& decoder) {
         if (!ctc_ || !ctc) return models::search(decoder, heard, search);
         return models::search(
-            models::JointCtc(decoder, {.weight = options_.ctc}),
+            models::JointCtc(decoder, {.weight = ctc_weight_}),
             models::CtcEncoded<models::Encoded>{heard, heard.mask, (*ctc_)(heard.h).value()},
             search);
       },
@@ -113,102 +99,53 @@ void check(const RecogniserOptions& o) {
     fail("--joined", fmt::format("there are {} layers, not {}", o.layers, o.joined));
 }
 
-std::span<const models::OptionField<RecogniserOptions>> recogniser_fields() {
-  using Options = RecogniserOptions;
-  using models::choice_field, models::number_field;
-  constexpr double largest = 1 << 16;
-  static const auto fields = [] {
-    std::vector<models::OptionField<Options>> all = {
-        number_field<Options>("hidden",
-                              "size of each direction of the listener, and of the decoder",
-                              &Options::hidden, 1, largest),
-        number_field<Options>("layers", "layers of the listener", &Options::layers, 1, 100),
-        number_field<Options>("joined", "how many of the highest layers join two steps into one",
-                              &Options::joined, 0, 20),
-        models::cell_field<Options>("cell", "of all layers", &Options::cell),
-        number_field<Options>("embedding", "size of a word's vector", &Options::embedding, 1,
-                              largest),
-        number_field<Options>("readout", "size of the layer before the softmax", &Options::readout,
-                              1, largest),
-        number_field<Options>("dropout",
-                              "rate between layers, and on words, annotations and readouts",
-                              &Options::dropout, 0, 0.99),
-        number_field<Options>("ctc",
-                              "weight of CTC beside attention, in training and search; 0: none",
-                              &Options::ctc, 0, 0.99),
-        choice_field<Options, Attends>("attends", "whether the decoder attends", &Options::attends,
-                                       {{Attends::no, "no"}, {Attends::yes, "yes"}})};
-    for (auto& field : models::attention_fields<Options>(false)) all.push_back(std::move(field));
-    return all;
-  }();
-  return fields;
-}
-
-namespace {
-
-RecogniserOptions with_bands(RecogniserOptions options, Index bands) {
-  options.bands = bands;
-  return options;
-}
-
-}  // namespace
-
-Model::Model(const RecogniserOptions& options, const LogMelOptions& features, text::Codec codec,
-             frames::Scaling scaling, std::unique_ptr<nn::Parameters> parameters)
-    : options_(with_bands(options, features.bands)),
-      features_(std::make_unique<LogMel>(features)),
-      codec_(std::move(codec)),
-      scaling_(std::move(scaling)),
-      parameters_(std::move(parameters)),
-      recogniser_(std::make_unique<Recogniser>(*parameters_, options_, codec_.vocabulary.size())) {}
-
-Model::Model(const RecogniserOptions& options, const LogMelOptions& features, text::Codec codec,
-             frames::Scaling scaling, std::uint64_t seed)
-    : Model(options, features, std::move(codec), std::move(scaling),
-            std::make_unique<nn::Parameters>(seed)) {}
+Model::Model(const TrainOptions& o, text::Codec own_codec, frames::Scaling own_scaling,
+             std::unique_ptr<nn::Parameters> own_parameters)
+    : options(o),
+      features(o.features),
+      codec(std::move(own_codec)),
+      scaling(std::move(own_scaling)),
+      parameters(std::move(own_parameters)),
+      recogniser(*parameters, options, o.features.bands, codec.vocabulary.size()) {}
 
 Model Model::load(const std::filesystem::path& path) {
   return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
-    RecogniserOptions options;
-    models::set_fields_from(recogniser_fields(), options, file.metadata);
+    const TrainOptions options = options_from(all_fields(), file.metadata);
     check(options);
-    LogMelOptions features;
-    models::set_fields_from(log_mel_fields(), features, file.metadata);
-    frames::Scaling scaling{zeros({features.bands}), zeros({features.bands})};
+    const Shape shape{options.features.bands};
+    frames::Scaling scaling{zeros(shape), zeros(shape)};
     nn::load_tensors(file, frames::scaling_tensors(scaling));
     frames::check(scaling);
     text::Codec codec{text::tokenizer_from_json(nn::load_text(file.metadata, "tokenizer")),
                       text::vocabulary_from_json(nn::load_text(file.metadata, "vocabulary"))};
-    Model model(options, features, std::move(codec), scaling,
-                std::make_unique<nn::Parameters>(file));
-    model.metadata_ = file.metadata;
+    Model model(options, std::move(codec), scaling, std::make_unique<nn::Parameters>(file));
+    model.metadata = file.metadata;
     return model;
   });
 }
 
 void Model::save(Safetensors& file) const {
-  nn::save_parameters(*parameters_, file);
-  nn::save_tensors(frames::scaling_tensors(scaling_), file);
-  file.metadata.merge(models::fields_to_map(recogniser_fields(), options_));
-  file.metadata.merge(models::fields_to_map(log_mel_fields(), features_->options()));
+  nn::save_parameters(*parameters, file);
+  nn::save_tensors(frames::scaling_tensors(scaling), file);
+  file.metadata.merge(to_metadata(all_fields(), options));
   file.metadata["format"] = checkpoint_format;
-  file.metadata["tokenizer"] = text::to_json(codec_.tokenizer);
-  file.metadata["vocabulary"] = text::to_json(codec_.vocabulary);
+  file.metadata["tokenizer"] = text::to_json(codec.tokenizer);
+  file.metadata["vocabulary"] = text::to_json(codec.vocabulary);
 }
 
 Tensor Model::hear(std::span<const float> waveform) const {
-  return frames::scaled((*features_)(levelled(waveform, rate())), scaling_);
+  return frames::scaled(features(levelled(waveform, rate())), scaling);
 }
 
 double Model::time(Index annotation) const {
-  return static_cast<double>(annotation * joined(recogniser_->options())) * features_->step();
+  return annotation * options.frames_joined() * features.step();
 }
 
 std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
                                           const HearOptions& options) {
-  constexpr std::size_t most = 32;                                    // utterances of a batch,
-  const auto samples = static_cast<std::size_t>(300 * model.rate());  // and with padding: 5 minutes
+  constexpr std::size_t most = 32;                 // utterances of a batch,
+  const std::size_t samples = 300 * model.rate();  // and with padding: 5 minutes
   std::vector<std::size_t> order(waveforms.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return waveforms[i].size(); });
@@ -221,7 +158,7 @@ std::vector<models::Hypothesis> recognise(const Model& model,
     std::vector<Tensor> heard;
     for (std::size_t i = begin; i < end; ++i) heard.push_back(model.hear(waveforms[order[i]]));
     const nn::Sequence frames = frames::make_batch(heard);
-    auto found = model.recogniser().recognise(
+    auto found = model.recogniser.recognise(
         frames, {.beam = options.beam, .max_length = frames.x.dim(0), .within_source = true},
         options.ctc);
     for (std::size_t i = begin; i < end; ++i) all[order[i]] = std::move(found[i - begin]);
@@ -241,107 +178,6 @@ CountsByLength evaluate(const Model& model, std::span<const Utterance> utterance
     counts[expected.size()] += {edits, 1, edits.count() == 0};
   }
   return counts;
-}
-
-namespace {
-
-/// The ends of the stretches with the largest sum of weights.
-std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
-  const Index places = weights.dim(1);
-  const float* w = weights.data<float>();
-  const auto at = [=](Index u, Index s) { return static_cast<std::size_t>(u * (places + 1) + s); };
-  // The most weight of the first u tokens within the first s places; whether place s - 1 begins
-  // one.
-  std::vector<double> best(at(tokens, places) + 1, -1);
-  std::vector<char> begins(best.size(), 0);
-  best[0] = 0;
-  for (Index u = 1; u <= tokens; ++u) {
-    for (Index s = u; s <= places; ++s) {
-      const double before = best[at(u - 1, s - 1)], same = best[at(u, s - 1)];
-      begins[at(u, s)] = s == u || before > same;
-      best[at(u, s)] = std::max(before, same) + static_cast<double>(w[(u - 1) * places + s - 1]);
-    }
-  }
-  std::vector<Index> ends(static_cast<std::size_t>(tokens));
-  Index s = places;
-  for (Index u = tokens; u > 0; --u) {
-    ends[u - 1] = s;
-    while (!begins[at(u, s)]) --s;
-    --s;
-  }
-  return ends;
-}
-
-/// For each token the mean place, from 0 to S, of its weights within its own stretch.
-std::vector<double> centres(const Tensor& weights, const std::vector<Index>& ends) {
-  const float* w = weights.data<float>();
-  std::vector<double> all;
-  Index begin = 0;
-  for (const Index end : ends) {
-    double sum = 0, places = 0;
-    for (Index s = begin; s < end; ++s) {
-      sum += static_cast<double>(w[s]);
-      places += static_cast<double>(w[s]) * (static_cast<double>(s) + 0.5);
-    }
-    all.push_back(sum > 0 ? places / sum : static_cast<double>(begin + end) / 2);
-    begin = end;
-    w += weights.dim(1);
-  }
-  return all;
-}
-
-}  // namespace
-
-std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens) {
-  const Index places = weights.dim(1);
-  if (tokens > places)
-    fail("align", fmt::format("{} tokens do not fit into {} annotations", tokens, places));
-  if (tokens == 0) return {};
-  const std::vector<double> c = centres(weights, ends_with_most_weight(weights, tokens));
-  const double before = c.front(), after = static_cast<double>(places) - c.back();
-  std::vector<std::pair<Index, Index>> all{{0, places}};
-  for (Index u = 1; u < tokens; ++u) {
-    const double cut = c[u - 1] + (c[u] - c[u - 1]) * after / (before + after);
-    const Index place =
-        std::clamp<Index>(std::lround(cut), all.back().first + 1, places - (tokens - u));
-    all.back().second = place;
-    all.emplace_back(place, places);
-  }
-  return all;
-}
-
-std::vector<Timed> timed(const Model& model, const models::Hypothesis& h, double seconds) {
-  if (!std::isfinite(h.log_probability)) fail("align", "the model's scores are not numbers");
-  const auto places = stretches(h.weights, std::ssize(h.words));
-  std::vector<Timed> all;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    all.push_back({.token = model.codec().vocabulary.token(h.words[i]),
-                   .begin = model.time(places[i].first),
-                   .end = model.time(places[i].second),
-                   .probability = std::exp(h.word_log_probabilities[i])});
-  }
-  // The last annotation may stand for more frames than there are.
-  if (!all.empty()) all.back().end = seconds;
-  return all;
-}
-
-std::string json_of(std::span<const Timed> tokens) {
-  std::vector<std::string> all;
-  for (const Timed& one : tokens) {
-    all.push_back(report::log_line({{"token", one.token},
-                                    {"begin", one.begin},
-                                    {"end", one.end},
-                                    {"probability", one.probability}}));
-  }
-  return fmt::format("[{}]", fmt::join(all, ", "));
-}
-
-std::vector<Timed> align(const Model& model, const Utterance& utterance) {
-  const Tensor heard = model.hear(utterance.samples);
-  const Batch batch{frames::make_batch(std::span(&heard, 1)), {utterance.tokens}};
-  const double seconds =
-      static_cast<double>(utterance.samples.size()) / static_cast<double>(model.rate());
-  return timed(model, model.recogniser().force(batch).front(), seconds);
 }
 
 }  // namespace attune::speech

@@ -3,10 +3,9 @@
 #include <attune/models/heatmap.hpp>
 #include <attune/tensor/reduce.hpp>
 
-#include "program.hpp"
+#include "speech.hpp"
 #include "support/chart.hpp"
 #include "support/checkpoint.hpp"
-#include "support/log.hpp"
 #include "support/progress.hpp"
 #include "support/report_page.hpp"
 #include "support/run_directory.hpp"
@@ -20,17 +19,15 @@ struct Data {
   std::vector<Utterance> utterances;
 };
 
-Data data_of(const Model& model, const ReportArguments& options) {
-  TrainOptions trained;
-  models::set_fields_from(train_fields(), trained, model.metadata());
-  if (options.list.empty() && !trained.digits.empty()) {
-    const Digits digits = validation_digits(trained.digits, model.rate());
+Data data_of(const Model& model, const Arguments& options) {
+  if (options.list.empty() && !model.options.digits.empty()) {
+    const Digits digits = Digits::for_validation(model.options.digits, model.rate());
     return {
         "strings of recordings 5 to 9 of each digit and speaker, by which the weights were chosen",
-        strings(digits, 1, 12, 10, 1)};
+        digits.strings(1, 12, 10, 1)};
   }
-  const std::string list = options.list.empty() ? trained.valid_list : options.list;
-  return {list, read_utterances(list, model.codec(), model.rate())};
+  const std::string list = options.list.empty() ? model.options.valid_list : options.list.string();
+  return {list, read_utterances(list, model.codec, model.rate())};
 }
 
 /// Rows of the mean of two bands each, the highest first, in columns of `joined` frames, as shares
@@ -59,10 +56,10 @@ report::Heatmap picture(const Model& model, const Utterance& utterance,
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
   for (Index s = 0; s < places; ++s)
     map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
-  for (const std::int32_t word : h.words) map.rows.push_back(model.codec().vocabulary.token(word));
+  for (const std::int32_t word : h.words) map.rows.push_back(model.codec.vocabulary.token(word));
   if (h.complete) map.rows.push_back("end");
   for (const float w : h.weights.to_vector<float>()) map.weights.push_back(w);
-  add_spectrogram(map, model.hear(utterance.samples), places, joined(model.recogniser().options()));
+  add_spectrogram(map, model.hear(utterance.samples), places, model.options.frames_joined());
   return map;
 }
 
@@ -74,11 +71,10 @@ void add_examples(report::Page& page, const Model& model, const Data& data, Inde
   const Index all = std::ssize(data.utterances);
   count = std::min(count, all);
   for (Index i = 0; i < count; ++i) {
-    const Utterance& one =
-        data.utterances[static_cast<std::size_t>((2 * i + 1) * all / (2 * count))];
+    const Utterance& one = data.utterances[(2 * i + 1) * all / (2 * count)];
     const auto found = recognise(model, std::span(&one.samples, 1), {}).front();
-    const std::string caption = fmt::format("said: {}; heard: {}", model.codec().decode(one.tokens),
-                                            model.codec().decode(found.words));
+    const std::string caption = fmt::format("said: {}; heard: {}", model.codec.decode(one.tokens),
+                                            model.codec.decode(found.words));
     if (found.weights.defined()) {
       page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
     } else {
@@ -100,19 +96,12 @@ void add_curves(report::Page& page, const CountsByLength& counts,
                                         .y_label = "token error (%)",
                                         .series = {errors}}),
               "");
-  if (!std::filesystem::exists(log_path)) return;
-  const auto log = report::read_log(log_path.string());
-  page.figure(report::svg(report::Chart{
-                  .title = "Learning curves",
-                  .x_label = "step",
-                  .y_label = "loss, and token error (%)",
-                  .series = {report::curve(log, "loss", "loss in training"),
-                             report::curve(log, "token_error", "error, validation", 100)},
-                  .log_y = true}),
-              "");
+  add_learning_curves(page, log_path, "loss, and token error (%)",
+                      {{"loss", "loss in training"}, {"token_error", "error, validation", 100}},
+                      true);
 }
 
-report::Page make_page(const Model& model, const ReportArguments& options) {
+report::Page make_page(const Model& model, const Arguments& options) {
   const Data data = data_of(model, options);
   const CountsByLength counts = evaluate(model, data.utterances, {});
   const Counts all = total(counts);
@@ -120,18 +109,18 @@ report::Page make_page(const Model& model, const ReportArguments& options) {
   page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
                     {"All right", fmt::format("{:.1f} %", 100 * all.share_right())},
                     {"Utterances", grouped(all.examples)},
-                    {"Parameters", grouped(model.parameters().count())},
-                    {"Trained for", duration(seconds_in(model.metadata()))}});
+                    {"Parameters", grouped(model.parameters->count())},
+                    {"Trained for", duration(seconds_in(model.metadata))}});
   page.paragraph(fmt::format("Measured on {}; beam size {}.", data.name, HearOptions().beam));
   add_examples(page, model, data, options.examples);
   add_curves(page, counts, options.model.parent_path() / "log.jsonl");
-  add_card(page, model.metadata());
+  add_card(page, model.metadata);
   return page;
 }
 
 }  // namespace
 
-int report(const ReportArguments& options) {
+int report(const Arguments& options) {
   const auto path = page_path(options.out, options.model.parent_path());
   const Model model = Model::load(options.model);
   write_page(make_page(model, options), path);

@@ -1,62 +1,126 @@
-
 #include <fmt/format.h>
 
+#include <attune/models/layer_fields.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "program.hpp"
-#include "support/checkpoint.hpp"
+#include "speech.hpp"
 #include "support/frames.hpp"
-#include "support/run.hpp"
 
 namespace attune::speech {
+
+Fields<TrainOptions> training_fields() {
+  using Options = TrainOptions;
+  using models::number_field, models::text_field;
+  return joined<Options>(
+      {{text_field<Options>("digits",
+                            "directory of the Free Spoken Digit Dataset: strings of its digits are "
+                            "trained on (recordings from 10 on) and validated on (5 to 9)",
+                            &Options::digits),
+        number_field<Options>("max-digits", "digits of a string at most", &Options::longest, 1,
+                              1000),
+        text_field<Options>("list", "or file to train on: RECORDING TAB TRANSCRIPT, a line each",
+                            &Options::list),
+        text_field<Options>("valid-list", "the same, to choose the best weights by",
+                            &Options::valid_list),
+        models::choice_field<Options, Tokens>(
+            "tokens", "of the transcripts", &Options::tokens,
+            {{Tokens::characters, "characters"}, {Tokens::words, "words"}})},
+       step_fields<Options>(
+           "utterances",
+           "rises for 200 steps, is constant until half of all, then falls to 2 % of it",
+           "strings, order, augmentation and dropout"),
+       {number_field<Options>("speed", "recordings are made faster or slower by up to this share",
+                              &Options::speed, 0, 0.5),
+        number_field<Options>("silence", "most seconds of silence at each end of a recording",
+                              &Options::silence, 0, 10),
+        number_field<Options>("noise", "noise is at least this many decibels below a recording",
+                              &Options::noise, -100, 1000),
+        number_field<Options>("time-masks", "stretches of time that are hidden",
+                              &Options::time_masks, 0, 1000),
+        number_field<Options>("band-masks", "stretches of the mel scale that are hidden",
+                              &Options::band_masks, 0, 1000)},
+       common_training_fields<Options>()});
+}
+
+Fields<TrainOptions> network_fields() {
+  using Options = TrainOptions;
+  using models::number_field;
+  constexpr double largest = 1 << 16;
+  return joined<Options>(
+      {{number_field<Options>("hidden",
+                              "size of each direction of the listener, and of the decoder",
+                              &Options::hidden, 1, largest),
+        number_field<Options>("layers", "layers of the listener", &Options::layers, 1, 100),
+        number_field<Options>("joined", "how many of the highest layers join two steps into one",
+                              &Options::joined, 0, 20),
+        models::cell_field<Options>("cell", "of all layers", &Options::cell),
+        number_field<Options>("embedding", "size of a word's vector", &Options::embedding, 1,
+                              largest),
+        number_field<Options>("readout", "size of the layer before the softmax", &Options::readout,
+                              1, largest),
+        number_field<Options>("dropout",
+                              "rate between layers, and on words, annotations and readouts",
+                              &Options::dropout, 0, 0.99),
+        number_field<Options>("ctc",
+                              "weight of CTC beside attention, in training and search; 0: none",
+                              &Options::ctc, 0, 0.99),
+        models::choice_field<Options, bool>("attends", "whether the decoder attends",
+                                            &Options::attends, {{false, "no"}, {true, "yes"}})},
+       models::attention_fields<Options>(false)});
+}
+
+Fields<TrainOptions> feature_fields() {
+  const auto field = [](const char* name, const char* help, auto LogMelOptions::*member, double low,
+                        double high) {
+    return models::number_field<TrainOptions>(
+        name, help, [member](TrainOptions & o) -> auto& { return o.features.*member; }, low, high);
+  };
+  using Options = LogMelOptions;
+  return {
+      field("sampling-rate", "samples per second; recordings of another rate are converted",
+            &Options::rate, 1000, 192000),
+      field("frame", "seconds of a frame", &Options::window, 0.001, 1),
+      field("frame-step", "seconds from frame to frame", &Options::step, 0.001, 1),
+      field("bands", "bands of the mel scale", &Options::bands, 1, 512),
+      field("lowest", "lowest frequency in Hz", &Options::lowest, 0, 96000),
+      field("emphasis", "of high frequencies: x_i - emphasis x_{i-1}", &Options::emphasis, 0, 1)};
+}
+
+const Fields<TrainOptions>& all_fields() {
+  static const auto all =
+      joined<TrainOptions>({training_fields(), network_fields(), feature_fields()});
+  return all;
+}
+
 namespace {
 
 /// What a model is trained on and chosen by.
 struct Data {
   text::Codec codec;
-  std::unique_ptr<TrainingSet> train;
+  TrainingSet train;
   std::vector<Utterance> validation;
 };
 
-SetOptions set_options(const TrainOptions& o) {
-  SetOptions options{.rate = o.features.rate, .batch = o.batch, .seed = o.seed};
-  if (o.network.ctc == 0) return options;
-  options.annotations = [features = LogMel(o.features), joined = joined(o.network),
-                         fastest = 1 - o.speed](double seconds) {
-    const double samples = seconds * fastest * static_cast<double>(features.options().rate);
-    return 1 + (features.frames(static_cast<Index>(samples)) - 1) / joined;
-  };
-  return options;
-}
-
-Data digit_data(const TrainOptions& o) {
-  Data data{Digits::codec(), digit_strings(o.digits, o.longest, set_options(o)), {}};
-  data.validation = strings(validation_digits(o.digits, o.features.rate), 1, o.longest, 30, o.seed);
-  return data;
-}
-
-Data listed_data(const TrainOptions& o) {
+Data read_data(const TrainOptions& o) {
+  if (!o.digits.empty()) {
+    if (!o.list.empty() || !o.valid_list.empty())
+      fail("train", fmt::format("--digits {} and --list {} --valid-list {} are two kinds of data: "
+                                "one was expected",
+                                o.digits, o.list, o.valid_list));
+    const Digits validation = Digits::for_validation(o.digits, o.features.rate);
+    return {Digits::codec(), digit_strings(o), validation.strings(1, o.longest, 30, o.seed)};
+  }
   if (o.list.empty() || o.valid_list.empty())
     fail("train", "--digits DIRECTORY, or --list FILE and --valid-list FILE were expected");
   const text::Tokenizer tokenizer =
       o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
-  text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
-  auto train = listed_recordings(o.list, codec, set_options(o));
-  auto validation = read_utterances(o.valid_list, codec, o.features.rate);
-  return {std::move(codec), std::move(train), std::move(validation)};
-}
-
-Data read_data(const TrainOptions& o) {
-  if (o.digits.empty()) return listed_data(o);
-  if (!o.list.empty() || !o.valid_list.empty())
-    fail("train", fmt::format("--digits {} and --list {} --valid-list {} are two kinds of data: "
-                              "one was expected",
-                              o.digits, o.list, o.valid_list));
-  return digit_data(o);
+  const text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
+  return {codec, listed_recordings(o, codec),
+          read_utterances(o.valid_list, codec, o.features.rate)};
 }
 
 frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options) {
@@ -70,64 +134,38 @@ frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options)
   return scaling;
 }
 
-/// Utterances of this step, each with a stream of random numbers of its own, whoever makes it.
-class Drawing {
- public:
-  Drawing(const TrainOptions& options, const Data& data, const Model& model)
-      : o_(options), data_(data), model_(model) {}
+/// The features of a recording that is made faster or slower, gets silence around it, noise, and
+/// masks over time and frequency.
+Tensor augmented(std::vector<float> samples, const Model& model, Random& random) {
+  const TrainOptions& o = model.options;
+  const auto silence = [&] {
+    return static_cast<std::size_t>(o.silence * random.uniform() * model.rate());
+  };
+  if (o.speed > 0) samples = frames::resampled(samples, 1 + random.uniform(-o.speed, o.speed));
+  samples.insert(samples.begin(), silence(), 0.0f);
+  samples.insert(samples.end(), silence(), 0.0f);
+  frames::add_noise(samples, o.noise + 20 * random.uniform(), random);
+  Tensor features = model.hear(samples);
+  frames::spec_augment(
+      features, {.time_masks = o.time_masks, .longest_time = 10, .feature_masks = o.band_masks},
+      random);
+  return features;
+}
 
-  Batch operator()(Index step, Index begin, Index end) const {
-    std::vector<Tensor> heard(static_cast<std::size_t>(end - begin));
-    std::vector<text::Sentence> tokens(heard.size());
-    parallel_for(end - begin, [&](Index i) {
-      Random random(o_.seed, fmt::format("utterance {}", step * o_.batch + begin + i));
-      Utterance one = data_.train->draw(begin + i, random);
-      heard[static_cast<std::size_t>(i)] = augmented(std::move(one.samples), random);
-      tokens[static_cast<std::size_t>(i)] = std::move(one.tokens);
-    });
-    return {frames::make_batch(heard), std::move(tokens)};
-  }
-
- private:
-  Tensor augmented(std::vector<float> samples, Random& random) const {
-    if (o_.speed > 0) samples = frames::resampled(samples, 1 + random.uniform(-o_.speed, o_.speed));
-    samples.insert(samples.begin(), silence(random), 0.0f);
-    samples.insert(samples.end(), silence(random), 0.0f);
-    frames::add_noise(samples, o_.noise + 20 * random.uniform(), random);
-    Tensor features = model_.hear(samples);
-    frames::spec_augment(
-        features, {.time_masks = o_.time_masks, .longest_time = 10, .feature_masks = o_.band_masks},
-        random);
-    return features;
-  }
-
-  /// In samples.
-  std::size_t silence(Random& random) const {
-    return static_cast<std::size_t>(o_.silence * random.uniform() *
-                                    static_cast<double>(model_.rate()));
-  }
-
-  const TrainOptions& o_;
-  const Data& data_;
-  const Model& model_;
-};
-
-/// Throws where a checkpoint was trained on something else.
-Saved same_data(const Data& data, const Model& model) {
-  return {[&](Safetensors& file) { file.metadata["utterances"] = data.train->fingerprint(); },
-          [&](const Safetensors& file) {
-            if (nn::load_text(file.metadata, "vocabulary") != text::to_json(data.codec.vocabulary))
-              fail("checkpoint", "it was trained on other transcripts: its vocabulary is another");
-            for (const auto& [name, tensor] : frames::scaling_tensors(model.scaling())) {
-              const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
-              if (stored.to_vector<float>() != tensor.to_vector<float>())
-                fail("checkpoint",
-                     fmt::format("it was trained on other recordings: '{}' is another", name));
-            }
-            if (nn::load_text(file.metadata, "utterances") != data.train->fingerprint())
-              fail("checkpoint",
-                   "it was trained on other utterances: transcripts or their order have changed");
-          }};
+/// The utterances of a step from number `first` on, each with a stream of random numbers of its own,
+/// whichever thread or worker makes it.
+Batch draw(const TrainingSet& set, std::span<const std::uint32_t> chosen, const Model& model,
+           Index step, Index first) {
+  const TrainOptions& o = model.options;
+  std::vector<Tensor> heard(chosen.size());
+  std::vector<text::Sentence> tokens(chosen.size());
+  parallel_for(std::ssize(chosen), [&](Index i) {
+    Random random(o.seed, fmt::format("utterance {}", step * o.batch + first + i));
+    Utterance one = set.draw(chosen[i], random);
+    heard[i] = augmented(std::move(one.samples), model, random);
+    tokens[i] = std::move(one.tokens);
+  });
+  return {frames::make_batch(heard), std::move(tokens)};
 }
 
 std::string to_string(const metrics::Edits& e) {
@@ -136,107 +174,48 @@ std::string to_string(const metrics::Edits& e) {
       100 * e.rate(), e.substitutions, e.deletions, e.insertions, e.expected);
 }
 
-Metadata to_map(const TrainOptions& options) {
-  Metadata map = models::fields_to_map(train_fields(), options);
-  map.merge(models::fields_to_map(log_mel_fields(), options.features));
-  map.merge(models::fields_to_map(recogniser_fields(), options.network));
-  return map;
-}
-
-void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  Metadata before = to_map(stored), after = to_map(given);
-  for (const char* free :
-       {"digits", "list", "valid-list", "steps", "minutes", "validate-every", "max-skipped"})
-    after[free] = before[free];
-  attune::check_same("--resume", given.out / "last.safetensors", before, after);
-}
-
 }  // namespace
 
-std::span<const models::OptionField<TrainOptions>> train_fields() {
-  using Options = TrainOptions;
-  using models::choice_field, models::number_field, models::text_field;
-  constexpr double many = 1e9;
-  static const auto fields = attune::joined<Options>(
-      {{text_field<Options>("digits",
-                            "directory of the Free Spoken Digit Dataset: strings of its digits are "
-                            "trained on (recordings from 10 on) and validated on (5 to 9)",
-                            &Options::digits),
-        number_field<Options>("max-digits", "digits of a string at most", &Options::longest, 1,
-                              1000),
-        text_field<Options>("list", "or file to train on: RECORDING TAB TRANSCRIPT, a line each",
-                            &Options::list),
-        text_field<Options>("valid-list", "the same, to choose the best weights by",
-                            &Options::valid_list),
-        choice_field<Options, Tokens>(
-            "tokens", "of the transcripts", &Options::tokens,
-            {{Tokens::characters, "characters"}, {Tokens::words, "words"}}),
-        number_field<Options>("steps", "batches to train on", &Options::steps, 1, many),
-        number_field<Options>("batch", "utterances in a batch", &Options::batch, 1, 1 << 16),
-        number_field<Options>(
-            "rate",
-            "learning rate of Adam: rises for 200 steps, is constant until half of "
-            "all, then falls to 2 % of it",
-            &Options::rate, 1e-9, 10),
-        number_field<Options>("speed", "recordings are made faster or slower by up to this share",
-                              &Options::speed, 0, 0.5),
-        number_field<Options>("silence", "most seconds of silence at each end of a recording",
-                              &Options::silence, 0, 10),
-        number_field<Options>("noise", "noise is at least this many decibels below a recording",
-                              &Options::noise, -100, 1000),
-        number_field<Options>("time-masks", "stretches of time that are hidden",
-                              &Options::time_masks, 0, 1000),
-        number_field<Options>("band-masks", "stretches of the mel scale that are hidden",
-                              &Options::band_masks, 0, 1000),
-        number_field<Options>("seed", "of initial values, strings, order, augmentation and dropout",
-                              &Options::seed, 0, 0x1p64)},
-       common_training_fields<Options>()});
-  return fields;
-}
-
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  return from_checkpoint(checkpoint, checkpoint_format, [](const Safetensors& file) {
-    TrainOptions options;
-    models::set_fields_from(train_fields(), options, file.metadata);
-    models::set_fields_from(log_mel_fields(), options.features, file.metadata);
-    models::set_fields_from(recogniser_fields(), options.network, file.metadata);
-    return options;
-  });
+  return Model::load(checkpoint).options;
 }
 
 int train(const TrainOptions& options) {
-  check(options.network);
+  check(options);
   LogMel{options.features};  // throws where they contradict each other
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) {
-    check_same(stored_options(files.last()), options);
     // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
     // taken.
-    Model::load(files.last());
+    const Model last = Model::load(files.last());
+    check_resumable(all_fields(), last.options, options, {"digits", "list", "valid-list"});
   }
-  Data data = read_data(options);
-  Model model(options.network, options.features, data.codec,
-              scaling_of(*data.train, options.features), options.seed);
-  nn::Adam adam(model.parameters(), {.rate = options.rate});
-  const Drawing drawn(options, data, model);
+  const Data data = read_data(options);
+  const frames::Scaling scaling = scaling_of(data.train, options.features);
+  Model model(options, data.codec, scaling, std::make_unique<nn::Parameters>(options.seed));
+  nn::Adam adam(*model.parameters, {.rate = options.rate});
+  Epochs epochs(data.train.batches);
   Best best;
-  const auto save_model = [&](Safetensors& file) {
-    model.save(file);
-    file.metadata.merge(models::fields_to_map(train_fields(), options));
-  };
   Run run(options,
           {.seed = options.seed,
            .unit = "utterances",
-           .data = fmt::format("{}\n{} utterances to validate on", data.train->description(),
+           .data = fmt::format("{}\n{} utterances to validate on", data.train.description,
                                data.validation.size())},
-          files, model.parameters(), save_model, {same_data(data, model), adam, best});
+          files, *model.parameters, [&](Safetensors& file) { model.save(file); },
+          {unchanged("vocabulary", text::to_json(data.codec.vocabulary),
+                     "it was trained on other transcripts: its vocabulary is another"),
+           same_scaling(scaling, "recordings"),
+           unchanged("utterances", data.train.hash.text(),
+                     "it was trained on other utterances: transcripts or their order have changed"),
+           adam, epochs, best});
   const nn::WarmUp<nn::LinearDecay> schedule{.steps = 200,
                                              .next = late_decay(options.rate, options.steps)};
   while (run.goes_on(options.steps)) {
     if (run.trains()) {
-      const Index n = data.train->begin_step(run.step());
-      auto [loss, gradients] = run.backward(n, [&](Index begin, Index end) {
-        return model.recogniser().loss(drawn(run.step(), begin, end));
+      const auto& chosen = epochs.next();
+      auto [loss, gradients] = run.backward(std::ssize(chosen), [&](Index begin, Index end) {
+        const auto some = std::span(chosen).subspan(begin, end - begin);
+        return model.recogniser.loss(draw(data.train, some, model, run.step(), begin));
       });
       const double rate = schedule(run.step());
       if (run.usable(loss, gradients)) {
@@ -244,7 +223,7 @@ int train(const TrainOptions& options) {
         adam.set_rate(rate);
         adam.step(gradients);
       }
-      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(n)});
+      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(chosen.size())});
     }
     const auto errors =
         run.validate([&] { return total(evaluate(model, data.validation, {.beam = 1})).edits; });
@@ -254,6 +233,51 @@ int train(const TrainOptions& options) {
              fmt::format("error {:6.2f} %", 100 * errors->rate()));
   }
   return run.finish(fmt::format("speech recognise FILE.wav --model {}", options.out.string()));
+}
+
+namespace {
+
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> all = {
+      {"location-aware", {{"score", "location-aware"}}},
+      {"content", {{"score", "additive"}}},
+      {"local-m", {{"score", "additive"}, {"window", "local-m"}}},
+      {"no-attention", {{"attends", "no"}}}};
+  return all;
+}
+
+/// Token errors in percent of the best weights, on strings that no seed changes.
+std::vector<double> token_errors(const TrainOptions& options) {
+  const Model model = Model::load(options.out / "best.safetensors");
+  const Digits digits = Digits::for_validation(options.digits, model.rate());
+  const auto percent = [&](const std::vector<Utterance>& utterances, const HearOptions& hear) {
+    return 100 * total(evaluate(model, utterances, hear)).edits.rate();
+  };
+  const auto longer = digits.strings(options.longest + 1, options.longest + 5, 100, 1);
+  return {percent(digits.single(), {}), percent(digits.strings(1, options.longest, 100, 1), {}),
+          percent(longer, {}), percent(longer, {.ctc = false})};
+}
+
+}  // namespace
+
+std::vector<std::string> variant_names() { return names_of(variants()); }
+
+int compare(CompareArguments options) {
+  if (options.variants.empty()) options.variants = variant_names();
+  check_each_once("--variants", options.variants);
+  std::vector<NamedRun<TrainOptions>> runs;
+  for (const std::string& name : options.variants)
+    runs.push_back({name, changed(all_fields(), options.train, variant_named(variants(), name))});
+  check(options.train);
+  if (options.train.digits.empty()) fail("--digits", "a directory was expected");
+  const auto errors =
+      compare_runs<TrainOptions>(runs, options, 2, train, stored_options, token_errors);
+  const Index longest = options.train.longest;
+  const std::string longer = fmt::format("{} to {}", longest + 1, longest + 5);
+  print_table("token error, %",
+              {"single digits", fmt::format("1 to {}", longest), longer, longer + ", no CTC"},
+              options.variants, errors, 2, 18);
+  return 0;
 }
 
 }  // namespace attune::speech

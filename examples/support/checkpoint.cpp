@@ -1,5 +1,7 @@
 #include "support/checkpoint.hpp"
 
+#include <tuple>
+
 #include <fmt/format.h>
 
 #include <attune/nn/parameters.hpp>
@@ -12,12 +14,22 @@ double seconds_in(const Metadata& metadata) {
   return nn::load_number(metadata, "seconds", 0, 1e10);
 }
 
-void require_format(const Safetensors& file, const std::string& format) {
-  const auto kind = file.metadata.find("format");
-  if (kind == file.metadata.end() || kind->second != format) {
-    fail("checkpoint",
-         fmt::format("not one of this program ('{}' was expected as its format)", format));
+void require_format(const Safetensors& file, const std::filesystem::path& path,
+                    const std::string& format) {
+  const auto entry = file.metadata.find("format");
+  const std::string own = entry == file.metadata.end() ? "" : entry->second;
+  if (own == format) return;
+  const std::string expected = fmt::format("'{}' was expected as its format", format);
+  for (const auto& [kind, program, command] : {std::tuple{"attune pairs ", "attune", "predict"},
+                                               {"attune speech ", "speech", "recognise"},
+                                               {"attune forecast ", "forecast", "predict"}}) {
+    if (!own.starts_with(kind)) continue;
+    if (format.starts_with(kind))
+      fail("checkpoint", fmt::format("its format is '{}'; {}", printable(own), expected));
+    fail("checkpoint", fmt::format("it is one of {1} (try: {1} {2} --model {0}); {3}",
+                                   path.string(), program, command, expected));
   }
+  fail("checkpoint", fmt::format("not one of this program; {}", expected));
 }
 
 void check_same(const char* operation, const std::filesystem::path& checkpoint,

@@ -25,15 +25,17 @@ auto reading(const std::filesystem::path& what, F read) {
 /// How long it was trained for. Throws when it does not say.
 double seconds_in(const Metadata& metadata);
 
-/// Throws unless the file says that it has this format, that of one of our programs.
-void require_format(const Safetensors& file, const std::string& format);
+/// Throws unless the checkpoint at this path has this format. The Error names the program that made
+/// it, where that is one of ours.
+void require_format(const Safetensors& file, const std::filesystem::path& path,
+                    const std::string& format);
 
 /// What `make` makes of a checkpoint of that format. Errors begin with its path.
 template <class F>
 auto from_checkpoint(const std::filesystem::path& path, const char* format, F make) {
   const Safetensors file = load_safetensors(path);
   return reading(path, [&] {
-    require_format(file, format);
+    require_format(file, path, format);
     return make(file);
   });
 }

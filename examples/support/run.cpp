@@ -262,7 +262,6 @@ void Run::write_log(const report::LogFields& measures, bool saves) {
   const auto append = [&](const report::LogFields& more) {
     fields.insert(fields.end(), more.begin(), more.end());
   };
-  append(last_.place);
   if (step_ > 0) append({{"loss", shown_loss_}, {"rate", last_.rate}});
   append({{settings_.unit + "_per_s", std::round(per_second_)},
           {"seconds", std::round(10 * seconds()) / 10},

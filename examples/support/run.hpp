@@ -50,10 +50,9 @@ struct RunSettings {
 /// What an update learned from, for the log.
 struct Step {
   double loss;
-  double rate;                   // of the optimiser
-  double size;                   // in units of RunSettings
-  double weight = 1;             // of this loss in the mean that is logged
-  report::LogFields place = {};  // epoch, for example
+  double rate;        // of the optimiser
+  double size;        // in units of RunSettings
+  double weight = 1;  // of this loss in the mean that is logged
 };
 
 /// The state around a training loop, which reads from top to bottom:

@@ -1,4 +1,6 @@
-// Tables, their windows, and the networks that forecast.
+// `forecast`: tables, their windows, the networks, and the program as a user runs it.
+#include "forecast/forecast.hpp"
+
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -9,10 +11,9 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "forecast/model.hpp"
+#include "program.hpp"
 #include "support/naive.hpp"
 #include "support/scratch_directory.hpp"
-#include "tools.hpp"
 
 namespace attune::forecast {
 namespace {
@@ -45,28 +46,23 @@ TEST_CASE("read_table: dates with and without a time, numbers, columns") {
 
 TEST_CASE("read_table: every mistake is one line with file and line") {
   const std::string head = "date,a,b\n2016-07-01 00:00,1,2\n2016-07-01 01:00,3,4\n";
-  CHECK(error_of_table("") == "t.csv:0: a header was expected, but the file is empty");
-  CHECK(error_of_table("2016-07-01,1\n2016-07-02,2\n") ==
-        "t.csv:1: a header was expected, not the first row");
-  CHECK(error_of_table("date,a,b,a\n") == "t.csv:1: there are two columns 'a'");
-  CHECK(error_of_table("date\n") == "t.csv:1: a header with commas was expected, not 'date'");
-  CHECK(error_of_table("date,a\n2016-07-01,1\n") ==
-        "t.csv:2: the file ends after less than two rows");
-  CHECK(error_of_table(head + "2016-07-01 03:00,5,6\n") ==
-        "t.csv:4: 2016-07-01 02:00:00 was expected, in the interval of the first two rows, not "
-        "2016-07-01 03:00:00");
-  CHECK(error_of_table("date,a\n2016-07-01,1\n2016-07-01,1\n") ==
-        "t.csv:3: 2016-07-01 00:00:00 is not after the row before");
-  CHECK(error_of_table(head + "2016-07-01 02:00,5\n") ==
-        "t.csv:4: 2 columns, but the header has 3");
-  CHECK(error_of_table(head + "2016-07-01 02:00,5,x\n") ==
-        "t.csv:4: b: a number was expected, not 'x'");
-  CHECK(error_of_table(head + "2016-07-01 02:00,5,\n") ==
-        "t.csv:4: b: a number was expected, not ''");
-  CHECK(error_of_table(head + "2016-07-01 02:00,nan,6\n") ==
-        "t.csv:4: a: a number was expected, not 'nan'");
-  CHECK(error_of_table(head + "2016-07-01 02:00,1e999,6\n") ==
-        "t.csv:4: a: a number was expected, not '1e999'");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "0: a header was expected, but the file is empty"},
+      {"2016-07-01,1\n2016-07-02,2\n", "1: a header was expected, not the first row"},
+      {"date,a,b,a\n", "1: there are two columns 'a'"},
+      {"date\n", "1: a header with commas was expected, not 'date'"},
+      {"date,a\n2016-07-01,1\n", "2: the file ends after less than two rows"},
+      {head + "2016-07-01 03:00,5,6\n",
+       "4: 2016-07-01 02:00:00 was expected, in the interval of the first two rows, not "
+       "2016-07-01 03:00:00"},
+      {"date,a\n2016-07-01,1\n2016-07-01,1\n",
+       "3: 2016-07-01 00:00:00 is not after the row before"},
+      {head + "2016-07-01 02:00,5\n", "4: 2 columns, but the header has 3"},
+      {head + "2016-07-01 02:00,5,x\n", "4: b: a number was expected, not 'x'"},
+      {head + "2016-07-01 02:00,5,\n", "4: b: a number was expected, not ''"},
+      {head + "2016-07-01 02:00,nan,6\n", "4: a: a number was expected, not 'nan'"},
+      {head + "2016-07-01 02:00,1e999,6\n", "4: a: a number was expected, not '1e999'"}};
+  for (const auto& [text, error] : cases) CHECK(error_of_table(text) == "t.csv:" + error);
   for (const char* date :
        {"2016-07-32 02:00", "2016-7-1", "2016-07-01 24:00", "2016-07-01 02:60", "July"}) {
     CHECK(error_of_table(head + date + ",5,6\n") ==
@@ -83,13 +79,14 @@ Table rows_every(std::chrono::seconds interval, Index rows) {
 TEST_CASE("parts_of: the published protocol, and shares of any table") {
   using std::chrono::minutes;
   const Parts ett = parts_of(rows_every(minutes(60), 17420), Protocol::ett);
-  CHECK(ett.train.size() == 8640);
-  CHECK(ett.validation.size() == 2880);
+  CHECK(ett.train.end == 8640);
+  CHECK(ett.validation.begin == 8640);
+  CHECK(ett.validation.end == 11520);
   CHECK(ett.test.begin == 11520);
   CHECK(ett.test.end == 14400);
   const Parts shares = parts_of(rows_every(minutes(15), 105), Protocol::shares);
-  CHECK(shares.train.size() == 73);
-  CHECK(shares.validation.size() == 10);
+  CHECK(shares.train.end == 73);
+  CHECK(shares.validation.end == 83);
   CHECK(shares.test.end == 105);
   const auto error = [](std::chrono::seconds interval, Index rows) {
     return attune::error_of([&] { parts_of(rows_every(interval, rows), Protocol::ett); });
@@ -100,7 +97,7 @@ TEST_CASE("parts_of: the published protocol, and shares of any table") {
 }
 
 TEST_CASE("windows_of: every window whose targets lie in the part, and no other") {
-  const WindowSizes sizes{.look_back = 4, .horizon = 2};
+  const NetworkOptions sizes{.look_back = 4, .horizon = 2};
   CHECK(windows_of({0, 8}, sizes, "it") == std::vector<Index>{4, 5, 6});
   CHECK(windows_of({8, 11}, sizes, "it") == std::vector<Index>{8, 9});
   CHECK(windows_of({8, 10}, sizes, "it") == std::vector<Index>{8});
@@ -140,7 +137,7 @@ std::vector<NetworkOptions> networks() {
   std::vector<NetworkOptions> all(7, tiny);
   all[0].kind = Kind::linear;
   all[1].kind = Kind::lstm;
-  all[2].attends = Attends::no;
+  all[2].attends = false;
   all[3].score.kind = "location";
   all[4].attention = {.window = nn::Window::local_predictive, .half_width = 1};
   all[5].score.kind = "multi_head";
@@ -151,15 +148,15 @@ std::vector<NetworkOptions> networks() {
 
 TEST_CASE("networks: shapes, gradients, and one window's forecast does not depend on the others") {
   for (const NetworkOptions& options : networks()) {
-    INFO(models::fields_to_map(network_fields(), options));
+    CAPTURE(static_cast<int>(options.kind));
     nn::Parameters params(1, DType::f64);
     const auto network = make_network(params, options, 3);
     const Tensor past = randn({6, 2, 3}, DType::f64);
     std::vector<Tensor> weights;
     const Tensor forecast = (*network)(past, &weights).value();
-    CHECK(weights.size() == (options.kind == Kind::linear || options.attends == Attends::no ? 0u
-                             : options.kind == Kind::lstm                                   ? 4u
-                                                                                            : 2u));
+    CHECK(weights.size() == (options.kind == Kind::linear || !options.attends ? 0u
+                             : options.kind == Kind::lstm                     ? 4u
+                                                                              : 2u));
     for (const Tensor& w : weights) CHECK(w.rank() == 2);
     CHECK(forecast.shape() == Shape{4, 2, 3});
     CHECK(gradcheck(params, [&] { return (*network)(past); }, {.step = 2e-4, .allow_zero = true}));
@@ -191,3 +188,126 @@ TEST_CASE("networks: a segment that does not fit is named") {
 
 }  // namespace
 }  // namespace attune::forecast
+
+namespace attune::test {
+namespace {
+
+/// Two waves of a day, hour by hour, of which the second follows the first.
+std::string waves(int rows) {
+  std::string csv = "date,first,second\n";
+  for (int i = 0; i < rows; ++i) {
+    csv += fmt::format("2024-01-{:02} {:02}:00,{:.4f},{:.4f}\n", 1 + i / 24, i % 24,
+                       5 + std::sin(i * 0.2618), 3 - 2 * std::cos(i * 0.2618));
+  }
+  return csv;
+}
+
+const Arguments tiny = {"--look-back", "24", "--horizon",   "8",    "--segment",        "4",
+                        "--hidden",    "8",  "--attention", "4",    "--dropout",        "0",
+                        "--batch",     "16", "--rate",      "0.01", "--validate-every", "20"};
+
+TEST_CASE("forecast: a model learns two waves, is measured, drawn and asked what comes") {
+  const Directory directory;
+  const std::string csv = directory / "waves.csv", out = directory / "run";
+  write(csv, waves(500));
+  const std::string best = out + "/best.safetensors";
+  output_of(Arguments{"train", "--csv", csv, "--out", out, "--steps", "200"} + tiny);
+  const Json errors = Json::parse(output_of({"evaluate", "--model", best, "--json"}));
+  CHECK(errors["mse"].get<double>() < 0.05);
+  CHECK(errors["mse_by_step"].size() == 8);
+  CHECK(contains(output_of({"evaluate", "--model", best}), "mean absolute error"));
+  const auto lines = lines_of(output_of({"predict", csv, "--model", best}));
+  REQUIRE(lines.size() == 9);
+  CHECK(lines[0] == "date,first,second");
+  CHECK(lines[1].starts_with("2024-01-21 20:00:00,"));
+  output_of({"report", "--model", best});
+  const std::string page = read(out + "/report.html");
+  CHECK(contains(page, "attended to"));
+  CHECK(contains(page, "<svg"));
+}
+
+TEST_CASE(
+    "forecast train --resume: the bits of a run that was not interrupted, and no other options") {
+  const Directory directory;
+  const std::string csv = directory / "waves.csv", once = directory / "once",
+                    twice = directory / "twice";
+  write(csv, waves(300));
+  const Arguments train = Arguments{"train", "--csv", csv, "--steps", "400"} + tiny;
+  check_resumes_to_the_same_bits(train, once, twice);
+  const Arguments longer = train + Arguments{"--out", once, "--resume", "--steps", "500"};
+  check_errors({{longer + Arguments{"--hidden", "16"}, "hidden"}});
+  write(csv, waves(320));
+  check_errors({{longer, "it was trained on other rows"}});
+}
+
+TEST_CASE("forecast predict: small changes of large numbers are not lost") {
+  const Directory directory;
+  const std::string csv = directory / "large.csv", out = directory / "run";
+  std::string text = "date,load\n";
+  for (int i = 0; i < 300; ++i)
+    text += fmt::format("2024-01-{:02} {:02}:00,{}\n", 1 + i / 24, i % 24, 100000000 + i % 2);
+  write(csv, text);
+  output_of(Arguments{"train", "--csv", csv, "--out", out, "--steps", "100"} + tiny);
+  const auto lines = lines_of(output_of({"predict", csv, "--model", out + "/best.safetensors"}));
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const double load = std::stod(lines[i].substr(lines[i].find(',') + 1));
+    CHECK(std::abs(load - (100000000.0 + static_cast<double>((i + 1) % 2))) < 0.4);
+  }
+}
+
+TEST_CASE("forecast compare: a table of variants, horizons and seeds, without training twice") {
+  const Directory directory;
+  const std::string csv = directory / "waves.csv";
+  write(csv, waves(700));
+  const Arguments arguments = {"compare",    "--csv",  csv,          "--out", directory / "table",
+                               "--variants", "linear", "--horizons", "8,16",  "--seeds",
+                               "2",          "--jobs", "2"};
+  const std::string table =
+      check_compares_once(arguments, "\nsquared", directory / "table/linear-8-1/best.safetensors");
+  CHECK(contains(table, "squared error"));
+  CHECK(contains(table, "absolute error"));
+  CHECK(contains(table, "4/4"));
+}
+
+TEST_CASE("forecast train --resume: a checkpoint with any entry changed goes on or is refused") {
+  const Directory directory;
+  write(directory / "waves.csv", waves(300));
+  output_of(Arguments{"train", "--csv", directory / "waves.csv", "--out", directory / "run",
+                      "--steps", "2"} +
+            tiny);
+  check_resumes_or_refuses("forecast", directory / "run", {"csv"}, [&] {
+    return run({"train", "--resume", "--out", directory / "run", "--steps", "3", "--no-report"});
+  });
+}
+
+TEST_CASE("forecast: the help of every command ends with an example") {
+  check_examples(ATTUNE_FORECAST, {"train", "predict", "evaluate", "compare", "report"});
+}
+
+TEST_CASE("forecast: errors are one line and status 1") {
+  const Directory directory;
+  write(directory / "short.csv", waves(30));
+  write(directory / "gap.csv", "date,a\n2024-01-01,1\n2024-01-02,2\n2024-01-04,3\n");
+  Safetensors other;
+  other.metadata["format"] = "attune pairs 1";
+  save_safetensors(directory / "pairs.safetensors", other);
+  const std::string short_csv = directory / "short.csv", gap = directory / "gap.csv",
+                    pairs = directory / "pairs.safetensors";
+  check_errors({
+      {{"train"}, "--csv: a file was expected"},
+      {{"train", "--csv", directory / "none.csv"}, "none.csv: "},
+      {{"train", "--csv", gap}, "gap.csv:4: 2024-01-03 00:00:00 was expected"},
+      {{"train", "--csv", short_csv}, "has 21 rows, but a window reads 720"},
+      {{"compare", "--variants", "best"}, "'best' is not one of linear, lstm"},
+      {{"compare", "--horizons", "24,24"}, "--horizons: 24 is given twice"},
+      {{"compare", "--horizons", "12"}, "--segment: 24 does not divide"},
+      {{"evaluate", "--model", gap}, "gap.csv"},
+      {{"evaluate", "--model", pairs}, "it is one of attune (try: attune predict --model " + pairs},
+      {{"train", "--csv", short_csv, "--out", directory / "run", "--look-back", "10", "--horizon",
+        "2", "--segment", "4"},
+       "--segment: 4 does not divide"},
+  });
+}
+
+}  // namespace
+}  // namespace attune::test

@@ -1,22 +1,18 @@
-// The parts of long_sentences.
-#include <cmath>
+// `long_sentences`: its task, and the program as a user runs it.
 #include <csignal>
 #include <set>
+#include <thread>
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <attune/models/seq2seq.hpp>
-#include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
-
-#include "long_sentences/results.hpp"
+#include "long_sentences/task.hpp"
+#include "program.hpp"
 #include "support/processes.hpp"
-#include "support/scratch_directory.hpp"
 
 namespace attune::long_sentences {
 namespace {
 
+using namespace test;
 using text::Sentence;
 
 TEST_CASE("Task: a sentence has the length asked for, words of the language and none twice") {
@@ -31,8 +27,8 @@ TEST_CASE("Task: a sentence has the length asked for, words of the language and 
     seen.insert(words.begin(), words.end());
   }
   CHECK(seen == std::set<std::int32_t>{4, 5, 6, 7, 8, 9, 10, 11, 12});
-  CHECK(task.source_vocabulary() == 13);
-  CHECK(task.target_vocabulary() == 22);
+  CHECK(task.vocabularies().source == 13);
+  CHECK(task.vocabularies().target == 22);
 }
 
 TEST_CASE("Task: a word becomes one of two forms, by the class of the word before alone") {
@@ -75,160 +71,168 @@ TEST_CASE("Task: the seed decides the language, the generator the sentences") {
   }
 }
 
-TEST_CASE("Task: errors name the number") {
-  Random random(1);
-  CHECK_THROWS_WITH_AS(Task(0, 1), "Task: words = 0 is less than 1", Error);
-  CHECK_THROWS_WITH_AS(Task(5, 1).draw(6, random), "Task: length 6 is not in 1 to 5", Error);
-  CHECK_THROWS_WITH_AS(Task(5, 1).draw(0, random), "Task: length 0 is not in 1 to 5", Error);
+/// Two variants in both settings.
+Arguments tiny(const std::string& out, const Arguments& more = {}) {
+  return Arguments{"--out",    out, "--steps",    "5",
+                   "--hidden", "8", "--variants", "luong-dot,encoder-decoder"} +
+         more;
 }
 
-TEST_CASE("variants: every one is a model, under a name of its own") {
-  std::set<std::string> names;
-  for (const Variant& one : variants()) {
-    CAPTURE(one.name);
-    CHECK(names.insert(one.name).second);
-    models::Seq2SeqOptions options = options_of(variant(one.name), 8, 9);
-    options.source_vocabulary = options.target_vocabulary = 7;
-    nn::Parameters parameters;
-    CHECK_NOTHROW(models::Seq2Seq(parameters, options));
+/// The results by run, without the seconds, which differ.
+std::map<std::string, Json> results_in(const std::string& out) {
+  std::map<std::string, Json> results;
+  for (const std::string& line : lines_of(read(out + "/results.jsonl"))) {
+    Json json = Json::parse(line);
+    CHECK(json.erase("seconds") == 1);
+    const std::string name = fmt::format("{} {} {}", json["setting"].get<std::string>(),
+                                         json["variant"].get<std::string>(), json["seed"].dump());
+    CHECK_MESSAGE(results.emplace(name, json).second, name);
   }
-  CHECK(options_of(variant("luong-location"), 8, 9).score.longest == 9);
-  CHECK(options_of(variant("luong-local-m"), 8, 9).attention.window == nn::Window::local_monotonic);
+  return results;
 }
 
-/// 0.5 at length 5 and a tenth less at each further one, and the same plus `more`.
-Record record(const std::string& variant, std::uint64_t seed, double more = 0) {
-  Record record{"b", variant, seed, {}};
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    record.result.accuracy[i] = 0.5 + more - 0.05 * static_cast<double>(i);
+/// A line of results.jsonl: 50 % of the words right, and `more`.
+std::string result(const std::string& variant, int seed, double more = 0) {
+  Json json{{"setting", "b"}, {"variant", variant}, {"seed", seed},     {"steps", 5},
+            {"hidden", 8},    {"seconds", 2.5},     {"parameters", 321}};
+  for (const int length : {5, 10, 20, 30, 40, 50, 60})
+    json[fmt::format("accuracy_{}", length)] = 0.5 + more;
+  return json.dump() + "\n";
+}
+
+TEST_CASE("long_sentences: results, tables, a page and charts; the same whatever runs at once") {
+  const Directory directory;
+  const std::string one = directory / "one";
+  const std::string out = output_of(tiny(one, {"--seeds", "2", "--jobs", "1"}));
+  output_of(tiny(directory / "three", {"--seeds", "1", "--seeds", "2", "--jobs", "3"}));
+  const auto results = results_in(one);
+  CHECK(results.size() == 8);
+  CHECK(results.contains("a luong-dot 2"));
+  CHECK(results == results_in(directory / "three"));
+  CHECK(results.at("a luong-dot 1") != results.at("b luong-dot 1"));
+  CHECK(contains(out, "100 %  run 8/8  "));
+  CHECK(contains(out, "\na: trained on lengths up to 20\nwords right, %"));
+  CHECK(contains(out, "\nencoder-decoder  "));
+  const std::string page = read(one + "/report.html");
+  for (const char* part : {"Setting a: trained on lengths up to 20", "encoder-decoder", "luong-dot",
+                           "<svg", "What the papers found", ">100</text>"}) {
+    CHECK_MESSAGE(contains(page, part), part);
   }
-  record.result.loss = 1.25;
-  record.result.seconds = 2.5;
-  record.result.parameters = 321;
-  return record;
+  CHECK_FALSE(contains(page, "src="));
+  for (const char* file : {"a-models.svg", "a-scores.svg", "b-models.svg"})
+    CHECK_MESSAGE(read(one + "/" + file).starts_with("<svg"), file);
 }
 
-TEST_CASE("results: what is written is read again") {
-  const ScratchDirectory directory;
-  const Budget budget;
-  const std::filesystem::path file = directory / "results.jsonl";
-  CHECK(read_records(file, budget).empty());
-  const Record before = record("bahdanau", 7, 1.0 / 3);
-  report::LogWriter(file.string(), false).write(fields_of(before, budget));
-  const std::vector<Record> records = read_records(file, budget);
-  REQUIRE(records.size() == 1);
-  CHECK(records[0].setting == "b");
-  CHECK(records[0].variant == "bahdanau");
-  CHECK(records[0].seed == 7);
-  CHECK(records[0].result.accuracy == before.result.accuracy);
-  CHECK(records[0].result.loss == 1.25);
-  CHECK(records[0].result.seconds == 2.5);
-  CHECK(records[0].result.parameters == 321);
+TEST_CASE("long_sentences: mean and standard deviation over the seeds of a setting") {
+  const Directory directory;
+  std::string other = result("bahdanau", 1, 0.5);
+  other.replace(other.find("\"b\""), 3, "\"a\"");
+  write(directory / "results.jsonl", other + result("bahdanau", 2, 0.1) + result("luong-dot", 1) +
+                                         result("bahdanau", 1) + result("luong-dot", 2) +
+                                         result("bahdanau", 3, 0.5) + result("luong-dot", 3));
+  const std::string out = output_of({"--out", directory.path(), "--steps", "5", "--hidden", "8",
+                                     "--setting", "b", "--variants", "luong-dot,bahdanau"});
+  CHECK(contains(out, "6 runs of 5 steps"));
+  CHECK(contains(out, "; 6 are in "));
+  // 50, 60 and 100 %: √((20² + 10² + 30²) / 2)
+  CHECK(contains(out, "\nbahdanau                70.0 ± 26.5  70.0 ± 26.5"));
+  CHECK(out.find("bahdanau") < out.find("luong-dot"));
+  const std::string page = read(directory / "report.html");
+  CHECK(contains(page, "70.0 ± 26.5"));
+  CHECK_FALSE(contains(page, "Setting a"));
+  CHECK_FALSE(std::filesystem::exists(directory / "a-models.svg"));
 }
 
-TEST_CASE("results: a line of something else is named, one that was cut short does not count") {
-  const ScratchDirectory directory;
-  const std::filesystem::path file = directory / "results.jsonl";
-  const Budget budget{.steps = 10, .hidden = 8};
-  report::LogWriter(file.string(), false).write(fields_of(record("bahdanau", 1), budget));
-  const std::string line = read_file(file);
-  write_file(file, line + line.substr(0, line.size() / 2));
-  CHECK(read_records(file, budget).size() == 1);
-  write_file(file, line + "{\"steps\": 10}\n");
-  CHECK_THROWS_WITH_AS(read_records(file, budget),
-                       fmt::format("{}:2: not a result of long_sentences", file.string()).c_str(),
-                       Error);
-  write_file(file, line);
-  CHECK_THROWS_WITH_AS(
-      read_records(file, {.steps = 11, .hidden = 8}),
-      fmt::format("{}:1: a result of --steps 10, not 11: another --out is needed", file.string())
-          .c_str(),
-      Error);
-  CHECK_THROWS_WITH_AS(
-      read_records(file, {.steps = 10, .hidden = 6}),
-      fmt::format("{}:1: a result of --hidden 8, not 6: another --out is needed", file.string())
-          .c_str(),
-      Error);
+TEST_CASE("long_sentences: every variant is a model; what is there is not made again") {
+  const Directory directory;
+  const Arguments all = {"--out", directory.path(), "--steps", "1",       "--hidden",
+                         "8",     "--setting",      "a",       "--seeds", "1"};
+  output_of(all);
+  const std::string before = read(directory / "results.jsonl");
+  CHECK(results_in(directory.path()).size() == 15);
+  output_of(all);
+  CHECK(read(directory / "results.jsonl") == before);
 }
 
-TEST_CASE("results: a row is mean and standard deviation over the seeds of a variant and setting") {
-  Record other = record("bahdanau", 1, 0.5);
-  other.setting = "a";
-  const std::vector<Row> rows =
-      rows_of({record("luong-dot", 1), record("bahdanau", 1), record("bahdanau", 2, 0.1),
-               record("bahdanau", 3, 0.5), other},
-              "b");
-  REQUIRE(rows.size() == 2);
-  CHECK(rows[0].variant == "bahdanau");
-  CHECK(rows[0].seeds == 3);
-  CHECK(rows[0].accuracy[0].mean == doctest::Approx(0.7));
-  CHECK(rows[0].accuracy[0].deviation == doctest::Approx(std::sqrt((0.04 + 0.01 + 0.09) / 2)));
-  CHECK(rows[0].seconds == doctest::Approx(2.5));
-  CHECK(rows[0].parameters == 321);
-  CHECK(kept(rows[0]) == doctest::Approx(0.4 / 0.6));
-  CHECK(rows[1].variant == "luong-dot");
-  CHECK(rows[1].accuracy[0].deviation == 0);
-  CHECK(kept(Row{}) == 0);
-}
-
-TEST_CASE("table: columns are aligned, with a deviation where there is more than one seed") {
-  const std::vector<Row> rows =
-      rows_of({record("luong-dot", 1), record("bahdanau", 1), record("bahdanau", 2, 0.2)}, "b");
-  CHECK(table(rows) ==
-        "words              5         10         20         30       "
-        "  40         50         60 60 of 20  weights    CPU s\n"
-        "bahdanau  60.0 ±14.1 55.0 ±14.1 50.0 ±14.1 45.0 ±14.1 40.0 ±"
-        "14.1 35.0 ±14.1 30.0 ±14.1     60 %      321      2.5\n"
-        "luong-dot       50.0       45.0       40.0       35.0       "
-        "30.0       25.0       20.0     50 %      321      2.5\n");
-}
-
-TEST_CASE("plot: a block is as high as the accuracy") {
-  Record one = record("bahdanau", 1);
-  one.result.accuracy = {1, 0.99, 0.5, 0.25, 0.125, 0.05, 0};
-  CHECK(plot(rows_of({one}, "b")) ==
-        "            5  10  20  30  40  50  60\n"
-        "bahdanau  ███ ███ ▄▄▄ ▂▂▂ ▁▁▁        \n");
-}
-
-TEST_CASE("report: a page that stands alone, and a chart for each kind of model with results") {
-  const ScratchDirectory directory;
-  write_report(directory.path(), {record("encoder-decoder", 1), record("luong-dot", 1)}, {});
-  const std::string page = read_file(directory / "report.html");
-  for (const char* part : {"Setting b: trained on lengths up to 60", "encoder-decoder", "luong-dot",
-                           "<svg", "What to look for"}) {
-    CHECK_MESSAGE(page.find(part) != page.npos, part);
-  }
-  CHECK(page.find(">100</text>") != page.npos);  // though no word in two is right
-  CHECK(page.find("Setting a") == page.npos);
-  CHECK(page.find("src=") == page.npos);
-  CHECK(read_file(directory / "b-models.svg").starts_with("<svg"));
-  CHECK(read_file(directory / "b-scores.svg").starts_with("<svg"));
-  CHECK(directory.count() == 3);
-}
-
-TEST_CASE("report: its text is about what was run") {
-  const ScratchDirectory directory;
-  const auto page = [&](const std::vector<Record>& records) {
-    write_report(directory.path(), records, {});
-    return read_file(directory / "report.html");
+TEST_CASE("long_sentences: an interrupted experiment goes on where it was") {
+  const Directory directory;
+  const std::string whole = directory / "whole", out = directory / "out";
+  output_of(tiny(whole));
+  const auto begun = [&] {
+    std::error_code none;
+    return std::filesystem::file_size(out + "/results.jsonl", none) > 0 && !none;
   };
-  const auto check = [](const std::string& html, const std::vector<std::string>& there,
-                        const std::vector<std::string>& not_there) {
-    for (const std::string& part : there) CHECK_MESSAGE(html.find(part) != html.npos, part);
-    for (const std::string& part : not_there) CHECK_MESSAGE(html.find(part) == html.npos, part);
+  const auto killed = run(tiny(out, {"--jobs", "1"}), {.signal_when = begun, .signal = SIGKILL});
+  REQUIRE(killed.signal == SIGKILL);
+  const std::string before = read(out + "/results.jsonl");
+  std::ofstream(out + "/results.jsonl", std::ios::app) << "{\"setting\": \"a\", \"var";
+  const std::string text = output_of(tiny(out));
+  CHECK(contains(text, fmt::format("12 runs of 5 steps, {} at once; {} are in ",
+                                   std::max(1u, std::thread::hardware_concurrency()),
+                                   std::ranges::count(before, '\n'))));
+  CHECK(read(out + "/results.jsonl").starts_with(before));
+  CHECK(results_in(out) == results_in(whole));
+}
+
+TEST_CASE("long_sentences: another experiment in the same directory is refused") {
+  const Directory directory;
+  const std::string out = directory / "out";
+  int tried = 0;
+  const auto try_another = [&] {
+    if (tried > 0 || !std::filesystem::exists(out + "/results.jsonl")) return false;
+    const std::string line = error_of(tiny(out));
+    CHECK_MESSAGE(
+        line.starts_with(fmt::format("long_sentences: --out: {} is in use by process ", out)),
+        line);
+    ++tried;
+    return false;
   };
-  Record shorter = record("luong-dot", 2);
-  shorter.setting = "a";
-  const std::string deviation = "mean ± standard", mean = "Mean over",
-                    without = "without attention (", with = "Whether models with attention",
-                    longer = "fall on longer sentences";
-  check(page({record("encoder-decoder", 1), record("bahdanau", 1)}),
-        {without + "encoder-decoder)", with, "percent, of one seed"}, {deviation, mean, longer});
-  check(page({record("luong-dot", 1), record("luong-dot", 2)}), {deviation, mean, with},
-        {without, longer});
-  check(page({shorter}), {with, longer}, {without});
-  check(page({record("sutskever", 1)}), {without + "sutskever)"}, {with, longer});
+  CHECK(run(tiny(out), {.signal_when = try_another}).status == 0);
+  REQUIRE(tried == 1);
+  CHECK(results_in(out).size() == 12);
+}
+
+TEST_CASE(
+    "long_sentences: --quick is one seed of four models in setting b, unless said otherwise") {
+  const Directory directory;
+  const Arguments quick = {"--quick", "--out", directory.path(), "--steps", "2", "--hidden", "8"};
+  output_of(quick);
+  CHECK(results_in(directory.path()).size() == 4);
+  output_of(quick + Arguments{"--setting", "a", "--variants", "luong-dot"});
+  CHECK(results_in(directory.path()).size() == 5);
+  CHECK(results_in(directory.path()).contains("a luong-dot 1"));
+}
+
+TEST_CASE("long_sentences: an error is one line that names the option, and nothing is made") {
+  const Directory directory;
+  const Arguments out = {"--out", directory / "out"};
+  check_errors({
+      {out + Arguments{"--steps", "0"}, "--steps: '0' is not a whole number from 1 to 1000000000"},
+      {out + Arguments{"--seeds", "many"}, "--seeds: 'many' is not a whole number from 1 to 1000"},
+      {out + Arguments{"--jobs", "0"}, "--jobs: '0' is not a whole number from 1 to 1024"},
+      {out + Arguments{"--hidden", "12"}, "--hidden: 12 is not a multiple of 8"},
+      {out + Arguments{"--setting", "c"}, "--setting: 'c' is not one of a, b, both"},
+      {out + Arguments{"--variants", "bahdanau,foo"}, "'foo' is not one of encoder-decoder, "},
+      {out + Arguments{"--variants", "luong-dot,luong-dot"}, "luong-dot is given twice"},
+      {out + Arguments{"--colour"}, "--colour"},
+  });
+  CHECK(contents_of(directory.path()).empty());
+}
+
+TEST_CASE("long_sentences: an --out that cannot be is named, and so is a line of another result") {
+  const Directory directory;
+  write(directory / "file", "mine");
+  CHECK(error_of(tiny(directory / "file")) ==
+        fmt::format("long_sentences: {}: cannot be made: Not a directory", directory / "file"));
+  const std::string file = directory / "results.jsonl";
+  for (const auto& [steps, hidden, text, message] :
+       {std::tuple{"6", "8", "", "1: a result of --steps 5, not 6: use another --out"},
+        {"5", "16", "", "1: a result of --hidden 8, not 16: use another --out"},
+        {"5", "8", "{\"steps\": 5}\n", "2: not a result of long_sentences"}}) {
+    write(file, result("luong-dot", 1) + text);
+    CHECK(error_of({"--out", directory.path(), "--steps", steps, "--hidden", hidden}) ==
+          fmt::format("long_sentences: {}:{}", file, message));
+  }
 }
 
 TEST_CASE("in_processes: every item is worked on once, whatever the number of jobs") {

@@ -41,7 +41,7 @@ def main():
         assert "bad.tsv:1: one column" in run(papers, "luong", "bad.tsv", status=1)
         (pathlib.Path(directory) / "same.tsv").write_text("a b\tc\n" * 40)
         assert "all pairs have one source" in run(papers, "luong", "same.tsv", status=1)
-        assert "is no model" in run(papers, "gpt", "pairs.tsv", status=1)
+        assert "'gpt' is not one of bahdanau, nematus, luong" in run(papers, "gpt", "pairs.tsv", status=1)
 
 
 main()

@@ -4,25 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "program.hpp"
 #include "wav.hpp"
 
 namespace attune::speech::test {
 namespace {
 
 using namespace attune::test;
-
-ProcessResult run(const Arguments& arguments, ProcessOptions options = {}) {
-  return run_program(ATTUNE_SPEECH, arguments, std::move(options));
-}
-
-std::string output_of(const Arguments& arguments, ProcessOptions options = {}) {
-  const ProcessResult result = run(arguments, std::move(options));
-  INFO(result.err);
-  REQUIRE(result.status == 0);
-  return result.out;
-}
-
-std::string error_of(const Arguments& arguments) { return error_line("speech", run(arguments)); }
 
 /// Arguments without blanks in them.
 Arguments words(const std::string& text) {
@@ -177,31 +165,23 @@ TEST_CASE(
   std::string list;
   for (int i = 0; i < 10; ++i) list += fmt::format("digits/{}_ann_8.wav\tab {}\n", i, i);
   write(directory / "l.tsv", list);
-  const auto train = [&](const std::string& out, const Arguments& more = {}) {
-    return Arguments{"train", "--list", directory / "l.tsv", "--valid-list", directory / "l.tsv",
-                     "--out", out} +
-           words("--tokens characters --steps 400 --joined 0") + quick + more;
-  };
-  const std::string once = directory / "once", twice = directory / "twice",
-                    last = "/last.safetensors";
-  CHECK(contains(output_of(train(once)), "l.tsv: 10 recordings, 0.0 minutes"));
-  const ProcessResult ended = run(
-      train(twice),
-      {.signal_when = [&] { return std::filesystem::exists(twice + last); }, .signal = SIGTERM});
-  CHECK(ended.status == 128 + SIGTERM);
-  CHECK(contains(output_of(train(twice, {"--resume"})), "resuming at step "));
-  check_same_tensors(once + last, twice + last);
-  CHECK(contains(error_of(train(once, {"--resume", "--hidden", "16"})), "hidden"));
+  const Arguments train =
+      Arguments{"train", "--list", directory / "l.tsv", "--valid-list", directory / "l.tsv"} +
+      words("--tokens characters --steps 400 --joined 0") + quick;
+  const std::string once = directory / "once";
+  check_resumes_to_the_same_bits(train, once, directory / "twice");
+  const Arguments resumed = train + Arguments{"--out", once, "--resume"};
+  CHECK(contains(output_of(resumed), "l.tsv: 10 recordings, 0.0 minutes"));
+  check_errors({{resumed + Arguments{"--hidden", "16"}, "hidden"}});
   write(directory / "l.tsv", list + "digits/1_bob_9.wav\tabc\n");
-  CHECK(contains(error_of(train(once, {"--resume"})), "its vocabulary is another"));
+  check_errors({{resumed, "its vocabulary is another"}});
   std::string exchanged = list;
   std::swap(exchanged[exchanged.find("ab 0") + 3], exchanged[exchanged.find("ab 1") + 3]);
   write(directory / "l.tsv", exchanged);
-  CHECK(contains(error_of(train(once, {"--resume"})), "trained on other utterances: transcripts"));
+  check_errors({{resumed, "trained on other utterances: transcripts"}});
   list.replace(list.find("ann"), 3, "bob");
   write(directory / "l.tsv", list);
-  CHECK(
-      contains(error_of(train(once, {"--resume"})), "trained on other recordings: 'scaling.mean'"));
+  check_errors({{resumed, "trained on other recordings: 'scaling.mean'"}});
 }
 
 TEST_CASE("speech train --resume: a checkpoint with any entry changed goes on or is refused") {
@@ -298,14 +278,10 @@ TEST_CASE("speech compare: a table of kinds of attention, without training twice
   const Arguments arguments =
       Arguments{"compare", "--digits", directory / "digits", "--out", directory / "table"} +
       words("--variants content,no-attention --seeds 2 --steps 4 --max-digits 1") + tiny;
-  const std::string table = output_of(arguments);
+  const std::string table = check_compares_once(arguments, "\ntoken error",
+                                                directory / "table/content-1/best.safetensors");
   CHECK(contains(table, "4/4"));
   CHECK(contains(table, "2 to 6"));
-  const std::string best = directory / "table/content-1/best.safetensors";
-  const auto written = std::filesystem::last_write_time(best);
-  const std::string again = output_of(arguments);
-  CHECK(again.substr(again.find("\ntoken error")) == table.substr(table.find("\ntoken error")));
-  CHECK(std::filesystem::last_write_time(best) == written);
 }
 
 TEST_CASE(
@@ -325,27 +301,21 @@ TEST_CASE("speech: errors are one line and status 1") {
   write(directory / "l.tsv", "none.wav\tone\n");
   write(directory / "text.wav", "hello");
   const std::string out = directory / "run";
-  CHECK(contains(error_of({"train", "--out", out}), "--digits DIRECTORY, or --list FILE"));
-  CHECK(contains(error_of({"train", "--out", out, "--digits", "a", "--list", "b"}),
-                 "two kinds of data"));
-  CHECK(contains(error_of({"train", "--out", out, "--digits", directory / "none"}),
-                 directory / "none: "));
-  CHECK(contains(error_of({"train", "--out", out, "--list", directory / "l.tsv", "--valid-list",
-                           directory / "l.tsv"}),
-                 "l.tsv:1: " + (directory / "none.wav: it cannot be read as audio")));
-  CHECK(contains(error_of({"train", "--out", out, "--layers", "2", "--joined", "3"}),
-                 "--joined: there are 2 layers"));
+  const std::string list = directory / "l.tsv", text = directory / "text.wav";
+  check_errors({
+      {{"train", "--out", out}, "--digits DIRECTORY, or --list FILE"},
+      {{"train", "--out", out, "--digits", "a", "--list", "b"}, "two kinds of data"},
+      {{"train", "--out", out, "--digits", directory / "none"}, directory / "none: "},
+      {{"train", "--out", out, "--list", list, "--valid-list", list},
+       "l.tsv:1: " + (directory / "none.wav: it cannot be read as audio")},
+      {{"train", "--out", out, "--layers", "2", "--joined", "3"}, "--joined: there are 2 layers"},
+      {{"evaluate", "--model", t.model()}, "lists, or --digits DIRECTORY"},
+      {{"recognise", text, "--model", t.model()}, "text.wav: it cannot be read as audio"},
+      {{"recognise", text, "--model", list}, "l.tsv"},
+      {{"compare", "--variants", "best"}, "'best' is not one of location-aware"},
+      {{"align", list, "--format", "textgrid", "--model", t.model()}, "--out: "},
+  });
   CHECK_FALSE(std::filesystem::exists(out));
-  CHECK(contains(error_of({"evaluate", "--model", t.model()}), "lists, or --digits DIRECTORY"));
-  CHECK(contains(error_of({"recognise", directory / "text.wav", "--model", t.model()}),
-                 "text.wav: it cannot be read as audio"));
-  CHECK(contains(error_of({"recognise", directory / "text.wav", "--model", directory / "l.tsv"}),
-                 "l.tsv"));
-  CHECK(
-      contains(error_of({"compare", "--variants", "best"}), "'best' is not one of location-aware"));
-  CHECK(contains(
-      error_of({"align", directory / "l.tsv", "--format", "textgrid", "--model", t.model()}),
-      "--out: "));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Recordings, what is heard of them, lists of them, and when each token was heard.
+#include "speech/speech.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -11,7 +13,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 
-#include "speech/model.hpp"
 #include "support/frames.hpp"
 #include "support/golden.hpp"
 #include "support/naive.hpp"
@@ -55,20 +56,25 @@ TEST_CASE("read_audio: samples of 16 and of 8 bits, and the mean of two channels
   CHECK(std::abs(both[1]) < 1e-4f);
 }
 
-TEST_CASE("read_audio: FLAC as well, of its own rate") {
-  const Directory directory;
-  const std::string path = directory / "a.flac";
-  const std::vector<float> samples = tone(440, 0.5, 0.5, 16000);
+/// A file that libsndfile writes.
+void write_audio(const std::string& path, int rate, int format, const std::vector<float>& samples) {
   SF_INFO info{.frames = 0,
-               .samplerate = 16000,
+               .samplerate = rate,
                .channels = 1,
-               .format = SF_FORMAT_FLAC | SF_FORMAT_PCM_16,
+               .format = format,
                .sections = 0,
                .seekable = 0};
   SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
   REQUIRE(file != nullptr);
   sf_writef_float(file, samples.data(), std::ssize(samples));
   sf_close(file);
+}
+
+TEST_CASE("read_audio: FLAC as well, of its own rate") {
+  const Directory directory;
+  const std::string path = directory / "a.flac";
+  const std::vector<float> samples = tone(440, 0.5, 0.5, 16000);
+  write_audio(path, 16000, SF_FORMAT_FLAC | SF_FORMAT_PCM_16, samples);
   const Recording recording = read_audio(path);
   CHECK(recording.rate == 16000);
   REQUIRE(recording.samples.size() == samples.size());
@@ -78,10 +84,9 @@ TEST_CASE("read_audio: FLAC as well, of its own rate") {
 }
 
 TEST_CASE("read_audio: what is no whole recording is refused by name") {
-  const std::string whole = wav(tone(440, 0.1));
-  CHECK(audio_error("").starts_with("a.wav: it cannot be read as audio"));
-  CHECK(audio_error("hello").starts_with("a.wav: it cannot be read as audio"));
-  CHECK(audio_error(whole.substr(0, 30)).starts_with("a.wav: it cannot be read as audio"));
+  const std::string whole = wav(tone(440, 0.1)), none = "a.wav: it cannot be read as audio";
+  for (const auto& bytes : {std::string(), std::string("hello"), whole.substr(0, 30)})
+    CHECK(audio_error(bytes).starts_with(none));
   CHECK(audio_error(wav({})) == "a.wav: it has no samples");
   CHECK(audio_error(whole.substr(0, 1044)) == "a.wav: it ends after 1000 of 1600 bytes");
   CHECK(audio_error(whole.substr(0, 44)) == "a.wav: it ends after 0 of 1600 bytes");
@@ -94,18 +99,8 @@ TEST_CASE("read_audio: what is no whole recording is refused by name") {
 TEST_CASE("read_audio: samples that are no numbers are refused") {
   const Directory directory;
   const std::string path = directory / "a.wav";
-  SF_INFO info{.frames = 0,
-               .samplerate = 8000,
-               .channels = 1,
-               .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT,
-               .sections = 0,
-               .seekable = 0};
   for (const float bad : {std::nanf(""), 1e30f}) {
-    SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
-    REQUIRE(file != nullptr);
-    const std::vector<float> samples = {0.5f, bad};
-    sf_writef_float(file, samples.data(), 2);
-    sf_close(file);
+    write_audio(path, 8000, SF_FORMAT_WAV | SF_FORMAT_FLOAT, {0.5f, bad});
     CHECK(error_of([&] { read_audio(path); }).starts_with(path + ": sample 1 is "));
   }
 }
@@ -170,11 +165,14 @@ TEST_CASE("read_list: paths from the list's directory; mistakes are said with fi
   CHECK(list[1].file == directory / "b/c.wav");
   CHECK(list[0].transcript == "one two");
   CHECK(list[1].where == directory / "l.tsv:2");
-  const std::string expected = "a file and its words were expected, with a TAB between them";
-  CHECK(list_error("a.wav\tone\nb.wav two\n") == "l.tsv:2: " + expected);
-  CHECK(list_error("a.wav\t\n") == "l.tsv:1: " + expected);
-  CHECK(list_error("a.wav\tone\ttwo\n") == "l.tsv:1: " + expected);
-  CHECK(list_error("\n") == "l.tsv:1: " + expected);
+  for (const auto& [text, line] : {std::pair{"a.wav\tone\nb.wav two\n", 2},
+                                   {"a.wav\t\n", 1},
+                                   {"a.wav\tone\ttwo\n", 1},
+                                   {"\n", 1}}) {
+    CHECK(
+        list_error(text) ==
+        fmt::format("l.tsv:{}: a file and its words were expected, with a TAB between them", line));
+  }
   CHECK(list_error("") == "l.tsv:0: there is no line");
 }
 
@@ -193,8 +191,7 @@ TEST_CASE("Digits: strings of one speaker, the same for a seed, with the ends of
   test::write_digits(directory.path());
   const Digits digits(directory.path(), 8, 9, 8000);
   CHECK(digits.single().size() == 40);
-  const std::vector<Utterance> some = strings(digits, 2, 3, 4, 1),
-                               same = strings(digits, 2, 3, 4, 1);
+  const std::vector<Utterance> some = digits.strings(2, 3, 4, 1), same = digits.strings(2, 3, 4, 1);
   REQUIRE(some.size() == 8);
   CHECK(some[7].tokens.size() == 3);
   CHECK(some[7].ends.back() == some[7].samples.size());
@@ -221,28 +218,28 @@ TEST_CASE("listed_recordings: each once in an epoch, the same from any step on")
   }
   write(directory / "l.tsv", list);
   const text::Codec codec{text::Words{}, vocabulary_of(directory / "l.tsv", text::Words{})};
-  const SetOptions options{.batch = 3};
-  const auto set = listed_recordings(directory / "l.tsv", codec, options),
-             again = listed_recordings(directory / "l.tsv", codec, options);
+  TrainOptions options;
+  options.list = directory / "l.tsv", options.batch = 3;
+  const TrainingSet set = listed_recordings(options, codec);
+  CHECK(set.batches(1) == listed_recordings(options, codec).batches(1));
   std::vector<std::size_t> lengths;
   Random random(1);
-  for (Index step = 0; step < 3; ++step) {
-    const Index n = set->begin_step(step);
-    for (Index i = 0; i < n; ++i) lengths.push_back(set->draw(i, random).samples.size());
+  for (const auto& batch : set.batches(0)) {
+    CHECK(batch.size() <= 3);
+    for (const std::uint32_t number : batch)
+      lengths.push_back(set.draw(number, random).samples.size());
   }
-  const std::size_t last = lengths.back();
   std::ranges::sort(lengths);
   CHECK(lengths == std::vector<std::size_t>{800, 1600, 2400, 3200, 4000, 4800, 5600});
-  const Index n = again->begin_step(2);
-  CHECK(again->draw(n - 1, random).samples.size() == last);
   write(directory / "t.tsv", "4.wav\tw1 w2\n4.wav\tw1 w1\n");
-  const SetOptions short_of_one{.annotations = [](double seconds) {
-    return static_cast<Index>(4 * seconds);  // of 0.5 s
-  }};
-  CHECK(error_of([&] { listed_recordings(directory / "t.tsv", codec, short_of_one); }) ==
+  options.list = directory / "t.tsv";
+  options.speed = 0, options.joined = 0, options.features.step = 0.25;  // 2 annotations
+  CHECK(error_of([&] { listed_recordings(options, codec); }) ==
         directory / "t.tsv:2: 0.50 s are too short for 2 tokens");
+  options.ctc = 0;
+  CHECK_NOTHROW(listed_recordings(options, codec));
   write(directory / "t.tsv", "4.wav\t \n");
-  CHECK(error_of([&] { listed_recordings(directory / "t.tsv", codec, short_of_one); }) ==
+  CHECK(error_of([&] { listed_recordings(options, codec); }) ==
         directory / "t.tsv:1: there are no words in the transcript");
 }
 
@@ -324,11 +321,10 @@ TEST_CASE("Recogniser: gradients of the loss are central differences, with and w
   const std::vector<Tensor> heard = {randn({9, 3}, DType::f64), randn({6, 3}, DType::f64, 2)};
   const std::vector<text::Sentence> words = {{4, 5}, {5}};
   for (const double ctc : {0.0, 0.3}) {
-    for (const Attends attends : {Attends::yes, Attends::no}) {
+    for (const bool attends : {true, false}) {
       nn::Parameters params(1, DType::f64);
       const Recogniser recogniser(params,
-                                  {.bands = 3,
-                                   .hidden = 3,
+                                  {.hidden = 3,
                                    .layers = 2,
                                    .joined = 1,
                                    .embedding = 2,
@@ -339,7 +335,7 @@ TEST_CASE("Recogniser: gradients of the loss are central differences, with and w
                                              .attention = 3,
                                              .location_aware = {.filters = 2, .radius = 1}},
                                    .ctc = ctc},
-                                  6);
+                                  3, 6);
       const Batch batch{frames::make_batch(heard), words};
       CHECK(gradcheck(params, [&] { return recogniser.loss(batch); },
                       {.step = 2e-4, .allow_zero = true}));

@@ -1,3 +1,5 @@
+// What recordings say, and how often the model reads it right.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -7,14 +9,16 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <attune/tensor/check.hpp>
 
-#include "program.hpp"
+#include "speech.hpp"
 #include "support/checkpoint.hpp"
 #include "support/log.hpp"
 #include "support/output.hpp"
+#include "support/signals.hpp"
 
 namespace attune::speech {
 namespace {
@@ -26,29 +30,24 @@ struct Part {
 };
 
 void print(const Model& model, const models::Hypothesis& h, const Part& part, bool as_json) {
-  const std::string text = printable(model.codec().decode(h.words)), file = printable(part.file);
+  const std::string text = printable(model.codec.decode(h.words)), file = printable(part.file);
   if (!as_json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", text);
-  const auto seconds = [&](Index samples) {
-    return static_cast<double>(samples) / static_cast<double>(model.rate());
-  };
+  const double begin = model.seconds(part.piece.begin);
   report::LogFields line;
   if (!part.file.empty()) line.push_back({"file", part.file});
-  line.push_back({"begin", seconds(part.piece.begin)});
-  line.push_back({"text", model.codec().decode(h.words)});
+  line.push_back({"begin", begin});
+  line.push_back({"text", model.codec.decode(h.words)});
   line.push_back({"probability", std::exp(h.log_probability)});
   std::string json = report::log_line(line);
   if (h.weights.defined()) {
-    auto tokens = timed(model, h, seconds(std::ssize(part.piece.samples)));
-    for (Timed& one : tokens) {
-      one.begin += seconds(part.piece.begin);
-      one.end += seconds(part.piece.begin);
-    }
+    auto tokens = timed(model, h, model.seconds(part.piece.samples.size()));
+    for (Timed& one : tokens) one.begin += begin, one.end += begin;
     json = with_field(std::move(json), "tokens", json_of(tokens));
   }
   say("{}\n", json);
 }
 
-void hear(const Model& model, const RecogniseArguments& options, std::span<const Part> parts) {
+void hear(const Model& model, const Arguments& options, std::span<const Part> parts) {
   std::vector<std::vector<float>> waveforms;
   for (const Part& part : parts) waveforms.push_back(part.piece.samples);
   const auto found =
@@ -59,7 +58,7 @@ void hear(const Model& model, const RecogniseArguments& options, std::span<const
 
 /// The recording, cut at pauses where it is long: memory and time grow with the square of the
 /// length.
-std::vector<Part> parts_of(const std::string& file, const RecogniseArguments& options, Index rate) {
+std::vector<Part> parts_of(const std::string& file, const Arguments& options, Index rate) {
   constexpr double longest = 30;  // seconds
   const Recording recording = read_audio(file);
   std::vector<float> samples = reading(file, [&] { return at_rate(recording, rate); });
@@ -69,9 +68,8 @@ std::vector<Part> parts_of(const std::string& file, const RecogniseArguments& op
     complain("{}: converted from {} to {} samples per second\n", printable(file), recording.rate,
              rate);
   }
-  const std::string name = options.json || options.files.size() > 1 ? file : "";
-  if (static_cast<double>(samples.size()) <= longest * static_cast<double>(rate))
-    return {{name, {std::move(samples), 0}}};
+  const std::string name = options.json || options.inputs.size() > 1 ? file : "";
+  if (samples.size() <= longest * rate) return {{name, {std::move(samples), 0}}};
   PauseCutter cutter(rate, options.pause);
   std::vector<Part> parts;
   for (Piece& piece : cutter.add(samples)) parts.push_back({name, std::move(piece)});
@@ -83,14 +81,14 @@ std::vector<Part> parts_of(const std::string& file, const RecogniseArguments& op
   return parts;
 }
 
-void recognise_files(const Model& model, const RecogniseArguments& options) {
+void recognise_files(const Model& model, const Arguments& options) {
   constexpr std::size_t at_once = 256;
-  for (const std::string& file : options.files) seconds_of(file);  // throws before any is heard
-  for (std::size_t begin = 0; begin < options.files.size(); begin += at_once) {
-    const std::size_t end = std::min(options.files.size(), begin + at_once);
+  for (const std::string& file : options.inputs) seconds_of(file);  // throws before any is heard
+  for (std::size_t begin = 0; begin < options.inputs.size(); begin += at_once) {
+    const std::size_t end = std::min(options.inputs.size(), begin + at_once);
     std::vector<Part> parts;
     for (std::size_t i = begin; i < end; ++i)
-      std::ranges::move(parts_of(options.files[i], options, model.rate()),
+      std::ranges::move(parts_of(options.inputs[i], options, model.rate()),
                         std::back_inserter(parts));
     hear(model, options, parts);
   }
@@ -135,7 +133,7 @@ class SampleStream {
   bool has_odd_ = false, is_first_ = true;
 };
 
-void recognise_stream(const Model& model, const RecogniseArguments& options) {
+void recognise_stream(const Model& model, const Arguments& options) {
   constexpr Index most = 1 << 28;  // samples of one utterance
   if (isatty(STDIN_FILENO)) complain("raw samples are read from standard input\n");
   const Index rate = options.rate > 0 ? options.rate : model.rate();
@@ -143,7 +141,7 @@ void recognise_stream(const Model& model, const RecogniseArguments& options) {
   const auto hear_piece = [&](Piece piece) {
     if (piece.samples.empty()) return;
     const Recording recording{.samples = std::move(piece.samples), .rate = rate};
-    const auto begin = static_cast<Index>(static_cast<double>(piece.begin) * ratio);
+    const auto begin = static_cast<Index>(piece.begin * ratio);
     const Part part{"", {at_rate(recording, model.rate()), begin}};
     hear(model, options, std::span(&part, 1));
   };
@@ -161,9 +159,66 @@ void recognise_stream(const Model& model, const RecogniseArguments& options) {
 
 }  // namespace
 
-int recognise(const RecogniseArguments& options) {
+int recognise(const Arguments& options) {
   const Model model = Model::load(options.model);
-  options.files.empty() ? recognise_stream(model, options) : recognise_files(model, options);
+  options.inputs.empty() ? recognise_stream(model, options) : recognise_files(model, options);
+  return 0;
+}
+
+namespace {
+
+constexpr CountNames names = {.examples = "utterances", .right = "all right"};
+
+void print(const std::string& name, const CountsByLength& counts, bool json) {
+  if (!json) {
+    say("{}\n", printable(name));
+    print_table(counts, names);
+    return;
+  }
+  std::vector<std::string> by_length;
+  for (const auto& [length, some] : counts)
+    by_length.push_back(fmt::format("\"{}\": {}", length, json_of(some, names)));
+  const std::string line =
+      with_field(report::log_line({{"data", name}}), "all", json_of(total(counts), names));
+  say("{}\n", with_field(line, "by_length", fmt::format("{{{}}}", fmt::join(by_length, ", "))));
+}
+
+/// Median distance in seconds between the ends of tokens that attention gives and the true ones;
+/// the last token of each utterance is left out.
+double median_distance(const Model& model, std::span<const Utterance> utterances) {
+  std::vector<double> distances;
+  for (const Utterance& one : utterances) {
+    stop_if_interrupted();
+    const std::vector<Timed> tokens = align(model, one);
+    for (std::size_t u = 0; u + 1 < one.ends.size(); ++u) {
+      distances.push_back(std::abs(tokens[u].end - model.seconds(one.ends[u])));
+    }
+  }
+  const auto middle = distances.begin() + std::ssize(distances) / 2;
+  std::ranges::nth_element(distances, middle);
+  return *middle;
+}
+
+}  // namespace
+
+int evaluate(const Arguments& options) {
+  if (options.digits.empty() == options.inputs.empty())
+    fail("evaluate", "lists, or --digits DIRECTORY, were expected");
+  const Model model = Model::load(options.model);
+  const auto measure = [&](const std::string& name, const std::vector<Utterance>& utterances) {
+    print(name, evaluate(model, utterances, options.hear), options.json);
+  };
+  for (const std::string& list : options.inputs)
+    measure(list, read_utterances(list, model.codec, model.rate()));
+  if (options.digits.empty()) return 0;
+  const Digits digits(options.digits, options.first, options.last, model.rate());
+  const auto joined = digits.strings(1, options.longest, options.strings, 1);
+  measure(fmt::format("single recordings, {} to {}", options.first, options.last), digits.single());
+  if (!options.json) say("\n");
+  measure("strings of them", joined);
+  if (options.json || options.longest < 2 || !model.options.attends) return 0;
+  say("\nDistance of the end of a digit by attention from its true end: {:.3f} s (median)\n",
+      median_distance(model, joined));
   return 0;
 }
 

@@ -1,0 +1,301 @@
+// What `speech` is made of, from the recordings to the commands; audio.hpp has the sound.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <attune/models/bahdanau.hpp>
+#include <attune/models/encoder_decoder.hpp>
+#include <attune/models/listener.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/text/batches.hpp>
+#include <attune/models/text/vocabulary.hpp>
+
+#include "audio.hpp"
+#include "support/comparing.hpp"
+#include "support/error_counts.hpp"
+#include "support/hash.hpp"
+#include "support/measurements.hpp"
+
+namespace attune::speech {
+
+struct RecogniserOptions {
+  Index hidden = 128;  // of each direction of the listener, and of the decoder
+  Index layers = 3;
+  Index joined = 2;  // of the layers, the highest that join two steps into one
+  nn::Cell cell = nn::Cell::lstm;
+  Index embedding = 32;
+  Index readout = 64;
+  double dropout = 0.2;
+  bool attends = true;  // or the decoder starts from the listener's last state alone
+  nn::ScoreOptions score = {.kind = "location_aware", .attention = 64};
+  nn::AttentionOptions attention = {};
+  double ctc = 0.3;  // λ of Watanabe et al. (2017), in the loss and in the search; 0: none
+
+  /// Frames that one annotation stands for.
+  Index frames_joined() const { return Index{1} << joined; }
+};
+
+/// Throws an Error that names the option for numbers that contradict each other.
+void check(const RecogniserOptions& options);
+
+enum class Tokens { words, characters };
+
+/// All that the command line can say about a training, with its defaults.
+struct TrainOptions : TrainingOptions, RecogniserOptions {
+  TrainOptions()
+      : TrainingOptions{
+            .out = "speech-model", .batch = 32, .validate_every = 200, .average = 0.998} {}
+  std::string digits;             // directory of the Free Spoken Digit Dataset,
+  Index longest = 7;              // joined to strings of so many digits at most;
+  std::string list, valid_list;   // or lists of recordings
+  Tokens tokens = Tokens::words;  // of their transcripts
+  Index steps = 2000;
+  double speed = 0.15;                   // recordings are made faster or slower by up to this share
+  double silence = 0.1;                  // seconds of it before and after a recording, at most
+  double noise = 20;                     // decibels below the recording at the loudest
+  Index time_masks = 2, band_masks = 2;  // stretches of time, and of the mel scale, that are hidden
+  std::uint64_t seed = 1;
+  LogMelOptions features;
+};
+
+/// Options of the training, of the network, of the features, and all of them.
+Fields<TrainOptions> training_fields();
+Fields<TrainOptions> network_fields();
+Fields<TrainOptions> feature_fields();
+const Fields<TrainOptions>& all_fields();
+
+// Data
+
+/// A waveform, and its tokens.
+struct Utterance {
+  std::vector<float> samples;
+  text::Sentence tokens;
+  std::vector<std::size_t> ends = {};  // samples after which each token ends, where that is known
+  bool converted = false;              // from another rate
+};
+
+/// A line of a list: a file, as a path from the list's directory, TAB its words.
+struct Listed {
+  std::filesystem::path file;
+  std::string transcript;
+  std::string where;  // "FILE:LINE", for errors
+};
+
+/// Throws an Error "FILE:LINE: what is wrong" for a line that has not two columns, or an empty one,
+/// and for a list without lines.
+std::vector<Listed> read_list(const std::filesystem::path& tsv);
+
+/// The tokens of a transcript. A number that the vocabulary does not have is read digit by digit,
+/// where it has their names: 72, seven two. Other tokens that it does not have become <unk>.
+text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript);
+/// The recording at that rate and its tokens. Throws an Error that begins with "FILE:LINE".
+Utterance read_utterance(const Listed& listed, const text::Codec& codec, Index rate);
+
+/// All of a list. Prints on standard error how many recordings were converted from another rate,
+/// and how many tokens are unknown.
+std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const text::Codec& codec,
+                                       Index rate);
+
+/// All tokens of the transcripts of a list.
+text::Vocabulary vocabulary_of(const std::filesystem::path& list, const text::Tokenizer& tokenizer);
+
+/// {digit}_{speaker}_{number}.wav, of several speakers.
+class Digits {
+ public:
+  /// Those whose numbers are first to last, at that rate. Throws when there is none, or when a
+  /// speaker lacks a digit.
+  Digits(const std::filesystem::path& directory, Index first, Index last, Index rate);
+  /// The recordings that a model is chosen by: 5 to 9. Those from 10 on are trained on.
+  static Digits for_validation(const std::filesystem::path& directory, Index rate) {
+    return {directory, 5, 9, rate};
+  }
+
+  /// So many digits of one speaker, one after the other.
+  Utterance draw(Index digits, Random& random) const;
+  /// `count` strings of each length; the seed decides their digits.
+  std::vector<Utterance> strings(Index shortest, Index longest, Index count,
+                                 std::uint64_t seed) const;
+  /// Every recording by itself.
+  std::vector<Utterance> single() const;
+
+  /// "zero" to "nine"
+  static text::Codec codec();
+
+ private:
+  // Of each speaker and digit.
+  std::vector<std::array<std::vector<std::vector<float>>, 10>> speakers_;
+};
+
+/// Utterances, in the order in which a training draws them.
+struct TrainingSet {
+  std::string description = {};
+  Hash hash = {};  // of what is said, and of how long it takes
+  /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
+  std::function<Epochs::Batches(Index epoch)> batches = {};
+  /// Any thread may call it, with random numbers of its own.
+  std::function<Utterance(std::uint32_t number, Random& random)> draw = {};
+  /// Visits every recording, for what features are scaled by.
+  std::function<void(const std::function<void(const std::vector<float>& samples)>& visit)> each =
+      {};
+};
+
+/// Strings of 1 to `longest` digits of `digits`. Throws where frames are too coarse for CTC.
+TrainingSet digit_strings(const TrainOptions& options);
+/// The recordings of `list`, each once in an epoch, in batches of similar lengths. They are read
+/// when they are drawn, so that they need not fit in memory. Throws for a file that is no audio, and
+/// for one that is too short for its tokens under CTC.
+TrainingSet listed_recordings(const TrainOptions& options, const text::Codec& codec);
+
+// Model
+
+/// Features side by side, and what is said in them.
+struct Batch {
+  nn::Sequence frames;
+  std::vector<text::Sentence> words;
+};
+
+class Recogniser {
+ public:
+  Recogniser(const nn::Scope& scope, const RecogniserOptions& options, Index bands,
+             Index vocabulary);
+
+  /// (1 - λ) · cross-entropy of the words + λ · CTC, each per word.
+  Var loss(const Batch& batch) const;
+  /// The best words of each utterance, with where the decoder attended to; by attention and CTC, or
+  /// by attention alone.
+  std::vector<models::Hypothesis> recognise(const nn::Sequence& frames,
+                                            const models::SearchOptions& search, bool ctc) const;
+  /// Given words, as if they had been found.
+  std::vector<models::Hypothesis> force(const Batch& batch) const;
+
+ private:
+  double ctc_weight_;
+  models::Listener listener_;
+  std::variant<models::BahdanauDecoder, models::LastStateDecoder> decoder_;
+  std::optional<nn::Linear> ctc_;
+};
+
+/// A network that listens, and all that it takes to use it.
+struct Model {
+  Model(const TrainOptions& options, text::Codec codec, frames::Scaling scaling,
+        std::unique_ptr<nn::Parameters> parameters);
+
+  /// Reads a checkpoint written by `save`. Throws an Error that begins with the path.
+  static Model load(const std::filesystem::path& path);
+  void save(Safetensors& file) const;
+
+  /// Features of a waveform, scaled: (T, bands).
+  Tensor hear(std::span<const float> waveform) const;
+  /// Seconds from the beginning of a recording to that of an annotation's frames.
+  double time(Index annotation) const;
+  /// Seconds that so many samples last.
+  double seconds(std::size_t samples) const { return samples / static_cast<double>(rate()); }
+  Index rate() const { return options.features.rate; }
+
+  TrainOptions options;
+  LogMel features;
+  text::Codec codec;
+  frames::Scaling scaling;
+  std::unique_ptr<nn::Parameters> parameters;
+  Recogniser recogniser;
+  Metadata metadata = {};  // of the checkpoint
+};
+
+/// How to search.
+struct HearOptions {
+  Index beam = 4;
+  bool ctc = true;  // whether CTC takes part, where the model has it
+};
+
+/// The best tokens of each waveform, in batches of similar lengths; at most as many tokens as there
+/// are annotations.
+std::vector<models::Hypothesis> recognise(const Model& model,
+                                          std::span<const std::vector<float>> waveforms,
+                                          const HearOptions& options);
+
+/// By the number of tokens that were said.
+CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
+                        const HearOptions& options);
+
+/// A token, and from when to when, in seconds.
+struct Timed {
+  std::string token;
+  double begin, end;
+  double probability;
+};
+
+/// Cuts the places 0 to S of weights (U, S) into a stretch [begin, end) for each of the first
+/// `tokens` rows, in order and without gaps. First the cuts with the largest sum of weights inside
+/// the tokens' own stretches; then new cuts between the centres of these weights. A decoder may
+/// look at the beginnings of words or at their ends: the first word, which begins at 0, and the last
+/// one, which ends at S, show where to cut between two centres. Throws when there are fewer places
+/// than tokens.
+std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
+
+/// By what the decoder attended to in a recording of so many seconds. The model must attend, and
+/// there must be as many annotations as tokens. Throws where the scores are not finite.
+std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis, double seconds);
+/// A JSON array.
+std::string json_of(std::span<const Timed> tokens);
+/// Given tokens. Throws as `timed` and `stretches` do.
+std::vector<Timed> align(const Model& model, const Utterance& utterance);
+
+// The commands. Each prints to standard output and returns the exit status.
+
+/// Trains a model and writes best.safetensors, last.safetensors and log.jsonl. The status is 0, or
+/// 128 + the number of the signal that interrupted it.
+int train(const TrainOptions& options);
+/// The options of a run that is to be resumed from this checkpoint.
+TrainOptions stored_options(const std::filesystem::path& checkpoint);
+
+enum class AlignFormat { tsv, json, textgrid };
+
+/// What the commands that use a model have options for.
+struct Arguments {
+  std::filesystem::path model = "speech-model/best.safetensors";
+  HearOptions hear = {};
+  bool json = false;
+  std::vector<std::string> inputs = {};  // recordings, of which none is standard input; or lists
+  Index rate = 0;                        // of standard input; 0: the model's
+  double pause = 0.5;         // seconds of quiet that end an utterance of it; 0: only its end does
+  std::string digits = {};    // directory of digits, of which
+  Index first = 5, last = 9;  // these recordings are measured by themselves and as strings
+  Index longest = 12;         // digits of the longest
+  Index strings = 100;        // of each length
+  std::filesystem::path list = {};  // of a report; empty: the data of the training
+  AlignFormat format = AlignFormat::tsv;
+  std::filesystem::path out = {};  // a file, or a directory for textgrid
+  Index examples = 6;
+};
+
+/// Recordings, or raw samples of 16 bits from standard input, as text.
+int recognise(const Arguments& options);
+/// Token errors by length.
+int evaluate(const Arguments& options);
+/// When each token of a list's transcripts was heard.
+int align(const Arguments& options);
+/// One self-contained HTML page: what was attended to above spectrograms, errors by length, curves.
+int report(const Arguments& options);
+
+struct CompareArguments : Comparison {
+  TrainOptions train;  // of each run, which has a directory of its own in `out`
+};
+
+/// The names of all variants, in the order of the table.
+std::vector<std::string> variant_names();
+
+/// Trains every variant with every seed on strings of digits, as far as that is not done yet, and
+/// prints a table of their errors on single digits, on strings of lengths that were trained on, and
+/// on longer ones, by attention and CTC and by attention alone.
+int compare(CompareArguments options);
+
+}  // namespace attune::speech

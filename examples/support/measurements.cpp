@@ -1,0 +1,39 @@
+#include "support/measurements.hpp"
+
+#include <fmt/format.h>
+
+#include <attune/tensor/check.hpp>
+
+#include "support/chart.hpp"
+#include "support/log.hpp"
+
+namespace attune {
+
+Saved same_scaling(const frames::Scaling& scaling, std::string data) {
+  return {[](Safetensors&) {},
+          [scaling, data](const Safetensors& file) {
+            for (const auto& [name, tensor] : frames::scaling_tensors(scaling)) {
+              const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
+              if (stored.to_vector<float>() == tensor.to_vector<float>()) continue;
+              fail("checkpoint",
+                   fmt::format("it was trained on other {}: '{}' differs", data, name));
+            }
+          }};
+}
+
+void add_learning_curves(report::Page& page, const std::filesystem::path& log,
+                         const std::string& y_label, const std::vector<LoggedField>& fields,
+                         bool log_y) {
+  if (!std::filesystem::exists(log)) return;
+  report::Chart chart{.title = "Learning curves",
+                      .x_label = "step",
+                      .y_label = y_label,
+                      .series = {},
+                      .log_y = log_y};
+  const auto lines = report::read_log(log.string());
+  for (const auto& [field, name, scale] : fields)
+    chart.series.push_back(report::curve(lines, field, name, scale));
+  page.figure(report::svg(chart), "");
+}
+
+}  // namespace attune

@@ -1,15 +1,12 @@
 // `attune evaluate` and `attune compare`.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
-#include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/bootstrap.hpp>
 #include <attune/models/metrics/chrf.hpp>
 #include <attune/models/report/log.hpp>
@@ -26,19 +23,8 @@
 namespace attune::pairs {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using report::JsonText, report::log_line;
 constexpr CountNames names = {.examples = "pairs", .right = "exact match"};
-
-/// Adds another target of each source, a line each; an empty line is none.
-void add_references(TestPairs& pairs, const std::filesystem::path& file) {
-  std::vector<std::string> lines = text::read_lines(text::LineReader(file));
-  if (lines.size() != pairs.size()) {
-    fail(file.string(),
-         fmt::format("{} lines, expected one for each of {} pairs", lines.size(), pairs.size()));
-  }
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    pairs.references[i].push_back(single_blanks(lines[i]));
-}
 
 /// BLEU TAB chrF TAB prediction, a line for each pair.
 std::string scores_of(std::span<const std::string> lines, const TestPairs& pairs,
@@ -98,43 +84,43 @@ void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
   }
 }
 
-void print_result(const TestPairs& pairs, const Evaluation& result, const Model& model,
-                  double seconds) {
-  const bool sentences = model.of_sentences();
-  say("{}\n{}  ({} pairs, {:.1f} a second)\n", printable(pairs.name), summary(result, sentences),
-      pairs.size(), static_cast<double>(pairs.size()) / seconds);
-  if (sentences) return;
+void print_result(const Measured& m) {
+  say("{}\n{}  ({} pairs, {:.1f} a second)\n", printable(m.pairs.name),
+      summary(m.result, m.sentences()), m.pairs.size(),
+      static_cast<double>(m.pairs.size()) / m.seconds);
+  if (m.sentences()) return;
   say("\n");
-  print_table(result.counts, names);
-  const auto confusions = most_frequent(result.confusions, model.target().vocabulary, 10);
+  print_table(m.result.counts, names);
+  const auto confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 10);
   if (!confusions.empty()) say("\n{:<10}  {:<10}  {:>6}\n", "expected", "written", "times");
   for (const auto& row : confusions)
     say("{:<10}  {:<10}  {:>6}\n", printable(row[0]), printable(row[1]), row[2]);
-  print_mistakes(pairs, result);
+  print_mistakes(m.pairs, m.result);
 }
 
-void print_json(const TestPairs& pairs, const Evaluation& result, const Model& model,
-                std::size_t models, double seconds) {
-  const Counts all = result.total();
-  Json json = {{"data", pairs.name},
-               {"models", models},
-               {"pairs", pairs.size()},
-               {"exact_match", all.share_right()},
-               {"word_error", 1 - all.share_right()},
-               {"token_error", all.edits.rate()},
-               {"bleu", result.bleu},
-               {"chrf", result.chrf},
-               {"perplexity", result.perplexity()},
-               {"seconds", seconds}};
-  json["all"] = Json::parse(json_of(all, names));
-  for (const auto& [length, some] : result.counts)
-    json["by_length"][std::to_string(length)] = Json::parse(json_of(some, names));
-  json["confusions"] = Json::array();
-  for (const auto& row : most_frequent(result.confusions, model.target().vocabulary, 100)) {
-    json["confusions"].push_back(
-        {{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
+void print_json(const Measured& m) {
+  const Counts all = m.result.total();
+  report::LogFields by_length;
+  for (const auto& [length, some] : m.result.counts)
+    by_length.emplace_back(std::to_string(length), JsonText{json_of(some, names)});
+  std::vector<report::LogValue> confusions;
+  for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100)) {
+    confusions.emplace_back(JsonText{log_line(
+        {{"expected", row[0]}, {"written", row[1]}, {"times", Index{std::stol(row[2])}}})});
   }
-  say("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  say("{}\n", log_line({{"data", m.pairs.name},
+                        {"models", std::ssize(m.models)},
+                        {"pairs", std::ssize(m.pairs.lines)},
+                        {"exact_match", all.share_right()},
+                        {"word_error", 1 - all.share_right()},
+                        {"token_error", all.edits.rate()},
+                        {"bleu", m.result.bleu},
+                        {"chrf", m.result.chrf},
+                        {"perplexity", m.result.perplexity()},
+                        {"seconds", m.seconds},
+                        {"all", JsonText{json_of(all, names)}},
+                        {"by_length", JsonText{log_line(by_length)}},
+                        {"confusions", report::json_list(confusions)}}));
 }
 
 /// Throws where the files to write are read, too, or are one.
@@ -156,24 +142,16 @@ void check_outputs(const UseOptions& o, const std::vector<std::filesystem::path>
 int evaluate_pairs(const UseOptions& o) {
   const auto files = model_files(o.models);
   check_outputs(o, files);
-  const std::vector<Model> models = load_models(files);
-  TestPairs pairs = pairs_for(o, models);
-  for (const auto& file : o.references) add_references(pairs, file);
-  warn_of_unknown(models.front().source(), pairs);
-  const metrics::BleuOptions bleu = bleu_for(models.front(), o.bleu);
-  const models::SearchOptions search = search_for(models, o.search);
-  const auto start = std::chrono::steady_clock::now();
-  const Evaluation result = evaluate(models, pairs, search, bleu);
-  const double seconds = seconds_since(start);
-  if (result.cut() > 0) {
-    complain("warning: {} of {} predictions are cut at --max-length {}\n", result.cut(),
-             pairs.size(), search.max_length);
+  const Measured m(o, files);
+  warn_of_unknown(m.first().source(), m.pairs);
+  if (m.result.cut() > 0) {
+    complain("warning: {} of {} predictions are cut at --max-length {}\n", m.result.cut(),
+             m.pairs.size(), m.search.max_length);
   }
-  const std::vector<std::string> lines = result.lines();
+  const std::vector<std::string> lines = m.result.lines();
   if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(lines, "\n")));
-  if (!o.sentences.empty()) write_file(o.sentences, scores_of(lines, pairs, bleu));
-  o.json ? print_json(pairs, result, models.front(), models.size(), seconds)
-         : print_result(pairs, result, models.front(), seconds);
+  if (!o.sentences.empty()) write_file(o.sentences, scores_of(lines, m.pairs, m.bleu));
+  o.json ? print_json(m) : print_result(m);
   return 0;
 }
 
@@ -187,20 +165,13 @@ struct Row {
   Evaluation result;
   std::vector<metrics::BleuStatistics> statistics;  // of each pair
   std::vector<metrics::LengthBucket> by_length;
+  metrics::BleuOptions bleu;
 };
 
 Row row_of(const std::filesystem::path& path, const std::string& name, const UseOptions& o) {
-  const Model model = Model::load(path);
-  const TestPairs pairs = pairs_for(o, alone(model));
-  const metrics::BleuOptions bleu = bleu_for(model, o.bleu);
-  Row row{name,
-          model.parameters().count(),
-          evaluate(alone(model), pairs, search_for(alone(model), o.search), bleu),
-          {},
-          {}};
-  row.statistics = metrics::bleu_statistics(row.result.lines(), pairs.references, bleu);
-  row.by_length = metrics::bleu_by_length(row.statistics, pairs.source_lengths(), o.lengths, bleu);
-  return row;
+  const Measured m(o, {path});
+  return {name,           m.first().parameters().count(), m.result,
+          m.statistics(), m.by_length(o.lengths),         m.bleu};
 }
 
 std::string range_of(const metrics::LengthBucket& bucket) {
@@ -221,15 +192,14 @@ void print_header(const Row& first, std::size_t width) {
   say("\n");
 }
 
-void print_row(const Row& row, const Row& first, std::size_t width,
-               const metrics::BleuOptions& bleu) {
+void print_row(const Row& row, const Row& first, std::size_t width) {
   say("{:{}} {:>11} {:>8.2f} {:>8.2f} {:>10.2f} {:>6.2f} ", row.name, width, row.parameters,
       100 * row.result.exact_match(), 100 * row.result.token_error(), row.result.perplexity(),
       row.result.bleu);
   if (&row == &first) {
     say("{:>7} {:>7} ", "", "");
   } else {
-    const auto paired = metrics::paired_bootstrap(row.statistics, first.statistics, {}, bleu);
+    const auto paired = metrics::paired_bootstrap(row.statistics, first.statistics, {}, first.bleu);
     say("{:>+7.2f} {:>7.3f} ", paired.difference, paired.p_value);
   }
   for (const auto& bucket : row.by_length)
@@ -238,19 +208,18 @@ void print_row(const Row& row, const Row& first, std::size_t width,
 }
 
 void print_json(const Row& row) {
-  Json by_length;
+  report::LogFields by_length;
   for (const auto& bucket : row.by_length) {
-    auto& bleu = by_length[range_of(bucket)];  // null without pairs
-    if (bucket.sentences > 0) bleu = bucket.score.bleu;
+    const bool any = bucket.sentences > 0;
+    by_length.emplace_back(range_of(bucket), any ? bucket.score.bleu : std::nan(""));
   }
-  const Json json = {{"model", row.name},
-                     {"parameters", row.parameters},
-                     {"exact_match", row.result.exact_match()},
-                     {"token_error", row.result.token_error()},
-                     {"perplexity", row.result.perplexity()},
-                     {"bleu", row.result.bleu},
-                     {"by_length", by_length}};
-  say("{}\n", json.dump());
+  say("{}\n", log_line({{"model", row.name},
+                        {"parameters", row.parameters},
+                        {"exact_match", row.result.exact_match()},
+                        {"token_error", row.result.token_error()},
+                        {"perplexity", row.result.perplexity()},
+                        {"bleu", row.result.bleu},
+                        {"by_length", JsonText{log_line(by_length)}}}));
 }
 
 /// What is drawn where nothing is said: what the weights of the first log were chosen by.
@@ -295,11 +264,10 @@ int compare(const UseOptions& o) {
   const auto files = model_files(o.models);
   const std::vector<std::string> names = run_names(files);
   for (std::size_t i = 0; i < names.size(); ++i) rows.push_back(row_of(files[i], names[i], o));
-  const metrics::BleuOptions bleu = bleu_for(Model::load(files.front()), o.bleu);
   std::size_t width = std::string_view("model").size();
   for (const Row& row : rows) width = std::max(width, row.name.size());
   if (!o.json) print_header(rows.front(), width);
-  for (const Row& row : rows) o.json ? print_json(row) : print_row(row, rows.front(), width, bleu);
+  for (const Row& row : rows) o.json ? print_json(row) : print_row(row, rows.front(), width);
   return 0;
 }
 

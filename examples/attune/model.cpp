@@ -10,14 +10,12 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/printable.hpp>
 
-#include "support/checkpoint.hpp"
 #include "support/letters.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
-
-constexpr const char* best_file = "best.safetensors";
 
 text::Codec codec_from(const Metadata& metadata, const std::string& side) {
   const auto read = [&](const std::string& name, auto from_json) {
@@ -36,21 +34,10 @@ void check_tensors(const Safetensors& file, const nn::Parameters& parameters) {
   }
 }
 
-std::vector<std::filesystem::path> files_in(const std::filesystem::path& directory) {
-  if (std::filesystem::exists(directory / best_file)) return {directory / best_file};
-  std::vector<std::filesystem::path> files;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
-    if (std::filesystem::exists(entry.path() / best_file))
-      files.push_back(entry.path() / best_file);
-  std::ranges::sort(files);
-  return files;
-}
-
 std::vector<std::filesystem::path> last_trained() {
   std::vector<std::filesystem::path> last;
   for (const char* directory : {"attune-model", "build/quickstart"}) {
-    const auto files = files_in(directory);
+    const auto files = models_in(directory);
     const auto time = [](const auto& some) {
       return std::filesystem::last_write_time(some.front());
     };
@@ -141,12 +128,23 @@ void check_alike(std::span<const std::string> names, const Metadata& first,
   }
 }
 
+std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory) {
+  if (std::filesystem::exists(directory / best_file)) return {directory / best_file};
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
+    if (std::filesystem::exists(entry.path() / best_file))
+      files.push_back(entry.path() / best_file);
+  std::ranges::sort(files);
+  return files;
+}
+
 std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths) {
   if (paths.empty()) return last_trained();
   std::vector<std::filesystem::path> files;
   for (const auto& path : paths) {
     const bool directory = std::filesystem::is_directory(path);
-    const auto some = directory ? files_in(path) : std::vector{path};
+    const auto some = directory ? models_in(path) : std::vector{path};
     if (some.empty())
       fail(path.string(), fmt::format("neither it nor a directory in it has a {}", best_file));
     files.insert(files.end(), some.begin(), some.end());

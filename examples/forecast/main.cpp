@@ -8,8 +8,8 @@
 #include "support/commands.hpp"
 #include "support/comparing.hpp"
 #include "support/output.hpp"
-#include "support/program.hpp"
-#include "support/report_page.hpp"
+#include "support/page.hpp"
+#include "support/processes.hpp"
 
 namespace attune::forecast {
 namespace {

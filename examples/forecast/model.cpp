@@ -14,8 +14,8 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
 
-#include "support/checkpoint.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::forecast {
 

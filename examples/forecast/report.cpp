@@ -9,9 +9,8 @@
 
 #include "program.hpp"
 #include "support/chart.hpp"
-#include "support/checkpoint.hpp"
-#include "support/progress.hpp"
-#include "support/report_page.hpp"
+#include "support/output.hpp"
+#include "support/page.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::forecast {

@@ -6,8 +6,8 @@
 #include <attune/nn/clip.hpp>
 
 #include "program.hpp"
-#include "support/checkpoint.hpp"
 #include "support/run.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::forecast {
 namespace {

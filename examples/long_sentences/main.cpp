@@ -13,12 +13,10 @@
 #include <attune/tensor/threads.hpp>
 
 #include "results.hpp"
-#include "support/checkpoint.hpp"
 #include "support/commands.hpp"
 #include "support/comparing.hpp"
+#include "support/output.hpp"
 #include "support/processes.hpp"
-#include "support/program.hpp"
-#include "support/progress.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::long_sentences {

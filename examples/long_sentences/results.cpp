@@ -13,7 +13,6 @@
 
 #include "support/chart.hpp"
 #include "support/page.hpp"
-#include "support/report_page.hpp"
 
 namespace attune::long_sentences {
 

@@ -8,8 +8,8 @@
 #include <attune/tensor/file.hpp>
 
 #include "program.hpp"
-#include "support/checkpoint.hpp"
 #include "support/output.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 namespace {

@@ -13,9 +13,8 @@
 #include <attune/tensor/printable.hpp>
 
 #include "audio.hpp"
-#include "support/checkpoint.hpp"
-#include "support/hash.hpp"
 #include "support/output.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 

@@ -10,7 +10,7 @@
 
 #include "program.hpp"
 #include "support/output.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
 
 namespace attune::speech {
 namespace {

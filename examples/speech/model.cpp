@@ -18,8 +18,8 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "support/checkpoint.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 

@@ -11,8 +11,8 @@
 #include <attune/tensor/threads.hpp>
 
 #include "program.hpp"
-#include "support/checkpoint.hpp"
 #include "support/run.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 namespace {

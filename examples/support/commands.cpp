@@ -14,7 +14,6 @@
 #include <attune/version.hpp>
 
 #include "support/output.hpp"
-#include "support/terminal.hpp"
 
 namespace attune {
 namespace {
@@ -155,32 +154,32 @@ void use_threads(std::int64_t given) {
 }
 
 Command& Command::model(std::filesystem::path& path, const std::string& help) {
-  options_.push_back({.name = "model",
-                      .help = help,
-                      .type = "PATH",
-                      .choices = {},
-                      .get = [&path] { return path.string(); },
-                      .set =
-                          [&path](const std::string& text) {
-                            path = text;
-                            if (std::filesystem::is_directory(path)) path /= "best.safetensors";
-                          },
-                      .is_flag = false,
-                      .needs = {},
-                      .has_effect = nullptr,
-                      .group = {}});
+  const auto set = [&path](const std::string& text) {
+    path = text;
+    if (std::filesystem::is_directory(path)) path /= "best.safetensors";
+  };
+  options_.push_back({"model", help, "PATH", [&path] { return path.string(); }, set});
+  return *this;
+}
+
+Command& Command::list(const std::string& name, const std::string& help,
+                       std::vector<std::filesystem::path>& paths) {
+  arguments_.push_back({"--" + name, help, [&paths](const std::vector<std::string>& texts) {
+                          paths.assign(texts.begin(), texts.end());
+                        }});
   return *this;
 }
 
 Command& Command::argument(const std::string& name, const std::string& help,
                            std::filesystem::path& path, bool required) {
-  arguments_.push_back({name, help, &path, nullptr, required});
+  const auto set = [&path](const std::vector<std::string>& texts) { path = texts.front(); };
+  arguments_.push_back({name, help, set, false, required});
   return *this;
 }
 
 Command& Command::arguments(const std::string& name, const std::string& help,
                             std::vector<std::string>& texts) {
-  arguments_.push_back({name, help, nullptr, &texts, false});
+  arguments_.push_back({name, help, [&texts](const auto& all) { texts = all; }});
   return *this;
 }
 
@@ -213,19 +212,11 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
   app.set_version_flag("--version", ATTUNE_VERSION, "print the version");
   app.footer(fmt::format("Example: {}", example_));
   if (!is_one_) app.require_subcommand(1);
-  const Option threads{.name = "threads",
-                       .help = "threads (default: ATTUNE_THREADS, or all CPUs)",
-                       .type = "NUMBER",
-                       .choices = {},
-                       .get = [] { return std::string(); },
-                       .set =
-                           [this](const std::string& text) {
-                             models::detail::parse("threads", text, 1, 1024, threads_);
-                           },
-                       .is_flag = false,
-                       .needs = {},
-                       .has_effect = nullptr,
-                       .group = {}};
+  const Option threads{"threads", "threads (default: ATTUNE_THREADS, or all CPUs)", "NUMBER",
+                       [] { return std::string(); },
+                       [this](const std::string& text) {
+                         models::detail::parse("threads", text, 1, 1024, threads_);
+                       }};
   for (const auto& command : commands_) {
     CLI::App& sub = is_one_ ? app : *app.add_subcommand(command->name_, command->what_);
     set_defaults(sub);
@@ -234,21 +225,14 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
     sub.footer((hides ? fmt::format("More options: {} --help-all\n", shown) : std::string()) +
                fmt::format("Example: {} {}", shown, command->example_));
     for (const Command::Argument& argument : command->arguments_) {
-      CLI::Option* added =
-          argument.path
-              ? sub.add_option_function<std::string>(
-                    argument.name, [&](const std::string& text) { *argument.path = text; },
-                    argument.help)
-              : sub.add_option(argument.name, *argument.texts, argument.help);
-      if (argument.texts) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      CLI::Option* added = sub.add_option_function<std::vector<std::string>>(
+          argument.name, argument.set, argument.help);
+      const bool named = argument.name.starts_with("--");
+      if (named) added->type_name("PATH");
+      if (argument.several) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      if (!argument.several) added->expected(1);
+      if (named || !argument.several) added->allow_extra_args(false);
       added->required(argument.required)->default_str("")->transform(without_guard);
-    }
-    for (const Command::List& list : command->lists_) {
-      sub.add_option("--" + list.name, *list.paths, list.help)
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-          ->allow_extra_args(false)
-          ->default_str("")
-          ->type_name("PATH");
     }
     for (const Option& option : command->options_) {
       CLI::Option* added = add_option(sub, option);
@@ -293,7 +277,8 @@ int Commands::run(int argc, char** argv) {
   const auto read = [&] { return parse(arguments, everything != arguments.end(), typed); };
   const Command* const command = read();
   if (!command) return 0;
-  if (command->reread_ && command->reread_()) read();
+  for (const auto& changes : command->rereads_)
+    if (changes()) read();
   for (const Option& option : command->options_) {
     if (typed.contains(option.name) && option.has_effect && !option.has_effect())
       fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));

@@ -13,10 +13,10 @@
 #include <attune/nn/divergence.hpp>
 #include <attune/nn/parameters.hpp>
 
-#include "support/progress.hpp"
+#include "support/output.hpp"
+#include "support/processes.hpp"
 #include "support/run_directory.hpp"
 #include "support/training_options.hpp"
-#include "support/workers.hpp"
 
 namespace attune {
 
@@ -42,19 +42,19 @@ struct Saved {
 Saved unchanged(std::string name, std::string value, std::string error);
 
 struct RunSettings {
-  std::uint64_t seed = 1;               // of dropout
-  std::string unit = "examples";        // of the speed: "words" logs words_per_s
-  std::string data = {};                // printed at the start
-  bool starts_with_validation = false;  // the log then has the measures of step 0
+  std::uint64_t seed = 1;                         // of dropout
+  std::string unit = "examples";                  // of the speed: "words" logs words_per_s
+  std::string data = {};                          // printed at the start
+  bool starts_with_validation = false;            // the log then has the measures of step 0
+  std::function<report::LogFields()> place = {};  // of a line of the log: its epoch, for example
 };
 
 /// What an update learned from, for the log.
 struct Step {
   double loss;
-  double rate;                   // of the optimiser
-  double size;                   // in units of RunSettings
-  double weight = 1;             // of this loss in the mean that is logged
-  report::LogFields place = {};  // epoch, for example
+  double rate;        // of the optimiser
+  double size;        // in units of RunSettings
+  double weight = 1;  // of this loss in the mean that is logged
 };
 
 /// The state around a training loop, which reads from top to bottom:

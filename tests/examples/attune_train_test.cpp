@@ -108,7 +108,6 @@ TEST_CASE("attune train: with alignments attention finds the links sooner") {
 
 TEST_CASE("attune train: alignments have a weight, and one of 0 is none") {
   const AlignedCorpus corpus;
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
   output_of(corpus.train("alone", one_epoch));
   output_of(corpus.train_guided("nothing", one_epoch + Arguments{"--guided-alignment", "0"}));
   check_same_tensors(corpus / "alone/last.safetensors", corpus / "nothing/last.safetensors");
@@ -116,7 +115,6 @@ TEST_CASE("attune train: alignments have a weight, and one of 0 is none") {
 
 TEST_CASE("attune train: links stay with their pairs when others are left out") {
   const AlignedCorpus corpus;
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
   output_of(corpus.train_guided("all", one_epoch));
   std::string source = "\n", target = "\n", links = "\n";  // an empty pair and a long one
   for (int i = 0; i < 160; ++i) {
@@ -179,33 +177,23 @@ TEST_CASE("attune train: what is wrong with alignments is said with file and lin
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
-TEST_CASE("attune train: killed and resumed, the weights are those of an uninterrupted run") {
+TEST_CASE("attune train: killed or stopped and resumed, it ends as an uninterrupted run") {
   const Corpus corpus;
   output_of(corpus.train("whole", with_state));
-  const std::string last = corpus / "killed/last.safetensors";
-  const auto saved = [&] { return std::filesystem::exists(last); };
-  const ProcessResult killed =
-      run(corpus.train("killed", with_state), {.signal_when = saved, .signal = SIGKILL});
-  REQUIRE(killed.signal == SIGKILL);
-  REQUIRE(step_of(last) < 200);
-  output_of(
-      {"train", "--out", corpus / "killed", "--resume"});  // all options are in the checkpoint
-  check_same_tensors(corpus / "whole/last.safetensors", last);
-  check_same_tensors(corpus / "whole/best.safetensors", corpus / "killed/best.safetensors");
-}
-
-TEST_CASE("attune train: a signal saves without a validation of its own, and can be resumed") {
-  const Corpus corpus;
-  output_of(corpus.train("whole", with_state));
-  const std::string last = corpus / "stopped/last.safetensors";
-  const auto saved = [&] { return std::filesystem::exists(last); };
-  CHECK(
-      run(corpus.train("stopped", with_state), {.signal_when = saved, .signal = SIGTERM}).status ==
-      143);
-  REQUIRE(step_of(last) < 200);
-  output_of({"train", "--out", corpus / "stopped", "--resume"});
-  check_same_tensors(corpus / "whole/last.safetensors", last);
-  CHECK(learnt_in(corpus / "whole") == learnt_in(corpus / "stopped"));
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const std::string name = std::to_string(signal), out = corpus / name,
+                      last = out + "/last.safetensors";
+    const ProcessResult ended =
+        run(corpus.train(name, with_state),
+            {.signal_when = [&] { return std::filesystem::exists(last); }, .signal = signal});
+    CHECK(ended.signal == (signal == SIGKILL ? SIGKILL : 0));
+    CHECK(ended.status == (signal == SIGKILL ? -1 : 128 + SIGTERM));
+    REQUIRE(step_of(last) < 200);
+    output_of({"train", "--out", out, "--resume"});  // all options are in the checkpoint
+    check_same_tensors(corpus / "whole/last.safetensors", last);
+    check_same_tensors(corpus / "whole/best.safetensors", out + "/best.safetensors");
+    CHECK(learnt_in(corpus / "whole") == learnt_in(out));
+  }
 }
 
 TEST_CASE("attune train: a signal ends a validation, which then was none") {
@@ -229,7 +217,7 @@ TEST_CASE("attune train: a signal ends a validation, which then was none") {
 TEST_CASE("attune train: a run interrupted before its first step is resumed without a validation") {
   const Corpus corpus;
   const std::string last = corpus / "out/last.safetensors";
-  output_of(corpus.train("out", tiny + Arguments{"--epochs", "1"}));
+  output_of(corpus.train("out", one_epoch));
   Safetensors file = load_safetensors(last);
   for (const char* name : {"step", "epoch", "position", "validated"}) {
     file.metadata[name] = "0";
@@ -317,16 +305,9 @@ TEST_CASE(
 
 TEST_CASE("attune train: a text in one TSV is the text in two files") {
   const Corpus corpus;
-  const auto join = [&](const std::string& name) {
-    const auto source = lines_of(read(corpus / (name + ".en"))),
-               target = lines_of(read(corpus / (name + ".xx")));
-    std::string tsv;
-    for (std::size_t i = 0; i < source.size(); ++i) tsv += source[i] + "\t" + target[i] + "\n";
-    write(corpus / (name + ".tsv"), tsv);
-    return corpus / (name + ".tsv");
-  };
-  const std::string train = join("train"), valid = join("valid");
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+  const std::string train = corpus / "train.tsv", valid = corpus / "valid.tsv";
+  write(train, corpus.columns("train", ".en", ".xx"));
+  write(valid, corpus.columns("valid", ".en", ".xx"));
   output_of(corpus.train("two", one_epoch));
   output_of(Arguments{"train", "--out", corpus / "one", "--train", train, "--valid", valid} +
             one_epoch);
@@ -347,7 +328,6 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
   const Corpus corpus;
   write(corpus / "words.en", "one\ntwo\nEINS\n");
   write(corpus / "words.xx", "EINS\nZWEI\n");
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
   CHECK(contains(output_of(corpus.train(
                      "o", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
                                                 "--target-vocabulary", corpus / "words.xx"})),
@@ -468,9 +448,7 @@ TEST_CASE("attune train: progress is that of the limit that ends the run") {
 TEST_CASE("attune train: in a narrow terminal progress has whole fields, and the time left") {
   const Corpus corpus;
   const auto shown_in = [&](int columns) {
-    return Terminal(
-               Arguments{ATTUNE_PAIRS} + corpus.train("out", tiny + Arguments{"--epochs", "1"}),
-               columns)
+    return Terminal(Arguments{ATTUNE_PAIRS} + corpus.train("out", one_epoch), columns)
         .shown_to_the_end();
   };
   const std::string start = "\x1b[K";

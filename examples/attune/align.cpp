@@ -48,10 +48,8 @@ TestPairs read_sources(const UseOptions& o, Models models) {
   const Index longest = longest_read(models, longest_of_pair);
   while (const auto line = reader.next()) {
     const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
-    if (line->find('\t') != line->npos) fail(place, "a TAB, expected a source alone");
-    pairs.lines.push_back(single_blanks(*line));
+    pairs.lines.push_back(source_of(*line, codec, longest, place));
     pairs.sources.push_back(codec.encode(pairs.lines.back()));
-    check_length(std::ssize(pairs.sources.back()), place, longest);
   }
   return pairs;
 }

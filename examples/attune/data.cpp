@@ -235,15 +235,6 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   return made;
 }
 
-/// Where temporary files may be: in the directory of the run, or in the one it will be made in.
-std::filesystem::path existing(std::filesystem::path directory) {
-  std::error_code none;
-  while (!directory.empty() && !std::filesystem::exists(directory, none)) {
-    directory = directory.parent_path();
-  }
-  return directory.empty() ? "." : directory;
-}
-
 /// The links of each pair of a corpus, of those too that are not trained on.
 class LinkReader {
  public:
@@ -518,7 +509,10 @@ void TrainingPairs::Unknown::report(const char* side, const std::string& vocabul
 }
 
 TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
-    : options_(o), pairs_(existing(o.out)), links_(existing(o.out)), link_ends_(existing(o.out)) {
+    : options_(o),  // temporary files are in the directory of the run, or where it will be made
+      pairs_(nearest_existing(o.out)),
+      links_(nearest_existing(o.out)),
+      link_ends_(nearest_existing(o.out)) {
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
   if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");

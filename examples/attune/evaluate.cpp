@@ -65,23 +65,23 @@ void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
 
 /// The ten mistakes that the model was surest of.
 void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
-  constexpr std::size_t most = 10, width = 24;
+  constexpr std::size_t most = 10;
   std::vector<std::size_t> wrong;
   for (std::size_t i = 0; i < pairs.size(); ++i)
     if (!result.written[i].right) wrong.push_back(i);
   if (wrong.empty()) return;
   std::ranges::stable_sort(wrong, std::ranges::greater(),
                            [&](std::size_t i) { return result.written[i].log_probability; });
-  say("\n{} mistake{}{}\nprobability  {:<{}}  {:<{}}  source\n", wrong.size(),
-      wrong.size() == 1 ? "" : "s",
-      wrong.size() > most ? fmt::format("; the {} with the greatest probability", most) : "",
-      "written", width, "expected", width);
+  say("\n{} mistake{}{}\n", wrong.size(), wrong.size() == 1 ? "" : "s",
+      wrong.size() > most ? fmt::format("; the {} with the greatest probability", most) : "");
   wrong.resize(std::min(wrong.size(), most));
+  TableRows rows = {{"probability", "written", "expected", "source"}};
   for (const std::size_t i : wrong) {
-    say("{:>11.4g}  {:<{}}  {:<{}}  {}\n", std::exp(result.written[i].log_probability),
-        printable(result.written[i].text), width, printable(pairs.references[i].front()), width,
-        printable(pairs.lines[i]));
+    rows.push_back({fmt::format("{:.4g}", std::exp(result.written[i].log_probability)),
+                    printable(result.written[i].text), printable(pairs.references[i].front()),
+                    printable(pairs.lines[i])});
   }
+  print_rows(rows, 4);
 }
 
 void print_result(const Measured& m) {
@@ -91,18 +91,18 @@ void print_result(const Measured& m) {
   if (m.sentences()) return;
   say("\n");
   print_table(m.result.counts, names);
-  const auto confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 10);
-  if (!confusions.empty()) say("\n{:<10}  {:<10}  {:>6}\n", "expected", "written", "times");
-  for (const auto& row : confusions)
-    say("{:<10}  {:<10}  {:>6}\n", printable(row[0]), printable(row[1]), row[2]);
+  TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 10);
+  for (auto& row : confusions) row = {printable(row[0]), printable(row[1]), row[2]};
+  if (!confusions.empty()) {
+    say("\n");
+    confusions.insert(confusions.begin(), {"expected", "written", "times"});
+    print_rows(confusions, 2);
+  }
   print_mistakes(m.pairs, m.result);
 }
 
 void print_json(const Measured& m) {
   const Counts all = m.result.total();
-  report::LogFields by_length;
-  for (const auto& [length, some] : m.result.counts)
-    by_length.emplace_back(std::to_string(length), JsonText{json_of(some, names)});
   std::vector<report::LogValue> confusions;
   for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100)) {
     confusions.emplace_back(JsonText{log_line(
@@ -119,7 +119,7 @@ void print_json(const Measured& m) {
                         {"perplexity", m.result.perplexity()},
                         {"seconds", m.seconds},
                         {"all", JsonText{json_of(all, names)}},
-                        {"by_length", JsonText{log_line(by_length)}},
+                        {"by_length", JsonText{json_of(m.result.counts, names)}},
                         {"confusions", report::json_list(confusions)}}));
 }
 
@@ -180,31 +180,33 @@ std::string range_of(const metrics::LengthBucket& bucket) {
                         : fmt::format("{}-", bucket.shortest);
 }
 
-void print_header(const Row& first, std::size_t width) {
-  say("{:{}} {:>11} {:>8} {:>8} {:>10} {:>6} {:>7} {:>7} ", "", width, "", "exact", "token", "", "",
-      "", "");
-  say(" BLEU by words of the source\n");
-  say("{:{}} {:>11} {:>8} {:>8} {:>10} {:>6} {:>7} {:>7} ", "model", width, "parameters",
-      "match, %", "error, %", "perplexity", "BLEU", "change", "p");
-  for (const auto& bucket : first.by_length) say(" {:>6}", range_of(bucket));
-  say("\n{:{}} {:>63} ", "pairs", width, "");
-  for (const auto& bucket : first.by_length) say(" {:>6}", bucket.sentences);
-  say("\n");
-}
-
-void print_row(const Row& row, const Row& first, std::size_t width) {
-  say("{:{}} {:>11} {:>8.2f} {:>8.2f} {:>10.2f} {:>6.2f} ", row.name, width, row.parameters,
-      100 * row.result.exact_match(), 100 * row.result.token_error(), row.result.perplexity(),
-      row.result.bleu);
-  if (&row == &first) {
-    say("{:>7} {:>7} ", "", "");
-  } else {
-    const auto paired = metrics::paired_bootstrap(row.statistics, first.statistics, {}, first.bleu);
-    say("{:>+7.2f} {:>7.3f} ", paired.difference, paired.p_value);
+void print_table(const std::vector<Row>& models) {
+  const Row& first = models.front();
+  TableRows rows = {{"model", "parameters", "exact match, %", "token error, %", "perplexity",
+                     "BLEU", "change", "p"},
+                    {"pairs", "", "", "", "", "", "", ""}};
+  for (const auto& bucket : first.by_length) {
+    rows[0].push_back(range_of(bucket));
+    rows[1].push_back(std::to_string(bucket.sentences));
   }
-  for (const auto& bucket : row.by_length)
-    say(" {:>6}", bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.score.bleu) : "-");
-  say("\n");
+  for (const Row& row : models) {
+    auto& texts = rows.emplace_back(
+        std::vector{row.name, std::to_string(row.parameters),
+                    fmt::format("{:.2f}", 100 * row.result.exact_match()),
+                    fmt::format("{:.2f}", 100 * row.result.token_error()),
+                    fmt::format("{:.2f}", row.result.perplexity()),
+                    fmt::format("{:.2f}", row.result.bleu), std::string(), std::string()});
+    if (&row != &first) {
+      const auto paired =
+          metrics::paired_bootstrap(row.statistics, first.statistics, {}, first.bleu);
+      texts[6] = fmt::format("{:+.2f}", paired.difference);
+      texts[7] = fmt::format("{:.3f}", paired.p_value);
+    }
+    for (const auto& bucket : row.by_length)
+      texts.push_back(bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.score.bleu) : "-");
+  }
+  print_rows(rows);
+  say("The last columns are BLEU by the number of words of the source.\n");
 }
 
 void print_json(const Row& row) {
@@ -264,10 +266,9 @@ int compare(const UseOptions& o) {
   const auto files = model_files(o.models);
   const std::vector<std::string> names = run_names(files);
   for (std::size_t i = 0; i < names.size(); ++i) rows.push_back(row_of(files[i], names[i], o));
-  std::size_t width = std::string_view("model").size();
-  for (const Row& row : rows) width = std::max(width, row.name.size());
-  if (!o.json) print_header(rows.front(), width);
-  for (const Row& row : rows) o.json ? print_json(row) : print_row(row, rows.front(), width);
+  if (!o.json) print_table(rows);
+  for (const Row& row : rows)
+    if (o.json) print_json(row);
   return 0;
 }
 

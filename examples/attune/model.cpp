@@ -60,20 +60,6 @@ struct Interruptible : models::AnyModel {
 
 }  // namespace
 
-void check_format(const Metadata& metadata) {
-  const auto at = metadata.find("format");
-  const std::string format = at == metadata.end() ? "" : at->second;
-  if (format == checkpoint_format) return;
-  // "attune speech 1" is of the program speech.
-  const std::size_t end = format.rfind(' ');
-  const std::string expected = fmt::format(", expected the format '{}'", checkpoint_format);
-  if (!format.starts_with("attune ") || end <= 7)
-    fail("checkpoint", "not one of this program" + expected);
-  const std::string program = format.substr(7, end - 7);
-  if (program == "pairs") fail("checkpoint", fmt::format("its format is '{}'{}", format, expected));
-  fail("checkpoint", fmt::format("it is one of the program {}{}", program, expected));
-}
-
 Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
              std::unique_ptr<nn::Parameters> parameters)
     : codecs_(std::move(codecs)), longest_(longest), parameters_(std::move(parameters)) {
@@ -87,9 +73,7 @@ Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longes
     : Model(options, std::move(codecs), longest, std::make_unique<nn::Parameters>(seed)) {}
 
 Model Model::load(const std::filesystem::path& path) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    check_format(file.metadata);
+  return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
     const bool counted = file.metadata.contains("longest-target");
     const Index longest = counted ? nn::load_count(file.metadata, "longest-target") : 0;
     if (longest > 1 << 24) fail("longest-target", fmt::format("{} is too large", longest));
@@ -199,6 +183,16 @@ void check_length(Index tokens, const std::string& place, Index longest) {
   const bool own = longest == longest_source || longest == longest_of_pair;
   fail(place, fmt::format("{} tokens, expected at most {}{}", tokens, longest,
                           own ? "" : ", the --longest of the score location"));
+}
+
+std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
+                      const std::string& place) {
+  if (line.find('\t') != line.npos) fail(place, "a TAB, expected a source alone");
+  if (const auto bad = text::find_bad_byte(line))
+    fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
+  std::string source = single_blanks(line);
+  check_length(std::ssize(codec.tokenizer.encode(source)), place, longest);
+  return source;
 }
 
 std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written) {

@@ -34,9 +34,6 @@ namespace attune::pairs {
 
 inline constexpr const char* checkpoint_format = "attune pairs 1";
 
-/// Throws unless a checkpoint is of this format; of another program's it names the program.
-void check_format(const Metadata& metadata);
-
 /// What one side reads and what the other writes.
 struct Codecs {
   text::Codec source, target;
@@ -126,6 +123,10 @@ inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
 /// `most`, or as many tokens of a source as all the models' scores have places for.
 Index longest_read(const models::AnyModelOptions& options, Index most);
 Index longest_read(Models models, Index most);
+/// What is read of a line, with single blanks. Throws an Error that begins with its place where it
+/// is no source.
+std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
+                      const std::string& place);
 /// Throw an Error "FILE:LINE: ..." for a side of more tokens than `longest`, or longest_of_pair.
 void check_length(Index tokens, const std::string& place, Index longest);
 

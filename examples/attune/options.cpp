@@ -479,11 +479,8 @@ TrainOptions train_options_from(const Metadata& metadata) {
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  const Safetensors file = load_safetensors(checkpoint);
-  return reading(checkpoint, [&] {
-    check_format(file.metadata);
-    return train_options_from(file.metadata);
-  });
+  return from_checkpoint(checkpoint, checkpoint_format,
+                         [](const Safetensors& file) { return train_options_from(file.metadata); });
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {

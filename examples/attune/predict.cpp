@@ -24,17 +24,6 @@
 namespace attune::pairs {
 namespace {
 
-/// What is read of a line, with single blanks. Throws where it is no source.
-std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
-                      const std::string& place) {
-  if (line.find('\t') != line.npos) fail(place, "a TAB, expected a source alone");
-  if (const auto bad = text::find_bad_byte(line))
-    fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
-  std::string source = single_blanks(line);
-  check_length(std::ssize(codec.tokenizer.encode(source)), place, longest);
-  return source;
-}
-
 /// The lines of a file, of a pipe or of standard input, as sources. Of several workers the first
 /// one reads them for all.
 class Input {

@@ -18,8 +18,6 @@
 namespace attune::pairs {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 void add_summary(report::Page& page, const Measured& m) {
@@ -54,7 +52,7 @@ void add_summary(report::Page& page, const Measured& m) {
 
 void add_bleu_by_length(report::Page& page, const Measured& m) {
   constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
-  Rows rows;
+  TableRows rows;
   for (const auto& bucket : m.by_length(limits)) {
     if (bucket.sentences == 0) continue;
     rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
@@ -65,17 +63,11 @@ void add_bleu_by_length(report::Page& page, const Measured& m) {
 }
 
 void add_errors(report::Page& page, const Measured& m) {
-  Rows rows;
-  for (const auto& [lengths, c] : rows_by_length(m.result.counts)) {
-    rows.push_back({lengths, grouped(c.examples), fmt::format("{:.2f}", 100 * c.share_right()),
-                    fmt::format("{:.2f}", 100 * c.edits.rate()), grouped(c.edits.substitutions),
-                    grouped(c.edits.deletions), grouped(c.edits.insertions)});
-  }
   page.heading("Errors by length")
       .table({"tokens", "pairs", "exact match, %", "token error, %", "substi\u00adtutions",
               "dele\u00adtions", "inser\u00adtions"},  // which break where there is no room
-             rows);
-  Rows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 20);
+             rows_by_length(m.result.counts));
+  TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 20);
   if (confusions.empty()) return;
   for (std::vector<std::string>& row : confusions) row[2] = grouped(std::stol(row[2]));
   page.heading("Confusion matrix: its largest entries");
@@ -131,7 +123,7 @@ void add_examples(report::Page& page, const Measured& m, std::size_t count) {
         "Each row is a token that was written, each column one that was read; the stronger a cell, "
         "the more of the attention went there.");
   }
-  Rows rows;
+  TableRows rows;
   for (std::size_t n = 0; n < some.size(); ++n) {
     const std::size_t i = some[n];
     const std::string &source = m.pairs.lines[i], &expected = m.pairs.references[i].front();

@@ -18,30 +18,25 @@
 namespace attune {
 namespace {
 
-/// Breaks lines at spaces.
-std::string wrapped(const std::string& text, std::size_t width) {
+constexpr std::size_t help_column = 32;  // of what an option does
+
+/// Breaks lines that are wider than the terminal, or than 100 columns, at spaces.
+std::string wrapped(const std::string& help) {
+  const auto width = static_cast<std::size_t>(std::clamp(drawing_width(0), 60, 100));
+  std::istringstream lines(help);
   std::string result;
-  std::size_t column = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find_first_of(" \n", begin + 1), text.size());
-    if (text[begin] == '\n') column = 0;
-    const bool breaks = text[begin] == ' ' && column + (end - begin) > width;
-    result +=
-        breaks ? "\n" + text.substr(begin + 1, end - begin - 1) : text.substr(begin, end - begin);
-    column = breaks ? end - begin - 1 : column + (end - begin);
-    begin = end;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t indent = line.starts_with("  ") ? help_column : 0;
+    while (line.size() > width && !line.starts_with("Example: ")) {
+      const std::size_t at = line.rfind(' ', width);
+      if (at == line.npos || at <= indent) break;
+      result += line.substr(0, at) + "\n";
+      line = std::string(indent, ' ') + line.substr(at + 1);
+    }
+    result += line + "\n";
   }
   return result;
 }
-
-/// Help whose lines fit the terminal, or 100 columns.
-struct HelpFormatter : CLI::Formatter {
-  HelpFormatter() { column_width(32); }
-  std::string make_option_desc(const CLI::Option* option) const override {
-    const auto width = static_cast<std::size_t>(std::clamp(drawing_width(0), 60, 100));
-    return wrapped(CLI::Formatter::make_option_desc(option), width - 34);
-  }
-};
 
 /// CLI11 would split a word "[a,b]" of a list in two, but not when a character follows the bracket:
 /// one is added here, and removed before any option sees it.
@@ -206,9 +201,9 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
     one.option_defaults()->always_capture_default();
     // Of several times that an option is given the last one counts.
     one.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    one.formatter(std::make_shared<HelpFormatter>());
   };
   set_defaults(app);
+  app.get_formatter()->column_width(help_column);
   app.set_version_flag("--version", ATTUNE_VERSION, "print the version");
   app.footer(fmt::format("Example: {}", example_));
   if (!is_one_) app.require_subcommand(1);
@@ -254,7 +249,7 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
   } catch (const CLI::CallForHelp&) {
     std::string help = app.help();
     for (std::size_t at; (at = help.find("\n\n\n")) != help.npos;) help.erase(at, 1);
-    return say("{}", help), nullptr;
+    return say("{}", wrapped(help)), nullptr;
   } catch (const CLI::CallForVersion&) {
     return say("attune {}\n", ATTUNE_VERSION), nullptr;
   } catch (const CLI::ParseError&) {

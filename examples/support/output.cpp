@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <attune/models/report/display_text.hpp>
 #include <attune/tensor/printable.hpp>
 
 namespace attune {
@@ -118,6 +119,22 @@ int drawing_width(int given) {
   if (columns >= least) return columns;
   if (!isatty(STDOUT_FILENO)) return std::numeric_limits<int>::max();
   return terminal_columns() >= least ? terminal_columns() : 80;
+}
+
+void print_rows(const TableRows& rows, std::size_t left) {
+  std::vector<int> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], report::detail::display_width(row[i]));
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const int blanks = widths[i] - report::detail::display_width(row[i]);
+      const std::string padding(static_cast<std::size_t>(blanks), ' ');
+      line += (i > 0 ? "  " : "") + (i < left ? row[i] + padding : padding + row[i]);
+    }
+    say("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  }
 }
 
 Progress::Progress(long done, long total, std::string unit)

@@ -63,6 +63,11 @@ bool obeys_escapes();
 /// those of the terminal; any number in a file or a pipe. Less than 10 says nothing.
 int drawing_width(int given);
 
+using TableRows = std::vector<std::vector<std::string>>;
+/// Prints rows, each as long as the first: columns as wide as their widest text, the first `left`
+/// ones aligned to the left, the others to the right.
+void print_rows(const TableRows& rows, std::size_t left = 1);
+
 /// A time after which a run ends, whatever is left of it.
 struct TimeLimit {
   double passed = 0;  // seconds

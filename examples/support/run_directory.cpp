@@ -75,9 +75,7 @@ void remove_unfinished(const std::filesystem::path& whole) {
 /// Throws, before the work whose files are to be in it, where there can be no such directory.
 void require_possible(const std::filesystem::path& directory) {
   std::error_code none;
-  std::filesystem::path there = directory;
-  while (!there.empty() && !std::filesystem::exists(there, none)) there = there.parent_path();
-  if (there.empty()) there = ".";
+  const std::filesystem::path there = nearest_existing(directory);
   int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
   if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
   if (error != 0) fail(directory.string(), fmt::format("cannot be made: {}", std::strerror(error)));
@@ -168,6 +166,13 @@ void RunDirectory::cut_log(long step, const std::string& line) const {
   if (is_first_worker() && kept != all) write_file(log(), kept);
 }
 
+std::filesystem::path nearest_existing(std::filesystem::path directory) {
+  std::error_code none;
+  while (!directory.empty() && !std::filesystem::exists(directory, none))
+    directory = directory.parent_path();
+  return directory.empty() ? "." : directory;
+}
+
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {
   std::vector<std::string> names, unique;
   for (const auto& file : files) {
@@ -186,12 +191,20 @@ double seconds_in(const Metadata& metadata) {
   return nn::load_number(metadata, "seconds", 0, 1e10);
 }
 
-void require_format(const Safetensors& file, const std::string& format) {
-  const auto kind = file.metadata.find("format");
-  if (kind == file.metadata.end() || kind->second != format) {
-    fail("checkpoint",
-         fmt::format("not one of this program ('{}' was expected as its format)", format));
+void require_format(const Metadata& metadata, const std::string& expected) {
+  const auto at = metadata.find("format");
+  const std::string format = at == metadata.end() ? "" : at->second, start = "attune ";
+  if (format == expected) return;
+  const std::size_t end = format.rfind(' ');
+  std::string what = "not one of this program";
+  if (format.starts_with(start) && end > start.size()) {  // "attune speech 1" is of speech
+    const std::string program = format.substr(start.size(), end - start.size());
+    what =
+        expected.starts_with(start + program + " ")
+            ? fmt::format("its format is '{}'", format)
+            : fmt::format("it is one of the program {}", program == "pairs" ? "attune" : program);
   }
+  fail("checkpoint", fmt::format("{}, expected the format '{}'", what, expected));
 }
 
 void check_same(const char* operation, const std::filesystem::path& checkpoint,

@@ -64,6 +64,9 @@ class RunDirectory {
   bool resumes_ = false;
 };
 
+/// The directory, or the first above it that there is.
+std::filesystem::path nearest_existing(std::filesystem::path directory);
+
 /// What to call runs in a table or chart: the directory of best.safetensors or log.jsonl, otherwise
 /// the file without its extension; where that is the same for several, their paths.
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files);
@@ -82,15 +85,15 @@ auto reading(const std::filesystem::path& what, F read) {
 /// How long it was trained for. Throws when it does not say.
 double seconds_in(const Metadata& metadata);
 
-/// Throws unless the file says that it has this format, that of one of our programs.
-void require_format(const Safetensors& file, const std::string& format);
+/// Throws unless a checkpoint says that it has this format; of another program's it names that.
+void require_format(const Metadata& metadata, const std::string& expected);
 
 /// What `make` makes of a checkpoint of that format. Errors begin with its path.
 template <class F>
 auto from_checkpoint(const std::filesystem::path& path, const char* format, F make) {
   const Safetensors file = load_safetensors(path);
   return reading(path, [&] {
-    require_format(file, format);
+    require_format(file.metadata, format);
     return make(file);
   });
 }

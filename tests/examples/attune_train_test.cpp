@@ -152,28 +152,26 @@ TEST_CASE("attune train: links between words guide subwords and characters, and 
 
 TEST_CASE("attune train: what is wrong with alignments is said with file and line") {
   const AlignedCorpus corpus;
-  const std::string all = read(corpus.alignments()), file = corpus / "bad.links";
-  const auto error_with = [&](const std::string& text) {
+  const std::string all = read(corpus.alignments()), rest = all.substr(all.find('\n')),
+                    file = corpus / "bad.links", no_link = "\" is not a link SOURCE-TARGET";
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {all + "0-0\n", ":401: a line too many, there are 400 sentences"},
+           {rest.substr(1), ":..."},
+           {"", ":1: the file ends, but there are 400 sentences"},
+           {"0-7" + rest, ":1: link \"0-7\": target position 7 is beyond the ..."},
+           {"0-0 9-0" + rest, ":1: link \"9-0\": source position 9 is beyond the ..."},
+           {"0:0" + rest, ":1: \"0:0" + no_link},
+           {"0-" + rest, ":1: \"0-" + no_link},
+           {"-1-0" + rest, ":1: \"-1-0" + no_link},
+           {"0-0-0" + rest, ":1: \"0-0-0" + no_link},
+           {"0-99999999999" + rest, ":1: \"0-99999999999" + no_link}}) {
     write(file, text);
-    return error_of(corpus.train("o", tiny + Arguments{"--alignments", file}));
-  };
-  const auto from_second = all.find('\n');
-  const std::string where = "attune: " + file;
-  CHECK(error_with(all + "0-0\n") == where + ":401: a line too many, there are 400 sentences");
-  CHECK(error_with(all.substr(from_second + 1)).starts_with(where + ":"));
-  CHECK(error_with("") == where + ":1: the file ends, but there are 400 sentences");
-  CHECK(error_with("0-7" + all.substr(from_second))
-            .starts_with(where + ":1: link \"0-7\": target position 7 is beyond the "));
-  CHECK(error_with("0-0 9-0" + all.substr(from_second))
-            .starts_with(where + ":1: link \"9-0\": source position 9 is beyond the "));
-  for (const char* word : {"0:0", "0-", "-1-0", "0-0-0", "0-99999999999"}) {
-    CHECK(error_with(word + all.substr(from_second)) ==
-          fmt::format("{}:1: \"{}\" is not a link SOURCE-TARGET", where, word));
+    check_errors({{corpus.train("o", tiny + Arguments{"--alignments", file}), file + error}});
   }
-  CHECK(contains(error_of(corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"})),
-                 "none: cannot be read"));
-  CHECK(error_of(corpus.train_guided("o", tiny + Arguments{"--attend", "never"})) ==
-        "attune: --alignments: the model has no attention");
+  check_errors({{corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"}),
+                 corpus / "none" + ": cannot be read..."},
+                {corpus.train_guided("o", tiny + Arguments{"--attend", "never"}),
+                 "--alignments: the model has no attention"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
@@ -328,27 +326,20 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
   const Corpus corpus;
   write(corpus / "words.en", "one\ntwo\nEINS\n");
   write(corpus / "words.xx", "EINS\nZWEI\n");
-  CHECK(contains(output_of(corpus.train(
-                     "o", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
-                                                "--target-vocabulary", corpus / "words.xx"})),
-                 "blanks, 7 kinds; target: words between blanks, 6 kinds"));
-  CHECK(contains(output_of(corpus.train(
-                     "u", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en"})),
-                 " % of the source's tokens are unknown\n"));
-  CHECK(contains(
-      output_of(corpus.train("j", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
-                                                        "--joint", "yes"})),
-      "blanks, 7 kinds; target: words between blanks, 7 kinds"));
-  CHECK(error_of(corpus.train("e", one_epoch + Arguments{"--target-vocabulary", corpus / "words.xx",
-                                                         "--joint", "yes"})) ==
-        "attune: --joint yes: both sides have what is given for the source, expected nothing "
-        "for the target alone");
+  const Arguments source = one_epoch + Arguments{"--source-vocabulary", corpus / "words.en"},
+                  target = {"--target-vocabulary", corpus / "words.xx"}, joint = {"--joint", "yes"};
+  const std::string both = output_of(corpus.train("o", source + target));
+  CHECK(contains(both, "blanks, 7 kinds; target: words between blanks, 6 kinds"));
+  CHECK(contains(both, " % of the source's tokens are unknown\n"));
+  CHECK(contains(output_of(corpus.train("j", source + joint)),
+                 "blanks, 7 kinds; target: words between blanks, 7 kinds"));
+  check_errors({{corpus.train("e", one_epoch + target + joint),
+                 "--joint yes: both sides have what is given for the source, expected nothing "
+                 "for the target alone"}});
   write(corpus / "words.xx", "EINS\nEINS\n");
-  CHECK(error_of(
-            corpus.train("e", one_epoch + Arguments{"--target-vocabulary", corpus / "words.xx"})) ==
-        "attune: " + corpus /
-                         "words.xx:2: 'EINS' stands in line 1 already, expected each token "
-                         "once");
+  check_errors(
+      {{corpus.train("e", one_epoch + target),
+        corpus / "words.xx:2: 'EINS' stands in line 1 already, expected each token once"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 

@@ -441,18 +441,15 @@ TEST_CASE("attune train --resume: what may change, and what is told") {
   auto after = contents_of(out);
   after.erase(out + "/report.html");
   CHECK(after == before);
-  for (const auto& [option, value, stored] :
-       std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"--hidden", "17", "hidden = '16'"},
-           {"--seed", "2", "seed = '1'"},
-           {"--decoder-cell", "lstm", "decoder-cell = 'gru'"},
-           {"--batch", "8", "batch = '16'"},
-           {"--model", "luong", "model = 'seq2seq'"},
-           {"--score", "dot", "score = 'additive'"},
-           {"--tokens", "words", "tokens = 'auto'"}}) {
-    CHECK(error_of(resume + Arguments{option, value}) ==
-          fmt::format("attune: --resume: {} was trained with {}, not '{}'", last, stored, value));
-  }
+  const std::string trained = "--resume: " + last + " was trained with ";
+  check_errors(
+      {{resume + Arguments{"--hidden", "17"}, trained + "hidden = '16', not '17'"},
+       {resume + Arguments{"--seed", "2"}, trained + "seed = '1', not '2'"},
+       {resume + Arguments{"--decoder-cell", "lstm"}, trained + "decoder-cell = 'gru', not 'lstm'"},
+       {resume + Arguments{"--batch", "8"}, trained + "batch = '16', not '8'"},
+       {resume + Arguments{"--model", "luong"}, trained + "model = 'seq2seq', not 'luong'"},
+       {resume + Arguments{"--score", "dot"}, trained + "score = 'additive', not 'dot'"},
+       {resume + Arguments{"--tokens", "words"}, trained + "tokens = 'auto', not 'words'"}});
   // A line that was cut short is dropped, and the log goes on.
   write(out + "/log.jsonl", read(out + "/log.jsonl") + R"({"step": 15, "lo)");
   CHECK(contains(output_of(resume + Arguments{"--steps", "30"}), "resuming at step 20 of 30\n"));

@@ -3,8 +3,6 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/search.hpp>
@@ -16,11 +14,10 @@
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "support/letters.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/page.hpp"
-#include "support/report_page.hpp"
-#include "support/signals.hpp"
-#include "support/terminal.hpp"
+#include "support/processes.hpp"
 
 namespace attune::pairs {
 namespace {
@@ -50,10 +47,8 @@ TestPairs read_sources(const UseOptions& o, Models models) {
   const Index longest = longest_read(models, longest_of_pair);
   while (const auto line = reader.next()) {
     const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
-    if (line->find('\t') != line->npos) fail(place, "a TAB, expected a source alone");
-    pairs.lines.push_back(single_blanks(*line));
+    pairs.lines.push_back(source_of(*line, codec, longest, place));
     pairs.sources.push_back(codec.encode(pairs.lines.back()));
-    check_length(std::ssize(pairs.sources.back()), place, longest);
   }
   return pairs;
 }
@@ -155,10 +150,6 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
       return report::npy(pair.map, type);
     case AlignFormat::svg:
       return report::svg(pair.map) + "\n";
-    case AlignFormat::scores:
-      return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\n", pair.source, pair.target,
-                         pair.written.log_probability,
-                         fmt::join(pair.written.word_log_probabilities, " "));
     default:
       return pair.map.rows.empty()
                  ? "\n"
@@ -175,12 +166,11 @@ AlignFormat format_of(const UseOptions& o) {
                                      {".json", AlignFormat::json},
                                      {".npy", AlignFormat::npy},
                                      {".pharaoh", AlignFormat::pharaoh},
-                                     {".scores", AlignFormat::scores},
                                      {".svg", AlignFormat::svg},
                                      {".tsv", AlignFormat::tsv}})
     if (ending == name) return format;
   fail("--out", fmt::format("'{}' says no form, expected one of .html, .json, .npy, .pharaoh, "
-                            ".scores, .svg, .tsv or .txt, or --format",
+                            ".svg, .tsv or .txt, or --format",
                             ending));
 }
 
@@ -231,8 +221,8 @@ int align(const UseOptions& o) {
   }
   const std::vector<Model> models = load_models(files);
   const AlignFormat format = format_of(o);
-  if (format != AlignFormat::scores && std::ranges::none_of(models, &Model::attends))
-    fail(files.front().string(), "the model has no attention: --format scores was expected");
+  if (std::ranges::none_of(models, &Model::attends))
+    fail(files.front().string(), "the model has no attention");
   const std::vector<AlignedPair> pairs = aligned(o, models);
   o.gold.empty() ? write(pairs, format, o) : say_error_rate(pairs, o);
   return 0;
@@ -262,11 +252,12 @@ class Chunk {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const models::Hypothesis& h = scores[i];
       if (json_) {
-        const nlohmann::ordered_json json = {{"source", lines_[i].source},
-                                             {"target", lines_[i].target},
-                                             {"log_probability", h.log_probability},
-                                             {"tokens", h.word_log_probabilities}};
-        say("{}\n", for_output(json.dump()));
+        const auto& tokens = h.word_log_probabilities;
+        say("{}\n", for_output(report::log_line(
+                        {{"source", lines_[i].source},
+                         {"target", lines_[i].target},
+                         {"log_probability", h.log_probability},
+                         {"tokens", report::json_list({tokens.begin(), tokens.end()})}})));
       } else {
         say("{}\t{}\t{:.4f}\n", for_output(lines_[i].source), for_output(lines_[i].target),
             h.log_probability);

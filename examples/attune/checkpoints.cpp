@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -10,6 +9,7 @@
 
 #include "commands.hpp"
 #include "model.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 
 namespace attune::pairs {
@@ -47,17 +47,18 @@ bool is_text_entry(const std::string& name) {
 }
 
 void print_json(const Model& model) {
-  nlohmann::ordered_json json;
+  report::LogFields metadata, parameters;
   for (const auto& [name, value] : model.metadata())
-    if (!is_text_entry(name)) json["metadata"][name] = value;
-  json["source_vocabulary"] = model.source().vocabulary.size();
-  json["target_vocabulary"] = model.target().vocabulary.size();
+    if (!is_text_entry(name)) metadata.emplace_back(name, value);
   for (const auto& [name, w] : model.parameters()) {
-    std::vector<Index> sizes;
-    for (int i = 0; i < w.shape().rank(); ++i) sizes.push_back(w.shape()[i]);
-    json["parameters"][name] = sizes;
+    std::vector<report::LogValue> sizes;
+    for (int i = 0; i < w.shape().rank(); ++i) sizes.emplace_back(w.shape()[i]);
+    parameters.emplace_back(name, report::json_list(sizes));
   }
-  say("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  say("{}\n", report::log_line({{"metadata", report::JsonText{report::log_line(metadata)}},
+                                {"source_vocabulary", model.source().vocabulary.size()},
+                                {"target_vocabulary", model.target().vocabulary.size()},
+                                {"parameters", report::JsonText{report::log_line(parameters)}}}));
 }
 
 void print(const Model& model) {
@@ -68,8 +69,7 @@ void print(const Model& model) {
     line(name, model.entry(name));
   line("checksum", model.checksum().empty() ? "none" : model.checksum() + ", verified");
   say("\n");
-  for (const auto& field : train_fields())
-    if (field.stored) line(field.name, model.entry(field.name));
+  for (const auto& field : stored_fields()) line(field.name, model.entry(field.name));
   say("\n");
   for (const auto& [name, value] : models::to_map(model.network().options())) line(name, value);
   say("\n");

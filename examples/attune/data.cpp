@@ -11,9 +11,9 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
-#include "support/checkpoint.hpp"
 #include "support/letters.hpp"
 #include "support/output.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
@@ -28,9 +28,9 @@ double megabytes(const std::filesystem::path& path) {
 bool has_words(const text::TextPair& pair) { return !pair.source.empty() && !pair.target.empty(); }
 
 std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
-  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
-  return hash ^ (hash >> 29);
+  Hash hash;
+  for (const char byte : text) hash.add(std::uint64_t{static_cast<unsigned char>(byte)});
+  return hash.value() ^ (hash.value() >> 29);
 }
 
 /// Chooses the sources with the smallest hashes, as many as have `most` pairs together, whatever
@@ -139,11 +139,14 @@ std::pair<Tokens, std::string> chosen_tokens(const Lines& lines, bool sentences,
 
 using Strings = std::vector<std::string>;
 
-/// The case of each side's words; nothing where it was not asked for.
-struct Truecasers {
-  std::optional<text::Truecaser> source, target;
+/// Something of each side.
+template <class T>
+struct OfBoth {
+  T source, target;
 };
-Truecasers learn_case(const TrainOptions& o) {
+
+/// The case of each side's words; nothing where it was not asked for.
+OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o) {
   if (o.truecase == Switch::no) return {};
   PairReader reader(o.train_files(), "learning the case of words");
   text::CaseCounts source, target;
@@ -153,12 +156,16 @@ Truecasers learn_case(const TrainOptions& o) {
 
 text::SentencePiece learn_pieces(const Strings& lines, const char* of, Tokens tokens,
                                  const TrainOptions& o) {
-  const Task task(
-      fmt::format("learning {} subwords of {} from {} lines", o.pieces, of, lines.size()));
+  say("learning {} subwords of {} from {} lines: ", o.pieces, of, lines.size());
+  std::fflush(stdout);
+  const auto start = std::chrono::steady_clock::now();
   const auto model = tokens == Tokens::unigram ? text::PieceModel::unigram : text::PieceModel::bpe;
   try {
-    return text::SentencePiece::train(lines, {.model = model, .pieces = o.pieces});
+    auto learnt = text::SentencePiece::train(lines, {.model = model, .pieces = o.pieces});
+    say("{}\n", duration(seconds_since(start)));
+    return learnt;
   } catch (const Error& error) {
+    say("\n");
     const std::string what = error.what(), few = "smaller than required_chars. ", other = " vs ";
     // It advises options that are its own.
     const std::size_t at = what.find(few) == what.npos ? what.npos : what.find(other);
@@ -171,10 +178,7 @@ text::SentencePiece learn_pieces(const Strings& lines, const char* of, Tokens to
 }
 
 /// How each side is cut, once `automatic` is decided.
-struct Choice {
-  Tokens source, target;
-};
-Choice choose(const TrainOptions& o, const Survey& survey) {
+OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey) {
   const auto decide = [&](Tokens asked, std::string text::TextPair::*side, const char* name,
                           bool is_source) {
     if (asked == Tokens::automatic) asked = o.tokens;
@@ -186,24 +190,20 @@ Choice choose(const TrainOptions& o, const Survey& survey) {
     say("{}: {}, as {}\n", name, names[static_cast<std::size_t>(tokens)], why);
     return tokens;
   };
-  Choice choice{decide(o.source_tokens, &text::TextPair::source, "source", true), {}};
-  choice.target = o.joint == Switch::yes
-                      ? choice.source
-                      : decide(o.target_tokens, &text::TextPair::target, "target", false);
-  return choice;
+  const Tokens source = decide(o.source_tokens, &text::TextPair::source, "source", true);
+  if (o.joint == Switch::yes) return {source, source};
+  return {source, decide(o.target_tokens, &text::TextPair::target, "target", false)};
 }
 
 /// Both sides' tokenizers; in a joint model they are one. Files that are given are read first.
-struct Tokenizers {
-  std::optional<text::Tokenizer> source, target;
-};
-Tokenizers make_tokenizers(const TrainOptions& o, const Survey& survey) {
-  Tokenizers made;
+OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
+                                                       const Survey& survey) {
+  OfBoth<std::optional<text::Tokenizer>> made;
   if (!o.source_pieces.empty()) made.source = text::SentencePiece::load(o.source_pieces);
   if (!o.target_pieces.empty()) made.target = text::SentencePiece::load(o.target_pieces);
   const bool joint = o.joint == Switch::yes;
   if (made.source && joint) made.target = made.source;
-  const Truecasers truecasers = learn_case(o);
+  const auto truecasers = learn_case(o);
   if (!made.source || !made.target) {
     const auto [source, target] = choose(o, survey);
     const auto are_subwords = [](Tokens t) { return t == Tokens::bpe || t == Tokens::unigram; };
@@ -233,15 +233,6 @@ Tokenizers make_tokenizers(const TrainOptions& o, const Survey& survey) {
   if (truecasers.target)
     made.target = made.target->with(std::make_shared<text::Truecaser>(*truecasers.target));
   return made;
-}
-
-/// Where temporary files may be: in the directory of the run, or in the one it will be made in.
-std::filesystem::path existing(std::filesystem::path directory) {
-  std::error_code none;
-  while (!directory.empty() && !std::filesystem::exists(directory, none)) {
-    directory = directory.parent_path();
-  }
-  return directory.empty() ? "." : directory;
 }
 
 /// The links of each pair of a corpus, of those too that are not trained on.
@@ -298,6 +289,10 @@ void require_target(const text::TextPair& pair, const PairReader& reader) {
   if (pair.target.empty()) fail(reader.target_place(), "no words, expected the target of a pair");
 }
 
+[[noreturn]] void fail_empty(const PairFiles& files) {
+  fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+}
+
 bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
   return files.target.empty() && pair.source.empty() && pair.target.empty();
 }
@@ -321,7 +316,7 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
     all.references.push_back({pair->target});
     all.numbers.push_back(reader.number());
   }
-  if (!any) fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+  if (!any) fail_empty(files);
   return all;
 }
 
@@ -397,8 +392,7 @@ Survey survey_of(const PairFiles& files, Index held_out) {
     held.add(pair->source);
     sampler.add(std::move(*pair));
   }
-  if (survey.pairs == 0)
-    fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+  if (survey.pairs == 0) fail_empty(files);
   survey.sample = std::move(sampler.sample);
   survey.fingerprint = hash.text();
   const Index most = std::min(held_out, survey.pairs / 10);
@@ -424,7 +418,7 @@ Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
   std::optional<text::Vocabulary> source, target;
   if (!o.source_vocabulary.empty()) source = text::read_vocabulary(o.source_vocabulary);
   if (!o.target_vocabulary.empty()) target = text::read_vocabulary(o.target_vocabulary);
-  const Tokenizers tokenizers = make_tokenizers(o, survey);
+  const auto tokenizers = make_tokenizers(o, survey);
   if (!source || !(joint || target)) {
     text::TokenCounts sources, own_targets;
     text::TokenCounts& targets = joint ? sources : own_targets;
@@ -468,7 +462,7 @@ void check_pairs(const PairFiles& files) {
     if (!is_skipped(*pair, files)) require_target(*pair, reader);
     any = any || !pair->source.empty();
   }
-  if (!any) fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+  if (!any) fail_empty(files);
 }
 
 TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
@@ -515,7 +509,10 @@ void TrainingPairs::Unknown::report(const char* side, const std::string& vocabul
 }
 
 TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
-    : options_(o), pairs_(existing(o.out)), links_(existing(o.out)), link_ends_(existing(o.out)) {
+    : options_(o),  // temporary files are in the directory of the run, or where it will be made
+      pairs_(nearest_existing(o.out)),
+      links_(nearest_existing(o.out)),
+      link_ends_(nearest_existing(o.out)) {
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
   if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");

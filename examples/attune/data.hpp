@@ -13,8 +13,8 @@
 #include "model.hpp"
 #include "options.hpp"
 #include "pair_store.hpp"
-#include "support/hash.hpp"
-#include "support/progress.hpp"
+#include "support/output.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::pairs {
 

@@ -1,13 +1,11 @@
 // `attune evaluate` and `attune compare`.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/tensor/check.hpp>
@@ -23,19 +21,8 @@
 namespace attune::pairs {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using report::JsonText, report::log_line;
 constexpr CountNames names = {.examples = "pairs", .right = "exact match"};
-
-/// Adds another target of each source, a line each; an empty line is none.
-void add_references(TestPairs& pairs, const std::filesystem::path& file) {
-  std::vector<std::string> lines = text::read_lines(text::LineReader(file));
-  if (lines.size() != pairs.size()) {
-    fail(file.string(),
-         fmt::format("{} lines, expected one for each of {} pairs", lines.size(), pairs.size()));
-  }
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    pairs.references[i].push_back(single_blanks(lines[i]));
-}
 
 /// BLEU TAB chrF TAB prediction, a line for each pair.
 std::string scores_of(std::span<const std::string> lines, const TestPairs& pairs,
@@ -76,62 +63,62 @@ void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
 
 /// The ten mistakes that the model was surest of.
 void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
-  constexpr std::size_t most = 10, width = 24;
+  constexpr std::size_t most = 10;
   std::vector<std::size_t> wrong;
   for (std::size_t i = 0; i < pairs.size(); ++i)
     if (!result.written[i].right) wrong.push_back(i);
   if (wrong.empty()) return;
   std::ranges::stable_sort(wrong, std::ranges::greater(),
                            [&](std::size_t i) { return result.written[i].log_probability; });
-  say("\n{} mistake{}{}\nprobability  {:<{}}  {:<{}}  source\n", wrong.size(),
-      wrong.size() == 1 ? "" : "s",
-      wrong.size() > most ? fmt::format("; the {} with the greatest probability", most) : "",
-      "written", width, "expected", width);
+  say("\n{} mistake{}{}\n", wrong.size(), wrong.size() == 1 ? "" : "s",
+      wrong.size() > most ? fmt::format("; the {} with the greatest probability", most) : "");
   wrong.resize(std::min(wrong.size(), most));
+  TableRows rows = {{"probability", "written", "expected", "source"}};
   for (const std::size_t i : wrong) {
-    say("{:>11.4g}  {:<{}}  {:<{}}  {}\n", std::exp(result.written[i].log_probability),
-        printable(result.written[i].text), width, printable(pairs.references[i].front()), width,
-        printable(pairs.lines[i]));
+    rows.push_back({fmt::format("{:.4g}", std::exp(result.written[i].log_probability)),
+                    printable(result.written[i].text), printable(pairs.references[i].front()),
+                    printable(pairs.lines[i])});
   }
+  print_rows(rows, 4);
 }
 
-void print_result(const TestPairs& pairs, const Evaluation& result, const Model& model,
-                  double seconds) {
-  const bool sentences = model.of_sentences();
-  say("{}\n{}  ({} pairs, {:.1f} a second)\n", printable(pairs.name), summary(result, sentences),
-      pairs.size(), static_cast<double>(pairs.size()) / seconds);
-  if (sentences) return;
+void print_result(const Measured& m) {
+  say("{}\n{}  ({} pairs, {:.1f} a second)\n", printable(m.pairs.name),
+      summary(m.result, m.sentences()), m.pairs.size(),
+      static_cast<double>(m.pairs.size()) / m.seconds);
+  if (m.sentences()) return;
   say("\n");
-  print_table(result.counts, names);
-  const auto confusions = most_frequent(result.confusions, model.target().vocabulary, 10);
-  if (!confusions.empty()) say("\n{:<10}  {:<10}  {:>6}\n", "expected", "written", "times");
-  for (const auto& row : confusions)
-    say("{:<10}  {:<10}  {:>6}\n", printable(row[0]), printable(row[1]), row[2]);
-  print_mistakes(pairs, result);
+  print_table(m.result.counts, names);
+  TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 10);
+  for (auto& row : confusions) row = {printable(row[0]), printable(row[1]), row[2]};
+  if (!confusions.empty()) {
+    say("\n");
+    confusions.insert(confusions.begin(), {"expected", "written", "times"});
+    print_rows(confusions, 2);
+  }
+  print_mistakes(m.pairs, m.result);
 }
 
-void print_json(const TestPairs& pairs, const Evaluation& result, const Model& model,
-                std::size_t models, double seconds) {
-  const Counts all = result.total();
-  Json json = {{"data", pairs.name},
-               {"models", models},
-               {"pairs", pairs.size()},
-               {"exact_match", all.share_right()},
-               {"word_error", 1 - all.share_right()},
-               {"token_error", all.edits.rate()},
-               {"bleu", result.bleu},
-               {"chrf", result.chrf},
-               {"perplexity", result.perplexity()},
-               {"seconds", seconds}};
-  json["all"] = Json::parse(json_of(all, names));
-  for (const auto& [length, some] : result.counts)
-    json["by_length"][std::to_string(length)] = Json::parse(json_of(some, names));
-  json["confusions"] = Json::array();
-  for (const auto& row : most_frequent(result.confusions, model.target().vocabulary, 100)) {
-    json["confusions"].push_back(
-        {{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
+void print_json(const Measured& m) {
+  const Counts all = m.result.total();
+  std::vector<report::LogValue> confusions;
+  for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100)) {
+    confusions.emplace_back(JsonText{log_line(
+        {{"expected", row[0]}, {"written", row[1]}, {"times", Index{std::stol(row[2])}}})});
   }
-  say("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  say("{}\n", log_line({{"data", m.pairs.name},
+                        {"models", std::ssize(m.models)},
+                        {"pairs", std::ssize(m.pairs.lines)},
+                        {"exact_match", all.share_right()},
+                        {"word_error", 1 - all.share_right()},
+                        {"token_error", all.edits.rate()},
+                        {"bleu", m.result.bleu},
+                        {"chrf", m.result.chrf},
+                        {"perplexity", m.result.perplexity()},
+                        {"seconds", m.seconds},
+                        {"all", JsonText{json_of(all, names)}},
+                        {"by_length", JsonText{json_of(m.result.counts, names)}},
+                        {"confusions", report::json_list(confusions)}}));
 }
 
 /// Throws where the files to write are read, too, or are one.
@@ -153,24 +140,16 @@ void check_outputs(const UseOptions& o, const std::vector<std::filesystem::path>
 int evaluate_pairs(const UseOptions& o) {
   const auto files = model_files(o.models);
   check_outputs(o, files);
-  const std::vector<Model> models = load_models(files);
-  TestPairs pairs = pairs_for(o, models);
-  for (const auto& file : o.references) add_references(pairs, file);
-  warn_of_unknown(models.front().source(), pairs);
-  const metrics::BleuOptions bleu = bleu_for(models.front(), o.bleu);
-  const models::SearchOptions search = search_for(models, o.search);
-  const auto start = std::chrono::steady_clock::now();
-  const Evaluation result = evaluate(models, pairs, search, bleu);
-  const double seconds = seconds_since(start);
-  if (result.cut() > 0) {
-    complain("warning: {} of {} predictions are cut at --max-length {}\n", result.cut(),
-             pairs.size(), search.max_length);
+  const Measured m(o, files);
+  warn_of_unknown(m.first().source(), m.pairs);
+  if (m.result.cut() > 0) {
+    complain("warning: {} of {} predictions are cut at --max-length {}\n", m.result.cut(),
+             m.pairs.size(), m.search.max_length);
   }
-  const std::vector<std::string> lines = result.lines();
+  const std::vector<std::string> lines = m.result.lines();
   if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(lines, "\n")));
-  if (!o.sentences.empty()) write_file(o.sentences, scores_of(lines, pairs, bleu));
-  o.json ? print_json(pairs, result, models.front(), models.size(), seconds)
-         : print_result(pairs, result, models.front(), seconds);
+  if (!o.sentences.empty()) write_file(o.sentences, scores_of(lines, m.pairs, m.bleu));
+  o.json ? print_json(m) : print_result(m);
   return 0;
 }
 
@@ -184,20 +163,13 @@ struct Row {
   Evaluation result;
   std::vector<metrics::BleuStatistics> statistics;  // of each pair
   std::vector<metrics::LengthBucket> by_length;
+  metrics::BleuOptions bleu;
 };
 
 Row row_of(const std::filesystem::path& path, const std::string& name, const UseOptions& o) {
-  const Model model = Model::load(path);
-  const TestPairs pairs = pairs_for(o, alone(model));
-  const metrics::BleuOptions bleu = bleu_for(model, o.bleu);
-  Row row{name,
-          model.parameters().count(),
-          evaluate(alone(model), pairs, search_for(alone(model), o.search), bleu),
-          {},
-          {}};
-  row.statistics = metrics::bleu_statistics(row.result.lines(), pairs.references, bleu);
-  row.by_length = metrics::bleu_by_length(row.statistics, pairs.source_lengths(), o.lengths, bleu);
-  return row;
+  const Measured m(o, {path});
+  return {name,           m.first().parameters().count(), m.result,
+          m.statistics(), m.by_length(o.lengths),         m.bleu};
 }
 
 std::string range_of(const metrics::LengthBucket& bucket) {
@@ -206,48 +178,48 @@ std::string range_of(const metrics::LengthBucket& bucket) {
                         : fmt::format("{}-", bucket.shortest);
 }
 
-void print_header(const Row& first, std::size_t width) {
-  say("{:{}} {:>11} {:>8} {:>8} {:>10} {:>6} {:>7} {:>7} ", "", width, "", "exact", "token", "", "",
-      "", "");
-  say(" BLEU by words of the source\n");
-  say("{:{}} {:>11} {:>8} {:>8} {:>10} {:>6} {:>7} {:>7} ", "model", width, "parameters",
-      "match, %", "error, %", "perplexity", "BLEU", "change", "p");
-  for (const auto& bucket : first.by_length) say(" {:>6}", range_of(bucket));
-  say("\n{:{}} {:>63} ", "pairs", width, "");
-  for (const auto& bucket : first.by_length) say(" {:>6}", bucket.sentences);
-  say("\n");
-}
-
-void print_row(const Row& row, const Row& first, std::size_t width,
-               const metrics::BleuOptions& bleu) {
-  say("{:{}} {:>11} {:>8.2f} {:>8.2f} {:>10.2f} {:>6.2f} ", row.name, width, row.parameters,
-      100 * row.result.exact_match(), 100 * row.result.token_error(), row.result.perplexity(),
-      row.result.bleu);
-  if (&row == &first) {
-    say("{:>7} {:>7} ", "", "");
-  } else {
-    const auto paired = metrics::paired_bootstrap(row.statistics, first.statistics, {}, bleu);
-    say("{:>+7.2f} {:>7.3f} ", paired.difference, paired.p_value);
+void print_table(const std::vector<Row>& models) {
+  const Row& first = models.front();
+  TableRows rows = {{"model", "parameters", "exact match, %", "token error, %", "perplexity",
+                     "BLEU", "change", "p"},
+                    {"pairs", "", "", "", "", "", "", ""}};
+  for (const auto& bucket : first.by_length) {
+    rows[0].push_back(range_of(bucket));
+    rows[1].push_back(std::to_string(bucket.sentences));
   }
-  for (const auto& bucket : row.by_length)
-    say(" {:>6}", bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.score.bleu) : "-");
-  say("\n");
+  for (const Row& row : models) {
+    auto& texts = rows.emplace_back(
+        std::vector{row.name, std::to_string(row.parameters),
+                    fmt::format("{:.2f}", 100 * row.result.exact_match()),
+                    fmt::format("{:.2f}", 100 * row.result.token_error()),
+                    fmt::format("{:.2f}", row.result.perplexity()),
+                    fmt::format("{:.2f}", row.result.bleu), std::string(), std::string()});
+    if (&row != &first) {
+      const auto paired =
+          metrics::paired_bootstrap(row.statistics, first.statistics, {}, first.bleu);
+      texts[6] = fmt::format("{:+.2f}", paired.difference);
+      texts[7] = fmt::format("{:.3f}", paired.p_value);
+    }
+    for (const auto& bucket : row.by_length)
+      texts.push_back(bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.score.bleu) : "-");
+  }
+  print_rows(rows);
+  say("The last columns are BLEU by the number of words of the source.\n");
 }
 
 void print_json(const Row& row) {
-  Json by_length;
+  report::LogFields by_length;
   for (const auto& bucket : row.by_length) {
-    auto& bleu = by_length[range_of(bucket)];  // null without pairs
-    if (bucket.sentences > 0) bleu = bucket.score.bleu;
+    const bool any = bucket.sentences > 0;
+    by_length.emplace_back(range_of(bucket), any ? bucket.score.bleu : std::nan(""));
   }
-  const Json json = {{"model", row.name},
-                     {"parameters", row.parameters},
-                     {"exact_match", row.result.exact_match()},
-                     {"token_error", row.result.token_error()},
-                     {"perplexity", row.result.perplexity()},
-                     {"bleu", row.result.bleu},
-                     {"by_length", by_length}};
-  say("{}\n", json.dump());
+  say("{}\n", log_line({{"model", row.name},
+                        {"parameters", row.parameters},
+                        {"exact_match", row.result.exact_match()},
+                        {"token_error", row.result.token_error()},
+                        {"perplexity", row.result.perplexity()},
+                        {"bleu", row.result.bleu},
+                        {"by_length", JsonText{log_line(by_length)}}}));
 }
 
 /// What is drawn where nothing is said: what the weights of the first log were chosen by.
@@ -292,11 +264,9 @@ int compare(const UseOptions& o) {
   const auto files = model_files(o.models);
   const std::vector<std::string> names = run_names(files);
   for (std::size_t i = 0; i < names.size(); ++i) rows.push_back(row_of(files[i], names[i], o));
-  const metrics::BleuOptions bleu = bleu_for(Model::load(files.front()), o.bleu);
-  std::size_t width = std::string_view("model").size();
-  for (const Row& row : rows) width = std::max(width, row.name.size());
-  if (!o.json) print_header(rows.front(), width);
-  for (const Row& row : rows) o.json ? print_json(row) : print_row(row, rows.front(), width, bleu);
+  if (!o.json) print_table(rows);
+  for (const Row& row : rows)
+    if (o.json) print_json(row);
   return 0;
 }
 

@@ -15,9 +15,18 @@
 #include <attune/models/unroll.hpp>
 #include <attune/tensor/reduce.hpp>
 
-#include "support/signals.hpp"
+#include "support/processes.hpp"
 
 namespace attune::pairs {
+
+Texts shared_out(std::size_t n,
+                 const std::function<Texts(std::size_t begin, std::size_t end)>& make) {
+  const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
+  return each_makes([&] {
+    return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
+  });
+}
+
 namespace {
 
 /// A loss, and over how many tokens.
@@ -43,6 +52,29 @@ void add_loss(const models::AnyModel& network, std::span<const text::Pair> pairs
   const double tokens = sum(batch.target_mask).item();
   total.loss += models::loss(network, batch).item() * tokens;
   total.tokens += tokens;
+}
+
+/// Of given targets, each token given those before it.
+double mean_loss(Models models, std::span<const text::Pair> pairs) {
+  const NoGrad no_grad;
+  const models::AnyModel network = network_of(models);
+  const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
+  Total total;
+  for (const std::string& line :
+       shared_out(batches.size(), [&](std::size_t begin, std::size_t end) {
+         Texts lines;
+         for (std::size_t i = begin; i < end; ++i) {
+           Total one;
+           add_loss(network, pairs, batches[i], one);
+           lines.push_back(fmt::format("{:a} {:a}", one.loss, one.tokens));
+         }
+         return lines;
+       })) {
+    char* tokens = nullptr;
+    total.loss += std::strtod(line.c_str(), &tokens);
+    total.tokens += std::strtod(tokens, nullptr);
+  }
+  return total.loss / total.tokens;
 }
 
 std::vector<Written> predictions(Models models, const TestPairs& pairs,
@@ -114,12 +146,6 @@ models::SearchOptions search_for(Models models, models::SearchOptions search) {
   return search;
 }
 
-metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice) {
-  const bool none =
-      choice == BleuChoice::trained ? model.entry("bleu") == "none" : choice == BleuChoice::none;
-  return {.tokens = none ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a};
-}
-
 std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions,
                                                     const text::Vocabulary& target,
                                                     std::size_t most) {
@@ -150,36 +176,6 @@ std::size_t Evaluation::cut() const {
   return static_cast<std::size_t>(std::ranges::count(written, false, &Written::complete));
 }
 
-Texts shared_out(std::size_t n,
-                 const std::function<Texts(std::size_t begin, std::size_t end)>& make) {
-  const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
-  return each_makes([&] {
-    return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
-  });
-}
-
-double mean_loss(Models models, std::span<const text::Pair> pairs) {
-  const NoGrad no_grad;
-  const models::AnyModel network = network_of(models);
-  const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
-  Total total;
-  for (const std::string& line :
-       shared_out(batches.size(), [&](std::size_t begin, std::size_t end) {
-         Texts lines;
-         for (std::size_t i = begin; i < end; ++i) {
-           Total one;
-           add_loss(network, pairs, batches[i], one);
-           lines.push_back(fmt::format("{:a} {:a}", one.loss, one.tokens));
-         }
-         return lines;
-       })) {
-    char* tokens = nullptr;
-    total.loss += std::strtod(line.c_str(), &tokens);
-    total.tokens += std::strtod(tokens, nullptr);
-  }
-  return total.loss / total.tokens;
-}
-
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
                     const metrics::BleuOptions& bleu, bool with_loss) {
   Evaluation result;
@@ -191,6 +187,47 @@ Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchO
   result.bleu = metrics::corpus_bleu(lines, pairs.references, bleu).bleu;
   result.chrf = metrics::corpus_chrf(lines, pairs.references);
   return result;
+}
+
+namespace {
+
+/// Adds another target of each source, a line each; an empty line is none.
+void add_references(TestPairs& pairs, const std::filesystem::path& file) {
+  std::vector<std::string> lines = text::read_lines(text::LineReader(file));
+  if (lines.size() != pairs.size()) {
+    fail(file.string(),
+         fmt::format("{} lines, expected one for each of {} pairs", lines.size(), pairs.size()));
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    pairs.references[i].push_back(single_blanks(lines[i]));
+}
+
+metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice) {
+  const bool none =
+      choice == BleuChoice::trained ? model.entry("bleu") == "none" : choice == BleuChoice::none;
+  return {.tokens = none ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a};
+}
+
+}  // namespace
+
+Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from, bool with_loss)
+    : files(std::move(from)),
+      models(load_models(files)),
+      pairs(pairs_for(o, models)),
+      search(search_for(models, o.search)),
+      bleu(bleu_for(first(), o.bleu)) {
+  for (const auto& file : o.references) add_references(pairs, file);
+  const auto start = std::chrono::steady_clock::now();
+  result = evaluate(models, pairs, search, bleu, with_loss);
+  seconds = seconds_since(start);
+}
+
+std::vector<metrics::BleuStatistics> Measured::statistics() const {
+  return metrics::bleu_statistics(result.lines(), pairs.references, bleu);
+}
+
+std::vector<metrics::LengthBucket> Measured::by_length(std::span<const std::int64_t> limits) const {
+  return metrics::bleu_by_length(statistics(), pairs.source_lengths(), limits, bleu);
 }
 
 std::string summary(const Evaluation& r, bool sentences) {

@@ -10,13 +10,12 @@
 
 #include "data.hpp"
 #include "support/error_counts.hpp"
-#include "support/workers.hpp"
+#include "support/processes.hpp"
 
 namespace attune::pairs {
 
 /// How to search, with what was left to the model: its longest prediction, and α.
 models::SearchOptions search_for(Models models, models::SearchOptions search);
-metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice);
 
 /// What was written for a source, the likeliest.
 struct Written {
@@ -54,8 +53,26 @@ struct Evaluation {
 /// All workers share the work.
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
                     const metrics::BleuOptions& bleu, bool with_loss = true);
-/// Loss of given targets, each token given those before it.
-double mean_loss(Models models, std::span<const text::Pair> pairs);
+
+/// Models, and what they make of pairs: of the files given or, without, of those that the models
+/// were chosen by.
+struct Measured {
+  Measured(const UseOptions& options, std::vector<std::filesystem::path> files,
+           bool with_loss = true);
+
+  const Model& first() const { return models.front(); }
+  bool sentences() const { return first().of_sentences(); }
+  std::vector<metrics::BleuStatistics> statistics() const;  // of each pair
+  std::vector<metrics::LengthBucket> by_length(std::span<const std::int64_t> limits) const;
+
+  std::vector<std::filesystem::path> files;
+  std::vector<Model> models;
+  TestPairs pairs;
+  models::SearchOptions search;
+  metrics::BleuOptions bleu;
+  Evaluation result;
+  double seconds = 0;
+};
 
 /// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
 Texts shared_out(std::size_t n,

@@ -3,43 +3,25 @@
 
 #include "commands.hpp"
 #include "support/commands.hpp"
-#include "support/program.hpp"
+#include "support/processes.hpp"
 
 namespace attune::pairs {
 namespace {
 
-/// Sets what was not given: for a run that is resumed as it was, otherwise by the config file, and
-/// as suits the data, of which it returns a survey.
-std::optional<Survey> set_defaults(TrainOptions& o) {
-  const std::filesystem::path last = o.out / "last.safetensors", config = o.config;
-  if (o.resume && std::filesystem::exists(last)) {
-    const TrainOptions given = o;
-    o = stored_options(last);
-    o.out = given.out, o.config = config;
-    if (!config.empty()) read_config(o);
-    return std::nullopt;
-  }
-  TrainOptions files = train_options(true);
-  files.config = config;
-  if (!config.empty()) read_config(files);
-  // What was given names other files than the config does.
-  const TrainOptions initial = train_options(true);
-  for (const auto path : {&TrainOptions::train, &TrainOptions::train_target, &TrainOptions::valid,
-                          &TrainOptions::valid_target})
-    if (!(o.*path).empty()) files.*path = o.*path;
-  for (const auto text : {&TrainOptions::alignments, &TrainOptions::source_vocabulary,
-                          &TrainOptions::target_vocabulary, &TrainOptions::source_pieces,
-                          &TrainOptions::target_pieces})
-    if (!(o.*text).empty()) files.*text = o.*text;
-  if (o.columns != initial.columns) files.columns = o.columns;
-  if (o.held_out != initial.held_out) files.held_out = o.held_out;
-  files.out = o.out, files.resume = o.resume;
-  check_files(files);
-  const Survey survey = survey_of(files);
-  o = train_options(survey.has_sentences());
-  o.config = config;
-  if (!config.empty()) read_config(o);
-  return survey;
+/// Options that --help shows; --help-all shows all.
+const std::set<std::string> basic = {"valid",  "valid-target",   "swap",     "tokens", "pieces",
+                                     "model",  "embedding",      "hidden",   "score",  "dropout",
+                                     "epochs", "steps",          "minutes",  "batch",  "rate",
+                                     "seed",   "validate-every", "patience", "metric", "out",
+                                     "resume", "seeds",          "jobs",     "config"};
+
+/// Sets everything: to `defaults`, then as the config file says. True, for what was typed is to be
+/// set once more.
+bool set_defaults(TrainOptions& o, TrainOptions defaults) {
+  defaults.out = o.out, defaults.config = o.config;
+  o = std::move(defaults);
+  if (!o.config.empty()) read_config(o);
+  return true;
 }
 
 void add_train(Commands& commands, TrainOptions& o, std::optional<Survey>& survey) {
@@ -48,37 +30,33 @@ void add_train(Commands& commands, TrainOptions& o, std::optional<Survey>& surve
                                 [&] { return pairs::train(o, survey); });
   train.argument("pairs", "a TSV, source TAB target, or a text file of sources", o.train, false)
       .argument("targets", "text file of their targets", o.train_target, false);
-  std::set<std::string> basic = {"model", "embedding", "hidden", "score", "dropout"};
-  const auto add = [&](const std::string& heading) {
-    std::vector<models::OptionField<TrainOptions>> fields;
-    for (const TrainField& field : train_fields()) {
-      if (field.heading != heading) continue;
-      fields.push_back(field);
-      if (!field.rare) basic.insert(field.name);
-    }
-    train.add(fields, o, heading);
-  };
-  add("Data");
   std::string help = "what to train; sizes are set to suit the data";
-  std::vector<std::string> names;
-  for (const models::ModelKind& kind : models::model_kinds()) {
+  for (const models::ModelKind& kind : models::model_kinds())
     help += fmt::format("\n- {}: {}", kind.name, kind.what);
+  for (const auto& [heading, fields] : train_groups()) {
+    train.add(fields, o, heading);
+    if (heading != std::string("Data")) continue;
+    // Before the options of the model, which are then set for this one.
+    train
+        .add({models::OptionField<TrainOptions>{
+                 .name = "model",
+                 .help = help,
+                 .choices = {},
+                 .type = "NAME",
+                 .get = [](const TrainOptions& options) { return options.model.name; },
+                 .set = set_model}},
+             o, "Model")
+        .add(models::all_model_fields(), o.model, "Model");
   }
-  // Before the options of the model, which are then set for this one.
-  train.add({models::OptionField<TrainOptions>{
-                .name = "model",
-                .help = help,
-                .choices = {},
-                .type = "NAME",
-                .get = [](const TrainOptions& options) { return options.model.name; },
-                .set = set_model}},
-            o, "Model");
-  train.add(models::all_model_fields(), o.model, "Model");
-  for (const char* heading : {"Training", "Validation", "Run"}) add(heading);
-  train.in_processes([&o] { return o.seeds > 1; });
-  train.basic(std::move(basic)).reread([&] {
-    survey = set_defaults(o);
-    return true;
+  train.basic(basic).in_processes([&o] { return o.seeds > 1; });
+  // First the config file, which may name the data, then what suits these.
+  train.reread([&o] { return !o.config.empty() && set_defaults(o, train_options(true)); });
+  train.reread([&] {
+    const std::filesystem::path last = o.out / "last.safetensors";
+    if (o.resume && std::filesystem::exists(last)) return set_defaults(o, stored_options(last));
+    check_files(o);
+    survey = survey_of(o);
+    return !survey->has_sentences() && set_defaults(o, train_options(false));
   });
 }
 

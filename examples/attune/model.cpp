@@ -9,14 +9,12 @@
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "support/checkpoint.hpp"
 #include "support/letters.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
-
-constexpr const char* best_file = "best.safetensors";
 
 text::Codec codec_from(const Metadata& metadata, const std::string& side) {
   const auto read = [&](const std::string& name, auto from_json) {
@@ -35,21 +33,10 @@ void check_tensors(const Safetensors& file, const nn::Parameters& parameters) {
   }
 }
 
-std::vector<std::filesystem::path> files_in(const std::filesystem::path& directory) {
-  if (std::filesystem::exists(directory / best_file)) return {directory / best_file};
-  std::vector<std::filesystem::path> files;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
-    if (std::filesystem::exists(entry.path() / best_file))
-      files.push_back(entry.path() / best_file);
-  std::ranges::sort(files);
-  return files;
-}
-
 std::vector<std::filesystem::path> last_trained() {
   std::vector<std::filesystem::path> last;
   for (const char* directory : {"attune-model", "build/quickstart"}) {
-    const auto files = files_in(directory);
+    const auto files = models_in(directory);
     const auto time = [](const auto& some) {
       return std::filesystem::last_write_time(some.front());
     };
@@ -72,20 +59,6 @@ struct Interruptible : models::AnyModel {
 
 }  // namespace
 
-void check_format(const Metadata& metadata) {
-  const auto at = metadata.find("format");
-  const std::string format = at == metadata.end() ? "" : at->second;
-  if (format == checkpoint_format) return;
-  // "attune speech 1" is of the program speech.
-  const std::size_t end = format.rfind(' ');
-  const std::string expected = fmt::format(", expected the format '{}'", checkpoint_format);
-  if (!format.starts_with("attune ") || end <= 7)
-    fail("checkpoint", "not one of this program" + expected);
-  const std::string program = format.substr(7, end - 7);
-  if (program == "pairs") fail("checkpoint", fmt::format("its format is '{}'{}", format, expected));
-  fail("checkpoint", fmt::format("it is one of the program {}{}", program, expected));
-}
-
 Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
              std::unique_ptr<nn::Parameters> parameters)
     : codecs_(std::move(codecs)), longest_(longest), parameters_(std::move(parameters)) {
@@ -99,9 +72,7 @@ Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longes
     : Model(options, std::move(codecs), longest, std::make_unique<nn::Parameters>(seed)) {}
 
 Model Model::load(const std::filesystem::path& path) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    check_format(file.metadata);
+  return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
     const bool counted = file.metadata.contains("longest-target");
     const Index longest = counted ? nn::load_count(file.metadata, "longest-target") : 0;
     if (longest > 1 << 24) fail("longest-target", fmt::format("{} is too large", longest));
@@ -140,12 +111,23 @@ void check_alike(std::span<const std::string> names, const Metadata& first,
   }
 }
 
+std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory) {
+  if (std::filesystem::exists(directory / best_file)) return {directory / best_file};
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
+    if (std::filesystem::exists(entry.path() / best_file))
+      files.push_back(entry.path() / best_file);
+  std::ranges::sort(files);
+  return files;
+}
+
 std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths) {
   if (paths.empty()) return last_trained();
   std::vector<std::filesystem::path> files;
   for (const auto& path : paths) {
     const bool directory = std::filesystem::is_directory(path);
-    const auto some = directory ? files_in(path) : std::vector{path};
+    const auto some = directory ? models_in(path) : std::vector{path};
     if (some.empty())
       fail(path.string(), fmt::format("neither it nor a directory in it has a {}", best_file));
     files.insert(files.end(), some.begin(), some.end());
@@ -200,6 +182,16 @@ void check_length(Index tokens, const std::string& place, Index longest) {
   const bool own = longest == longest_source || longest == longest_of_pair;
   fail(place, fmt::format("{} tokens, expected at most {}{}", tokens, longest,
                           own ? "" : ", the --longest of the score location"));
+}
+
+std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
+                      const std::string& place) {
+  if (line.find('\t') != line.npos) fail(place, "a TAB, expected a source alone");
+  if (const auto bad = text::find_bad_byte(line))
+    fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
+  std::string source = single_blanks(line);
+  check_length(std::ssize(codec.tokenizer.encode(source)), place, longest);
+  return source;
 }
 
 std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written) {

@@ -34,9 +34,6 @@ namespace attune::pairs {
 
 inline constexpr const char* checkpoint_format = "attune pairs 1";
 
-/// Throws unless a checkpoint is of this format; of another program's it names the program.
-void check_format(const Metadata& metadata);
-
 /// What one side reads and what the other writes.
 struct Codecs {
   text::Codec source, target;
@@ -98,8 +95,10 @@ void check_alike(std::span<const std::string> names, const Metadata& first,
 using Models = std::span<const Model>;
 inline Models alone(const Model& model) { return {&model, 1}; }
 
-/// The files that paths stand for: of a directory its best.safetensors or, where it has none, those
-/// of the directories in it. Without paths, those of the training in a default directory that ended
+inline constexpr const char* best_file = "best.safetensors";
+/// That of a directory or, where it has none, those of the directories in it.
+std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory);
+/// The files that paths stand for: models_in a directory. Without paths, those of the training in a default directory that ended
 /// last; throws where there is none, and says how to train one.
 std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths);
 /// Those of such files. Throws where they do not read and write the same tokens.
@@ -124,6 +123,10 @@ inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
 /// `most`, or as many tokens of a source as all the models' scores have places for.
 Index longest_read(const models::AnyModelOptions& options, Index most);
 Index longest_read(Models models, Index most);
+/// What is read of a line, with single blanks. Throws an Error that begins with its place where it
+/// is no source.
+std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
+                      const std::string& place);
 /// Throw an Error "FILE:LINE: ..." for a side of more tokens than `longest`, or longest_of_pair.
 void check_length(Index tokens, const std::string& place, Index longest);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,79 +10,64 @@
 #include <attune/tensor/check.hpp>
 
 #include "model.hpp"
-#include "support/checkpoint.hpp"
 #include "support/commands.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
 
+using models::choice_field, models::flag_field, models::number_field, models::only_with,
+    models::text_field;
+template <class Options>
+using Fields = std::vector<models::OptionField<Options>>;
+
 constexpr double many = 1e9;
 
-/// Rows of a table: each method adds one.
-template <class Row, class Options>
-struct Rows {
-  std::vector<Row> all;
-
-  Row& add(models::OptionField<Options> field, const char* type = nullptr) {
-    if (type) field.type = type;
-    all.push_back({std::move(field)});
-    return all.back();
-  }
-  Row& number(const char* name, const char* help, auto member, double low, double high) {
-    return add(models::number_field<Options>(name, help, member, low, high));
-  }
-  Row& text(const char* name, const char* help, auto member, const char* type = "TEXT") {
-    return add(models::text_field<Options>(name, help, member), type);
-  }
-  Row& file(const char* name, const char* help, auto member) {
-    return text(name, help, member, "FILE");
-  }
-  template <class T>
-  Row& choice(const char* name, const char* help, auto member,
-              const std::vector<std::pair<T, const char*>>& names) {
-    return add(models::choice_field<Options, T>(name, help, member, names));
-  }
-  Row& flag(const char* name, const char* help, auto member) {
-    return add(models::flag_field<Options, bool>(name, help, member, false, true));
-  }
-  Row& swap(std::filesystem::path Options::*target) {
-    Row& row = add(models::flag_field<Options, text::Columns>(
-        "swap", "the target is the first column of a TSV", &Options::columns,
-        text::Columns::source_first, text::Columns::target_first));
-    row.needs = "a TSV";
-    row.has_effect = [target](const Options& o) { return (o.*target).empty(); };
-    return row;
-  }
-};
-
+/// An option that is a text of another type: FILE, PATH, ...
 template <class Options>
-void only_with(models::OptionField<Options>& row, const char* needs,
-               std::function<bool(const Options&)> has_effect) {
-  row.needs = needs, row.has_effect = std::move(has_effect);
+models::OptionField<Options> typed_field(const char* type, const char* name, const char* help,
+                                         auto member) {
+  auto field = text_field<Options>(name, help, member);
+  field.type = type;
+  return field;
+}
+template <class Options>
+models::OptionField<Options> file_field(const char* name, const char* help, auto member) {
+  return typed_field<Options>("FILE", name, help, member);
 }
 
-/// Of `train`: rows get a heading and marks as they are added.
-struct TrainRows : Rows<TrainField, TrainOptions> {
-  void group(const char* heading, void (*add)(TrainRows&)) {
-    const std::size_t begin = all.size();
-    add(*this);
-    for (std::size_t i = begin; i < all.size(); ++i) all[i].heading = heading;
-  }
-  /// Those from this one on.
-  std::span<TrainField> from(std::size_t begin) { return std::span(all).subspan(begin); }
-};
+template <class Options>
+models::OptionField<Options> swap_field(std::filesystem::path Options::*target) {
+  return only_with<Options>(
+      "a TSV", [target](const Options& o) { return (o.*target).empty(); },
+      flag_field<Options, text::Columns>("swap", "the target is the first column of a TSV",
+                                         &Options::columns, text::Columns::source_first,
+                                         text::Columns::target_first));
+}
 
-/// Of the other commands: rows are for the commands that are set.
-struct UseField : models::OptionField<UseOptions> {
-  unsigned commands = ~0u;
-};
-struct UseRows : Rows<UseField, UseOptions> {
-  std::size_t begin = 0;
-  /// All that were added since the last call.
-  void of(unsigned commands) {
-    for (; begin < all.size(); ++begin) all[begin].commands = commands;
-  }
-};
+template <class Options>
+models::OptionField<Options> config_field() {
+  return file_field<Options>(
+      "config", "file with more options, NAME = VALUE on each line; the command line wins",
+      &Options::config);
+}
+
+models::OptionField<TrainOptions> tokens_field(const char* name, const char* help,
+                                               Tokens TrainOptions::*member) {
+  return choice_field<TrainOptions, Tokens>(name, help, member,
+                                            {{Tokens::automatic, "auto"},
+                                             {Tokens::words, "words"},
+                                             {Tokens::characters, "characters"},
+                                             {Tokens::decomposed, "decomposed"},
+                                             {Tokens::bpe, "bpe"},
+                                             {Tokens::unigram, "unigram"}});
+}
+
+models::OptionField<TrainOptions> switch_field(const char* name, const char* help,
+                                               Switch TrainOptions::*member) {
+  return choice_field<TrainOptions, Switch>(name, help, member,
+                                            {{Switch::no, "no"}, {Switch::yes, "yes"}});
+}
 
 bool learns_subwords(const TrainOptions& o) {
   return std::ranges::any_of(std::array{o.tokens, o.source_tokens, o.target_tokens}, [](Tokens t) {
@@ -89,297 +75,250 @@ bool learns_subwords(const TrainOptions& o) {
   });
 }
 
-void add_tokens(TrainRows& rows) {
+Fields<TrainOptions> data_fields() {
   using O = TrainOptions;
-  const std::vector<std::pair<Tokens, const char*>> kinds = {{Tokens::automatic, "auto"},
-                                                             {Tokens::words, "words"},
-                                                             {Tokens::characters, "characters"},
-                                                             {Tokens::decomposed, "decomposed"},
-                                                             {Tokens::bpe, "bpe"},
-                                                             {Tokens::unigram, "unigram"}};
-  rows.choice<Tokens>("tokens",
-                      "what lines are cut into; decomposed: characters, with accents and the "
-                      "letters of Hangul syllables apart; bpe, unigram: subwords that are learnt; "
-                      "auto looks at the data",
-                      &O::tokens, kinds);
-  rows.choice<Tokens>("source-tokens", "the same for the source alone", &O::source_tokens, kinds)
-      .rare = true;
-  rows.choice<Tokens>("target-tokens", "the same for the target alone", &O::target_tokens, kinds)
-      .rare = true;
-  const char* subwords = "tokens bpe or unigram";
-  only_with<O>(
-      rows.number("pieces", "subwords to learn, for each side or for both", &O::pieces, 10, many),
-      subwords, learns_subwords);
-  auto& learn =
-      rows.number("learn-from", "learn subwords from at most this many lines (a random sample)",
-                  &O::learn_from, 1, many);
-  only_with<O>(learn, subwords, learns_subwords);
-  learn.rare = true;
-  const std::size_t begin = rows.all.size();
-  rows.file("source-pieces", "SentencePiece model for the source, or for both sides",
-            &O::source_pieces);
-  rows.file("target-pieces", "SentencePiece model for the target", &O::target_pieces);
-  rows.file("source-vocabulary", "tokens of the source, or of both sides, one on each line",
-            &O::source_vocabulary);
-  rows.file("target-vocabulary", "tokens of the target", &O::target_vocabulary);
-  rows.choice<Switch>("joint", "one set of subwords and one vocabulary for both sides", &O::joint,
-                      {{Switch::no, "no"}, {Switch::yes, "yes"}});
-  rows.choice<Switch>("truecase",
-                      "give words at the beginning of sentences, and lines in capitals, the case "
-                      "they mostly have",
-                      &O::truecase, {{Switch::no, "no"}, {Switch::yes, "yes"}});
-  rows.number("min-count", "replace tokens that are rarer than this by <unk>", &O::minimum_count, 1,
-              many);
-  rows.number("vocabulary", "largest vocabulary of a side; 0: no limit", &O::maximum_vocabulary, 0,
-              many);
-  rows.file("alignments",
-            "links between the words of each pair, as 0-0 1-2 (source first): attention learns "
-            "from them",
-            &O::alignments);
-  for (TrainField& row : rows.from(begin)) row.rare = true;
+  const char* const subwords = "tokens bpe or unigram";
+  return {
+      file_field<O>("train",
+                    "pairs to train on: a TSV (source TAB target), or a text file of sources",
+                    &O::train),
+      file_field<O>("train-target", "text file of targets, line by line", &O::train_target),
+      file_field<O>("valid", "pairs to choose the best weights by (default: some are held out)",
+                    &O::valid),
+      file_field<O>("valid-target", "their targets, where these are in another file",
+                    &O::valid_target),
+      swap_field<O>(&O::train_target),
+      number_field<O>(
+          "held-out",
+          "hold out at most this many pairs, and at most a tenth, where no --valid is given",
+          &O::held_out, 1, many),
+      tokens_field("tokens",
+                   "what lines are cut into; decomposed: characters, with accents and the letters "
+                   "of Hangul syllables apart; bpe, unigram: subwords that are learnt; auto looks "
+                   "at the data",
+                   &O::tokens),
+      tokens_field("source-tokens", "the same for the source alone", &O::source_tokens),
+      tokens_field("target-tokens", "the same for the target alone", &O::target_tokens),
+      only_with<O>(subwords, learns_subwords,
+                   number_field<O>("pieces", "subwords to learn, for each side or for both",
+                                   &O::pieces, 10, many)),
+      only_with<O>(subwords, learns_subwords,
+                   number_field<O>("learn-from",
+                                   "learn subwords from at most this many lines (a random sample)",
+                                   &O::learn_from, 1, many)),
+      file_field<O>("source-pieces", "SentencePiece model for the source, or for both sides",
+                    &O::source_pieces),
+      file_field<O>("target-pieces", "SentencePiece model for the target", &O::target_pieces),
+      file_field<O>("source-vocabulary", "tokens of the source, or of both sides, one on each line",
+                    &O::source_vocabulary),
+      file_field<O>("target-vocabulary", "tokens of the target", &O::target_vocabulary),
+      switch_field("joint", "one set of subwords and one vocabulary for both sides", &O::joint),
+      switch_field("truecase",
+                   "give words at the beginning of sentences, and lines in capitals, the case they "
+                   "mostly have",
+                   &O::truecase),
+      number_field<O>("min-count", "replace tokens that are rarer than this by <unk>",
+                      &O::minimum_count, 1, many),
+      number_field<O>("vocabulary", "largest vocabulary of a side; 0: no limit",
+                      &O::maximum_vocabulary, 0, many),
+      file_field<O>("alignments",
+                    "links between the words of each pair, as 0-0 1-2 (source first): attention "
+                    "learns from them",
+                    &O::alignments),
+      number_field<O>("max-tokens",
+                      "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
+                      &O::longest, 1, many)};
 }
 
-void add_data(TrainRows& rows) {
+Fields<TrainOptions> training_fields() {
   using O = TrainOptions;
-  rows.file("train", "pairs to train on: a TSV (source TAB target), or a text file of sources",
-            &O::train)
-      .rare = true;
-  rows.file("train-target", "text file of targets, line by line", &O::train_target).rare = true;
-  rows.file("valid", "pairs to choose the best weights by (default: some are held out)", &O::valid);
-  rows.file("valid-target", "their targets, where these are in another file", &O::valid_target);
-  rows.swap(&O::train_target);
-  rows.number("held-out",
-              "hold out at most this many pairs, and at most a tenth, where no --valid is given",
-              &O::held_out, 1, many)
-      .rare = true;
-  add_tokens(rows);
-  rows.number("max-tokens",
-              "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
-              &O::longest, 1, many)
-      .rare = true;
+  return joined<O>(
+      {{number_field<O>("epochs", "passes over the data (0: by --steps; default of sentences: 30)",
+                        &O::epochs, 0, many),
+        number_field<O>("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs",
+                        &O::steps, 0, many),
+        number_field<O>("minutes", "end after this many minutes; 0: no limit", &O::minutes, 0,
+                        many),
+        number_field<O>("batch", "pairs in a batch", &O::batch, 1, many),
+        number_field<O>("batch-tokens",
+                        "instead: target tokens in a batch, with padding; 0: count pairs",
+                        &O::batch_tokens, 0, many),
+        number_field<O>("pool",
+                        "pairs, taken at random, that are sorted by length before batches are cut "
+                        "from them",
+                        &O::pool, 1, many),
+        number_field<O>("rate", "learning rate of Adam", &O::rate, 1e-9, 10),
+        choice_field<O, RateSchedule>("schedule",
+                                      "of the learning rate; late-decay: constant for half of the "
+                                      "steps, then down to 2 %",
+                                      &O::schedule,
+                                      {{RateSchedule::constant, "constant"},
+                                       {RateSchedule::late_decay, "late-decay"},
+                                       {RateSchedule::inverse_sqrt, "inverse-sqrt"}}),
+        number_field<O>("warm-up", "updates in which the learning rate rises", &O::warm_up, 0,
+                        many),
+        number_field<O>("halve",
+                        "halve the rate after this many validations without a new best; 0: never",
+                        &O::halve, 0, many),
+        number_field<O>("weight-decay", "decoupled weight decay of matrices", &O::weight_decay, 0,
+                        10),
+        only_with<O>(
+            "alignments", [](const O& o) { return !o.alignments.empty(); },
+            number_field<O>("guided-alignment", "with --alignments: weight of their loss",
+                            &O::guided_alignment, 0, many)),
+        number_field<O>("seed", "of initial values, the order of pairs and dropout", &O::seed, 0,
+                        1e18)},
+       common_training_fields<O>()});
 }
 
-void add_training(TrainRows& rows) {
+Fields<TrainOptions> validation_fields() {
   using O = TrainOptions;
-  rows.number("epochs", "passes over the data (0: by --steps; default of sentences: 30)",
-              &O::epochs, 0, many);
-  rows.number("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs", &O::steps, 0,
-              many);
-  rows.number("minutes", "end after this many minutes; 0: no limit", &O::minutes, 0, many);
-  rows.number("batch", "pairs in a batch", &O::batch, 1, many);
-  rows.number("batch-tokens", "instead: target tokens in a batch, with padding; 0: count pairs",
-              &O::batch_tokens, 0, many)
-      .rare = true;
-  rows.number("pool",
-              "pairs, taken at random, that are sorted by length before batches are cut from them",
-              &O::pool, 1, many)
-      .rare = true;
-  rows.number("rate", "learning rate of Adam", &O::rate, 1e-9, 10);
-  rows.choice<RateSchedule>("schedule",
-                            "of the learning rate; late-decay: constant for half of the steps, "
-                            "then down to 2 %",
-                            &O::schedule,
-                            {{RateSchedule::constant, "constant"},
-                             {RateSchedule::late_decay, "late-decay"},
-                             {RateSchedule::inverse_sqrt, "inverse-sqrt"}})
-      .rare = true;
-  rows.number("seed", "of initial values, the order of pairs and dropout", &O::seed, 0, 1e18);
-  rows.number("average", "decay of a moving average of the weights, which is validated; 0: none",
-              &O::average, 0, 0.999999)
-      .rare = true;
-  const std::size_t begin = rows.all.size();
-  rows.number("warm-up", "updates in which the learning rate rises", &O::warm_up, 0, many);
-  rows.number("halve", "halve the rate after this many validations without a new best; 0: never",
-              &O::halve, 0, many);
-  rows.number("weight-decay", "decoupled weight decay of matrices", &O::weight_decay, 0, 10);
-  only_with<O>(rows.number("guided-alignment", "with --alignments: weight of their loss",
-                           &O::guided_alignment, 0, many),
-               "alignments", [](const O& o) { return !o.alignments.empty(); });
-  rows.number("clip", "largest global norm of the gradients", &O::clip, 1e-9, many);
-  rows.number("max-skipped",
-              "end training when this many updates in a row have a loss or gradients that are not "
-              "finite",
-              &O::max_skipped, 1, many);
-  rows.choice<Precision>("precision",
-                         "of matrix products in training: bf16 where the CPU has it (weights stay "
-                         "f32)",
-                         &O::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
-  rows.number("shards",
-              "parts of a batch whose gradients are added; at most as many workers can share them "
-              "(mpirun -n WORKERS)",
-              &O::shards, 1, 1 << 16);
-  for (TrainField& row : rows.from(begin)) row.rare = true;
-}
-
-void add_validation(TrainRows& rows) {
-  using O = TrainOptions;
-  rows.number("validate-every", "updates between validations, each of which saves a checkpoint",
-              &O::validate_every, 1, many);
-  rows.number("patience", "end after this many validations without a new best", &O::patience, 1,
-              many);
-  rows.choice<Metric>("metric",
-                      "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
-                      &O::metric,
-                      {{Metric::automatic, "auto"},
-                       {Metric::exact, "exact"},
-                       {Metric::bleu, "bleu"},
-                       {Metric::loss, "loss"}});
-  rows.choice<metrics::BleuTokens>(
+  return {
+      number_field<O>("patience", "end after this many validations without a new best",
+                      &O::patience, 1, many),
+      choice_field<O, Metric>(
+          "metric", "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
+          &O::metric,
+          {{Metric::automatic, "auto"},
+           {Metric::exact, "exact"},
+           {Metric::bleu, "bleu"},
+           {Metric::loss, "loss"}}),
+      choice_field<O, metrics::BleuTokens>(
           "bleu", "BLEU counts words as sacreBLEU's 13a does, or (none) all between blanks",
-          &O::bleu, {{metrics::BleuTokens::mteval_13a, "13a"}, {metrics::BleuTokens::none, "none"}})
-      .rare = true;
-  rows.number("beam", "beam size of the search in validation", &O::beam, 1, 1000).rare = true;
+          &O::bleu,
+          {{metrics::BleuTokens::mteval_13a, "13a"}, {metrics::BleuTokens::none, "none"}}),
+      number_field<O>("beam", "beam size of the search in validation", &O::beam, 1, 1000)};
 }
 
-void add_run(TrainRows& rows) {
+Fields<TrainOptions> run_fields() {
   using O = TrainOptions;
-  const std::size_t begin = rows.all.size();
-  rows.text("out", "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
-            &O::out, "PATH");
-  rows.flag("resume", "continue from last.safetensors, where there is one", &O::resume);
-  rows.number("seeds", "train this many models, each with a seed of its own: an ensemble",
-              &O::seeds, 1, 1000);
-  only_with<O>(rows.number("jobs",
-                           "with --seeds: trainings at once, each on one thread (default: as many "
-                           "as CPUs)",
-                           &O::jobs, 0, 1024),
-               "seeds", [](const O& o) { return o.seeds > 1; });
-  rows.file("config", "file with more options, NAME = VALUE on each line; the command line wins",
-            &O::config);
-  for (TrainField& row : rows.from(begin)) row.stored = false;
+  return {
+      typed_field<O>("PATH", "out",
+                     "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
+                     &O::out),
+      flag_field<O, bool>("resume", "continue from last.safetensors, where there is one",
+                          &O::resume, false, true),
+      number_field<O>("seeds", "train this many models, each with a seed of its own: an ensemble",
+                      &O::seeds, 1, 1000),
+      only_with<O>(
+          "seeds", [](const O& o) { return o.seeds > 1; },
+          number_field<O>("jobs",
+                          "with --seeds: trainings at once, each on one thread (default: as "
+                          "many as CPUs)",
+                          &O::jobs, 0, 1024)),
+      config_field<O>()};
 }
 
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
 
-void add_data(UseRows& rows) {
+Fields<UseOptions> search_fields() {
   using O = UseOptions;
-  rows.text("target", "text file of targets, where FILE has sources alone", &O::target, "FILE");
-  rows.swap(&O::target);
-  rows.of(measures | align_command | score_command);
-  rows.file("file", "file of lines to read", &O::file);
-  rows.of(predict_command);
-}
-
-void add_search(UseRows& rows) {
-  using O = UseOptions;
-  using models::SearchOptions, models::SamplingOptions;
+  using models::SearchOptions;
   const auto search = [](auto member) {
     return [member](O & o) -> auto& { return o.search.*member; };
   };
-  rows.number("beam", "beam size; 1 is greedy search", search(&SearchOptions::beam), 1, 1000);
-  rows.number("length-penalty",
-              "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
-              search(&SearchOptions::length_penalty), -1, 10);
-  rows.number("coverage-penalty", "β, against source tokens that are left out",
-              search(&SearchOptions::coverage_penalty), 0, 10);
-  rows.number("max-length", "most tokens of a prediction (default: by the targets of the training)",
-              search(&SearchOptions::max_length), 0, 100000);
+  const char* const search_alone = "a search, which --sample replaces";
   const auto searches = [](const O& o) { return !o.sample; };
-  only_with<O>(rows.all[rows.begin], "a search, which --sample replaces", searches);
-  only_with<O>(rows.all[rows.begin + 2], "a search, which --sample replaces", searches);
-  rows.of(measures | predict_command | align_command);
-  rows.number("best", "predictions for each source (n-best)", search(&SearchOptions::best), 1,
-              1000);
-  rows.of(report_command | predict_command);
-  const auto sampling = [](auto member) {
-    return [member](O & o) -> auto& { return o.sampling.*member; };
+  return {
+      only_with<O>(search_alone, searches,
+                   number_field<O>("beam", "beam size; 1 is greedy search",
+                                   search(&SearchOptions::beam), 1, 1000)),
+      number_field<O>(
+          "length-penalty",
+          "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
+          search(&SearchOptions::length_penalty), -1, 10),
+      only_with<O>(search_alone, searches,
+                   number_field<O>("coverage-penalty", "β, against source tokens that are left out",
+                                   search(&SearchOptions::coverage_penalty), 0, 10)),
+      number_field<O>("max-length",
+                      "most tokens of a prediction (default: by the targets of the training)",
+                      search(&SearchOptions::max_length), 0, 100000)};
+}
+
+Fields<UseOptions> sampling_fields() {
+  using O = UseOptions;
+  using models::SamplingOptions;
+  const auto sampled = [](const char* name, const char* help, auto member, double low,
+                          double high) {
+    return only_with<O>(
+        "sample", [](const O& o) { return o.sample; },
+        number_field<O>(
+            name, help, [member](O & o) -> auto& { return o.sampling.*member; }, low, high));
   };
-  rows.number("batch", "sources in a batch", &O::batch, 1, 4096);
-  rows.flag("replace-unknown", "write the source token with the largest attention for <unk>",
-            &O::replace_unknown);
-  rows.flag("sample", "draw tokens from their probabilities instead of searching", &O::sample);
-  const std::size_t begin = rows.all.size();
-  rows.number("temperature", "with --sample: below 1, likely tokens become likelier",
-              sampling(&SamplingOptions::temperature), 1e-3, 1e3);
-  rows.number("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
-              sampling(&SamplingOptions::top_k), 0, 1 << 30);
-  rows.number("top-p", "with --sample: draw from the likeliest tokens with this probability",
-              sampling(&SamplingOptions::top_p), 1e-9, 1);
-  rows.number("seed", "with --sample: of what is drawn", sampling(&SamplingOptions::seed), 0, 1e18);
-  for (std::size_t i = begin; i < rows.all.size(); ++i)
-    only_with<O>(rows.all[i], "sample", [](const O& o) { return o.sample; });
-  rows.of(predict_command);
+  return {flag_field<O, bool>("sample", "draw tokens from their probabilities instead of searching",
+                              &O::sample, false, true),
+          sampled("temperature", "with --sample: below 1, likely tokens become likelier",
+                  &SamplingOptions::temperature, 1e-3, 1e3),
+          sampled("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
+                  &SamplingOptions::top_k, 0, 1 << 30),
+          sampled("top-p", "with --sample: draw from the likeliest tokens with this probability",
+                  &SamplingOptions::top_p, 1e-9, 1),
+          sampled("seed", "with --sample: of what is drawn", &SamplingOptions::seed, 0, 1e18)};
 }
 
-void add_align(UseRows& rows) {
+Fields<UseOptions> predict_fields() {
   using O = UseOptions;
-  rows.choice<AlignFormat>(
-      "format",
-      "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (one array after the other) for "
-      "weights; terminal, svg or html for drawings; scores for log-probabilities: source TAB "
-      "target TAB sum TAB that of each token and of the end; auto: by the name of --out",
-      &O::align_format,
-      {{AlignFormat::automatic, "auto"},
-       {AlignFormat::html, "html"},
-       {AlignFormat::json, "json"},
-       {AlignFormat::npy, "npy"},
-       {AlignFormat::pharaoh, "pharaoh"},
-       {AlignFormat::scores, "scores"},
-       {AlignFormat::svg, "svg"},
-       {AlignFormat::terminal, "terminal"},
-       {AlignFormat::tsv, "tsv"}});
-  rows.choice<AlignUnits>("units", "align words between blanks, or the model's tokens", &O::units,
-                          {{AlignUnits::words, "words"}, {AlignUnits::tokens, "tokens"}});
-  rows.choice<report::AlignedWord>(
-      "rule",
-      "which token a step's weights speak of: the one it writes, or "
-      "the one before",
-      &O::rule,
-      {{report::AlignedWord::current, "current"}, {report::AlignedWord::previous, "previous"}});
-  rows.file("gold",
-            "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate instead",
-            &O::gold);
-  rows.of(align_command);
+  return {number_field<O>("batch", "sources in a batch", &O::batch, 1, 4096),
+          flag_field<O, bool>("replace-unknown",
+                              "write the source token with the largest attention for <unk>",
+                              &O::replace_unknown, false, true),
+          choice_field<O, PredictFormat>(
+              "format",
+              "columns: source TAB prediction TAB probability; text: predictions alone; moses: an "
+              "n-best list as of Moses",
+              &O::format,
+              {{PredictFormat::columns, "columns"},
+               {PredictFormat::text, "text"},
+               {PredictFormat::moses, "moses"}}),
+          choice_field<O, Show>(
+              "attention", "when to draw the attention (auto: for what is typed)", &O::attention,
+              {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}})};
 }
 
-void add_output(UseRows& rows) {
+Fields<UseOptions> align_fields() {
   using O = UseOptions;
-  rows.choice<PredictFormat>("format",
-                             "columns: source TAB prediction TAB probability; text: predictions "
-                             "alone; moses: an n-best list as of Moses",
-                             &O::format,
-                             {{PredictFormat::columns, "columns"},
-                              {PredictFormat::text, "text"},
-                              {PredictFormat::moses, "moses"}});
-  rows.choice<Show>("attention", "when to draw the attention (auto: for what is typed)",
-                    &O::attention,
-                    {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}});
-  rows.of(predict_command);
-  rows.number("width", "columns of a drawing in the terminal (default: the terminal's)", &O::width,
-              10, 100000);
-  rows.of(predict_command | align_command);
-  rows.choice<BleuChoice>("bleu", "BLEU counts words as 13a does, or (none) all between blanks",
-                          &O::bleu,
-                          {{BleuChoice::trained, "as-trained"},
-                           {BleuChoice::mteval_13a, "13a"},
-                           {BleuChoice::none, "none"}});
-  rows.of(measures);
-  rows.file("sentences", "file for each pair's BLEU TAB chrF TAB prediction", &O::sentences);
-  rows.of(evaluate_command);
-  rows.add(list_field<O, std::int64_t>(
-      "lengths", "source lengths, in words, at which a column of BLEU ends", &O::lengths, 0));
-  rows.file("curves", "SVG file to draw learning curves into, of models or files of JSON lines",
-            &O::curves);
-  rows.text("field", "with --curves: what to draw (default: what the best weights are chosen by)",
-            &O::field, "NAME");
-  rows.text("against", "with --curves: along the bottom, minutes or a field such as step",
-            &O::against, "NAME");
-  rows.text("title", "with --curves: above the chart", &O::title);
-  rows.of(compare_command);
-  rows.number("examples", "examples to show", &O::examples, 0, 1000);
-  rows.of(report_command);
-  rows.text("export",
-            "write subword models and vocabularies to files that begin so, for train "
-            "--source-pieces and --source-vocabulary",
-            &O::exported, "PREFIX");
-  rows.of(inspect_command);
-  rows.file("out", "file to write", &O::out);
-  rows.of(evaluate_command | align_command | report_command | average_command);
-  rows.add(json_field<O>(&O::json, "print JSON, one object a line"));
-  rows.of(predict_command | evaluate_command | score_command | compare_command | inspect_command);
-  rows.file("config", "file with more options, NAME = VALUE on each line; the command line wins",
-            &O::config);
-  rows.of(~0u);
+  using report::AlignedWord;
+  return {
+      choice_field<O, AlignFormat>(
+          "format",
+          "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (one array after the other) "
+          "for weights; terminal, svg or html for drawings; auto: by the name of --out",
+          &O::align_format,
+          {{AlignFormat::automatic, "auto"},
+           {AlignFormat::html, "html"},
+           {AlignFormat::json, "json"},
+           {AlignFormat::npy, "npy"},
+           {AlignFormat::pharaoh, "pharaoh"},
+           {AlignFormat::svg, "svg"},
+           {AlignFormat::terminal, "terminal"},
+           {AlignFormat::tsv, "tsv"}}),
+      choice_field<O, AlignUnits>("units", "align words between blanks, or the model's tokens",
+                                  &O::units,
+                                  {{AlignUnits::words, "words"}, {AlignUnits::tokens, "tokens"}}),
+      choice_field<O, AlignedWord>(
+          "rule", "which token a step's weights speak of: the one it writes, or the one before",
+          &O::rule, {{AlignedWord::current, "current"}, {AlignedWord::previous, "previous"}}),
+      file_field<O>(
+          "gold",
+          "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate instead",
+          &O::gold)};
+}
+
+Fields<UseOptions> compare_fields() {
+  using O = UseOptions;
+  return {
+      list_field<O, std::int64_t>(
+          "lengths", "source lengths, in words, at which a column of BLEU ends", &O::lengths, 0),
+      file_field<O>("curves",
+                    "SVG file to draw learning curves into, of models or files of JSON lines",
+                    &O::curves),
+      typed_field<O>("NAME", "field",
+                     "with --curves: what to draw (default: what the best weights are chosen by)",
+                     &O::field),
+      typed_field<O>("NAME", "against",
+                     "with --curves: along the bottom, minutes or a field such as step",
+                     &O::against),
+      text_field<O>("title", "with --curves: above the chart", &O::title)};
 }
 
 /// Calls set(name, value) for each line; false where there is no such option.
@@ -416,24 +355,61 @@ bool set_by_name(const auto& fields, Options& options, const std::string& name,
 
 }  // namespace
 
-std::span<const TrainField> train_fields() {
-  static const std::vector<TrainField> fields = [] {
-    TrainRows rows;
-    rows.group("Data", add_data);
-    rows.group("Training", add_training);
-    rows.group("Validation", add_validation);
-    rows.group("Run", add_run);
-    return std::move(rows.all);
-  }();
+std::span<const TrainGroup> train_groups() {
+  static const TrainGroup groups[] = {{"Data", data_fields()},
+                                      {"Training", training_fields()},
+                                      {"Validation", validation_fields()},
+                                      {"Run", run_fields()}};
+  return groups;
+}
+
+std::span<const models::OptionField<TrainOptions>> stored_fields() {
+  static const auto fields =
+      joined<TrainOptions>({data_fields(), training_fields(), validation_fields()});
   return fields;
 }
 
-std::vector<models::OptionField<UseOptions>> use_fields(unsigned command) {
-  UseRows rows;
-  add_data(rows), add_search(rows), add_align(rows), add_output(rows);
-  std::vector<models::OptionField<UseOptions>> fields;
-  for (UseField& row : rows.all)
-    if ((row.commands & command) != 0) fields.push_back(std::move(row));
+Fields<UseOptions> use_fields(unsigned command) {
+  using O = UseOptions;
+  Fields<O> fields;
+  const auto add = [&](unsigned commands, Fields<O> some) {
+    if ((commands & command) != 0) std::ranges::move(some, std::back_inserter(fields));
+  };
+  add(measures | align_command | score_command,
+      {file_field<O>("target", "text file of targets, where FILE has sources alone", &O::target),
+       swap_field<O>(&O::target)});
+  add(predict_command, {file_field<O>("file", "file of lines to read", &O::file)});
+  add(measures | predict_command | align_command, search_fields());
+  add(report_command | predict_command,
+      {number_field<O>(
+          "best", "predictions for each source (n-best)",
+          [](O& o) -> Index& { return o.search.best; }, 1, 1000)});
+  add(predict_command, sampling_fields());
+  add(predict_command, predict_fields());
+  add(align_command, align_fields());
+  add(predict_command | align_command,
+      {number_field<O>("width", "columns of a drawing in the terminal (default: the terminal's)",
+                       &O::width, 10, 100000)});
+  add(measures, {choice_field<O, BleuChoice>(
+                    "bleu", "BLEU counts words as 13a does, or (none) all between blanks", &O::bleu,
+                    {{BleuChoice::trained, "as-trained"},
+                     {BleuChoice::mteval_13a, "13a"},
+                     {BleuChoice::none, "none"}})});
+  add(evaluate_command,
+      {file_field<O>("sentences", "file for each pair's BLEU TAB chrF TAB prediction",
+                     &O::sentences)});
+  add(compare_command, compare_fields());
+  add(report_command, {number_field<O>("examples", "examples to show", &O::examples, 0, 1000)});
+  add(inspect_command,
+      {typed_field<O>("PREFIX", "export",
+                      "write subword models and vocabularies to files that begin so, for train "
+                      "--source-pieces and --source-vocabulary",
+                      &O::exported)});
+  add(evaluate_command | align_command | report_command | average_command,
+      {file_field<O>("out", "file to write", &O::out)});
+  add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
+      {json_field<O>(&O::json, "print JSON, one object a line")});
+  add(~0u, {config_field<O>()});
   return fields;
 }
 
@@ -473,7 +449,10 @@ void read_config(TrainOptions& options) {
     return true;
   });
   read_lines(options.config, [&](const std::string& name, const std::string& value) {
-    return name == "model" || set_by_name(train_fields(), options, name, value) ||
+    const auto sets = [&](const auto& group) {
+      return set_by_name(group.fields, options, name, value);
+    };
+    return name == "model" || std::ranges::any_of(train_groups(), sets) ||
            set_by_name(models::all_model_fields(), options.model, name, value);
   });
 }
@@ -486,9 +465,7 @@ void read_config(UseOptions& options, unsigned command) {
 }
 
 Metadata to_metadata(const TrainOptions& options) {
-  Metadata map;
-  for (const auto& field : train_fields())
-    if (field.stored) map[field.name] = field.get(options);
+  Metadata map = models::fields_to_map(stored_fields(), options);
   map.merge(models::to_map(options.model));
   return map;
 }
@@ -496,22 +473,14 @@ Metadata to_metadata(const TrainOptions& options) {
 TrainOptions train_options_from(const Metadata& metadata) {
   TrainOptions o;
   o.model = models::model_options_from(metadata);
-  for (const auto& field : train_fields()) {
-    if (!field.stored) continue;
-    const auto at = metadata.find(field.name);
-    if (at == metadata.end()) fail("options", "there is no '" + field.name + "'");
-    field.set(o, at->second);
-  }
+  models::set_fields_from(stored_fields(), o, metadata);
   o.sentences = o.metric == Metric::bleu;
   return o;
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  const Safetensors file = load_safetensors(checkpoint);
-  return reading(checkpoint, [&] {
-    check_format(file.metadata);
-    return train_options_from(file.metadata);
-  });
+  return from_checkpoint(checkpoint, checkpoint_format,
+                         [](const Safetensors& file) { return train_options_from(file.metadata); });
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {

@@ -85,7 +85,7 @@ enum class PredictFormat { columns, text, moses };
 /// What is aligned: the words between blanks, or the tokens of the model.
 enum class AlignUnits { words, tokens };
 /// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
-enum class AlignFormat { automatic, html, json, npy, pharaoh, scores, svg, terminal, tsv };
+enum class AlignFormat { automatic, html, json, npy, pharaoh, svg, terminal, tsv };
 /// What BLEU counts; trained: as in the model's training.
 enum class BleuChoice { trained, mteval_13a, none };
 
@@ -133,14 +133,15 @@ enum : unsigned {
   inspect_command = 128,
 };
 
-/// A row of the table of training.
-struct TrainField : models::OptionField<TrainOptions> {
-  const char* heading = "";  // in --help
-  bool rare = false;         // shown by --help-all alone
-  bool stored = true;        // in checkpoints, and the same in a run that is resumed
+/// Options of `train` under a heading of --help.
+struct TrainGroup {
+  const char* heading;
+  std::vector<models::OptionField<TrainOptions>> fields;
 };
 /// All but those of the model, which models/any_model.hpp has.
-std::span<const TrainField> train_fields();
+std::span<const TrainGroup> train_groups();
+/// Those in checkpoints, which a run that is resumed may hardly change: all but the group "Run".
+std::span<const models::OptionField<TrainOptions>> stored_fields();
 
 /// Those of the other commands.
 std::vector<models::OptionField<UseOptions>> use_fields(unsigned command);

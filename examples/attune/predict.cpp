@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <attune/models/search.hpp>
@@ -16,26 +15,13 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
+#include "support/processes.hpp"
 #include "support/standard_input.hpp"
-#include "support/terminal.hpp"
-#include "support/workers.hpp"
 
 namespace attune::pairs {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-/// What is read of a line, with single blanks. Throws where it is no source.
-std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
-                      const std::string& place) {
-  if (line.find('\t') != line.npos) fail(place, "a TAB, expected a source alone");
-  if (const auto bad = text::find_bad_byte(line))
-    fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
-  std::string source = single_blanks(line);
-  check_length(std::ssize(codec.tokenizer.encode(source)), place, longest);
-  return source;
-}
 
 /// The lines of a file, of a pipe or of standard input, as sources. Of several workers the first
 /// one reads them for all.
@@ -172,26 +158,26 @@ class Predictor {
 
   std::string json(const std::string& source, const Texts& tokens,
                    const models::Translation& written) const {
-    Json best = Json::array();
+    using report::json_list, report::JsonText, report::LogValue;
+    std::vector<LogValue> best, attention;
     for (const models::Hypothesis& h : written) {
       if (tokens.empty()) break;
-      best.push_back({{"target", target_of(h, tokens)},
-                      {"probability", std::exp(h.log_probability)},
-                      {"log_probability", h.log_probability},
-                      {"score", score_of(h)}});
+      best.emplace_back(JsonText{report::log_line({{"target", target_of(h, tokens)},
+                                                   {"probability", std::exp(h.log_probability)},
+                                                   {"log_probability", h.log_probability},
+                                                   {"score", score_of(h)}})});
     }
-    Json object = {{"source", source}, {"best", best}};
+    report::LogFields fields = {{"source", source}, {"best", json_list(best)}};
     const report::Heatmap map = map_of(tokens, written.front());
     if (!map.rows.empty()) {
-      Json rows = Json::array();
-      for (std::size_t begin = 0; begin < map.weights.size(); begin += map.columns.size()) {
-        const auto row = std::span(map.weights).subspan(begin, map.columns.size());
-        rows.push_back(std::vector<double>(row.begin(), row.end()));
-      }
-      object["rows"] = map.rows, object["columns"] = map.columns;
-      object["attention"] = std::move(rows);
+      const auto columns = std::ssize(map.columns);
+      for (auto row = map.weights.begin(); row != map.weights.end(); row += columns)
+        attention.emplace_back(json_list({row, row + columns}));
+      fields.insert(fields.end(), {{"rows", json_list({map.rows.begin(), map.rows.end()})},
+                                   {"columns", json_list({map.columns.begin(), map.columns.end()})},
+                                   {"attention", json_list(attention)}});
     }
-    return for_output(object.dump()) + "\n";
+    return for_output(report::log_line(fields)) + "\n";
   }
 
   report::Heatmap map_of(const Texts& tokens, const models::Hypothesis& h) const {

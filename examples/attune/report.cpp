@@ -9,31 +9,13 @@
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "support/chart.hpp"
-#include "support/checkpoint.hpp"
 #include "support/log.hpp"
 #include "support/output.hpp"
-#include "support/progress.hpp"
-#include "support/report_page.hpp"
+#include "support/page.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-using Paths = std::vector<std::filesystem::path>;
-
-/// What a page is made of.
-struct Measured {
-  const Paths& files;
-  const std::vector<Model>& models;
-  const TestPairs& pairs;
-  const Evaluation& result;
-  models::SearchOptions search;
-  metrics::BleuOptions bleu;
-
-  const Model& first() const { return models.front(); }
-  bool sentences() const { return first().of_sentences(); }
-};
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
@@ -43,8 +25,7 @@ void add_summary(report::Page& page, const Measured& m) {
     if (!model.entry("seconds").empty()) seconds += seconds_in(model.metadata());
   std::vector<std::pair<std::string, std::string>> tiles;
   if (m.sentences()) {
-    const auto statistics = metrics::bleu_statistics(m.result.lines(), m.pairs.references, m.bleu);
-    const metrics::Interval interval = metrics::bleu_interval(statistics, {}, m.bleu);
+    const metrics::Interval interval = metrics::bleu_interval(m.statistics(), {}, m.bleu);
     tiles = {
         {"BLEU", fmt::format("{:.2f}", m.result.bleu)},
         {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
@@ -70,10 +51,8 @@ void add_summary(report::Page& page, const Measured& m) {
 
 void add_bleu_by_length(report::Page& page, const Measured& m) {
   constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
-  const auto statistics = metrics::bleu_statistics(m.result.lines(), m.pairs.references, m.bleu);
-  Rows rows;
-  for (const auto& bucket :
-       metrics::bleu_by_length(statistics, m.pairs.source_lengths(), limits, m.bleu)) {
+  TableRows rows;
+  for (const auto& bucket : m.by_length(limits)) {
     if (bucket.sentences == 0) continue;
     rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
                                    : fmt::format("from {}", bucket.shortest),
@@ -83,17 +62,11 @@ void add_bleu_by_length(report::Page& page, const Measured& m) {
 }
 
 void add_errors(report::Page& page, const Measured& m) {
-  Rows rows;
-  for (const auto& [lengths, c] : rows_by_length(m.result.counts)) {
-    rows.push_back({lengths, grouped(c.examples), fmt::format("{:.2f}", 100 * c.share_right()),
-                    fmt::format("{:.2f}", 100 * c.edits.rate()), grouped(c.edits.substitutions),
-                    grouped(c.edits.deletions), grouped(c.edits.insertions)});
-  }
   page.heading("Errors by length")
       .table({"tokens", "pairs", "exact match, %", "token error, %", "substi\u00adtutions",
               "dele\u00adtions", "inser\u00adtions"},  // which break where there is no room
-             rows);
-  Rows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 20);
+             rows_by_length(m.result.counts));
+  TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 20);
   if (confusions.empty()) return;
   for (std::vector<std::string>& row : confusions) row[2] = grouped(std::stol(row[2]));
   page.heading("Confusion matrix: its largest entries");
@@ -140,14 +113,16 @@ void add_examples(report::Page& page, const Measured& m, std::size_t count) {
   if (some.empty()) return;
   std::vector<text::Sentence> sources;
   for (const std::size_t i : some) sources.push_back(m.pairs.sources[i]);
-  const auto written = models::translate(network_of(m.models), sources, {.how = m.search});
+  models::SearchOptions search = m.search;
+  if (search.best == 1) search.best = std::min<Index>(search.beam, 3);
+  const auto written = models::translate(network_of(m.models), sources, {.how = search});
   if (std::ranges::any_of(m.models, &Model::attends)) {
     page.heading("Attention");
     page.paragraph(
         "Each row is a token that was written, each column one that was read; the stronger a cell, "
         "the more of the attention went there.");
   }
-  Rows rows;
+  TableRows rows;
   for (std::size_t n = 0; n < some.size(); ++n) {
     const std::size_t i = some[n];
     const std::string &source = m.pairs.lines[i], &expected = m.pairs.references[i].front();
@@ -184,18 +159,12 @@ std::string title(const Measured& m) {
 }  // namespace
 
 int report(const UseOptions& o) {
-  const Paths files = model_files(o.models);
+  const std::vector<std::filesystem::path> files = model_files(o.models);
   // An ensemble is one directory with those of its trainings.
   const bool together = files.size() > 1 && o.models.size() <= 1;
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
-  const std::vector<Model> models = load_models(files);
-  const TestPairs pairs = pairs_for(o, models);
-  models::SearchOptions search = search_for(models, o.search);
-  const metrics::BleuOptions bleu = bleu_for(models.front(), o.bleu);
-  const Evaluation result = evaluate(models, pairs, search, bleu);
-  if (o.search.best == 1) search.best = std::min<Index>(search.beam, 3);
-  const Measured m{files, models, pairs, result, search, bleu};
+  const Measured m(o, files);
   report::Page page(title(m));
   add_summary(page, m);
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);

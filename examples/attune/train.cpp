@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <thread>
 
@@ -13,12 +12,12 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "support/checkpoint.hpp"
 #include "support/comparing.hpp"
 #include "support/output.hpp"
+#include "support/page.hpp"
 #include "support/processes.hpp"
-#include "support/report_page.hpp"
 #include "support/run.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
@@ -49,9 +48,8 @@ std::vector<double> values_of(const Evaluation& result, Metric metric) {
   return {static_cast<double>(counts.right), -static_cast<double>(counts.edits.count())};
 }
 
-report::LogFields log_of(const Evaluation& result, Index epoch) {
-  return {{"epoch", epoch},
-          {"valid_loss", result.loss},
+report::LogFields log_of(const Evaluation& result) {
+  return {{"valid_loss", result.loss},
           {"valid_perplexity", result.perplexity()},
           {"exact_match", result.exact_match()},
           {"token_error", result.token_error()},
@@ -126,7 +124,11 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
                                "target: {}, {} kinds",
                                pairs.size(), valid.size(), kind_of(model.source().tokenizer),
                                model.source().vocabulary.size(), kind_of(model.target().tokenizer),
-                               model.target().vocabulary.size())},
+                               model.target().vocabulary.size()),
+           .place =
+               [&] {
+                 return report::LogFields{{"epoch", epochs.epoch()}};
+               }},
           files, model.parameters(), save_model,
           {adam, epochs, of_plateau(plateau, o.rate), best,
            unchanged("pairs", pairs.fingerprint(),
@@ -165,7 +167,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
     if (best.improves(run, values))
       run.save_best(fmt::format("{} on {} pairs (beam {})", text, valid.size(), o.beam));
     if (o.halve > 0) plateau.observe(values.front());
-    run.save(log_of(*result, epochs.epoch()), text);
+    run.save(log_of(*result), text);
     if (o.metric != Metric::exact) say_examples(valid, *result);
   }
   return run.finish();
@@ -173,11 +175,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
 
 /// Percent of the pairs that they were chosen by with exactly their target, or BLEU.
 double measured(const std::vector<std::filesystem::path>& paths) {
-  const std::vector<Model> models = load_models(model_files(paths));
-  const UseOptions how;
-  const Evaluation result = evaluate(models, pairs_for(how, models), search_for(models, how.search),
-                                     bleu_for(models.front(), how.bleu), false);
-  return models.front().of_sentences() ? result.bleu : 100 * result.exact_match();
+  const Measured m({}, model_files(paths), /*with_loss=*/false);
+  return m.sentences() ? m.result.bleu : 100 * m.result.exact_match();
 }
 
 std::string measured_text(double value, bool sentences) {
@@ -195,84 +194,56 @@ void finish(const std::filesystem::path& out) {
       out == TrainOptions().out ? "" : fmt::format(" --model {}", out.string()));
 }
 
-bool has_best(const std::filesystem::path& directory) {
-  return std::filesystem::exists(directory / "best.safetensors");
-}
-
-/// The trainings of several seeds that a directory has.
-std::vector<std::filesystem::path> seeds_in(const std::filesystem::path& out) {
-  std::vector<std::filesystem::path> found;
-  if (!std::filesystem::is_directory(out)) return found;
-  for (const auto& entry : std::filesystem::directory_iterator(out))
-    if (has_best(entry.path())) found.push_back(entry.path());
-  std::ranges::sort(found);
-  return found;
-}
-
-int train_one(const TrainOptions& o, const std::optional<Survey>& survey) {
-  if (!has_best(o.out) && !seeds_in(o.out).empty()) {
-    fail("--out", fmt::format("{} is another training in it, another directory was expected",
-                              seeds_in(o.out).front().string()));
-  }
-  if (std::filesystem::is_directory(o.out)) page_path("", o.out);  // throws where it is no page
-  const int status = train_alone(o, survey);
-  if (status != 0 || !has_best(o.out)) return status;
-  finish(o.out);
-  return status;
-}
-
-/// Throws where a model in the directory would be taken for one of these, or they for it.
-void check_directory(const TrainOptions& o, const auto& run_of) {
-  std::vector<std::filesystem::path> others = seeds_in(o.out);
-  if (has_best(o.out)) others.push_back(o.out);
-  for (Index i = 0; i < o.seeds; ++i) std::erase(others, run_of(static_cast<std::size_t>(i)).out);
-  if (others.empty()) return;
-  fail("--out", fmt::format("{} has a training that is not one of these, another directory was "
-                            "expected",
-                            others.front().string()));
-}
-
-int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
-  const auto run_of = [&](std::size_t i) {
-    TrainOptions one = o;
-    one.seeds = 1, one.seed += i;
-    one.out /= fmt::format("seed-{}", one.seed);
-    return one;
-  };
-  check_directory(o, run_of);
-  if (std::filesystem::is_directory(o.out)) page_path("", o.out);
-  const auto n = static_cast<std::size_t>(o.seeds);
+int train_several(const TrainOptions& o, const std::vector<TrainOptions>& runs,
+                  const std::optional<Survey>& survey) {
   const Index cpus = std::max(1u, std::thread::hardware_concurrency());
   const Index jobs = std::min(o.seeds, o.jobs > 0 ? o.jobs : cpus);
-  say("{} trainings, {} at a time; what each one prints is in {}\n", n, jobs,
-      (o.out / "seed-*" / "progress.txt").string());
-  std::fflush(stdout);
-  Spread values;
-  Countdown countdown(n);
   const bool sentences = with_metric(o).metric != Metric::exact;
-  in_processes(
-      n, static_cast<int>(jobs),
+  say("{} trainings, {} at a time; what each one prints is in {}\n", runs.size(), jobs,
+      (o.out / "seed-*" / "progress.txt").string());
+  std::vector<std::string> names;
+  std::vector<std::filesystem::path> out;
+  for (const TrainOptions& run : runs)
+    names.push_back(fmt::format("seed {}", run.seed)), out.push_back(run.out);
+  const auto measures = measure_runs(
+      names, out, jobs,
+      [&](const std::vector<double>& value) { return measured_text(value.front(), sentences); },
       [&](std::size_t i) {
-        set_threads(1);
-        const TrainOptions one = run_of(i);
-        return reading(one.out, [&] {
-          train_or_go_on(
-              one, [&](const TrainOptions& run) { return train_alone(run, survey); },
-              stored_options);
-          return fmt::format("{}", measured({one.out}));
-        });
-      },
-      [&](std::size_t i, const std::string& text) {
-        values.values.push_back(std::stod(text));
-        const auto [ended, left] = countdown.next();
-        say("{}  seed {}: {}  {}\n", ended, run_of(i).seed,
-            measured_text(values.values.back(), sentences), left);
-        std::fflush(stdout);
+        train_or_go_on(
+            runs[i], [&](const TrainOptions& run) { return train_alone(run, survey); },
+            stored_options);
+        return std::vector{measured({runs[i].out})};
       });
-  say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", n, values.text(2));
+  Spread values;
+  for (const std::vector<double>& value : measures) values.values.push_back(value.front());
+  say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", runs.size(),
+      values.text(2));
   say("the ensemble: {}\n", measured_text(measured({o.out}), sentences));
   finish(o.out);
   return 0;
+}
+
+/// One for each seed; of several, each has a directory of its own.
+std::vector<TrainOptions> runs_of(const TrainOptions& o) {
+  std::vector<TrainOptions> runs(static_cast<std::size_t>(o.seeds), o);
+  if (o.seeds == 1) return runs;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].seeds = 1, runs[i].seed += i;
+    runs[i].out /= fmt::format("seed-{}", runs[i].seed);
+  }
+  return runs;
+}
+
+/// Throws where a model in the directory would be taken for one of the runs', or theirs for it, and
+/// where the report would replace another file.
+void check_directory(const std::filesystem::path& out, const std::vector<TrainOptions>& runs) {
+  std::vector<std::filesystem::path> others = models_in(out);
+  for (const TrainOptions& run : runs) std::erase(others, run.out / best_file);
+  if (!others.empty()) {
+    fail("--out", fmt::format("{} has another training, another directory was expected",
+                              others.front().parent_path().string()));
+  }
+  if (std::filesystem::is_directory(out)) page_path("", out);
 }
 
 }  // namespace
@@ -301,8 +272,13 @@ void check_files(const TrainOptions& o) {
   if (!o.valid.empty()) check_pairs(o.valid_files());
 }
 
-int train(const TrainOptions& options, const std::optional<Survey>& survey) {
-  return options.seeds > 1 ? train_several(options, survey) : train_one(options, survey);
+int train(const TrainOptions& o, const std::optional<Survey>& survey) {
+  const std::vector<TrainOptions> runs = runs_of(o);
+  check_directory(o.out, runs);
+  if (o.seeds > 1) return train_several(o, runs, survey);
+  const int status = train_alone(o, survey);
+  if (status == 0 && std::filesystem::exists(o.out / best_file)) finish(o.out);
+  return status;
 }
 
 }  // namespace attune::pairs

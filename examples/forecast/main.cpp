@@ -8,8 +8,8 @@
 #include "forecast.hpp"
 #include "support/commands.hpp"
 #include "support/output.hpp"
-#include "support/program.hpp"
-#include "support/report_page.hpp"
+#include "support/page.hpp"
+#include "support/processes.hpp"
 
 namespace attune::forecast {
 

@@ -15,8 +15,8 @@
 #include <attune/tensor/reduce.hpp>
 
 #include "forecast.hpp"
-#include "support/checkpoint.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::forecast {
 

@@ -18,15 +18,14 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
+#include "results.hpp"
 #include "support/chart.hpp"
-#include "support/checkpoint.hpp"
 #include "support/commands.hpp"
 #include "support/comparing.hpp"
 #include "support/log.hpp"
+#include "support/output.hpp"
 #include "support/page.hpp"
 #include "support/processes.hpp"
-#include "support/program.hpp"
-#include "support/progress.hpp"
 #include "support/run_directory.hpp"
 #include "support/training_options.hpp"
 #include "task.hpp"

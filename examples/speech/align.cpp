@@ -9,11 +9,12 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "program.hpp"
 #include "speech.hpp"
-#include "support/checkpoint.hpp"
 #include "support/frames.hpp"
 #include "support/log.hpp"
 #include "support/output.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 

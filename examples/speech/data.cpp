@@ -9,9 +9,10 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "audio.hpp"
 #include "speech.hpp"
-#include "support/checkpoint.hpp"
 #include "support/output.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 

@@ -1,8 +1,8 @@
 // speech: attention models that listen.
 #include "speech.hpp"
 #include "support/commands.hpp"
-#include "support/program.hpp"
-#include "support/report_page.hpp"
+#include "support/page.hpp"
+#include "support/processes.hpp"
 
 namespace attune::speech {
 namespace {

@@ -10,9 +10,9 @@
 #include <attune/tensor/check.hpp>
 
 #include "speech.hpp"
-#include "support/checkpoint.hpp"
 #include "support/frames.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 namespace {

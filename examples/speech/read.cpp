@@ -14,11 +14,12 @@
 
 #include <attune/tensor/check.hpp>
 
+#include "program.hpp"
 #include "speech.hpp"
-#include "support/checkpoint.hpp"
 #include "support/log.hpp"
 #include "support/output.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 namespace {

@@ -5,9 +5,8 @@
 
 #include "speech.hpp"
 #include "support/chart.hpp"
-#include "support/checkpoint.hpp"
-#include "support/progress.hpp"
-#include "support/report_page.hpp"
+#include "support/output.hpp"
+#include "support/page.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::speech {

@@ -22,8 +22,8 @@
 #include "audio.hpp"
 #include "support/comparing.hpp"
 #include "support/error_counts.hpp"
-#include "support/hash.hpp"
 #include "support/measurements.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 

@@ -9,6 +9,9 @@
 
 #include "speech.hpp"
 #include "support/frames.hpp"
+#include "program.hpp"
+#include "support/run.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune::speech {
 

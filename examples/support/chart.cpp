@@ -4,21 +4,19 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <attune/models/display_text.hpp>
 #include <attune/models/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {
 
 namespace {
-
-// ---- Axes -----------------------------------------------------------------------------------
 
 constexpr double kFont = 13;
 /// A phone shows the drawing at some two thirds of its size; the style makes up for it with larger
@@ -54,26 +52,15 @@ struct Range {
   }
 };
 
-// An estimate in units of a narrow letter: characters from U+1000 on count as wide.
-int text_columns(std::string_view text) {
-  int columns = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xC0) != 0x80) columns += byte >= 0xE1 ? 2 : 1;
-  }
-  return columns;
+// The width of `text` in a large font: an estimate.
+double text_width(const std::string& text) {
+  return 0.58 * kLargeFont * detail::display_width(text);
 }
 
-// The width of `text` in a large font: an estimate.
-double text_width(std::string_view text) { return 0.58 * kLargeFont * text_columns(text); }
-
 std::string superscript(int number) {
-  constexpr std::array<std::string_view, 10> kDigits = {"⁰", "¹", "²", "³", "⁴",
-                                                        "⁵", "⁶", "⁷", "⁸", "⁹"};
+  constexpr std::array kDigits = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   std::string out = number < 0 ? "⁻" : "";
-  for (const char digit : std::to_string(std::abs(number))) {
-    out += kDigits[digit - '0'];
-  }
+  for (const char digit : std::to_string(std::abs(number))) out += kDigits[digit - '0'];
   return out;
 }
 
@@ -131,26 +118,15 @@ std::vector<Tick> linear_ticks(double low, double high, double step) {
 
 // Room that the labels need beside each other.
 double length_of(const std::vector<Tick>& ticks) {
-  return std::accumulate(ticks.begin(), ticks.end(), 0.0, [](double sum, const Tick& tick) {
-    return sum + text_width(tick.label) + 20;
-  });
+  double sum = 0;
+  for (const Tick& tick : ticks) sum += text_width(tick.label) + 20;
+  return sum;
 }
 
 Tick log_tick(int exponent, int factor) {
   const double value = factor * std::pow(10, exponent);
   if (exponent >= -3 && exponent <= 3) return {value, fmt::format("{:.6g}", value)};
   return {value, scientific(value, value)};
-}
-
-// `text` without its end when it is longer than `columns`; the cut is marked.
-std::string clipped(std::string_view text, int columns) {
-  if (text_columns(text) <= columns) return std::string(text);
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
-    if (begins && text_columns(text.substr(0, i)) <= columns - 1) end = i;
-  }
-  return std::string(text.substr(0, end)) + "…";
 }
 
 // The axis along the bottom: exactly as long as the data, and with as many ticks as have room.
@@ -198,8 +174,6 @@ Axis log_axis(const Range& data) {
   ticks = {ticks.begin() + low, ticks.begin() + high + 1};
   return {.low = ticks.front().value, .high = ticks.back().value, .log = true, .ticks = ticks};
 }
-
-// ---- Points ---------------------------------------------------------------------------------
 
 constexpr std::size_t kMostPoints = 1000;
 
@@ -254,8 +228,6 @@ std::vector<Run> runs(const Series& series, bool log_y) {
   if (out.back().empty()) out.pop_back();
   return out;
 }
-
-// ---- Drawing --------------------------------------------------------------------------------
 
 // Light and dark: apart from each other, and from the ground, under every common deficiency of
 // colour vision (at least 17 units of CIELAB in simulation). Beyond six series, dashes tell apart.
@@ -327,13 +299,13 @@ std::string heading(const Chart& chart, double& y) {
   if (!chart.title.empty()) {
     out +=
         text(0, y + 16, "class=\"ink\" fill=\"#1c2430\" font-weight=\"600\" font-size=\"1.15em\"",
-             clipped(chart.title, 52));
+             detail::cut(chart.title, 52));
     y += 28;
   }
   double x = 0;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     if (chart.series[i].name.empty()) continue;
-    const std::string name = clipped(chart.series[i].name, 48);
+    const std::string name = detail::cut(chart.series[i].name, 48);
     const double width = 24 + text_width(name) + 16;
     if (x > 0 && x + width - 16 > kWidth) x = 0, y += 22;
     out += fmt::format(
@@ -344,7 +316,7 @@ std::string heading(const Chart& chart, double& y) {
   }
   if (x > 0) y += 26;
   if (!chart.y_label.empty()) {
-    out += text(0, y + 14, "class=\"muted\" fill=\"#5b6675\"", clipped(chart.y_label, 60));
+    out += text(0, y + 14, "class=\"muted\" fill=\"#5b6675\"", detail::cut(chart.y_label, 60));
     y += 20;
   }
   return out;
@@ -365,7 +337,7 @@ std::string axes(const Chart& chart, const Frame& f) {
   }
   if (!chart.x_label.empty()) {
     labels += text((f.left + f.right) / 2, f.height - 6, "text-anchor=\"middle\"",
-                   clipped(chart.x_label, 52));
+                   detail::cut(chart.x_label, 52));
   }
   return fmt::format(
       "<path class=\"grid\" stroke=\"#e3e7ec\" d=\"{}\"/>\n"
@@ -412,14 +384,6 @@ std::string description(const Chart& chart) {
   return names.empty() ? out : out + " (" + names + ")";
 }
 
-void check(const Chart& chart) {
-  for (const Series& series : chart.series) {
-    if (series.x.size() == series.y.size()) continue;
-    throw Error(fmt::format("chart: series \"{}\" has {} x values, but {} y values", series.name,
-                            series.x.size(), series.y.size()));
-  }
-}
-
 std::pair<Range, Range> ranges(const Chart& chart) {
   Range x, y;
   for (const Series& series : chart.series) {
@@ -430,14 +394,6 @@ std::pair<Range, Range> ranges(const Chart& chart) {
     }
   }
   return {x, y};
-}
-
-// The labels at both ends of the x axis reach beyond it.
-void make_room(Frame& f) {
-  const Tick& first = f.x.ticks.front();
-  const Tick& last = f.x.ticks.back();
-  f.left += std::max(0.0, text_width(first.label) / 2 - f.px(first.value));
-  f.right -= std::max(0.0, f.px(last.value) + text_width(last.label) / 2 - kWidth);
 }
 
 // The plot below `top`, as wide as the labels of the axes leave it.
@@ -452,14 +408,22 @@ Frame frame(const Chart& chart, double top) {
   f.y = chart.log_y ? log_axis(y) : linear_axis(y);
   for (const Tick& tick : f.y.ticks) f.left = std::max(f.left, text_width(tick.label) + 10);
   f.x = x_axis(x, f.right - f.left);
-  if (!f.x.ticks.empty()) make_room(f);
+  if (f.x.ticks.empty()) return f;
+  // The labels at both ends of the x axis reach beyond it.
+  const Tick &first = f.x.ticks.front(), &last = f.x.ticks.back();
+  f.left += std::max(0.0, text_width(first.label) / 2 - f.px(first.value));
+  f.right -= std::max(0.0, f.px(last.value) + text_width(last.label) / 2 - kWidth);
   return f;
 }
 
 }  // namespace
 
 std::string svg(const Chart& chart) {
-  check(chart);
+  for (const Series& series : chart.series) {
+    if (series.x.size() == series.y.size()) continue;
+    throw Error(fmt::format("chart: series \"{}\" has {} x values, but {} y values", series.name,
+                            series.x.size(), series.y.size()));
+  }
   double y = 0;
   const std::string head = heading(chart, y);
   const Frame f = frame(chart, y);

@@ -14,35 +14,29 @@
 #include <attune/version.hpp>
 
 #include "support/output.hpp"
-#include "support/terminal.hpp"
 
 namespace attune {
 namespace {
 
-/// Breaks lines at spaces.
-std::string wrapped(const std::string& text, std::size_t width) {
+constexpr std::size_t help_column = 32;  // of what an option does
+
+/// Breaks lines that are wider than the terminal, or than 100 columns, at spaces.
+std::string wrapped(const std::string& help) {
+  const auto width = static_cast<std::size_t>(std::clamp(drawing_width(0), 60, 100));
+  std::istringstream lines(help);
   std::string result;
-  std::size_t column = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find_first_of(" \n", begin + 1), text.size());
-    if (text[begin] == '\n') column = 0;
-    const bool breaks = text[begin] == ' ' && column + (end - begin) > width;
-    result +=
-        breaks ? "\n" + text.substr(begin + 1, end - begin - 1) : text.substr(begin, end - begin);
-    column = breaks ? end - begin - 1 : column + (end - begin);
-    begin = end;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t indent = line.starts_with("  ") ? help_column : 0;
+    while (line.size() > width && !line.starts_with("Example: ")) {
+      const std::size_t at = line.rfind(' ', width);
+      if (at == line.npos || at <= indent) break;
+      result += line.substr(0, at) + "\n";
+      line = std::string(indent, ' ') + line.substr(at + 1);
+    }
+    result += line + "\n";
   }
   return result;
 }
-
-/// Help whose lines fit the terminal, or 100 columns.
-struct HelpFormatter : CLI::Formatter {
-  HelpFormatter() { column_width(32); }
-  std::string make_option_desc(const CLI::Option* option) const override {
-    const auto width = static_cast<std::size_t>(std::clamp(drawing_width(0), 60, 100));
-    return wrapped(CLI::Formatter::make_option_desc(option), width - 34);
-  }
-};
 
 /// CLI11 would split a word "[a,b]" of a list in two, but not when a character follows the bracket:
 /// one is added here, and removed before any option sees it.
@@ -155,32 +149,32 @@ void use_threads(std::int64_t given) {
 }
 
 Command& Command::model(std::filesystem::path& path, const std::string& help) {
-  options_.push_back({.name = "model",
-                      .help = help,
-                      .type = "PATH",
-                      .choices = {},
-                      .get = [&path] { return path.string(); },
-                      .set =
-                          [&path](const std::string& text) {
-                            path = text;
-                            if (std::filesystem::is_directory(path)) path /= "best.safetensors";
-                          },
-                      .is_flag = false,
-                      .needs = {},
-                      .has_effect = nullptr,
-                      .group = {}});
+  const auto set = [&path](const std::string& text) {
+    path = text;
+    if (std::filesystem::is_directory(path)) path /= "best.safetensors";
+  };
+  options_.push_back({"model", help, "PATH", [&path] { return path.string(); }, set});
+  return *this;
+}
+
+Command& Command::list(const std::string& name, const std::string& help,
+                       std::vector<std::filesystem::path>& paths) {
+  arguments_.push_back({"--" + name, help, [&paths](const std::vector<std::string>& texts) {
+                          paths.assign(texts.begin(), texts.end());
+                        }});
   return *this;
 }
 
 Command& Command::argument(const std::string& name, const std::string& help,
                            std::filesystem::path& path, bool required) {
-  arguments_.push_back({name, help, &path, nullptr, required});
+  const auto set = [&path](const std::vector<std::string>& texts) { path = texts.front(); };
+  arguments_.push_back({name, help, set, false, required});
   return *this;
 }
 
 Command& Command::arguments(const std::string& name, const std::string& help,
                             std::vector<std::string>& texts) {
-  arguments_.push_back({name, help, nullptr, &texts, false});
+  arguments_.push_back({name, help, [&texts](const auto& all) { texts = all; }});
   return *this;
 }
 
@@ -207,25 +201,17 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
     one.option_defaults()->always_capture_default();
     // Of several times that an option is given the last one counts.
     one.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    one.formatter(std::make_shared<HelpFormatter>());
   };
   set_defaults(app);
+  app.get_formatter()->column_width(help_column);
   app.set_version_flag("--version", ATTUNE_VERSION, "print the version");
   app.footer(fmt::format("Example: {}", example_));
   if (!is_one_) app.require_subcommand(1);
-  const Option threads{.name = "threads",
-                       .help = "threads (default: ATTUNE_THREADS, or all CPUs)",
-                       .type = "NUMBER",
-                       .choices = {},
-                       .get = [] { return std::string(); },
-                       .set =
-                           [this](const std::string& text) {
-                             models::detail::parse("threads", text, 1, 1024, threads_);
-                           },
-                       .is_flag = false,
-                       .needs = {},
-                       .has_effect = nullptr,
-                       .group = {}};
+  const Option threads{"threads", "threads (default: ATTUNE_THREADS, or all CPUs)", "NUMBER",
+                       [] { return std::string(); },
+                       [this](const std::string& text) {
+                         models::detail::parse("threads", text, 1, 1024, threads_);
+                       }};
   for (const auto& command : commands_) {
     CLI::App& sub = is_one_ ? app : *app.add_subcommand(command->name_, command->what_);
     set_defaults(sub);
@@ -234,21 +220,14 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
     sub.footer((hides ? fmt::format("More options: {} --help-all\n", shown) : std::string()) +
                fmt::format("Example: {} {}", shown, command->example_));
     for (const Command::Argument& argument : command->arguments_) {
-      CLI::Option* added =
-          argument.path
-              ? sub.add_option_function<std::string>(
-                    argument.name, [&](const std::string& text) { *argument.path = text; },
-                    argument.help)
-              : sub.add_option(argument.name, *argument.texts, argument.help);
-      if (argument.texts) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      CLI::Option* added = sub.add_option_function<std::vector<std::string>>(
+          argument.name, argument.set, argument.help);
+      const bool named = argument.name.starts_with("--");
+      if (named) added->type_name("PATH");
+      if (argument.several) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      if (!argument.several) added->expected(1);
+      if (named || !argument.several) added->allow_extra_args(false);
       added->required(argument.required)->default_str("")->transform(without_guard);
-    }
-    for (const Command::List& list : command->lists_) {
-      sub.add_option("--" + list.name, *list.paths, list.help)
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-          ->allow_extra_args(false)
-          ->default_str("")
-          ->type_name("PATH");
     }
     for (const Option& option : command->options_) {
       CLI::Option* added = add_option(sub, option);
@@ -270,7 +249,7 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
   } catch (const CLI::CallForHelp&) {
     std::string help = app.help();
     for (std::size_t at; (at = help.find("\n\n\n")) != help.npos;) help.erase(at, 1);
-    return say("{}", help), nullptr;
+    return say("{}", wrapped(help)), nullptr;
   } catch (const CLI::CallForVersion&) {
     return say("attune {}\n", ATTUNE_VERSION), nullptr;
   } catch (const CLI::ParseError&) {
@@ -293,7 +272,8 @@ int Commands::run(int argc, char** argv) {
   const auto read = [&] { return parse(arguments, everything != arguments.end(), typed); };
   const Command* const command = read();
   if (!command) return 0;
-  if (command->reread_ && command->reread_()) read();
+  for (const auto& changes : command->rereads_)
+    if (changes()) read();
   for (const Option& option : command->options_) {
     if (typed.contains(option.name) && option.has_effect && !option.has_effect())
       fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));

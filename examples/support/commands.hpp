@@ -21,13 +21,13 @@ namespace attune {
 /// An option of a command, bound to the place that its value goes to.
 struct Option {
   std::string name, help, type;
-  std::vector<std::string> choices;
   std::function<std::string()> get;
   std::function<void(const std::string&)> set;  // throws an Error where it cannot be
+  std::vector<std::string> choices = {};
   bool is_flag = false;
-  std::string needs;  // what it has no effect without,
-  std::function<bool()> has_effect;
-  std::string group;  // a heading of --help; "" for none
+  std::string needs = {};  // what it has no effect without,
+  std::function<bool()> has_effect = {};
+  std::string group = {};  // a heading of --help; "" for none
 };
 
 /// One command of a program.
@@ -45,11 +45,10 @@ class Command {
                const std::string& group = {}, const std::set<std::string>& left_out = {}) {
     for (const auto& field : fields) {
       if (left_out.contains(field.name)) continue;
-      Option& one = options_.emplace_back(
-          Option{field.name, field.help, field.type, field.choices,
-                 [&options, get = field.get] { return get(options); },
-                 [&options, set = field.set](const std::string& text) { set(options, text); },
-                 field.is_flag, field.needs, nullptr, group});
+      Option& one = options_.emplace_back(Option{
+          field.name, field.help, field.type, [&options, get = field.get] { return get(options); },
+          [&options, set = field.set](const std::string& text) { set(options, text); },
+          field.choices, field.is_flag, field.needs, nullptr, group});
       if (field.has_effect)
         one.has_effect = [&options, has = field.has_effect] { return has(options); };
     }
@@ -65,10 +64,7 @@ class Command {
                  const std::string& help = "checkpoint, or the directory of its training");
   /// An option that may be given several times.
   Command& list(const std::string& name, const std::string& help,
-                std::vector<std::filesystem::path>& paths) {
-    lists_.push_back({name, help, &paths});
-    return *this;
-  }
+                std::vector<std::filesystem::path>& paths);
   /// What is typed without a name: one, or as many as there are.
   Command& argument(const std::string& name, const std::string& help, std::filesystem::path& path,
                     bool required = true);
@@ -81,8 +77,10 @@ class Command {
   /// The same where `forks` says so once all is read.
   Command& in_processes(std::function<bool()> forks) { return forks_ = std::move(forks), *this; }
   /// Asked once all is read: where it returns true it has changed the options, to those of a
-  /// checkpoint or a file, and what was typed is set once more.
-  Command& reread(std::function<bool()> changes) { return reread_ = std::move(changes), *this; }
+  /// checkpoint or a file, and what was typed is set once more. Several are asked one by one.
+  Command& reread(std::function<bool()> changes) {
+    return rereads_.push_back(std::move(changes)), *this;
+  }
   /// Where a training is to be resumed, the options are those of its last.safetensors.
   template <class Options>
   Command& resumes(Options& o, Options (*stored)(const std::filesystem::path&)) {
@@ -96,23 +94,18 @@ class Command {
 
  private:
   friend class Commands;
+  /// What is typed without a name, or may be typed several times.
   struct Argument {
     std::string name, help;
-    std::filesystem::path* path;
-    std::vector<std::string>* texts;
-    bool required;
-  };
-
-  struct List {
-    std::string name, help;
-    std::vector<std::filesystem::path>* paths;
+    std::function<void(const std::vector<std::string>&)> set;
+    bool several = true, required = false;
   };
 
   std::string name_, what_, example_;
   std::function<int()> run_;
-  std::function<bool()> reread_, forks_;
+  std::vector<std::function<bool()>> rereads_;
+  std::function<bool()> forks_;
   std::vector<Option> options_;
-  std::vector<List> lists_;
   std::vector<Argument> arguments_;
   std::set<std::string> basic_;
   bool threads_ = true;

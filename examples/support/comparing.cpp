@@ -7,9 +7,9 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "support/checkpoint.hpp"
+#include "support/output.hpp"
 #include "support/processes.hpp"
-#include "support/progress.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune {
 
@@ -22,32 +22,34 @@ std::string Spread::text(int digits) const {
                      std::sqrt(squares / static_cast<double>(values.size() - 1)), digits);
 }
 
-void detail::print_to_progress_file(const std::filesystem::path& directory) {
+void print_to_progress_file(const std::filesystem::path& directory) {
   make_directories(directory);
   if (!std::freopen((directory / "progress.txt").c_str(), "w", stdout))
     fail(directory.string(), "progress.txt cannot be written");
 }
 
-std::vector<std::vector<double>> detail::measure_runs(
+std::vector<std::vector<double>> measure_runs(
     const std::vector<std::string>& names, const std::vector<std::filesystem::path>& out,
-    Index jobs, int digits, const std::function<std::vector<double>(std::size_t)>& measure) {
+    Index jobs, const std::function<std::string(const std::vector<double>&)>& text,
+    const std::function<std::vector<double>(std::size_t)>& measure) {
   std::vector<std::vector<double>> measures(names.size());
-  Countdown countdown(names.size());
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t ended = 0;
   in_processes(
       names.size(), static_cast<int>(jobs),
       [&](std::size_t i) {
         set_threads(1);
         return reading(out[i], [&] { return fmt::format("{}", fmt::join(measure(i), " ")); });
       },
-      [&](std::size_t i, const std::string& text) {
-        std::string shown;
+      [&](std::size_t i, const std::string& numbers) {
         char* rest = nullptr;
-        for (const char* at = text.c_str(); *at != '\0'; at = rest) {
+        for (const char* at = numbers.c_str(); *at != '\0'; at = rest)
           measures[i].push_back(std::strtod(at, &rest));
-          shown += fmt::format("{:.{}f}  ", measures[i].back(), digits);
-        }
-        const auto [ended, left] = countdown.next();
-        say("{}  {}: {}{}\n", ended, names[i], shown, left);
+        ++ended;
+        const double left = seconds_since(begin) / static_cast<double>(ended) *
+                            static_cast<double>(names.size() - ended);
+        say("{:>3}/{}  {}: {}  {} left\n", ended, names.size(), names[i], text(measures[i]),
+            duration(left));
         std::fflush(stdout);
       });
   return measures;
@@ -64,14 +66,6 @@ void print_table(const std::string& title, const std::vector<std::string>& colum
     for (const Spread& spread : rows[i]) say("{:>{}}", spread.text(digits), width);
     say("\n");
   }
-}
-
-std::pair<std::string, std::string> Countdown::next() {
-  const double seconds = seconds_since(begin_);
-  ++ended_;
-  return {fmt::format("{:>3}/{}", ended_, runs_),
-          fmt::format("{} left", duration(seconds / static_cast<double>(ended_) *
-                                          static_cast<double>(runs_ - ended_)))};
 }
 
 }  // namespace attune

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -83,15 +82,15 @@ struct NamedRun {
   Options options;
 };
 
-namespace detail {
 /// Measures some runs, so many at once, each in a process of its own and on one thread. Prints a
-/// line as each ends. `names` and directories are those of the runs, for lines and errors.
+/// line as each ends, in which `text` shows the measures. `names` and directories are those of the
+/// runs, for lines and errors.
 std::vector<std::vector<double>> measure_runs(
     const std::vector<std::string>& names, const std::vector<std::filesystem::path>& out,
-    Index jobs, int digits, const std::function<std::vector<double>(std::size_t)>& measure);
+    Index jobs, const std::function<std::string(const std::vector<double>&)>& text,
+    const std::function<std::vector<double>(std::size_t)>& measure);
 /// What this process prints goes to progress.txt in that directory, which is made.
 void print_to_progress_file(const std::filesystem::path& directory);
-}  // namespace detail
 
 /// Trains, or continues a run that is not finished; its progress goes to a file beside the weights.
 /// Throws when the directory has a run with another number of steps, unless `resume` asks for more
@@ -108,7 +107,7 @@ void train_or_go_on(Options options, const auto& train,
     fail("--out",
          fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
   }
-  detail::print_to_progress_file(options.out);
+  print_to_progress_file(options.out);
   const int status = train(options);
   flush_output();  // the process ends without
   if (status != 0) fail("train", fmt::format("it ended with status {}", status));
@@ -133,11 +132,15 @@ std::vector<std::vector<Spread>> compare_runs(
       out.push_back(all.back().out);
     }
   }
-  const auto measures =
-      detail::measure_runs(names, out, comparison.jobs, digits, [&](std::size_t i) {
-        train_or_go_on(all[i], train, stored_options);
-        return measure(all[i]);
-      });
+  const auto text = [=](const std::vector<double>& values) {
+    std::vector<std::string> texts;
+    for (const double value : values) texts.push_back(fmt::format("{:.{}f}", value, digits));
+    return fmt::format("{}", fmt::join(texts, "  "));
+  };
+  const auto measures = measure_runs(names, out, comparison.jobs, text, [&](std::size_t i) {
+    train_or_go_on(all[i], train, stored_options);
+    return measure(all[i]);
+  });
   std::vector<std::vector<Spread>> spreads(runs.size());
   for (std::size_t i = 0; i < measures.size(); ++i) {
     auto& row = spreads[i / static_cast<std::size_t>(comparison.seeds)];
@@ -151,17 +154,5 @@ std::vector<std::vector<Spread>> compare_runs(
 void print_table(const std::string& title, const std::vector<std::string>& columns,
                  const std::vector<std::string>& names,
                  const std::vector<std::vector<Spread>>& rows, int digits, int width);
-
-/// How many of some runs have ended, and how long the others will take.
-class Countdown {
- public:
-  explicit Countdown(std::size_t runs) : runs_(runs) {}
-  /// Of one more: " 3/12" and "4 min left".
-  std::pair<std::string, std::string> next();
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::size_t runs_, ended_ = 0;
-};
 
 }  // namespace attune

@@ -7,14 +7,19 @@
 
 #include "support/log.hpp"
 #include "support/output.hpp"
+#include "support/page.hpp"
 
 namespace attune {
 namespace {
 
-void print_row(const std::string& name, const Counts& c) {
-  say("{:<14}{:>11}{:>12.2f} %{:>12.2f} %{:>15}{:>11}{:>12}\n", name, c.examples,
-      100 * c.share_right(), 100 * c.edits.rate(), c.edits.substitutions, c.edits.deletions,
-      c.edits.insertions);
+std::vector<std::string> row_of(const std::string& name, const Counts& c) {
+  return {name,
+          grouped(c.examples),
+          fmt::format("{:.2f}", 100 * c.share_right()),
+          fmt::format("{:.2f}", 100 * c.edits.rate()),
+          grouped(c.edits.substitutions),
+          grouped(c.edits.deletions),
+          grouped(c.edits.insertions)};
 }
 
 }  // namespace
@@ -26,17 +31,17 @@ Counts& Counts::operator+=(const Counts& other) {
   return *this;
 }
 
-std::vector<std::pair<std::string, Counts>> rows_by_length(const CountsByLength& counts) {
+TableRows rows_by_length(const CountsByLength& counts) {
   constexpr std::size_t most_rows = 20;
   for (std::size_t width = 1;; width *= 2) {
     CountsByLength ranges;  // by the first length of each
     for (const auto& [length, some] : counts) ranges[length / width * width] += some;
     if (ranges.size() > most_rows) continue;
-    std::vector<std::pair<std::string, Counts>> rows;
+    TableRows rows;
     for (const auto& [first, some] : ranges) {
-      rows.emplace_back(
+      rows.push_back(row_of(
           width == 1 ? fmt::format("{}", first) : fmt::format("{} to {}", first, first + width - 1),
-          some);
+          some));
     }
     return rows;
   }
@@ -67,10 +72,11 @@ metrics::Edits load_edits(const Metadata& metadata, const std::string& name) {
 }
 
 void print_table(const CountsByLength& counts, const CountNames& names) {
-  say("{:<14}{:>11}{:>14}{:>14}{:>15}{:>11}{:>12}\n", "tokens", names.examples, names.right,
-      "token error", "substitutions", "deletions", "insertions");
-  for (const auto& [lengths, some] : rows_by_length(counts)) print_row(lengths, some);
-  print_row("all", total(counts));
+  TableRows rows = rows_by_length(counts);
+  rows.insert(rows.begin(), {"tokens", names.examples, fmt::format("{}, %", names.right),
+                             "token error, %", "substitutions", "deletions", "insertions"});
+  rows.push_back(row_of("all", total(counts)));
+  print_rows(rows);
 }
 
 std::string json_of(const Counts& c, const CountNames& names) {
@@ -81,6 +87,13 @@ std::string json_of(const Counts& c, const CountNames& names) {
                            {"substitutions", c.edits.substitutions},
                            {"deletions", c.edits.deletions},
                            {"insertions", c.edits.insertions}});
+}
+
+std::string json_of(const CountsByLength& counts, const CountNames& names) {
+  report::LogFields fields;
+  for (const auto& [length, some] : counts)
+    fields.emplace_back(std::to_string(length), report::JsonText{json_of(some, names)});
+  return report::log_line(fields);
 }
 
 }  // namespace attune

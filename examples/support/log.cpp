@@ -36,6 +36,7 @@ struct ToJson {
   }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(const JsonText& value) const { return value.text; }
 };
 
 Json parse(std::string_view line) { return Json::parse(line, nullptr, /*allow_exceptions=*/false); }
@@ -93,6 +94,13 @@ std::string log_line(const LogFields& fields) {
     line += quoted(name) + ": " + std::visit(ToJson{}, value);
   }
   return line + "}";
+}
+
+JsonText json_list(const std::vector<LogValue>& values) {
+  std::string list;
+  for (const LogValue& value : values)
+    list += (list.empty() ? "" : ", ") + std::visit(ToJson{}, value);
+  return {"[" + list + "]"};
 }
 
 void LogWriter::write(const LogFields& fields) {

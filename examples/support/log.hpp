@@ -15,11 +15,17 @@
 
 namespace attune::report {
 
-using LogValue = std::variant<double, std::int64_t, std::string>;
+/// A list or an object, as JSON already.
+struct JsonText {
+  std::string text;
+};
+using LogValue = std::variant<double, std::int64_t, std::string, JsonText>;
 using LogFields = std::vector<std::pair<std::string, LogValue>>;
 
 /// The fields as a JSON object, without the end of the line. Throws Error when a name is given twice.
 std::string log_line(const LogFields& fields);
+/// A JSON list of such values, or of what is JSON already.
+JsonText json_list(const std::vector<LogValue>& values);
 
 /// A log in JSON lines: one object per line, on disk as soon as `write` returns, so that a program
 /// that is killed leaves at most its last line cut short.

@@ -8,10 +8,10 @@
 
 #include <attune/models/option_field.hpp>
 
-#include "support/checkpoint.hpp"
 #include "support/frames.hpp"
 #include "support/page.hpp"
 #include "support/run.hpp"
+#include "support/run_directory.hpp"
 #include "support/training_options.hpp"
 
 namespace attune {

@@ -1,19 +1,57 @@
 #include "support/output.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 
-#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-namespace attune {
+#include <attune/models/display_text.hpp>
+#include <attune/tensor/check.hpp>
 
+namespace attune {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
 bool silent = false;
+
+/// Those of the terminal; 0 where there is none, or it does not say.
+int terminal_columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
+
+/// Whether a text may be cut there: where two blanks end a field and a name begins the next one, for
+/// numbers have blanks before them, too.
+bool ends_field(const std::string& text, std::size_t at) {
+  return at == text.size() || (text.compare(at, 2, "  ") == 0 && at + 2 < text.size() &&
+                               std::isalpha(static_cast<unsigned char>(text[at + 2])) != 0);
+}
+
+/// The share done, the time left, and between them what the terminal has room for: the count, and
+/// fields of the text. "\r" goes back to the start of the last line only.
+std::string fitted(const std::string& share, const std::string& count, const std::string& text,
+                   const std::string& left) {
+  const int columns = terminal_columns();
+  if (columns <= 1) return share + count + "  " + text + left;
+  const std::size_t room = static_cast<std::size_t>(columns) - 1,
+                    least = share.size() + left.size();
+  const std::string begin = least + count.size() <= room ? share + count : share;
+  const std::size_t taken = begin.size() + 2 + left.size();
+  std::size_t end = text.size();
+  while (end > 0 && (taken + end > room || !ends_field(text, end))) --end;
+  return (begin + (end > 0 ? "  " : "") + text.substr(0, end) + left).substr(0, room);
+}
+
+}  // namespace
 
 bool is_silent() { return silent; }
 
@@ -26,6 +64,11 @@ void detail::print(std::FILE* file, fmt::string_view format, fmt::format_args ar
     std::fwrite(text.data(), 1, text.size(), file);  // as one write, where the file has no buffer
   } catch (...) {                                    // no memory: there is nothing left to do
   }
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    fail("standard output", "it cannot be written");
 }
 
 void require_writable(const std::filesystem::path& path,
@@ -49,24 +92,86 @@ std::string with_field(std::string object, const std::string& name, const std::s
   return fmt::format("{}{}\"{}\": {}}}", object, object == "{" ? "" : ", ", name, value);
 }
 
-void open_standard_streams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(stream, F_GETFD) >= 0) continue;
-    // The lowest number that is free is the one it gets.
-    if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) _exit(1);
+std::string message_of(const std::exception& error) {
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return fmt::format("{}: {}", file->path1().string(), file->code().message());
+  // A container throws a length_error where no memory could be large enough.
+  if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const std::length_error*>(&error))
+    return "there is not enough memory";
+  return error.what();
+}
+
+std::string for_output(std::string text) {
+  return isatty(STDOUT_FILENO) ? printable(text, "\n\t") : text;
+}
+
+bool obeys_escapes() {
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(terminal && std::string_view(terminal) == "dumb");
+}
+
+int drawing_width(int given) {
+  constexpr int least = 10;  // that a drawing takes
+  if (given >= least) return given;
+  const std::string_view variable = std::getenv("COLUMNS") ? std::getenv("COLUMNS") : "";
+  int columns = 0;
+  std::from_chars(variable.data(), variable.data() + variable.size(), columns);
+  if (columns >= least) return columns;
+  if (!isatty(STDOUT_FILENO)) return std::numeric_limits<int>::max();
+  return terminal_columns() >= least ? terminal_columns() : 80;
+}
+
+void print_rows(const TableRows& rows, std::size_t left) {
+  std::vector<int> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], report::detail::display_width(row[i]));
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const int blanks = widths[i] - report::detail::display_width(row[i]);
+      const std::string padding(static_cast<std::size_t>(blanks), ' ');
+      line += (i > 0 ? "  " : "") + (i < left ? row[i] + padding : padding + row[i]);
+    }
+    say("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
   }
 }
 
-std::string message_of(const std::exception& error) {
-  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
-    return fmt::format("{}: {}", file->path1().string(), file->code().message());
-  }
-  // A container throws a length_error where no memory could be large enough.
-  if (dynamic_cast<const std::bad_alloc*>(&error) ||
-      dynamic_cast<const std::length_error*>(&error)) {
-    return "there is not enough memory";
-  }
-  return error.what();
+Progress::Progress(long done, long total, std::string unit)
+    : first_(done), total_(total), unit_(std::move(unit)), start_(Clock::now()), shown_() {}
+
+Progress::~Progress() {
+  if (open_) say("\n");
+}
+
+void Progress::show(long done, const std::string& text, bool line, const TimeLimit& limit) {
+  const bool rewrites = obeys_escapes();
+  if (!line && !(rewrites && Clock::now() - shown_ > std::chrono::milliseconds(100))) return;
+  shown_ = Clock::now();
+  const auto here = static_cast<double>(std::max(1L, done - first_));
+  const double steps_left = seconds_since(start_) / here * static_cast<double>(total_ - done);
+  const double left = std::clamp(steps_left, 0.0, std::max(0.0, limit.most - limit.passed));
+  const double steps_done = static_cast<double>(done) / static_cast<double>(total_);
+  const double share = std::min(1.0, std::max(steps_done, limit.passed / limit.most));
+  const std::string percent = fmt::format("{:3.0f} %", 100 * share),
+                    count = fmt::format("  {} {}/{}", unit_, done, total_),
+                    end = fmt::format("  {} left", duration(left));
+  open_ = rewrites && !line;
+  say("{}{}{}", rewrites ? "\r\x1b[K" : "",
+      open_ ? fitted(percent, count, text, end) : percent + count + "  " + text + end,
+      open_ ? "" : "\n");
+  std::fflush(stdout);
+}
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+std::string duration(double seconds) {
+  const long s = static_cast<long>(seconds + 0.5);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
 }  // namespace attune

@@ -1,9 +1,11 @@
-// Standard output and standard error.
+// What a program prints: text, warnings, progress; and what standard output is.
 #pragma once
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,12 +37,8 @@ void complain(fmt::format_string<Args...> format, const Args&... args) noexcept 
   detail::print(stderr, format, fmt::make_format_args(args...));
 }
 
-/// What was printed must have been written: a full disk is an error like any other.
-inline void flush_output() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    fail("standard output", "it cannot be written");
-  }
-}
+/// Throws where what was printed could not be written: a full disk is an error like any other.
+void flush_output();
 
 /// Throws unless a file of that name can be written, before the work whose result it is to have,
 /// and where it is one of `inputs`, which would be lost. What is there stays as it is.
@@ -50,11 +48,56 @@ void require_writable(const std::filesystem::path& path,
 /// A JSON object, as text, with one more entry; `value` is JSON, too.
 std::string with_field(std::string object, const std::string& name, const std::string& value);
 
-/// Opens standard input, output and error where they are closed, so that no file of the program
-/// gets their numbers. To read or to write them fails as before.
-void open_standard_streams();
-
 /// What an exception says, in one line that a user understands.
 std::string message_of(const std::exception& error);
+
+/// Text for standard output: as it is for a file or a pipe, printable but for line breaks and TABs
+/// on a terminal.
+std::string for_output(std::string text);
+
+/// Whether standard output is a terminal that knows colours and going back in a line: TERM=dumb
+/// says that it does not.
+bool obeys_escapes();
+
+/// Columns that a drawing on standard output may have: those that were given, those of COLUMNS, or
+/// those of the terminal; any number in a file or a pipe. Less than 10 says nothing.
+int drawing_width(int given);
+
+using TableRows = std::vector<std::vector<std::string>>;
+/// Prints rows, each as long as the first: columns as wide as their widest text, the first `left`
+/// ones aligned to the left, the others to the right.
+void print_rows(const TableRows& rows, std::size_t left = 1);
+
+/// A time after which a run ends, whatever is left of it.
+struct TimeLimit {
+  double passed = 0;  // seconds
+  double most = std::numeric_limits<double>::infinity();
+};
+
+/// Progress on the way to a number of steps: one line that is rewritten on a terminal, plain lines
+/// elsewhere.
+class Progress {
+ public:
+  /// `done` steps (or what `unit` says) of `total` were made before.
+  Progress(long done, long total, std::string unit = "step");
+  /// Ends the line that is being rewritten.
+  ~Progress();
+
+  /// Shows `text` after the share done and before the time left: of the steps, or of the time where
+  /// that ends sooner. On a terminal at most ten times a second; elsewhere only when `line` asks
+  /// for a lasting line.
+  void show(long done, const std::string& text, bool line, const TimeLimit& limit = {});
+
+ private:
+  long first_, total_;
+  std::string unit_;
+  bool open_ = false;
+  std::chrono::steady_clock::time_point start_, shown_;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point then);
+
+/// "1 min 05 s"
+std::string duration(double seconds);
 
 }  // namespace attune

@@ -13,14 +13,15 @@
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/buffer.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
-#include "support/checkpoint.hpp"
 #include "support/output.hpp"
-#include "support/signals.hpp"
+#include "support/processes.hpp"
+#include "support/run_directory.hpp"
 
 namespace attune {
 namespace {
@@ -61,6 +62,14 @@ std::string machinery(const nn::Parameters& parameters) {
   return fmt::format("{} parameters, {}{} thread{}, products: {}", parameters.count(),
                      n > 1 ? fmt::format("{} workers of ", n) : "", threads(),
                      threads() == 1 ? "" : "s", products());
+}
+
+/// Warns where other code than products() made the matrix products of the run until now.
+void compare_products(const Metadata& metadata) {
+  const auto before = metadata.find("products");
+  if (before == metadata.end() || before->second == products()) return;
+  complain("the products were made by {} until now: results will differ in their last bits\n",
+           printable(before->second));
 }
 
 }  // namespace
@@ -262,6 +271,7 @@ void Run::write_log(const report::LogFields& measures, bool saves) {
   const auto append = [&](const report::LogFields& more) {
     fields.insert(fields.end(), more.begin(), more.end());
   };
+  if (settings_.place) append(settings_.place());
   if (step_ > 0) append({{"loss", shown_loss_}, {"rate", last_.rate}});
   append({{settings_.unit + "_per_s", std::round(per_second_)},
           {"seconds", std::round(10 * seconds()) / 10},

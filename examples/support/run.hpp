@@ -12,10 +12,10 @@
 #include <attune/nn/parameters.hpp>
 
 #include "support/log.hpp"
-#include "support/progress.hpp"
+#include "support/output.hpp"
+#include "support/processes.hpp"
 #include "support/run_directory.hpp"
 #include "support/training_options.hpp"
-#include "support/workers.hpp"
 
 namespace attune {
 
@@ -41,10 +41,11 @@ struct Saved {
 Saved unchanged(std::string name, std::string value, std::string error);
 
 struct RunSettings {
-  std::uint64_t seed = 1;               // of dropout
-  std::string unit = "examples";        // of the speed: "words" logs words_per_s
-  std::string data = {};                // printed at the start
-  bool starts_with_validation = false;  // the log then has the measures of step 0
+  std::uint64_t seed = 1;                         // of dropout
+  std::string unit = "examples";                  // of the speed: "words" logs words_per_s
+  std::string data = {};                          // printed at the start
+  bool starts_with_validation = false;            // the log then has the measures of step 0
+  std::function<report::LogFields()> place = {};  // of a line of the log: its epoch, for example
 };
 
 /// What an update learned from, for the log.
@@ -55,33 +56,10 @@ struct Step {
   double weight = 1;  // of this loss in the mean that is logged
 };
 
-/// The state around a training loop, which reads from top to bottom:
-///
-///     RunDirectory files(o.out, o.resume);                   // locks it
-///     ... data, model, adam; then, for it saves the others when an exception leaves the loop:
-///     Epochs epochs([&](Index epoch) { return batches(epoch); });
-///     Best best;
-///     Run run(o, {.seed = o.seed}, files, parameters, save_model, {adam, epochs, best});
-///     while (run.goes_on(o.steps) && best.waited() < o.patience) {
-///       if (run.trains()) {
-///         const auto& chosen = epochs.next();
-///         auto [loss, gradients] = run.backward(std::ssize(chosen), [&](Index begin, Index end) {
-///           return model.loss(...);                          // a mean over these examples
-///         });
-///         const double rate = schedule(run.step());
-///         if (run.usable(loss, gradients)) {
-///           nn::clip_by_global_norm(gradients, o.clip);
-///           adam.set_rate(rate);
-///           adam.step(gradients);
-///         }
-///         run.stepped({.loss = loss, .rate = rate, .size = examples});
-///       }
-///       const auto scores = run.validate([&] { return evaluate(model, valid); });
-///       if (!scores) continue;
-///       if (best.improves(run, {scores->bleu})) run.save_best(text(*scores));
-///       run.save({{"bleu", scores->bleu}}, status(*scores));
-///     }
-///     return run.finish("build/examples/program predict ...");
+/// The state around a training loop, which reads from top to bottom: goes_on, then, where it trains,
+/// backward, usable and stepped; validate and, where there is a result, save_best and save; finish.
+/// forecast/train.cpp is a short one. Data and model are made behind the RunDirectory, which locks
+/// the files, and before the Run, for it saves them when an exception leaves the loop.
 ///
 /// A run that is killed at any moment and resumed makes the same weights, checkpoints and log, bit
 /// for bit, as one that is left alone; so does any number of workers.

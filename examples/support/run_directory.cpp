@@ -7,17 +7,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "support/output.hpp"
-#include "support/workers.hpp"
+#include "support/processes.hpp"
 
 namespace attune {
 namespace {
@@ -76,12 +75,19 @@ void remove_unfinished(const std::filesystem::path& whole) {
 /// Throws, before the work whose files are to be in it, where there can be no such directory.
 void require_possible(const std::filesystem::path& directory) {
   std::error_code none;
-  std::filesystem::path there = directory;
-  while (!there.empty() && !std::filesystem::exists(there, none)) there = there.parent_path();
-  if (there.empty()) there = ".";
+  const std::filesystem::path there = nearest_existing(directory);
   int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
   if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
   if (error != 0) fail(directory.string(), fmt::format("cannot be made: {}", std::strerror(error)));
+}
+
+/// Of a line of the log, which begins with it.
+std::optional<long> step_of(std::string_view line) {
+  constexpr std::string_view begin = "{\"step\": ";
+  if (!line.starts_with(begin) || !line.ends_with('}')) return std::nullopt;
+  long step = 0;
+  const auto [_, error] = std::from_chars(line.data() + begin.size(), line.end(), step);
+  return error == std::errc() ? std::optional(step) : std::nullopt;
 }
 
 }  // namespace
@@ -143,27 +149,28 @@ void RunDirectory::keep_previous() const {
   }
 }
 
-bool RunDirectory::cut_log(long step, const std::string& line) const {
-  const auto step_of = [](const std::string& text) -> std::optional<long> {
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    const auto at = json.is_object() ? json.find("step") : json.end();
-    return at != json.end() && at->is_number() ? std::optional<long>(*at) : std::nullopt;
-  };
+void RunDirectory::cut_log(long step, const std::string& line) const {
   if (!line.empty() && step_of(line) != step)
     fail("checkpoint", fmt::format("log_line is not one of step {}", step));
   std::string kept;
   bool has_step = false;
   const std::string all = std::filesystem::exists(log()) ? read_file(log()) : "";
   for (std::size_t begin = 0, end; (end = all.find('\n', begin)) != all.npos; begin = end + 1) {
-    const std::string one = all.substr(begin, end + 1 - begin);
+    const std::string one = all.substr(begin, end - begin);
     const std::optional<long> at = step_of(one);
     if (!at || *at > step) continue;
-    kept += one;
+    kept += one + "\n";
     has_step = has_step || at == step;
   }
   if (!has_step && !line.empty()) kept += line + "\n";
   if (is_first_worker() && kept != all) write_file(log(), kept);
-  return has_step;
+}
+
+std::filesystem::path nearest_existing(std::filesystem::path directory) {
+  std::error_code none;
+  while (!directory.empty() && !std::filesystem::exists(directory, none))
+    directory = directory.parent_path();
+  return directory.empty() ? "." : directory;
 }
 
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {
@@ -178,6 +185,35 @@ std::vector<std::string> run_names(std::span<const std::filesystem::path> files)
     unique.push_back(repeated ? files[i].string() : names[i]);
   }
   return unique;
+}
+
+double seconds_in(const Metadata& metadata) {
+  return nn::load_number(metadata, "seconds", 0, 1e10);
+}
+
+void require_format(const Metadata& metadata, const std::string& expected) {
+  const auto at = metadata.find("format");
+  const std::string format = at == metadata.end() ? "" : at->second, start = "attune ";
+  if (format == expected) return;
+  const std::size_t end = format.rfind(' ');
+  std::string what = "not one of this program";
+  if (format.starts_with(start) && end > start.size()) {  // "attune speech 1" is of speech
+    const std::string program = format.substr(start.size(), end - start.size());
+    what =
+        expected.starts_with(start + program + " ")
+            ? fmt::format("its format is '{}'", format)
+            : fmt::format("it is one of the program {}", program == "pairs" ? "attune" : program);
+  }
+  fail("checkpoint", fmt::format("{}, expected the format '{}'", what, expected));
+}
+
+void check_same(const char* operation, const std::filesystem::path& checkpoint,
+                const Metadata& stored, const Metadata& given) {
+  for (const auto& [name, value] : stored) {
+    if (value == given.at(name)) continue;
+    fail(operation, fmt::format("{} was trained with {} = '{}', not '{}'", checkpoint.string(),
+                                name, value, given.at(name)));
+  }
 }
 
 }  // namespace attune

@@ -1,11 +1,19 @@
-// The directory of a training run: its lock, checkpoints and the log.
+// What a training leaves: its directory, with a lock, checkpoints and the log.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/safetensors.hpp>
+
+#include "support/output.hpp"
 
 namespace attune {
 
@@ -46,9 +54,9 @@ class RunDirectory {
 
   /// Renames the files of an earlier run to *.previous.*, and says so.
   void keep_previous() const;
-  /// Leaves out of the log what was written after that step: it will be logged again. Tells whether
-  /// there is a line of the step itself; where there is none, `line` is added if it is not empty.
-  bool cut_log(long step, const std::string& line = {}) const;
+  /// Leaves out of the log what was written after that step: it will be logged again. Where there
+  /// is no line of the step itself, adds `line` if it is not empty.
+  void cut_log(long step, const std::string& line) const;
 
  private:
   std::filesystem::path path_;
@@ -56,8 +64,65 @@ class RunDirectory {
   bool resumes_ = false;
 };
 
+/// The directory, or the first above it that there is.
+std::filesystem::path nearest_existing(std::filesystem::path directory);
+
 /// What to call runs in a table or chart: the directory of best.safetensors or log.jsonl, otherwise
 /// the file without its extension; where that is the same for several, their paths.
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files);
+
+/// Runs `read`; whatever it throws becomes an Error that begins with what is read: the path of a
+/// checkpoint, or the name of an entry.
+template <class F>
+auto reading(const std::filesystem::path& what, F read) {
+  try {
+    return read();
+  } catch (const std::exception& error) {
+    throw Error(what.string() + ": " + message_of(error));
+  }
+}
+
+/// How long it was trained for. Throws when it does not say.
+double seconds_in(const Metadata& metadata);
+
+/// Throws unless a checkpoint says that it has this format; of another program's it names that.
+void require_format(const Metadata& metadata, const std::string& expected);
+
+/// What `make` makes of a checkpoint of that format. Errors begin with its path.
+template <class F>
+auto from_checkpoint(const std::filesystem::path& path, const char* format, F make) {
+  const Safetensors file = load_safetensors(path);
+  return reading(path, [&] {
+    require_format(file.metadata, format);
+    return make(file);
+  });
+}
+
+/// Throws an Error for the first option that was another in the run of that checkpoint.
+/// `operation` is what the error begins with.
+void check_same(const char* operation, const std::filesystem::path& checkpoint,
+                const Metadata& stored, const Metadata& given);
+
+/// FNV-1a, of words instead of bytes: another value, almost surely, when a word has changed.
+class Hash {
+ public:
+  void add(std::uint64_t word) { value_ = (value_ ^ word) * 0x100000001B3; }
+  /// Their number, and each of them.
+  void add(const std::vector<std::int32_t>& ids) {
+    add(ids.size());
+    for (const std::int32_t id : ids) add(static_cast<std::uint64_t>(id));
+  }
+  void add(std::string_view text) {
+    add(text.size());
+    // A char has a sign on some processors.
+    for (const char byte : text) add(std::uint64_t{static_cast<unsigned char>(byte)});
+  }
+  std::uint64_t value() const { return value_; }
+  /// In hexadecimal.
+  std::string text() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  std::uint64_t value_ = 0xCBF29CE484222325;
+};
 
 }  // namespace attune

@@ -27,48 +27,31 @@ struct TrainingOptions {
   double minutes = 0;  // after which a run ends; 0: any
 };
 
-template <class Options>
-models::OptionField<Options> average_field() {
-  return models::number_field<Options>(
-      "average",
-      "decay of a moving average of the weights, which is then what is validated and kept; 0: none",
-      &Options::average, 0, 0.999999);
-}
-
-template <class Options>
-models::OptionField<Options> precision_field() {
-  return models::choice_field<Options, Precision>(
-      "precision",
-      "of the matrix products of training: bf16 where the CPU has it (weights stay f32)",
-      &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}});
-}
-
-template <class Options>
-models::OptionField<Options> shards_field() {
-  return models::number_field<Options>(
-      "shards",
-      "parts of a batch, whose gradients are added; at most as many workers can share them "
-      "(mpirun -n WORKERS)",
-      &Options::shards, 1, 1 << 16);
-}
-
 /// Of any training's options by name: average, clip, max-skipped, precision, shards and
 /// validate-every.
 template <class Options>
 std::vector<models::OptionField<Options>> common_training_fields() {
   using models::number_field;
   constexpr double many = 1e9;
-  return {average_field<Options>(),
+  return {number_field<Options>(
+              "average", "decay of a moving average of the weights, which is validated; 0: none",
+              &Options::average, 0, 0.999999),
           number_field<Options>("clip", "largest global norm of the gradients", &Options::clip,
                                 1e-9, many),
           number_field<Options>("max-skipped",
-                                "updates in a row that may be skipped, as loss or gradients are "
-                                "not finite, before training ends",
+                                "end training when this many updates in a row have a loss or "
+                                "gradients that are not finite",
                                 &Options::max_skipped, 1, many),
-          precision_field<Options>(),
-          shards_field<Options>(),
+          models::choice_field<Options, Precision>(
+              "precision",
+              "of matrix products in training: bf16 where the CPU has it (weights stay f32)",
+              &Options::precision, {{Precision::f32, "f32"}, {Precision::bf16, "bf16"}}),
+          number_field<Options>("shards",
+                                "parts of a batch whose gradients are added; at most as many "
+                                "workers can share them (mpirun -n WORKERS)",
+                                &Options::shards, 1, 1 << 16),
           number_field<Options>("validate-every",
-                                "steps between validations, each of which saves a checkpoint",
+                                "updates between validations, each of which saves a checkpoint",
                                 &Options::validate_every, 1, many)};
 }
 

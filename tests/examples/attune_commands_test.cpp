@@ -13,8 +13,7 @@ namespace attune::pairs::test {
 
 TEST_CASE("attune: it learns a language, and translates line by line") {
   const Trained& trained = Trained::get();
-  CHECK(output_of({"predict", "--format", "text", "--model", trained.model()},
-                  {.input = "one two\n\nthree four five\nseven\n"}) ==
+  CHECK(translated("one two\n\nthree four five\nseven\n") ==
         "ZWEI EINS\n\nFÜNF VIER DREI\nSIEBEN\n");
   const Json json = Json::parse(
       output_of({"evaluate", "--model", trained.model(), "--json", "--bleu", "none",
@@ -31,8 +30,8 @@ TEST_CASE("attune evaluate: BLEU and chrF of each sentence, with one reference o
   const Trained& trained = Trained::get();
   write(trained / "s.en", "one two three\nfour five\n");
   write(trained / "s.xx", "DREI ZWEI VIER\nFÜNF VIER\n");
-  const Arguments evaluate = {"evaluate", "--bleu",        "none",           "--json",
-                              "--model",  trained.model(), trained / "s.en", trained / "s.xx"};
+  const Arguments evaluate =
+      trained.with("evaluate", {"--bleu", "none", "--json", trained / "s.en", trained / "s.xx"});
   output_of(evaluate + Arguments{"--sentences", trained / "scores"});
   // Of DREI ZWEI EINS. BLEU: 2/3, 1/2 and, smoothed, 1/2 of the n-grams match; the cube root of
   // their product is 0.5503.
@@ -64,24 +63,18 @@ TEST_CASE("attune evaluate: a model together with itself measures what it does a
 
 TEST_CASE("attune compare: models are held against the first, in a table and as JSON") {
   const Trained& trained = Trained::get();
-  const Corpus corpus;
-  output_of(corpus.train("short", tiny + Arguments{"--epochs", "1"}));
-  const Arguments compare = {"compare",
-                             trained / "valid.en",
-                             trained / "valid.xx",
-                             "--lengths",
-                             "2,3",
-                             "--model",
-                             trained.model(),
-                             "--model",
-                             corpus / "short"};
+  const Arguments compare =
+      trained.with("compare", {trained / "valid.en", trained / "valid.xx", "--lengths", "2,3",
+                               "--model", Short::get() / "short"});
   const std::vector<std::string> lines = lines_of(output_of(compare));
   REQUIRE(lines.size() == 5);
-  for (std::size_t i = 2; i < 5; ++i) CHECK(lines[i].size() == lines[1].size());
-  CHECK(lines[1].ends_with("    0-2      3     4-"));
-  CHECK(lines[4].starts_with("short "));
-  CHECK(contains(lines[4], " -"));        // far worse,
-  CHECK(contains(lines[4], "  0.001 "));  // and surely so
+  for (std::size_t i = 1; i < 4; ++i) CHECK(lines[i].size() == lines[0].size());
+  CHECK(contains(lines[0], " 0-2 "));
+  CHECK(lines[0].ends_with("  4-"));
+  CHECK(lines[3].starts_with("short "));
+  CHECK(contains(lines[3], " -"));        // far worse,
+  CHECK(contains(lines[3], "  0.001 "));  // and surely so
+  CHECK(contains(lines[4], "BLEU by the number of words"));
   const std::vector<std::string> json = lines_of(output_of(compare + Arguments{"--json"}));
   REQUIRE(json.size() == 2);
   const Json best = Json::parse(json[0]), other = Json::parse(json[1]);
@@ -95,13 +88,12 @@ TEST_CASE("attune compare: models are held against the first, in a table and as 
 TEST_CASE("attune compare: a column has sources of so many words, and - where there is none") {
   const Trained& trained = Trained::get();
   write(trained / "lengths.tsv", "one two three\tDREI\nfour\tVIER DREI ZWEI EINS\n");
-  const Arguments compare = {"compare", "--lengths",    "1,2", trained / "lengths.tsv",
-                             "--model", trained.model()};
+  const Arguments compare = trained.with("compare", {"--lengths", "1,2", trained / "lengths.tsv"});
   const std::vector<std::string> lines = lines_of(output_of(compare));
   REQUIRE(lines.size() == 4);
-  CHECK(lines[1].ends_with("    0-1      2     3-"));
-  CHECK(lines[2].ends_with("      1      0      1"));
-  CHECK(contains(lines[3], "      - "));
+  CHECK(lines[0].ends_with("   0-1  2    3-"));
+  CHECK(lines[1].ends_with("     1  0     1"));
+  CHECK(contains(lines[2], "  -  "));
   const Json by_length = Json::parse(output_of(compare + Arguments{"--json"})).at("by_length");
   CHECK(by_length.at("2").is_null());
   CHECK(by_length.at("0-1").is_number());
@@ -112,12 +104,9 @@ TEST_CASE("attune compare: a column has sources of so many words, and - where th
 }
 
 TEST_CASE("attune: what is written does not depend on the batch") {
-  const Trained& trained = Trained::get();
   const std::string source = sentences(50, 3).source + "\none\n\n";
   const auto with_batch = [&](const char* batch) {
-    return output_of({"predict", "--format", "text", "--model", trained.model(), "--batch", batch,
-                      "--beam", "3"},
-                     {.input = source});
+    return translated(source, {"--batch", batch, "--beam", "3"});
   };
   CHECK(with_batch("1") == with_batch("7"));
   CHECK(with_batch("1") == with_batch("64"));
@@ -230,34 +219,24 @@ TEST_CASE("attune predict: an n-best list of Moses has the predictions and score
 }
 
 TEST_CASE("attune: a model together with itself writes what it writes alone") {
-  const std::string model = Trained::get().model();
   const std::string source = sentences(20, 4).source;
-  CHECK(output_of({"predict", "--format", "text", "--model", model, "--model", model},
-                  {.input = source}) ==
-        output_of({"predict", "--format", "text", "--model", model}, {.input = source}));
-  const Corpus corpus;
-  write(corpus / "train.en", "nine ten\n"), write(corpus / "train.xx", "ZEHN NEUN\n");
-  output_of(corpus.train("other", tiny + Arguments{"--epochs", "1"}));
-  CHECK(contains(error_of({"predict", "--format", "text", "--model", model, "--model",
-                           corpus / "other/best.safetensors"},
-                          {.input = source}),
-                 "its source_vocabulary is not that of the first model"));
+  CHECK(translated(source, {"--model", Trained::get().model()}) == translated(source));
+  const std::string other = TrainedWords::get() / "model";
+  CHECK(contains(error_of(Trained::get().with("predict", {"--model", other}), {.input = source}),
+                 "its source_tokenizer is not that of the first model"));
 }
 
 TEST_CASE("attune: what is drawn depends on the seed and the line, not on the batch") {
   const auto drawn = [](const char* seed, const char* batch) {
-    return output_of({"predict", "--format", "text", "--model", Trained::get().model(), "--sample",
-                      "--temperature", "2", "--top-k", "8", "--seed", seed, "--batch", batch},
-                     {.input = sentences(30, 5).source});
+    return translated(sentences(30, 5).source, {"--sample", "--temperature", "2", "--top-k", "8",
+                                                "--seed", seed, "--batch", batch});
   };
   CHECK(drawn("1", "1") == drawn("1", "64"));
   CHECK(drawn("1", "64") != drawn("2", "64"));
 }
 
 TEST_CASE("attune: of several times that an option is given the last one counts") {
-  CHECK(output_of({"predict", "--format", "text", "--model", Trained::get().model(), "--best", "3",
-                   "--best", "1"},
-                  {.input = "one two\n"}) == "ZWEI EINS\n");
+  CHECK(translated("one two\n", {"--best", "3", "--best", "1"}) == "ZWEI EINS\n");
 }
 
 TEST_CASE(
@@ -283,10 +262,9 @@ TEST_CASE(
 
 TEST_CASE(
     "attune: --top-p of next to nothing draws the likeliest words, which greedy search finds") {
-  const Arguments translate = {"predict", "--format", "text", "--model", Trained::get().model()};
   const std::string source = sentences(30, 5).source;
-  CHECK(output_of(translate + Arguments{"--sample", "--top-p", "0.000001"}, {.input = source}) ==
-        output_of(translate + Arguments{"--beam", "1"}, {.input = source}));
+  CHECK(translated(source, {"--sample", "--top-p", "0.000001"}) ==
+        translated(source, {"--beam", "1"}));
 }
 
 TEST_CASE("attune: an unknown word is replaced by the one that was looked at") {
@@ -462,15 +440,6 @@ TEST_CASE("attune report: curves, BLEU by length, pictures and translations in o
   CHECK(figures("<svg") == 2 + 3);
 }
 
-TEST_CASE("attune report: of a model without attention, no pictures and no heading of them") {
-  const Corpus corpus;
-  output_of(corpus.train("out", tiny + Arguments{"--attend", "never", "--epochs", "1"}));
-  output_of({"report", "--model", corpus / "out"});
-  const std::string html = read(corpus / "out/report.html");
-  CHECK_FALSE(contains(html, ">Attention<"));
-  CHECK(contains(html, "Predictions, the best first"));
-}
-
 TEST_CASE("attune compare --curves: runs and other programs' points in one chart") {
   const Trained& trained = Trained::get();
   const Directory directory;
@@ -509,14 +478,12 @@ TEST_CASE("attune average: the mean of a checkpoint with itself is the checkpoin
     return double{file.find("output.W")->to_vector<float>()[0]};
   };
   CHECK(first(mean) == doctest::Approx((first(best) + first(last)) / 2).epsilon(1e-6));
-  const Corpus corpus;
-  output_of(corpus.train("other", tiny + Arguments{"--hidden", "24", "--epochs", "1"}));
   const std::string before = read(trained.model());
   CHECK(error_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
                   trained.model()}) ==
         "attune: " + trained.model() + ": it is read, too: another file to write was expected");
   CHECK(read(trained.model()) == before);
-  CHECK(contains(error_of({"average", trained.model(), corpus / "other"}),
+  CHECK(contains(error_of({"average", trained.model(), Short::get() / "short"}),
                  "its hidden is not that of the first checkpoint"));
 }
 
@@ -534,18 +501,14 @@ TEST_CASE("attune average: what a training can go on from, or another file, is n
 TEST_CASE("attune inspect --export: what was learnt is read again, and numbered as it was") {
   const Corpus corpus;
   const bool pieces = text::has_sentencepiece();
-  const Arguments tokens = {"--tokens", pieces ? "bpe" : "characters"},
+  const Arguments tokens = one_epoch + Arguments{"--tokens", pieces ? "bpe" : "characters"},
                   learnt = pieces ? Arguments{"--pieces", "40"} : Arguments{};
-  output_of(corpus.train("first", tokens + learnt + Arguments{"--epochs", "1"}));
+  output_of(corpus.train("first", tokens + learnt));
   const std::string out = corpus / "its", source = out + ".source", target = out + ".target";
   const std::string printed = output_of({"inspect", corpus / "first", "--export", out});
   CHECK(contains(printed, source + ".vocabulary\n"));
-  Arguments again = tokens + Arguments{"--epochs",
-                                       "1",
-                                       "--source-vocabulary",
-                                       source + ".vocabulary",
-                                       "--target-vocabulary",
-                                       target + ".vocabulary"};
+  Arguments again = tokens + Arguments{"--source-vocabulary", source + ".vocabulary",
+                                       "--target-vocabulary", target + ".vocabulary"};
   if (pieces) {
     again = again +
             Arguments{"--source-pieces", source + ".model", "--target-pieces", target + ".model"};
@@ -561,6 +524,10 @@ TEST_CASE("attune inspect: options, vocabularies and parameters") {
   CHECK(contains(out, "hidden              32\n"));
   CHECK(contains(out, "source              words between blanks, 12 kinds\n"));
   CHECK(contains(out, "output.b"));
+  const Json json = Json::parse(output_of({"inspect", Trained::get().model(), "--json"}));
+  CHECK(json.at("metadata").at("hidden") == "32");
+  CHECK(json.at("source_vocabulary") == 12);
+  CHECK(json.at("parameters").at("output.b") == Json({12}));
 }
 
 TEST_CASE("attune inspect: the checksum, or that an older file has none") {
@@ -588,15 +555,9 @@ TEST_CASE("attune inspect: the checksum, or that an older file has none") {
 
 TEST_CASE("attune --swap: the other column of a TSV is the target") {
   const Corpus corpus;
-  for (const std::string name : {"train", "valid"}) {
-    const auto source = lines_of(read(corpus / (name + ".en"))),
-               target = lines_of(read(corpus / (name + ".xx")));
-    std::string tsv;
-    for (std::size_t i = 0; i < source.size(); ++i) tsv += target[i] + "\t" + source[i] + "\n";
-    write(corpus / (name + ".tsv"), tsv);
-  }
+  for (const std::string name : {"train", "valid"})
+    write(corpus / (name + ".tsv"), corpus.columns(name, ".xx", ".en"));
   const std::string valid = corpus / "valid.tsv";
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
   const Arguments from_tsv = Arguments{"--train", corpus / "train.tsv", "--valid", valid};
   output_of(corpus.train("two", one_epoch));
   output_of(Arguments{"train", "--swap", "--out", corpus / "one"} + from_tsv + one_epoch);
@@ -615,7 +576,7 @@ TEST_CASE("attune --swap: the other column of a TSV is the target") {
   CHECK(scores("two", {"--swap", valid}) == expected);
   CHECK(scores("two", {valid}) != expected);
   CHECK(output_of({"evaluate", "--json", "--model", corpus / "two", "--swap", valid})
-            .starts_with("{\"data\":"));
+            .starts_with("{\"data\": "));
   output_of({"report", "--model", corpus / "one", "--examples", "1"});
   CHECK(error_of({"score", valid, corpus / "valid.xx", "--model", corpus / "two", "--swap"}) ==
         "attune: --swap: it has no effect without a TSV");
@@ -627,7 +588,7 @@ TEST_CASE("attune: a terminal that knows no escape sequences gets none") {
   const Corpus corpus;
   write(corpus / "one.en", "one two\n");
   for (const Arguments& arguments :
-       {corpus.train("out", tiny + Arguments{"--epochs", "1"}),
+       {corpus.train("out", one_epoch),
         Arguments{"align", "--model", Trained::get().model(), corpus / "one.en"}}) {
     Terminal terminal(Arguments{"/usr/bin/env", "TERM=dumb", ATTUNE_PAIRS} + arguments, 80);
     CHECK(is_plain(terminal.shown_to_the_end()));
@@ -650,23 +611,8 @@ TEST_CASE(
     CHECK_MESSAGE(contains(help("--help-all"), "--" + field.name), field.name);
 }
 
-TEST_CASE("attune: what is wrong with options is said in one line") {
-  const Corpus corpus;
-  CHECK(error_of({"train"}) ==
-        "attune: --train: pairs were expected: a TSV (source TAB target), or two text files");
-  CHECK(contains(error_of(corpus.train("o", {"--train", corpus / "none"})), corpus / "none"));
-  CHECK(contains(error_of(corpus.train("o", {"--rate", "-1"})), "--rate"));
-  CHECK_FALSE(std::filesystem::exists(corpus / "o"));
-  output_of(corpus.train("out", tiny + Arguments{"--epochs", "1"}));
-  CHECK(contains(error_of({"train", "--out", corpus / "out", "--resume", "--hidden", "64"}),
-                 "was trained with hidden = '32', not '64'"));
-}
-
 TEST_CASE("attune: emoji and unknown words are translated somehow") {
-  const std::string out =
-      output_of({"predict", "--format", "text", "--model", Trained::get().model()},
-                {.input = "😀 👩‍👩‍👧\none nine\n"});
-  CHECK(lines_of(out).size() == 2);
+  CHECK(lines_of(translated("😀 👩‍👩‍👧\none nine\n")).size() == 2);
 }
 
 }  // namespace attune::pairs::test

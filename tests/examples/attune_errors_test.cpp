@@ -18,10 +18,8 @@ std::string repeated(const std::string& text, int times) {
   return all;
 }
 
-const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
-
 Arguments with_model(const std::string& command, const Arguments& more) {
-  return Arguments{command, "--model", Trained::get().model()} + more;
+  return Trained::get().with(command, more);
 }
 
 /// Names of the files in a directory.
@@ -39,21 +37,17 @@ TEST_CASE("attune: a text without sentences has no translation, and cannot be le
   const Corpus corpus;
   const std::string none = corpus / "none", blank = corpus / "blank";
   write(none, ""), write(blank, "\n\n");
+  const std::string error = ": there is no pair, expected lines of source TAB target";
   const Arguments both = {"--train", blank, "--train-target", blank};
-  const Arguments valid = {"--valid", none, "--valid-target", none};
-  const std::string learn = ": there is no pair, expected lines of source TAB target";
-  CHECK(error_of(corpus.train("o", one_epoch + both)) == "attune: " + blank + learn);
-  CHECK(error_of(corpus.train("o", both)) == "attune: " + blank + learn);  // subwords
-  CHECK(error_of(corpus.train("o", {"--train", none, "--train-target", none})) ==
-        "attune: " + none + learn);
-  const ProcessResult before_learning = run(corpus.train("o", valid));
-  CHECK(error_line("attune", before_learning) ==
-        "attune: " + none + ": there is no pair, expected lines of source TAB target");
+  check_errors({{corpus.train("o", one_epoch + both), blank + error},
+                {corpus.train("o", both), blank + error},  // subwords
+                {corpus.train("o", {"--train", none, "--train-target", none}), none + error},
+                {with_model("evaluate", {none, none}), none + error},
+                {with_model("report", {none, none, "--out", corpus / "page"}), none + error}});
+  const ProcessResult before_learning =
+      run(corpus.train("o", {"--valid", none, "--valid-target", none}));
+  CHECK(error_line("attune", before_learning) == "attune: " + none + error);
   CHECK(before_learning.out.empty());
-  CHECK(error_of(with_model("evaluate", {none, none})) ==
-        "attune: " + none + ": there is no pair, expected lines of source TAB target");
-  CHECK(error_of(with_model("report", {none, none, "--out", corpus / "page"})) ==
-        "attune: " + none + ": there is no pair, expected lines of source TAB target");
   CHECK(output_of(with_model("predict", {"--format", "text", "--file", none})).empty());
   CHECK(output_of(with_model("predict", {"--format", "text", "--file", blank})) == "\n\n");
   CHECK(output_of(with_model("align", {none, none})).empty());
@@ -62,21 +56,20 @@ TEST_CASE("attune: a text without sentences has no translation, and cannot be le
 
 TEST_CASE("attune: a reference without words is refused before anything is trained") {
   const Corpus corpus;
-  const std::string source = corpus / "s", target = corpus / "t";
+  const std::string source = corpus / "s", target = corpus / "t", tsv = corpus / "tsv";
   write(source, "one\n\ntwo\n"), write(target, "EINS\n\nZWEI\n");
-  const std::string error = "attune: " + target + ":2: no words, expected the target of a pair";
+  write(tsv, "one\tEINS\n\ntwo\t \n");
+  const std::string error = target + ":2: no words, expected the target of a pair";
   const ProcessResult before_learning =
       run(corpus.train("o", {"--valid", source, "--valid-target", target}));
-  CHECK(error_line("attune", before_learning) == error);
+  CHECK(error_line("attune", before_learning) == "attune: " + error);
   CHECK(before_learning.out.empty());
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
-  for (const char* command : {"evaluate", "report"}) {
-    CHECK(error_of(with_model(command, {source, target})) == error);
-  }
-  CHECK(error_of(with_model("compare", {source, target})) == error);
-  write(corpus / "tsv", "one\tEINS\n\ntwo\t \n");
-  CHECK(error_of(with_model("evaluate", {corpus / "tsv"})) ==
-        "attune: " + corpus / "tsv" + ":3: no words, expected the target of a pair");
+  check_errors(
+      {{with_model("evaluate", {source, target}), error},
+       {with_model("report", {source, target}), error},
+       {with_model("compare", {source, target}), error},
+       {with_model("evaluate", {tsv}), tsv + ":3: no words, expected the target of a pair"}});
   write(target, "EINS\nNULL\nZWEI\n");  // nothing is translated into something
   CHECK(Json::parse(output_of(with_model("evaluate", {source, target, "--json"}))).at("pairs") ==
         3);
@@ -86,34 +79,32 @@ TEST_CASE("attune train: what is wrong without reading the text is said before i
   const Corpus corpus;
   const auto [source, none] = std::pair(corpus / "train.en", corpus / "none");
   write(source, "\xFF\n");  // this would be found otherwise
-  for (const char* option : {"--train-target", "--valid", "--valid-target", "--alignments"}) {
-    CHECK(error_of(corpus.train("o", one_epoch + Arguments{option, none})) ==
-          "attune: " + none + ": cannot be read: No such file or directory");
-  }
-  CHECK(contains(error_of(corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none})),
-                 none + ": cannot be read"));
-  CHECK(contains(error_of(corpus.train("o", {"--target-pieces", none})), none + ": "));
-  CHECK(error_of({"train", "--out", corpus / "o", "--resume"}) ==
-        "attune: --train: " + corpus / "o/last.safetensors" +
-            " is not there to resume from, so pairs were expected");
+  const std::string unread = none + ": cannot be read: No such file or directory";
+  check_errors({{corpus.train("o", one_epoch + Arguments{"--train-target", none}), unread},
+                {corpus.train("o", one_epoch + Arguments{"--valid", none}), unread},
+                {corpus.train("o", one_epoch + Arguments{"--valid-target", none}), unread},
+                {corpus.train("o", one_epoch + Arguments{"--alignments", none}), unread},
+                {corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none}), unread},
+                {corpus.train("o", {"--target-pieces", none}), none + ": ..."},
+                {{"train", "--out", corpus / "o", "--resume"},
+                 "--train: " + corpus / "o/last.safetensors" +
+                     " is not there to resume from, so pairs were expected"}});
 }
 
 TEST_CASE("attune train: a target that no batch can take, and tokens that are all unknown") {
   const Corpus corpus;
   write(corpus / "train.xx", "A\nA B C D E\n"), write(corpus / "train.en", "a\nb\n");
-  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--batch-tokens", "4"})) ==
-        "attune: " + corpus / "train.en" +
-            ":2: 6 target tokens with </s>, expected at most --batch-tokens 4");
-  write(corpus / "pieces.vocab", "a\t-1.5\n");
-  CHECK(error_of(corpus.train(
-            "o", one_epoch + Arguments{"--source-vocabulary", corpus / "pieces.vocab"})) ==
-        "attune: " + corpus / "pieces.vocab" + ":1: a TAB, expected a token alone");
-  write(corpus / "other", "x\ny\n");
-  CHECK(
-      error_of(corpus.train("o", one_epoch + Arguments{"--source-vocabulary", corpus / "other"})) ==
-      "attune: " + corpus / "other" + ": none of the source's tokens is in it");
-  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--min-count", "9"})) ==
-        "attune: vocabulary: none of the source's tokens is in it");
+  const std::string pieces = corpus / "pieces.vocab", other = corpus / "other";
+  write(pieces, "a\t-1.5\n"), write(other, "x\ny\n");
+  check_errors(
+      {{corpus.train("o", one_epoch + Arguments{"--batch-tokens", "4"}),
+        corpus / "train.en:2: 6 target tokens with </s>, expected at most --batch-tokens 4"},
+       {corpus.train("o", one_epoch + Arguments{"--source-vocabulary", pieces}),
+        pieces + ":1: a TAB, expected a token alone"},
+       {corpus.train("o", one_epoch + Arguments{"--source-vocabulary", other}),
+        other + ": none of the source's tokens is in it"},
+       {corpus.train("o", one_epoch + Arguments{"--min-count", "9"}),
+        "vocabulary: none of the source's tokens is in it"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
@@ -122,16 +113,15 @@ TEST_CASE("attune: of two files of different lengths both are named, with their 
   const std::string two = corpus / "two", train = corpus / "train.xx", valid = corpus / "valid.xx";
   write(two, "one\ntwo\n");
   const auto uneven = [](const std::string& a, int n, const std::string& b, int m) {
-    return fmt::format("attune: {}: {} lines, but {} has {}: expected as many of each", a, n, b, m);
+    return fmt::format("{}: {} lines, but {} has {}: expected as many of each", a, n, b, m);
   };
-  CHECK(error_of(corpus.train("o", {"--train", two})) == uneven(two, 2, train, 400));
-  CHECK(error_of(corpus.train("o", {"--train-target", two})) ==
-        uneven(corpus / "train.en", 400, two, 2));
-  CHECK(error_of(corpus.train("o", one_epoch + Arguments{"--valid", two})) ==
-        uneven(two, 2, valid, 30));
-  CHECK(error_of(with_model("evaluate", {two, valid})) == uneven(two, 2, valid, 30));
-  CHECK(error_of(with_model("report", {two, valid})) == uneven(two, 2, valid, 30));
-  CHECK(error_of(with_model("align", {two, valid})) == uneven(two, 2, valid, 30));
+  check_errors(
+      {{corpus.train("o", {"--train", two}), uneven(two, 2, train, 400)},
+       {corpus.train("o", {"--train-target", two}), uneven(corpus / "train.en", 400, two, 2)},
+       {corpus.train("o", one_epoch + Arguments{"--valid", two}), uneven(two, 2, valid, 30)},
+       {with_model("evaluate", {two, valid}), uneven(two, 2, valid, 30)},
+       {with_model("report", {two, valid}), uneven(two, 2, valid, 30)},
+       {with_model("align", {two, valid}), uneven(two, 2, valid, 30)}});
 }
 
 TEST_CASE("attune: bytes that are no text are refused with file, line and byte") {
@@ -145,21 +135,20 @@ TEST_CASE("attune: bytes that are no text are refused with file, line and byte")
         std::pair(std::string("\xFF\xFEo\0\n\0", 6),
                   ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8")}) {
     write(bad, bytes);
-    const std::string error = "attune: " + bad + what;
-    CHECK(error_of(with_model("predict", {"--format", "text", "--file", bad})) == error);
-    CHECK(error_of(with_model("align", {bad})) == error);
-    CHECK(error_of(with_model("align", {good, bad})) == error);
-    CHECK(error_of(with_model("evaluate", {good, bad})) == error);
-    CHECK(error_of(corpus.train("o", {"--train", bad, "--train-target", good})) == error);
-    CHECK(error_of(corpus.train(
-              "o", one_epoch + Arguments{"--valid", good, "--valid-target", bad})) == error);
-    CHECK(error_of(corpus.train("o", {"--config", bad})).starts_with("attune: " + bad + ":"));
+    const Arguments valid = {"--valid", good, "--valid-target", bad};
+    check_errors({{with_model("predict", {"--format", "text", "--file", bad}), bad + what},
+                  {with_model("align", {bad}), bad + what},
+                  {with_model("align", {good, bad}), bad + what},
+                  {with_model("evaluate", {good, bad}), bad + what},
+                  {corpus.train("o", {"--train", bad, "--train-target", good}), bad + what},
+                  {corpus.train("o", one_epoch + valid), bad + what},
+                  {corpus.train("o", {"--config", bad}), bad + ":..."}});
   }
 }
 
 TEST_CASE("attune: a byte-order mark and line ends of Windows change nothing") {
   const Trained& trained = Trained::get();
-  CHECK(output_of(with_model("predict", {"--format", "text", "--format", "text"}),
+  CHECK(output_of(with_model("predict", {"--format", "text"}),
                   {.input = "\xEF\xBB\xBFone two\r\nthree\r\n"}) == "ZWEI EINS\nDREI\n");
   const auto windows = [](const std::string& from, const std::string& to) {
     std::string text = "\xEF\xBB\xBF";
@@ -189,22 +178,22 @@ TEST_CASE("attune: a line of 100000 words is translated, a longer one is refused
   CHECK(lines_of(output_of(with_model("predict", {"--format", "text", "--max-length", "10"}),
                            {.input = words + "\nseven\n"}))
             .back() == "SIEBEN");
-  CHECK(error_of(with_model("predict", {"--format", "text", "--format", "text"}),
-                 {.input = "one\n" + words + "one\n"}) ==
-        "attune: standard input:2: 100001 tokens, expected at most 100000");
+  CHECK(
+      error_of(with_model("predict", {"--format", "text"}), {.input = "one\n" + words + "one\n"}) ==
+      "attune: standard input:2: 100001 tokens, expected at most 100000");
 }
 
 TEST_CASE("attune: pairs with a side of more than 5000 words are refused where both are read") {
   const Corpus corpus;
   const std::string shorter = corpus / "shorter", longer = corpus / "longer";
   write(shorter, "one\nEINS\n"), write(longer, "one\n" + repeated("EINS ", 5001) + "\n");
-  const std::string error = "attune: " + longer + ":2: 5001 tokens, expected at most 5000";
-  CHECK(error_of(with_model("evaluate", {shorter, longer})) == error);
-  CHECK(error_of(with_model("align", {shorter, longer})) == error);
-  CHECK(error_of(with_model("align", {longer})) == error);
-  CHECK(error_of(with_model("report", {longer, shorter})) == error);
-  CHECK(error_of(corpus.train(
-            "o", one_epoch + Arguments{"--valid", shorter, "--valid-target", longer})) == error);
+  const std::string error = longer + ":2: 5001 tokens, expected at most 5000";
+  const Arguments valid = {"--valid", shorter, "--valid-target", longer};
+  check_errors({{with_model("evaluate", {shorter, longer}), error},
+                {with_model("align", {shorter, longer}), error},
+                {with_model("align", {longer}), error},
+                {with_model("report", {longer, shorter}), error},
+                {corpus.train("o", one_epoch + valid), error}});
 }
 
 TEST_CASE("attune: sources that the score location has no places for are told by their line") {
@@ -370,30 +359,27 @@ TEST_CASE("attune train: --resume of a checkpoint with any entry changed goes on
 TEST_CASE("attune train: what is wrong with a file of options is said with its line") {
   const Corpus corpus;
   const std::string file = corpus / "recipe.ini";
-  const auto error_with = [&](const std::string& text) {
-    write(file, text);
-    return error_of(corpus.train("o", one_epoch + Arguments{"--config", file}));
-  };
-  const std::string start = "attune: " + file;
-  CHECK(error_with("epochs = 2\n\n# more\nhiden = 24\n") ==
-        start + ":4: there is no option 'hiden'");
-  CHECK(error_with("epochs 2\n") == start + ":1: NAME = VALUE was expected");
-  CHECK(error_with("= 2\n") == start + ":1: there is no option ''");
   // Even where the command line has the last word.
-  CHECK(error_with("epochs = 2\nhidden = many\n") ==
-        start + ":2: hidden: 'many' is not a whole number from 1 to 65536");
-  CHECK(error_with("rate = 0.1 # high\n").starts_with(start + ":1: rate: '0.1 # high' is not"));
-  CHECK(error_with("score = best\n").starts_with(start + ":1: score: 'best' is not one of"));
-  CHECK(error_with("model = best\n").starts_with(start + ":1: model: 'best' is not one of"));
-  CHECK(
-      contains(error_of(corpus.train("o", {"--config", corpus / "none"})), "none: cannot be read"));
+  for (const auto& [text, error] :
+       {std::pair{"epochs = 2\n\n# more\nhiden = 24\n", ":4: there is no option 'hiden'"},
+        {"epochs 2\n", ":1: NAME = VALUE was expected"},
+        {"= 2\n", ":1: there is no option ''"},
+        {"epochs = 2\nhidden = many\n", ":2: hidden: 'many' is not a whole number from 1 to 65536"},
+        {"rate = 0.1 # high\n", ":1: rate: '0.1 # high' is not..."},
+        {"score = best\n", ":1: score: 'best' is not one of..."},
+        {"model = best\n", ":1: model: 'best' is not one of..."}}) {
+    write(file, text);
+    check_errors({{corpus.train("o", one_epoch + Arguments{"--config", file}), file + error}});
+  }
+  check_errors({{corpus.train("o", {"--config", corpus / "none"}),
+                 corpus / "none" + ": cannot be read..."}});
 }
 
 TEST_CASE("attune train: a directory that cannot be made is named") {
   const Corpus corpus;
-  CHECK(error_of(corpus.train("", {"--out", ""})) == "attune: --out: a directory was expected");
-  CHECK(error_of(corpus.train("train.en", one_epoch)) ==
-        fmt::format("attune: {}: cannot be made: Not a directory", corpus / "train.en"));
+  check_errors({{corpus.train("", {"--out", ""}), "--out: a directory was expected"},
+                {corpus.train("train.en", one_epoch),
+                 corpus / "train.en" + ": cannot be made: Not a directory"}});
 }
 
 TEST_CASE("attune train: where a checkpoint cannot be written, those before it stay") {
@@ -475,9 +461,7 @@ TEST_CASE("attune: standard input may be empty, but not closed or a directory") 
                                                                           "--format", "text"}))) ==
           fmt::format("attune: standard input: cannot be read: {}", reason));
   }
-  CHECK(run_in_shell("exec </dev/null",
-                     with_model("predict", {"--format", "text", "--format", "text"}))
-            .status == 0);
+  CHECK(run_in_shell("exec </dev/null", with_model("predict", {"--format", "text"})).status == 0);
 }
 
 TEST_CASE("attune: a reader of its output that has seen enough ends it") {

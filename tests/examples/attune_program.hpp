@@ -42,6 +42,14 @@ struct Corpus : Directory {
     write(*this / "train.en", train.source), write(*this / "train.xx", train.target);
     write(*this / "valid.en", valid.source), write(*this / "valid.xx", valid.target);
   }
+  /// The lines of two files as a TSV.
+  std::string columns(const std::string& name, const char* first, const char* second) const {
+    const auto a = lines_of(read(*this / (name + first))),
+               b = lines_of(read(*this / (name + second)));
+    std::string tsv;
+    for (std::size_t i = 0; i < a.size(); ++i) tsv += a[i] + "\t" + b[i] + "\n";
+    return tsv;
+  }
   Arguments train(const std::string& out, const Arguments& more) const {
     return Arguments{"train",
                      "--out",
@@ -73,6 +81,16 @@ inline std::string error_of(const Arguments& arguments, ProcessOptions options =
   return error_line("attune", run(arguments, std::move(options)));
 }
 
+/// Each of these is refused with "attune: " and the text behind it, which may end with "...".
+inline void check_errors(const std::vector<std::pair<Arguments, std::string>>& cases) {
+  for (const auto& [arguments, error] : cases) {
+    CAPTURE_BINDING(error);
+    const std::string line = error_of(arguments), begin = error.substr(0, error.rfind("..."));
+    CHECK_MESSAGE(
+        (begin == error ? line == "attune: " + error : line.starts_with("attune: " + begin)), line);
+  }
+}
+
 /// Small, and trained as on sentences.
 inline const Arguments small = {
     "--tokens",    "words",    "--embedding",      "16",   "--hidden",  "32",
@@ -81,6 +99,7 @@ inline const Arguments small = {
     "--schedule",  "constant", "--validate-every", "500"};
 inline const Arguments tiny =
     small + Arguments{"--encoder-layers", "1", "--readout", "16", "--max-tokens", "100"};
+inline const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
 /// Eight epochs of 25 updates with everything that has a state.
 inline const Arguments with_state =
     tiny + Arguments{"--epochs",   "8",  "--validate-every", "20", "--average", "0.9",
@@ -130,6 +149,18 @@ inline const Arguments tiny_words = {"--hidden",         "16", "--embedding", "8
                                      "--encoder-layers", "1",  "--batch",     "16"};
 inline const Arguments twenty_steps =
     tiny_words + Arguments{"--steps", "20", "--validate-every", "10"};
+/// Steps that take long enough to be interrupted, with many checkpoints on the way.
+inline const Arguments long_run =
+    tiny_words + Arguments{"--steps", "400", "--validate-every", "20"};
+
+/// What such a run ends with where nothing interrupts it.
+struct Whole : Words {
+  Whole() { output_of(train("whole", long_run)); }
+  static std::string path() {
+    static const Whole trained;
+    return trained / "whole";
+  }
+};
 
 /// A model that knows the language, trained when a test first asks for it.
 struct Trained : Corpus {
@@ -142,6 +173,23 @@ struct Trained : Corpus {
     return trained;
   }
   std::string model() const { return *this / "model/best.safetensors"; }
+  Arguments with(const std::string& command, const Arguments& more = {}) const {
+    return Arguments{command, "--model", model()} + more;
+  }
+};
+
+/// What it writes for some lines.
+inline std::string translated(const std::string& lines, const Arguments& more = {}) {
+  return output_of(Trained::get().with("predict", {"--format", "text"}) + more, {.input = lines});
+}
+
+/// A smaller model after one epoch.
+struct Short : Corpus {
+  Short() { output_of(train("short", tiny + Arguments{"--hidden", "24", "--epochs", "1"})); }
+  static const Short& get() {
+    static const Short trained;
+    return trained;
+  }
 };
 
 /// One that knows the words.

@@ -108,7 +108,6 @@ TEST_CASE("attune train: with alignments attention finds the links sooner") {
 
 TEST_CASE("attune train: alignments have a weight, and one of 0 is none") {
   const AlignedCorpus corpus;
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
   output_of(corpus.train("alone", one_epoch));
   output_of(corpus.train_guided("nothing", one_epoch + Arguments{"--guided-alignment", "0"}));
   check_same_tensors(corpus / "alone/last.safetensors", corpus / "nothing/last.safetensors");
@@ -116,7 +115,6 @@ TEST_CASE("attune train: alignments have a weight, and one of 0 is none") {
 
 TEST_CASE("attune train: links stay with their pairs when others are left out") {
   const AlignedCorpus corpus;
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
   output_of(corpus.train_guided("all", one_epoch));
   std::string source = "\n", target = "\n", links = "\n";  // an empty pair and a long one
   for (int i = 0; i < 160; ++i) {
@@ -154,58 +152,46 @@ TEST_CASE("attune train: links between words guide subwords and characters, and 
 
 TEST_CASE("attune train: what is wrong with alignments is said with file and line") {
   const AlignedCorpus corpus;
-  const std::string all = read(corpus.alignments()), file = corpus / "bad.links";
-  const auto error_with = [&](const std::string& text) {
+  const std::string all = read(corpus.alignments()), rest = all.substr(all.find('\n')),
+                    file = corpus / "bad.links", no_link = "\" is not a link SOURCE-TARGET";
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {all + "0-0\n", ":401: a line too many, there are 400 sentences"},
+           {rest.substr(1), ":..."},
+           {"", ":1: the file ends, but there are 400 sentences"},
+           {"0-7" + rest, ":1: link \"0-7\": target position 7 is beyond the ..."},
+           {"0-0 9-0" + rest, ":1: link \"9-0\": source position 9 is beyond the ..."},
+           {"0:0" + rest, ":1: \"0:0" + no_link},
+           {"0-" + rest, ":1: \"0-" + no_link},
+           {"-1-0" + rest, ":1: \"-1-0" + no_link},
+           {"0-0-0" + rest, ":1: \"0-0-0" + no_link},
+           {"0-99999999999" + rest, ":1: \"0-99999999999" + no_link}}) {
     write(file, text);
-    return error_of(corpus.train("o", tiny + Arguments{"--alignments", file}));
-  };
-  const auto from_second = all.find('\n');
-  const std::string where = "attune: " + file;
-  CHECK(error_with(all + "0-0\n") == where + ":401: a line too many, there are 400 sentences");
-  CHECK(error_with(all.substr(from_second + 1)).starts_with(where + ":"));
-  CHECK(error_with("") == where + ":1: the file ends, but there are 400 sentences");
-  CHECK(error_with("0-7" + all.substr(from_second))
-            .starts_with(where + ":1: link \"0-7\": target position 7 is beyond the "));
-  CHECK(error_with("0-0 9-0" + all.substr(from_second))
-            .starts_with(where + ":1: link \"9-0\": source position 9 is beyond the "));
-  for (const char* word : {"0:0", "0-", "-1-0", "0-0-0", "0-99999999999"}) {
-    CHECK(error_with(word + all.substr(from_second)) ==
-          fmt::format("{}:1: \"{}\" is not a link SOURCE-TARGET", where, word));
+    check_errors({{corpus.train("o", tiny + Arguments{"--alignments", file}), file + error}});
   }
-  CHECK(contains(error_of(corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"})),
-                 "none: cannot be read"));
-  CHECK(error_of(corpus.train_guided("o", tiny + Arguments{"--attend", "never"})) ==
-        "attune: --alignments: the model has no attention");
+  check_errors({{corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"}),
+                 corpus / "none" + ": cannot be read..."},
+                {corpus.train_guided("o", tiny + Arguments{"--attend", "never"}),
+                 "--alignments: the model has no attention"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
-TEST_CASE("attune train: killed and resumed, the weights are those of an uninterrupted run") {
+TEST_CASE("attune train: killed or stopped and resumed, it ends as an uninterrupted run") {
   const Corpus corpus;
   output_of(corpus.train("whole", with_state));
-  const std::string last = corpus / "killed/last.safetensors";
-  const auto saved = [&] { return std::filesystem::exists(last); };
-  const ProcessResult killed =
-      run(corpus.train("killed", with_state), {.signal_when = saved, .signal = SIGKILL});
-  REQUIRE(killed.signal == SIGKILL);
-  REQUIRE(step_of(last) < 200);
-  output_of(
-      {"train", "--out", corpus / "killed", "--resume"});  // all options are in the checkpoint
-  check_same_tensors(corpus / "whole/last.safetensors", last);
-  check_same_tensors(corpus / "whole/best.safetensors", corpus / "killed/best.safetensors");
-}
-
-TEST_CASE("attune train: a signal saves without a validation of its own, and can be resumed") {
-  const Corpus corpus;
-  output_of(corpus.train("whole", with_state));
-  const std::string last = corpus / "stopped/last.safetensors";
-  const auto saved = [&] { return std::filesystem::exists(last); };
-  CHECK(
-      run(corpus.train("stopped", with_state), {.signal_when = saved, .signal = SIGTERM}).status ==
-      143);
-  REQUIRE(step_of(last) < 200);
-  output_of({"train", "--out", corpus / "stopped", "--resume"});
-  check_same_tensors(corpus / "whole/last.safetensors", last);
-  CHECK(learnt_in(corpus / "whole") == learnt_in(corpus / "stopped"));
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const std::string name = std::to_string(signal), out = corpus / name,
+                      last = out + "/last.safetensors";
+    const ProcessResult ended =
+        run(corpus.train(name, with_state),
+            {.signal_when = [&] { return std::filesystem::exists(last); }, .signal = signal});
+    CHECK(ended.signal == (signal == SIGKILL ? SIGKILL : 0));
+    CHECK(ended.status == (signal == SIGKILL ? -1 : 128 + SIGTERM));
+    REQUIRE(step_of(last) < 200);
+    output_of({"train", "--out", out, "--resume"});  // all options are in the checkpoint
+    check_same_tensors(corpus / "whole/last.safetensors", last);
+    check_same_tensors(corpus / "whole/best.safetensors", out + "/best.safetensors");
+    CHECK(learnt_in(corpus / "whole") == learnt_in(out));
+  }
 }
 
 TEST_CASE("attune train: a signal ends a validation, which then was none") {
@@ -229,7 +215,7 @@ TEST_CASE("attune train: a signal ends a validation, which then was none") {
 TEST_CASE("attune train: a run interrupted before its first step is resumed without a validation") {
   const Corpus corpus;
   const std::string last = corpus / "out/last.safetensors";
-  output_of(corpus.train("out", tiny + Arguments{"--epochs", "1"}));
+  output_of(corpus.train("out", one_epoch));
   Safetensors file = load_safetensors(last);
   for (const char* name : {"step", "epoch", "position", "validated"}) {
     file.metadata[name] = "0";
@@ -317,16 +303,9 @@ TEST_CASE(
 
 TEST_CASE("attune train: a text in one TSV is the text in two files") {
   const Corpus corpus;
-  const auto join = [&](const std::string& name) {
-    const auto source = lines_of(read(corpus / (name + ".en"))),
-               target = lines_of(read(corpus / (name + ".xx")));
-    std::string tsv;
-    for (std::size_t i = 0; i < source.size(); ++i) tsv += source[i] + "\t" + target[i] + "\n";
-    write(corpus / (name + ".tsv"), tsv);
-    return corpus / (name + ".tsv");
-  };
-  const std::string train = join("train"), valid = join("valid");
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
+  const std::string train = corpus / "train.tsv", valid = corpus / "valid.tsv";
+  write(train, corpus.columns("train", ".en", ".xx"));
+  write(valid, corpus.columns("valid", ".en", ".xx"));
   output_of(corpus.train("two", one_epoch));
   output_of(Arguments{"train", "--out", corpus / "one", "--train", train, "--valid", valid} +
             one_epoch);
@@ -347,28 +326,20 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
   const Corpus corpus;
   write(corpus / "words.en", "one\ntwo\nEINS\n");
   write(corpus / "words.xx", "EINS\nZWEI\n");
-  const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
-  CHECK(contains(output_of(corpus.train(
-                     "o", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
-                                                "--target-vocabulary", corpus / "words.xx"})),
-                 "blanks, 7 kinds; target: words between blanks, 6 kinds"));
-  CHECK(contains(output_of(corpus.train(
-                     "u", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en"})),
-                 " % of the source's tokens are unknown\n"));
-  CHECK(contains(
-      output_of(corpus.train("j", one_epoch + Arguments{"--source-vocabulary", corpus / "words.en",
-                                                        "--joint", "yes"})),
-      "blanks, 7 kinds; target: words between blanks, 7 kinds"));
-  CHECK(error_of(corpus.train("e", one_epoch + Arguments{"--target-vocabulary", corpus / "words.xx",
-                                                         "--joint", "yes"})) ==
-        "attune: --joint yes: both sides have what is given for the source, expected nothing "
-        "for the target alone");
+  const Arguments source = one_epoch + Arguments{"--source-vocabulary", corpus / "words.en"},
+                  target = {"--target-vocabulary", corpus / "words.xx"}, joint = {"--joint", "yes"};
+  const std::string both = output_of(corpus.train("o", source + target));
+  CHECK(contains(both, "blanks, 7 kinds; target: words between blanks, 6 kinds"));
+  CHECK(contains(both, " % of the source's tokens are unknown\n"));
+  CHECK(contains(output_of(corpus.train("j", source + joint)),
+                 "blanks, 7 kinds; target: words between blanks, 7 kinds"));
+  check_errors({{corpus.train("e", one_epoch + target + joint),
+                 "--joint yes: both sides have what is given for the source, expected nothing "
+                 "for the target alone"}});
   write(corpus / "words.xx", "EINS\nEINS\n");
-  CHECK(error_of(
-            corpus.train("e", one_epoch + Arguments{"--target-vocabulary", corpus / "words.xx"})) ==
-        "attune: " + corpus /
-                         "words.xx:2: 'EINS' stands in line 1 already, expected each token "
-                         "once");
+  check_errors(
+      {{corpus.train("e", one_epoch + target),
+        corpus / "words.xx:2: 'EINS' stands in line 1 already, expected each token once"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 
@@ -468,9 +439,7 @@ TEST_CASE("attune train: progress is that of the limit that ends the run") {
 TEST_CASE("attune train: in a narrow terminal progress has whole fields, and the time left") {
   const Corpus corpus;
   const auto shown_in = [&](int columns) {
-    return Terminal(
-               Arguments{ATTUNE_PAIRS} + corpus.train("out", tiny + Arguments{"--epochs", "1"}),
-               columns)
+    return Terminal(Arguments{ATTUNE_PAIRS} + corpus.train("out", one_epoch), columns)
         .shown_to_the_end();
   };
   const std::string start = "\x1b[K";

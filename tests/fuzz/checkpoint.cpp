@@ -7,8 +7,6 @@
 //     -NAME                     an entry or a tensor that is left out
 //     @NAME=2,3                 a tensor of another shape
 //     !NAME=nan                 a tensor of one value
-#include "support/checkpoint.hpp"
-
 #include <charconv>
 #include <cmath>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "attune/evaluation.hpp"
 #include "fuzz.hpp"
 #include "support/letters.hpp"
+#include "support/run_directory.hpp"
 
 namespace {
 

@@ -6,7 +6,6 @@
 #include <attune/tensor/check.hpp>
 
 #include "forecast.hpp"
-#include "program.hpp"
 #include "support/run.hpp"
 #include "support/run_directory.hpp"
 

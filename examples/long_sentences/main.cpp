@@ -18,7 +18,6 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
-#include "results.hpp"
 #include "support/chart.hpp"
 #include "support/commands.hpp"
 #include "support/comparing.hpp"

@@ -9,7 +9,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "program.hpp"
 #include "speech.hpp"
 #include "support/frames.hpp"
 #include "support/log.hpp"

@@ -14,7 +14,6 @@
 
 #include <attune/tensor/check.hpp>
 
-#include "program.hpp"
 #include "speech.hpp"
 #include "support/log.hpp"
 #include "support/output.hpp"

@@ -17,7 +17,7 @@
 #include <attune/models/listener.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/batches.hpp>
-#include <attune/models/text/vocabulary.hpp>
+#include <attune/models/text/tokenizer.hpp>
 
 #include "audio.hpp"
 #include "support/comparing.hpp"

@@ -9,7 +9,6 @@
 
 #include "speech.hpp"
 #include "support/frames.hpp"
-#include "program.hpp"
 #include "support/run.hpp"
 #include "support/run_directory.hpp"
 

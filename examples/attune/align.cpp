@@ -214,11 +214,7 @@ void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) 
 int align(const UseOptions& o) {
   if (o.file.empty()) fail("FILE", "pairs, or sources alone, were expected");
   const auto files = model_files(o.models);
-  if (!o.out.empty()) {
-    std::vector<std::filesystem::path> inputs{o.file, o.target};
-    inputs.insert(inputs.end(), files.begin(), files.end());
-    require_writable(o.out, inputs);
-  }
+  require_outputs(o, files, {o.out});
   const std::vector<Model> models = load_models(files);
   const AlignFormat format = format_of(o);
   if (std::ranges::none_of(models, &Model::attends))

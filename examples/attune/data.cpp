@@ -1,6 +1,7 @@
 #include "data.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -297,15 +298,15 @@ bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
   return files.target.empty() && pair.source.empty() && pair.target.empty();
 }
 
-/// Those pairs of the files that `keep` is true for.
+/// Those pairs of the files that `keep` is true for, or all.
 TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
-                    const auto& keep) {
+                    const std::function<bool(const text::TextPair&)>& keep = {}) {
   TestPairs all;
   all.name = name_of(files);
   PairReader reader(files, "reading");
   bool any = sides == Sides::optional;
   while (const auto pair = reader.next()) {
-    if (is_skipped(*pair, files) || !keep(*pair)) continue;
+    if (is_skipped(*pair, files) || (keep && !keep(*pair))) continue;
     if (sides == Sides::required) require_target(*pair, reader);
     all.sources.push_back(codecs.source.encode(pair->source));
     all.targets.push_back(codecs.target.encode(pair->target));
@@ -451,8 +452,7 @@ std::vector<std::int64_t> TestPairs::source_lengths() const {
 }
 
 TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest) {
-  return read_some(files, codecs, longest, Sides::required,
-                   [](const text::TextPair&) { return true; });
+  return read_some(files, codecs, longest, Sides::required);
 }
 
 void check_pairs(const PairFiles& files) {
@@ -475,8 +475,7 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   if (!o.file.empty()) {
     PairFiles files = o.files();
     files.columns = columns_for(first, o.columns);
-    return read_some(files, first.codecs(), longest_read(models, longest_of_pair), sides,
-                     [](const text::TextPair&) { return true; });
+    return read_some(files, first.codecs(), longest_read(models, longest_of_pair), sides);
   }
   if (first.entry("train").empty())
     fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
@@ -491,6 +490,15 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
          "changed or the models differ in it: a file to measure on was expected");
   }
   return held_out_pairs(trained, survey, first.codecs());
+}
+
+void require_outputs(const UseOptions& o, const std::vector<std::filesystem::path>& models,
+                     std::initializer_list<std::filesystem::path> outputs) {
+  std::vector<std::filesystem::path> inputs = models;
+  inputs.insert(inputs.end(), o.references.begin(), o.references.end());
+  inputs.insert(inputs.end(), {o.file, o.target});
+  for (const std::filesystem::path& output : outputs)
+    if (!output.empty()) require_writable(output, inputs);
 }
 
 void TrainingPairs::Unknown::count(const text::Sentence& sentence) {

@@ -95,6 +95,10 @@ TestPairs validation_pairs(const TrainOptions& options, const Survey& survey, co
 enum class Sides { required, optional };
 TestPairs pairs_for(const UseOptions& options, Models models, Sides sides = Sides::required);
 
+/// Throws where a file to write cannot be written, or is read, too.
+void require_outputs(const UseOptions& options, const std::vector<std::filesystem::path>& models,
+                     std::initializer_list<std::filesystem::path> outputs);
+
 /// The pairs to train on, and the links between their tokens where attention is guided. Both may be
 /// larger than memory.
 class TrainingPairs {

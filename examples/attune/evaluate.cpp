@@ -123,12 +123,8 @@ void print_json(const Measured& m) {
 
 /// Throws where the files to write are read, too, or are one.
 void check_outputs(const UseOptions& o, const std::vector<std::filesystem::path>& models) {
-  std::vector<std::filesystem::path> inputs = o.references;
-  inputs.insert(inputs.end(), {o.file, o.target});
-  inputs.insert(inputs.end(), models.begin(), models.end());
-  for (const std::filesystem::path& file : {o.out, std::filesystem::path(o.sentences)})
-    if (!file.empty()) require_writable(file, inputs);
   using std::filesystem::weakly_canonical;
+  require_outputs(o, models, {o.out, o.sentences});
   if (!o.out.empty() && !o.sentences.empty() &&
       weakly_canonical(o.out) == weakly_canonical(o.sentences)) {
     fail("--sentences", o.out.string() + " is written by --out: another file was expected");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <sstream>
 #include <unordered_map>
 
@@ -177,10 +176,9 @@ std::size_t Evaluation::cut() const {
 }
 
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
-                    const metrics::BleuOptions& bleu, bool with_loss) {
+                    const metrics::BleuOptions& bleu) {
   Evaluation result;
-  result.loss =
-      with_loss ? mean_loss(models, pairs.pairs()) : std::numeric_limits<double>::quiet_NaN();
+  result.loss = mean_loss(models, pairs.pairs());
   result.written = predictions(models, pairs, search);
   compare_tokens(result, pairs, models.front().target().tokenizer.pieces() != nullptr);
   const std::vector<std::string> lines = result.lines();
@@ -210,7 +208,7 @@ metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice) {
 
 }  // namespace
 
-Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from, bool with_loss)
+Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from)
     : files(std::move(from)),
       models(load_models(files)),
       pairs(pairs_for(o, models)),
@@ -218,7 +216,7 @@ Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from,
       bleu(bleu_for(first(), o.bleu)) {
   for (const auto& file : o.references) add_references(pairs, file);
   const auto start = std::chrono::steady_clock::now();
-  result = evaluate(models, pairs, search, bleu, with_loss);
+  result = evaluate(models, pairs, search, bleu);
   seconds = seconds_since(start);
 }
 
@@ -231,11 +229,10 @@ std::vector<metrics::LengthBucket> Measured::by_length(std::span<const std::int6
 }
 
 std::string summary(const Evaluation& r, bool sentences) {
-  std::string text = sentences ? fmt::format("BLEU {:.2f}, chrF {:.2f}", r.bleu, r.chrf)
-                               : fmt::format("exact match {:.2f} %, token error {:.2f} %",
-                                             100 * r.exact_match(), 100 * r.token_error());
-  if (!std::isnan(r.loss)) text += fmt::format(", perplexity {:.2f}", r.perplexity());
-  return text;
+  const std::string text = sentences ? fmt::format("BLEU {:.2f}, chrF {:.2f}", r.bleu, r.chrf)
+                                     : fmt::format("exact match {:.2f} %, token error {:.2f} %",
+                                                   100 * r.exact_match(), 100 * r.token_error());
+  return fmt::format("{}, perplexity {:.2f}", text, r.perplexity());
 }
 
 }  // namespace attune::pairs

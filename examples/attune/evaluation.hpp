@@ -40,7 +40,7 @@ struct Evaluation {
   CountsByLength counts;
   Confusions confusions;  // empty where tokens are subwords
   double bleu = 0, chrf = 0;
-  double loss = 0;  // per target token, </s> included; NaN where it was not asked for
+  double loss = 0;  // per target token, </s> included
 
   Counts total() const { return attune::total(counts); }
   double exact_match() const { return total().share_right(); }
@@ -52,13 +52,12 @@ struct Evaluation {
 
 /// All workers share the work.
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
-                    const metrics::BleuOptions& bleu, bool with_loss = true);
+                    const metrics::BleuOptions& bleu);
 
 /// Models, and what they make of pairs: of the files given or, without, of those that the models
 /// were chosen by.
 struct Measured {
-  Measured(const UseOptions& options, std::vector<std::filesystem::path> files,
-           bool with_loss = true);
+  Measured(const UseOptions& options, std::vector<std::filesystem::path> files);
 
   const Model& first() const { return models.front(); }
   bool sentences() const { return first().of_sentences(); }
@@ -78,8 +77,7 @@ struct Measured {
 Texts shared_out(std::size_t n,
                  const std::function<Texts(std::size_t begin, std::size_t end)>& make);
 
-/// "exact match 99.50 %, token error 0.05 %", or BLEU and chrF of sentences, perplexity where it is
-/// known.
+/// "exact match 99.50 %, token error 0.05 %", or BLEU and chrF of sentences; perplexity.
 std::string summary(const Evaluation& result, bool sentences);
 
 }  // namespace attune::pairs

@@ -98,8 +98,8 @@ inline Models alone(const Model& model) { return {&model, 1}; }
 inline constexpr const char* best_file = "best.safetensors";
 /// That of a directory or, where it has none, those of the directories in it.
 std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory);
-/// The files that paths stand for: models_in a directory. Without paths, those of the training in a default directory that ended
-/// last; throws where there is none, and says how to train one.
+/// The files that paths stand for: models_in a directory. Without paths, those of the training in a
+/// default directory that ended last; throws where there is none, and says how to train one.
 std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths);
 /// Those of such files. Throws where they do not read and write the same tokens.
 std::vector<Model> load_models(std::span<const std::filesystem::path> files);

@@ -90,8 +90,6 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   if (files.resumes()) {
     check_same(stored_options(last), o);  // now that nobody can change them
     reading(last, [&] { check_files(o); });
-  } else {
-    check_files(o);
   }
   if (!o.alignments.empty() && !models::attends(o.model))
     fail("--alignments", "the model has no attention");
@@ -175,7 +173,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
 
 /// Percent of the pairs that they were chosen by with exactly their target, or BLEU.
 double measured(const std::vector<std::filesystem::path>& paths) {
-  const Measured m({}, model_files(paths), /*with_loss=*/false);
+  const Measured m({}, model_files(paths));
   return m.sentences() ? m.result.bleu : 100 * m.result.exact_match();
 }
 

@@ -15,9 +15,7 @@ TEST_CASE("attune: it learns a language, and translates line by line") {
   const Trained& trained = Trained::get();
   CHECK(translated("one two\n\nthree four five\nseven\n") ==
         "ZWEI EINS\n\nFÜNF VIER DREI\nSIEBEN\n");
-  const Json json = Json::parse(
-      output_of({"evaluate", "--model", trained.model(), "--json", "--bleu", "none",
-                 trained / "valid.en", trained / "valid.xx", "--out", trained / "written"}));
+  const Json json = trained.measured({"--out", trained / "written"});
   CHECK(json.at("bleu") >= 90);
   CHECK(json.at("chrf") >= 90);
   CHECK(json.at("perplexity") < 2);
@@ -39,10 +37,10 @@ TEST_CASE("attune evaluate: BLEU and chrF of each sentence, with one reference o
   // both sides.
   CHECK(read(trained / "scores") == "55.03\t60.75\tDREI ZWEI EINS\n100.00\t100.00\tFÜNF VIER\n");
   write(trained / "s2.xx", "\n\n"), write(trained / "s3.xx", "DREI ZWEI EINS\n\n");
-  const Json json = Json::parse(output_of(
-      evaluate + Arguments{"--reference", trained / "s2.xx", "--reference", trained / "s3.xx"}));
+  const Json json = json_of(
+      evaluate + Arguments{"--reference", trained / "s2.xx", "--reference", trained / "s3.xx"});
   CHECK(json.at("chrf").get<double>() == doctest::Approx(100));
-  CHECK(json.at("perplexity") == Json::parse(output_of(evaluate)).at("perplexity"));
+  CHECK(json.at("perplexity") == json_of(evaluate).at("perplexity"));
   write(trained / "s2.xx", "\n");
   CHECK(error_of(evaluate + Arguments{"--reference", trained / "s2.xx"}) ==
         "attune: " + trained / "s2.xx" + ": 1 lines, expected one for each of 2 pairs");
@@ -50,12 +48,7 @@ TEST_CASE("attune evaluate: BLEU and chrF of each sentence, with one reference o
 
 TEST_CASE("attune evaluate: a model together with itself measures what it does alone") {
   const Trained& trained = Trained::get();
-  const auto measured = [&](const Arguments& more) {
-    return Json::parse(output_of(Arguments{"evaluate", "--json", "--model", trained.model(),
-                                           trained / "valid.en", trained / "valid.xx"} +
-                                 more));
-  };
-  const Json alone = measured({}), together = measured({"--model", trained.model()});
+  const Json alone = trained.measured(), together = trained.measured({"--model", trained.model()});
   CHECK(together.at("bleu") == alone.at("bleu"));
   CHECK(together.at("perplexity").get<double>() ==
         doctest::Approx(alone.at("perplexity").get<double>()).epsilon(1e-5));
@@ -94,7 +87,7 @@ TEST_CASE("attune compare: a column has sources of so many words, and - where th
   CHECK(lines[0].ends_with("   0-1  2    3-"));
   CHECK(lines[1].ends_with("     1  0     1"));
   CHECK(contains(lines[2], "  -  "));
-  const Json by_length = Json::parse(output_of(compare + Arguments{"--json"})).at("by_length");
+  const Json by_length = json_of(compare + Arguments{"--json"}).at("by_length");
   CHECK(by_length.at("2").is_null());
   CHECK(by_length.at("0-1").is_number());
   for (const std::string wrong : {"-1", "a", "2,,3", "2,", ""}) {
@@ -199,7 +192,7 @@ TEST_CASE("attune predict: the best few, with probabilities that fall") {
 }
 
 TEST_CASE("attune predict: an n-best list of Moses has the predictions and scores of --json") {
-  const Arguments predict = {"predict", "--model", Trained::get().model(), "--best", "2"};
+  const Arguments predict = Trained::get().with("predict", {"--best", "2"});
   const ProcessOptions source{.input = "one two\nseven\n"};
   std::vector<std::string> expected;
   int line = 0;
@@ -241,7 +234,7 @@ TEST_CASE("attune: of several times that an option is given the last one counts"
 
 TEST_CASE(
     "attune predict: options that only sampling or only searching has are refused with the other") {
-  const Arguments predict = {"predict", "--model", Trained::get().model()};
+  const Arguments predict = Trained::get().with("predict");
   for (const char* option : {"--temperature", "--top-k", "--top-p", "--seed"}) {
     CAPTURE(option);
     CHECK(error_of(predict + Arguments{option, "1"}) ==
@@ -299,7 +292,7 @@ TEST_CASE("attune score: the log-probabilities that a search finds") {
     searched.push_back(best.at("log_probability"));
   }
   write(directory / "pairs.tsv", pairs + "\tEINS\none\t\n");
-  const Arguments score = {"score", "--model", trained.model(), directory / "pairs.tsv"};
+  const Arguments score = trained.with("score", {directory / "pairs.tsv"});
   const auto lines = lines_of(output_of(score)),
              json = lines_of(output_of(score + Arguments{"--json"}));
   REQUIRE(lines.size() == 202);
@@ -314,7 +307,7 @@ TEST_CASE("attune score: the log-probabilities that a search finds") {
   CHECK(lines[200].empty());  // there is no source
   CHECK(std::stod(lines[201].substr(lines[201].rfind('\t') + 1)) < -1);
   write(directory / "one", "one\n");
-  CHECK(contains(error_of({"score", "--model", trained.model(), directory / "one"}),
+  CHECK(contains(error_of(trained.with("score", {directory / "one"})),
                  ":1: one column, expected source TAB target"));
 }
 
@@ -322,7 +315,7 @@ TEST_CASE("attune align: each word is linked to the one that it translates") {
   const Trained& trained = Trained::get();
   write(trained / "a.en", "one two three\n\nfour\n"),
       write(trained / "a.xx", "DREI ZWEI EINS\n\nVIER\n");
-  const Arguments align = {"align", "--model", trained.model(), trained / "a.en"};
+  const Arguments align = trained.with("align", {trained / "a.en"});
   CHECK(output_of(align + Arguments{trained / "a.xx", "--format", "pharaoh"}) ==
         output_of(align + Arguments{"--format", "pharaoh"}));  // it writes the same by itself
   CHECK(lines_of(output_of(align + Arguments{"--format", "pharaoh"})).size() == 3);
@@ -348,7 +341,7 @@ TEST_CASE("attune align: a long sentence is drawn in panels as wide as the termi
   std::string source;
   for (int i = 0; i < 20; ++i) source += "one two ";
   write(trained / "long.en", source + "\n");
-  const Arguments align = {"align", "--model", trained.model(), trained / "long.en"};
+  const Arguments align = trained.with("align", {trained / "long.en"});
   const auto widest = [](const std::string& drawn) {
     std::size_t most = 0;
     for (const std::string& line : lines_of(drawn))
@@ -404,20 +397,17 @@ TEST_CASE("attune align: weights as JSON, TSV and NPY are those that the links a
 TEST_CASE("attune report: curves, BLEU by length, pictures and translations in one page") {
   const Trained& trained = Trained::get();
   const std::string page = trained / "page.html";
-  CHECK(output_of({"report", "--model", trained.model(), "--examples", "3", "--bleu", "none",
-                   "--out", page}) == page + "\n");
-  CHECK(contains(output_of({"report", "--model", trained.model(), "--out", page}),
-                 "replaces the report that was there"));
-  output_of({"report", "--model", trained.model(), "--examples", "3", "--out", page});
+  const Arguments report = trained.with("report", {"--examples", "3", "--bleu", "none"});
+  CHECK(output_of(report + Arguments{"--out", page}) == page + "\n");
+  CHECK(
+      contains(output_of(report + Arguments{"--out", page}), "replaces the report that was there"));
   const std::string html = read(page);
   CHECK(contains(html, "<h1 dir=\"auto\">model: train.en and train.xx</h1>"));
   CHECK(contains(html,
                  "Model: seq2seq; it reads words between blanks and writes words between blanks."));
-  output_of({"report", "--model", trained.model(), "--beam", "2", "--out", trained / "two.html"});
+  output_of(report + Arguments{"--beam", "2", "--out", trained / "two.html"});
   CHECK(contains(read(trained / "two.html"), "with beam size 2."));
-  const Json json =
-      Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", trained.model(),
-                             trained / "valid.en", trained / "valid.xx"}));
+  const Json json = trained.measured();
   for (const auto& measure :
        {std::pair{"BLEU", "bleu"}, {"chrF", "chrf"}, {"Perplexity", "perplexity"}}) {
     CAPTURE(measure.first);
@@ -524,7 +514,7 @@ TEST_CASE("attune inspect: options, vocabularies and parameters") {
   CHECK(contains(out, "hidden              32\n"));
   CHECK(contains(out, "source              words between blanks, 12 kinds\n"));
   CHECK(contains(out, "output.b"));
-  const Json json = Json::parse(output_of({"inspect", Trained::get().model(), "--json"}));
+  const Json json = json_of({"inspect", Trained::get().model(), "--json"});
   CHECK(json.at("metadata").at("hidden") == "32");
   CHECK(json.at("source_vocabulary") == 12);
   CHECK(json.at("parameters").at("output.b") == Json({12}));

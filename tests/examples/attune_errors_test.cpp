@@ -71,8 +71,7 @@ TEST_CASE("attune: a reference without words is refused before anything is train
        {with_model("compare", {source, target}), error},
        {with_model("evaluate", {tsv}), tsv + ":3: no words, expected the target of a pair"}});
   write(target, "EINS\nNULL\nZWEI\n");  // nothing is translated into something
-  CHECK(Json::parse(output_of(with_model("evaluate", {source, target, "--json"}))).at("pairs") ==
-        3);
+  CHECK(json_of(with_model("evaluate", {source, target, "--json"})).at("pairs") == 3);
 }
 
 TEST_CASE("attune train: what is wrong without reading the text is said before it is read") {
@@ -228,10 +227,10 @@ TEST_CASE("attune evaluate: a long sentence has the loss among short ones that i
   const Trained& trained = Trained::get();
   const auto loss = [&](const std::string& source, const std::string& target) {
     write(trained / "some.en", source), write(trained / "some.xx", target);
-    return std::log(Json::parse(output_of(with_model("evaluate", {trained / "some.en",
-                                                                  trained / "some.xx", "--json"})))
-                        .at("perplexity")
-                        .get<double>());
+    return std::log(
+        json_of(with_model("evaluate", {trained / "some.en", trained / "some.xx", "--json"}))
+            .at("perplexity")
+            .get<double>());
   };
   constexpr int many = 63, words = 1000;
   const std::string long_source = repeated("one ", words) + "\n",

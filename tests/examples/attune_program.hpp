@@ -77,6 +77,11 @@ inline std::string output_of(const Arguments& arguments, ProcessOptions options 
   return result.out;
 }
 
+/// Of a command that prints one object.
+inline Json json_of(const Arguments& arguments, ProcessOptions options = {}) {
+  return Json::parse(output_of(arguments, std::move(options)));
+}
+
 inline std::string error_of(const Arguments& arguments, ProcessOptions options = {}) {
   return error_line("attune", run(arguments, std::move(options)));
 }
@@ -175,6 +180,12 @@ struct Trained : Corpus {
   std::string model() const { return *this / "model/best.safetensors"; }
   Arguments with(const std::string& command, const Arguments& more = {}) const {
     return Arguments{command, "--model", model()} + more;
+  }
+  /// What it measures on the validation pairs.
+  Json measured(const Arguments& more = {}) const {
+    return json_of(
+        with("evaluate", {"--json", "--bleu", "none", *this / "valid.en", *this / "valid.xx"}) +
+        more);
   }
 };
 

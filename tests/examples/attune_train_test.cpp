@@ -290,12 +290,11 @@ TEST_CASE(
   CHECK(output_of({"predict", "--format", "text", "--model", model},
                   {.input = "One two\none two\nONE TWO\nOne Two\n"}) ==
         "Zwei eins\nZwei eins\nZwei eins\nZwei eins\n");
-  CHECK(Json::parse(output_of({"evaluate", "--json", "--bleu", "none", "--model", model,
-                               corpus / "valid.en", corpus / "valid.xx"}))
+  CHECK(json_of({"evaluate", "--json", "--bleu", "none", "--model", model, corpus / "valid.en",
+                 corpus / "valid.xx"})
             .at("bleu") >= 90);
   write(corpus / "capitals", "ONE TWO\n");
-  const Json pair =
-      Json::parse(output_of({"align", "--model", model, "--format", "json", corpus / "capitals"}));
+  const Json pair = json_of({"align", "--model", model, "--format", "json", corpus / "capitals"});
   CHECK(pair.at("source") == Json({"ONE", "TWO"}));
   CHECK(pair.at("target") == Json({"Zwei", "eins"}));
   CHECK(contains(output_of({"inspect", model}), "truecase            yes\n"));
@@ -312,8 +311,7 @@ TEST_CASE("attune train: a text in one TSV is the text in two files") {
   check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
   const std::string model = corpus / "one/best.safetensors";
   const auto bleu = [&](const Arguments& files) {
-    return Json::parse(output_of(Arguments{"evaluate", "--json", "--model", model} + files))
-        .at("bleu");
+    return json_of(Arguments{"evaluate", "--json", "--model", model} + files).at("bleu");
   };
   CHECK(bleu({valid}) == bleu({corpus / "valid.en", corpus / "valid.xx"}));
   output_of({"report", "--model", model, "--examples", "1"});

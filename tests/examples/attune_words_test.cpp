@@ -114,7 +114,7 @@ TEST_CASE("attune predict: text is read as it was in training, whatever its blan
   const std::string once = answer("3 May 79");
   for (const char* other : {"3 May 79 ", " 3 May 79", "3  May 79", "3\u00a0May 79"})
     CHECK(answer(other) == once);
-  const Json pairs = Json::parse(output_of({"evaluate", "--model", words / "out", "--json"}));
+  const Json pairs = json_of({"evaluate", "--model", words / "out", "--json"});
   CHECK(pairs["by_length"].size() == 1);  // of " 1981 ", too
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("attune evaluate: exact matches, token errors by length, and the confu
   }
   const Directory directory;
   write(directory / "f.tsv", file);
-  const Json json = Json::parse(output_of(t.with("evaluate", {directory / "f.tsv", "--json"})));
+  const Json json = json_of(t.with("evaluate", {directory / "f.tsv", "--json"}));
   CHECK(json["models"] == 1);
   CHECK(json["pairs"] == 40);
   CHECK(json["exact_match"].get<double>() == doctest::Approx(1 - 11 / 40.0));
@@ -184,10 +184,10 @@ TEST_CASE("attune evaluate: exact matches, token errors by length, and the confu
   CHECK(Json::parse(swapped.out)["all"] == Json::parse(plain.out)["all"]);
   // Without a file: the pairs that it was chosen by.
   const auto of = [&](const Arguments& more) {
-    return Json::parse(output_of(t.with("evaluate", more + Arguments{"--json"})))["all"];
+    return json_of(t.with("evaluate", more + Arguments{"--json"}))["all"];
   };
   CHECK(of({}) == of({t / "valid.tsv"}));
-  Json together = Json::parse(output_of(t.with("evaluate", {"--model", t / "model", "--json"})));
+  Json together = json_of(t.with("evaluate", {"--model", t / "model", "--json"}));
   CHECK(together["models"] == 2);
   CHECK(together["all"] == of({}));
 }
@@ -231,8 +231,7 @@ TEST_CASE("attune train: without --valid, some of the pairs are held out for eve
       contains(printed, fmt::format("{} pairs to train on, {} to validate on", 400 - held, held)));
   train("b", {"--seed", "2", "--held-out", "30"});
   const auto measured = [&](const std::string& first, const std::string& second) {
-    return Json::parse(
-        output_of({"evaluate", "--json", "--model", files / first, "--model", files / second}));
+    return json_of({"evaluate", "--json", "--model", files / first, "--model", files / second});
   };
   CHECK(measured("a", "b")["all"]["tokens"] == measured("b", "a")["all"]["tokens"]);
   CHECK(measured("a", "b")["pairs"] == held);
@@ -300,7 +299,7 @@ TEST_CASE("attune train --seeds: several models, alone and as an ensemble, not t
   const auto written = std::filesystem::last_write_time(best);
   CHECK(contains(output_of(train), printed.substr(printed.find("the ensemble: "), 30)));
   CHECK(std::filesystem::last_write_time(best) == written);
-  CHECK(Json::parse(output_of({"evaluate", "--model", files / "seeds", "--json"}))["models"] == 2);
+  CHECK(json_of({"evaluate", "--model", files / "seeds", "--json"})["models"] == 2);
   output_of(files.train("alone", twenty_steps + Arguments{"--seed", "2"}));
   for (const auto& [out, seeds, other] : {std::tuple{"seeds", "1", files / "seeds/seed-1"},
                                           {"alone", "2", files / "alone"},
@@ -336,8 +335,7 @@ TEST_CASE("attune: every model by name, with attention or without, learns and pr
     output_of(files.train(name, train));
     const auto log = log_of(files / name);
     CHECK(log.back().at("loss") < 0.95 * log.front().at("loss").get<double>());
-    const Json json =
-        Json::parse(output_of({"predict", "--json", "--model", files / name, "shabé"}));
+    const Json json = json_of({"predict", "--json", "--model", files / name, "shabé"});
     const std::string page = read(files / name + "/report.html");
     const bool attends = json.contains("attention");
     CHECK(attends == (std::string(name) != "encoder-decoder" && std::string(name) != "sutskever"));

@@ -70,19 +70,17 @@ struct AffineGradients {
 };
 
 /// The sum over all rows of x (N, R), block by block, and the gradients where they are wanted.
-class AffineCrossEntropy {
- public:
-  AffineCrossEntropy(const Affine& affine, double scale, double smoothing)
-      : W_(affine.W.value()), transposed_(affine.transposed), scale_(scale), smoothing_(smoothing) {
-    if (affine.b.defined()) b_ = affine.b.value();
-  }
+struct AffineCrossEntropy {
+  Tensor W, b;
+  bool transposed;
+  double scale, smoothing;
 
   double run(const Tensor& x, const Tensor& targets, const Tensor& mask, AffineGradients* d) const {
-    const Index n = x.dim(0), v = W_.dim(transposed_ ? 0 : 1);
+    const Index n = x.dim(0), v = W.dim(transposed ? 0 : 1);
     const Index size = x.dtype() == DType::f32 ? 4 : 8;
     const Index block = std::max(least_rows, block_bytes / std::max<Index>(1, v * size) / 64 * 64);
-    if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W_.shape(), x.dtype()), {}};
-    if (d && b_.defined()) d->b = zeros(b_.shape(), x.dtype());
+    if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W.shape(), x.dtype()), {}};
+    if (d && b.defined()) d->b = zeros(b.shape(), x.dtype());
     double total = 0;
     for (Index begin = 0; begin < n; begin += block) {
       const Index end = std::min(n, begin + block);
@@ -93,26 +91,21 @@ class AffineCrossEntropy {
     return total;
   }
 
- private:
   double run_block(const Tensor& x, const Tensor& targets, const Tensor& mask, Tensor dx,
                    AffineGradients* d) const {
     const Rows rows = rows_of(/*recorded=*/d);
-    Tensor logits = matmul(x, W_, {.b = transposed_}, rows);
-    if (b_.defined()) add_in_place(logits, b_);
-    const CrossEntropy result = cross_entropy_forward(logits, targets, mask, smoothing_);
+    Tensor logits = matmul(x, W, {.b = transposed}, rows);
+    if (b.defined()) add_in_place(logits, b);
+    const CrossEntropy result = cross_entropy_forward(logits, targets, mask, smoothing);
     if (d) {
       const Tensor dlogits = cross_entropy_backward(std::move(logits), targets, mask,
-                                                    result.log_sum_exp, scale_, smoothing_);
-      copy(matmul(dlogits, W_, {.b = !transposed_}, rows), dx);  // dx = dlogits·Wᵀ
-      transposed_ ? add_product(dlogits, x, d->W) : add_product(x, dlogits, d->W);
-      if (b_.defined()) add_in_place(d->b, sum(dlogits, {0}));
+                                                    result.log_sum_exp, scale, smoothing);
+      copy(matmul(dlogits, W, {.b = !transposed}, rows), dx);  // dx = dlogits·Wᵀ
+      transposed ? add_product(dlogits, x, d->W) : add_product(x, dlogits, d->W);
+      if (b.defined()) add_in_place(d->b, sum(dlogits, {0}));
     }
     return sum(result.loss).item();
   }
-
-  Tensor W_, b_;
-  bool transposed_;
-  double scale_, smoothing_;
 };
 
 void check_affine(const Var& x, const Affine& affine, const Tensor& targets, const Tensor& mask) {
@@ -151,7 +144,8 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   const Tensor weights = words.defined() ? used(words) : words;
   const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));
   AffineGradients d;
-  const AffineCrossEntropy loss(affine, scale, options.smoothing);
+  const AffineCrossEntropy loss{affine.W.value(), affine.b.value(), affine.transposed, scale,
+                                options.smoothing};
   const double total = loss.run(used(all), used(targets.reshape({-1})), weights,
                                 recorded(x, affine.W, affine.b) ? &d : nullptr);
   if (d.x.defined() && places.defined()) {

@@ -14,16 +14,17 @@
 namespace attune {
 namespace {
 
+constexpr Index copy_tile = 128 * 1024;  // bytes that one thread copies
+
 /// Copies `runs` runs of `bytes` bytes between two places with different strides (in bytes).
 void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to_stride, Index runs,
                Index bytes) {
-  constexpr Index tile = 128 * 1024;  // bytes that one thread copies
   if (runs == 1) {
-    return parallel_ranges(bytes, tile, [&](Index begin, Index end) {
+    return parallel_ranges(bytes, copy_tile, [&](Index begin, Index end) {
       std::memcpy(to + begin, from + begin, end - begin);
     });
   }
-  parallel_ranges(runs, std::max<Index>(1, tile / std::max<Index>(1, bytes)),
+  parallel_ranges(runs, std::max<Index>(1, copy_tile / std::max<Index>(1, bytes)),
                   [&](Index begin, Index end) {
                     for (Index run = begin; run < end; ++run) {
                       std::memcpy(to + run * to_stride, from + run * from_stride, bytes);
@@ -34,6 +35,21 @@ void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to
 /// Bytes of x from `axis` on: one step of the axes before it.
 Index run_bytes(const Tensor& x, int axis) {
   return x.shape().product(axis, x.rank()) * static_cast<Index>(size_of(x.dtype()));
+}
+
+/// Those of x's steps along an axis that have these numbers, one after another.
+void copy_numbered(const Tensor& x, int axis, const std::int32_t* number, Index count, Tensor& y) {
+  const Index n = x.dim(axis), bytes = run_bytes(x, axis + 1);
+  const std::byte* from = bytes_of(x).data();
+  std::byte* to = mutable_bytes_of(y).data();
+  const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
+  parallel_ranges(x.shape().product(0, axis), runs, [&](Index begin, Index end) {
+    for (Index run = begin; run < end; ++run) {
+      for (Index i = 0; i < count; ++i) {
+        std::memcpy(to + (run * count + i) * bytes, from + (run * n + number[i]) * bytes, bytes);
+      }
+    }
+  });
 }
 
 void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end) {
@@ -218,12 +234,7 @@ Tensor gather(const Tensor& table, const Tensor& ids) {
   extents.insert(extents.end(), table.shape().begin() + 1, table.shape().end());
   const auto* id = numbers_below("gather", "id", ids, table.dim(0));
   Tensor y = Tensor::uninitialized(Shape(extents), table.dtype(), "gather");
-  const Index bytes = run_bytes(table, 1);
-  const std::byte* from = bytes_of(table).data();
-  std::byte* to = mutable_bytes_of(y).data();
-  for (Index i = 0; i < ids.size(); ++i) {
-    std::memcpy(to + i * bytes, from + id[i] * bytes, bytes);
-  }
+  copy_numbered(table, 0, id, ids.size(), y);
   return y;
 }
 
@@ -248,19 +259,7 @@ Tensor gather_columns(const Tensor& x, const Tensor& ids) {
     fail("gather_columns", fmt::format("{} has fewer than two axes", to_string(x.shape())));
   const auto* id = numbers_below("gather_columns", "id", ids, x.dim(1));
   Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype(), "gather_columns");
-  const Index bytes = run_bytes(x, 2);
-  const std::byte* from = bytes_of(x).data();
-  std::byte* to = mutable_bytes_of(y).data();
-  constexpr Index tile = 128 * 1024;  // bytes that one thread copies
-  const Index steps = std::max<Index>(1, tile / std::max<Index>(1, ids.size() * bytes));
-  parallel_ranges(x.dim(0), steps, [&](Index begin, Index end) {
-    for (Index s = begin; s < end; ++s) {
-      for (Index i = 0; i < ids.size(); ++i) {
-        std::memcpy(to + (s * ids.size() + i) * bytes, from + (s * x.dim(1) + id[i]) * bytes,
-                    bytes);
-      }
-    }
-  });
+  copy_numbered(x, 1, id, ids.size(), y);
   return y;
 }
 

@@ -200,14 +200,12 @@ class HeaderReader {
   std::optional<std::vector<Index>> shape_, offsets_;
 };
 
-void check_names(std::vector<Entry>& entries) {
+/// Names must differ, and entries follow one another without gap or overlap up to the end of the
+/// file. Sorts them.
+void check_entries(std::vector<Entry>& entries, std::size_t available) {
   std::ranges::sort(entries, {}, &Entry::name);
   const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::name);
   if (twice != entries.end()) throw Malformed(fmt::format("'{}' occurs twice", twice->name));
-}
-
-/// Entries must follow one another without gap or overlap, up to the end of the file. Sorts them.
-void check_coverage(std::vector<Entry>& entries, std::size_t available) {
   std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::size_t at = 0;
   for (const Entry& entry : entries) {
@@ -227,8 +225,7 @@ SafetensorsHeader parse_header(std::string_view text, std::size_t available) {
   if (text.find('\0') != text.npos) throw Malformed("there is a NUL in its header");
   HeaderReader reader(available);
   Json::sax_parse(text, &reader);
-  check_names(reader.header.entries);
-  check_coverage(reader.header.entries, available);
+  check_entries(reader.header.entries, available);
   return std::move(reader.header);
 }
 
@@ -256,6 +253,7 @@ std::string header_text(const Safetensors& contents) try {
 } catch (const Json::exception&) {
   fail("save_safetensors", "a name or the metadata are not UTF-8");
 }
+
 // The file
 
 constexpr std::size_t longest_header = std::size_t{100} << 20;  // the format's own limit
@@ -315,40 +313,22 @@ void verify(Safetensors& contents) {
   contents.checksum = sum.mapped();
 }
 
-/// Bytes in memory, which are read as an InputFile is.
-class InputBytes {
- public:
-  explicit InputBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  std::size_t size() const { return bytes_.size(); }
-  void read(std::size_t at, std::span<std::byte> to) const {
-    std::ranges::copy(bytes_.subspan(at, to.size()), to.begin());
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
-/// Eight bytes with the length of the header, and the header.
-SafetensorsHeader read_header(const auto& file, std::size_t& end) {
+/// A file of `size` bytes, of which read(at, to) reads some: eight bytes with the length of the
+/// header, the header, and the tensors. `name` begins messages.
+Safetensors load(std::size_t size, const auto& read, const std::string& name) try {
   std::uint64_t length = 0;
-  if (file.size() < sizeof length) throw Malformed("it is shorter than its header");
-  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (size < sizeof length) throw Malformed("it is shorter than its header");
+  read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > longest_header) throw Malformed("its header is longer than the format allows");
-  if (length > file.size() - sizeof length) throw Malformed("it is shorter than its header");
+  if (length > size - sizeof length) throw Malformed("it is shorter than its header");
   std::string text(length, '\0');
-  file.read(sizeof length, std::as_writable_bytes(std::span(text)));
-  end = sizeof length + length;
-  return parse_header(text, file.size() - end);
-}
-
-/// `name` begins messages.
-Safetensors read(const auto& file, const std::string& name) try {
-  std::size_t header_end = 0;
-  SafetensorsHeader header = read_header(file, header_end);
+  read(sizeof length, std::as_writable_bytes(std::span(text)));
+  const std::size_t header_end = sizeof length + length;
+  SafetensorsHeader header = parse_header(text, size - header_end);
   Safetensors contents{.tensors = {}, .metadata = std::move(header.metadata)};
   for (const Entry& entry : header.entries) {
     Tensor x = Tensor::uninitialized(entry.shape, entry.dtype);
-    file.read(header_end + entry.begin, mutable_bytes_of(x));
+    read(header_end + entry.begin, mutable_bytes_of(x));
     contents.tensors.emplace(entry.name, std::move(x));
   }
   verify(contents);
@@ -385,11 +365,16 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
 }
 
 Safetensors load_safetensors(const std::filesystem::path& path) {
-  return read(InputFile(path), path.string());
+  const InputFile file(path);
+  const auto read = [&](std::size_t at, std::span<std::byte> to) { file.read(at, to); };
+  return load(file.size(), read, path.string());
 }
 
 Safetensors load_safetensors(std::span<const std::byte> bytes) {
-  return read(InputBytes(bytes), "load_safetensors");
+  const auto read = [&](std::size_t at, std::span<std::byte> to) {
+    std::ranges::copy(bytes.subspan(at, to.size()), to.begin());
+  };
+  return load(bytes.size(), read, "load_safetensors");
 }
 
 }  // namespace attune

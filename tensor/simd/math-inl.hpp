@@ -25,43 +25,28 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace math_detail {
 
 template <typename T>
-struct Constants;
+constexpr T Pick(float single, double twice) {
+  return sizeof(T) == sizeof(float) ? single : static_cast<T>(twice);
+}
 
-template <>
-struct Constants<float> {
-  static constexpr int kMantissaBits = 23;
+// Of float and of double.
+template <typename T>
+struct Constants {
+  static constexpr int kMantissaBits = sizeof(T) == sizeof(float) ? 23 : 52;
   // Adding this rounds to an integer and leaves integer + exponent bias in the lowest bits.
-  static constexpr float kRound = 0x1.8p23f + 127;
+  static constexpr T kRound = Pick<T>(0x1.8p23f + 127, 0x1.8p52 + 1023);
   // ln(2) in two parts, the first of so few bits that n * kLn2Hi is exact for every n that occurs.
-  static constexpr float kLn2Hi = 0x1.62e4p-1f;
-  static constexpr float kLn2Lo = 0x1.7f7d1cp-20f;
-  static constexpr float kLn2 = 0x1.62e43p-1f;
-  static constexpr float kLog2E = 0x1.715476p+0f;
+  static constexpr T kLn2Hi = Pick<T>(0x1.62e4p-1f, 0x1.62e42fefa38p-1);
+  static constexpr T kLn2Lo = Pick<T>(0x1.7f7d1cp-20f, 0x1.ef35793c7673p-45);
+  static constexpr T kLn2 = Pick<T>(0x1.62e43p-1f, 0x1.62e42fefa39efp-1);
+  static constexpr T kLog2E = Pick<T>(0x1.715476p+0f, 0x1.71547652b82fep+0);
   // Beyond these, exp is inf or 0.
-  static constexpr float kExpMax = 89;
-  static constexpr float kExpMin = -104;
-  static constexpr float kMinExponent = -126;
+  static constexpr T kExpMax = Pick<T>(89, 710), kExpMin = Pick<T>(-104, -746);
+  static constexpr T kMinExponent = Pick<T>(-126, -1022);
   // From these on, sigmoid and tanh are 1.
-  static constexpr float kSigmoidMax = 18;
-  static constexpr float kTanhMax = 10;
+  static constexpr T kSigmoidMax = Pick<T>(18, 38), kTanhMax = Pick<T>(10, 20);
   // Up to here, TanhSmall is accurate.
-  static constexpr float kTanhSmall = 0.625f;
-};
-
-template <>
-struct Constants<double> {
-  static constexpr int kMantissaBits = 52;
-  static constexpr double kRound = 0x1.8p52 + 1023;
-  static constexpr double kLn2Hi = 0x1.62e42fefa38p-1;
-  static constexpr double kLn2Lo = 0x1.ef35793c7673p-45;
-  static constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  static constexpr double kLog2E = 0x1.71547652b82fep+0;
-  static constexpr double kExpMax = 710;
-  static constexpr double kExpMin = -746;
-  static constexpr double kMinExponent = -1022;
-  static constexpr double kSigmoidMax = 38;
-  static constexpr double kTanhMax = 20;
-  static constexpr double kTanhSmall = 0.625;
+  static constexpr T kTanhSmall = 0.625;
 };
 
 // c0 + c1 z + c2 z^2 + ...

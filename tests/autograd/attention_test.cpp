@@ -42,12 +42,10 @@ TEST_CASE("additive_scores: each score is v · tanh(q + k)") {
                    e.tensor()) <= 1e-14);
 }
 
-TEST_CASE("additive_scores: gradients are central differences, large inputs included") {
+TEST_CASE(
+    "additive_scores: it is its reference in values and gradients, which are central differences") {
   CHECK(gradcheck(scores, score_inputs));
   CHECK(gradcheck(scores, {score_inputs[0] * 4.0, score_inputs[1] * 4.0, score_inputs[2] * 4.0}));
-}
-
-TEST_CASE("additive_scores: it is its reference in values and gradients") {
   CHECK(function_difference(scores, reference_scores, score_inputs) <= 1e-12);
   // Several tiles of sentences, and more elements than one tile of work.
   CHECK(function_difference(scores, reference_scores,
@@ -105,13 +103,10 @@ TEST_CASE("covered_additive_scores: a coverage of other places is named") {
                                       zeros({5, 3}, DType::f64), covered_inputs[4]));
 }
 
-TEST_CASE("weighted_sum: gradients are central differences") {
-  CHECK(gradcheck(weighted, {positive({4, 3}, 1), randn({4, 3, 5}, DType::f64, 2)}));
-}
-
-TEST_CASE("weighted_sum: it is its reference in values and gradients") {
-  CHECK(function_difference(weighted, reference_weighted,
-                            {positive({4, 3}, 1), randn({4, 3, 5}, DType::f64, 2)}) <= 1e-12);
+TEST_CASE("weighted_sum: gradients are central differences, and all is as in its reference") {
+  const std::vector<Tensor> inputs{positive({4, 3}, 1), randn({4, 3, 5}, DType::f64, 2)};
+  CHECK(gradcheck(weighted, inputs));
+  CHECK(function_difference(weighted, reference_weighted, inputs) <= 1e-12);
   CHECK(function_difference(weighted, reference_weighted,
                             {positive({13, 21}, 1), randn({13, 21, 67}, DType::f64, 2)}) <= 1e-12);
 }

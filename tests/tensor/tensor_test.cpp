@@ -169,16 +169,6 @@ TEST_CASE("Tensor: what is assigned to has a name, as a view would be exchanged 
   static_assert(!std::is_assignable_v<Tensor, Tensor>);
 }
 
-TEST_CASE("arange counts from 0, << shows the elements") {
-  CHECK(identical(arange(3), ints({3}, {0, 1, 2})));
-  CHECK(identical(arange(3, DType::f64), reals({3}, {0, 1, 2})));
-  CHECK(arange(0).shape() == Shape{0});
-  CHECK_ERROR("arange: n = -1 is negative", arange(-1));
-  std::ostringstream out;
-  out << ints({2}, {1, 2});
-  CHECK(out.str() == "i32 (2) {1, 2}");
-}
-
 TEST_CASE("Tensor: item is for one element only") {
   CHECK(reals({1, 1}, {7}).item() == 7);
   CHECK(ints({}, {-3}).item() == -3);
@@ -226,12 +216,19 @@ TEST_CASE("Tensor: one without elements is a tensor, and six axes are possible")
   CHECK(six[0].rank() == 5);
 }
 
-TEST_CASE("Tensor: zeros, ones, full and scalar hold what they say, in f32 unless asked") {
+TEST_CASE("Tensor: zeros, ones, full, scalar and arange hold what they say, in f32 unless asked") {
   CHECK(identical(zeros({2}), Tensor::of<float>({2}, {0, 0})));
   CHECK(identical(ones({2}, DType::f64), reals({2}, {1, 1})));
   CHECK(identical(full({2}, 2.5), Tensor::of<float>({2}, {2.5, 2.5})));
   CHECK(identical(full({2}, 3, DType::i32), ints({2}, {3, 3})));
   CHECK(identical(scalar(4, DType::f64), reals({}, {4})));
+  CHECK(identical(arange(3), ints({3}, {0, 1, 2})));
+  CHECK(identical(arange(3, DType::f64), reals({3}, {0, 1, 2})));
+  CHECK(arange(0).shape() == Shape{0});
+  CHECK_ERROR("arange: n = -1 is negative", arange(-1));
+  std::ostringstream out;
+  out << ints({2}, {1, 2});
+  CHECK(out.str() == "i32 (2) {1, 2}");
 }
 
 TEST_CASE("Tensor: fill and copy write into views") {

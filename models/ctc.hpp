@@ -80,10 +80,10 @@ namespace detail {
 /// One for each sentence.
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options);
-/// Those of the rows, each extended by its word, unless that is `begin`.
+/// The prefixes of the rows, each extended by its word, unless that is `begin`.
 std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Tensor& words,
                                 std::int32_t begin);
-/// What comes next in each row: (B, V) f64
+/// CtcPrefix::next of each row: (B, V) f64
 Tensor next_of(const std::vector<CtcPrefix>& prefixes);
 
 }  // namespace detail

@@ -68,7 +68,7 @@ struct Inference {
 ///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
 ///     select(state, rows)              columns of the batch by number (i32), with repetition:
 ///                                      nn/recurrent.hpp has its parts
-/// An output is whatever the logits are made of. Weights are (S, B), or (heads, S, B), or undefined
+/// An output is the part of a step that the logits need. Weights are (S, B), or (heads, S, B), or undefined
 /// without attention.
 template <class M>
 concept Decoder = requires(const M& model, const Tensor& ids, const typename M::State& state,

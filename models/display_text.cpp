@@ -105,7 +105,7 @@ bool is_spacing_mark(char32_t c) {
          (place <= 3 || (place >= 0x3E && place <= 0x4D) || place == 0x57);
 }
 
-/// Whether no character begins between two code points, the second of which is `c`: a mark, a
+/// Whether `c` continues the character of the code point before it: a mark, a
 /// joined or toned emoji, the second half of a flag. `flags`: how many halves there are before.
 bool continues(char32_t before, char32_t c, int flags) {
   constexpr char32_t joiner = 0x200D;
@@ -123,7 +123,7 @@ int cluster_width(std::string_view cluster) {
 
 bool is_isolate(char32_t c) { return c >= 0x2066 && c <= 0x2069; }
 
-/// What XML and HTML allow, or a visible character in its place.
+/// The code point where XML and HTML allow it, or a visible character in its place.
 char32_t presentable(char32_t c) {
   if (c < 0x20) return 0x2400 + c;
   if (c == 0x7F) return 0x2421;
@@ -131,7 +131,7 @@ char32_t presentable(char32_t c) {
   return forbidden ? kReplacement : c;
 }
 
-/// What stands for a code point on one line, where nothing may move the cursor or reorder its
+/// The code point on one line, or a replacement where it would move the cursor or reorder its
 /// neighbours.
 char32_t shown(char32_t c) {
   const bool reorders = (c >= 0x202A && c <= 0x202E) || is_isolate(c);

@@ -162,7 +162,7 @@ std::vector<std::string> header(const Layout& l, Panel panel) {
   return {header_line(l, panel, Align::left, label)};
 }
 
-// What the numbers stand for, as many to a line as fit.
+// The labels behind the numbers, as many to a line as fit.
 std::vector<std::string> key(const Layout& l, int terminal) {
   constexpr int easy_to_read = 80;  // where the terminal is wider than map and text need
   const int map = l.label + 1 + l.cell * static_cast<int>(std::min(l.panel, l.columns.size()));

@@ -9,7 +9,7 @@
 
 namespace attune::report {
 
-/// What was read at each step of writing: the weights of an attention model for one sequence.
+/// The attention weights of one sequence: a row for each step of the decoder.
 struct Heatmap {
   std::vector<std::string> rows;     ///< what was written (target), UTF-8
   std::vector<std::string> columns;  ///< what was read (source), UTF-8

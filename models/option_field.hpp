@@ -48,7 +48,7 @@ std::string text_of(double value);
 std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices);
 
-/// What `member` refers to. Accessors take options that are not const.
+/// The value that `member` refers to. Accessors take options that are not const.
 template <class Options, class Member>
 const auto& value_of(const Options& options, const Member& member) {
   return std::invoke(member, const_cast<Options&>(options));

@@ -1,4 +1,4 @@
-// What the models of papers are put together from.
+// Parts of the models of papers.
 #pragma once
 
 #include <attune/models/decoder.hpp>
@@ -40,7 +40,7 @@ nn::Stacked<nn::Recurrent> stack_of(const nn::Scope& scope, const Options& o) {
       scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
 }
 
-/// The words that go before, as a decoder with one cell reads them.
+/// The previous words, as a decoder with one cell reads them.
 struct ReadWords {
   Var y;      // E y: (T, B, E)
   Var share;  // what it adds to the cell's gates: (T, B, gates · H)
@@ -78,7 +78,7 @@ inline AttendingState select(const AttendingState& state, const Tensor& rows) {
   return {nn::select(state.memory, rows), nn::select(state.past, rows), nn::select(state.s, rows)};
 }
 
-/// The sizes of what is added up; a context of 0 is none.
+/// The sizes of the summands; a context of 0 is none.
 struct DeepOutputSizes {
   Index state, word, context = 0;
 };

@@ -168,7 +168,7 @@ void Decoding::finish(const Running& end, bool complete) {
   finished_[end.sentence].push_back(std::move(h));
 }
 
-/// What ends is finished, what goes on becomes the rows of the next step.
+/// Finished hypotheses leave the batch; the others become the rows of the next step.
 void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
   const Tensor weights =
       weights_of_heads.rank() == 3 ? mean(weights_of_heads, {0}) : weights_of_heads;

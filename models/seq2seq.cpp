@@ -366,7 +366,7 @@ Seq2Seq::Words Seq2Seq::read(const Tensor& previous) const {
   return {.y = y, .share = decoder_.input(y), .fed = W_feed_.defined()};
 }
 
-/// What the lowest layer reads: (B, gates · H)
+/// The input of the lowest layer: (B, gates · H)
 Var Seq2Seq::input(const Var& share, const Var& context, const State& state) const {
   Var x = share;
   if (options_.attend == Attend::before) x = add_matmul(x, context, W_c_);

@@ -25,7 +25,7 @@ namespace attune::models {
 /// (2014); `bidirectional` is Bahdanau et al. (2014), equation 7: annotations [→h_j; ←h_j].
 enum class Reading { forward, backward, bidirectional };
 
-/// Where a layer of the decoder starts.
+/// First state of a layer of the decoder.
 enum class Start {
   zero,
   last,  // the encoder's last state (c too), of the same layer or the highest: Luong et al. (2015)
@@ -191,7 +191,7 @@ class Readout {
 /// readouts are of the top. Other options: nn/attention.hpp, Encoder and Readout above.
 class Seq2Seq {
  public:
-  /// What stays the same for all words of a sentence.
+  /// Values that all steps of a sentence share.
   struct Source {
     nn::Memory memory;                // undefined without attention
     Var context;                      // (B, hidden), last_state only
@@ -223,7 +223,7 @@ class Seq2Seq {
   };
   using Step = DecoderStep<Output, State>;
 
-  /// With attention as the options have it, or of one's own. Throws as check() does, and on sizes
+  /// With the attention of the options, or your own. Throws as check() does, and on sizes
   /// that the score cannot compare.
   Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& options,
           std::optional<nn::Attention> attention = {});

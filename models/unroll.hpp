@@ -59,7 +59,7 @@ Forced force(const M& model, const text::Batch& batch) {
 // 2016, "Guided alignment training for topic-aware neural machine translation"; Liu, Utiyama, Finch
 // and Sumita, 2016, "Neural machine translation with supervised attention")
 
-/// Where attention should look, and how much that counts in a model's loss.
+/// A target for the attention weights, and its weight in a model's loss.
 struct Guide {
   Tensor alignment = {};  // (T, S, B), see alignment_guide(); undefined: there is none
   double weight = 1;

@@ -30,7 +30,7 @@ text::Alignment argmax_links(const Heatmap& map, AlignedWord aligned = AlignedWo
 
 /// Links in the Pharaoh form, "0-0 1-2": SOURCE-TARGET, positions from 0, in the given order, with
 /// one space between them and no line break; empty without links. text::parse_links reads a line
-/// back, text::read_alignments a file. Throws when a position is negative.
+/// back. Throws when a position is negative.
 ///
 ///     file << pharaoh(argmax_links(map)) << '\n';
 std::string pharaoh(const text::Alignment& links);

@@ -55,7 +55,7 @@ class Units {
   std::vector<std::size_t> begins_{0};  // of the units, and the end
 };
 
-/// How often each n-gram occurs: views into the units, which must stay where they are.
+/// Occurrences of each n-gram: views into the units, which must stay where they are.
 using NgramCounts = std::unordered_map<std::string_view, std::int64_t>;
 
 NgramCounts count_ngrams(const Units& units, std::size_t n) {
@@ -64,7 +64,7 @@ NgramCounts count_ngrams(const Units& units, std::size_t n) {
   return counts;
 }
 
-/// Those that are in both, each as often as where it is rarer.
+/// N-grams in both, each with the smaller of its counts.
 std::int64_t count_matches(const NgramCounts& a, const NgramCounts& b) {
   std::int64_t matches = 0;
   for (const auto& [ngram, count] : a) {
@@ -367,7 +367,7 @@ Units words_of(std::string_view text) {
   return Units::of_words(found);
 }
 
-/// What n-grams are counted in.
+/// A line as characters and as words.
 struct Line {
   explicit Line(std::string_view line)
       : characters(Units::of_characters(line)), words(words_of(line)) {}

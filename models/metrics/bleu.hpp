@@ -112,7 +112,7 @@ struct Interval {
 Interval bleu_interval(std::span<const BleuStatistics> sentences,
                        const BootstrapOptions& bootstrap = {}, const BleuOptions& options = {});
 
-/// The first system held against the second.
+/// Comparison of two systems.
 struct PairedBootstrap {
   double difference = 0;  ///< of BLEU on the whole corpus: the first's less the second's
   Interval interval;      ///< of the difference

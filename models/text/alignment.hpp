@@ -24,7 +24,7 @@ using Alignment = std::vector<Link>;
 /// By source, then target, each link once.
 Alignment sorted(Alignment links);
 
-/// What people drew: sure links S, and links P that are possible. S is a part of P by definition,
+/// Links drawn by people: sure links S and possible links P. S is a subset of P by definition,
 /// so a sure link may be given in `possible` too or be left out of it.
 struct GoldAlignment {
   Alignment sure, possible;

@@ -48,7 +48,7 @@ void check_options(std::span<const PairLengths> pairs, const BatchOptions& optio
   }
 }
 
-/// Whether so many pairs fit into a batch when `longest` is the one with the longest target.
+/// Whether `count` pairs fit into a batch; `longest` has the longest target.
 bool fit(std::size_t count, const PairLengths& longest, const BatchOptions& options) {
   const auto pairs = static_cast<Index>(count);
   return options.tokens > 0 ? pairs * next_words(longest) <= options.tokens

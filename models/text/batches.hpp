@@ -54,7 +54,7 @@ struct BatchOptions {
   Index sentences = 80;  ///< of a batch
   /// Instead, when positive: the most target words of a batch, with `</s>` and padding.
   Index tokens = 0;
-  /// So many pairs, taken at random, are sorted by length before batches are cut from them. A
+  /// Number of random pairs that are sorted by length before batches are cut from them. A
   /// larger pool pads less and shuffles less. The last batch of a pool may be smaller.
   Index pool = 10'000;
 };

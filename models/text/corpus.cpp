@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::size_t longest_line = std::size_t{1} << 24;  // a device may have no line breaks
 
-/// How many lines a file has in all.
+/// The number of lines of the whole file.
 std::int64_t count_lines(LineReader& reader) {
   while (reader.next()) {
   }

@@ -51,7 +51,7 @@ struct TextPair {
   std::string source, target;
 };
 
-/// Which column of a TSV has the source.
+/// The order of the columns of a TSV.
 enum class Columns { source_first, target_first };
 
 /// The pairs of a parallel corpus, empty ones too.
@@ -86,16 +86,16 @@ class ParallelReader {
 ParallelReader open_pairs(const std::filesystem::path& source, const std::filesystem::path& target,
                           Columns columns = Columns::source_first);
 
-/// What to leave out of a corpus, beside pairs with an empty side.
+/// Pairs to exclude from a corpus, beside those with an empty side.
 struct CorpusOptions {
   std::int64_t longest = 0;  ///< the most tokens of a side; 0: any number
 };
 
-/// What became of the pairs of a corpus.
+/// Counts of the pairs of a corpus.
 struct CorpusReport {
   std::int64_t read = 0;
-  std::int64_t empty = 0;     ///< left out: a side without tokens
-  std::int64_t too_long = 0;  ///< left out: a side of more than `longest` tokens
+  std::int64_t empty = 0;     ///< excluded: a side without tokens
+  std::int64_t too_long = 0;  ///< excluded: a side of more than `longest` tokens
   std::int64_t longest = 0;   ///< of the options
 
   std::int64_t kept() const { return read - empty - too_long; }

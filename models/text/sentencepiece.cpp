@@ -90,7 +90,7 @@ bool is_sound(std::string_view charsmap) {
   return true;
 }
 
-/// Whether the offsets in the tables by which a model's normaliser replaces characters are within
+/// Whether the offsets in the character tables of a model's normaliser are within
 /// the tables, and the replacements are UTF-8. sentencepiece 0.1.97 does not check the offsets, and
 /// would read outside of the tables. False also for bytes that are no protocol buffer.
 bool has_sound_charsmaps(std::string_view model) {

@@ -14,7 +14,7 @@
 
 namespace attune::text {
 
-/// Whether this build has the library. Where it has not, what makes a SentencePiece throws an Error
+/// Whether this build has the library. Without it, every constructor of SentencePiece throws an Error
 /// that says so.
 bool has_sentencepiece();
 
@@ -33,7 +33,7 @@ struct SentencePieceOptions {
 };
 
 /// A model that cuts lines into pieces (Kudo and Richardson, 2018); copies share it. The pieces are
-/// strings, in which "▁" (U+2581) stands for a blank: a Vocabulary of one's own numbers them. A
+/// strings, in which "▁" (U+2581) stands for a blank; a Vocabulary numbers them. A
 /// character without a piece stands for itself.
 class SentencePiece {
  public:

@@ -20,13 +20,13 @@ struct Words {};
 /// Code points, blanks too.
 struct Characters {};
 
-/// What is done to a line before it is cut into tokens, and to what is put together from them: a
-/// truecaser, say, or a normal form of Unicode.
+/// Rewrites a line before it is tokenised and after it is detokenised: a truecaser, say, or a normal
+/// form of Unicode.
 struct Rewriter {
   virtual ~Rewriter() = default;
   virtual std::string encode(std::string_view line) const = 0;
   virtual std::string decode(std::string_view line) const = 0;
-  /// Whatever makes it again, for a checkpoint.
+  /// Its state, for a checkpoint; a RewriterFromJson reads it.
   virtual std::string json() const = 0;
 };
 
@@ -71,12 +71,12 @@ Vocabulary vocabulary_from_json(std::string_view json);
 /// their case: otherwise this throws.
 std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens);
 
-/// What one side of a model reads or writes.
+/// Tokenizer and vocabulary of one side of a model.
 struct Codec {
   Tokenizer tokenizer;
   Vocabulary vocabulary;
 
-  /// The numbers of tokens. One that is spelt like a special token is unknown: no text can end or
+  /// The numbers of tokens. A token spelled like a special one is unknown: no text can end or
   /// pad a sentence.
   Sentence encode(std::span<const std::string> tokens) const;
   Sentence encode(std::string_view line) const { return encode(tokenizer.encode(line)); }

@@ -11,7 +11,7 @@
 
 namespace attune::text {
 
-/// Where a text stops being UTF-8: the first byte of the first bad sequence.
+/// The first byte of the first sequence that is not UTF-8, if any.
 std::optional<std::size_t> find_bad_byte(std::string_view text);
 
 /// The code points of a text, each as UTF-8. Throws an Error that names the first byte which is not
@@ -27,10 +27,10 @@ char32_t next_point(std::string_view text, std::size_t& at);
 /// A code point as UTF-8.
 std::string utf8(char32_t point);
 
-/// What Unicode calls White_Space, or one of U+001C to U+001F: the same as in Python's str.split().
+/// Unicode's White_Space, and U+001C to U+001F: the blanks of Python's str.split().
 bool is_blank(char32_t point);
 
-/// What stands between blanks, as views into `text`.
+/// The words between blanks, as views into `text`.
 std::vector<std::string_view> words(std::string_view text);
 
 }  // namespace attune::text

@@ -41,7 +41,7 @@ class Vocabulary {
   std::unordered_map<std::string, std::int32_t> ids_;
 };
 
-/// How often tokens occur.
+/// Occurrences of each token.
 using TokenCounts = std::unordered_map<std::string, std::int64_t>;
 void count_tokens(TokenCounts& counts, std::span<const std::string> tokens);
 
@@ -51,13 +51,13 @@ struct VocabularyOptions {
 };
 
 /// The most frequent tokens first, of equally frequent ones the first by code points. Those that
-/// are spelt like special tokens are left out. Throws for a maximum without room for a token.
+/// are spelled like special tokens are excluded. Throws for a maximum without room for a token.
 Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options = {});
 
 /// From a file with a token on each line. Special tokens may stand at its top, in any order. Throws
 /// an Error "FILE:LINE: what is wrong" for an empty line, a TAB, and a token that occurs twice.
 Vocabulary read_vocabulary(const std::filesystem::path& path);
-/// What read_vocabulary() reads, each token in the line of its number, from 0. Throws for a token
+/// Writes a file for read_vocabulary(), each token in the line of its number, from 0. Throws for a token
 /// with a TAB or a line break in it.
 void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocabulary);
 

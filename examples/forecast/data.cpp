@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -40,15 +41,12 @@ std::optional<Time> parse_time(std::string_view text) {
     if (pattern[i] == '0' ? !digit : text[i] != pattern[i] && !(i == 10 && text[i] == 'T'))
       return {};
   }
-  const auto number = [&](std::size_t begin, std::size_t size) {
-    int value = 0;
-    if (begin < text.size()) std::from_chars(&text[begin], &text[begin] + size, value);
-    return value;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+  int year = 0;
+  unsigned month = 0, day = 0, hour = 0, minute = 0, second = 0;
+  std::sscanf(std::string(text).c_str(), "%d-%u-%u%*c%u:%u:%u", &year, &month, &day, &hour, &minute,
+              &second);
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
   if (!date.ok() || hour > 23 || minute > 59 || second > 59) return {};
   return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
          std::chrono::seconds(second);

@@ -1,4 +1,4 @@
-// What `forecast` is made of, from the table to the commands.
+// The parts of `forecast`, from the table to the commands.
 #pragma once
 
 #include <chrono>
@@ -186,7 +186,7 @@ struct Arguments {
   Index examples = 4;
 };
 
-/// What comes after the last row of a file: a CSV of the same columns.
+/// Forecasts the rows after the last one of a file: a CSV of the same columns.
 int predict(const Arguments& options);
 /// Errors on the test part, over every window, by how far ahead.
 int evaluate(const Arguments& options);

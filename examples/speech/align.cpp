@@ -113,8 +113,7 @@ std::string json_of(std::span<const Timed> tokens) {
 std::vector<Timed> align(const Model& model, const Utterance& utterance) {
   const Tensor heard = model.hear(utterance.samples);
   const Batch batch{frames::make_batch(std::span(&heard, 1)), {utterance.tokens}};
-  return timed(model, model.recogniser.force(batch).front(),
-               model.seconds(utterance.samples.size()));
+  return timed(model, model.force(batch).front(), model.seconds(utterance.samples.size()));
 }
 
 namespace {
@@ -188,7 +187,7 @@ int align(const Arguments& options) {
   }
   const Model model = Model::load(options.model);
   if (!model.options.attends)
-    fail(options.model.string(), "it does not attend: nothing says when a word was heard");
+    fail(options.model.string(), "it has no attention, which alignment needs");
   if (grids) {
     write_textgrids(model, options);
     return 0;

@@ -1,4 +1,4 @@
-// Sound: recordings from files, what is heard of them, and streams that are cut where it is quiet.
+// Sound: recordings from files, their features, and streams cut at pauses.
 #pragma once
 
 #include <filesystem>
@@ -17,12 +17,11 @@ struct Recording {
   Index channels = 1;  // of the file; several are averaged
 };
 
-/// Throws an Error "FILE: what is wrong" for what is no audio, has no samples, or ends before it
-/// should.
+/// Throws an Error "FILE: what is wrong" for a file that is no audio, has no samples, or ends early.
 Recording read_audio(const std::filesystem::path& path);
 
-/// Its length, without reading the samples. Throws as read_audio does, but for what only the
-/// samples show.
+/// Its length, without reading the samples. Throws as read_audio does, except for errors in the
+/// samples.
 double seconds_of(const std::filesystem::path& path);
 
 /// The samples at that rate. Throws for rates that are more than 64 times apart.
@@ -37,9 +36,9 @@ struct LogMelOptions {
   double emphasis = 0.97;  // of high frequencies: x_i - emphasis x_{i-1}
 };
 
-/// The waveform at the level at which the mean power of its loud frames is 0.01 (a frame is 10 ms,
-/// and loud where it has at least the mean power of all): a model does not hear how far away the
-/// microphone was, nor how long the silence around the words. All zeros stay so.
+/// The waveform, scaled so that the mean power of its loud frames is 0.01 (a frame is 10 ms, and loud
+/// where it has at least the mean power of all). Then neither the distance of the microphone nor the
+/// silence around the words matters. A waveform of zeros stays as it is.
 std::vector<float> levelled(std::span<const float> waveform, Index rate);
 
 /// Frames of a waveform x_i - 0.97 x_{i-1} (`emphasis`), each under a Hann window, as power spectra
@@ -81,12 +80,12 @@ struct Piece {
 /// of the utterance's loudest frame (-30 dB).
 class PauseCutter {
  public:
-  /// With a pause of 0 all is one utterance, which flush() returns.
+  /// With a pause of 0 the whole stream is one utterance, which flush() returns.
   PauseCutter(Index rate, double pause);
 
-  /// What ended with these samples.
+  /// The utterances that end within these samples.
   std::vector<Piece> add(std::span<const float> samples);
-  /// What is left at the end; empty when it is quiet.
+  /// The rest of the stream at its end; empty where nothing is said.
   Piece flush();
 
  private:

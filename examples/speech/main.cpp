@@ -119,7 +119,7 @@ int run(int argc, char** argv) {
            "--list list.tsv --examples 5", [&] { return report(o); })
       .model(o.model)
       .add(report_fields(), o);
-  // What the variants and the seeds say is left out.
+  // Without the options that variants and seeds set.
   add_training(commands
                    .add("compare", "train kinds of attention with several seeds; a table",
                         "--digits recordings --seeds 2", [&] { return compare(compared); })

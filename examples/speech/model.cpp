@@ -19,16 +19,19 @@ namespace {
 
 constexpr const char* checkpoint_format = "attune speech 3";
 
-models::ListenerOptions listener_options(const RecogniserOptions& o, Index bands) {
+models::ListenerOptions listener_options(const TrainOptions& o) {
   std::vector<Index> join(o.layers - o.joined, 1);
   join.resize(o.layers, 2);
-  return {
-      .features = bands, .hidden = o.hidden, .join = join, .cell = o.cell, .dropout = o.dropout};
+  return {.features = o.features.bands,
+          .hidden = o.hidden,
+          .join = join,
+          .cell = o.cell,
+          .dropout = o.dropout};
 }
 
 using Decoder = std::variant<models::BahdanauDecoder, models::LastStateDecoder>;
 
-Decoder make_decoder(const nn::Scope& scope, const RecogniserOptions& o, models::EncodedSizes sizes,
+Decoder make_decoder(const nn::Scope& scope, const TrainOptions& o, models::EncodedSizes sizes,
                      Index vocabulary) {
   const auto set = [&](auto options) {
     options.target_vocabulary = vocabulary;
@@ -46,15 +49,19 @@ Decoder make_decoder(const nn::Scope& scope, const RecogniserOptions& o, models:
 
 }  // namespace
 
-Recogniser::Recogniser(const nn::Scope& scope, const RecogniserOptions& o, Index bands,
-                       Index vocabulary)
-    : ctc_weight_(o.ctc),
-      listener_(scope / "listener", listener_options(o, bands)),
-      decoder_(make_decoder(scope, o, listener_.sizes(), vocabulary)) {
-  if (o.ctc > 0) ctc_.emplace(scope / "ctc", listener_.sizes().h, vocabulary);
+Model::Model(const TrainOptions& o, text::Codec own_codec, frames::Scaling own_scaling,
+             std::unique_ptr<nn::Parameters> own_parameters)
+    : options(o),
+      features(o.features),
+      codec(std::move(own_codec)),
+      scaling(std::move(own_scaling)),
+      parameters(std::move(own_parameters)),
+      listener_(*parameters / "listener", listener_options(o)),
+      decoder_(make_decoder(*parameters, o, listener_.sizes(), codec.vocabulary.size())) {
+  if (o.ctc > 0) ctc_.emplace(*parameters / "ctc", listener_.sizes().h, codec.vocabulary.size());
 }
 
-Var Recogniser::loss(const Batch& batch) const {
+Var Model::loss(const Batch& batch) const {
   const models::Encoded heard = listener_(batch.frames.x, batch.frames.mask);
   const text::TargetBatch target =
       text::make_target_batch(batch.words, {.mask_dtype = heard.mask.dtype()});
@@ -62,20 +69,20 @@ Var Recogniser::loss(const Batch& batch) const {
       [&](const auto& decoder) { return models::loss(decoder, heard, target); }, decoder_);
   if (!ctc_) return written;
   const auto [labels, labels_mask] = text::make_source_batch(batch.words, heard.mask.dtype());
-  return (1 - ctc_weight_) * written +
-         ctc_weight_ * ctc_loss((*ctc_)(heard.h), heard.mask, labels, labels_mask);
+  return (1 - options.ctc) * written +
+         options.ctc * ctc_loss((*ctc_)(heard.h), heard.mask, labels, labels_mask);
 }
 
-std::vector<models::Hypothesis> Recogniser::recognise(const nn::Sequence& frames,
-                                                      const models::SearchOptions& search,
-                                                      bool ctc) const {
+std::vector<models::Hypothesis> Model::recognise(const nn::Sequence& frames,
+                                                 const models::SearchOptions& search,
+                                                 bool ctc) const {
   const NoGrad no_grad;
   const models::Encoded heard = listener_(frames.x, frames.mask);
   const auto found = std::visit(
       [&](const auto& decoder) {
         if (!ctc_ || !ctc) return models::search(decoder, heard, search);
         return models::search(
-            models::JointCtc(decoder, {.weight = ctc_weight_}),
+            models::JointCtc(decoder, {.weight = options.ctc}),
             models::CtcEncoded<models::Encoded>{heard, heard.mask, (*ctc_)(heard.h).value()},
             search);
       },
@@ -85,7 +92,7 @@ std::vector<models::Hypothesis> Recogniser::recognise(const nn::Sequence& frames
   return best;
 }
 
-std::vector<models::Hypothesis> Recogniser::force(const Batch& batch) const {
+std::vector<models::Hypothesis> Model::force(const Batch& batch) const {
   const NoGrad no_grad;
   const models::Encoded heard = listener_(batch.frames.x, batch.frames.mask);
   const text::TargetBatch target =
@@ -94,19 +101,10 @@ std::vector<models::Hypothesis> Recogniser::force(const Batch& batch) const {
       [&](const auto& decoder) { return models::force_decode(decoder, heard, target); }, decoder_);
 }
 
-void check(const RecogniserOptions& o) {
+void check(const TrainOptions& o) {
   if (o.joined > o.layers)
     fail("--joined", fmt::format("there are {} layers, not {}", o.layers, o.joined));
 }
-
-Model::Model(const TrainOptions& o, text::Codec own_codec, frames::Scaling own_scaling,
-             std::unique_ptr<nn::Parameters> own_parameters)
-    : options(o),
-      features(o.features),
-      codec(std::move(own_codec)),
-      scaling(std::move(own_scaling)),
-      parameters(std::move(own_parameters)),
-      recogniser(*parameters, options, o.features.bands, codec.vocabulary.size()) {}
 
 Model Model::load(const std::filesystem::path& path) {
   return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
@@ -158,7 +156,7 @@ std::vector<models::Hypothesis> recognise(const Model& model,
     std::vector<Tensor> heard;
     for (std::size_t i = begin; i < end; ++i) heard.push_back(model.hear(waveforms[order[i]]));
     const nn::Sequence frames = frames::make_batch(heard);
-    auto found = model.recogniser.recognise(
+    auto found = model.recognise(
         frames, {.beam = options.beam, .max_length = frames.x.dim(0), .within_source = true},
         options.ctc);
     for (std::size_t i = begin; i < end; ++i) all[order[i]] = std::move(found[i - begin]);

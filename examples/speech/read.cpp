@@ -23,7 +23,7 @@
 namespace attune::speech {
 namespace {
 
-/// What is heard together.
+/// A waveform to recognise, and the file that it is from.
 struct Part {
   std::string file;  // may be empty
   Piece piece;
@@ -63,7 +63,7 @@ std::vector<Part> parts_of(const std::string& file, const Arguments& options, In
   const Recording recording = read_audio(file);
   std::vector<float> samples = reading(file, [&] { return at_rate(recording, rate); });
   if (recording.channels > 1)
-    complain("{}: the mean of its {} channels is heard\n", printable(file), recording.channels);
+    complain("{}: using the mean of its {} channels\n", printable(file), recording.channels);
   if (recording.rate != rate) {
     complain("{}: converted from {} to {} samples per second\n", printable(file), recording.rate,
              rate);
@@ -83,7 +83,8 @@ std::vector<Part> parts_of(const std::string& file, const Arguments& options, In
 
 void recognise_files(const Model& model, const Arguments& options) {
   constexpr std::size_t at_once = 256;
-  for (const std::string& file : options.inputs) seconds_of(file);  // throws before any is heard
+  for (const std::string& file : options.inputs)
+    seconds_of(file);  // throws before any is recognised
   for (std::size_t begin = 0; begin < options.inputs.size(); begin += at_once) {
     const std::size_t end = std::min(options.inputs.size(), begin + at_once);
     std::vector<Part> parts;
@@ -116,7 +117,7 @@ class SampleStream {
                                   std::min<std::size_t>(size, 4));
       if (head == "RIFF" || head == "fLaC" || head == "OggS")
         fail("standard input",
-             "raw samples were expected, but it is a file of audio: give its name");
+             "raw samples were expected, but it is an audio file: give its name as an argument");
     }
     std::vector<float> samples;
     for (std::size_t i = 0; i + 1 < size; i += 2) {
@@ -183,8 +184,8 @@ void print(const std::string& name, const CountsByLength& counts, bool json) {
   say("{}\n", with_field(line, "by_length", fmt::format("{{{}}}", fmt::join(by_length, ", "))));
 }
 
-/// Median distance in seconds between the ends of tokens that attention gives and the true ones;
-/// the last token of each utterance is left out.
+/// Median distance in seconds between the ends of tokens by attention and the true ones, without
+/// the last token of each utterance.
 double median_distance(const Model& model, std::span<const Utterance> utterances) {
   std::vector<double> distances;
   for (const Utterance& one : utterances) {

@@ -1,4 +1,4 @@
-// What `speech` is made of, from the recordings to the commands; audio.hpp has the sound.
+// The parts of `speech`, from recordings to commands; audio.hpp has the sound.
 #pragma once
 
 #include <array>
@@ -27,7 +27,25 @@
 
 namespace attune::speech {
 
-struct RecogniserOptions {
+enum class Tokens { words, characters };
+
+/// All that the command line can say about a training, with its defaults.
+struct TrainOptions : TrainingOptions {
+  TrainOptions()
+      : TrainingOptions{
+            .out = "speech-model", .batch = 32, .validate_every = 200, .average = 0.998} {}
+  std::string digits;             // directory of the Free Spoken Digit Dataset,
+  Index longest = 7;              // joined to strings of so many digits at most;
+  std::string list, valid_list;   // or lists of recordings
+  Tokens tokens = Tokens::words;  // of their transcripts
+  Index steps = 2000;
+  double speed = 0.15;                   // recordings are made faster or slower by up to this share
+  double silence = 0.1;                  // seconds of it before and after a recording, at most
+  double noise = 20;                     // decibels below the recording at the loudest
+  Index time_masks = 2, band_masks = 2;  // stretches of time, and of the mel scale, that are hidden
+  std::uint64_t seed = 1;
+  LogMelOptions features;
+  // Of the network:
   Index hidden = 128;  // of each direction of the listener, and of the decoder
   Index layers = 3;
   Index joined = 2;  // of the layers, the highest that join two steps into one
@@ -45,27 +63,7 @@ struct RecogniserOptions {
 };
 
 /// Throws an Error that names the option for numbers that contradict each other.
-void check(const RecogniserOptions& options);
-
-enum class Tokens { words, characters };
-
-/// All that the command line can say about a training, with its defaults.
-struct TrainOptions : TrainingOptions, RecogniserOptions {
-  TrainOptions()
-      : TrainingOptions{
-            .out = "speech-model", .batch = 32, .validate_every = 200, .average = 0.998} {}
-  std::string digits;             // directory of the Free Spoken Digit Dataset,
-  Index longest = 7;              // joined to strings of so many digits at most;
-  std::string list, valid_list;   // or lists of recordings
-  Tokens tokens = Tokens::words;  // of their transcripts
-  Index steps = 2000;
-  double speed = 0.15;                   // recordings are made faster or slower by up to this share
-  double silence = 0.1;                  // seconds of it before and after a recording, at most
-  double noise = 20;                     // decibels below the recording at the loudest
-  Index time_masks = 2, band_masks = 2;  // stretches of time, and of the mel scale, that are hidden
-  std::uint64_t seed = 1;
-  LogMelOptions features;
-};
+void check(const TrainOptions& options);
 
 /// Options of the training, of the network, of the features, and all of them.
 Fields<TrainOptions> training_fields();
@@ -163,29 +161,9 @@ struct Batch {
   std::vector<text::Sentence> words;
 };
 
-class Recogniser {
- public:
-  Recogniser(const nn::Scope& scope, const RecogniserOptions& options, Index bands,
-             Index vocabulary);
-
-  /// (1 - λ) · cross-entropy of the words + λ · CTC, each per word.
-  Var loss(const Batch& batch) const;
-  /// The best words of each utterance, with where the decoder attended to; by attention and CTC, or
-  /// by attention alone.
-  std::vector<models::Hypothesis> recognise(const nn::Sequence& frames,
-                                            const models::SearchOptions& search, bool ctc) const;
-  /// Given words, as if they had been found.
-  std::vector<models::Hypothesis> force(const Batch& batch) const;
-
- private:
-  double ctc_weight_;
-  models::Listener listener_;
-  std::variant<models::BahdanauDecoder, models::LastStateDecoder> decoder_;
-  std::optional<nn::Linear> ctc_;
-};
-
 /// A network that listens, and all that it takes to use it.
-struct Model {
+class Model {
+ public:
   Model(const TrainOptions& options, text::Codec codec, frames::Scaling scaling,
         std::unique_ptr<nn::Parameters> parameters);
 
@@ -195,6 +173,15 @@ struct Model {
 
   /// Features of a waveform, scaled: (T, bands).
   Tensor hear(std::span<const float> waveform) const;
+  /// (1 - λ) · cross-entropy of the words + λ · CTC, each per word.
+  Var loss(const Batch& batch) const;
+  /// The best words of each utterance, with where the decoder attended to; by attention and CTC, or
+  /// by attention alone.
+  std::vector<models::Hypothesis> recognise(const nn::Sequence& frames,
+                                            const models::SearchOptions& search, bool ctc) const;
+  /// Given words as hypotheses, as if the search had found them.
+  std::vector<models::Hypothesis> force(const Batch& batch) const;
+
   /// Seconds from the beginning of a recording to that of an annotation's frames.
   double time(Index annotation) const;
   /// Seconds that so many samples last.
@@ -206,8 +193,12 @@ struct Model {
   text::Codec codec;
   frames::Scaling scaling;
   std::unique_ptr<nn::Parameters> parameters;
-  Recogniser recogniser;
   Metadata metadata = {};  // of the checkpoint
+
+ private:
+  models::Listener listener_;
+  std::variant<models::BahdanauDecoder, models::LastStateDecoder> decoder_;
+  std::optional<nn::Linear> ctc_;
 };
 
 /// How to search.
@@ -222,7 +213,7 @@ std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
                                           const HearOptions& options);
 
-/// By the number of tokens that were said.
+/// Errors, by the number of tokens that were said.
 CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
                         const HearOptions& options);
 
@@ -241,12 +232,12 @@ struct Timed {
 /// than tokens.
 std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
 
-/// By what the decoder attended to in a recording of so many seconds. The model must attend, and
+/// Times by what the decoder attended to in a recording of so many seconds. The model must attend, and
 /// there must be as many annotations as tokens. Throws where the scores are not finite.
 std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis, double seconds);
 /// A JSON array.
 std::string json_of(std::span<const Timed> tokens);
-/// Given tokens. Throws as `timed` and `stretches` do.
+/// The times of given tokens. Throws as `timed` and `stretches` do.
 std::vector<Timed> align(const Model& model, const Utterance& utterance);
 
 // The commands. Each prints to standard output and returns the exit status.
@@ -259,7 +250,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint);
 
 enum class AlignFormat { tsv, json, textgrid };
 
-/// What the commands that use a model have options for.
+/// Options of the commands that use a model.
 struct Arguments {
   std::filesystem::path model = "speech-model/best.safetensors";
   HearOptions hear = {};

@@ -217,7 +217,7 @@ int train(const TrainOptions& options) {
       const auto& chosen = epochs.next();
       auto [loss, gradients] = run.backward(std::ssize(chosen), [&](Index begin, Index end) {
         const auto some = std::span(chosen).subspan(begin, end - begin);
-        return model.recogniser.loss(draw(data.train, some, model, run.step(), begin));
+        return model.loss(draw(data.train, some, model, run.step(), begin));
       });
       const double rate = schedule(run.step());
       if (run.usable(loss, gradients)) {

@@ -252,7 +252,7 @@ TEST_CASE("speech: a model without attention, and one that does not end what it 
   write(directory / "l.tsv", recording + "\tone\n");
   CHECK(contains(
       error_of({"align", directory / "l.tsv", "--model", directory / "attends/best.safetensors"}),
-      "it does not attend"));
+      "it has no attention"));
 }
 
 TEST_CASE("speech: a checkpoint whose numbers are none gives one line") {

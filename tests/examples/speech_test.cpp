@@ -317,27 +317,20 @@ TEST_CASE("stretches: between the centres of what tokens attended to, in order a
   }
 }
 
-TEST_CASE("Recogniser: gradients of the loss are central differences, with and without CTC") {
+TEST_CASE("Model: gradients of the loss are central differences, with and without CTC") {
   const std::vector<Tensor> heard = {randn({9, 3}, DType::f64), randn({6, 3}, DType::f64, 2)};
-  const std::vector<text::Sentence> words = {{4, 5}, {5}};
+  const Batch batch{frames::make_batch(heard), {{4, 5}, {5}}};
+  const std::vector<std::string> words = {"one", "two"};
+  TrainOptions o;
+  o.features.bands = 3;
+  o.hidden = 3, o.layers = 2, o.joined = 1, o.embedding = 2, o.readout = 4, o.dropout = 0;
+  o.score.attention = 3, o.score.location_aware = {.filters = 2, .radius = 1};
   for (const double ctc : {0.0, 0.3}) {
     for (const bool attends : {true, false}) {
-      nn::Parameters params(1, DType::f64);
-      const Recogniser recogniser(params,
-                                  {.hidden = 3,
-                                   .layers = 2,
-                                   .joined = 1,
-                                   .embedding = 2,
-                                   .readout = 4,
-                                   .dropout = 0,
-                                   .attends = attends,
-                                   .score = {.kind = "location_aware",
-                                             .attention = 3,
-                                             .location_aware = {.filters = 2, .radius = 1}},
-                                   .ctc = ctc},
-                                  3, 6);
-      const Batch batch{frames::make_batch(heard), words};
-      CHECK(gradcheck(params, [&] { return recogniser.loss(batch); },
+      o.ctc = ctc, o.attends = attends;
+      const Model model(o, {text::Words{}, text::Vocabulary(words)}, {},
+                        std::make_unique<nn::Parameters>(1, DType::f64));
+      CHECK(gradcheck(*model.parameters, [&] { return model.loss(batch); },
                       {.step = 2e-4, .allow_zero = true}));
     }
   }

@@ -1,11 +1,14 @@
 // Gradients of the general model: every score with every window, wiring and cell, and then every
 // other option.
+#include <span>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/models/seq2seq.hpp>
 
+#include "models/wirings.hpp"
 #include "nn/tools.hpp"
 #include "support/models_batches.hpp"
 
@@ -70,132 +73,92 @@ void check_at_next_scale(const Seq2SeqOptions& options, bool allow_zero = true) 
   CHECK(check_gradients(options, ++count % 2 == 0 ? 1 : 10, allow_zero));
 }
 
-constexpr nn::Cell kCells[] = {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_reset_before};
+using Values = std::vector<std::string>;
 
-std::vector<nn::ScoreOptions> scores() {
-  std::vector<nn::ScoreOptions> all;
-  for (const nn::ScoreKind& kind : nn::score_kinds()) {
-    all.push_back(tiny().score);
-    all.back().kind = kind.name;
+/// An option and the values that it takes.
+struct Axis {
+  std::string option;
+  Values values;
+};
+
+const Values kCells = {"lstm", "gru", "gru-reset-before"},
+             kWindows = {"global", "local-m", "local-p"}, kAttend = {"before", "between", "after"},
+             kFeeding = {"no", "yes"};
+
+/// f(options) for every combination of values, with these changes of tiny().
+template <class F>
+void for_each_combination(const std::string& changes, std::span<const Axis> axes, const F& f) {
+  if (axes.empty()) {
+    Seq2SeqOptions o = tiny();
+    test::change(o, changes);
+    return f(o);
   }
-  all.push_back(tiny().score);
-  all.back().kind = "concat";
-  all.back().concat = nn::ConcatForm::identity;
+  for (const std::string& value : axes.front().values)
+    for_each_combination(changes + " " + axes.front().option + "=" + value, axes.subspan(1), f);
+}
+
+/// Every score, and the second form of concat. An encoder in two directions is made half as wide for
+/// scores without weights of their own (encoder_hidden()): 2 in each direction of 4, else 2.
+Values scores(bool with_sizes = true) {
+  Values all;
+  for (const nn::ScoreKind& kind : nn::score_kinds()) {
+    all.emplace_back(kind.name);
+    if (with_sizes) all.back() += kind.direct ? " hidden=4" : " hidden=2";
+  }
+  all.push_back(with_sizes ? "concat concat-form=identity hidden=2"
+                           : "concat concat-form=identity");
   return all;
 }
 
-constexpr nn::Window kWindows[] = {nn::Window::global, nn::Window::local_monotonic,
-                                   nn::Window::local_predictive};
-constexpr Attend kAttend[] = {Attend::before, Attend::between, Attend::after};
-
-// Nothing is left out: an encoder in two directions is made half as wide where a score without
-// weights of its own compares its annotations with the decoder's state (encoder_hidden()).
-template <class F>
-void for_every_attention(F f) {
-  for (const nn::ScoreOptions& score : scores()) {
-    for (const nn::Window window : kWindows) {
-      for (const Attend attend : kAttend) {
-        for (const InputFeeding feeding : {InputFeeding::no, InputFeeding::yes}) {
-          for (const nn::Cell cell : kCells) {
-            Seq2SeqOptions o = tiny();
-            o.score = score;
-            o.hidden =
-                nn::score_kind(score.kind).direct ? 4 : 2;  // 2 in each direction of the encoder
-            o.attention.window = window;
-            o.attend = attend;
-            o.input_feeding = feeding;
-            o.encoder_cell = o.decoder_cell = cell;
-            f(o);
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("Seq2Seq: gradients of every score x window x wiring x cell agree with differences") {
-  for_every_attention([](const Seq2SeqOptions& o) { check_at_next_scale(o); });
+  const Axis axes[] = {{"score", scores()},
+                       {"window", kWindows},
+                       {"attend", kAttend},
+                       {"input-feeding", kFeeding},
+                       {"encoder-cell", kCells}};
+  for_each_combination("", axes, [](Seq2SeqOptions o) {
+    o.decoder_cell = o.encoder_cell;
+    check_at_next_scale(o);
+  });
 }
 
 TEST_CASE("Seq2Seq: gradients of every pair of cells agree with differences, and none is zero") {
-  for (const nn::Cell encoder : kCells) {
-    for (const nn::Cell decoder : kCells) {
-      for (const Start start : {Start::zero, Start::bridge}) {
-        for (const ReadoutKind kind : {ReadoutKind::tanh, ReadoutKind::maxout}) {
-          Seq2SeqOptions o = tiny();
-          o.encoder_cell = encoder;
-          o.decoder_cell = decoder;
-          o.start = start;
-          o.readout_kind = kind;
-          check_at_next_scale(o, /*allow_zero=*/false);
-        }
-      }
-    }
-  }
+  const Axis axes[] = {{"encoder-cell", kCells},
+                       {"decoder-cell", kCells},
+                       {"start", {"zero", "bridge"}},
+                       {"readout-kind", {"tanh", "maxout"}}};
+  for_each_combination(
+      "", axes, [](const Seq2SeqOptions& o) { check_at_next_scale(o, /*allow_zero=*/false); });
 }
 
 TEST_CASE("Seq2Seq: gradients of every way to start agree with differences") {
-  for (const Start start : {Start::zero, Start::last, Start::mean, Start::bridge}) {
-    for (const Reading reading : {Reading::forward, Reading::backward, Reading::bidirectional}) {
-      for (const nn::Cell cell : kCells) {
-        Seq2SeqOptions o = tiny();
-        o.start = start;
-        o.reading = reading;
-        o.decoder_cell = cell;
-        o.encoder_cell = nn::Cell::lstm;
-        check_at_both_scales(o);
-      }
-    }
-  }
+  const Axis axes[] = {{"start", {"zero", "last", "mean", "bridge"}},
+                       {"reading", {"forward", "backward", "bidirectional"}},
+                       {"decoder-cell", kCells}};
+  for_each_combination("encoder-cell=lstm", axes, check_at_both_scales);
 }
 
 TEST_CASE("Seq2Seq: gradients without attention agree with differences") {
-  for (const Attend attend : {Attend::last_state, Attend::never}) {
-    for (const InputFeeding feeding : {InputFeeding::no, InputFeeding::yes}) {
-      for (const ReadoutKind kind : {ReadoutKind::tanh, ReadoutKind::attentional}) {
-        Seq2SeqOptions o = tiny();
-        o.attend = attend;
-        o.input_feeding = feeding;
-        o.readout_kind = kind;
-        check_at_both_scales(o);
-      }
-    }
-  }
+  const Axis axes[] = {{"attend", {"last-state", "never"}},
+                       {"input-feeding", kFeeding},
+                       {"readout-kind", {"tanh", "attentional"}}};
+  for_each_combination("", axes, check_at_both_scales);
 }
 
 TEST_CASE("Seq2Seq: gradients of stacks agree with differences") {
-  for (const Attend attend : {Attend::before, Attend::between, Attend::after, Attend::never}) {
-    for (const Residual residual : {Residual::no, Residual::yes}) {
-      for (const Reading reading : {Reading::forward, Reading::bidirectional}) {
-        Seq2SeqOptions o = tiny();
-        o.attend = attend;
-        o.residual = residual;
-        o.reading = reading;
-        o.hidden = 3;
-        o.encoder_layers = o.decoder_layers = 2;
-        o.start = Start::last;
-        check_at_both_scales(o);
-      }
-    }
-  }
+  const Axis axes[] = {{"attend", {"before", "between", "after", "never"}},
+                       {"residual", {"no", "yes"}},
+                       {"reading", {"forward", "bidirectional"}}};
+  for_each_combination("hidden=3 encoder-layers=2 decoder-layers=2 start=last", axes,
+                       check_at_both_scales);
 }
 
 TEST_CASE("Seq2Seq: gradients of every readout agree with differences") {
-  for (const ReadoutKind kind :
-       {ReadoutKind::tanh, ReadoutKind::maxout, ReadoutKind::attentional}) {
-    for (const ReadoutState state : {ReadoutState::current, ReadoutState::previous}) {
-      for (const Index layers : {1, 3}) {
-        for (const InputFeeding feeding : {InputFeeding::no, InputFeeding::yes}) {
-          Seq2SeqOptions o = tiny();
-          o.readout_kind = kind;
-          o.readout_state = state;
-          o.readout_layers = layers;
-          o.input_feeding = feeding;
-          check_at_both_scales(o);
-        }
-      }
-    }
-  }
+  const Axis axes[] = {{"readout-kind", {"tanh", "maxout", "attentional"}},
+                       {"readout-state", {"current", "previous"}},
+                       {"readout-layers", {"1", "3"}},
+                       {"input-feeding", kFeeding}};
+  for_each_combination("", axes, check_at_both_scales);
 }
 
 TEST_CASE("Seq2Seq: gradients of tied tables agree with differences") {
@@ -209,33 +172,17 @@ TEST_CASE("Seq2Seq: gradients of tied tables agree with differences") {
 }
 
 TEST_CASE("Seq2Seq: gradients with coverage agree with differences") {
-  for (const nn::ScoreOptions& score : scores()) {
-    for (const nn::Window window : kWindows) {
-      Seq2SeqOptions o = tiny();
-      o.score = score;
-      o.score.coverage = nn::Coverage::summed;
-      o.attention.window = window;
-      check_at_both_scales(o);
-    }
-  }
+  const Axis axes[] = {{"score", scores(/*with_sizes=*/false)}, {"window", kWindows}};
+  for_each_combination("coverage=summed", axes, check_at_both_scales);
 }
 
 TEST_CASE("Seq2Seq: gradients under sparsemax agree with differences") {
-  for (const nn::Window window : kWindows) {
-    for (const Attend attend : kAttend) {
-      Seq2SeqOptions o = tiny();
-      o.attention.normalizer = nn::Normalizer::sparsemax;
-      o.attention.window = window;
-      o.attend = attend;
-      check_at_both_scales(o);
-    }
-  }
+  const Axis axes[] = {{"window", kWindows}, {"attend", kAttend}};
+  for_each_combination("normalizer=sparsemax", axes, check_at_both_scales);
 }
 
 TEST_CASE("Seq2Seq: gradients with self-attention in the encoder agree with differences") {
-  Seq2SeqOptions o = tiny();
-  o.self_attention = 2;
-  check_at_both_scales(o);
+  for_each_combination("self-attention=2", {}, check_at_both_scales);
 }
 
 TEST_CASE("Seq2Seq: gradients of the loss in training agree with differences") {

@@ -75,11 +75,18 @@ Var total_loss(const Seq2Seq& model, std::span<const text::Pair> pairs) {
   return models::loss(model, batch) * sum(batch.target_mask).item();
 }
 
-TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences one by one") {
+/// f(model, options, params) for all of them.
+template <class F>
+void for_each_model(F f, DType dtype = DType::f64) {
   for (const auto& [name, options] : models()) {
     CAPTURE_BINDING(name);
-    nn::Parameters params(4, DType::f64);
-    const Seq2Seq model(params, options);
+    nn::Parameters params(4, dtype);
+    f(Seq2Seq(params, options), options, params);
+  }
+}
+
+TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences one by one") {
+  for_each_model([&](const Seq2Seq& model, const Seq2SeqOptions&, nn::Parameters& params) {
     const std::vector<text::Pair> pairs = test::ragged_pairs(9, 8, 8);
     const Var together = total_loss(model, pairs);
     Var apart = total_loss(model, std::span(pairs).first(1));
@@ -92,14 +99,11 @@ TEST_CASE("Seq2Seq: a padded batch gives the loss and gradients of its sentences
       REQUIRE((a.find(w) == nullptr) == (b.find(w) == nullptr));
       if (a.find(w)) CHECK(difference(a[w], b[w]) < 1e-12);
     }
-  }
+  });
 }
 
 TEST_CASE("Seq2Seq: word by word under forced words is force()") {
-  for (const auto& [name, options] : models()) {
-    CAPTURE_BINDING(name);
-    nn::Parameters params(4, DType::f64);
-    const Seq2Seq model(params, options);
+  for_each_model([&](const Seq2Seq& model, const Seq2SeqOptions& options, nn::Parameters&) {
     const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
     const Forced forced = force(model, batch);
     CHECK(forced.weights.defined() == attends(options));
@@ -109,14 +113,11 @@ TEST_CASE("Seq2Seq: word by word under forced words is force()") {
       CHECK(difference(step.logits, forced.logits.value()[t]) < 1e-13);
       if (attends(options)) CHECK(difference(step.weights, forced.weights.value()[t]) < 1e-13);
     }
-  }
+  });
 }
 
 TEST_CASE("Seq2Seq: select takes columns of a state, with repetition") {
-  for (const auto& [name, options] : models()) {
-    CAPTURE_BINDING(name);
-    nn::Parameters params(4, DType::f64);
-    const Seq2Seq model(params, options);
+  for_each_model([&](const Seq2Seq& model, const Seq2SeqOptions&, nn::Parameters&) {
     const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
     Seq2Seq::State state = model.start(model.encode(batch.source, batch.source_mask));
     for (Index t = 0; t < 2; ++t) test::step_from(model, batch.previous[t], state);
@@ -129,7 +130,7 @@ TEST_CASE("Seq2Seq: select takes columns of a state, with repetition") {
     const test::OneStep moved = test::step_from(
         model, Tensor::of(Shape{4}, std::span<const std::int32_t>(selected_words)), selected);
     for (Index i = 0; i < 4; ++i) CHECK(difference(moved.logits[i], step.logits[from[i]]) < 1e-14);
-  }
+  });
 }
 
 /// Copies of random sentences, enough steps for the model to become sure of some words.
@@ -152,45 +153,44 @@ void check_same_hypothesis(const Hypothesis& a, const Hypothesis& b) {
 
 TEST_CASE("Seq2Seq: a trained model writes the same for a sentence alone and in a padded batch") {
   const auto sources = test::random_sentences({3, 6, 2, 1, 4}, 8, 7, 4);
-  for (const auto& [name, options] : models()) {
-    CAPTURE_BINDING(name);
-    nn::Parameters params(4);
-    const Seq2Seq model(params, options);
-    train_a_little(params, model);
-    for (const Index beam : {1, 4}) {
-      const SearchOptions how{.beam = beam, .max_length = 8, .length_penalty = 0.6};
-      const auto [source, mask] = text::make_source_batch(sources);
-      const auto together = search(model, model.encode(source, mask), how);
-      for (std::size_t i = 0; i < sources.size(); ++i) {
-        const auto [own_source, own_mask] =
-            text::make_source_batch(std::span(sources).subspan(i, 1));
-        const auto alone = search(model, model.encode(own_source, own_mask), how);
-        check_same_hypothesis(together[i].front(), alone.front().front());
-      }
-    }
-  }
+  for_each_model(
+      [&](const Seq2Seq& model, const Seq2SeqOptions&, nn::Parameters& params) {
+        train_a_little(params, model);
+        for (const Index beam : {1, 4}) {
+          const SearchOptions how{.beam = beam, .max_length = 8, .length_penalty = 0.6};
+          const auto [source, mask] = text::make_source_batch(sources);
+          const auto together = search(model, model.encode(source, mask), how);
+          for (std::size_t i = 0; i < sources.size(); ++i) {
+            const auto [own_source, own_mask] =
+                text::make_source_batch(std::span(sources).subspan(i, 1));
+            const auto alone = search(model, model.encode(own_source, own_mask), how);
+            check_same_hypothesis(together[i].front(), alone.front().front());
+          }
+        }
+      },
+      DType::f32);
 }
 
 TEST_CASE("Seq2Seq: what greedy search writes has the same log-probabilities when it is forced") {
   const auto sources = test::random_sentences({3, 6, 2}, 8, 7, 4);
-  for (const auto& [name, options] : models()) {
-    CAPTURE_BINDING(name);
-    nn::Parameters params(4);
-    const Seq2Seq model(params, options);
-    train_a_little(params, model);
-    const auto [source, mask] = text::make_source_batch(sources);
-    const auto written = search(model, model.encode(source, mask), {.max_length = 8});
-    std::vector<text::Pair> pairs;
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      pairs.push_back({sources[i], written[i].front().words});
-    const auto forced = force_decode(model, text::make_batch(pairs));
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const Hypothesis& h = written[i].front();
-      for (std::size_t t = 0; t < h.word_log_probabilities.size(); ++t) {
-        CHECK(std::abs(h.word_log_probabilities[t] - forced[i].word_log_probabilities[t]) < 1e-5);
-      }
-    }
-  }
+  for_each_model(
+      [&](const Seq2Seq& model, const Seq2SeqOptions&, nn::Parameters& params) {
+        train_a_little(params, model);
+        const auto [source, mask] = text::make_source_batch(sources);
+        const auto written = search(model, model.encode(source, mask), {.max_length = 8});
+        std::vector<text::Pair> pairs;
+        for (std::size_t i = 0; i < sources.size(); ++i)
+          pairs.push_back({sources[i], written[i].front().words});
+        const auto forced = force_decode(model, text::make_batch(pairs));
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+          const Hypothesis& h = written[i].front();
+          for (std::size_t t = 0; t < h.word_log_probabilities.size(); ++t) {
+            CHECK(std::abs(h.word_log_probabilities[t] - forced[i].word_log_probabilities[t]) <
+                  1e-5);
+          }
+        }
+      },
+      DType::f32);
 }
 
 TEST_CASE("Seq2Seq: every published model, with every cell, learns a few sentences by heart") {

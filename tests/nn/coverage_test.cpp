@@ -11,7 +11,6 @@
 namespace {
 
 using namespace attune;
-using test::difference;
 
 TEST_CASE("add_coverage: weights add up, of several heads their mean") {
   const Tensor first = Tensor::of({3, 2}, {.5, 1., .25, 0., .25, 0.});

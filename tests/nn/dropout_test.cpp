@@ -14,7 +14,6 @@
 namespace {
 
 using namespace attune;
-using test::identical;
 
 TEST_CASE("Dropout: outside of training nothing is dropped") {
   const Tensor x = randn({3, 4}, DType::f64);

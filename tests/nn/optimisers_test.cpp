@@ -17,11 +17,8 @@
 namespace {
 
 using namespace attune;
-using test::difference;
-using test::identical;
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using test::infinity;
+using test::nan;
 
 /// Gradients with these values.
 Gradients gradients_of(std::initializer_list<std::pair<Var, Tensor>> wanted) {

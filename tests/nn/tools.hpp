@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <vector>
 
 #include <attune/autograd/ops.hpp>
@@ -17,6 +18,9 @@ namespace attune::test {
 
 using attune::difference;
 using attune::identical;
+
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// (steps, lengths.size()): 1 on words, 0 on the padding after them.
 inline Tensor ragged_mask(Index steps, const std::vector<Index>& lengths,

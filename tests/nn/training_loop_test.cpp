@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -12,11 +11,8 @@
 namespace {
 
 using namespace attune;
-using test::difference;
-using test::identical;
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using test::infinity;
+using test::nan;
 
 /// Gradients of two variables.
 struct Pair {

@@ -24,12 +24,9 @@ void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to
       std::memcpy(to + begin, from + begin, end - begin);
     });
   }
-  parallel_ranges(runs, std::max<Index>(1, copy_tile / std::max<Index>(1, bytes)),
-                  [&](Index begin, Index end) {
-                    for (Index run = begin; run < end; ++run) {
-                      std::memcpy(to + run * to_stride, from + run * from_stride, bytes);
-                    }
-                  });
+  parallel_each(runs, std::max<Index>(1, copy_tile / std::max<Index>(1, bytes)), [&](Index run) {
+    std::memcpy(to + run * to_stride, from + run * from_stride, bytes);
+  });
 }
 
 /// Bytes of x from `axis` on: one step of the axes before it.
@@ -43,11 +40,9 @@ void copy_numbered(const Tensor& x, int axis, const std::int32_t* number, Index 
   const std::byte* from = bytes_of(x).data();
   std::byte* to = mutable_bytes_of(y).data();
   const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
-  parallel_ranges(x.shape().product(0, axis), runs, [&](Index begin, Index end) {
-    for (Index run = begin; run < end; ++run) {
-      for (Index i = 0; i < count; ++i) {
-        std::memcpy(to + (run * count + i) * bytes, from + (run * n + number[i]) * bytes, bytes);
-      }
+  parallel_each(x.shape().product(0, axis), runs, [&](Index run) {
+    for (Index i = 0; i < count; ++i) {
+      std::memcpy(to + (run * count + i) * bytes, from + (run * n + number[i]) * bytes, bytes);
     }
   });
 }
@@ -61,13 +56,10 @@ void check_range(const char* operation, const Shape& shape, int axis, Index begi
 
 /// Which axis of x each axis of the permuted tensor is, counted from 0.
 std::vector<int> checked_order(const Shape& shape, const std::vector<int>& axes) {
-  std::vector<int> order, sorted;
+  std::vector<int> order, all(shape.rank());
   for (int axis : axes) order.push_back(shape.axis(axis, "permute"));
-  sorted = order;
-  std::ranges::sort(sorted);
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    if (sorted.size() == static_cast<std::size_t>(shape.rank()) && sorted[i] == axis) continue;
+  std::iota(all.begin(), all.end(), 0);
+  if (!std::ranges::is_permutation(order, all)) {
     fail("permute", fmt::format("axes ({}) do not name each of {} once", fmt::join(axes, ", "),
                                 to_string(shape)));
   }
@@ -206,18 +198,15 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   const Index unit = run_bytes(x, moved), row = extents[last] * unit;
   const std::byte* from = bytes_of(x).data();
   std::byte* to = mutable_bytes_of(y).data();
-  parallel_ranges(y.shape().product(0, moved - 1),
-                  std::max<Index>(1, 4 * detail::elementwise_tile / row),
-                  [&](Index begin, Index end) {
-                    for (Index k = begin; k < end; ++k) {
-                      Index offset = 0, rest = k;
-                      for (std::size_t axis = last; axis-- > 0;) {
-                        offset += rest % extents[axis] * strides[axis];
-                        rest /= extents[axis];
-                      }
-                      copy_units(from + offset, strides[last], to + k * row, extents[last], unit);
-                    }
-                  });
+  const Index rows_of_tile = std::max<Index>(1, 4 * detail::elementwise_tile / row);
+  parallel_each(y.shape().product(0, moved - 1), rows_of_tile, [&](Index k) {
+    Index offset = 0, rest = k;
+    for (std::size_t axis = last; axis-- > 0;) {
+      offset += rest % extents[axis] * strides[axis];
+      rest /= extents[axis];
+    }
+    copy_units(from + offset, strides[last], to + k * row, extents[last], unit);
+  });
   return y;
 }
 
@@ -312,21 +301,18 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
   const Index steps = x.dim(0), batch = x.dim(1), d = x.dim(2), windows = windows_of(steps, o);
   Tensor y = Tensor::uninitialized({windows, batch, o.width * d}, x.dtype(), "unfold");
   visit_elements("unfold", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    parallel_ranges(windows * batch, detail::runs_of_tile(o.width * d),
-                    [&](Index begin, Index end) {
-                      for (Index row = begin; row < end; ++row) {
-                        const Index first = row / batch * o.stride - o.before, b = row % batch;
-                        for (Index k = 0; k < o.width; ++k) {
-                          T* part = to + (row * o.width + k) * d;
-                          const Index t = first + k;
-                          if (t < 0 || t >= steps) {
-                            std::fill_n(part, d, T(0));
-                          } else {
-                            std::copy_n(from + (t * batch + b) * d, d, part);
-                          }
-                        }
-                      }
-                    });
+    parallel_each(windows * batch, detail::runs_of_tile(o.width * d), [&](Index row) {
+      const Index first = row / batch * o.stride - o.before, b = row % batch;
+      for (Index k = 0; k < o.width; ++k) {
+        T* part = to + (row * o.width + k) * d;
+        const Index t = first + k;
+        if (t < 0 || t >= steps) {
+          std::fill_n(part, d, T(0));
+        } else {
+          std::copy_n(from + (t * batch + b) * d, d, part);
+        }
+      }
+    });
   });
   return y;
 }
@@ -340,16 +326,14 @@ Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& o) {
   }
   Tensor dx = zeros({steps, batch, d}, dy.dtype());
   visit_elements("unfold_backward", std::tie(dy, dx), [&](const auto* from, auto* to) {
-    parallel_ranges(steps * batch, detail::runs_of_tile(o.width * d), [&](Index begin, Index end) {
-      for (Index row = begin; row < end; ++row) {
-        const Index at = row / batch + o.before, b = row % batch;
-        // Windows w with w · stride <= at < w · stride + width.
-        const Index last = std::min(windows - 1, at / o.stride);
-        const Index first = at < o.width ? 0 : (at - o.width) / o.stride + 1;
-        for (Index w = first; w <= last; ++w) {
-          const auto* part = from + ((w * batch + b) * o.width + at - w * o.stride) * d;
-          for (Index i = 0; i < d; ++i) to[row * d + i] += part[i];
-        }
+    parallel_each(steps * batch, detail::runs_of_tile(o.width * d), [&](Index row) {
+      const Index at = row / batch + o.before, b = row % batch;
+      // Windows w with w · stride <= at < w · stride + width.
+      const Index last = std::min(windows - 1, at / o.stride);
+      const Index first = at < o.width ? 0 : (at - o.width) / o.stride + 1;
+      for (Index w = first; w <= last; ++w) {
+        const auto* part = from + ((w * batch + b) * o.width + at - w * o.stride) * d;
+        for (Index i = 0; i < d; ++i) to[row * d + i] += part[i];
       }
     });
   });

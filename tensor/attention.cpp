@@ -193,13 +193,11 @@ Tensor window_forward(const Tensor& x, const Tensor& positions) {
   Tensor y = Tensor::uninitialized(x.shape().with(0, positions.dim(0)), x.dtype(), "window");
   const auto* position = positions.data<std::int32_t>();
   visit_elements("window", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    parallel_ranges(positions.size(), detail::runs_of_tile(n), [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) {
-        if (position[i] < 0) {
-          std::fill_n(to + i * n, n, T(0));
-        } else {
-          std::copy_n(from + (position[i] * batch + i % batch) * n, n, to + i * n);
-        }
+    parallel_each(positions.size(), detail::runs_of_tile(n), [&](Index i) {
+      if (position[i] < 0) {
+        std::fill_n(to + i * n, n, T(0));
+      } else {
+        std::copy_n(from + (position[i] * batch + i % batch) * n, n, to + i * n);
       }
     });
   });

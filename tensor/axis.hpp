@@ -35,12 +35,10 @@ void for_columns(const AxisView& view, Body body) {
   const Index blocks = (view.inner + widest_column_block - 1) / widest_column_block;
   const Index width = std::min(widest_column_block, view.inner);
   const Index units = std::max<Index>(1, elementwise_tile / (view.n * std::max<Index>(1, width)));
-  parallel_ranges(view.outer * blocks, units, [&](Index begin, Index end) {
-    for (Index unit = begin; unit < end; ++unit) {
-      const Index column = unit % blocks * widest_column_block;
-      body(unit / blocks * view.n * view.inner + column,
-           std::min(widest_column_block, view.inner - column));
-    }
+  parallel_each(view.outer * blocks, units, [&](Index unit) {
+    const Index column = unit % blocks * widest_column_block;
+    body(unit / blocks * view.n * view.inner + column,
+         std::min(widest_column_block, view.inner - column));
   });
 }
 

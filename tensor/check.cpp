@@ -138,11 +138,9 @@ Index ShapeCheck::operator[](char letter) const {
 }
 
 const ShapeCheck::Binding* ShapeCheck::find(char letter) const {
-  for (int i = 0; i < bound_; ++i) {
-    const Binding& binding = bindings_[i];
-    if (binding.letter == letter) return &binding;
-  }
-  return nullptr;
+  const auto end = bindings_.begin() + bound_;
+  const auto at = std::find_if(bindings_.begin(), end, [&](auto& b) { return b.letter == letter; });
+  return at == end ? nullptr : &*at;
 }
 
 }  // namespace attune

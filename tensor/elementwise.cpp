@@ -173,15 +173,13 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   }
   Tensor y = Tensor::uninitialized(shape, x.dtype(), "broadcast_to");
   visit_elements("broadcast_to", std::tie(x, y), [&](const auto* from, auto* to) {
-    parallel_ranges(plan.inner == 0 ? 0 : plan.outer, detail::runs_of_tile(plan.inner),
-                    [&](Index begin, Index end) {
-                      for (Index run = begin; run < end; ++run) {
-                        const auto* source = from + plan.offsets(run).first;
-                        auto* target = to + run * plan.inner;
-                        plan.step_a == 1 ? std::copy_n(source, plan.inner, target)
-                                         : std::fill_n(target, plan.inner, *source);
-                      }
-                    });
+    const Index runs = plan.inner == 0 ? 0 : plan.outer;
+    parallel_each(runs, detail::runs_of_tile(plan.inner), [&](Index run) {
+      const auto* source = from + plan.offsets(run).first;
+      auto* target = to + run * plan.inner;
+      plan.step_a == 1 ? std::copy_n(source, plan.inner, target)
+                       : std::fill_n(target, plan.inner, *source);
+    });
   });
   return y;
 }
@@ -196,9 +194,8 @@ Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
     Tensor y = Tensor::uninitialized(shape, a.dtype());
     const T *m = chosen.data<T>(), *x = all_a.data<T>(), *z = all_b.data<T>();
     T* to = y.mutable_data<T>();
-    parallel_ranges(y.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) to[i] = m[i] != 0 ? x[i] : z[i];
-    });
+    parallel_each(y.size(), detail::elementwise_tile,
+                  [=](Index i) { to[i] = m[i] != 0 ? x[i] : z[i]; });
     return y;
   });
 }

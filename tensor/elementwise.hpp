@@ -86,12 +86,10 @@ Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
                             plan.step_b, to + begin, end - begin, f);
           });
         }
-        parallel_ranges(plan.outer, detail::runs_of_tile(plan.inner), [&](Index begin, Index end) {
-          for (Index run = begin; run < end; ++run) {
-            const auto [offset_a, offset_b] = plan.offsets(run);
-            detail::zip_run(from_a + offset_a, plan.step_a, from_b + offset_b, plan.step_b,
-                            to + run * plan.inner, plan.inner, f);
-          }
+        parallel_each(plan.outer, detail::runs_of_tile(plan.inner), [&](Index run) {
+          const auto [offset_a, offset_b] = plan.offsets(run);
+          detail::zip_run(from_a + offset_a, plan.step_a, from_b + offset_b, plan.step_b,
+                          to + run * plan.inner, plan.inner, f);
         });
       });
   return y;

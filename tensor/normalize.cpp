@@ -210,18 +210,16 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
   const auto compute = [&]<class T>(const T* x, T* loss, T* norm) {
     const T* weight = elements_or_null<T>(mask);
     const auto* target = targets.data<std::int32_t>();
-    parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
-      for (Index row = begin; row < end; ++row) {
-        const bool used = !weight || weight[row] != 0;
-        const T *from = x + row * v, of_target = from[target[row]];
-        norm[row] = used ? log_sum_exp(from, v) : T(0);
-        loss[row] = used ? norm[row] - of_target : T(0);
-        if (used && smoothing > 0) {
-          const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
-          loss[row] += static_cast<T>(smoothing * (of_target - mean));
-        }
-        if (weight) loss[row] *= weight[row];
+    parallel_each(n, cross_entropy_rows, [&](Index row) {
+      const bool used = !weight || weight[row] != 0;
+      const T *from = x + row * v, of_target = from[target[row]];
+      norm[row] = used ? log_sum_exp(from, v) : T(0);
+      loss[row] = used ? norm[row] - of_target : T(0);
+      if (used && smoothing > 0) {
+        const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
+        loss[row] += static_cast<T>(smoothing * (of_target - mean));
       }
+      if (weight) loss[row] *= weight[row];
     });
   };
   visit_elements("cross_entropy", std::tie(logits, result.loss, result.log_sum_exp), compute);
@@ -242,20 +240,15 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
     const auto* target = targets.data<std::int32_t>();
     const T kept = static_cast<T>(1 - smoothing),
             even = static_cast<T>(smoothing / static_cast<double>(v));
-    parallel_ranges(n, cross_entropy_rows, [&](Index begin, Index end) {
-      for (Index row = begin; row < end; ++row) {
-        T* to = dx + row * v;
-        if (weight && weight[row] == 0) {
-          std::fill_n(to, v, T(0));
-          continue;
-        }
-        const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
-        const Index at = target[row];
-        T p = x[row * v + at] - norm[row];
-        simd::exp(&p, &p, 1);
-        simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to}, v);
-        to[at] = (p - kept - even) * by;
-      }
+    parallel_each(n, cross_entropy_rows, [&](Index row) {
+      T* to = dx + row * v;
+      if (weight && weight[row] == 0) return static_cast<void>(std::fill_n(to, v, T(0)));
+      const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
+      const Index at = target[row];
+      T p = x[row * v + at] - norm[row];
+      simd::exp(&p, &p, 1);
+      simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to}, v);
+      to[at] = (p - kept - even) * by;
     });
   };
   visit_elements("cross_entropy", std::tie(std::as_const(logits), log_sum_exp, result), compute);
@@ -275,12 +268,10 @@ LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const T
   LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm"),
                           Tensor::uninitialized({rows, 2}, x.dtype(), "layer_norm")};
   const auto compute = [&]<class T>(const T* from, const T* g, const T* b, T* y, T* moments) {
-    parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
-      for (Index row = begin; row < end; ++row) {
-        simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
-                                        moments + row * 2},
-                  n);
-      }
+    parallel_each(n == 0 ? 0 : rows, tile_rows, [&](Index row) {
+      simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
+                                      moments + row * 2},
+                n);
     });
   };
   visit_elements("layer_norm", std::tie(x, gain, bias, result.y, result.moments), compute);
@@ -295,14 +286,12 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
   Tensor parts = zeros({2, tiles, n}, x.dtype());  // of dgain and of dbias
   const auto compute = [&]<class T>(const T* from, const T* g, const T* dy_data, const T* moments,
                                     T* dx_data, T* parts_data) {
-    parallel_ranges(n == 0 ? 0 : rows, tile_rows, [&](Index begin, Index end) {
-      T* dgain = parts_data + begin / tile_rows * n;
-      for (Index row = begin; row < end; ++row) {
-        simd::run(
-            simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
-                                          dx_data + row * n, dgain, dgain + tiles * n},
-            n);
-      }
+    parallel_each(n == 0 ? 0 : rows, tile_rows, [&](Index row) {
+      T* dgain = parts_data + row / tile_rows * n;
+      simd::run(
+          simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
+                                        dx_data + row * n, dgain, dgain + tiles * n},
+          n);
     });
   };
   visit_elements("layer_norm", std::tie(x, gain, dy, forward.moments, dx, parts), compute);

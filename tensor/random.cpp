@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -43,16 +44,7 @@ double cos_of_turn(double u) {
   }
   cosine += 1;
   sine = a * (1 + sine);
-  switch (quarter & 3) {
-    case 0:
-      return cosine;
-    case 1:
-      return -sine;
-    case 2:
-      return -cosine;
-    default:
-      return sine;
-  }
+  return std::array{cosine, -sine, -cosine, sine}[quarter & 3];
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // One driver for the LSTM and both GRUs: tiles of rows walk through the steps and make the products
 // with W_h; a cell says what it makes of a row.
-#include <array>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -73,47 +73,37 @@ Tensor or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
   return x.defined() ? x : zeros(shape, dtype);
 }
 
-/// W_h, some of its columns or a transpose, as all steps use it.
+/// The product of a step that makes the gates in columns [begin, begin + columns): W_h's part of
+/// them, or for backward its transpose, as all steps use it.
 template <class T>
-class StepMatrix {
- public:
-  StepMatrix(const Tensor& w_h, const MatrixView<const T>& w, const Walk& walk) : w_(w) {
-    const bool many = walk.steps >= sizes::enough_steps;
-    if (w.cols > 0 && (many || walk.batch >= sizes::enough_step_rows || w.transposed)) {
-      packed_ = kept_packed(w_h, w, many ? Uses::many : Uses::one);
-    }
-  }
+struct Part {
+  Index begin, columns;
+  MatrixView<const T> w;
+  PackedMatrix<T> packed;
 
   void multiply(const MatrixView<const T>& a, const MatrixView<T>& c,
                 Into into = Into::overwrite) const {
-    packed_.defined() ? gemm<T>(a, packed_, c, into) : gemm<T>(a, w_, c, into);
+    packed.defined() ? gemm<T>(a, packed, c, into) : gemm<T>(a, w, c, into);
   }
-
- private:
-  MatrixView<const T> w_;
-  PackedMatrix<T> packed_;
 };
 
-/// The products of a step: part p makes the gates [bounds[p], bounds[p + 1]).
 template <class T>
-struct Parts {
-  std::array<Index, 3> bounds;
-  std::array<StepMatrix<T>, 2> w_h;
-
-  Index count() const { return bounds[1] == bounds[2] ? 1 : 2; }
-  Index begin(Index p) const { return bounds[static_cast<std::size_t>(p)]; }
-  const StepMatrix<T>& operator[](Index p) const { return w_h[static_cast<std::size_t>(p)]; }
-};
-
-/// The columns of W_h of both parts; for backward their transposes.
-template <class T>
-Parts<T> parts_of(const Tensor& w_h, const Walk& walk, bool transposed) {
-  const Index n = walk.hidden, first = walk.cell.from_state, gates = walk.cell.gates;
-  const auto part = [&](Index begin, Index end) {
-    const MatrixView<const T> w{w_h.data<T>() + begin * n, n, (end - begin) * n, w_h.dim(1)};
-    return StepMatrix<T>(w_h, transposed ? w.transpose() : w, walk);
+std::vector<Part<T>> parts_of(const Tensor& w_h, const Walk& walk, bool transposed) {
+  const Index n = walk.hidden, first = walk.cell.from_state * n;
+  const bool many = walk.steps >= sizes::enough_steps;
+  std::vector<Part<T>> parts;
+  const auto add = [&](Index begin, Index end) {
+    if (begin == end) return;
+    MatrixView<const T> w{w_h.data<T>() + begin, n, end - begin, w_h.dim(1)};
+    if (transposed) w = w.transpose();
+    Part<T>& part = parts.emplace_back(Part<T>{begin, end - begin, w, {}});
+    if (many || walk.batch >= sizes::enough_step_rows || transposed) {
+      part.packed = kept_packed(w_h, w, many ? Uses::many : Uses::one);
+    }
   };
-  return {{0, first, gates}, {part(0, first), part(first, gates)}};
+  add(0, first);
+  add(first, walk.width());
+  return parts;
 }
 
 /// Rows [begin, end) of a batch.
@@ -176,19 +166,17 @@ struct ForwardPass {
   T* gates;       // (T, B, kept · H)
 
   /// Row `at` of (T·B), whose products of part p are in hw (G·H).
-  void run(Index p, Index at, const T* hw, const T* h_prev, const T* c_prev) const {
+  void run(std::size_t p, Index at, const T* hw, const T* h_prev, const T* c_prev) const {
     const Index n = walk.hidden;
     const T* x = xw + at * walk.width();
     T *g = gates + at * walk.cell.kept * n, *h_t = h + at * n;
-    switch (walk.cell.kind) {
-      case Cell::lstm:
-        return simd::run(simd::LstmForwardRow<T>{x, hw, c_prev, g, c + at * n, h_t}, n);
-      case Cell::reset_after:
-        return simd::run(simd::GruForwardRow<T>{x, hw, b_hn, h_prev, g, h_t}, n);
-      case Cell::reset_before:
-        if (p == 0) return simd::run(simd::GruResetRow<T>{x, hw, h_prev, g, rh + at * n}, n);
-        simd::run(simd::GruUpdateRow<T>{x + 2 * n, hw + 2 * n, g + n, h_prev, g + 2 * n, h_t}, n);
+    if (walk.cell.kind == Cell::lstm) {
+      return simd::run(simd::LstmForwardRow<T>{x, hw, c_prev, g, c + at * n, h_t}, n);
     }
+    if (p == 0) simd::run(simd::GruResetRow<T>{x, hw, h_prev, g, rh ? rh + at * n : nullptr}, n);
+    simd::GruUpdateRow<T> update{x + 2 * n, hw + 2 * n, g + n, h_prev, g + 2 * n, h_t};
+    if (!rh) update.r = g, update.b_hn = b_hn, update.hidden = g + 3 * n;
+    if (p == 1 || !rh) simd::run(update, n);
   }
 
   /// Where the mask is 0: the states go on, and nothing flows back.
@@ -203,7 +191,7 @@ struct ForwardPass {
 
 /// Takes each tile of rows through all steps: products with W_h, then the cell, part by part.
 template <class T>
-void run_forward(const ForwardPass<T>& pass, const Parts<T>& parts) {
+void run_forward(const ForwardPass<T>& pass, const std::vector<Part<T>>& parts) {
   const Walk& walk = pass.walk;
   const Index n = walk.hidden, width = walk.width();
   for_tiles(walk.batch, [&](Tile tile) {
@@ -212,10 +200,10 @@ void run_forward(const ForwardPass<T>& pass, const Parts<T>& parts) {
     for (Index i = 0; i < walk.steps; ++i) {
       const Index first = walk.step(i) * walk.batch;
       const Tile used = tile.used(pass.mask ? pass.mask + first : nullptr);
-      for (Index p = 0; p < parts.count(); ++p) {
+      for (std::size_t p = 0; p < parts.size(); ++p) {
         const T* x = p == 0 ? pass.from_h.before(walk, i, 0) : pass.rh + first * n;
-        const Index begin = parts.begin(p) * n, columns = parts.begin(p + 1) * n - begin;
-        parts[p].multiply(used.of(x, n, n), used.within(tile).of(hw + begin, columns, width));
+        const auto to = used.within(tile).of(hw + parts[p].begin, parts[p].columns, width);
+        parts[p].multiply(used.of(x, n, n), to);
         for (Index row = tile.begin; row < tile.end; ++row) {
           const Index at = first + row;
           const T *h_prev = pass.from_h.before(walk, i, row),
@@ -242,13 +230,11 @@ struct BackwardPass {
 
   /// Row `at` of (T·B) and `row` of (B). `scratch` (H) is the row's, and dproduct (H) the gradient
   /// of what part 1 multiplied.
-  void run(Index p, Index at, Index row, Index i, T* scratch, const T* dproduct) const {
+  void run(std::size_t p, Index at, Index row, Index i, T* scratch, const T* dproduct) const {
     const Index n = walk.hidden, width = walk.width();
     const T *g = gates + at * walk.cell.kept * n, *h_prev = h.before(walk, i, row);
     T *dx = dxw + at * width, *dhw_t = dhw + at * width, *dh_prev = dh0 + row * n;
-    if (walk.cell.kind == Cell::reset_before && p == 0) {
-      return simd::run(simd::GruResetBackwardRow<T>{g, h_prev, dproduct, dx, dh_prev}, n);
-    }
+    const bool reset_after = walk.cell.kind == Cell::reset_after;
     if (walk.cell.kind == Cell::lstm) {
       simd::run(simd::LstmBackwardRow<T>{g, c.before(walk, i, row), c.all + at * n, dh_prev,
                                          dc0 + row * n, dx},
@@ -256,13 +242,18 @@ struct BackwardPass {
       std::fill_n(dh_prev, n, T(0));  // a masked row carries its gradient over instead
       return;
     }
-    std::copy_n(dh_prev, n, scratch);
-    if (walk.cell.kind == Cell::reset_after) {
-      simd::run(simd::GruBackwardRow<T>{g, h_prev, scratch, dx, dhw_t, dh_prev}, n);
-    } else {
+    if (p == 1 || reset_after) {
+      std::copy_n(dh_prev, n, scratch);
       simd::run(simd::GruUpdateBackwardRow<T>{g + n, g + 2 * n, h_prev, scratch, dx + n, dx + 2 * n,
                                               dh_prev},
                 n);
+    }
+    if (reset_after) {
+      std::fill_n(dhw_t + 2 * n, n, T(0));
+      simd::run(simd::GruResetBackwardRow<T>{g, g + 3 * n, dx + 2 * n, dx, dhw_t + 2 * n}, n);
+      std::copy_n(dx, 2 * n, dhw_t);
+    } else if (p == 0) {
+      simd::run(simd::GruResetBackwardRow<T>{g, h_prev, dproduct, dx, dh_prev}, n);
     }
   }
 };
@@ -270,7 +261,7 @@ struct BackwardPass {
 /// Takes each tile back through all steps, from the last part to the first: the cell, and then the
 /// product of dhw with W_hᵀ, which part 0 adds to dh_{t-1}.
 template <class T>
-void run_backward(const BackwardPass<T>& pass, const Parts<T>& parts) {
+void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts) {
   const Walk& walk = pass.walk;
   const Index n = walk.hidden, width = walk.width();
   for_tiles(walk.batch, [&](Tile tile) {
@@ -284,19 +275,18 @@ void run_backward(const BackwardPass<T>& pass, const Parts<T>& parts) {
         T* to = pass.dh0 + tile.begin * n;
         for (Index j = 0; j < tile.count() * n; ++j) to[j] += dh[j];
       }
-      for (Index p = parts.count(); p-- > 0;) {
+      for (std::size_t p = parts.size(); p-- > 0;) {
         for (Index row = tile.begin; row < tile.end; ++row) {
           const Index at = first + row;
           if (!pass.mask || pass.mask[at] != 0) {
             pass.run(p, at, row, i, of_row, dproducts + (row - tile.begin) * n);
-          } else if (p == parts.count() - 1) {
+          } else if (p == parts.size() - 1) {
             std::fill_n(pass.dxw + at * width, width, T(0));
             std::fill_n(pass.dhw + at * width, width, T(0));
           }
         }
-        const Index begin = parts.begin(p) * n, columns = parts.begin(p + 1) * n - begin;
-        const T* d = pass.dhw + first * width + begin;
-        parts[p].multiply(used.of(d, columns, width),
+        const T* d = pass.dhw + first * width + parts[p].begin;
+        parts[p].multiply(used.of(d, parts[p].columns, width),
                           p == 0 ? used.of(pass.dh0, n, n) : used.within(tile).of(dproducts, n, n),
                           p == 0 ? Into::add : Into::overwrite);
       }

@@ -32,10 +32,8 @@ double sum_in_lanes(Index n, F f) {
 template <class T>
 void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
   if (inner == 1) {
-    return parallel_ranges(outer, detail::runs_of_tile(n), [&](Index begin, Index end) {
-      for (Index o = begin; o < end; ++o) {
-        y[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return x[o * n + i]; }));
-      }
+    return parallel_each(outer, detail::runs_of_tile(n), [=](Index o) {
+      y[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return x[o * n + i]; }));
     });
   }
   constexpr Index widest = 1024;  // accumulators that stay in cache, and long pieces of wide rows

@@ -58,12 +58,7 @@ Shape Shape::inserted(int axis, Index extent) const {
 }
 
 std::string to_string(std::span<const Index> extents) {
-  std::string result = "(";
-  for (Index extent : extents) {
-    if (result.size() > 1) result += ", ";
-    result += std::to_string(extent);
-  }
-  return result + ")";
+  return fmt::format("({})", fmt::join(extents, ", "));
 }
 
 std::string to_string(const Shape& shape) {

@@ -51,15 +51,8 @@ std::string describe(const Tensor& x) {
 /// Calls f with a zero of the element type, i32 included.
 template <class F>
 decltype(auto) visit(DType dtype, F f) {
-  switch (dtype) {
-    case DType::f32:
-      return f(0.0f);
-    case DType::f64:
-      return f(0.0);
-    case DType::i32:
-      break;
-  }
-  return f(std::int32_t{0});
+  if (dtype == DType::f32) return f(0.0f);
+  return dtype == DType::f64 ? f(0.0) : f(std::int32_t{0});
 }
 
 void require_defined(const char* operation, const Tensor& x) {

@@ -54,4 +54,12 @@ void parallel_ranges(Index n, Index tile, Body&& body) {
                [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
 }
 
+/// The same element by element: body(i).
+template <class Body>
+void parallel_each(Index n, Index tile, Body&& body) {
+  parallel_ranges(n, tile, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) body(i);
+  });
+}
+
 }  // namespace attune

@@ -106,44 +106,6 @@ HWY_INLINE void Run(const LstmBackwardRow<T>& row, Index n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const GruForwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto gate = [&](Index k) HWY_ATTR {
-      return hn::Add(at.load(row.xw + k * n), at.load(row.hw + k * n));
-    };
-    const auto r = Sigmoid(at.d, gate(0)), z = Sigmoid(at.d, gate(1));
-    const auto hidden = hn::Add(at.load(row.hw + 2 * n), at.load(row.b_hn));
-    const auto candidate = Tanh(at.d, hn::MulAdd(r, hidden, at.load(row.xw + 2 * n)));
-    const auto h_prev = at.load(row.h_prev);
-    at.store(r, row.gates);
-    at.store(z, row.gates + n);
-    at.store(candidate, row.gates + 2 * n);
-    at.store(hidden, row.gates + 3 * n);
-    at.store(hn::MulAdd(z, hn::Sub(h_prev, candidate), candidate), row.h);
-  });
-}
-
-template <class T>
-HWY_INLINE void Run(const GruBackwardRow<T>& row, Index n) {
-  ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto r = at.load(row.gates), z = at.load(row.gates + n);
-    const auto candidate = at.load(row.gates + 2 * n);
-    const auto hidden = at.load(row.gates + 3 * n);
-    const auto dh = at.load(row.dh), h_prev = at.load(row.h_prev);
-    const auto dn = hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(at.d, candidate));
-    const auto dr = hn::Mul(hn::Mul(dn, hidden), SigmoidSlope(r));
-    const auto dz = hn::Mul(hn::Mul(dh, hn::Sub(h_prev, candidate)), SigmoidSlope(z));
-    at.store(dr, row.dxw);
-    at.store(dz, row.dxw + n);
-    at.store(dn, row.dxw + 2 * n);
-    at.store(dr, row.dhw);
-    at.store(dz, row.dhw + n);
-    at.store(hn::Mul(dn, r), row.dhw + 2 * n);
-    at.store(hn::Mul(dh, z), row.dh_prev);
-  });
-}
-
-template <class T>
 HWY_INLINE void Run(const GruResetRow<T>& row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto gate = [&](Index k) HWY_ATTR {
@@ -152,17 +114,22 @@ HWY_INLINE void Run(const GruResetRow<T>& row, Index n) {
     const auto r = gate(0);
     at.store(r, row.gates);
     at.store(gate(1), row.gates + n);
-    at.store(hn::Mul(r, at.load(row.h_prev)), row.rh);
+    if (row.rh) at.store(hn::Mul(r, at.load(row.h_prev)), row.rh);
   });
 }
 
 template <class T>
 HWY_INLINE void Run(const GruUpdateRow<T>& row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto candidate = Tanh(at.d, hn::Add(at.load(row.xw_n), at.load(row.hn)));
-    const auto h_prev = at.load(row.h_prev);
+    auto argument = hn::Add(at.load(row.hw_n), at.load(row.r ? row.b_hn : row.xw_n));
+    if (row.r) {
+      at.store(argument, row.hidden);
+      argument = hn::MulAdd(at.load(row.r), argument, at.load(row.xw_n));
+    }
+    const auto candidate = Tanh(at.d, argument);
+    const auto z = at.load(row.z), h_prev = at.load(row.h_prev);
     at.store(candidate, row.n);
-    at.store(hn::MulAdd(at.load(row.z), hn::Sub(h_prev, candidate), candidate), row.h);
+    at.store(hn::MulAdd(z, hn::Sub(h_prev, candidate), candidate), row.h);
   });
 }
 
@@ -180,10 +147,9 @@ HWY_INLINE void Run(const GruUpdateBackwardRow<T>& row, Index n) {
 template <class T>
 HWY_INLINE void Run(const GruResetBackwardRow<T>& row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto r = at.load(row.r), drh = at.load(row.drh);
-    const auto h_prev = at.load(row.h_prev);
-    at.store(hn::Mul(hn::Mul(drh, h_prev), SigmoidSlope(r)), row.dr);
-    at.store(hn::MulAdd(drh, r, at.load(row.dh_prev)), row.dh_prev);
+    const auto r = at.load(row.r), drx = at.load(row.drx);
+    at.store(hn::Mul(hn::Mul(drx, at.load(row.x)), SigmoidSlope(r)), row.dr);
+    at.store(hn::MulAdd(drx, r, at.load(row.dx)), row.dx);
   });
 }
 
@@ -466,8 +432,6 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
 #define ATTUNE_KERNELS(KERNEL, T, bits) \
   ATTUNE_ROW(KERNEL, LstmForwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, LstmBackwardRow, T, bits) \
-  ATTUNE_ROW(KERNEL, GruForwardRow, T, bits) \
-  ATTUNE_ROW(KERNEL, GruBackwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, GruResetRow, T, bits) \
   ATTUNE_ROW(KERNEL, GruUpdateRow, T, bits) \
   ATTUNE_ROW(KERNEL, GruUpdateBackwardRow, T, bits) \

@@ -43,55 +43,40 @@ struct LstmBackwardRow {
   T* dgates;  // 4n, before the activations
 };
 
-/// One row of a GRU cell with the reset gate after the product (cuDNN, PyTorch). Order r z n:
-///     r, z = σ(xw + hw),   n = tanh(xw_n + r ⊙ (hw_n + b_hn)),   h = (1 - z) ⊙ n + z ⊙ h_prev
-template <class T>
-struct GruForwardRow {
-  const T *xw, *hw;  // 3n
-  const T* b_hn;
-  const T* h_prev;
-  T* gates;  // 4n: r, z, n, and hw_n + b_hn
-  T* h;
-};
-
-template <class T>
-struct GruBackwardRow {
-  const T* gates;  // 4n
-  const T *h_prev, *dh;
-  T* dxw;      // 3n
-  T* dhw;      // 3n
-  T* dh_prev;  // the part that does not go through hw
-};
-
-/// The two halves of a GRU cell with the reset gate before the product (Cho et al., 2014):
-///     r, z = σ(xw + hw),  rh = r ⊙ h_prev   and then, with hn = rh W_n,
-///     n = tanh(xw_n + hn),   h = (1 - z) ⊙ n + z ⊙ h_prev
+/// The two halves of a row of a GRU cell. The gates, in the order r z n:
+///     r, z = σ(xw + hw),   rh = r ⊙ h_prev
 template <class T>
 struct GruResetRow {
-  const T* xw;  // 2n
-  const T* hw;  // 2n
+  const T *xw, *hw;  // 2n
   const T* h_prev;
   T* gates;  // 2n: r, z
-  T* rh;
+  T* rh;     // null with the reset gate after the product
 };
+/// The new state, with the reset gate before the product (Cho et al., 2014) or after it (cuDNN,
+/// PyTorch):
+///     n = tanh(xw_n + hw_n) for hw = rh W   or   tanh(xw_n + r ⊙ (hw_n + b_hn)) for hw = h_prev W,
+///     h = (1 - z) ⊙ n + z ⊙ h_prev
 template <class T>
 struct GruUpdateRow {
-  const T *xw_n, *hn, *z, *h_prev;
+  const T *xw_n, *hw_n, *z, *h_prev;
   T *n, *h;
+  const T *r = nullptr, *b_hn = nullptr;  // after the product only
+  T* hidden = nullptr;                    // hw_n + b_hn, likewise
 };
 
-/// Their backward passes, in the opposite order. `dn` is ∂L/∂(xw_n + hn).
+/// Their backward passes, in the opposite order. `dn` is ∂L/∂ the argument of tanh.
 template <class T>
 struct GruUpdateBackwardRow {
   const T *z, *n, *h_prev, *dh;
   T *dz, *dn;  // before the activations
   T* dh_prev;  // dh ⊙ z
 };
+/// Of r ⊙ x, where x is h_prev or, after the product, hw_n + b_hn.
 template <class T>
 struct GruResetBackwardRow {
-  const T *r, *h_prev, *drh;
-  T* dr;       // before the activation
-  T* dh_prev;  // += drh ⊙ r
+  const T *r, *x, *drx;
+  T* dr;  // before the activation
+  T* dx;  // += drx ⊙ r
 };
 
 /// Layer normalisation (Ba, Kiros and Hinton, 2016) of n elements:

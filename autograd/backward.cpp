@@ -122,22 +122,6 @@ void check_backward(const Var& y, const Tensor& dy) {
     fail("anomaly", "backward was given a gradient that is not finite: " + given);
 }
 
-/// Squares of f64 may overflow where the norm does not.
-double careful_norm(std::span<const Tensor> tensors) {
-  double total = 0;
-  for (const Tensor& x : tensors) {
-    total = std::hypot(total, norm(x.to(DType::f64).reshape({-1}), 0).item());
-  }
-  return total;
-}
-
-/// Throws for a constant, which has no gradient.
-std::uint64_t id_of(const Var& variable) {
-  if (!variable.node())
-    fail("gradients", fmt::format("a constant {} has none", to_string(variable.shape())));
-  return variable.node()->id;
-}
-
 }  // namespace
 
 Gradients backward(const Var& loss) {
@@ -169,7 +153,9 @@ Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradien
       fail("gradients", fmt::format("shape or dtype differs: variable {}, gradient {}",
                                     to_string(variable.shape()), to_string(gradients[i].shape())));
     }
-    by_id[id_of(variable)] = std::move(gradients[i]);
+    if (!variable.node())
+      fail("gradients", fmt::format("a constant {} has none", to_string(variable.shape())));
+    by_id[variable.node()->id] = std::move(gradients[i]);
   }
   for (auto& [id, gradient] : by_id) ids_.push_back(id), tensors_.push_back(std::move(gradient));
 }
@@ -179,7 +165,12 @@ double Gradients::global_norm() const {
   double squares = 0;
   for (const Tensor& gradient : tensors_) squares += sum_of_squares(gradient);
   // NaN may have a sign, which is written in messages.
-  return std::isinf(squares) ? careful_norm(tensors_) : std::abs(std::sqrt(squares));
+  if (!std::isinf(squares)) return std::abs(std::sqrt(squares));
+  double total = 0;  // squares of f64 may overflow where the norm does not
+  for (const Tensor& gradient : tensors_) {
+    total = std::hypot(total, norm(gradient.to(DType::f64).reshape({-1}), 0).item());
+  }
+  return total;
 }
 
 double Gradients::global_norm() {

@@ -125,22 +125,17 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   return {};
 }
 
-namespace detail {
-
-GradcheckResult gradcheck_inputs(const std::function<Var(const std::vector<Var>&)>& f,
-                                 const std::vector<Tensor>& inputs,
-                                 const GradcheckOptions& options) {
+GradcheckResult gradcheck(const std::function<Var(const std::vector<Var>&)>& f,
+                          const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
   std::vector<NamedVariable> named;
   std::vector<Var> vars;
   for (const Tensor& input : inputs) {
     vars.push_back(variable(input.clone()));
     named.push_back({fmt::format("input {}", named.size()), vars.back()});
   }
-  return attune::gradcheck(
+  return gradcheck(
       named, [&] { return f(vars); }, options);
 }
-
-}  // namespace detail
 
 std::ostream& operator<<(std::ostream& out, const GradcheckResult& result) {
   return out << (result ? "gradients agree" : result.message);

@@ -45,37 +45,26 @@ struct NamedVariable {
 GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
                           const GradcheckOptions& options = {});
 
-namespace detail {
-GradcheckResult gradcheck_inputs(const std::function<Var(const std::vector<Var>&)>& f,
-                                 const std::vector<Tensor>& inputs,
-                                 const GradcheckOptions& options);
-}
+/// gradcheck(f, {x, w, b}), where f takes a vector of inputs.
+GradcheckResult gradcheck(const std::function<Var(const std::vector<Var>&)>& f,
+                          const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
 /// A function of one tensor or of two, named without choosing an overload: gradcheck(sigmoid, x).
 inline GradcheckResult gradcheck(Var (*f)(const Var&), const Tensor& x,
                                  const GradcheckOptions& options = {}) {
-  return detail::gradcheck_inputs([f](const std::vector<Var>& v) { return f(v[0]); }, {x}, options);
+  return gradcheck([f](const std::vector<Var>& v) { return f(v[0]); }, std::vector{x}, options);
 }
 inline GradcheckResult gradcheck(Var (*f)(const Var&, const Var&), const Tensor& a, const Tensor& b,
                                  const GradcheckOptions& options = {}) {
-  return detail::gradcheck_inputs([f](const std::vector<Var>& v) { return f(v[0], v[1]); }, {a, b},
-                                  options);
-}
-
-/// gradcheck(f, {x, w, b}), where f takes a vector of inputs.
-template <class F>
-requires std::is_invocable_r_v < Var, F&, const std::vector<Var>
-& > GradcheckResult gradcheck(F f, const std::vector<Tensor>& inputs,
-                              const GradcheckOptions& options = {}) {
-  return detail::gradcheck_inputs(f, inputs, options);
+  return gradcheck([f](const std::vector<Var>& v) { return f(v[0], v[1]); }, std::vector{a, b},
+                   options);
 }
 
 /// gradcheck(f, x), where f is an object that takes one input.
 template <class F>
 requires std::is_invocable_r_v<Var, F&, const Var&> GradcheckResult
 gradcheck(F f, const Tensor& x, const GradcheckOptions& options = {}) {
-  return detail::gradcheck_inputs([&f](const std::vector<Var>& v) { return f(v[0]); }, {x},
-                                  options);
+  return gradcheck([&f](const std::vector<Var>& v) { return f(v[0]); }, std::vector{x}, options);
 }
 
 }  // namespace attune

@@ -55,14 +55,6 @@ Tensor& GradientSlot::accumulator() {
   return sum_;
 }
 
-void GradientSlot::add_to_slice(const Tensor& gradient, int axis, Index begin) {
-  attune::add_to_slice(accumulator(), gradient, axis, begin);
-}
-
-void GradientSlot::add_rows(const Tensor& ids, const Tensor& rows) {
-  scatter_add(accumulator(), ids, rows);
-}
-
 void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
   Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
   if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)

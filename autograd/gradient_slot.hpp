@@ -15,12 +15,6 @@ class GradientSlot {
   /// dx += gradient, a tensor of x's shape.
   void add(Tensor gradient);
 
-  /// dx[..., begin : begin + n, ...] += gradient along an axis: x was sliced.
-  void add_to_slice(const Tensor& gradient, int axis, Index begin);
-
-  /// dx[ids[i]] += rows[i]: rows of x were gathered.
-  void add_rows(const Tensor& ids, const Tensor& rows);
-
   /// dx[:, column : column + N] += aᵀ·b for a (..., K), b (..., N), leading axes folded: x is a
   /// weight and a its input. The product is put off: a weight that is used at every step of a
   /// recurrence gets its gradient from one product over all steps, not from many thin ones.
@@ -29,7 +23,6 @@ class GradientSlot {
   /// The sum so far (zeros at first), for kernels that add to it themselves.
   Tensor& accumulator();
 
-  bool empty() const { return !sum_.defined() && products_.empty(); }
   /// What was added so far, but for products that were put off; undefined at first.
   const Tensor& sum() const { return sum_; }
 

@@ -50,7 +50,6 @@ class NodePointer {
 
   Node* get() const { return node_; }
   Node* operator->() const { return node_; }
-  Node* release() { return std::exchange(node_, nullptr); }
   explicit operator bool() const { return node_ != nullptr; }
 
  private:

@@ -345,14 +345,15 @@ Var slice(const Var& x, int axis, Index begin, Index end) {
   axis = x.shape().axis(axis);
   return record("slice",
                 axis == 0 ? x.value().slice(begin, end) : slice(x.value(), axis, begin, end))
-      .wrt(x,
-           [axis, begin](const Tensor& dy, GradientSlot& dx) { dx.add_to_slice(dy, axis, begin); });
+      .wrt(x, [axis, begin](const Tensor& dy, GradientSlot& dx) {
+        add_to_slice(dx.accumulator(), dy, axis, begin);
+      });
 }
 
 Var Var::operator[](Index t) const {
   const Tensor row = value()[t];
   return record("slice", row).wrt(*this, [t](const Tensor& dy, GradientSlot& dx) {
-    dx.add_to_slice(dy.reshape(dy.shape().inserted(0, 1)), 0, t);
+    add_to_slice(dx.accumulator(), dy.reshape(dy.shape().inserted(0, 1)), 0, t);
   });
 }
 
@@ -435,7 +436,9 @@ Var cumsum(const Var& x, int axis, Direction direction) {
 
 Var gather(const Var& table, const Tensor& ids) {
   return record("gather", gather(table.value(), ids))
-      .wrt(table, [ids](const Tensor& dy, GradientSlot& dtable) { dtable.add_rows(ids, dy); });
+      .wrt(table, [ids](const Tensor& dy, GradientSlot& dtable) {
+        scatter_add(dtable.accumulator(), ids, dy);
+      });
 }
 
 Var unfold(const Var& x, const UnfoldOptions& options) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <initializer_list>
 #include <type_traits>
 #include <vector>
@@ -22,13 +21,6 @@ class OperationName {
  private:
   const char* name_;
 };
-
-/// A pullback dy -> dx.
-template <class F>
-concept ReturningPullback = std::is_invocable_r_v<Tensor, F&, const Tensor&>;
-/// A pullback (dy, slot), which adds dx to the slot.
-template <class F>
-concept AddingPullback = std::is_invocable_v<F&, const Tensor&, GradientSlot&>;
 
 /// A Var that is only looked at: a list of them copies no counted reference.
 struct InputVar {
@@ -55,21 +47,16 @@ class Recording {
   /// Throws when there are more than four results.
   Recording(OperationName operation, std::initializer_list<Tensor> values);
 
-  /// A pullback dy -> dx: from the gradient of the (only) result to that of the input x.
-  template <ReturningPullback Pullback>
+  /// A pullback dy -> dx, from the gradient of the (only) result to that of the input x; or one
+  /// (dy, slot) which adds its share to the input's gradient in a form of its own.
+  template <class Pullback>
   Recording& wrt(const Var& x, Pullback pullback) {
-    return joint({x}, [f = std::move(pullback)](std::span<const Tensor> dy,
-                                                std::span<GradientSlot* const> dx) mutable {
-      dx[0]->add(f(dy[0]));
-    });
-  }
-
-  /// A pullback (dy, slot) which adds its share to the input's gradient in a form of its own.
-  template <AddingPullback Pullback>
-  Recording& wrt(const Var& x, Pullback pullback) {
-    return joint({x}, [f = std::move(pullback)](std::span<const Tensor> dy,
-                                                std::span<GradientSlot* const> dx) mutable {
-      f(dy[0], *dx[0]);
+    return joint({x}, [f = std::move(pullback)](auto dy, const auto& dx) mutable {
+      if constexpr (std::is_invocable_v<Pullback&, const Tensor&, GradientSlot&>) {
+        f(dy[0], *dx[0]);
+      } else {
+        dx[0]->add(f(dy[0]));
+      }
     });
   }
 

@@ -103,12 +103,8 @@ Var sparsemax(const Var& x, int axis, const Tensor& mask) {
 
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
                   const CrossEntropyOptions& options) {
-  Tensor onehot = zeros(logits.shape(), logits.dtype());
-  visit_floating("cross_entropy", onehot, [&](auto zero) {
-    auto* to = onehot.mutable_data<decltype(zero)>();
-    const auto* target = targets.data<std::int32_t>();
-    for (Index i = 0; i < targets.size(); ++i) to[i * logits.dim(-1) + target[i]] = 1;
-  });
+  const Tensor columns = targets.reshape(targets.shape().inserted(-1, 1));
+  const Tensor onehot = equal(columns, arange(logits.dim(-1))).to(logits.dtype());
   const Tensor smoothed =
       (1 - options.smoothing) * onehot + options.smoothing / static_cast<double>(logits.dim(-1));
   const Var losses = -sum(smoothed * reference::log_softmax(logits, -1), {-1});

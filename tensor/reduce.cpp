@@ -126,15 +126,12 @@ double scaled_norm(const T* x, Index n, Index step) {
 Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
   const auto chosen = chosen_axes(x.shape(), axes);
   Tensor y = x;
-  for (int end = x.rank(); end > 0;) {  // one run of adjacent axes after another, from the end
-    if (!chosen[end - 1]) {
-      --end;
-      continue;
-    }
-    int begin = end - 1;
+  // One run of adjacent axes after another, from the end.
+  for (int end = x.rank(), begin; end > 0; end = begin) {
+    begin = end - 1;
+    if (!chosen[begin]) continue;
     while (begin > 0 && chosen[begin - 1]) --begin;
     y = sum_axes(y, begin, end);
-    end = begin;
   }
   if (y.shares_buffer_with(x)) y = x.clone();  // nothing was reduced: still a tensor of its own
   if (keep == KeepAxes::yes) return y;

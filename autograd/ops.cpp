@@ -38,10 +38,8 @@ Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b,
 
 /// dy of a reduction over `axes`, repeated over what was reduced.
 Tensor spread(const Tensor& dy, const Shape& shape, const std::vector<int>& axes) {
+  if (axes.empty()) return broadcast_to(dy.reshape(Shape()), shape);
   Shape kept = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (axes.empty()) kept = kept.with(axis, 1);
-  }
   for (int axis : axes) kept = kept.with(axis, 1);
   return broadcast_to(dy.reshape(kept), shape);
 }

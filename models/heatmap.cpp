@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -25,11 +26,11 @@ void check(const Heatmap& map) {
                                 map.weights.size(), rows, columns, rows * columns));
   }
   for (std::size_t i = 0; i < map.weights.size(); ++i) {
-    const double w = map.weights[i];
-    if (std::isfinite(w) && w >= 0) continue;
-    fail("heatmap",
-         fmt::format("weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
-                     i / columns, i % columns, w));
+    if (const double w = map.weights[i]; !(std::isfinite(w) && w >= 0)) {
+      fail("heatmap",
+           fmt::format("weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
+                       i / columns, i % columns, w));
+    }
   }
 }
 
@@ -137,18 +138,15 @@ std::string header_line(const Layout& l, Panel panel, Align align, Text text) {
 }
 
 std::vector<std::string> stacked_header(const Layout& l, Panel panel) {
-  std::vector<std::vector<std::string>> letters;
   std::size_t height = 0;
-  for (std::size_t j = panel.begin; j < panel.end; ++j) {
-    letters.push_back(clusters(l.columns[j]));
-    height = std::max(height, letters.back().size());
-  }
+  for (std::size_t j = panel.begin; j < panel.end; ++j)
+    height = std::max(height, clusters(l.columns[j]).size());
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < height; ++i) {
     lines.push_back(header_line(l, panel, Align::left, [&](std::size_t j) {
-      const std::vector<std::string>& word = letters[j - panel.begin];
-      const std::size_t above = height - word.size();  // words stand on the cells
-      return i < above ? std::string() : word[i - above];
+      const std::vector<std::string> letters = clusters(l.columns[j]);
+      const std::size_t above = height - letters.size();  // words stand on the cells
+      return i < above ? std::string() : letters[i - above];
     }));
   }
   return lines;
@@ -168,33 +166,21 @@ std::vector<std::string> key(const Layout& l, int terminal) {
   const int map = l.label + 1 + l.cell * static_cast<int>(std::min(l.panel, l.columns.size()));
   const int width = std::min(terminal, std::max(easy_to_read, map));
   std::vector<std::string> lines;
-  int used = width;  // the first item begins a line
-  const auto add = [&](const std::string& item) {
-    const int needed = display_width(item) + 2;
-    if (used + needed > width) {
-      lines.push_back(anchored(item));
-      used = needed - 2;
-    } else {
-      lines.back() += "  " + anchored(item);
-      used += needed;
-    }
-  };
   for (std::size_t j = 0; j < l.columns.size(); ++j) {
-    add(cut(fmt::format("{} {}", j + 1, l.columns[j]), width));
+    const std::string item = anchored(cut(fmt::format("{} {}", j + 1, l.columns[j]), width));
+    if (lines.empty() || display_width(lines.back() + "  " + item) > width) {
+      lines.push_back(item);
+    } else {
+      lines.back() += "  " + item;
+    }
   }
   return lines;
 }
 
 // Width of a finished line, without its escape sequences.
 int line_width(const std::string& line) {
-  std::string text;
-  bool escape_sequence = false;
-  for (const char c : line) {
-    escape_sequence = escape_sequence || c == '\x1b';
-    if (!escape_sequence) text += c;
-    escape_sequence = escape_sequence && c != 'm';
-  }
-  return display_width(text);
+  static const std::regex escape_sequence("\x1b[^m]*m");
+  return display_width(std::regex_replace(line, escape_sequence, ""));
 }
 
 // The lines, made equally wide.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include <attune/models/display_text.hpp>
 #include <attune/models/heatmap.hpp>
@@ -39,10 +40,8 @@ constexpr Range kNoWidth[] = {
     {0x17DD, 0x17DD}, {0x180B, 0x180F}, {0x1AB0, 0x1ACE}, {0x1DC0, 0x1DFF}, {0x200B, 0x200F},
     {0x202A, 0x202E}, {0x2060, 0x206F}, {0x20D0, 0x20F0}, {0x302A, 0x302D}, {0x3099, 0x309A},
     {0xFB1E, 0xFB1E}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}, {0xE0001, 0xE01EF}};
-// clang-format on
 
 // East Asian Width W and F (Unicode 14).
-// clang-format off
 constexpr Range kWide[] = {
     {0x1100, 0x115F}, {0x231A, 0x231B}, {0x2329, 0x232A}, {0x23E9, 0x23EC}, {0x23F0, 0x23F0},
     {0x23F3, 0x23F3}, {0x25FD, 0x25FE}, {0x2614, 0x2615}, {0x2648, 0x2653}, {0x267F, 0x267F},
@@ -226,24 +225,14 @@ std::string cut(const std::string& text, int width) {
 }  // namespace detail
 
 std::string escape(std::string_view text) {
+  constexpr std::pair<char32_t, std::string_view> kForms[] = {
+      {'\t', "\t"},  {'\n', "\n"},  {'\r', "\r"},    {'&', "&amp;"},
+      {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string out;
-  out.reserve(text.size());
   for (const char32_t c : detail::code_points(text)) {
-    if (c == '\t' || c == '\n' || c == '\r') {
-      out += static_cast<char>(c);
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (c == '\'') {
-      out += "&#39;";
-    } else {
-      out += text::utf8(detail::presentable(c));
-    }
+    const auto form = std::ranges::find(kForms, c, [](const auto& known) { return known.first; });
+    out +=
+        form == std::end(kForms) ? text::utf8(detail::presentable(c)) : std::string(form->second);
   }
   return out;
 }

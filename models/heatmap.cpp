@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -25,11 +26,11 @@ void check(const Heatmap& map) {
                                 map.weights.size(), rows, columns, rows * columns));
   }
   for (std::size_t i = 0; i < map.weights.size(); ++i) {
-    const double w = map.weights[i];
-    if (std::isfinite(w) && w >= 0) continue;
-    fail("heatmap",
-         fmt::format("weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
-                     i / columns, i % columns, w));
+    if (const double w = map.weights[i]; !(std::isfinite(w) && w >= 0)) {
+      fail("heatmap",
+           fmt::format("weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
+                       i / columns, i % columns, w));
+    }
   }
 }
 
@@ -137,18 +138,15 @@ std::string header_line(const Layout& l, Panel panel, Align align, Text text) {
 }
 
 std::vector<std::string> stacked_header(const Layout& l, Panel panel) {
-  std::vector<std::vector<std::string>> letters;
   std::size_t height = 0;
-  for (std::size_t j = panel.begin; j < panel.end; ++j) {
-    letters.push_back(clusters(l.columns[j]));
-    height = std::max(height, letters.back().size());
-  }
+  for (std::size_t j = panel.begin; j < panel.end; ++j)
+    height = std::max(height, clusters(l.columns[j]).size());
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < height; ++i) {
     lines.push_back(header_line(l, panel, Align::left, [&](std::size_t j) {
-      const std::vector<std::string>& word = letters[j - panel.begin];
-      const std::size_t above = height - word.size();  // words stand on the cells
-      return i < above ? std::string() : word[i - above];
+      const std::vector<std::string> letters = clusters(l.columns[j]);
+      const std::size_t above = height - letters.size();  // words stand on the cells
+      return i < above ? std::string() : letters[i - above];
     }));
   }
   return lines;
@@ -168,33 +166,21 @@ std::vector<std::string> key(const Layout& l, int terminal) {
   const int map = l.label + 1 + l.cell * static_cast<int>(std::min(l.panel, l.columns.size()));
   const int width = std::min(terminal, std::max(easy_to_read, map));
   std::vector<std::string> lines;
-  int used = width;  // the first item begins a line
-  const auto add = [&](const std::string& item) {
-    const int needed = display_width(item) + 2;
-    if (used + needed > width) {
-      lines.push_back(anchored(item));
-      used = needed - 2;
-    } else {
-      lines.back() += "  " + anchored(item);
-      used += needed;
-    }
-  };
   for (std::size_t j = 0; j < l.columns.size(); ++j) {
-    add(cut(fmt::format("{} {}", j + 1, l.columns[j]), width));
+    const std::string item = anchored(cut(fmt::format("{} {}", j + 1, l.columns[j]), width));
+    if (lines.empty() || display_width(lines.back() + "  " + item) > width) {
+      lines.push_back(item);
+    } else {
+      lines.back() += "  " + item;
+    }
   }
   return lines;
 }
 
 // Width of a finished line, without its escape sequences.
 int line_width(const std::string& line) {
-  std::string text;
-  bool escape_sequence = false;
-  for (const char c : line) {
-    escape_sequence = escape_sequence || c == '\x1b';
-    if (!escape_sequence) text += c;
-    escape_sequence = escape_sequence && c != 'm';
-  }
-  return display_width(text);
+  static const std::regex escape_sequence("\x1b[^m]*m");
+  return display_width(std::regex_replace(line, escape_sequence, ""));
 }
 
 // The lines, made equally wide.
@@ -253,10 +239,6 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 .attune-heatmap .heat rect:hover{stroke:var(--_ink);stroke-width:1.5}
 )css";
 
-struct Labels {
-  std::vector<std::string> rows, columns;
-};
-
 // A longer text is cut; that of a label is whole in the tooltips.
 constexpr int kLongestLabel = 28, kLongestCaption = 64;
 
@@ -273,24 +255,24 @@ struct Geometry {
   double y(std::size_t row) const { return top + cell * static_cast<double>(row); }
 };
 
-Geometry geometry(const Labels& labels, const std::string& caption, double cell) {
+Geometry geometry(const Heatmap& shown, double cell) {
   Geometry g{.cell = cell, .font = 0.7 * cell};
-  g.slanted = !single_characters(labels.columns);
-  g.left = 0.7 * g.font + text_width(std::min(widest(labels.rows), kLongestLabel), g.font);
+  g.slanted = !single_characters(shown.columns);
+  g.left = 0.7 * g.font + text_width(std::min(widest(shown.rows), kLongestLabel), g.font);
   g.top = 1.6 * g.font;
-  g.width = g.x(labels.columns.size());
-  for (std::size_t j = 0; g.slanted && j < labels.columns.size(); ++j) {
-    const int columns = std::min(display_width(labels.columns[j]), kLongestLabel);
+  g.width = g.x(shown.columns.size());
+  for (std::size_t j = 0; g.slanted && j < shown.columns.size(); ++j) {
+    const int columns = std::min(display_width(shown.columns[j]), kLongestLabel);
     const double reach = (text_width(columns, g.font) + g.font) * std::numbers::sqrt2 / 2;
     g.top = std::max(g.top, reach);
     g.width = std::max(g.width, g.x(j) + g.cell / 2 + reach);
   }
-  if (!caption.empty()) {
+  if (!shown.caption.empty()) {
     g.top += 2 * g.font;
-    g.width = std::max(g.width, text_width(display_width(caption), g.font));
+    g.width = std::max(g.width, text_width(display_width(shown.caption), g.font));
   }
   g.width = std::ceil(g.width);
-  g.height = std::ceil(g.y(labels.rows.size()));
+  g.height = std::ceil(g.y(shown.rows.size()));
   return g;
 }
 
@@ -300,22 +282,22 @@ std::string svg_text(double x, double y, std::string_view attributes, const std:
                      escape(text));
 }
 
-std::string svg_texts(const Labels& labels, const std::string& caption, const Geometry& g) {
+std::string svg_texts(const Heatmap& shown, const Geometry& g) {
   std::string out =
       fmt::format("<g class=\"ink\" fill=\"#1c2430\" font-size=\"{:.1f}\">\n", g.font);
-  out += svg_text(0, 1.1 * g.font, " font-weight=\"600\"", caption);
+  out += svg_text(0, 1.1 * g.font, " font-weight=\"600\"", shown.caption);
   const double gap = 0.45 * g.font;
-  for (std::size_t i = 0; i < labels.rows.size(); ++i) {
+  for (std::size_t i = 0; i < shown.rows.size(); ++i) {
     out += svg_text(g.left - gap, g.y(i) + g.cell / 2 + 0.35 * g.font, " text-anchor=\"end\"",
-                    cut(labels.rows[i], kLongestLabel));
+                    cut(shown.rows[i], kLongestLabel));
   }
-  for (std::size_t j = 0; j < labels.columns.size(); ++j) {
+  for (std::size_t j = 0; j < shown.columns.size(); ++j) {
     const double x = g.x(j) + g.cell / 2, y = g.top - gap;
     const double foot = x + 0.3 * g.font;  // a slanted word begins above the middle of its cell
     const std::string how = g.slanted
                                 ? fmt::format(" transform=\"rotate(-45 {:.1f} {:.1f})\"", foot, y)
                                 : " text-anchor=\"middle\"";
-    out += svg_text(g.slanted ? foot : x, y, how, cut(labels.columns[j], kLongestLabel));
+    out += svg_text(g.slanted ? foot : x, y, how, cut(shown.columns[j], kLongestLabel));
   }
   return out + "</g>\n";
 }
@@ -327,18 +309,19 @@ std::string tooltip(const std::string& row, const std::string& column, double we
 }
 
 // The weight is the opacity over the page's own ground, which serves light and dark alike.
-std::string svg_cells(const Heatmap& map, const Labels& labels, const Geometry& g, double darkest) {
+std::string svg_cells(const Heatmap& shown, const Geometry& g, double darkest) {
   std::string out = fmt::format(
       "<rect class=\"empty\" fill=\"#eff2f6\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
       "height=\"{:.1f}\" rx=\"3\"/>\n<g class=\"heat\" fill=\"#0a4da2\">\n",
-      g.left, g.top, g.x(labels.columns.size()) - g.left, g.y(labels.rows.size()) - g.top);
-  for (std::size_t i = 0; i < labels.rows.size(); ++i) {
-    for (std::size_t j = 0; j < labels.columns.size(); ++j) {
+      g.left, g.top, g.x(shown.columns.size()) - g.left, g.y(shown.rows.size()) - g.top);
+  for (std::size_t i = 0; i < shown.rows.size(); ++i) {
+    for (std::size_t j = 0; j < shown.columns.size(); ++j) {
       out += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" "
           "fill-opacity=\"{:.3f}\"><title>{}</title></rect>\n",
-          g.x(j) + 0.5, g.y(i) + 0.5, g.cell - 1, g.cell - 1, strength(weight(map, i, j) / darkest),
-          tooltip(labels.rows[i], labels.columns[j], weight(map, i, j)));
+          g.x(j) + 0.5, g.y(i) + 0.5, g.cell - 1, g.cell - 1,
+          strength(weight(shown, i, j) / darkest),
+          tooltip(shown.rows[i], shown.columns[j], weight(shown, i, j)));
     }
   }
   return out + "</g>\n";
@@ -352,10 +335,12 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
     fail("heatmap", fmt::format("a cell is {} pixels, but at least 2 are needed", options.cell));
   if (!(options.darkest > 0))
     fail("heatmap", fmt::format("the darkest weight is {}, expected > 0", options.darkest));
-  const Labels labels{visible(map.rows), visible(map.columns)};
   const std::string caption = visible_caption(map.caption);
-  const std::string drawn = options.caption ? cut(caption, kLongestCaption) : "";
-  const Geometry g = geometry(labels, drawn, options.cell);
+  const Heatmap shown{.rows = visible(map.rows),
+                      .columns = visible(map.columns),
+                      .weights = map.weights,
+                      .caption = options.caption ? cut(caption, kLongestCaption) : ""};
+  const Geometry g = geometry(shown, options.cell);
   const double width = g.width + 2 * kMargin, height = g.height + 2 * kMargin;
   // Below some three quarters of its size the labels are hard to read: a narrow page scrolls the
   // drawing instead of shrinking it further.
@@ -365,7 +350,7 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
       "style=\"min-width:{:.0f}px\">\n<style>{}</style>\n",
       escape("Heat map" + (caption.empty() ? "" : ": " + caption)), width, height, -kMargin,
       -kMargin, width, height, 0.72 * width, kStyle);
-  return out + svg_texts(labels, drawn, g) + svg_cells(map, labels, g, options.darkest) + "</svg>";
+  return out + svg_texts(shown, g) + svg_cells(shown, g, options.darkest) + "</svg>";
 }
 
 }  // namespace attune::report

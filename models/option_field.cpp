@@ -2,7 +2,6 @@
 #include <limits>
 #include <type_traits>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <attune/models/option_field.hpp>
@@ -18,9 +17,10 @@ std::string bound(double value) {
   return fmt::format("{}", value >= static_cast<double>(most) ? most : static_cast<T>(value));
 }
 
+}  // namespace
+
 template <class T>
-void parse_number(const std::string& name, const std::string& text, double low, double high,
-                  T& to) {
+void parse(const std::string& name, const std::string& text, double low, double high, T& to) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto real = static_cast<double>(value);
@@ -31,28 +31,15 @@ void parse_number(const std::string& name, const std::string& text, double low, 
   }
   to = value;
 }
-
-}  // namespace
+template void parse(const std::string&, const std::string&, double, double, double&);
+template void parse(const std::string&, const std::string&, double, double, std::int64_t&);
+template void parse(const std::string&, const std::string&, double, double, std::uint64_t&);
 
 std::string hyphenated(std::string_view text) {
   std::string hyphens(text);
   std::ranges::replace(hyphens, '_', '-');
   return hyphens;
 }
-
-void parse(const std::string& name, const std::string& text, double low, double high, double& to) {
-  parse_number(name, text, low, high, to);
-}
-void parse(const std::string& name, const std::string& text, double low, double high,
-           std::int64_t& to) {
-  parse_number(name, text, low, high, to);
-}
-void parse(const std::string& name, const std::string& text, double low, double high,
-           std::uint64_t& to) {
-  parse_number(name, text, low, high, to);
-}
-
-std::string text_of(double value) { return fmt::format("{}", value); }
 
 std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices) {

@@ -9,9 +9,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
 
@@ -37,13 +38,9 @@ namespace detail {
 
 /// Names with one kind of hyphen.
 std::string hyphenated(std::string_view text);
-void parse(const std::string& name, const std::string& text, double low, double high, double& to);
-void parse(const std::string& name, const std::string& text, double low, double high,
-           std::int64_t& to);
-void parse(const std::string& name, const std::string& text, double low, double high,
-           std::uint64_t& to);
-/// In the shortest form that reads back as the same number.
-std::string text_of(double value);
+/// Reads a number in [low, high] of type double, std::int64_t or std::uint64_t; throws on other text.
+template <class T>
+void parse(const std::string& name, const std::string& text, double low, double high, T& to);
 /// The place of a choice. Throws where it is none of them.
 std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices);
@@ -67,12 +64,8 @@ OptionField<Options> number_field(std::string_view name, std::string_view help, 
     detail::parse(name, text, low, high, std::invoke(member, o));
   };
   field.get = [member](const Options& o) {
-    const auto& value = detail::value_of(o, member);
-    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(value)>>) {
-      return std::to_string(value);
-    } else {
-      return detail::text_of(value);
-    }
+    // A real number in the shortest form that reads back as the same number.
+    return fmt::format("{}", detail::value_of(o, member));
   };
   return field;
 }

@@ -42,23 +42,6 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
 
 namespace detail {
 
-namespace {
-
-/// x (S, columns) -> (S)
-std::vector<float> column(const char* operation, const Tensor& x, Index index) {
-  std::vector<float> values(x.dim(0));
-  visit_floating(operation, x, [&](auto zero) {
-    const auto* from = x.data<decltype(zero)>() + index;
-    for (float& value : values) {
-      value = static_cast<float>(*from);
-      from += x.dim(1);
-    }
-  });
-  return values;
-}
-
-}  // namespace
-
 /// The words of a hypothesis: a node for each, shared by its continuations.
 struct Decoding::History {
   std::shared_ptr<History> before;
@@ -135,13 +118,18 @@ std::vector<std::vector<Decoding::Candidate>> Decoding::candidates(const Tensor&
   return found;
 }
 
-Decoding::Running Decoding::extend(const Candidate& candidate, const Tensor& weights) const {
+Decoding::Running Decoding::extend(const Candidate& candidate,
+                                   std::span<const float> weights) const {
   const Running& from = running_[candidate.row];
   auto history = std::make_shared<History>();
   history->before = from.last;
   history->word = candidate.word;
   history->log_probability = candidate.total - from.log_probability;
-  if (weights.defined()) history->weights = column(operation_, weights, candidate.row);
+  if (!weights.empty()) {
+    const auto own = weights.subspan(static_cast<std::size_t>(candidate.row * source_steps_),
+                                     static_cast<std::size_t>(source_steps_));
+    history->weights.assign(own.begin(), own.end());
+  }
   return {from.sentence, std::move(history), candidate.total, from.length + 1};
 }
 
@@ -170,9 +158,11 @@ void Decoding::finish(const Running& end, bool complete) {
 
 /// Finished hypotheses leave the batch; the others become the rows of the next step.
 void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
-  const Tensor weights =
+  const Tensor mean_weights =
       weights_of_heads.rank() == 3 ? mean(weights_of_heads, {0}) : weights_of_heads;
-  check_step(logits, weights);
+  check_step(logits, mean_weights);
+  std::vector<float> weights;  // (rows, S), empty without attention
+  if (mean_weights.defined()) weights = transpose(mean_weights, 0, 1).to_vector<float>();
   std::vector<Running> next;
   std::vector<std::int32_t> parents;
   for (const std::vector<Candidate>& found : candidates(logits)) {
@@ -211,19 +201,6 @@ namespace {
 constexpr Index block = 128;  // words that are passed over at once
 constexpr double least_coverage = 1e-10;
 
-const SearchOptions& checked(const SearchOptions& o) {
-  const auto require = [](bool holds, const std::string& what) {
-    if (!holds) fail("search", what);
-  };
-  require(o.beam >= 1, fmt::format("the beam {} is less than 1", o.beam));
-  require(o.best >= 1 && o.best <= o.beam,
-          fmt::format("best {} is not in 1 to beam {}", o.best, o.beam));
-  require(std::isfinite(o.length_penalty), "the length penalty is not finite");
-  require(std::isfinite(o.coverage_penalty) && o.coverage_penalty >= 0,
-          "the coverage penalty is not finite and at least 0");
-  return o;
-}
-
 /// Σ_i log(min(Σ_j p_ij, 1)) of weights (steps, S)
 double log_coverage(const Tensor& weights) {
   double total = 0;
@@ -237,7 +214,17 @@ double log_coverage(const Tensor& weights) {
 Beam::Beam(const Tensor& source_mask, const SearchOptions& options)
     : Decoding("search", source_mask, options.max_length, options.begin, options.end,
                options.within_source),
-      options_(checked(options)) {}
+      options_(options) {
+  const auto require = [](bool holds, const std::string& what) {
+    if (!holds) fail("search", what);
+  };
+  require(options.beam >= 1, fmt::format("the beam {} is less than 1", options.beam));
+  require(options.best >= 1 && options.best <= options.beam,
+          fmt::format("best {} is not in 1 to beam {}", options.best, options.beam));
+  require(std::isfinite(options.length_penalty), "the length penalty is not finite");
+  require(std::isfinite(options.coverage_penalty) && options.coverage_penalty >= 0,
+          "the coverage penalty is not finite and at least 0");
+}
 
 /// The best continuations of a sentence's rows, as many as there are places left, best first. Among
 /// equals the earlier row comes first, then the smaller word.
@@ -316,17 +303,6 @@ std::vector<std::vector<Hypothesis>> Beam::results() const {
 
 namespace {
 
-const SamplingOptions& checked(const SamplingOptions& o) {
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) fail("sample", what);
-  };
-  require(std::isfinite(o.temperature) && o.temperature > 0,
-          "the temperature is not finite and above 0");
-  require(o.top_k >= 0, "top_k is less than 0");
-  require(o.top_p > 0 && o.top_p <= 1, "top_p is not above 0 and at most 1");
-  return o;
-}
-
 /// e^{(x_v - largest) / temperature}
 template <class T>
 std::vector<T> shares(std::span<const T> logits, double temperature) {
@@ -381,7 +357,12 @@ std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Ran
 Sampler::Sampler(const Tensor& source_mask, const SamplingOptions& options,
                  std::span<const Index> numbers)
     : Decoding("sample", source_mask, options.max_length, options.begin, options.end),
-      options_(checked(options)) {
+      options_(options) {
+  if (!(std::isfinite(options.temperature) && options.temperature > 0))
+    fail("sample", "the temperature is not finite and above 0");
+  if (options.top_k < 0) fail("sample", "top_k is less than 0");
+  if (!(options.top_p > 0 && options.top_p <= 1))
+    fail("sample", "top_p is not above 0 and at most 1");
   if (!numbers.empty() && numbers.size() != running_.size())
     fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), running_.size()));
   for (std::size_t b = 0; b < running_.size(); ++b)
@@ -411,21 +392,6 @@ std::vector<Hypothesis> Sampler::results() const {
 
 namespace {
 
-void check_shapes(const Tensor& logits, const Tensor& weights, const Tensor& source_mask,
-                  const Target& target) {
-  ShapeCheck check("force_decode");
-  check("next", target.next.shape(), "T B")("logits", logits.shape(), "T B V");
-  if (!weights.defined()) return;
-  check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
-}
-
-/// log p of each word of a batch (T, B).
-Tensor log_probabilities(const Tensor& logits, const Target& target) {
-  return -cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), target.next.reshape({-1}),
-                                target.mask.to(logits.dtype()).reshape({-1}))
-              .loss.reshape(target.next.shape());
-}
-
 /// Sentence b of words or log-probabilities (T, B).
 template <class T>
 std::vector<T> sentence(const Tensor& x, Index b, Index steps) {
@@ -438,8 +404,14 @@ std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& so
                                           const Target& target, std::int32_t end) {
   const Tensor logits = forced.logits.value(), of_heads = forced.weights.value();
   const Tensor weights = of_heads.rank() == 4 ? mean(of_heads, {1}) : of_heads;
-  check_shapes(logits, weights, source_mask, target);
-  const Tensor log_p = log_probabilities(logits, target);
+  ShapeCheck check("force_decode");
+  check("next", target.next.shape(), "T B")("logits", logits.shape(), "T B V");
+  if (weights.defined())
+    check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
+  const Tensor log_p =  // (T, B)
+      -cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), target.next.reshape({-1}),
+                             target.mask.to(logits.dtype()).reshape({-1}))
+           .loss.reshape(target.next.shape());
   const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
   std::vector<Hypothesis> hypotheses(target_lengths.size());
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
@@ -462,27 +434,15 @@ std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& so
 
 // ---- Many sentences
 
-namespace {
-
-void check(const TranslateOptions& o) {
+std::vector<Translation> translate(std::span<const text::Sentence> sources, Index first_number,
+                                   const TranslateOptions& o, const TranslateBatch& batch) {
   for (const auto& [name, value] :
        {std::pair("sentences", o.sentences), std::pair("words", o.words)}) {
     if (value < 1) fail("translate", fmt::format("{} = {} is less than 1", name, value));
   }
-}
-
-Translation empty_translation() {
-  Hypothesis h;
-  h.complete = true;
-  return {h};
-}
-
-}  // namespace
-
-std::vector<Translation> translate(std::span<const text::Sentence> sources, Index first_number,
-                                   const TranslateOptions& o, const TranslateBatch& batch) {
-  check(o);
-  std::vector<Translation> translations(sources.size(), empty_translation());
+  Hypothesis no_words;
+  no_words.complete = true;
+  std::vector<Translation> translations(sources.size(), {no_words});
   std::vector<std::size_t> order(sources.size());  // longest first
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::ranges::greater(),

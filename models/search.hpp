@@ -104,7 +104,7 @@ class Decoding {
  private:
   void check_step(const Tensor& logits, const Tensor& weights) const;
   std::vector<std::vector<Candidate>> candidates(const Tensor& logits);
-  Running extend(const Candidate& candidate, const Tensor& weights) const;
+  Running extend(const Candidate& candidate, std::span<const float> weights) const;
   void finish(const Running& end, bool complete);
 
   Index source_steps_;

@@ -3,7 +3,6 @@
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/layer_fields.hpp>
-#include <attune/models/parts.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -258,9 +257,6 @@ nn::Embedding source_table(const nn::Scope& scope, const Seq2SeqOptions& o,
                        word_vectors_init(o.encoder_cell));
 }
 
-/// The mean annotation of each sentence: h (S, B, D) -> (B, D)
-Var mean_of(const Var& h, const Tensor& mask) { return weighted_sum(mask / sum(mask, {0}), h); }
-
 }  // namespace
 
 Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
@@ -323,8 +319,10 @@ std::vector<nn::RecurrentState> Seq2Seq::first_states(const Encoded& encoded) co
   const bool has_c = options_.decoder_cell == nn::Cell::lstm;
   Var bridged;  // (B, layers · H)
   if (bridge_) {
-    bridged = tanh((*bridge_)(options_.start == Start::mean ? mean_of(encoded.h, encoded.mask)
-                                                            : last_state(encoded, "Seq2Seq").h));
+    const Tensor& mask = encoded.mask;
+    bridged = tanh((*bridge_)(options_.start == Start::mean
+                                  ? weighted_sum(mask / sum(mask, {0}), encoded.h)
+                                  : last_state(encoded, "Seq2Seq").h));
   }
   std::vector<nn::RecurrentState> states;
   for (Index l = 0; l < options_.decoder_layers; ++l) {

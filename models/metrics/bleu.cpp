@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -21,7 +22,8 @@ namespace {
 class Units {
  public:
   /// Words, each with a blank behind it: they have none inside, so no two n-grams are spelt alike.
-  static Units of_words(std::span<const std::string_view> words) {
+  template <class Words>
+  static Units of_words(const Words& words) {
     Units units;
     for (const std::string_view word : words) units.add(word, " ");
     return units;
@@ -86,11 +88,18 @@ std::vector<std::string_view> given(const char* operation,
   return found;
 }
 
-void check_as_many(const char* operation, std::size_t hypotheses, std::size_t references) {
-  if (hypotheses != references) {
-    fail(operation,
-         fmt::format("{} hypotheses, but references of {} sentences", hypotheses, references));
+/// The statistics of each sentence of a corpus.
+template <class StatisticsOf>
+auto of_each(const char* operation, std::span<const std::string> hypotheses,
+             std::span<const References> references, StatisticsOf statistics_of) {
+  if (hypotheses.size() != references.size()) {
+    fail(operation, fmt::format("{} hypotheses, but references of {} sentences", hypotheses.size(),
+                                references.size()));
   }
+  std::vector<decltype(statistics_of(hypotheses[0], references[0]))> statistics;
+  for (std::size_t i = 0; i < hypotheses.size(); ++i)
+    statistics.push_back(statistics_of(hypotheses[i], references[i]));
+  return statistics;
 }
 
 }  // namespace
@@ -132,24 +141,18 @@ std::string set_apart(std::string_view text, First first, Second second, Apart w
   return result;
 }
 
-std::vector<std::string_view> views(const std::vector<std::string>& tokens) {
-  return {tokens.begin(), tokens.end()};
-}
-
 Units units_of(std::string_view line, const BleuOptions& options) {
-  if (options.tokens == BleuTokens::none) return Units::of_words(text::words(line));
-  return Units::of_words(views(tokenize_13a(line)));
+  return options.tokens == BleuTokens::none ? Units::of_words(text::words(line))
+                                            : Units::of_words(tokenize_13a(line));
 }
 
 /// The length closest to `length`, and of two as close the shorter.
 std::int64_t closest(std::int64_t length, std::span<const Units> references) {
-  std::pair<std::int64_t, std::int64_t> best;  // distance, length
-  for (std::size_t i = 0; i < references.size(); ++i) {
-    const auto other = static_cast<std::int64_t>(references[i].size());
-    const std::pair candidate{std::abs(other - length), other};
-    best = i == 0 ? candidate : std::min(best, candidate);
-  }
-  return best.second;
+  return std::ranges::min(references | std::views::transform([&](const Units& reference) {
+                            const auto other = static_cast<std::int64_t>(reference.size());
+                            return std::pair(std::abs(other - length), other);
+                          }))
+      .second;
 }
 
 }  // namespace
@@ -205,11 +208,9 @@ BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std:
 std::vector<BleuStatistics> bleu_statistics(std::span<const std::string> hypotheses,
                                             std::span<const References> references,
                                             const BleuOptions& options) {
-  check_as_many("bleu", hypotheses.size(), references.size());
-  std::vector<BleuStatistics> statistics;
-  for (std::size_t i = 0; i < hypotheses.size(); ++i)
-    statistics.push_back(bleu_statistics(hypotheses[i], references[i], options));
-  return statistics;
+  return of_each("bleu", hypotheses, references, [&](const auto& hypothesis, const auto& own) {
+    return bleu_statistics(hypothesis, own, options);
+  });
 }
 
 BleuScore bleu(std::span<const BleuStatistics> sentences, const BleuOptions& options) {
@@ -266,12 +267,10 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
   }
   std::vector<LengthBucket> buckets;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    LengthBucket bucket{.shortest = i == 0 ? 0 : limits[i - 1] + 1,
-                        .longest = {},
-                        .sentences = static_cast<std::int64_t>(parts[i].size()),
-                        .score = bleu(parts[i], options)};
-    if (i < limits.size()) bucket.longest = limits[i];
-    buckets.push_back(bucket);
+    buckets.push_back({.shortest = i == 0 ? 0 : limits[i - 1] + 1,
+                       .longest = i < limits.size() ? std::optional(limits[i]) : std::nullopt,
+                       .sentences = std::ssize(parts[i]),
+                       .score = bleu(parts[i], options)});
   }
   return buckets;
 }
@@ -439,11 +438,10 @@ double chrf(std::span<const ChrfStatistics> sentences, const ChrfOptions& option
 
 double corpus_chrf(std::span<const std::string> hypotheses, std::span<const References> references,
                    const ChrfOptions& options) {
-  check_as_many("chrf", hypotheses.size(), references.size());
-  std::vector<ChrfStatistics> statistics;
-  for (std::size_t i = 0; i < hypotheses.size(); ++i)
-    statistics.push_back(chrf_statistics(hypotheses[i], references[i], options));
-  return chrf(statistics, options);
+  const auto statistics_of = [&](const auto& hypothesis, const auto& own) {
+    return chrf_statistics(hypothesis, own, options);
+  };
+  return chrf(of_each("chrf", hypotheses, references, statistics_of), options);
 }
 
 }  // namespace attune::metrics

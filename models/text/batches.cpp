@@ -39,28 +39,26 @@ void check_options(std::span<const PairLengths> pairs, const BatchOptions& optio
   if (pairs.size() > std::numeric_limits<std::uint32_t>::max()) {
     fail("epoch_batches", fmt::format("{} pairs, expected at most 2^32 - 1", pairs.size()));
   }
-  for (std::size_t i = 0; i < pairs.size() && options.tokens > 0; ++i) {
-    if (next_words(pairs[i]) > options.tokens) {
-      fail("epoch_batches",
-           fmt::format("pair {} has {} target words with </s>, expected at most {}", i,
-                       next_words(pairs[i]), options.tokens));
-    }
-  }
-}
-
-/// Whether `count` pairs fit into a batch; `longest` has the longest target.
-bool fit(std::size_t count, const PairLengths& longest, const BatchOptions& options) {
-  const auto pairs = static_cast<Index>(count);
-  return options.tokens > 0 ? pairs * next_words(longest) <= options.tokens
-                            : pairs <= options.sentences;
+  if (options.tokens == 0) return;
+  const auto too_long = std::ranges::find_if(
+      pairs, [&](Index words) { return words > options.tokens; }, next_words);
+  if (too_long == pairs.end()) return;
+  fail("epoch_batches",
+       fmt::format("pair {} has {} target words with </s>, expected at most {}",
+                   too_long - pairs.begin(), next_words(*too_long), options.tokens));
 }
 
 /// Cuts batches, as large as they can be, from a pool that is sorted by length.
 void cut(std::span<const std::uint32_t> pool, std::span<const PairLengths> pairs,
          const BatchOptions& options, std::vector<std::vector<std::uint32_t>>& batches) {
   for (std::size_t begin = 0, end; begin < pool.size(); begin = end) {
+    const auto fits = [&](std::size_t last) {  // which has the longest target
+      const auto count = static_cast<Index>(last + 1 - begin);
+      return options.tokens > 0 ? count * next_words(pairs[pool[last]]) <= options.tokens
+                                : count <= options.sentences;
+    };
     end = begin + 1;
-    while (end < pool.size() && fit(end + 1 - begin, pairs[pool[end]], options)) ++end;
+    while (end < pool.size() && fits(end)) ++end;
     const auto batch = pool.subspan(begin, end - begin);
     batches.emplace_back(batch.begin(), batch.end());
   }

@@ -35,23 +35,16 @@ bool all_fields(std::string_view message, Visit visit) {
   while (!message.empty()) {
     const auto tag = take_varint(message);
     if (!tag) return false;
+    enum WireType { varint, eight_bytes, with_length, four_bytes = 5 };
+    const auto type = *tag & 7;
     std::optional<std::uint64_t> size;
-    switch (*tag & 7) {
-      case 0:
-        if (!take_varint(message)) return false;
-        continue;
-      case 1:
-        size = 8;
-        break;
-      case 2:
-        size = take_varint(message);
-        break;
-      case 5:
-        size = 4;
-        break;
-    }
-    if (!size || *size > message.size()) return false;
-    if ((*tag & 7) == 2 && !visit(*tag >> 3, message.substr(0, *size))) return false;
+    if (type == varint || type == with_length) size = take_varint(message);
+    if (type == eight_bytes) size = 8;
+    if (type == four_bytes) size = 4;
+    if (!size) return false;
+    if (type == varint) continue;
+    if (*size > message.size()) return false;
+    if (type == with_length && !visit(*tag >> 3, message.substr(0, *size))) return false;
     message.remove_prefix(*size);
   }
   return true;

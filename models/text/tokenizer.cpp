@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -150,12 +149,6 @@ std::vector<std::string> letters(std::string_view text) {
   return found;
 }
 
-std::vector<std::string> letters(std::span<const std::string> texts) {
-  std::vector<std::string> all;
-  for (const std::string& text : texts) std::ranges::move(letters(text), std::back_inserter(all));
-  return all;
-}
-
 /// Of ASCII's letters exactly; of any others it is not known here which are a pair.
 bool differ_in_case_at_most(const std::string& a, const std::string& b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -207,7 +200,8 @@ std::optional<std::vector<int>> by_blanks(std::string_view line,
 }  // namespace
 
 std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens) {
-  const std::vector<std::string> read = letters(line), cut = letters(tokens);
+  const std::vector<std::string> read = letters(line),
+                                 cut = letters(fmt::format("{}", fmt::join(tokens, "")));
   if (read == cut) return by_letters(line, tokens);
   if (auto found = by_blanks(line, tokens)) return *found;
   if (std::ranges::equal(read, cut, differ_in_case_at_most)) return by_letters(line, tokens);

@@ -11,6 +11,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "alignment_forms.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "support/letters.hpp"
@@ -21,8 +22,6 @@
 
 namespace attune::pairs {
 namespace {
-
-constexpr auto type = DType::f32;  // what models compute in
 
 struct AlignedPair {
   std::string source, target;
@@ -97,7 +96,7 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
                                        : tokens_of(model, pair.written);
   models::Hypothesis written = pair.written;
   if (from.empty() || to.empty() || !written.weights.defined()) return {};
-  if (o.rule == report::AlignedWord::previous)
+  if (o.rule == AlignedToken::previous)
     written.weights = written.weights.slice(1, written.weights.dim(0));
   const bool joins = o.units == AlignUnits::words && model.of_sentences();
   report::Heatmap map = heatmap(std::move(from), std::move(to), written);
@@ -143,11 +142,11 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
     case AlignFormat::pharaoh:
       return report::pharaoh(report::argmax_links(pair.map)) + "\n";
     case AlignFormat::tsv:
-      return report::tsv(pair.map, type) + "\n";
+      return report::tsv(pair.map) + "\n";
     case AlignFormat::json:
-      return report::json(pair.map, type) + "\n";
+      return report::json(pair.map) + "\n";
     case AlignFormat::npy:
-      return report::npy(pair.map, type);
+      return report::npy(pair.map);
     case AlignFormat::svg:
       return report::svg(pair.map) + "\n";
     default:

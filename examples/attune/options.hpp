@@ -16,10 +16,11 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/safetensors.hpp>
 
-#include "alignment_forms.hpp"
 #include "support/training_options.hpp"
 
 namespace attune::pairs {
+
+// Of each enumeration, options.cpp has the names in the order of the values.
 
 /// What a line is cut into.
 enum class Tokens { automatic, words, characters, decomposed, bpe, unigram };
@@ -86,6 +87,9 @@ enum class PredictFormat { columns, text, moses };
 enum class AlignUnits { words, tokens };
 /// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
 enum class AlignFormat { automatic, html, json, npy, pharaoh, svg, terminal, tsv };
+/// Which target token a step's attention weights speak of: the one that it writes or, asked with a
+/// state that has read y_{t-1}, the one before, as Luong et al.'s released code aligns.
+enum class AlignedToken { current, previous };
 /// What BLEU counts; trained: as in the model's training.
 enum class BleuChoice { trained, mteval_13a, none };
 
@@ -111,7 +115,7 @@ struct UseOptions {
   std::vector<std::int64_t> lengths = {8, 12, 16, 20};
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::words;
-  report::AlignedWord rule = report::AlignedWord::current;
+  AlignedToken rule = AlignedToken::current;
   std::string gold;
   std::string curves, field, against = "minutes", title;
   Index examples = 12;

@@ -227,66 +227,52 @@ int align(const UseOptions& o) {
 
 namespace {
 
-/// Pairs that are scored together: as many as have so few tokens on a side, padding included.
-class Chunk {
- public:
-  explicit Chunk(bool json) : json_(json) {}
-
-  void add(const text::TextPair& lines, text::Pair pair, const models::AnyModel& network) {
-    constexpr std::size_t most_tokens = 2048;
-    const std::size_t longest = std::max({longest_, pair.source.size(), pair.target.size() + 1});
-    const bool scored = !pair.source.empty();
-    if (!lines_.empty() && (!scored || longest * (lines_.size() + 1) > most_tokens)) print(network);
-    if (!scored) return say("{}\n", json_ ? "{}" : "");
-    longest_ = std::max({longest_, pair.source.size(), pair.target.size() + 1});
-    lines_.push_back(lines), pairs_.push_back(std::move(pair));
+void print_scores(const models::AnyModel& network, std::span<const text::TextPair> lines,
+                  std::span<const text::Pair> pairs, bool json) {
+  if (pairs.empty()) return;
+  const auto scores = models::force_decode(network, text::make_batch(pairs));
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const models::Hypothesis& h = scores[i];
+    const auto& [source, target] = lines[i];
+    const auto& tokens = h.word_log_probabilities;
+    const auto probabilities = report::json_list({tokens.begin(), tokens.end()});
+    say("{}\n",
+        for_output(json ? report::log_line({{"source", source},
+                                            {"target", target},
+                                            {"log_probability", h.log_probability},
+                                            {"tokens", probabilities}})
+                        : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)));
   }
-  void print(const models::AnyModel& network) {
-    if (pairs_.empty()) return;
-    const auto scores = models::force_decode(network, text::make_batch(pairs_));
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      const models::Hypothesis& h = scores[i];
-      if (json_) {
-        const auto& tokens = h.word_log_probabilities;
-        say("{}\n", for_output(report::log_line(
-                        {{"source", lines_[i].source},
-                         {"target", lines_[i].target},
-                         {"log_probability", h.log_probability},
-                         {"tokens", report::json_list({tokens.begin(), tokens.end()})}})));
-      } else {
-        say("{}\t{}\t{:.4f}\n", for_output(lines_[i].source), for_output(lines_[i].target),
-            h.log_probability);
-      }
-    }
-    lines_.clear(), pairs_.clear(), longest_ = 0;
-  }
-
- private:
-  const bool json_;
-  std::vector<text::TextPair> lines_;
-  std::vector<text::Pair> pairs_;
-  std::size_t longest_ = 0;
-};
+}
 
 }  // namespace
 
 int score(const UseOptions& o) {
+  constexpr std::size_t most_tokens = 2048;  // of pairs scored together, on a side, with padding
   if (o.file.empty()) fail("FILE", "pairs were expected");
   const std::vector<Model> models = load_models(model_files(o.models));
-  const Codecs& codecs = models.front().codecs();
   const models::AnyModel network = network_of(models);
-  PairFiles files = o.files();
-  files.columns = columns_for(models.front(), o.columns);
-  PairReader reader(files, "reading");
+  PairReader reader(files_for(models.front(), o), "reading");
   const Index longest = longest_read(models, longest_of_pair);
-  Chunk chunk(o.json);
-  while (const auto lines = reader.next()) {
-    text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
-    check_length(std::ssize(pair.source), reader.source_place(), longest);
-    check_length(std::ssize(pair.target), reader.target_place(), longest_of_pair);
-    chunk.add(*lines, std::move(pair), network);
+  std::vector<text::TextPair> lines;
+  std::vector<text::Pair> pairs;
+  std::size_t width = 0;
+  const auto print = [&] {
+    print_scores(network, lines, pairs, o.json);
+    lines.clear(), pairs.clear(), width = 0;
+  };
+  while (const auto line = reader.next()) {
+    text::Pair pair = numbered(*line, reader, models.front().codecs(), longest);
+    const std::size_t size = std::max(pair.source.size(), pair.target.size() + 1);
+    if (pair.source.empty() || std::max(width, size) * (lines.size() + 1) > most_tokens) print();
+    if (pair.source.empty()) {
+      say("{}\n", o.json ? "{}" : "");
+      continue;
+    }
+    width = std::max(width, size);
+    lines.push_back(*line), pairs.push_back(std::move(pair));
   }
-  chunk.print(network);
+  print();
   return 0;
 }
 

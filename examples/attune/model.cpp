@@ -151,10 +151,6 @@ models::AnyModel network_of(Models models) {
   return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
 }
 
-text::Columns columns_for(const Model& model, text::Columns asked) {
-  return model.entry("swap") == "yes" ? text::Columns::target_first : asked;
-}
-
 std::string single_blanks(std::string_view line) {
   return fmt::format("{}", fmt::join(text::words(line), " "));
 }

@@ -107,9 +107,6 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files);
 /// word, and then throws Interrupted.
 models::AnyModel network_of(Models models);
 
-/// The columns of a TSV: the target first where that is asked for, or was so in training.
-text::Columns columns_for(const Model& model, text::Columns asked);
-
 /// The line without blanks at its ends, and single ones between words: text is read as it was in
 /// training.
 std::string single_blanks(std::string_view line);

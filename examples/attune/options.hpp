@@ -28,7 +28,6 @@ enum class Tokens { automatic, words, characters, decomposed, bpe, unigram };
 enum class Metric { automatic, exact, bleu, loss };
 /// The learning rate after the warm-up.
 enum class RateSchedule { constant, late_decay, inverse_sqrt };
-enum class Switch { no, yes };
 
 /// Where pairs are: two text files or, without a target, a TSV with such columns.
 struct PairFiles {
@@ -48,7 +47,7 @@ struct TrainOptions : TrainingOptions {
   Index pieces = 8000;
   Index learn_from = 1'000'000;
   std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
-  Switch joint = Switch::no, truecase = Switch::no;
+  bool joint = false, truecase = false;
   Index minimum_count = 1;
   Index maximum_vocabulary = 0;
   Index longest = 100;
@@ -121,8 +120,6 @@ struct UseOptions {
   Index examples = 12;
   std::string exported;  // what names of exported files begin with
   std::filesystem::path config;
-
-  PairFiles files() const { return {file, target, columns}; }
 };
 
 /// Commands, as bits.

@@ -1,6 +1,8 @@
 // What models predict, and how good that is. All of it throws Interrupted.
 #pragma once
 
+#include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -45,7 +47,7 @@ struct Evaluation {
   Counts total() const { return attune::total(counts); }
   double exact_match() const { return total().share_right(); }
   double token_error() const { return total().edits.rate(); }
-  double perplexity() const;
+  double perplexity() const { return std::exp(loss); }
   std::vector<std::string> lines() const;
   std::size_t cut() const;
 };

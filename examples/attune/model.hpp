@@ -113,6 +113,8 @@ std::string single_blanks(std::string_view line);
 
 /// How text is cut: "characters", "words between blanks", "subwords", ...
 std::string kind_of(const text::Tokenizer& tokenizer);
+/// "characters, 58 kinds"
+std::string kinds_of(const text::Codec& codec);
 
 /// The most tokens of a source alone, whose memory grows with its length, and of each side of a
 /// pair, where the memory of attention grows with the product of both lengths.
@@ -130,7 +132,7 @@ void check_length(Index tokens, const std::string& place, Index longest);
 /// The tokens of a hypothesis.
 std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written);
 /// What it attended to (columns) for each token (rows); a hypothesis has a further step for </s>,
-/// which is left out. Without rows where the model has no attention.
+/// which is left out. Without rows where the source is empty or the model has no attention.
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written);
 

@@ -38,20 +38,6 @@ bool writes_itself(const UseOptions& o) {
   return true;
 }
 
-/// Sources alone, as pairs without targets.
-TestPairs read_sources(const UseOptions& o, Models models) {
-  TestPairs pairs;
-  text::LineReader reader(o.file);
-  const text::Codec& codec = models.front().source();
-  const Index longest = longest_read(models, longest_of_pair);
-  while (const auto line = reader.next()) {
-    const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
-    pairs.lines.push_back(source_of(*line, codec, longest, place));
-    pairs.sources.push_back(codec.encode(pairs.lines.back()));
-  }
-  return pairs;
-}
-
 /// A target token without a number of its own would be forced as <unk>.
 void check_targets(const Model& model, const TestPairs& pairs, const UseOptions& o) {
   if (model.of_sentences()) return;
@@ -98,27 +84,38 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
   if (from.empty() || to.empty() || !written.weights.defined()) return {};
   if (o.rule == AlignedToken::previous)
     written.weights = written.weights.slice(1, written.weights.dim(0));
+  const report::Heatmap map = heatmap(std::move(from), std::move(to), written);
   const bool joins = o.units == AlignUnits::words && model.of_sentences();
-  report::Heatmap map = heatmap(std::move(from), std::move(to), written);
   return joins ? by_words(map, pair.source, pair.target) : map;
 }
 
-std::vector<AlignedPair> aligned(const UseOptions& o, const std::vector<Model>& models) {
+/// Sources alone, with the targets that the models write.
+std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
   const Model& model = models.front();
-  const models::AnyModel network = network_of(models);
+  const Index longest = longest_read(models, longest_of_pair);
   std::vector<AlignedPair> all;
-  if (writes_itself(o)) {
-    const TestPairs pairs = read_sources(o, models);
-    auto written = models::translate(network, pairs.sources, {.how = search_for(models, o.search)});
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      all.push_back({pairs.lines[i], "", {}, std::move(written[i].front())});
-      all.back().target = model.target().decode(all.back().written.words);
-      all.back().map = map_of(model, o, all.back(), false);
-    }
-    return all;
+  std::vector<text::Sentence> sources;
+  text::LineReader reader(o.file);
+  while (const auto line = reader.next()) {
+    const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
+    all.push_back({source_of(*line, model.source(), longest, place), "", {}, {}});
+    sources.push_back(model.source().encode(all.back().source));
   }
+  auto written =
+      models::translate(network_of(models), sources, {.how = search_for(models, o.search)});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].written = std::move(written[i].front());
+    all[i].target = model.target().decode(all[i].written.words);
+    all[i].map = map_of(model, o, all[i], false);
+  }
+  return all;
+}
+
+std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
+  const models::AnyModel network = network_of(models);
   const TestPairs pairs = pairs_for(o, models, Sides::optional);
-  check_targets(model, pairs, o);
+  check_targets(models.front(), pairs, o);
+  std::vector<AlignedPair> all;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     all.push_back({pairs.lines[i], pairs.references[i].front(), {}, {}});
     const text::Pair pair{pairs.sources[i], pairs.targets[i]};
@@ -126,7 +123,7 @@ std::vector<AlignedPair> aligned(const UseOptions& o, const std::vector<Model>& 
     stop_if_interrupted();
     all.back().written =
         std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1))).front());
-    all.back().map = map_of(model, o, all.back(), true);
+    all.back().map = map_of(models.front(), o, all.back(), true);
   }
   return all;
 }
@@ -218,7 +215,7 @@ int align(const UseOptions& o) {
   const AlignFormat format = format_of(o);
   if (std::ranges::none_of(models, &Model::attends))
     fail(files.front().string(), "the model has no attention");
-  const std::vector<AlignedPair> pairs = aligned(o, models);
+  const auto pairs = writes_itself(o) ? written_by(models, o) : forced_by(models, o);
   o.gold.empty() ? write(pairs, format, o) : say_error_rate(pairs, o);
   return 0;
 }

@@ -18,15 +18,15 @@
 
 namespace attune::pairs {
 
-Texts shared_out(std::size_t n,
-                 const std::function<Texts(std::size_t begin, std::size_t end)>& make) {
+namespace {
+
+/// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
+Texts shared_out(std::size_t n, const auto& make) {
   const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
   return each_makes([&] {
     return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
   });
 }
-
-namespace {
 
 /// A loss, and over how many tokens.
 struct Total {

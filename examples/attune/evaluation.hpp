@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,7 +11,6 @@
 
 #include "data.hpp"
 #include "support/error_counts.hpp"
-#include "support/processes.hpp"
 
 namespace attune::pairs {
 
@@ -74,10 +72,6 @@ struct Measured {
   Evaluation result;
   double seconds = 0;
 };
-
-/// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
-Texts shared_out(std::size_t n,
-                 const std::function<Texts(std::size_t begin, std::size_t end)>& make);
 
 /// "exact match 99.50 %, token error 0.05 %", or BLEU and chrF of sentences; perplexity.
 std::string summary(const Evaluation& result, bool sentences);

@@ -93,7 +93,6 @@ void check_alike(std::span<const std::string> names, const Metadata& first,
 
 /// One model, or an ensemble.
 using Models = std::span<const Model>;
-inline Models alone(const Model& model) { return {&model, 1}; }
 
 inline constexpr const char* best_file = "best.safetensors";
 /// That of a directory or, where it has none, those of the directories in it.

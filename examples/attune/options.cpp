@@ -22,15 +22,11 @@ using Fields = std::vector<models::OptionField<Options>>;
 
 /// An option that is a text of another type: FILE, PATH, ...
 template <class Options>
-models::OptionField<Options> typed_field(const char* type, const char* name, const char* help,
-                                         auto member) {
+models::OptionField<Options> file(const char* name, const char* help, auto member,
+                                  const char* type = "FILE") {
   auto field = text_field<Options>(name, help, member);
   field.type = type;
   return field;
-}
-template <class Options>
-models::OptionField<Options> file(const char* name, const char* help, auto member) {
-  return typed_field<Options>("FILE", name, help, member);
 }
 template <class Options>
 models::OptionField<Options> number(const char* name, const char* help, auto member, double low,
@@ -50,6 +46,9 @@ models::OptionField<Options> choice(const char* name, const char* help, Enum Opt
   return models::choice_field<Options, Enum>(name, help, member, values);
 }
 
+constexpr const char* config_help =
+    "file with more options, NAME = VALUE on each line; the command line wins";
+
 template <class Options>
 models::OptionField<Options> swap_field(std::filesystem::path Options::*target) {
   return only_with<Options>(
@@ -57,13 +56,6 @@ models::OptionField<Options> swap_field(std::filesystem::path Options::*target) 
       flag_field<Options, text::Columns>("swap", "the target is the first column of a TSV",
                                          &Options::columns, text::Columns::source_first,
                                          text::Columns::target_first));
-}
-
-template <class Options>
-models::OptionField<Options> config_field() {
-  return file<Options>("config",
-                       "file with more options, NAME = VALUE on each line; the command line wins",
-                       &Options::config);
 }
 
 models::OptionField<TrainOptions> tokens_field(const char* name, const char* help,
@@ -177,9 +169,8 @@ Fields<TrainOptions> validation_fields() {
 Fields<TrainOptions> run_fields() {
   using O = TrainOptions;
   return {
-      typed_field<O>("PATH", "out",
-                     "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
-                     &O::out),
+      file<O>("out", "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
+              &O::out, "PATH"),
       flag<O>("resume", "continue from last.safetensors, where there is one", &O::resume),
       number<O>("seeds", "train this many models, each with a seed of its own: an ensemble",
                 &O::seeds, 1, 1000),
@@ -189,7 +180,7 @@ Fields<TrainOptions> run_fields() {
                     "with --seeds: trainings at once, each on one thread (default: as "
                     "many as CPUs)",
                     &O::jobs, 0, 1024)),
-      config_field<O>()};
+      file<O>("config", config_help, &O::config)};
 }
 
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
@@ -277,24 +268,22 @@ Fields<UseOptions> compare_fields() {
           "lengths", "source lengths, in words, at which a column of BLEU ends", &O::lengths, 0),
       file<O>("curves", "SVG file to draw learning curves into, of models or files of JSON lines",
               &O::curves),
-      typed_field<O>("NAME", "field",
-                     "with --curves: what to draw (default: what the best weights are chosen by)",
-                     &O::field),
-      typed_field<O>("NAME", "against",
-                     "with --curves: along the bottom, minutes or a field such as step",
-                     &O::against),
+      file<O>("field", "with --curves: what to draw (default: what the best weights are chosen by)",
+              &O::field, "NAME"),
+      file<O>("against", "with --curves: along the bottom, minutes or a field such as step",
+              &O::against, "NAME"),
       text_field<O>("title", "with --curves: above the chart", &O::title)};
 }
 
 /// Calls set(name, value) for each line; false where there is no such option.
 void read_lines(const std::filesystem::path& path,
                 const std::function<bool(const std::string&, const std::string&)>& set) {
+  const auto trimmed = [](std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+    return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
+  };
   text::LineReader reader(path);
   while (const auto line = reader.next()) {
-    const auto trimmed = [](std::string_view text) {
-      const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-      return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
-    };
     const std::string text = trimmed(*line);
     if (text.empty() || text.starts_with('#')) continue;
     const std::size_t equals = text.find('=');
@@ -362,15 +351,15 @@ Fields<UseOptions> use_fields(unsigned command) {
   add(compare_command, compare_fields());
   add(report_command, {number<O>("examples", "examples to show", &O::examples, 0, 1000)});
   add(inspect_command,
-      {typed_field<O>("PREFIX", "export",
-                      "write subword models and vocabularies to files that begin so, for train "
-                      "--source-pieces and --source-vocabulary",
-                      &O::exported)});
+      {file<O>("export",
+               "write subword models and vocabularies to files that begin so, for train "
+               "--source-pieces and --source-vocabulary",
+               &O::exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
       {file<O>("out", "file to write", &O::out)});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
       {json_field<O>(&O::json, "print JSON, one object a line")});
-  add(~0u, {config_field<O>()});
+  add(~0u, {file<O>("config", config_help, &O::config)});
   return fields;
 }
 

@@ -146,8 +146,9 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       for (const std::uint32_t pair : chosen) size += pairs.target_tokens(pair);
       run.stepped({.loss = loss, .rate = rate, .size = size, .weight = size});
     }
-    const auto result =
-        run.validate([&] { return evaluate(alone(model), valid, search, {.tokens = o.bleu}); });
+    const auto result = run.validate([&] {
+      return evaluate({&model, 1}, valid, search, {.tokens = o.bleu});
+    });
     if (!result) continue;
     const std::vector<double> values = values_of(*result, o.metric);
     const std::string text = summary(*result, o.metric != Metric::exact);

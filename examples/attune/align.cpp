@@ -11,6 +11,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "alignment_forms.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "support/letters.hpp"
@@ -21,8 +22,6 @@
 
 namespace attune::pairs {
 namespace {
-
-constexpr auto type = DType::f32;  // what models compute in
 
 struct AlignedPair {
   std::string source, target;
@@ -37,20 +36,6 @@ bool writes_itself(const UseOptions& o) {
   for (auto line = reader.next(); line; line = reader.next())
     if (!line->empty()) return line->find('\t') == line->npos;
   return true;
-}
-
-/// Sources alone, as pairs without targets.
-TestPairs read_sources(const UseOptions& o, Models models) {
-  TestPairs pairs;
-  text::LineReader reader(o.file);
-  const text::Codec& codec = models.front().source();
-  const Index longest = longest_read(models, longest_of_pair);
-  while (const auto line = reader.next()) {
-    const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
-    pairs.lines.push_back(source_of(*line, codec, longest, place));
-    pairs.sources.push_back(codec.encode(pairs.lines.back()));
-  }
-  return pairs;
 }
 
 /// A target token without a number of its own would be forced as <unk>.
@@ -97,29 +82,40 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
                                        : tokens_of(model, pair.written);
   models::Hypothesis written = pair.written;
   if (from.empty() || to.empty() || !written.weights.defined()) return {};
-  if (o.rule == report::AlignedWord::previous)
+  if (o.rule == AlignedToken::previous)
     written.weights = written.weights.slice(1, written.weights.dim(0));
+  const report::Heatmap map = heatmap(std::move(from), std::move(to), written);
   const bool joins = o.units == AlignUnits::words && model.of_sentences();
-  report::Heatmap map = heatmap(std::move(from), std::move(to), written);
   return joins ? by_words(map, pair.source, pair.target) : map;
 }
 
-std::vector<AlignedPair> aligned(const UseOptions& o, const std::vector<Model>& models) {
+/// Sources alone, with the targets that the models write.
+std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
   const Model& model = models.front();
-  const models::AnyModel network = network_of(models);
+  const Index longest = longest_read(models, longest_of_pair);
   std::vector<AlignedPair> all;
-  if (writes_itself(o)) {
-    const TestPairs pairs = read_sources(o, models);
-    auto written = models::translate(network, pairs.sources, {.how = search_for(models, o.search)});
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      all.push_back({pairs.lines[i], "", {}, std::move(written[i].front())});
-      all.back().target = model.target().decode(all.back().written.words);
-      all.back().map = map_of(model, o, all.back(), false);
-    }
-    return all;
+  std::vector<text::Sentence> sources;
+  text::LineReader reader(o.file);
+  while (const auto line = reader.next()) {
+    const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
+    all.push_back({source_of(*line, model.source(), longest, place), "", {}, {}});
+    sources.push_back(model.source().encode(all.back().source));
   }
+  auto written =
+      models::translate(network_of(models), sources, {.how = search_for(models, o.search)});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].written = std::move(written[i].front());
+    all[i].target = model.target().decode(all[i].written.words);
+    all[i].map = map_of(model, o, all[i], false);
+  }
+  return all;
+}
+
+std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
+  const models::AnyModel network = network_of(models);
   const TestPairs pairs = pairs_for(o, models, Sides::optional);
-  check_targets(model, pairs, o);
+  check_targets(models.front(), pairs, o);
+  std::vector<AlignedPair> all;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     all.push_back({pairs.lines[i], pairs.references[i].front(), {}, {}});
     const text::Pair pair{pairs.sources[i], pairs.targets[i]};
@@ -127,7 +123,7 @@ std::vector<AlignedPair> aligned(const UseOptions& o, const std::vector<Model>& 
     stop_if_interrupted();
     all.back().written =
         std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1))).front());
-    all.back().map = map_of(model, o, all.back(), true);
+    all.back().map = map_of(models.front(), o, all.back(), true);
   }
   return all;
 }
@@ -143,11 +139,11 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
     case AlignFormat::pharaoh:
       return report::pharaoh(report::argmax_links(pair.map)) + "\n";
     case AlignFormat::tsv:
-      return report::tsv(pair.map, type) + "\n";
+      return report::tsv(pair.map) + "\n";
     case AlignFormat::json:
-      return report::json(pair.map, type) + "\n";
+      return report::json(pair.map) + "\n";
     case AlignFormat::npy:
-      return report::npy(pair.map, type);
+      return report::npy(pair.map);
     case AlignFormat::svg:
       return report::svg(pair.map) + "\n";
     default:
@@ -219,7 +215,7 @@ int align(const UseOptions& o) {
   const AlignFormat format = format_of(o);
   if (std::ranges::none_of(models, &Model::attends))
     fail(files.front().string(), "the model has no attention");
-  const std::vector<AlignedPair> pairs = aligned(o, models);
+  const auto pairs = writes_itself(o) ? written_by(models, o) : forced_by(models, o);
   o.gold.empty() ? write(pairs, format, o) : say_error_rate(pairs, o);
   return 0;
 }
@@ -228,66 +224,52 @@ int align(const UseOptions& o) {
 
 namespace {
 
-/// Pairs that are scored together: as many as have so few tokens on a side, padding included.
-class Chunk {
- public:
-  explicit Chunk(bool json) : json_(json) {}
-
-  void add(const text::TextPair& lines, text::Pair pair, const models::AnyModel& network) {
-    constexpr std::size_t most_tokens = 2048;
-    const std::size_t longest = std::max({longest_, pair.source.size(), pair.target.size() + 1});
-    const bool scored = !pair.source.empty();
-    if (!lines_.empty() && (!scored || longest * (lines_.size() + 1) > most_tokens)) print(network);
-    if (!scored) return say("{}\n", json_ ? "{}" : "");
-    longest_ = std::max({longest_, pair.source.size(), pair.target.size() + 1});
-    lines_.push_back(lines), pairs_.push_back(std::move(pair));
+void print_scores(const models::AnyModel& network, std::span<const text::TextPair> lines,
+                  std::span<const text::Pair> pairs, bool json) {
+  if (pairs.empty()) return;
+  const auto scores = models::force_decode(network, text::make_batch(pairs));
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const models::Hypothesis& h = scores[i];
+    const auto& [source, target] = lines[i];
+    const auto& tokens = h.word_log_probabilities;
+    const auto probabilities = report::json_list({tokens.begin(), tokens.end()});
+    say("{}\n",
+        for_output(json ? report::log_line({{"source", source},
+                                            {"target", target},
+                                            {"log_probability", h.log_probability},
+                                            {"tokens", probabilities}})
+                        : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)));
   }
-  void print(const models::AnyModel& network) {
-    if (pairs_.empty()) return;
-    const auto scores = models::force_decode(network, text::make_batch(pairs_));
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      const models::Hypothesis& h = scores[i];
-      if (json_) {
-        const auto& tokens = h.word_log_probabilities;
-        say("{}\n", for_output(report::log_line(
-                        {{"source", lines_[i].source},
-                         {"target", lines_[i].target},
-                         {"log_probability", h.log_probability},
-                         {"tokens", report::json_list({tokens.begin(), tokens.end()})}})));
-      } else {
-        say("{}\t{}\t{:.4f}\n", for_output(lines_[i].source), for_output(lines_[i].target),
-            h.log_probability);
-      }
-    }
-    lines_.clear(), pairs_.clear(), longest_ = 0;
-  }
-
- private:
-  const bool json_;
-  std::vector<text::TextPair> lines_;
-  std::vector<text::Pair> pairs_;
-  std::size_t longest_ = 0;
-};
+}
 
 }  // namespace
 
 int score(const UseOptions& o) {
+  constexpr std::size_t most_tokens = 2048;  // of pairs scored together, on a side, with padding
   if (o.file.empty()) fail("FILE", "pairs were expected");
   const std::vector<Model> models = load_models(model_files(o.models));
-  const Codecs& codecs = models.front().codecs();
   const models::AnyModel network = network_of(models);
-  PairFiles files = o.files();
-  files.columns = columns_for(models.front(), o.columns);
-  PairReader reader(files, "reading");
+  PairReader reader(files_for(models.front(), o), "reading");
   const Index longest = longest_read(models, longest_of_pair);
-  Chunk chunk(o.json);
-  while (const auto lines = reader.next()) {
-    text::Pair pair{codecs.source.encode(lines->source), codecs.target.encode(lines->target)};
-    check_length(std::ssize(pair.source), reader.source_place(), longest);
-    check_length(std::ssize(pair.target), reader.target_place(), longest_of_pair);
-    chunk.add(*lines, std::move(pair), network);
+  std::vector<text::TextPair> lines;
+  std::vector<text::Pair> pairs;
+  std::size_t width = 0;
+  const auto print = [&] {
+    print_scores(network, lines, pairs, o.json);
+    lines.clear(), pairs.clear(), width = 0;
+  };
+  while (const auto line = reader.next()) {
+    text::Pair pair = numbered(*line, reader, models.front().codecs(), longest);
+    const std::size_t size = std::max(pair.source.size(), pair.target.size() + 1);
+    if (pair.source.empty() || std::max(width, size) * (lines.size() + 1) > most_tokens) print();
+    if (pair.source.empty()) {
+      say("{}\n", o.json ? "{}" : "");
+      continue;
+    }
+    width = std::max(width, size);
+    lines.push_back(*line), pairs.push_back(std::move(pair));
   }
-  chunk.print(network);
+  print();
   return 0;
 }
 

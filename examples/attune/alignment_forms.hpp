@@ -5,48 +5,36 @@
 
 #include <attune/models/heatmap.hpp>
 #include <attune/models/text/alignment.hpp>
-#include <attune/tensor/shape.hpp>
 
 namespace attune::report {
 
 // All of these take weights (target, source), as in `Heatmap`: a row for each word written, a
 // column for each word read. `</s>` is a word like any other: leave its row and column out where
-// they are not wanted. Weights are written as f64, or rounded to f32: text has the shortest form
-// that reads back as the same number of that type. They throw an Error when the weights are not one
-// finite number >= 0 per cell, or the type is i32.
+// they are not wanted. Weights are written as f32, what models compute in: text has the shortest
+// form that reads back as the same f32. They throw an Error when the weights are not one finite
+// f32 >= 0 per cell.
 
-/// Which target word a row of weights speaks of:
-///  * current: the word that was written with them. For n words, n rows;
-///  * previous: the word before it. Attention by content that is asked with a state which has read
-///    y_{t-1} finds what y_{t-1} translates: Luong et al.'s released code aligns by this rule. For
-///    n words, n + 1 rows, of which the last is that of `</s>`: row t speaks of word t - 1, the
-///    first row of none, and the row of `</s>` of the last word.
-enum class AlignedWord { current, previous };
-
-/// Each target word is linked to the source word with the largest weight in the row that speaks of
-/// it (Luong et al., 2015, section 5.4), the first one among equals. A row with nothing but zeros
-/// gives no link.
-text::Alignment argmax_links(const Heatmap& map, AlignedWord aligned = AlignedWord::current);
+/// Each target word is linked to the source word with the largest weight in its row (Luong et al.,
+/// 2015, section 5.4), the first one among equals. A row with nothing but zeros gives no link.
+text::Alignment argmax_links(const Heatmap& map);
 
 /// Links in the Pharaoh form, "0-0 1-2": SOURCE-TARGET, positions from 0, in the given order, with
 /// one space between them and no line break; empty without links. text::parse_links reads a line
-/// back. Throws when a position is negative.
-///
-///     file << pharaoh(argmax_links(map)) << '\n';
+/// back.
 std::string pharaoh(const text::Alignment& links);
 
 /// A table with tabs between the cells: a header with an empty cell and the source words, then for
 /// each target word a line with the word and its weights. Every line ends with `\n`. In words, a
 /// tab is written `\t`, a line feed `\n`, a carriage return `\r` and a backslash `\\`. Nothing is
 /// quoted: tell readers that interpret quotes not to do so (pandas: quoting=csv.QUOTE_NONE).
-std::string tsv(const Heatmap& map, DType type = DType::f64);
+std::string tsv(const Heatmap& map);
 
 /// {"source": [words], "target": [words], "weights": [[a row per target word]]} on one line without
 /// a line break. Bytes that are not UTF-8 become U+FFFD.
-std::string json(const Heatmap& map, DType type = DType::f64);
+std::string json(const Heatmap& map);
 
 /// The bytes of an .npy file (NPY format 1.0) with the matrix (target, source) in row-major order,
 /// little-endian; numpy.load reads it. Words are not in it.
-std::string npy(const Heatmap& map, DType type = DType::f64);
+std::string npy(const Heatmap& map);
 
 }  // namespace attune::report

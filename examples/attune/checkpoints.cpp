@@ -18,14 +18,13 @@ namespace {
 /// Throws where the file is no model, or more than a model: the whole state of a training.
 void check_replaceable(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) return;
-  bool goes_on = false;
+  std::string what = "a training can go on from it";
   try {
-    goes_on = Model::load(path).metadata().contains("adam.steps");
+    if (!Model::load(path).metadata().contains("adam.steps")) return;
   } catch (const Error&) {
-    fail(path.string(), "there is a file that is no model: another file to write was expected");
+    what = "there is a file that is no model";
   }
-  if (goes_on)
-    fail(path.string(), "a training can go on from it: another file to write was expected");
+  fail(path.string(), what + ": another file to write was expected");
 }
 
 /// The subword model and the vocabulary of a side.
@@ -42,14 +41,11 @@ void export_side(const text::Codec& codec, const std::string& prefix,
   say("{}\n", vocabulary);
 }
 
-bool is_text_entry(const std::string& name) {
-  return std::ranges::find(codec_entries, name) != std::end(codec_entries);
-}
-
 void print_json(const Model& model) {
   report::LogFields metadata, parameters;
   for (const auto& [name, value] : model.metadata())
-    if (!is_text_entry(name)) metadata.emplace_back(name, value);
+    if (std::ranges::find(codec_entries, name) == std::end(codec_entries))
+      metadata.emplace_back(name, value);
   for (const auto& [name, w] : model.parameters()) {
     std::vector<report::LogValue> sizes;
     for (int i = 0; i < w.shape().rank(); ++i) sizes.emplace_back(w.shape()[i]);
@@ -73,10 +69,7 @@ void print(const Model& model) {
   say("\n");
   for (const auto& [name, value] : models::to_map(model.network().options())) line(name, value);
   say("\n");
-  for (const auto& [side, codec] :
-       {std::pair{"source", &model.source()}, {"target", &model.target()}}) {
-    line(side, fmt::format("{}, {} kinds", kind_of(codec->tokenizer), codec->vocabulary.size()));
-  }
+  line("source", kinds_of(model.source())), line("target", kinds_of(model.target()));
   say("\n");
   std::size_t width = 0;
   for (const auto& [name, w] : model.parameters()) width = std::max(width, name.size());
@@ -108,10 +101,10 @@ int average(const UseOptions& o) {
     for (const auto& [name, w] : model.parameters())
       add_in_place(*sum++, w.value().to(DType::f64) * share);
   }
-  std::size_t i = 0;
+  auto sum = sums.begin();
   for (const auto& [name, w] : mean.parameters()) {
     Tensor to = w.value();
-    copy(sums[i++].to(to.dtype()), to);
+    copy((sum++)->to(to.dtype()), to);
   }
   Safetensors file;
   mean.save(file);
@@ -122,9 +115,7 @@ int average(const UseOptions& o) {
 }
 
 int inspect(const UseOptions& o) {
-  std::vector<std::filesystem::path> paths;
-  if (!o.file.empty()) paths.push_back(o.file);
-  const auto file = model_files(paths).front();
+  const auto file = model_files({&o.file, o.file.empty() ? 0u : 1u}).front();
   const Model model = Model::load(file);
   if (o.exported.empty()) {
     o.json ? print_json(model) : print(model);

@@ -1,6 +1,7 @@
 #include "data.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <map>
@@ -86,6 +87,11 @@ class Sampler {
   Index seen_ = 0;
 };
 
+using Side = std::string text::TextPair::*;
+constexpr std::array<Side, 2> sides = {&text::TextPair::source, &text::TextPair::target};
+template <class T>
+using OfBoth = std::array<T, 2>;  // the source's, the target's
+
 /// Some lines of a side, as numbers that decide how they are cut.
 struct Lines {
   double words = 0;         // of a line, in the mean
@@ -95,7 +101,23 @@ struct Lines {
   double unspaced = 0;      // share of letters of scripts that set no blanks
   bool decomposes = false;  // whether decomposition changes any
 
-  Lines(const std::vector<text::TextPair>& sample, std::string text::TextPair::*side);
+  Lines(const std::vector<text::TextPair>& sample, Side side) {
+    text::TokenCounts counts;
+    for (const text::TextPair& pair : sample) {
+      for (const std::string_view word : text::words(pair.*side)) {
+        ++counts[std::string(word)], ++words;
+        for (const std::string& letter : text::code_points(word)) {
+          ++characters;
+          unspaced += letter >= "\u0E00" && letter < "\uAC00";  // Thai to Han; Hangul has blanks
+        }
+      }
+      decomposes = decomposes || text::decomposed(pair.*side) != pair.*side;
+    }
+    const auto n = static_cast<double>(std::max<std::size_t>(1, sample.size()));
+    kinds = counts.size();
+    unspaced /= std::max(1.0, characters);
+    letters = characters / n, characters /= std::max(1.0, words), words /= n;
+  }
   /// Such as phones: most lines have blanks between them.
   bool are_symbols() const { return words > 1.5 && characters <= 2.5; }
   bool are_sentences() const { return words >= 4 && !are_symbols(); }
@@ -103,57 +125,33 @@ struct Lines {
   bool are_long_without_blanks() const { return words < 2 && letters >= 8 && unspaced > 0.5; }
 };
 
-Lines::Lines(const std::vector<text::TextPair>& sample, std::string text::TextPair::*side) {
-  text::TokenCounts counts;
-  for (const text::TextPair& pair : sample) {
-    for (const std::string_view word : text::words(pair.*side)) {
-      ++counts[std::string(word)], ++words;
-      for (const std::string& letter : text::code_points(word)) {
-        ++characters;
-        unspaced += letter >= "\u0E00" && letter < "\uAC00";  // Thai to Han; Hangul has blanks
-      }
-    }
-    decomposes = decomposes || text::decomposed(pair.*side) != pair.*side;
-  }
-  const auto n = static_cast<double>(std::max<std::size_t>(1, sample.size()));
-  kinds = counts.size();
-  unspaced /= std::max(1.0, characters);
-  letters = characters / n, characters /= std::max(1.0, words), words /= n;
-}
-
 constexpr std::size_t few_words = 1000;  // kinds, in a sample of the pairs: no subwords are needed
 
 /// What `automatic` stands for, and why.
 std::pair<Tokens, std::string> chosen_tokens(const Lines& lines, bool sentences, bool source) {
-  if (lines.are_symbols()) {
+  if (lines.are_symbols())
     return {Tokens::words,
             fmt::format("they have {:.1f} characters in the mean", lines.characters)};
-  }
   if (sentences && lines.kinds <= few_words && lines.are_sentences())
     return {Tokens::words, fmt::format("there are {} different ones", lines.kinds)};
   if (sentences) return {Tokens::bpe, "lines are sentences"};
-  const std::string why = fmt::format("lines have {:.1f} words in the mean", lines.words);
   // What is written should be as it stands in the file.
-  if (source && lines.decomposes) return {Tokens::decomposed, why};
-  return {Tokens::characters, why};
+  return {source && lines.decomposes ? Tokens::decomposed : Tokens::characters,
+          fmt::format("lines have {:.1f} words in the mean", lines.words)};
 }
 
 using Strings = std::vector<std::string>;
 
-/// Something of each side.
-template <class T>
-struct OfBoth {
-  T source, target;
-};
-
 /// The case of each side's words; nothing where it was not asked for.
 OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o) {
-  if (o.truecase == Switch::no) return {};
+  if (!o.truecase) return {};
   PairReader reader(o.train_files(), "learning the case of words");
   text::CaseCounts source, target;
   while (const auto pair = reader.next()) source.add(pair->source), target.add(pair->target);
   return {source.truecaser(), target.truecaser()};
 }
+
+bool are_subwords(Tokens t) { return t == Tokens::bpe || t == Tokens::unigram; }
 
 text::SentencePiece learn_pieces(const Strings& lines, const char* of, Tokens tokens,
                                  const TrainOptions& o) {
@@ -180,59 +178,58 @@ text::SentencePiece learn_pieces(const Strings& lines, const char* of, Tokens to
 
 /// How each side is cut, once `automatic` is decided.
 OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey) {
-  const auto decide = [&](Tokens asked, std::string text::TextPair::*side, const char* name,
-                          bool is_source) {
-    if (asked == Tokens::automatic) asked = o.tokens;
-    if (asked != Tokens::automatic) return asked;
+  OfBoth<Tokens> chosen = {o.source_tokens, o.target_tokens};
+  for (const std::size_t side : {0, 1}) {
+    if (side == 1 && o.joint) return {chosen[0], chosen[0]};
+    if (chosen[side] == Tokens::automatic) chosen[side] = o.tokens;
+    if (chosen[side] != Tokens::automatic) continue;
     const auto [tokens, why] =
-        chosen_tokens(Lines(survey.sample, side), survey.has_sentences(), is_source);
+        chosen_tokens(Lines(survey.sample, sides[side]), survey.has_sentences(), side == 0);
     constexpr const char* names[] = {
         "", "words between blanks", "characters", "decomposed characters", "subwords", "subwords"};
-    say("{}: {}, as {}\n", name, names[static_cast<std::size_t>(tokens)], why);
-    return tokens;
-  };
-  const Tokens source = decide(o.source_tokens, &text::TextPair::source, "source", true);
-  if (o.joint == Switch::yes) return {source, source};
-  return {source, decide(o.target_tokens, &text::TextPair::target, "target", false)};
+    say("{}: {}, as {}\n", side == 0 ? "source" : "target", names[static_cast<std::size_t>(tokens)],
+        why);
+    chosen[side] = tokens;
+  }
+  return chosen;
 }
 
 /// Both sides' tokenizers; in a joint model they are one. Files that are given are read first.
 OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
                                                        const Survey& survey) {
   OfBoth<std::optional<text::Tokenizer>> made;
-  if (!o.source_pieces.empty()) made.source = text::SentencePiece::load(o.source_pieces);
-  if (!o.target_pieces.empty()) made.target = text::SentencePiece::load(o.target_pieces);
-  const bool joint = o.joint == Switch::yes;
-  if (made.source && joint) made.target = made.source;
+  if (!o.source_pieces.empty()) made[0] = text::SentencePiece::load(o.source_pieces);
+  if (!o.target_pieces.empty()) made[1] = text::SentencePiece::load(o.target_pieces);
+  if (o.joint) made[1] = made[0];
   const auto truecasers = learn_case(o);
-  if (!made.source || !made.target) {
-    const auto [source, target] = choose(o, survey);
-    const auto are_subwords = [](Tokens t) { return t == Tokens::bpe || t == Tokens::unigram; };
-    Strings sources, targets;
-    if ((!made.source && are_subwords(source)) || (!made.target && are_subwords(target))) {
+  if (!made[0] || !made[1]) {
+    const OfBoth<Tokens> tokens = choose(o, survey);
+    OfBoth<Strings> lines;
+    if ((!made[0] && are_subwords(tokens[0])) || (!made[1] && are_subwords(tokens[1]))) {
       Sampler sampler(o.learn_from, o.seed);
       PairReader reader(o.train_files(), "reading");
       while (auto pair = reader.next_with_words())
         if (!survey.holds_out(pair->source)) sampler.add(std::move(*pair));
-      for (text::TextPair& pair : sampler.sample) {
-        sources.push_back(truecasers.source ? truecasers.source->encode(pair.source) : pair.source);
-        targets.push_back(truecasers.target ? truecasers.target->encode(pair.target) : pair.target);
+      for (const std::size_t side : {0, 1}) {
+        for (const text::TextPair& pair : sampler.sample) {
+          const std::string& line = pair.*sides[side];
+          lines[o.joint ? 0 : side].push_back(truecasers[side] ? truecasers[side]->encode(line)
+                                                               : line);
+        }
       }
     }
-    if (joint) std::ranges::move(targets, std::back_inserter(sources));
-    const auto make = [&](Tokens tokens, const Strings& lines, const char* of) -> text::Tokenizer {
-      if (are_subwords(tokens)) return learn_pieces(lines, of, tokens, o);
-      if (tokens == Tokens::words) return text::Words{};
-      if (tokens == Tokens::decomposed) return text::decomposed_characters();
+    const auto make = [&](std::size_t side, const char* of) -> text::Tokenizer {
+      if (are_subwords(tokens[side])) return learn_pieces(lines[side], of, tokens[side], o);
+      if (tokens[side] == Tokens::words) return text::Words{};
+      if (tokens[side] == Tokens::decomposed) return text::decomposed_characters();
       return text::Characters{};
     };
-    if (!made.source) made.source = make(source, sources, joint ? "both sides" : "the source");
-    if (!made.target) made.target = joint ? *made.source : make(target, targets, "the target");
+    if (!made[0]) made[0] = make(0, o.joint ? "both sides" : "the source");
+    if (!made[1]) made[1] = o.joint ? made[0] : make(1, "the target");
   }
-  if (truecasers.source)
-    made.source = made.source->with(std::make_shared<text::Truecaser>(*truecasers.source));
-  if (truecasers.target)
-    made.target = made.target->with(std::make_shared<text::Truecaser>(*truecasers.target));
+  for (const std::size_t side : {0, 1})
+    if (const auto& truecaser = truecasers[side])
+      made[side] = made[side]->with(std::make_shared<text::Truecaser>(*truecaser));
   return made;
 }
 
@@ -275,15 +272,9 @@ text::Alignment links_of(const text::Alignment& words, const text::TextPair& lin
     return models::token_links(words, text::words_of_tokens(lines.source, source),
                                text::words_of_tokens(lines.target, target));
   } catch (const Error&) {
-    reader.fail("the model of sentencepiece changes words, so that --alignments cannot follow");
+    fail(reader.source_place(),
+         "the model of sentencepiece changes words, so that --alignments cannot follow");
   }
-}
-
-/// "val.en and val.de"
-std::string name_of(const PairFiles& files) {
-  return files.target.empty()
-             ? files.source.string()
-             : fmt::format("{} and {}", files.source.string(), files.target.string());
 }
 
 void require_target(const text::TextPair& pair, const PairReader& reader) {
@@ -302,16 +293,15 @@ bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
 TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
                     const std::function<bool(const text::TextPair&)>& keep = {}) {
   TestPairs all;
-  all.name = name_of(files);
+  all.name = files.source.string();
+  if (!files.target.empty()) all.name += " and " + files.target.string();
   PairReader reader(files, "reading");
   bool any = sides == Sides::optional;
   while (const auto pair = reader.next()) {
     if (is_skipped(*pair, files) || (keep && !keep(*pair))) continue;
     if (sides == Sides::required) require_target(*pair, reader);
-    all.sources.push_back(codecs.source.encode(pair->source));
-    all.targets.push_back(codecs.target.encode(pair->target));
-    check_length(std::ssize(all.sources.back()), reader.source_place(), longest);
-    check_length(std::ssize(all.targets.back()), reader.target_place(), longest_of_pair);
+    auto [source, target] = numbered(*pair, reader, codecs, longest);
+    all.sources.push_back(std::move(source)), all.targets.push_back(std::move(target));
     any = any || !pair->source.empty();
     all.lines.push_back(pair->source);
     all.references.push_back({pair->target});
@@ -322,11 +312,9 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
 }
 
 TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
-  const auto is_held = [&](const text::TextPair& pair) {
-    return has_words(pair) && survey.holds_out(pair.source);
-  };
-  TestPairs held = read_some(o.train_files(), codecs, longest_read(o.model, longest_of_pair),
-                             Sides::required, is_held);
+  TestPairs held =
+      read_some(o.train_files(), codecs, longest_read(o.model, longest_of_pair), Sides::required,
+                [&](const auto& pair) { return has_words(pair) && survey.holds_out(pair.source); });
   held.name = "pairs held out of " + held.name;
   return held;
 }
@@ -359,8 +347,6 @@ std::string PairReader::target_place() const {
   return fmt::format("{}:{}", reader_.target_name(), number());
 }
 
-void PairReader::fail(std::string_view message) const { attune::fail(source_place(), message); }
-
 void PairReader::show() {
   using std::chrono::seconds;
   const auto now = Clock::now();
@@ -375,7 +361,7 @@ void PairReader::show() {
 bool Survey::holds_out(const std::string& source) const { return hash_of(source) < held_below; }
 
 bool Survey::has_sentences() const {
-  const Lines source(sample, &text::TextPair::source), target(sample, &text::TextPair::target);
+  const Lines source(sample, sides[0]), target(sample, sides[1]);
   return target.are_sentences() || (target.are_long_without_blanks() && source.are_sentences());
 }
 
@@ -411,31 +397,30 @@ Survey survey_of(const TrainOptions& o) {
 }
 
 Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
-  const bool joint = o.joint == Switch::yes;
-  if (joint && !(o.target_pieces.empty() && o.target_vocabulary.empty())) {
+  if (o.joint && !(o.target_pieces.empty() && o.target_vocabulary.empty())) {
     fail("--joint yes",
          "both sides have what is given for the source, expected nothing for the target alone");
   }
   std::optional<text::Vocabulary> source, target;
   if (!o.source_vocabulary.empty()) source = text::read_vocabulary(o.source_vocabulary);
   if (!o.target_vocabulary.empty()) target = text::read_vocabulary(o.target_vocabulary);
-  const auto tokenizers = make_tokenizers(o, survey);
-  if (!source || !(joint || target)) {
+  const auto [source_tokenizer, target_tokenizer] = make_tokenizers(o, survey);
+  if (!source || !(o.joint || target)) {
     text::TokenCounts sources, own_targets;
-    text::TokenCounts& targets = joint ? sources : own_targets;
+    text::TokenCounts& targets = o.joint ? sources : own_targets;
     PairReader reader(o.train_files(), "counting tokens");
     while (const auto pair = reader.next_with_words()) {
       if (survey.holds_out(pair->source)) continue;
-      text::count_tokens(sources, tokenizers.source->encode(pair->source));
-      text::count_tokens(targets, tokenizers.target->encode(pair->target));
+      text::count_tokens(sources, source_tokenizer->encode(pair->source));
+      text::count_tokens(targets, target_tokenizer->encode(pair->target));
     }
     const text::VocabularyOptions sizes{.minimum_count = o.minimum_count,
                                         .maximum_size = o.maximum_vocabulary};
     if (!source) source = text::make_vocabulary(sources, sizes);
-    if (!target && !joint) target = text::make_vocabulary(targets, sizes);
+    if (!target && !o.joint) target = text::make_vocabulary(targets, sizes);
   }
-  if (joint) target = source;
-  return {{*tokenizers.source, *source}, {*tokenizers.target, *target}};
+  if (o.joint) target = source;
+  return {{*source_tokenizer, *source}, {*target_tokenizer, *target}};
 }
 
 std::vector<text::Pair> TestPairs::pairs() const {
@@ -449,6 +434,14 @@ std::vector<std::int64_t> TestPairs::source_lengths() const {
   std::vector<std::int64_t> lengths;
   for (const std::string& line : lines) lengths.push_back(std::ssize(text::words(line)));
   return lengths;
+}
+
+text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
+                    Index longest) {
+  text::Pair pair{codecs.source.encode(lines.source), codecs.target.encode(lines.target)};
+  check_length(std::ssize(pair.source), reader.source_place(), longest);
+  check_length(std::ssize(pair.target), reader.target_place(), longest_of_pair);
+  return pair;
 }
 
 TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest) {
@@ -470,12 +463,16 @@ TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Co
   return read_pairs(o.valid_files(), codecs, longest_read(o.model, longest_of_pair));
 }
 
+PairFiles files_for(const Model& model, const UseOptions& o) {
+  const bool swapped = model.entry("swap") == "yes";
+  return {o.file, o.target, swapped ? text::Columns::target_first : o.columns};
+}
+
 TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   const Model& first = models.front();
   if (!o.file.empty()) {
-    PairFiles files = o.files();
-    files.columns = columns_for(first, o.columns);
-    return read_some(files, first.codecs(), longest_read(models, longest_of_pair), sides);
+    return read_some(files_for(first, o), first.codecs(), longest_read(models, longest_of_pair),
+                     sides);
   }
   if (first.entry("train").empty())
     fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
@@ -501,17 +498,11 @@ void require_outputs(const UseOptions& o, const std::vector<std::filesystem::pat
     if (!output.empty()) require_writable(output, inputs);
 }
 
-void TrainingPairs::Unknown::count(const text::Sentence& sentence) {
-  all += std::ssize(sentence);
-  unknown += std::ranges::count(sentence, text::Vocabulary::unknown);
-}
-
 void TrainingPairs::Unknown::report(const char* side, const std::string& vocabulary) const {
   if (unknown == 0) return;
-  if (unknown == all) {
+  if (unknown == all)
     fail(vocabulary.empty() ? "vocabulary" : vocabulary,
          fmt::format("none of the {}'s tokens is in it", side));
-  }
   say("{:.2f} % of the {}'s tokens are unknown\n",
       100 * static_cast<double>(unknown) / static_cast<double>(all), side);
 }
@@ -525,7 +516,7 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
   if (report.kept() < report.read) say("{}\n", to_string(report));
   if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");
   source_.report("source", o.source_vocabulary);
-  target_.report("target", o.joint == Switch::yes ? o.source_vocabulary : o.target_vocabulary);
+  target_.report("target", o.joint ? o.source_vocabulary : o.target_vocabulary);
 }
 
 text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codecs) {
@@ -544,8 +535,9 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
                  longest_read(o.model, std::numeric_limits<Index>::max()));
     text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
     if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {
-      reader.fail(fmt::format("{} target tokens with </s>, expected at most --batch-tokens {}", n,
-                              o.batch_tokens));
+      fail(reader.source_place(),
+           fmt::format("{} target tokens with </s>, expected at most --batch-tokens {}", n,
+                       o.batch_tokens));
     }
     add(pair);
     if (alignments) add(links_of(words, *lines, source, target, reader));
@@ -557,8 +549,11 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
 void TrainingPairs::add(const text::Pair& pair) {
   pairs_.add(pair);
   longest_target_ = std::max(longest_target_, std::ssize(pair.target));
-  source_.count(pair.source), target_.count(pair.target);
-  hash_.add(pair.source), hash_.add(pair.target);
+  for (const auto& [count, side] : {std::pair{&source_, &pair.source}, {&target_, &pair.target}}) {
+    count->all += std::ssize(*side);
+    count->unknown += std::ranges::count(*side, text::Vocabulary::unknown);
+    hash_.add(*side);
+  }
 }
 
 void TrainingPairs::add(const text::Alignment& links) {

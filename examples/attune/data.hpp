@@ -32,8 +32,6 @@ class PairReader {
   /// "FILE:LINE" of the side that was read last.
   std::string source_place() const;
   std::string target_place() const;
-  /// Throws an Error about that line of the source.
-  [[noreturn]] void fail(std::string_view message) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -79,13 +77,15 @@ struct TestPairs {
   std::size_t size() const { return lines.size(); }
   /// Those that have tokens on both sides.
   std::vector<text::Pair> pairs() const;
-  /// How many words each source has.
-  std::vector<std::int64_t> source_lengths() const;
+  std::vector<std::int64_t> source_lengths() const;  // in words
 };
 
 /// Throws an Error "FILE:LINE: ..." for a source of more than `longest` tokens, for a target that is
 /// too long and for one without words, and one when there is no pair.
 TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest);
+/// A pair as numbers. Throws where a side is too long.
+text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
+                    Index longest);
 /// Throws for such files what can be said without a model.
 void check_pairs(const PairFiles& files);
 /// Those to choose the best weights by: of files, or held out of the training pairs.
@@ -94,6 +94,9 @@ TestPairs validation_pairs(const TrainOptions& options, const Survey& survey, co
 /// empty where these are `optional`.
 enum class Sides { required, optional };
 TestPairs pairs_for(const UseOptions& options, Models models, Sides sides = Sides::required);
+
+/// The pairs that were given, with the columns swapped where that is asked for, or was so in training.
+PairFiles files_for(const Model& model, const UseOptions& options);
 
 /// Throws where a file to write cannot be written, or is read, too.
 void require_outputs(const UseOptions& options, const std::vector<std::filesystem::path>& models,
@@ -124,7 +127,6 @@ class TrainingPairs {
   /// Tokens of a side.
   struct Unknown {
     std::int64_t all = 0, unknown = 0;
-    void count(const text::Sentence& sentence);
     /// Prints the share. Throws when there is nothing else.
     void report(const char* side, const std::string& vocabulary) const;
   };

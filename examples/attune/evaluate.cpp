@@ -25,13 +25,12 @@ using report::JsonText, report::log_line;
 constexpr CountNames names = {.examples = "pairs", .right = "exact match"};
 
 /// BLEU TAB chrF TAB prediction, a line for each pair.
-std::string scores_of(std::span<const std::string> lines, const TestPairs& pairs,
-                      const metrics::BleuOptions& bleu) {
+std::string scores_of(std::span<const std::string> lines, const Measured& m) {
   std::string scores;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const auto references = std::span(pairs.references).subspan(i, 1);
+    const auto references = std::span(m.pairs.references).subspan(i, 1);
     scores += fmt::format("{:.2f}\t{:.2f}\t{}\n",
-                          metrics::sentence_bleu(lines[i], references.front(), bleu).bleu,
+                          metrics::sentence_bleu(lines[i], references.front(), m.bleu).bleu,
                           metrics::corpus_chrf(lines.subspan(i, 1), references), lines[i]);
   }
   return scores;
@@ -39,7 +38,6 @@ std::string scores_of(std::span<const std::string> lines, const TestPairs& pairs
 
 /// One warning for all pairs: they may be in another language than the model.
 void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
-  constexpr std::ptrdiff_t shown = 5;
   std::set<std::string> kinds;
   std::size_t tokens = 0, unknown = 0;
   for (const std::string& line : pairs.lines) {
@@ -51,14 +49,13 @@ void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
     }
   }
   if (unknown == 0) return;
-  const auto end = std::next(kinds.begin(), std::min(shown, std::ssize(kinds)));
-  const std::vector<std::string> first(kinds.begin(), end);
+  const std::ptrdiff_t more = std::max<std::ptrdiff_t>(0, std::ssize(kinds) - 5);
   complain(
       "warning: {}: {} of {} source tokens were never seen in training and are read as <unk>: "
       "{}{}\n",
-      printable(pairs.name), unknown, tokens, fmt::join(first, ", "),
-      std::ssize(kinds) > shown ? fmt::format(" and {} more kinds", std::ssize(kinds) - shown)
-                                : "");
+      printable(pairs.name), unknown, tokens,
+      fmt::join(kinds.begin(), std::prev(kinds.end(), more), ", "),
+      more > 0 ? fmt::format(" and {} more kinds", more) : "");
 }
 
 /// The ten mistakes that the model was surest of.
@@ -121,21 +118,14 @@ void print_json(const Measured& m) {
                         {"confusions", report::json_list(confusions)}}));
 }
 
-/// Throws where the files to write are read, too, or are one.
-void check_outputs(const UseOptions& o, const std::vector<std::filesystem::path>& models) {
-  using std::filesystem::weakly_canonical;
-  require_outputs(o, models, {o.out, o.sentences});
-  if (!o.out.empty() && !o.sentences.empty() &&
-      weakly_canonical(o.out) == weakly_canonical(o.sentences)) {
-    fail("--sentences", o.out.string() + " is written by --out: another file was expected");
-  }
-}
-
 }  // namespace
 
 int evaluate_pairs(const UseOptions& o) {
   const auto files = model_files(o.models);
-  check_outputs(o, files);
+  using std::filesystem::weakly_canonical;
+  require_outputs(o, files, {o.out, o.sentences});
+  if (!o.out.empty() && weakly_canonical(o.out) == weakly_canonical(o.sentences))
+    fail("--sentences", o.out.string() + " is written by --out: another file was expected");
   const Measured m(o, files);
   warn_of_unknown(m.first().source(), m.pairs);
   if (m.result.cut() > 0) {
@@ -144,7 +134,7 @@ int evaluate_pairs(const UseOptions& o) {
   }
   const std::vector<std::string> lines = m.result.lines();
   if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(lines, "\n")));
-  if (!o.sentences.empty()) write_file(o.sentences, scores_of(lines, m.pairs, m.bleu));
+  if (!o.sentences.empty()) write_file(o.sentences, scores_of(lines, m));
   o.json ? print_json(m) : print_result(m);
   return 0;
 }
@@ -203,12 +193,11 @@ void print_table(const std::vector<Row>& models) {
   say("The last columns are BLEU by the number of words of the source.\n");
 }
 
-void print_json(const Row& row) {
+void print_row_json(const Row& row) {
   report::LogFields by_length;
-  for (const auto& bucket : row.by_length) {
-    const bool any = bucket.sentences > 0;
-    by_length.emplace_back(range_of(bucket), any ? bucket.score.bleu : std::nan(""));
-  }
+  for (const auto& bucket : row.by_length)
+    by_length.emplace_back(range_of(bucket),
+                           bucket.sentences > 0 ? bucket.score.bleu : std::nan(""));
   say("{}\n", log_line({{"model", row.name},
                         {"parameters", row.parameters},
                         {"exact_match", row.result.exact_match()},
@@ -260,9 +249,10 @@ int compare(const UseOptions& o) {
   const auto files = model_files(o.models);
   const std::vector<std::string> names = run_names(files);
   for (std::size_t i = 0; i < names.size(); ++i) rows.push_back(row_of(files[i], names[i], o));
-  if (!o.json) print_table(rows);
-  for (const Row& row : rows)
-    if (o.json) print_json(row);
+  if (o.json)
+    std::ranges::for_each(rows, print_row_json);
+  else
+    print_table(rows);
   return 0;
 }
 

@@ -18,15 +18,15 @@
 
 namespace attune::pairs {
 
-Texts shared_out(std::size_t n,
-                 const std::function<Texts(std::size_t begin, std::size_t end)>& make) {
+namespace {
+
+/// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
+Texts shared_out(std::size_t n, const auto& make) {
   const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
   return each_makes([&] {
     return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
   });
 }
-
-namespace {
 
 /// A loss, and over how many tokens.
 struct Total {
@@ -38,9 +38,8 @@ void add_loss(const models::AnyModel& network, std::span<const text::Pair> pairs
               std::span<const std::uint32_t> chosen, Total& total) {
   constexpr std::size_t most_tokens = 64 * 256;
   std::size_t longest = 0;
-  for (const std::uint32_t i : chosen) {
+  for (const std::uint32_t i : chosen)
     longest = std::max({longest, pairs[i].source.size(), pairs[i].target.size()});
-  }
   if (const std::size_t half = chosen.size() / 2;
       half > 0 && longest * chosen.size() > most_tokens) {
     add_loss(network, pairs, chosen.first(half), total);
@@ -102,24 +101,14 @@ std::vector<Written> predictions(Models models, const TestPairs& pairs,
   return all;
 }
 
-/// Words as numbers that are the same for the same word.
-class WordNumbers {
- public:
-  text::Sentence operator()(const std::string& line) {
-    text::Sentence numbers;
-    for (const std::string_view word : text::words(line)) {
-      const auto next = static_cast<std::int32_t>(numbers_.size());
-      numbers.push_back(numbers_.emplace(word, next).first->second);
-    }
-    return numbers;
-  }
-
- private:
-  std::unordered_map<std::string, std::int32_t> numbers_;
-};
-
 void compare_tokens(Evaluation& result, const TestPairs& pairs, bool subwords) {
-  WordNumbers numbers;
+  std::unordered_map<std::string, std::int32_t> known;
+  const auto numbers = [&](const std::string& line) {  // the same for the same word
+    text::Sentence all;
+    for (const std::string_view word : text::words(line))
+      all.push_back(known.emplace(word, static_cast<std::int32_t>(known.size())).first->second);
+    return all;
+  };
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     Written& one = result.written[i];
     const text::Sentence expected =
@@ -129,9 +118,8 @@ void compare_tokens(Evaluation& result, const TestPairs& pairs, bool subwords) {
     one.right = edits.count() == 0;
     result.counts[expected.size()] += {edits, 1, one.right};
     if (one.right || subwords) continue;
-    for (const metrics::TokenPair& pair : metrics::side_by_side(written, expected)) {
+    for (const metrics::TokenPair& pair : metrics::side_by_side(written, expected))
       if (pair.written != pair.expected) ++result.confusions[pair];
-    }
   }
 }
 
@@ -163,8 +151,6 @@ std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions
   return rows;
 }
 
-double Evaluation::perplexity() const { return std::exp(loss); }
-
 std::vector<std::string> Evaluation::lines() const {
   std::vector<std::string> all;
   for (const Written& one : written) all.push_back(one.text);
@@ -192,10 +178,9 @@ namespace {
 /// Adds another target of each source, a line each; an empty line is none.
 void add_references(TestPairs& pairs, const std::filesystem::path& file) {
   std::vector<std::string> lines = text::read_lines(text::LineReader(file));
-  if (lines.size() != pairs.size()) {
+  if (lines.size() != pairs.size())
     fail(file.string(),
          fmt::format("{} lines, expected one for each of {} pairs", lines.size(), pairs.size()));
-  }
   for (std::size_t i = 0; i < lines.size(); ++i)
     pairs.references[i].push_back(single_blanks(lines[i]));
 }

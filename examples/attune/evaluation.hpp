@@ -1,6 +1,7 @@
 // What models predict, and how good that is. All of it throws Interrupted.
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,7 +11,6 @@
 
 #include "data.hpp"
 #include "support/error_counts.hpp"
-#include "support/processes.hpp"
 
 namespace attune::pairs {
 
@@ -45,7 +45,7 @@ struct Evaluation {
   Counts total() const { return attune::total(counts); }
   double exact_match() const { return total().share_right(); }
   double token_error() const { return total().edits.rate(); }
-  double perplexity() const;
+  double perplexity() const { return std::exp(loss); }
   std::vector<std::string> lines() const;
   std::size_t cut() const;
 };
@@ -72,10 +72,6 @@ struct Measured {
   Evaluation result;
   double seconds = 0;
 };
-
-/// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
-Texts shared_out(std::size_t n,
-                 const std::function<Texts(std::size_t begin, std::size_t end)>& make);
 
 /// "exact match 99.50 %, token error 0.05 %", or BLEU and chrF of sentences; perplexity.
 std::string summary(const Evaluation& result, bool sentences);

@@ -24,15 +24,6 @@ text::Codec codec_from(const Metadata& metadata, const std::string& side) {
           read(side + "_vocabulary", text::vocabulary_from_json)};
 }
 
-/// The weights of the named tensors are all of a model; others belong to its training.
-void check_tensors(const Safetensors& file, const nn::Parameters& parameters) {
-  for (const auto& [name, tensor] : file.tensors) {
-    const bool of_training = name.starts_with("adam.") || name.starts_with("average.");
-    if (!of_training && !parameters.contains(name))
-      fail("checkpoint", fmt::format("'{}' is no part of the model of its options", name));
-  }
-}
-
 std::vector<std::filesystem::path> last_trained() {
   std::vector<std::filesystem::path> last;
   for (const char* directory : {"attune-model", "build/quickstart"}) {
@@ -79,7 +70,10 @@ Model Model::load(const std::filesystem::path& path) {
     Model model(models::model_options_from(file.metadata),
                 {codec_from(file.metadata, "source"), codec_from(file.metadata, "target")}, longest,
                 std::make_unique<nn::Parameters>(file));
-    check_tensors(file, *model.parameters_);
+    for (const auto& [name, tensor] : file.tensors)
+      if (!model.parameters_->contains(name) && !name.starts_with("adam.") &&
+          !name.starts_with("average."))  // those belong to the training
+        fail("checkpoint", fmt::format("'{}' is no part of the model of its options", name));
     model.metadata_ = file.metadata, model.checksum_ = file.checksum;
     return model;
   });
@@ -105,10 +99,9 @@ bool Model::of_sentences() const { return entry("metric") == "bleu" || entry("me
 
 void check_alike(std::span<const std::string> names, const Metadata& first,
                  const std::filesystem::path& path, const Metadata& other, const char* first_name) {
-  for (const std::string& name : names) {
-    if (nn::load_text(first, name) == nn::load_text(other, name)) continue;
-    fail(path.string(), fmt::format("its {} is not that of {}", name, first_name));
-  }
+  for (const std::string& name : names)
+    if (nn::load_text(first, name) != nn::load_text(other, name))
+      fail(path.string(), fmt::format("its {} is not that of {}", name, first_name));
 }
 
 std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory) {
@@ -126,8 +119,7 @@ std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::
   if (paths.empty()) return last_trained();
   std::vector<std::filesystem::path> files;
   for (const auto& path : paths) {
-    const bool directory = std::filesystem::is_directory(path);
-    const auto some = directory ? models_in(path) : std::vector{path};
+    const auto some = std::filesystem::is_directory(path) ? models_in(path) : std::vector{path};
     if (some.empty())
       fail(path.string(), fmt::format("neither it nor a directory in it has a {}", best_file));
     files.insert(files.end(), some.begin(), some.end());
@@ -151,10 +143,6 @@ models::AnyModel network_of(Models models) {
   return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
 }
 
-text::Columns columns_for(const Model& model, text::Columns asked) {
-  return model.entry("swap") == "yes" ? text::Columns::target_first : asked;
-}
-
 std::string single_blanks(std::string_view line) {
   return fmt::format("{}", fmt::join(text::words(line), " "));
 }
@@ -165,6 +153,10 @@ std::string kind_of(const text::Tokenizer& tokenizer) {
   return json.find("\"words\"") != json.npos      ? "words between blanks"
          : json.find("\"decomposed") != json.npos ? "decomposed characters"
                                                   : "characters";
+}
+
+std::string kinds_of(const text::Codec& codec) {
+  return fmt::format("{}, {} kinds", kind_of(codec.tokenizer), codec.vocabulary.size());
 }
 
 Index longest_read(const models::AnyModelOptions& options, Index most) {
@@ -204,7 +196,7 @@ std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis&
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written) {
   report::Heatmap map{.rows = {}, .columns = std::move(source), .weights = {}, .caption = ""};
-  if (!written.weights.defined()) return map;
+  if (map.columns.empty() || !written.weights.defined()) return map;
   map.weights = written.weights.slice(0, std::ssize(target)).to_vector<double>();
   map.rows = std::move(target);
   return map;

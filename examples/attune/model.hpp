@@ -93,7 +93,6 @@ void check_alike(std::span<const std::string> names, const Metadata& first,
 
 /// One model, or an ensemble.
 using Models = std::span<const Model>;
-inline Models alone(const Model& model) { return {&model, 1}; }
 
 inline constexpr const char* best_file = "best.safetensors";
 /// That of a directory or, where it has none, those of the directories in it.
@@ -107,15 +106,14 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files);
 /// word, and then throws Interrupted.
 models::AnyModel network_of(Models models);
 
-/// The columns of a TSV: the target first where that is asked for, or was so in training.
-text::Columns columns_for(const Model& model, text::Columns asked);
-
 /// The line without blanks at its ends, and single ones between words: text is read as it was in
 /// training.
 std::string single_blanks(std::string_view line);
 
 /// How text is cut: "characters", "words between blanks", "subwords", ...
 std::string kind_of(const text::Tokenizer& tokenizer);
+/// "characters, 58 kinds"
+std::string kinds_of(const text::Codec& codec);
 
 /// The most tokens of a source alone, whose memory grows with its length, and of each side of a
 /// pair, where the memory of attention grows with the product of both lengths.
@@ -133,7 +131,7 @@ void check_length(Index tokens, const std::string& place, Index longest);
 /// The tokens of a hypothesis.
 std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written);
 /// What it attended to (columns) for each token (rows); a hypothesis has a further step for </s>,
-/// which is left out. Without rows where the model has no attention.
+/// which is left out. Without rows where the source is empty or the model has no attention.
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written);
 

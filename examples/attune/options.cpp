@@ -16,25 +16,38 @@
 namespace attune::pairs {
 namespace {
 
-using models::choice_field, models::flag_field, models::number_field, models::only_with,
-    models::text_field;
+using models::flag_field, models::only_with, models::text_field;
 template <class Options>
 using Fields = std::vector<models::OptionField<Options>>;
 
-constexpr double many = 1e9;
-
 /// An option that is a text of another type: FILE, PATH, ...
 template <class Options>
-models::OptionField<Options> typed_field(const char* type, const char* name, const char* help,
-                                         auto member) {
+models::OptionField<Options> file(const char* name, const char* help, auto member,
+                                  const char* type = "FILE") {
   auto field = text_field<Options>(name, help, member);
   field.type = type;
   return field;
 }
 template <class Options>
-models::OptionField<Options> file_field(const char* name, const char* help, auto member) {
-  return typed_field<Options>("FILE", name, help, member);
+models::OptionField<Options> number(const char* name, const char* help, auto member, double low,
+                                    double high = 1e9) {
+  return models::number_field<Options>(name, help, member, low, high);
 }
+template <class Options, class Base>
+models::OptionField<Options> flag(const char* name, const char* help, bool Base::*member) {
+  return flag_field<Options, bool>(name, help, member, false, true);
+}
+/// A choice of an enumeration's values, which are named in their order.
+template <class Options, class Enum>
+models::OptionField<Options> choice(const char* name, const char* help, Enum Options::*member,
+                                    std::initializer_list<const char*> names) {
+  std::vector<std::pair<Enum, const char*>> values;
+  for (const char* one : names) values.emplace_back(static_cast<Enum>(values.size()), one);
+  return models::choice_field<Options, Enum>(name, help, member, values);
+}
+
+constexpr const char* config_help =
+    "file with more options, NAME = VALUE on each line; the command line wins";
 
 template <class Options>
 models::OptionField<Options> swap_field(std::filesystem::path Options::*target) {
@@ -45,28 +58,10 @@ models::OptionField<Options> swap_field(std::filesystem::path Options::*target) 
                                          text::Columns::target_first));
 }
 
-template <class Options>
-models::OptionField<Options> config_field() {
-  return file_field<Options>(
-      "config", "file with more options, NAME = VALUE on each line; the command line wins",
-      &Options::config);
-}
-
 models::OptionField<TrainOptions> tokens_field(const char* name, const char* help,
                                                Tokens TrainOptions::*member) {
-  return choice_field<TrainOptions, Tokens>(name, help, member,
-                                            {{Tokens::automatic, "auto"},
-                                             {Tokens::words, "words"},
-                                             {Tokens::characters, "characters"},
-                                             {Tokens::decomposed, "decomposed"},
-                                             {Tokens::bpe, "bpe"},
-                                             {Tokens::unigram, "unigram"}});
-}
-
-models::OptionField<TrainOptions> switch_field(const char* name, const char* help,
-                                               Switch TrainOptions::*member) {
-  return choice_field<TrainOptions, Switch>(name, help, member,
-                                            {{Switch::no, "no"}, {Switch::yes, "yes"}});
+  return choice(name, help, member,
+                {"auto", "words", "characters", "decomposed", "bpe", "unigram"});
 }
 
 bool learns_subwords(const TrainOptions& o) {
@@ -79,19 +74,16 @@ Fields<TrainOptions> data_fields() {
   using O = TrainOptions;
   const char* const subwords = "tokens bpe or unigram";
   return {
-      file_field<O>("train",
-                    "pairs to train on: a TSV (source TAB target), or a text file of sources",
-                    &O::train),
-      file_field<O>("train-target", "text file of targets, line by line", &O::train_target),
-      file_field<O>("valid", "pairs to choose the best weights by (default: some are held out)",
-                    &O::valid),
-      file_field<O>("valid-target", "their targets, where these are in another file",
-                    &O::valid_target),
+      file<O>("train", "pairs to train on: a TSV (source TAB target), or a text file of sources",
+              &O::train),
+      file<O>("train-target", "text file of targets, line by line", &O::train_target),
+      file<O>("valid", "pairs to choose the best weights by (default: some are held out)",
+              &O::valid),
+      file<O>("valid-target", "their targets, where these are in another file", &O::valid_target),
       swap_field<O>(&O::train_target),
-      number_field<O>(
-          "held-out",
-          "hold out at most this many pairs, and at most a tenth, where no --valid is given",
-          &O::held_out, 1, many),
+      number<O>("held-out",
+                "hold out at most this many pairs, and at most a tenth, where no --valid is given",
+                &O::held_out, 1),
       tokens_field("tokens",
                    "what lines are cut into; decomposed: characters, with accents and the letters "
                    "of Hangul syllables apart; bpe, unigram: subwords that are learnt; auto looks "
@@ -99,114 +91,96 @@ Fields<TrainOptions> data_fields() {
                    &O::tokens),
       tokens_field("source-tokens", "the same for the source alone", &O::source_tokens),
       tokens_field("target-tokens", "the same for the target alone", &O::target_tokens),
-      only_with<O>(subwords, learns_subwords,
-                   number_field<O>("pieces", "subwords to learn, for each side or for both",
-                                   &O::pieces, 10, many)),
-      only_with<O>(subwords, learns_subwords,
-                   number_field<O>("learn-from",
-                                   "learn subwords from at most this many lines (a random sample)",
-                                   &O::learn_from, 1, many)),
-      file_field<O>("source-pieces", "SentencePiece model for the source, or for both sides",
-                    &O::source_pieces),
-      file_field<O>("target-pieces", "SentencePiece model for the target", &O::target_pieces),
-      file_field<O>("source-vocabulary", "tokens of the source, or of both sides, one on each line",
-                    &O::source_vocabulary),
-      file_field<O>("target-vocabulary", "tokens of the target", &O::target_vocabulary),
-      switch_field("joint", "one set of subwords and one vocabulary for both sides", &O::joint),
-      switch_field("truecase",
-                   "give words at the beginning of sentences, and lines in capitals, the case they "
-                   "mostly have",
-                   &O::truecase),
-      number_field<O>("min-count", "replace tokens that are rarer than this by <unk>",
-                      &O::minimum_count, 1, many),
-      number_field<O>("vocabulary", "largest vocabulary of a side; 0: no limit",
-                      &O::maximum_vocabulary, 0, many),
-      file_field<O>("alignments",
-                    "links between the words of each pair, as 0-0 1-2 (source first): attention "
-                    "learns from them",
-                    &O::alignments),
-      number_field<O>("max-tokens",
-                      "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
-                      &O::longest, 1, many)};
+      only_with<O>(
+          subwords, learns_subwords,
+          number<O>("pieces", "subwords to learn, for each side or for both", &O::pieces, 10)),
+      only_with<O>(
+          subwords, learns_subwords,
+          number<O>("learn-from", "learn subwords from at most this many lines (a random sample)",
+                    &O::learn_from, 1)),
+      file<O>("source-pieces", "SentencePiece model for the source, or for both sides",
+              &O::source_pieces),
+      file<O>("target-pieces", "SentencePiece model for the target", &O::target_pieces),
+      file<O>("source-vocabulary", "tokens of the source, or of both sides, one on each line",
+              &O::source_vocabulary),
+      file<O>("target-vocabulary", "tokens of the target", &O::target_vocabulary),
+      choice("joint", "one set of subwords and one vocabulary for both sides", &O::joint,
+             {"no", "yes"}),
+      choice("truecase",
+             "give words at the beginning of sentences, and lines in capitals, the case they "
+             "mostly have",
+             &O::truecase, {"no", "yes"}),
+      number<O>("min-count", "replace tokens that are rarer than this by <unk>", &O::minimum_count,
+                1),
+      number<O>("vocabulary", "largest vocabulary of a side; 0: no limit", &O::maximum_vocabulary,
+                0),
+      file<O>("alignments",
+              "links between the words of each pair, as 0-0 1-2 (source first): attention "
+              "learns from them",
+              &O::alignments),
+      number<O>("max-tokens",
+                "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
+                &O::longest, 1)};
 }
 
 Fields<TrainOptions> training_fields() {
   using O = TrainOptions;
   return joined<O>(
-      {{number_field<O>("epochs", "passes over the data (0: by --steps; default of sentences: 30)",
-                        &O::epochs, 0, many),
-        number_field<O>("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs",
-                        &O::steps, 0, many),
-        number_field<O>("minutes", "end after this many minutes; 0: no limit", &O::minutes, 0,
-                        many),
-        number_field<O>("batch", "pairs in a batch", &O::batch, 1, many),
-        number_field<O>("batch-tokens",
-                        "instead: target tokens in a batch, with padding; 0: count pairs",
-                        &O::batch_tokens, 0, many),
-        number_field<O>("pool",
-                        "pairs, taken at random, that are sorted by length before batches are cut "
-                        "from them",
-                        &O::pool, 1, many),
-        number_field<O>("rate", "learning rate of Adam", &O::rate, 1e-9, 10),
-        choice_field<O, RateSchedule>("schedule",
-                                      "of the learning rate; late-decay: constant for half of the "
-                                      "steps, then down to 2 %",
-                                      &O::schedule,
-                                      {{RateSchedule::constant, "constant"},
-                                       {RateSchedule::late_decay, "late-decay"},
-                                       {RateSchedule::inverse_sqrt, "inverse-sqrt"}}),
-        number_field<O>("warm-up", "updates in which the learning rate rises", &O::warm_up, 0,
-                        many),
-        number_field<O>("halve",
-                        "halve the rate after this many validations without a new best; 0: never",
-                        &O::halve, 0, many),
-        number_field<O>("weight-decay", "decoupled weight decay of matrices", &O::weight_decay, 0,
-                        10),
+      {{number<O>("epochs", "passes over the data (0: by --steps; default of sentences: 30)",
+                  &O::epochs, 0),
+        number<O>("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs", &O::steps, 0),
+        number<O>("minutes", "end after this many minutes; 0: no limit", &O::minutes, 0),
+        number<O>("batch", "pairs in a batch", &O::batch, 1),
+        number<O>("batch-tokens", "instead: target tokens in a batch, with padding; 0: count pairs",
+                  &O::batch_tokens, 0),
+        number<O>("pool",
+                  "pairs, taken at random, that are sorted by length before batches are cut "
+                  "from them",
+                  &O::pool, 1),
+        number<O>("rate", "learning rate of Adam", &O::rate, 1e-9, 10),
+        choice("schedule",
+               "of the learning rate; late-decay: constant for half of the "
+               "steps, then down to 2 %",
+               &O::schedule, {"constant", "late-decay", "inverse-sqrt"}),
+        number<O>("warm-up", "updates in which the learning rate rises", &O::warm_up, 0),
+        number<O>("halve",
+                  "halve the rate after this many validations without a new best; 0: never",
+                  &O::halve, 0),
+        number<O>("weight-decay", "decoupled weight decay of matrices", &O::weight_decay, 0, 10),
         only_with<O>(
             "alignments", [](const O& o) { return !o.alignments.empty(); },
-            number_field<O>("guided-alignment", "with --alignments: weight of their loss",
-                            &O::guided_alignment, 0, many)),
-        number_field<O>("seed", "of initial values, the order of pairs and dropout", &O::seed, 0,
-                        1e18)},
+            number<O>("guided-alignment", "with --alignments: weight of their loss",
+                      &O::guided_alignment, 0)),
+        number<O>("seed", "of initial values, the order of pairs and dropout", &O::seed, 0, 1e18)},
        common_training_fields<O>()});
 }
 
 Fields<TrainOptions> validation_fields() {
   using O = TrainOptions;
   return {
-      number_field<O>("patience", "end after this many validations without a new best",
-                      &O::patience, 1, many),
-      choice_field<O, Metric>(
-          "metric", "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
-          &O::metric,
-          {{Metric::automatic, "auto"},
-           {Metric::exact, "exact"},
-           {Metric::bleu, "bleu"},
-           {Metric::loss, "loss"}}),
-      choice_field<O, metrics::BleuTokens>(
-          "bleu", "BLEU counts words as sacreBLEU's 13a does, or (none) all between blanks",
-          &O::bleu,
-          {{metrics::BleuTokens::mteval_13a, "13a"}, {metrics::BleuTokens::none, "none"}}),
-      number_field<O>("beam", "beam size of the search in validation", &O::beam, 1, 1000)};
+      number<O>("patience", "end after this many validations without a new best", &O::patience, 1),
+      choice("metric", "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
+             &O::metric, {"auto", "exact", "bleu", "loss"}),
+      choice("bleu", "BLEU counts words as sacreBLEU's 13a does, or (none) all between blanks",
+             &O::bleu, {"13a", "none"}),
+      number<O>("beam", "beam size of the search in validation", &O::beam, 1, 1000)};
 }
 
 Fields<TrainOptions> run_fields() {
   using O = TrainOptions;
   return {
-      typed_field<O>("PATH", "out",
-                     "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
-                     &O::out),
-      flag_field<O, bool>("resume", "continue from last.safetensors, where there is one",
-                          &O::resume, false, true),
-      number_field<O>("seeds", "train this many models, each with a seed of its own: an ensemble",
-                      &O::seeds, 1, 1000),
+      file<O>("out", "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
+              &O::out, "PATH"),
+      flag<O>("resume", "continue from last.safetensors, where there is one", &O::resume),
+      number<O>("seeds", "train this many models, each with a seed of its own: an ensemble",
+                &O::seeds, 1, 1000),
       only_with<O>(
           "seeds", [](const O& o) { return o.seeds > 1; },
-          number_field<O>("jobs",
-                          "with --seeds: trainings at once, each on one thread (default: as "
-                          "many as CPUs)",
-                          &O::jobs, 0, 1024)),
-      config_field<O>()};
+          number<O>("jobs",
+                    "with --seeds: trainings at once, each on one thread (default: as "
+                    "many as CPUs)",
+                    &O::jobs, 0, 1024)),
+      file<O>("config", config_help, &O::config)};
 }
 
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
@@ -221,18 +195,17 @@ Fields<UseOptions> search_fields() {
   const auto searches = [](const O& o) { return !o.sample; };
   return {
       only_with<O>(search_alone, searches,
-                   number_field<O>("beam", "beam size; 1 is greedy search",
-                                   search(&SearchOptions::beam), 1, 1000)),
-      number_field<O>(
-          "length-penalty",
-          "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
-          search(&SearchOptions::length_penalty), -1, 10),
+                   number<O>("beam", "beam size; 1 is greedy search", search(&SearchOptions::beam),
+                             1, 1000)),
+      number<O>("length-penalty",
+                "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
+                search(&SearchOptions::length_penalty), -1, 10),
       only_with<O>(search_alone, searches,
-                   number_field<O>("coverage-penalty", "β, against source tokens that are left out",
-                                   search(&SearchOptions::coverage_penalty), 0, 10)),
-      number_field<O>("max-length",
-                      "most tokens of a prediction (default: by the targets of the training)",
-                      search(&SearchOptions::max_length), 0, 100000)};
+                   number<O>("coverage-penalty", "β, against source tokens that are left out",
+                             search(&SearchOptions::coverage_penalty), 0, 10)),
+      number<O>("max-length",
+                "most tokens of a prediction (default: by the targets of the training)",
+                search(&SearchOptions::max_length), 0, 100000)};
 }
 
 Fields<UseOptions> sampling_fields() {
@@ -242,63 +215,47 @@ Fields<UseOptions> sampling_fields() {
                           double high) {
     return only_with<O>(
         "sample", [](const O& o) { return o.sample; },
-        number_field<O>(
+        number<O>(
             name, help, [member](O & o) -> auto& { return o.sampling.*member; }, low, high));
   };
-  return {flag_field<O, bool>("sample", "draw tokens from their probabilities instead of searching",
-                              &O::sample, false, true),
-          sampled("temperature", "with --sample: below 1, likely tokens become likelier",
-                  &SamplingOptions::temperature, 1e-3, 1e3),
-          sampled("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
-                  &SamplingOptions::top_k, 0, 1 << 30),
-          sampled("top-p", "with --sample: draw from the likeliest tokens with this probability",
-                  &SamplingOptions::top_p, 1e-9, 1),
-          sampled("seed", "with --sample: of what is drawn", &SamplingOptions::seed, 0, 1e18)};
+  return {
+      flag<O>("sample", "draw tokens from their probabilities instead of searching", &O::sample),
+      sampled("temperature", "with --sample: below 1, likely tokens become likelier",
+              &SamplingOptions::temperature, 1e-3, 1e3),
+      sampled("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
+              &SamplingOptions::top_k, 0, 1 << 30),
+      sampled("top-p", "with --sample: draw from the likeliest tokens with this probability",
+              &SamplingOptions::top_p, 1e-9, 1),
+      sampled("seed", "with --sample: of what is drawn", &SamplingOptions::seed, 0, 1e18)};
 }
 
 Fields<UseOptions> predict_fields() {
   using O = UseOptions;
-  return {number_field<O>("batch", "sources in a batch", &O::batch, 1, 4096),
-          flag_field<O, bool>("replace-unknown",
-                              "write the source token with the largest attention for <unk>",
-                              &O::replace_unknown, false, true),
-          choice_field<O, PredictFormat>(
-              "format",
-              "columns: source TAB prediction TAB probability; text: predictions alone; moses: an "
-              "n-best list as of Moses",
-              &O::format,
-              {{PredictFormat::columns, "columns"},
-               {PredictFormat::text, "text"},
-               {PredictFormat::moses, "moses"}}),
-          choice_field<O, Show>(
-              "attention", "when to draw the attention (auto: for what is typed)", &O::attention,
-              {{Show::always, "always"}, {Show::automatic, "auto"}, {Show::never, "never"}})};
+  return {
+      number<O>("batch", "sources in a batch", &O::batch, 1, 4096),
+      flag<O>("replace-unknown", "write the source token with the largest attention for <unk>",
+              &O::replace_unknown),
+      choice("format",
+             "columns: source TAB prediction TAB probability; text: predictions alone; moses: an "
+             "n-best list as of Moses",
+             &O::format, {"columns", "text", "moses"}),
+      choice("attention", "when to draw the attention (auto: for what is typed)", &O::attention,
+             {"auto", "always", "never"})};
 }
 
 Fields<UseOptions> align_fields() {
   using O = UseOptions;
-  using report::AlignedWord;
   return {
-      choice_field<O, AlignFormat>(
+      choice(
           "format",
           "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (one array after the other) "
           "for weights; terminal, svg or html for drawings; auto: by the name of --out",
-          &O::align_format,
-          {{AlignFormat::automatic, "auto"},
-           {AlignFormat::html, "html"},
-           {AlignFormat::json, "json"},
-           {AlignFormat::npy, "npy"},
-           {AlignFormat::pharaoh, "pharaoh"},
-           {AlignFormat::svg, "svg"},
-           {AlignFormat::terminal, "terminal"},
-           {AlignFormat::tsv, "tsv"}}),
-      choice_field<O, AlignUnits>("units", "align words between blanks, or the model's tokens",
-                                  &O::units,
-                                  {{AlignUnits::words, "words"}, {AlignUnits::tokens, "tokens"}}),
-      choice_field<O, AlignedWord>(
-          "rule", "which token a step's weights speak of: the one it writes, or the one before",
-          &O::rule, {{AlignedWord::current, "current"}, {AlignedWord::previous, "previous"}}),
-      file_field<O>(
+          &O::align_format, {"auto", "html", "json", "npy", "pharaoh", "svg", "terminal", "tsv"}),
+      choice("units", "align words between blanks, or the model's tokens", &O::units,
+             {"words", "tokens"}),
+      choice("rule", "which token a step's weights speak of: the one it writes, or the one before",
+             &O::rule, {"current", "previous"}),
+      file<O>(
           "gold",
           "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate instead",
           &O::gold)};
@@ -309,27 +266,24 @@ Fields<UseOptions> compare_fields() {
   return {
       list_field<O, std::int64_t>(
           "lengths", "source lengths, in words, at which a column of BLEU ends", &O::lengths, 0),
-      file_field<O>("curves",
-                    "SVG file to draw learning curves into, of models or files of JSON lines",
-                    &O::curves),
-      typed_field<O>("NAME", "field",
-                     "with --curves: what to draw (default: what the best weights are chosen by)",
-                     &O::field),
-      typed_field<O>("NAME", "against",
-                     "with --curves: along the bottom, minutes or a field such as step",
-                     &O::against),
+      file<O>("curves", "SVG file to draw learning curves into, of models or files of JSON lines",
+              &O::curves),
+      file<O>("field", "with --curves: what to draw (default: what the best weights are chosen by)",
+              &O::field, "NAME"),
+      file<O>("against", "with --curves: along the bottom, minutes or a field such as step",
+              &O::against, "NAME"),
       text_field<O>("title", "with --curves: above the chart", &O::title)};
 }
 
 /// Calls set(name, value) for each line; false where there is no such option.
 void read_lines(const std::filesystem::path& path,
                 const std::function<bool(const std::string&, const std::string&)>& set) {
+  const auto trimmed = [](std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+    return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
+  };
   text::LineReader reader(path);
   while (const auto line = reader.next()) {
-    const auto trimmed = [](std::string_view text) {
-      const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-      return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
-    };
     const std::string text = trimmed(*line);
     if (text.empty() || text.starts_with('#')) continue;
     const std::size_t equals = text.find('=');
@@ -376,40 +330,36 @@ Fields<UseOptions> use_fields(unsigned command) {
     if ((commands & command) != 0) std::ranges::move(some, std::back_inserter(fields));
   };
   add(measures | align_command | score_command,
-      {file_field<O>("target", "text file of targets, where FILE has sources alone", &O::target),
+      {file<O>("target", "text file of targets, where FILE has sources alone", &O::target),
        swap_field<O>(&O::target)});
-  add(predict_command, {file_field<O>("file", "file of lines to read", &O::file)});
+  add(predict_command, {file<O>("file", "file of lines to read", &O::file)});
   add(measures | predict_command | align_command, search_fields());
   add(report_command | predict_command,
-      {number_field<O>(
+      {number<O>(
           "best", "predictions for each source (n-best)",
           [](O& o) -> Index& { return o.search.best; }, 1, 1000)});
   add(predict_command, sampling_fields());
   add(predict_command, predict_fields());
   add(align_command, align_fields());
   add(predict_command | align_command,
-      {number_field<O>("width", "columns of a drawing in the terminal (default: the terminal's)",
-                       &O::width, 10, 100000)});
-  add(measures, {choice_field<O, BleuChoice>(
-                    "bleu", "BLEU counts words as 13a does, or (none) all between blanks", &O::bleu,
-                    {{BleuChoice::trained, "as-trained"},
-                     {BleuChoice::mteval_13a, "13a"},
-                     {BleuChoice::none, "none"}})});
+      {number<O>("width", "columns of a drawing in the terminal (default: the terminal's)",
+                 &O::width, 10, 100000)});
+  add(measures, {choice("bleu", "BLEU counts words as 13a does, or (none) all between blanks",
+                        &O::bleu, {"as-trained", "13a", "none"})});
   add(evaluate_command,
-      {file_field<O>("sentences", "file for each pair's BLEU TAB chrF TAB prediction",
-                     &O::sentences)});
+      {file<O>("sentences", "file for each pair's BLEU TAB chrF TAB prediction", &O::sentences)});
   add(compare_command, compare_fields());
-  add(report_command, {number_field<O>("examples", "examples to show", &O::examples, 0, 1000)});
+  add(report_command, {number<O>("examples", "examples to show", &O::examples, 0, 1000)});
   add(inspect_command,
-      {typed_field<O>("PREFIX", "export",
-                      "write subword models and vocabularies to files that begin so, for train "
-                      "--source-pieces and --source-vocabulary",
-                      &O::exported)});
+      {file<O>("export",
+               "write subword models and vocabularies to files that begin so, for train "
+               "--source-pieces and --source-vocabulary",
+               &O::exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {file_field<O>("out", "file to write", &O::out)});
+      {file<O>("out", "file to write", &O::out)});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
       {json_field<O>(&O::json, "print JSON, one object a line")});
-  add(~0u, {config_field<O>()});
+  add(~0u, {file<O>("config", config_help, &O::config)});
   return fields;
 }
 

@@ -16,10 +16,11 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/safetensors.hpp>
 
-#include "alignment_forms.hpp"
 #include "support/training_options.hpp"
 
 namespace attune::pairs {
+
+// Of each enumeration, options.cpp has the names in the order of the values.
 
 /// What a line is cut into.
 enum class Tokens { automatic, words, characters, decomposed, bpe, unigram };
@@ -27,7 +28,6 @@ enum class Tokens { automatic, words, characters, decomposed, bpe, unigram };
 enum class Metric { automatic, exact, bleu, loss };
 /// The learning rate after the warm-up.
 enum class RateSchedule { constant, late_decay, inverse_sqrt };
-enum class Switch { no, yes };
 
 /// Where pairs are: two text files or, without a target, a TSV with such columns.
 struct PairFiles {
@@ -47,7 +47,7 @@ struct TrainOptions : TrainingOptions {
   Index pieces = 8000;
   Index learn_from = 1'000'000;
   std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
-  Switch joint = Switch::no, truecase = Switch::no;
+  bool joint = false, truecase = false;
   Index minimum_count = 1;
   Index maximum_vocabulary = 0;
   Index longest = 100;
@@ -86,6 +86,9 @@ enum class PredictFormat { columns, text, moses };
 enum class AlignUnits { words, tokens };
 /// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
 enum class AlignFormat { automatic, html, json, npy, pharaoh, svg, terminal, tsv };
+/// Which target token a step's attention weights speak of: the one that it writes or, asked with a
+/// state that has read y_{t-1}, the one before, as Luong et al.'s released code aligns.
+enum class AlignedToken { current, previous };
 /// What BLEU counts; trained: as in the model's training.
 enum class BleuChoice { trained, mteval_13a, none };
 
@@ -111,14 +114,12 @@ struct UseOptions {
   std::vector<std::int64_t> lengths = {8, 12, 16, 20};
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::words;
-  report::AlignedWord rule = report::AlignedWord::current;
+  AlignedToken rule = AlignedToken::current;
   std::string gold;
   std::string curves, field, against = "minutes", title;
   Index examples = 12;
   std::string exported;  // what names of exported files begin with
   std::filesystem::path config;
-
-  PairFiles files() const { return {file, target, columns}; }
 };
 
 /// Commands, as bits.

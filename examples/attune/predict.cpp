@@ -38,7 +38,6 @@ class Input {
   }
 
   const std::string& name() const { return reader_.name(); }
-
   /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
   /// line that is no source is an error after those before it were answered.
   Texts next(Index most) {
@@ -75,12 +74,6 @@ class Input {
   std::exception_ptr error_;
 };
 
-/// Four decimals or, where these would be zeros alone, three digits: "0.9312", "3.1e-06".
-std::string probability_text(double probability) {
-  return probability < 5e-5 ? fmt::format("{:.2g}", probability)
-                            : fmt::format("{:.4f}", probability);
-}
-
 class Predictor {
  public:
   Predictor(const UseOptions& options, Models models)
@@ -105,8 +98,8 @@ class Predictor {
     if (o_.sample) how.how = sampling;
     const auto written = models::translate(network_, sentences, how);
     std::string text, warnings;
-    for (std::size_t i = 0; i < written.size(); ++i) {
-      const Index number = first + static_cast<Index>(i);
+    Index number = first;
+    for (std::size_t i = 0; i < written.size(); ++i, ++number) {
       if (!written[i].front().complete) {
         warnings += fmt::format("warning: {}: the prediction is cut at --max-length {}\n",
                                 place(number), search_.max_length);
@@ -149,8 +142,10 @@ class Predictor {
       } else if (tokens.empty()) {
         return "\n";  // an empty line stays empty
       } else {
+        // Four decimals or, where these would be zeros alone, two digits: "0.9312", "3.1e-06".
+        const double p = std::exp(h.log_probability);
         text += fmt::format("{}\t{}\t{}\n", for_output(source), target,
-                            probability_text(std::exp(h.log_probability)));
+                            p < 5e-5 ? fmt::format("{:.2g}", p) : fmt::format("{:.4f}", p));
       }
     }
     return text;
@@ -168,7 +163,8 @@ class Predictor {
                                                    {"score", score_of(h)}})});
     }
     report::LogFields fields = {{"source", source}, {"best", json_list(best)}};
-    const report::Heatmap map = map_of(tokens, written.front());
+    const report::Heatmap map =
+        heatmap(tokens, tokens_of(first_, written.front()), written.front());
     if (!map.rows.empty()) {
       const auto columns = std::ssize(map.columns);
       for (auto row = map.weights.begin(); row != map.weights.end(); row += columns)
@@ -180,12 +176,8 @@ class Predictor {
     return for_output(report::log_line(fields)) + "\n";
   }
 
-  report::Heatmap map_of(const Texts& tokens, const models::Hypothesis& h) const {
-    return tokens.empty() ? report::Heatmap{} : heatmap(tokens, tokens_of(first_, h), h);
-  }
-
   std::string drawing(const Texts& tokens, const models::Hypothesis& h) const {
-    const report::Heatmap map = map_of(tokens, h);
+    const report::Heatmap map = heatmap(tokens, tokens_of(first_, h), h);
     if (map.rows.empty()) return {};
     return report::terminal(map, {.colour = obeys_escapes(),
                                   .width = drawing_width(static_cast<int>(o_.width))}) +
@@ -195,12 +187,11 @@ class Predictor {
   /// Warns of each of them once.
   std::string unknown_tokens(const Texts& tokens) {
     std::string text;
-    for (const std::string& token : tokens) {
-      if (first_.source().vocabulary.id(token) != text::Vocabulary::unknown) continue;
-      if (!warned_.insert(token).second) continue;
-      text += fmt::format("warning: '{}' was never seen in training and is read as <unk>\n",
-                          printable(token));
-    }
+    for (const std::string& token : tokens)
+      if (first_.source().vocabulary.id(token) == text::Vocabulary::unknown &&
+          warned_.insert(token).second)
+        text += fmt::format("warning: '{}' was never seen in training and is read as <unk>\n",
+                            printable(token));
     return text;
   }
 
@@ -214,14 +205,14 @@ class Predictor {
 /// An argument that is no source does not stop the others.
 int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& first, Index longest,
                       bool draws) {
+  const auto place = [](Index number) { return fmt::format("argument {}", number + 1); };
   int status = 0;
-  for (std::size_t i = 0; i < o.sources.size(); ++i) {
-    const auto place = [](Index number) { return fmt::format("argument {}", number + 1); };
-    const auto number = static_cast<Index>(i);
+  for (Index i = 0; i < std::ssize(o.sources); ++i) {
     try {
-      const std::string source = source_of(o.sources[i], first.source(), longest, place(number));
-      if (source.empty()) fail(place(number), "it is empty, but something to read was expected");
-      const Texts texts = predictor.answer(std::span(&source, 1), number, draws, place);
+      const std::string source =
+          source_of(o.sources[static_cast<std::size_t>(i)], first.source(), longest, place(i));
+      if (source.empty()) fail(place(i), "it is empty, but something to read was expected");
+      const Texts texts = predictor.answer(std::span(&source, 1), i, draws, place);
       say("{}", texts[0]), complain("{}", texts[1]);
     } catch (const Error& error) {
       complain("attune: {}\n", printable(error.what()));

@@ -17,8 +17,6 @@
 namespace attune::pairs {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
-
 void add_summary(report::Page& page, const Measured& m) {
   double seconds = 0;
   for (const Model& model : m.models)
@@ -31,8 +29,8 @@ void add_summary(report::Page& page, const Measured& m) {
         {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
         {"chrF", fmt::format("{:.2f}", m.result.chrf)}};
   } else {
-    tiles = {{"Exact match", percent(m.result.exact_match())},
-             {"Token error", percent(m.result.token_error())}};
+    tiles = {{"Exact match", fmt::format("{:.2f} %", 100 * m.result.exact_match())},
+             {"Token error", fmt::format("{:.2f} %", 100 * m.result.token_error())}};
   }
   tiles.insert(tiles.end(), {{"Perplexity", fmt::format("{:.2f}", m.result.perplexity())},
                              {"Pairs", grouped(std::ssize(m.pairs.lines))},
@@ -86,11 +84,11 @@ void add_curves(report::Page& page, const Measured& m) {
            .series = {},
            .log_y = !m.sentences()};
   const std::vector<std::string> names = run_names(m.files);
-  for (std::size_t i = 0; i < m.files.size(); ++i) {
+  const bool several = names.size() > 1;
+  for (std::size_t i = 0; i < names.size(); ++i) {
     const std::filesystem::path path = m.files[i].parent_path() / "log.jsonl";
     if (!std::filesystem::exists(path)) continue;
     const auto log = report::read_log(path.string());
-    const bool several = m.files.size() > 1;
     quality.series.push_back(report::curve(log, m.sentences() ? "bleu" : "exact_match",
                                            several ? names[i] : "", m.sentences() ? 1 : 100));
     loss.series.push_back(report::curve(log, "loss", several ? names[i] : "training"));
@@ -135,11 +133,10 @@ void add_examples(report::Page& page, const Measured& m, std::size_t count) {
     const report::Heatmap map =
         heatmap(m.first().source().tokenizer.encode(source), tokens_of(m.first(), best), best);
     if (map.rows.empty()) continue;
-    const std::string wrong = m.sentences() || target == expected
-                                  ? ""
-                                  : fmt::format(" (expected {})", isolated(expected));
-    page.figure(report::svg(map),
-                fmt::format("{} → {}{}", isolated(source), isolated(target), wrong));
+    std::string caption = fmt::format("{} → {}", isolated(source), isolated(target));
+    if (!m.sentences() && target != expected)
+      caption += fmt::format(" (expected {})", isolated(expected));
+    page.figure(report::svg(map), caption);
   }
   page.heading("Predictions, the best first").table({"source", "prediction", "probability"}, rows);
 }

@@ -22,8 +22,6 @@
 namespace attune::pairs {
 namespace {
 
-constexpr Index least_steps = 8000, least_epochs = 12;
-
 nn::Schedule schedule_of(const TrainOptions& o, Index total) {
   if (o.schedule == RateSchedule::inverse_sqrt)
     return nn::InverseSquareRoot{.rate = o.rate, .warm_up = std::max<Index>(1, o.warm_up)};
@@ -37,7 +35,7 @@ nn::Schedule schedule_of(const TrainOptions& o, Index total) {
 /// By --steps, by --epochs, or what suits the number of batches in an epoch.
 Index total_steps(const TrainOptions& o, Index batches) {
   if (o.steps > 0) return o.steps;
-  return o.epochs > 0 ? o.epochs * batches : std::max(least_steps, least_epochs * batches);
+  return o.epochs > 0 ? o.epochs * batches : std::max<Index>(8000, 12 * batches);
 }
 
 /// What the best weights are chosen by: higher is better.
@@ -59,20 +57,18 @@ report::LogFields log_of(const Evaluation& result) {
 
 /// Two pairs, always the same: from the middle of the text's halves.
 void say_examples(const TestPairs& pairs, const Evaluation& result) {
-  for (const std::size_t i : std::set{pairs.size() / 4, 3 * pairs.size() / 4}) {
+  for (const std::size_t i : std::set{pairs.size() / 4, 3 * pairs.size() / 4})
     say("  source      {}\n  target      {}\n  prediction  {}\n", printable(pairs.lines[i]),
         printable(pairs.references[i].front()), printable(result.written[i].text));
-  }
 }
 
 Saved of_plateau(nn::HalveOnPlateau& plateau, double rate) {
   return {[&](Safetensors& file) { plateau.save(file.metadata); },
           [&plateau, rate](const Safetensors& file) {
             plateau.load(file.metadata);
-            if (plateau.rate() > rate) {
+            if (plateau.rate() > rate)
               fail("checkpoint",
                    fmt::format("plateau.rate is {}, more than rate = {}", plateau.rate(), rate));
-            }
           }};
 }
 
@@ -115,19 +111,12 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
     file.metadata.merge(to_metadata(o));
     file.metadata["survey"] = survey.fingerprint;
   };
-  Run run(o,
-          {.seed = o.seed,
-           .unit = "tokens",
-           .data = fmt::format("{} pairs to train on, {} to validate on\nsource: {}, {} kinds; "
-                               "target: {}, {} kinds",
-                               pairs.size(), valid.size(), kind_of(model.source().tokenizer),
-                               model.source().vocabulary.size(), kind_of(model.target().tokenizer),
-                               model.target().vocabulary.size()),
-           .place =
-               [&] {
-                 return report::LogFields{{"epoch", epochs.epoch()}};
-               }},
-          files, model.parameters(), save_model,
+  const std::string data =
+      fmt::format("{} pairs to train on, {} to validate on\nsource: {}; target: {}", pairs.size(),
+                  valid.size(), kinds_of(model.source()), kinds_of(model.target()));
+  const auto place = [&] { return report::LogFields{{"epoch", epochs.epoch()}}; };
+  Run run(o, {.seed = o.seed, .unit = "tokens", .data = data, .place = place}, files,
+          model.parameters(), save_model,
           {adam, epochs, of_plateau(plateau, o.rate), best,
            unchanged("pairs", pairs.fingerprint(),
                      "it was trained on other pairs, or other alignments")});
@@ -154,11 +143,12 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
         adam.step(gradients);
       }
       double size = 0;
-      for (Index i = 0; i < std::ssize(chosen); ++i) size += tokens(i);
+      for (const std::uint32_t pair : chosen) size += pairs.target_tokens(pair);
       run.stepped({.loss = loss, .rate = rate, .size = size, .weight = size});
     }
-    const auto result =
-        run.validate([&] { return evaluate(alone(model), valid, search, {.tokens = o.bleu}); });
+    const auto result = run.validate([&] {
+      return evaluate({&model, 1}, valid, search, {.tokens = o.bleu});
+    });
     if (!result) continue;
     const std::vector<double> values = values_of(*result, o.metric);
     const std::string text = summary(*result, o.metric != Metric::exact);
@@ -172,8 +162,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
 }
 
 /// Percent of the pairs that they were chosen by with exactly their target, or BLEU.
-double measured(const std::vector<std::filesystem::path>& paths) {
-  const Measured m({}, model_files(paths));
+double measured(const std::filesystem::path& path) {
+  const Measured m({}, model_files({&path, 1}));
   return m.sentences() ? m.result.bleu : 100 * m.result.exact_match();
 }
 
@@ -183,7 +173,7 @@ std::string measured_text(double value, bool sentences) {
              : fmt::format("exact match {0:.2f} % (word error {1:.2f} %)", value, 100 - value);
 }
 
-/// What to do with what was trained.
+/// Writes the report, and says what to do with what was trained.
 void finish(const std::filesystem::path& out) {
   UseOptions how;
   how.models = {out}, how.out = out / "report.html";
@@ -210,13 +200,13 @@ int train_several(const TrainOptions& o, const std::vector<TrainOptions>& runs,
         train_or_go_on(
             runs[i], [&](const TrainOptions& run) { return train_alone(run, survey); },
             stored_options);
-        return std::vector{measured({runs[i].out})};
+        return std::vector{measured(runs[i].out)};
       });
   Spread values;
   for (const std::vector<double>& value : measures) values.values.push_back(value.front());
   say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", runs.size(),
       values.text(2));
-  say("the ensemble: {}\n", measured_text(measured({o.out}), sentences));
+  say("the ensemble: {}\n", measured_text(measured(o.out), sentences));
   finish(o.out);
   return 0;
 }
@@ -237,10 +227,9 @@ std::vector<TrainOptions> runs_of(const TrainOptions& o) {
 void check_directory(const std::filesystem::path& out, const std::vector<TrainOptions>& runs) {
   std::vector<std::filesystem::path> others = models_in(out);
   for (const TrainOptions& run : runs) std::erase(others, run.out / best_file);
-  if (!others.empty()) {
+  if (!others.empty())
     fail("--out", fmt::format("{} has another training, another directory was expected",
                               others.front().parent_path().string()));
-  }
   if (std::filesystem::is_directory(out)) page_path("", out);
 }
 
@@ -252,19 +241,17 @@ void check_files(const TrainOptions& o) {
     fail("--train", o.resume ? last + " is not there to resume from, so pairs were expected"
                              : "pairs were expected: a TSV (source TAB target), or two text files");
   }
-  for (const std::filesystem::path& path : {o.train, o.train_target, o.valid, o.valid_target}) {
+  std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target};
+  for (const std::filesystem::path& path : files) {
     std::error_code none;
-    if (!path.empty() && std::filesystem::exists(path, none) &&
-        !std::filesystem::is_regular_file(path, none))
+    if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))
       fail(path.string(), "it is read more than once, expected a regular file");
   }
-  std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target,
-                                              o.alignments};
+  files.push_back(o.alignments);
   // A resumed run has its own tokenizers and vocabularies.
-  if (!o.resume || !std::filesystem::exists(o.out / "last.safetensors")) {
+  if (!o.resume || !std::filesystem::exists(o.out / "last.safetensors"))
     files.insert(files.end(),
                  {o.source_vocabulary, o.target_vocabulary, o.source_pieces, o.target_pieces});
-  }
   for (const std::filesystem::path& path : files)
     if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
   if (!o.valid.empty()) check_pairs(o.valid_files());

@@ -18,7 +18,6 @@
 namespace {
 
 using namespace attune::report;
-using attune::DType;
 using attune::Error;
 using attune::text::Alignment;
 using attune::text::parse_links;
@@ -77,19 +76,6 @@ TEST_CASE("argmax_links: a word that read nothing has no link") {
   CHECK(argmax_links(matrix(0, 3, {})).empty());
 }
 
-TEST_CASE("argmax_links: a row may speak of the word before, the row of </s> of the last word") {
-  // Rows of three words and </s>: the first says nothing, and the third read nothing.
-  const Heatmap map = matrix(4, 3, {.9, .1, 0, .2, .1, .7, 0, 0, 0, .1, .6, .3});
-  CHECK(argmax_links(map, AlignedWord::previous) == Alignment{{1, 2}, {2, 0}});
-  CHECK(argmax_links(map, AlignedWord::current) == Alignment{{0, 0}, {1, 3}, {2, 1}});
-  CHECK(argmax_links(map) == argmax_links(map, AlignedWord::current));
-}
-
-TEST_CASE("argmax_links: by the word before, no words and their </s> give no link") {
-  CHECK(argmax_links(matrix(1, 2, {.5, .5}), AlignedWord::previous).empty());
-  CHECK(argmax_links(matrix(0, 2, {}), AlignedWord::previous).empty());
-}
-
 TEST_CASE("pharaoh: source-target from 0 on, with a space between the links") {
   CHECK(pharaoh({{0, 0}, {1, 2}, {10, 3}}) == "0-0 1-2 10-3");
   CHECK(pharaoh({{5, 0}, {1, 2}}) == "5-0 1-2");
@@ -102,10 +88,6 @@ TEST_CASE("pharaoh: what is written is read back") {
        {Alignment{}, Alignment{{0, 0}}, Alignment{{0, 7}, {3, 0}, {3, 12}, {2147483647, 1}}}) {
     CHECK(parse_links(pharaoh(links)) == links);
   }
-}
-
-TEST_CASE("pharaoh: a negative position is an error") {
-  CHECK_ERROR("pharaoh: a link is (-1, 2), but positions count from 0", pharaoh({{0, 0}, {-1, 2}}));
 }
 
 // ---- Tables -------------------------------------------------------------------------------------
@@ -138,21 +120,16 @@ TEST_CASE("tsv: whatever is in the words, the cells stay where they are") {
   }
 }
 
-TEST_CASE("tsv: numbers have the shortest form of their type, and read back as the same bits") {
-  using Limits = std::numeric_limits<double>;
-  const std::vector<double> weights = {1. / 3, 0.1,  Limits::denorm_min(), Limits::max(),
-                                       1e-7,   1e22, 1 - Limits::epsilon()};
+TEST_CASE("tsv: numbers have the shortest form of f32, and read back as the same bits") {
+  using Limits = std::numeric_limits<float>;
+  const std::vector<double> weights = {1.f / 3, 0.1f,  Limits::denorm_min(), Limits::max(),
+                                       1e-7f,   1e22f, 1 - Limits::epsilon()};
   const Heatmap map = matrix(1, weights.size(), weights);
   const Strings cells = split(split(tsv(map), '\n')[1], '\t');
   for (std::size_t i = 0; i < weights.size(); ++i)
-    CHECK(std::strtod(cells[i + 1].c_str(), nullptr) == weights[i]);
+    CHECK(std::strtof(cells[i + 1].c_str(), nullptr) == static_cast<float>(weights[i]));
+  CHECK(cells[1] == "0.33333334");
   CHECK(cells[2] == "0.1");
-
-  const float third = 1.f / 3;
-  const Heatmap narrow = matrix(1, 3, {0.1f, third, 0.7f});
-  CHECK(tsv(narrow, DType::f32) == "\ts\ts\ts\nt\t0.1\t0.33333334\t0.7\n");
-  CHECK(std::stof("0.33333334") == third);
-  CHECK(tsv(narrow).find("0.10000000149011612") != std::string::npos);
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
@@ -166,7 +143,7 @@ TEST_CASE("json: an object with source, target and a row of weights per target w
 
 TEST_CASE("json: it is one line that a parser reads back, whatever is in the words") {
   const Strings words = {"\"", "\\", "\n", "\t", std::string("\0", 1), "\x7F", "日本語", "😀", ""};
-  const Heatmap map{words, {"{}"}, {1. / 3, 1e-300, 5e-324, 0, 1, .1, .2, .3, 1e308}, {}};
+  const Heatmap map{words, {"{}"}, {1. / 3, 1e-40, 1e-45, 0, 1, .1, .2, .3, 1e38}, {}};
   const std::string text = json(map);
   CHECK(text.find('\n') == std::string::npos);
   const auto object = nlohmann::json::parse(text);
@@ -174,7 +151,7 @@ TEST_CASE("json: it is one line that a parser reads back, whatever is in the wor
   CHECK(object["source"] == Strings{"{}"});
   CHECK(object["target"] == words);
   for (std::size_t i = 0; i < words.size(); ++i)
-    CHECK(object["weights"][i][0].get<double>() == map.weights[i]);
+    CHECK(object["weights"][i][0].get<float>() == static_cast<float>(map.weights[i]));
 }
 
 TEST_CASE("json: bytes that are not UTF-8 do not spoil the rest") {
@@ -182,20 +159,7 @@ TEST_CASE("json: bytes that are not UTF-8 do not spoil the rest") {
   CHECK(object["target"][0] == "\uFFFD|");
 }
 
-TEST_CASE("json: weights of f32 are as short as f32 allows") {
-  CHECK(json(matrix(1, 2, {0.1f, 0.9f}), DType::f32) ==
-        R"({"source":["s","s"],"target":["t"],"weights":[[0.1,0.9]]})");
-}
-
 // ---- NPY ----------------------------------------------------------------------------------------
-
-/// `numpy.save` of kMap's weights, from NumPy 1.24: the first 128 bytes, with the given type.
-std::string numpy_header(const std::string& type) {
-  const std::string description =
-      "{'descr': '" + type + "', 'fortran_order': False, 'shape': (2, 3), }";
-  const std::string start("\x93NUMPY\x01\x00v\x00", 10);
-  return start + description + std::string(127 - start.size() - description.size(), ' ') + "\n";
-}
 
 std::string hexadecimal(const std::string& bytes) {
   std::string out;
@@ -207,13 +171,12 @@ std::string hexadecimal(const std::string& bytes) {
 }
 
 TEST_CASE("npy: the bytes are those that NumPy writes") {
-  const std::string narrow = npy(kMap, DType::f32), wide = npy(kMap);
-  CHECK(narrow.substr(0, 128) == numpy_header("<f4"));
-  CHECK(hexadecimal(narrow.substr(128)) == "000000000000803e0000403fcdcccc3d0000003f0000803f");
-  CHECK(wide.substr(0, 128) == numpy_header("<f8"));
-  CHECK(hexadecimal(wide.substr(128)) ==
-        "0000000000000000000000000000d03f000000000000e83f"
-        "9a9999999999b93f000000000000e03f000000000000f03f");
+  // `numpy.save` of kMap's weights as f32, from NumPy 1.24.
+  const std::string bytes = npy(kMap), start("\x93NUMPY\x01\x00v\x00", 10),
+                    shape = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  CHECK(bytes.substr(0, 128) ==
+        start + shape + std::string(127 - start.size() - shape.size(), ' ') + "\n");
+  CHECK(hexadecimal(bytes.substr(128)) == "000000000000803e0000403fcdcccc3d0000003f0000803f");
 }
 
 TEST_CASE("npy: the data begin at a multiple of 64 and are complete for any shape") {
@@ -228,7 +191,7 @@ TEST_CASE("npy: the data begin at a multiple of 64 and are complete for any shap
       CHECK(bytes[10 + header - 1] == '\n');
       CHECK(bytes.find("'shape': (" + std::to_string(rows) + ", " + std::to_string(columns) +
                        "), }") != std::string::npos);
-      CHECK(bytes.size() == 10 + header + 8 * rows * columns);
+      CHECK(bytes.size() == 10 + header + 4 * rows * columns);
     }
   }
 }
@@ -245,23 +208,15 @@ TEST_CASE("alignment forms: weights that do not fill the matrix are an error") {
 }
 
 TEST_CASE("alignment forms: a weight that is none is an error that says where") {
-  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -1e-9}) {
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -1e-9, 1e39}) {
     const Heatmap map = matrix(2, 3, {1, 0, 0, 0, bad, 1});
     CHECK_THROWS_AS(argmax_links(map), Error);
     CHECK_THROWS_AS(tsv(map), Error);
     CHECK_THROWS_AS(json(map), Error);
     CHECK_THROWS_AS(npy(map), Error);
   }
-  CHECK_ERROR("json: weight (target 1, source 1) is inf, but a finite number >= 0 is needed",
+  CHECK_ERROR("json: weight (target 1, source 1) is inf, but a finite f32 >= 0 is needed",
               json(matrix(2, 3, {1, 0, 0, 0, HUGE_VAL, 1})));
-}
-
-TEST_CASE("alignment forms: a weight too large for f32 does not become infinite") {
-  const Heatmap map = matrix(1, 2, {1, 1e39});
-  CHECK_ERROR("tsv: weight (target 0, source 1) is 1e+39, too large for f32", tsv(map, DType::f32));
-  CHECK_THROWS_AS(json(map, DType::f32), Error);
-  CHECK_THROWS_AS(npy(map, DType::f32), Error);
-  CHECK(tsv(map) == "\ts\ts\nt\t1\t1e+39\n");
 }
 
 }  // namespace

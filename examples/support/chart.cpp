@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <span>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -19,9 +19,9 @@ namespace attune::report {
 namespace {
 
 constexpr double kFont = 13;
-/// A phone shows the drawing at some two thirds of its size; the style makes up for it with larger
-/// letters, and the layout leaves room for them.
-constexpr double kLargeFont = 16;
+constexpr double kLargeFont = 16;  // on a phone, which shows the drawing at two thirds of its size
+constexpr std::string_view kInk = R"(class="ink" fill="#1c2430")",
+                           kMuted = R"(class="muted" fill="#5b6675")";
 
 struct Tick {
   double value;
@@ -96,10 +96,10 @@ std::string scientific(double value, double step) {
 // All labels of an axis share a unit: 0, 5k, 10k. `largest` is the largest value on it.
 std::string linear_label(double value, double step, double largest) {
   if (largest >= 1e13 || largest < 1e-3) return scientific(value, step);
-  std::pair<double, std::string_view> unit{1, ""};
-  if (largest >= 1e4) unit = {1e3, "k"};
-  if (largest >= 1e6) unit = {1e6, "M"};
-  if (largest >= 1e9) unit = {1e9, "G"};
+  const auto unit = largest >= 1e9   ? std::pair(1e9, "G")
+                    : largest >= 1e6 ? std::pair(1e6, "M")
+                    : largest >= 1e4 ? std::pair(1e3, "k")
+                                     : std::pair(1.0, "");
   const double decimals = -std::floor(std::log10(step / unit.first) + 1e-9);
   const std::string digits = fmt::format("{:.{}f}", std::abs(value) / unit.first,
                                          static_cast<int>(std::clamp(decimals, 0.0, 12.0)));
@@ -187,45 +187,34 @@ struct Point {
 };
 using Run = std::vector<Point>;  // points joined by a line
 
-// What a stretch of a series looks like from afar: its lowest and its highest point, in their
-// order. `always` are kept too. `points` are indices of the series, not empty.
-std::vector<std::size_t> outline(std::span<const std::size_t> points, const std::vector<double>& y,
-                                 std::array<std::size_t, 2> always) {
-  const auto [low, high] = std::minmax_element(
-      points.begin(), points.end(), [&](std::size_t a, std::size_t b) { return y[a] < y[b]; });
-  std::vector<std::size_t> kept = {*low, *high};
-  for (const std::size_t i : always) {
-    if (points.front() <= i && i <= points.back()) kept.push_back(i);
-  }
-  std::sort(kept.begin(), kept.end());
-  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-  return kept;
-}
-
 // The series cut at its gaps. It is gone through in equal stretches, of one point each unless there
-// are too many; a gap shorter than a stretch is less than a pixel, and is not kept.
+// are too many: then a stretch keeps its lowest and its highest point, and both ends of the series.
+// A gap shorter than a stretch is less than a pixel, and is not kept.
 std::vector<Run> runs(const Series& series, bool log_y) {
   const std::size_t size = series.x.size();
   std::vector<std::size_t> points;
   for (std::size_t i = 0; i < size; ++i) {
     if (drawable(series.x[i], series.y[i], log_y)) points.push_back(i);
   }
-  if (points.empty()) return {};
   const std::size_t stretches = points.size() <= kMostPoints ? size : kMostPoints / 2 - 1;
-  std::vector<Run> out(1);
-  std::size_t from = 0;
+  std::vector<Run> out;
+  auto from = points.begin();
+  bool gap = true;
   for (std::size_t k = 1; k <= stretches; ++k) {
-    std::size_t to = from;
-    while (to < points.size() && points[to] < k * size / stretches) ++to;
-    if (from == to && !out.back().empty()) out.emplace_back();
-    if (from == to) continue;
-    const std::span stretch(points.begin() + from, to - from);
-    for (const std::size_t i : outline(stretch, series.y, {points.front(), points.back()})) {
-      out.back().push_back({series.x[i], series.y[i]});
+    const auto to = std::lower_bound(from, points.end(), k * size / stretches);
+    if (from == to) {
+      gap = true;
+      continue;
     }
+    if (std::exchange(gap, false)) out.emplace_back();
+    const auto [low, high] =
+        std::ranges::minmax_element(from, to, {}, [&](std::size_t i) { return series.y[i]; });
+    std::set<std::size_t> kept = {*low, *high};
+    if (from == points.begin()) kept.insert(points.front());
+    if (to == points.end()) kept.insert(points.back());
+    for (const std::size_t i : kept) out.back().push_back({series.x[i], series.y[i]});
     from = to;
   }
-  if (out.back().empty()) out.pop_back();
   return out;
 }
 
@@ -282,8 +271,7 @@ constexpr double kMargin = 8;  // all around, for when the drawing stands alone
 // Where things are; the plot is the rectangle between the axes.
 struct Frame {
   double left = 0, top = 0, right = 0, bottom = 0, height = 0;
-  bool empty = true;  // no points, hence no scale
-  Axis x = {}, y = {};
+  Axis x = {}, y = {};  // without ticks where there are no points
   double px(double value) const { return left + (right - left) * x.fraction(value); }
   double py(double value) const { return bottom - (bottom - top) * y.fraction(value); }
 };
@@ -297,9 +285,8 @@ std::string text(double x, double y, std::string_view attributes, std::string_vi
 std::string heading(const Chart& chart, double& y) {
   std::string out;
   if (!chart.title.empty()) {
-    out +=
-        text(0, y + 16, "class=\"ink\" fill=\"#1c2430\" font-weight=\"600\" font-size=\"1.15em\"",
-             detail::cut(chart.title, 52));
+    out += text(0, y + 16, fmt::format(R"({} font-weight="600" font-size="1.15em")", kInk),
+                detail::cut(chart.title, 52));
     y += 28;
   }
   double x = 0;
@@ -311,12 +298,12 @@ std::string heading(const Chart& chart, double& y) {
     out += fmt::format(
         "<g {}><path d=\"M{:.1f} {:.1f}h18\" stroke=\"currentColor\" stroke-width=\"3\"/></g>\n",
         series_style(i), x, y + 9);
-    out += text(x + 24, y + 14, "class=\"ink\" fill=\"#1c2430\"", name);
+    out += text(x + 24, y + 14, kInk, name);
     x += width;
   }
   if (x > 0) y += 26;
   if (!chart.y_label.empty()) {
-    out += text(0, y + 14, "class=\"muted\" fill=\"#5b6675\"", detail::cut(chart.y_label, 60));
+    out += text(0, y + 14, kMuted, detail::cut(chart.y_label, 60));
     y += 20;
   }
   return out;
@@ -342,49 +329,45 @@ std::string axes(const Chart& chart, const Frame& f) {
   return fmt::format(
       "<path class=\"grid\" stroke=\"#e3e7ec\" d=\"{}\"/>\n"
       "<path class=\"axis\" stroke=\"#5b6675\" fill=\"none\" d=\"{}\"/>\n"
-      "<g class=\"muted\" fill=\"#5b6675\">\n{}</g>\n",
-      lines, marks, labels);
-}
-
-// The points themselves, with their values in tooltips; a lone point has no line to show it.
-std::string dots(const std::string& name, const Run& run, const Frame& f) {
-  std::string out;
-  for (const auto& [x, y] : run) {
-    out += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"currentColor\">"
-        "<title>{}({:.6g}, {:.4g})</title></circle>\n",
-        f.px(x), f.py(y), name.empty() ? "" : escape(name) + ": ", x, y);
-  }
-  return out;
+      "<g {}>\n{}</g>\n",
+      lines, marks, kMuted, labels);
 }
 
 std::string line(const Series& series, std::size_t index, const Frame& f) {
   constexpr std::size_t kFew = 40;     // points that can be told apart
   constexpr std::size_t kDense = 300;  // a noisy series would be a solid band
-  std::string path, points;
+  const std::string name = series.name.empty() ? "" : escape(series.name) + ": ";
+  std::string path, dots;
   for (const Run& run : runs(series, f.y.log)) {
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      path += fmt::format("{}{:.1f} {:.1f}", i == 0 ? 'M' : 'L', f.px(run[i].x), f.py(run[i].y));
+    // The points themselves, with their values in tooltips; a lone point has no line to show it.
+    const bool dotted = run.size() == 1 || series.x.size() <= kFew;
+    char command = 'M';
+    for (const auto& [x, y] : run) {
+      path += fmt::format("{}{:.1f} {:.1f}", std::exchange(command, 'L'), f.px(x), f.py(y));
+      if (!dotted) continue;
+      dots += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"currentColor\">"
+          "<title>{}({:.6g}, {:.4g})</title></circle>\n",
+          f.px(x), f.py(y), name, x, y);
     }
-    if (run.size() == 1 || series.x.size() <= kFew) points += dots(series.name, run, f);
   }
   return fmt::format(
       "<g {}>\n<path d=\"{}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"{}\" "
       "stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n{}</g>\n",
-      series_style(index), path, series.x.size() > kDense ? 1 : 2, points);
+      series_style(index), path, series.x.size() > kDense ? 1 : 2, dots);
 }
 
 std::string description(const Chart& chart) {
-  std::string out = "Line chart";
-  if (!chart.title.empty()) out += ": " + chart.title;
   std::string names;
   for (const Series& series : chart.series) {
     if (!series.name.empty()) names += (names.empty() ? "" : ", ") + series.name;
   }
-  return names.empty() ? out : out + " (" + names + ")";
+  return "Line chart" + (chart.title.empty() ? "" : ": " + chart.title) +
+         (names.empty() ? "" : " (" + names + ")");
 }
 
-std::pair<Range, Range> ranges(const Chart& chart) {
+// The plot below `top`, as wide as the labels of the axes leave it.
+Frame frame(const Chart& chart, double top) {
   Range x, y;
   for (const Series& series : chart.series) {
     for (std::size_t i = 0; i < series.x.size(); ++i) {
@@ -393,17 +376,10 @@ std::pair<Range, Range> ranges(const Chart& chart) {
       y.add(series.y[i]);
     }
   }
-  return {x, y};
-}
-
-// The plot below `top`, as wide as the labels of the axes leave it.
-Frame frame(const Chart& chart, double top) {
-  auto [x, y] = ranges(chart);
   Frame f{.left = 1, .top = top + 10, .right = kWidth - 14};
   f.bottom = f.top + kPlotHeight;
   f.height = f.bottom + (chart.x_label.empty() ? 28 : 48);
-  f.empty = x.empty();
-  if (f.empty) return f;
+  if (x.empty()) return f;
   for (const double value : chart.y_includes) y.add(value);
   f.y = chart.log_y ? log_axis(y) : linear_axis(y);
   for (const Tick& tick : f.y.ticks) f.left = std::max(f.left, text_width(tick.label) + 10);
@@ -434,9 +410,9 @@ std::string svg(const Chart& chart) {
       "<style>{}</style>\n",
       escape(description(chart)), width, height, -kMargin, -kMargin, width, height, style());
   out += head + axes(chart, f);
-  if (f.empty) {
+  if (f.y.ticks.empty()) {
     out += text((f.left + f.right) / 2, (f.top + f.bottom) / 2,
-                "class=\"muted\" fill=\"#5b6675\" text-anchor=\"middle\"", "no data");
+                fmt::format("{} text-anchor=\"middle\"", kMuted), "no data");
   }
   for (std::size_t i = 0; i < chart.series.size(); ++i) out += line(chart.series[i], i, f);
   return out + "</svg>";

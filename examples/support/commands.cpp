@@ -1,14 +1,13 @@
 #include "support/commands.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
@@ -72,34 +71,6 @@ CLI::Option* add_option(CLI::App& app, const Option& option) {
       ->type_name(option.type);
 }
 
-/// Throws where an argument is left over, with what was perhaps meant, and where no command is.
-void check_arguments(const CLI::App& app) {
-  const std::vector<CLI::App*> given = app.get_subcommands();
-  const CLI::App& taker = given.empty() ? app : *given.front();
-  std::vector<std::string> commands, options;
-  for (const CLI::App* command : taker.get_subcommands({})) commands.push_back(command->get_name());
-  for (const CLI::Option* option : taker.get_options())
-    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-  const std::vector<std::string> left = app.remaining(true);
-  if (left.empty() && commands.empty()) return;
-  const auto last = commands.empty() ? commands.end() : commands.end() - 1;
-  const std::string list =
-      commands.empty()
-          ? ""
-          : fmt::format("{} or {} was expected", fmt::join(commands.begin(), last, ", "), *last);
-  if (left.empty()) throw Error("no command: " + list);
-  const std::string first = without_guard(left.front());
-  const bool is_option = first.starts_with("-");
-  const auto meant = nearest_name(first.substr(0, first.find('=')), is_option ? options : commands);
-  throw Error(fmt::format("{}'{}' is not {}{}", given.empty() ? "" : taker.get_name() + ": ", first,
-                          is_option          ? "an option"
-                          : commands.empty() ? "expected"
-                                             : "a command",
-                          meant ? fmt::format("; did you mean {}?", *meant)
-                          : is_option || commands.empty() ? ""
-                                                          : ": " + list));
-}
-
 /// How many letters are put in, left out, exchanged or swapped to make b of a (Damerau, 1964).
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
@@ -117,20 +88,15 @@ std::size_t edits(const std::string& a, const std::string& b) {
 }
 
 bool share_a_word(const std::string& a, const std::string& b) {
-  const auto words_of = [](const std::string& name) {
-    std::set<std::string> words;
-    std::istringstream parts(name);
-    for (std::string word; std::getline(parts, word, '-');)
-      if (!word.empty()) words.insert(word);
-    return words;
-  };
-  const std::set<std::string> words = words_of(b);
-  return std::ranges::any_of(words_of(a),
-                             [&](const std::string& word) { return words.contains(word); });
+  std::istringstream words(a);
+  for (std::string word; std::getline(words, word, '-');)
+    if (!word.empty() && fmt::format("-{}-", b).find(fmt::format("-{}-", word)) != b.npos)
+      return true;
+  return false;
 }
 
-}  // namespace
-
+/// The name that is nearest to what was given: few letters differ ("trian", train), or it has a
+/// word of it ("--learning-rate", --rate). Nothing where none is near.
 std::optional<std::string> nearest_name(const std::string& given,
                                         const std::vector<std::string>& names) {
   std::optional<std::string> nearest;
@@ -143,10 +109,42 @@ std::optional<std::string> nearest_name(const std::string& given,
   return nearest;
 }
 
+/// Throws where an argument is left over, with what was perhaps meant, and where no command is.
+void check_arguments(const CLI::App& app) {
+  const std::vector<CLI::App*> given = app.get_subcommands();
+  const CLI::App& taker = given.empty() ? app : *given.front();
+  const std::vector<std::string> left = app.remaining(true);
+  std::vector<std::string> commands, options;
+  for (const CLI::App* command : taker.get_subcommands({})) commands.push_back(command->get_name());
+  for (const CLI::Option* option : taker.get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  std::string expected;
+  if (!commands.empty()) {
+    const auto last = commands.end() - 1;
+    expected = fmt::format("{} or {} was expected", fmt::join(commands.begin(), last, ", "), *last);
+    if (left.empty()) throw Error("no command: " + expected);
+  }
+  if (left.empty()) return;
+  const std::string first = without_guard(left.front());
+  const bool is_option = first.starts_with("-");
+  const auto meant = nearest_name(first.substr(0, first.find('=')), is_option ? options : commands);
+  std::string help = is_option || commands.empty() ? "" : ": " + expected;
+  if (meant) help = fmt::format("; did you mean {}?", *meant);
+  throw Error(fmt::format("{}'{}' is not {}{}", given.empty() ? "" : taker.get_name() + ": ", first,
+                          is_option          ? "an option"
+                          : commands.empty() ? "expected"
+                                             : "a command",
+                          help));
+}
+
+/// As many threads as were given; otherwise as ATTUNE_THREADS says, which is checked, as are the
+/// variables of products: later, their errors would name the layer that computes first.
 void use_threads(std::int64_t given) {
   given > 0 ? set_threads(static_cast<int>(given)) : void(threads());
   products();
 }
+
+}  // namespace
 
 Command& Command::model(std::filesystem::path& path, const std::string& help) {
   const auto set = [&path](const std::string& text) {
@@ -197,12 +195,9 @@ Command& Commands::only(std::string example, std::function<int()> run) {
 const Command* Commands::parse(const std::vector<std::string>& arguments, bool everything,
                                std::set<std::string>& typed) {
   CLI::App app(what_, name_);
-  const auto set_defaults = [](CLI::App& one) {
-    one.option_defaults()->always_capture_default();
-    // Of several times that an option is given the last one counts.
-    one.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  };
-  set_defaults(app);
+  app.option_defaults()->always_capture_default();
+  // Of several times that an option is given the last one counts.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.get_formatter()->column_width(help_column);
   app.set_version_flag("--version", ATTUNE_VERSION, "print the version");
   app.footer(fmt::format("Example: {}", example_));
@@ -214,36 +209,30 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
                        }};
   for (const auto& command : commands_) {
     CLI::App& sub = is_one_ ? app : *app.add_subcommand(command->name_, command->what_);
-    set_defaults(sub);
     const std::string shown = is_one_ ? name_ : name_ + " " + command->name_;
     const bool hides = !command->basic_.empty() && !everything;
     sub.footer((hides ? fmt::format("More options: {} --help-all\n", shown) : std::string()) +
                fmt::format("Example: {} {}", shown, command->example_));
-    for (const Command::Argument& argument : command->arguments_) {
-      CLI::Option* added = sub.add_option_function<std::vector<std::string>>(
-          argument.name, argument.set, argument.help);
-      const bool named = argument.name.starts_with("--");
+    for (const auto& [name, help, set, several, required] : command->arguments_) {
+      CLI::Option* added = sub.add_option_function<std::vector<std::string>>(name, set, help);
+      const bool named = name.starts_with("--");
       if (named) added->type_name("PATH");
-      if (argument.several) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-      if (!argument.several) added->expected(1);
-      if (named || !argument.several) added->allow_extra_args(false);
-      added->required(argument.required)->default_str("")->transform(without_guard);
+      if (several) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      if (!several) added->expected(1);
+      if (named || !several) added->allow_extra_args(false);
+      added->required(required)->default_str("")->transform(without_guard);
     }
     for (const Option& option : command->options_) {
       CLI::Option* added = add_option(sub, option);
-      if (hides && !command->basic_.contains(option.name))
-        added->group("");
-      else if (!option.group.empty())
-        added->group(option.group);
+      const bool hidden = hides && !command->basic_.contains(option.name);
+      if (hidden || !option.group.empty()) added->group(hidden ? "" : option.group);
       added->transform(without_guard);
     }
     if (command->threads_) add_option(sub, threads);
   }
-  std::vector<std::string> guarded = arguments;
-  for (std::string& argument : guarded) {
+  std::vector<std::string> guarded(arguments.rbegin(), arguments.rend());  // as CLI11 expects it
+  for (std::string& argument : guarded)
     if (argument.starts_with('[') && argument.ends_with(']')) argument += bracket_guard;
-  }
-  std::ranges::reverse(guarded);  // as CLI11 expects it
   try {
     app.parse(guarded);
   } catch (const CLI::CallForHelp&) {

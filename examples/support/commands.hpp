@@ -1,15 +1,9 @@
 // A program's command line: commands, each with tables of options. CLI11 stays in commands.cpp.
 #pragma once
 
-#include <charconv>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,8 +70,8 @@ class Command {
   Command& in_processes() { return threads_ = false, *this; }
   /// The same where `forks` says so once all is read.
   Command& in_processes(std::function<bool()> forks) { return forks_ = std::move(forks), *this; }
-  /// Asked once all is read: where it returns true it has changed the options, to those of a
-  /// checkpoint or a file, and what was typed is set once more. Several are asked one by one.
+  /// Called once all is read: where it returns true it has changed the options, to those of a
+  /// checkpoint or a file, and what was typed is set once more.
   Command& reread(std::function<bool()> changes) {
     return rereads_.push_back(std::move(changes)), *this;
   }
@@ -141,10 +135,6 @@ class Commands {
   std::int64_t threads_ = 0;
 };
 
-/// As many threads as were given; otherwise as ATTUNE_THREADS says, which is checked, as are the
-/// variables of products: later, their errors would name the layer that computes first.
-void use_threads(std::int64_t given);
-
 /// A list with commas between its entries, text or whole numbers from `low` on.
 template <class Options, class T>
 models::OptionField<Options> list_field(std::string name, std::string help,
@@ -184,10 +174,5 @@ std::vector<models::OptionField<Options>> run_fields() {
       models::flag_field<Options, bool>("no-report", "no report.html in the end", &Options::report,
                                         true, false)};
 }
-
-/// The name that is nearest to what was given: few letters differ ("trian", train), or it has a
-/// word of it ("--learning-rate", --rate). Nothing where none is near.
-std::optional<std::string> nearest_name(const std::string& given,
-                                        const std::vector<std::string>& names);
 
 }  // namespace attune

@@ -1,18 +1,7 @@
 // Trainings of several variants with several seeds, in one table.
 #pragma once
 
-#include <algorithm>
-#include <filesystem>
-#include <functional>
-#include <string>
 #include <thread>
-#include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <attune/models/option_field.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "support/commands.hpp"
 #include "support/output.hpp"

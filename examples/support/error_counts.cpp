@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <attune/models/text/vocabulary.hpp>
-#include <attune/nn/parameters.hpp>
 
 #include "support/log.hpp"
 #include "support/output.hpp"
@@ -13,13 +12,15 @@ namespace attune {
 namespace {
 
 std::vector<std::string> row_of(const std::string& name, const Counts& c) {
+  const auto percent = [](double share) { return fmt::format("{:.2f}", 100 * share); };
+  const auto& [substitutions, deletions, insertions, expected] = c.edits;
   return {name,
           grouped(c.examples),
-          fmt::format("{:.2f}", 100 * c.share_right()),
-          fmt::format("{:.2f}", 100 * c.edits.rate()),
-          grouped(c.edits.substitutions),
-          grouped(c.edits.deletions),
-          grouped(c.edits.insertions)};
+          percent(c.share_right()),
+          percent(c.edits.rate()),
+          grouped(substitutions),
+          grouped(deletions),
+          grouped(insertions)};
 }
 
 }  // namespace
@@ -39,9 +40,8 @@ TableRows rows_by_length(const CountsByLength& counts) {
     if (ranges.size() > most_rows) continue;
     TableRows rows;
     for (const auto& [first, some] : ranges) {
-      rows.push_back(row_of(
-          width == 1 ? fmt::format("{}", first) : fmt::format("{} to {}", first, first + width - 1),
-          some));
+      const std::string end = width == 1 ? "" : fmt::format(" to {}", first + width - 1);
+      rows.push_back(row_of(std::to_string(first) + end, some));
     }
     return rows;
   }
@@ -56,19 +56,6 @@ Counts total(const CountsByLength& counts) {
 text::Sentence comparable(text::Sentence expected) {
   std::ranges::replace(expected, text::Vocabulary::unknown, unwritable);
   return expected;
-}
-
-void save_edits(Metadata& metadata, const std::string& name, const metrics::Edits& edits) {
-  for (const auto& [part, count] : {std::pair{"substitutions", edits.substitutions},
-                                    {"deletions", edits.deletions},
-                                    {"insertions", edits.insertions},
-                                    {"expected", edits.expected}})
-    metadata[name + part] = std::to_string(count);
-}
-
-metrics::Edits load_edits(const Metadata& metadata, const std::string& name) {
-  const auto count = [&](const char* part) { return nn::load_count(metadata, name + part); };
-  return {count("substitutions"), count("deletions"), count("insertions"), count("expected")};
 }
 
 void print_table(const CountsByLength& counts, const CountNames& names) {

@@ -8,7 +8,6 @@
 
 #include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/text/batches.hpp>
-#include <attune/tensor/safetensors.hpp>
 
 #include "support/output.hpp"
 
@@ -39,18 +38,13 @@ inline constexpr std::int32_t unwritable = -2;
 /// An expected sentence, to be compared with what was written.
 text::Sentence comparable(text::Sentence expected);
 
-/// Entries NAMEsubstitutions, NAMEdeletions, NAMEinsertions and NAMEexpected of a checkpoint.
-void save_edits(Metadata& metadata, const std::string& name, const metrics::Edits& edits);
-/// Throws when one is missing or not a count.
-metrics::Edits load_edits(const Metadata& metadata, const std::string& name);
-
 /// What examples are called.
 struct CountNames {
   const char *examples, *right;
 };
 void print_table(const CountsByLength& counts, const CountNames& names);
 
-/// A JSON object with the entries NAMES.examples, right, tokens, token_error, substitutions, deletions, insertions.
+/// A JSON object: NAMES.examples, right, tokens, token_error, substitutions, deletions, insertions.
 std::string json_of(const Counts& counts, const CountNames& names);
 /// An object of these, by length.
 std::string json_of(const CountsByLength& counts, const CountNames& names);

@@ -81,15 +81,16 @@ Scaling Moments::scaling() const {
   if (count_ == 0) fail("Moments", "there is nothing to scale by");
   std::vector<double> deviation;
   for (const double squares : squares_) deviation.push_back(std::sqrt(squares / count_));
-  const Shape shape{std::ssize(mean_)};
-  return {Tensor::of(shape, std::span<const double>(mean_)).to(DType::f32),
-          Tensor::of(shape, std::span<const double>(deviation)).to(DType::f32)};
+  const auto tensor = [](std::span<const double> values) {
+    return Tensor::of({std::ssize(values)}, values).to(DType::f32);
+  };
+  return {tensor(mean_), tensor(deviation)};
 }
 
 namespace {
 
-constexpr Index crossings = 16,
-                resolution = 512;  // zeros on each side of the kernel; points between two
+constexpr Index crossings = 16;    // zeros on each side of the kernel
+constexpr Index resolution = 512;  // points between two of them
 
 /// A sinc under a Hann window, at `resolution` points between its zeros, from its middle on.
 const std::vector<double>& kernel_points() {

@@ -1,7 +1,9 @@
 #include "support/letters.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <functional>
+#include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,17 +24,22 @@ UChar32 next(std::string_view text, std::size_t& at) {
   return static_cast<UChar32>(next_point(text, at));
 }
 
-std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
+/// What `convert(text, sink, status)` of ICU writes.
+template <class F>
+std::string converted(std::string_view text, const char* operation, F convert) {
   std::string result;
   icu::StringByteSink<std::string> sink(&result);
   UErrorCode status = U_ZERO_ERROR;
-  const icu::Normalizer2* normalizer = form(status);
-  if (U_SUCCESS(status)) {
-    normalizer->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int>(text.size())), sink,
-                              nullptr, status);
-  }
-  if (U_FAILURE(status)) fail("normalisation", u_errorName(status));
+  convert(icu::StringPiece(text.data(), static_cast<int>(text.size())), sink, status);
+  if (U_FAILURE(status)) fail(operation, u_errorName(status));
   return result;
+}
+
+std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
+  return converted(text, "normalisation", [form](auto piece, auto& sink, UErrorCode& status) {
+    const icu::Normalizer2* const normalizer = form(status);
+    if (U_SUCCESS(status)) normalizer->normalizeUTF8(0, piece, sink, nullptr, status);
+  });
 }
 
 struct Decomposition : Rewriter {
@@ -121,13 +128,9 @@ std::string capitalised(std::string_view word) {
 }  // namespace
 
 std::string lower_case(std::string_view text) {
-  std::string lower;
-  icu::StringByteSink<std::string> sink(&lower);
-  UErrorCode status = U_ZERO_ERROR;
-  icu::CaseMap::utf8ToLower("", 0, icu::StringPiece(text.data(), static_cast<int>(text.size())),
-                            sink, nullptr, status);
-  if (U_FAILURE(status)) fail("lower_case", u_errorName(status));
-  return lower;
+  return converted(text, "lower_case", [](auto piece, auto& sink, UErrorCode& status) {
+    icu::CaseMap::utf8ToLower("", 0, piece, sink, nullptr, status);
+  });
 }
 
 std::string folded_case(std::string_view text) {
@@ -197,18 +200,12 @@ void CaseCounts::add(std::string_view line) {
 }
 
 Truecaser CaseCounts::truecaser() const {
-  struct Word {
-    std::string folded, word;
-    std::int64_t count;
-  };
-  std::vector<Word> all;
-  for (const auto& [word, count] : counts_) all.push_back({folded_case(word), word, count});
   // Among equally frequent ones lower case, whose letters come after capitals, stands first.
-  std::ranges::sort(all, [](const Word& a, const Word& b) {
-    return std::tie(a.folded, b.count, b.word) < std::tie(b.folded, a.count, a.word);
-  });
+  std::map<std::string, std::set<std::pair<std::int64_t, std::string>, std::greater<>>> by_folded;
+  for (const auto& [word, count] : counts_) by_folded[folded_case(word)].emplace(count, word);
   std::vector<std::string> words;
-  for (Word& one : all) words.push_back(std::move(one.word));
+  for (const auto& [folded, cases] : by_folded)
+    for (const auto& [count, word] : cases) words.push_back(word);
   return {std::move(words), capital_ > lower_};
 }
 

@@ -54,7 +54,7 @@ class Truecaser : public Rewriter {
   std::unordered_set<std::string> known_;
 };
 
-/// What a Truecaser is learnt from.
+/// Counts the cases of words, from which a Truecaser is learnt.
 class CaseCounts {
  public:
   /// Counts the words of a line, but for the first ones of sentences. A line in capitals tells

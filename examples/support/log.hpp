@@ -22,27 +22,21 @@ struct JsonText {
 using LogValue = std::variant<double, std::int64_t, std::string, JsonText>;
 using LogFields = std::vector<std::pair<std::string, LogValue>>;
 
-/// The fields as a JSON object, without the end of the line. Throws Error when a name is given twice.
+/// The fields as a JSON object, in their order, without the end of the line. Numbers are written in
+/// the shortest form that reads back as the same number; NaN and infinities, which JSON does not
+/// have, as null. Throws Error when a name is given twice.
 std::string log_line(const LogFields& fields);
 /// A JSON list of such values, or of what is JSON already.
 JsonText json_list(const std::vector<LogValue>& values);
 
 /// A log in JSON lines: one object per line, on disk as soon as `write` returns, so that a program
-/// that is killed leaves at most its last line cut short.
-///
-///     LogWriter log("train.jsonl", /*append=*/false);
-///     log.write({{"step", 100}, {"loss", 0.52}, {"note", "rate halved"}});
-///
-/// Errors of the file system are Error with the path and the reason.
+/// that is killed leaves at most its last line cut short. Errors of the file system are Error with
+/// the path and the reason.
 class LogWriter {
  public:
-  /// Starts an empty file, or goes on at the end of an existing one. A last line that was cut short
-  /// is removed before anything is appended.
+  /// Starts an empty file, or appends to an existing one behind its last whole line.
   explicit LogWriter(const std::string& path, bool append);
 
-  /// One line, the fields in the given order. Numbers are written in the shortest form that reads
-  /// back as the same number; NaN and infinities, which JSON does not have, as null.
-  /// Throws Error when a name is given twice.
   void write(const LogFields& fields);
 
  private:

@@ -1,9 +1,5 @@
 #include "support/measurements.hpp"
 
-#include <fmt/format.h>
-
-#include <attune/tensor/check.hpp>
-
 #include "support/chart.hpp"
 #include "support/log.hpp"
 

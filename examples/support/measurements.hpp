@@ -1,26 +1,19 @@
 // What programs that learn from measurements share: options, resuming, variants, learning curves.
 #pragma once
 
-#include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <attune/models/option_field.hpp>
 
 #include "support/frames.hpp"
 #include "support/page.hpp"
 #include "support/run.hpp"
-#include "support/run_directory.hpp"
-#include "support/training_options.hpp"
 
 namespace attune {
 
 template <class Options>
 using Fields = std::vector<models::OptionField<Options>>;
 
-/// --steps, --batch, --rate and --seed. `batch` says what a batch consists of, `rate` how the
-/// learning rate changes, and `seed` what it decides.
+/// --steps, --batch, --rate and --seed. The texts say what a batch consists of, how the learning
+/// rate changes, and what the seed decides.
 template <class Options>
 Fields<Options> step_fields(const std::string& batch, const std::string& rate,
                             const std::string& seed) {

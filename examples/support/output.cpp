@@ -8,13 +8,11 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
-#include <string_view>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <attune/models/display_text.hpp>
-#include <attune/tensor/check.hpp>
 
 namespace attune {
 namespace {
@@ -23,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 bool silent = false;
 
-/// Those of the terminal; 0 where there is none, or it does not say.
+/// 0 where there is no terminal, or it does not say.
 int terminal_columns() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

@@ -3,11 +3,9 @@
 
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -59,8 +57,8 @@ std::string for_output(std::string text);
 /// says that it does not.
 bool obeys_escapes();
 
-/// Columns that a drawing on standard output may have: those that were given, those of COLUMNS, or
-/// those of the terminal; any number in a file or a pipe. Less than 10 says nothing.
+/// Columns of a drawing on standard output: those given, of COLUMNS, or of the terminal, where they
+/// are at least 10; any number in a file or a pipe.
 int drawing_width(int given);
 
 using TableRows = std::vector<std::vector<std::string>>;

@@ -1,10 +1,9 @@
 #include "support/page.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <numeric>
-#include <system_error>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -109,31 +108,13 @@ figcaption {
 }
 )css";
 
-// 12345 of "12,345".
-std::string without_commas(std::string_view number) {
-  std::string digits(number);
-  for (std::size_t at = std::min(number.find_first_not_of("0123456789,"), number.size());
-       at > 4 && number[at - 4] == ','; at -= 4) {
-    digits.erase(at - 4, 1);
-  }
-  return digits;
-}
-
 // "0.5", "+3", "12,345", "97.1%", "1e-3", "98.1 ±0.3"; an empty cell or a dash stands for a number
 // that is not known.
-bool looks_numeric(std::string_view cell) {
-  constexpr std::string_view deviation = " ±";
-  if (const std::size_t at = cell.find(deviation); at != cell.npos && at > 0) {
-    return looks_numeric(cell.substr(0, at)) && looks_numeric(cell.substr(at + deviation.size()));
-  }
-  if (cell.empty() || cell == "-" || cell == "–" || cell == "—") return true;
-  if (cell.front() == '+') cell.remove_prefix(1);
-  if (cell.ends_with('%')) cell.remove_suffix(1);
-  if (cell.ends_with(' ')) cell.remove_suffix(1);
-  const std::string number = without_commas(cell);
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  return error != std::errc::invalid_argument && end == number.data() + number.size();
+bool looks_numeric(const std::string& cell) {
+  static const std::string number =
+      R"([+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan))";
+  static const std::regex pattern(fmt::format("|-|–|—|({0})( ?%)?( ±({0})( ?%)?)?", number));
+  return std::regex_match(cell, pattern);
 }
 
 std::vector<bool> numeric_columns(std::size_t columns,

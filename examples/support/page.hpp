@@ -18,13 +18,7 @@ namespace attune::report {
 
 /// A report: one HTML document without scripts, fonts or anything else to fetch, so that it can be
 /// opened from disk, mailed and archived. It follows the reader's light or dark setting and fits a
-/// phone.
-///
-///     Page page("Dates");
-///     page.heading("Learning curves").figure(svg(chart), "Loss per epoch");
-///     std::ofstream("report.html") << page.html();
-///
-/// All text is escaped here; only `figure` takes markup.
+/// phone. All text is escaped here; only `figure` takes markup.
 class Page {
  public:
   explicit Page(std::string title);
@@ -40,13 +34,11 @@ class Page {
   /// Names and values as tiles: the few figures a reader looks for first.
   Page& definitions(const std::vector<std::pair<std::string, std::string>>& items);
 
-  /// `svg` is inserted as it is: pass the result of `svg(heatmap)` or `svg(chart)`. Figures added
-  /// one after the other share a grid with as many columns as the window has room for; charts and
-  /// heat maps have grids of their own. An empty caption is left out. Throws Error
-  /// when `svg` is not an `<svg>` element.
+  /// Inserts `svg(heatmap)` or `svg(chart)` as it is. Figures in succession share a grid with as
+  /// many columns as the window has room for; charts and heat maps have grids of their own. Omits
+  /// an empty caption. Throws Error when `svg` is not an `<svg>` element.
   Page& figure(std::string_view svg, std::string_view caption);
 
-  /// The whole document.
   std::string html() const;
 
  private:
@@ -65,7 +57,7 @@ namespace attune {
 /// 12,345: a count, with its digits in groups of three.
 std::string grouped(Index count);
 
-/// A table of what the model's checkpoint says, but for its vocabularies and tokenizers, and more.
+/// A table of the checkpoint's metadata without vocabularies and tokenizers, and of `more`.
 void add_card(report::Page& page, const Metadata& metadata,
               const std::vector<std::vector<std::string>>& more = {});
 
@@ -80,12 +72,11 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
 /// moving what stands beside it. ASCII needs none.
 std::string isolated(const std::string& text);
 
-/// Where a page about a model is to be: `out`, or report.html in the model's directory. Throws,
-/// before the work, where it cannot be written, and where something else than a page would be lost.
+/// The path of a page about a model: `out`, or report.html in the model's directory. Throws, before
+/// the work, where it cannot be written, and where something else than a page would be lost.
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
-/// Writes it, and prints where, and whether it replaces one. Of several workers only the first one
-/// does; the others have helped to measure.
+/// Writes it, and prints where, and whether it replaces one. Only the first worker does.
 void write_page(const report::Page& page, const std::filesystem::path& path);
 
 /// The report of a training that ended with this status, where one was asked for and there are best

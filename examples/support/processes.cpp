@@ -6,17 +6,13 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <exception>
-#include <initializer_list>
 #include <memory>
 #include <sstream>
 #include <thread>
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,14 +98,6 @@ Child start(std::size_t item, const std::function<std::string(std::size_t)>& wor
   return {item, pid, ends[0], {}};
 }
 
-/// Reads what a child has written; true at the end of its output.
-bool read_some(Child& child) {
-  char block[4096];
-  const ssize_t n = read(child.pipe, block, sizeof block);
-  if (n > 0) child.text.append(block, static_cast<std::size_t>(n));
-  return n == 0 || (n < 0 && errno != EINTR);
-}
-
 /// The children that run; those that still do at the end of a scope are killed.
 class Children {
  public:
@@ -135,7 +123,11 @@ class Children {
         throw Interrupted();
       }
       for (std::size_t i = 0; i < pipes.size(); ++i) {
-        if (pipes[i].revents == 0 || !read_some(running_[i])) continue;
+        if (pipes[i].revents == 0) continue;
+        char block[4096];
+        const ssize_t n = read(pipes[i].fd, block, sizeof block);
+        if (n > 0) running_[i].text.append(block, static_cast<std::size_t>(n));
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
         const auto [child, status] = reap(i);
         if (WIFSIGNALED(status))
           fail("run", fmt::format("its process was ended by signal {}", WTERMSIG(status)));

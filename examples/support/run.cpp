@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <fstream>
 #include <limits>
+#include <sstream>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <attune/nn/dropout.hpp>
-#include <attune/nn/parameters.hpp>
 #include <attune/tensor/buffer.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/precision.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
-
-#include "support/output.hpp"
-#include "support/processes.hpp"
-#include "support/run_directory.hpp"
 
 namespace attune {
 namespace {
@@ -30,23 +22,19 @@ using Clock = std::chrono::steady_clock;
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr Index log_every = 50;  // steps without a validation
 
-double mib(double bytes) { return std::round(10 * bytes / (1 << 20)) / 10; }
-
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  double total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
 /// In MiB: the resident memory of the process; what tensors hold now, the most that they held, and
 /// what is kept for the next ones.
 report::LogFields memory_fields() {
+  std::int64_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
   const BufferStatistics tensors = buffer_statistics();
-  return {{"rss_mib", mib(resident_bytes())},
-          {"in_use_mib", mib(static_cast<double>(tensors.in_use))},
-          {"peak_mib", mib(static_cast<double>(tensors.peak))},
-          {"cached_mib", mib(static_cast<double>(tensors.cached))}};
+  const auto mib = [](auto bytes) {
+    return std::round(10 * static_cast<double>(bytes) / (1 << 20)) / 10;
+  };
+  return {{"rss_mib", mib(resident * sysconf(_SC_PAGESIZE))},
+          {"in_use_mib", mib(tensors.in_use)},
+          {"peak_mib", mib(tensors.peak)},
+          {"cached_mib", mib(tensors.cached)}};
 }
 
 /// The one asked for; or f32, and a line that says so, where the CPU has no bf16.
@@ -54,22 +42,6 @@ Precision available(Precision asked_for) {
   if (asked_for != Precision::bf16 || bf16_available()) return asked_for;
   complain("this CPU has no bf16 products (AVX512-BF16): using f32\n");
   return Precision::f32;
-}
-
-/// "129391 parameters, 2 threads, products: ..."
-std::string machinery(const nn::Parameters& parameters) {
-  const int n = workers().count();
-  return fmt::format("{} parameters, {}{} thread{}, products: {}", parameters.count(),
-                     n > 1 ? fmt::format("{} workers of ", n) : "", threads(),
-                     threads() == 1 ? "" : "s", products());
-}
-
-/// Warns where other code than products() made the matrix products of the run until now.
-void compare_products(const Metadata& metadata) {
-  const auto before = metadata.find("products");
-  if (before == metadata.end() || before->second == products()) return;
-  complain("the products were made by {} until now: results will differ in their last bits\n",
-           printable(before->second));
 }
 
 }  // namespace
@@ -99,7 +71,10 @@ Run::Run(const TrainingOptions& options, RunSettings settings, RunDirectory& fil
   files_.resumes() ? resume() : files_.keep_previous();
   if (is_first_worker()) log_.emplace(files_.log().string(), files_.resumes());
   if (!settings_.data.empty()) say("{}\n", settings_.data);
-  say("{}\n", machinery(parameters_));
+  const int n = workers().count();
+  say("{} parameters, {}{} thread{}, products: {}\n", parameters_.count(),
+      n > 1 ? fmt::format("{} workers of ", n) : "", threads(), threads() == 1 ? "" : "s",
+      products());
   check_equal_workers();
   started_ = logged_ = Clock::now();
 }
@@ -116,7 +91,7 @@ double Run::seconds() const {
   return workers().count() > 1 ? agreed_seconds_ : seconds_before_ + seconds_since(started_);
 }
 
-/// What depends on a machine's clock and on signals is the same for all workers.
+/// Makes what depends on clocks and signals the same for all workers.
 void Run::synchronize() {
   stop_ = interrupted();
   if (workers().count() == 1) return;
@@ -147,10 +122,6 @@ void Run::check_equal_workers() const {
 
 double Run::mean_loss() const {
   return loss_weights_ > 0 ? loss_sum_ / loss_weights_ : shown_loss_;
-}
-
-TimeLimit Run::time_limit() const {
-  return options_.minutes > 0 ? TimeLimit{seconds(), 60 * options_.minutes} : TimeLimit{};
 }
 
 bool Run::goes_on(Index total) {
@@ -225,10 +196,10 @@ void Run::stepped(const Step& step) {
 }
 
 void Run::show(bool line) {
-  shown_->show(step_,
-               fmt::format("{:5.0f} {}/s  loss {:.4f}{}{}", per_second_, settings_.unit,
-                           mean_loss(), status_.empty() ? "" : "  ", status_),
-               line, time_limit());
+  const std::string text = fmt::format("{:5.0f} {}/s  loss {:.4f}{}{}", per_second_, settings_.unit,
+                                       mean_loss(), status_.empty() ? "" : "  ", status_);
+  shown_->show(step_, text, line,
+               options_.minutes > 0 ? TimeLimit{seconds(), 60 * options_.minutes} : TimeLimit{});
 }
 
 bool Run::is_due() const {
@@ -302,11 +273,12 @@ void Run::save_last() {
   if (is_first_worker()) {
     Safetensors file = checkpoint();
     for (const Saved& one : progress_) one.save(file);
-    file.metadata["validated"] = validated_ ? "1" : "0";
-    file.metadata["loss_sum"] = fmt::format("{}", loss_sum_);
-    file.metadata["loss_weights"] = fmt::format("{}", loss_weights_);
-    file.metadata["shown_loss"] = fmt::format("{}", shown_loss_);
-    file.metadata["rate_before"] = fmt::format("{}", last_.rate);
+    for (const auto& [name, value] : {std::pair{"validated", validated_ ? 1.0 : 0.0},
+                                      {"loss_sum", loss_sum_},
+                                      {"loss_weights", loss_weights_},
+                                      {"shown_loss", shown_loss_},
+                                      {"rate_before", last_.rate}})
+      file.metadata[name] = fmt::format("{}", value);
     file.metadata["log_line"] = line_;
     file.metadata["best_result"] = best_;
     file.metadata["status"] = status_;
@@ -339,19 +311,20 @@ void Run::resume() {
     status_ = nn::load_text(file.metadata, "status");
     files_.cut_log(step_, line_);
   });
-  compare_products(file.metadata);
+  const auto products_before = file.metadata.find("products");
+  if (products_before != file.metadata.end() && products_before->second != products()) {
+    complain("the products were made by {} until now: results will differ in their last bits\n",
+             printable(products_before->second));
+  }
   pending_ = !validated_ && (step_ > 0 ? step_ % options_.validate_every == 0 : pending_);
 }
 
 int Run::finish(const std::string& try_it) {
   shown_.reset();
   const bool stopped = stop_ && end_.empty();
-  say("{} after {} steps, {}: ",
-      stopped        ? "stopped"
-      : end_.empty() ? "no longer better"
-                     : end_,
-      step_, duration(seconds()));
-  say("{}\n{}\n", best_.empty() ? "before a validation" : best_,
+  const std::string end = stopped ? "stopped" : end_.empty() ? "no longer better" : end_;
+  say("{} after {} steps, {}: {}\n{}\n", end, step_, duration(seconds()),
+      best_.empty() ? "before a validation" : best_,
       (best_.empty() ? files_.last() : files_.best()).string());
   if (stopped) return interrupted_status();
   if (!try_it.empty()) say("Try it: {}\n", try_it);
@@ -362,10 +335,10 @@ bool Best::improves(const Run& run, std::vector<double> values) {
   if (run.step() == 0) return false;
   for (double& value : values)
     if (!std::isfinite(value)) value = std::numeric_limits<double>::lowest();
-  const bool first = values_.empty(), better = values > values_,
+  const bool counts = values_.empty() || !run.diverges(), better = values > values_,
              as_good = values == values_ && values.front() != 0;
-  waited_ = better && (first || !run.diverges()) ? 0 : waited_ + 1;
-  if (!(better || as_good) || (run.diverges() && !first)) return false;
+  waited_ = better && counts ? 0 : waited_ + 1;
+  if (!counts || !(better || as_good)) return false;
   values_ = std::move(values);
   return true;
 }
@@ -376,13 +349,10 @@ void Best::save(Safetensors& file) const {
 }
 
 void Best::load(const Safetensors& file) {
-  const std::string& text = nn::load_text(file.metadata, "best");
   values_.clear();
-  for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-    end = std::min(text.find(' ', begin), text.size());
-    const Metadata one{{"best", text.substr(begin, end - begin)}};
-    values_.push_back(nn::load_number(one, "best", -inf, inf));
-  }
+  std::istringstream parts(nn::load_text(file.metadata, "best"));
+  for (std::string part; std::getline(parts, part, ' ');)
+    values_.push_back(nn::load_number({{"best", part}}, "best", -inf, inf));
   waited_ = nn::load_count(file.metadata, "waited");
 }
 
@@ -405,8 +375,9 @@ void Epochs::load(const Safetensors& file) {
   epoch_ = nn::load_count(file.metadata, "epoch");
   position_ = nn::load_count(file.metadata, "position");
   if (made_ != epoch_) batches_ = make_(made_ = epoch_);
-  if (position_ < size()) return;
-  throw Error(fmt::format("position is {}, expected less than the {} batches", position_, size()));
+  if (position_ >= size())
+    throw Error(
+        fmt::format("position is {}, expected less than the {} batches", position_, size()));
 }
 
 }  // namespace attune

@@ -1,15 +1,9 @@
 // What the loop of a training calls: directory, log, progress, signals, checkpoints, resuming.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <optional>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 #include <attune/nn/optimisers.hpp>
-#include <attune/nn/parameters.hpp>
 
 #include "support/log.hpp"
 #include "support/output.hpp"
@@ -56,10 +50,10 @@ struct Step {
   double weight = 1;  // of this loss in the mean that is logged
 };
 
-/// The state around a training loop, which reads from top to bottom: goes_on, then, where it trains,
-/// backward, usable and stepped; validate and, where there is a result, save_best and save; finish.
-/// forecast/train.cpp is a short one. Data and model are made behind the RunDirectory, which locks
-/// the files, and before the Run, for it saves them when an exception leaves the loop.
+/// The state around a training loop, which calls goes_on, then, where it trains, backward, usable
+/// and stepped; validate and, where there is a result, save_best and save; finish.
+/// forecast/train.cpp is a short one. Data and model are made after the RunDirectory, which locks
+/// the files, and before the Run, which saves them when an exception leaves the loop.
 ///
 /// A run that is killed at any moment and resumed makes the same weights, checkpoints and log, bit
 /// for bit, as one that is left alone; so does any number of workers.
@@ -96,8 +90,8 @@ class Run {
   /// saved, when --max-skipped updates in a row were skipped.
   void stepped(const Step& step);
 
-  /// What `measure` returns, with the averaged weights where there is an average; nothing where no
-  /// validation is due, or a signal interrupts it.
+  /// `measure()` with the averaged weights, where there is an average; nothing where no validation
+  /// is due, or a signal interrupts it.
   template <class F>
   std::optional<std::invoke_result_t<F>> validate(F measure) {
     std::optional<std::invoke_result_t<F>> result;
@@ -129,7 +123,6 @@ class Run {
   void save_last();
   void resume();
   double mean_loss() const;
-  TimeLimit time_limit() const;
 
   const TrainingOptions& options_;
   const RunSettings settings_;

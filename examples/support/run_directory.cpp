@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -31,10 +31,9 @@ bool is_at(int file, const std::filesystem::path& path) {
 
 /// What a lock's file says of the one who holds it.
 std::string holder(int file) {
-  char text[300];
-  const ssize_t n = pread(file, text, sizeof text, 0);
-  const std::string all(text, n > 0 ? static_cast<std::size_t>(n) : 0);
-  return all.empty() ? "another process" : all.substr(0, all.find('\n'));
+  char text[300] = "";
+  const bool read = pread(file, text, sizeof text - 1, 0) > 0;
+  return read ? std::string(text, std::strcspn(text, "\n")) : "another process";
 }
 
 void name_this_process(int file) {
@@ -57,12 +56,12 @@ std::optional<pid_t> writer_of(const std::string& name, const std::string& file)
   return process;
 }
 
-/// Only programs that take no lock can be writing: `attune average`. This process is not yet.
-bool is_running(pid_t process) {
-  return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH);
-}
-
+/// Removes what processes that have ended left of `whole`. Only programs that take no lock can be
+/// writing: `attune average`. This process is not yet.
 void remove_unfinished(const std::filesystem::path& whole) {
+  const auto is_running = [](pid_t process) {
+    return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH);
+  };
   std::vector<std::filesystem::path> unfinished;
   std::error_code none;  // what cannot be removed is in nobody's way
   for (const auto& entry : std::filesystem::directory_iterator(whole.parent_path(), none)) {
@@ -70,15 +69,6 @@ void remove_unfinished(const std::filesystem::path& whole) {
     if (writer && !is_running(*writer)) unfinished.push_back(entry.path());
   }
   for (const auto& path : unfinished) std::filesystem::remove(path, none);
-}
-
-/// Throws, before the work whose files are to be in it, where there can be no such directory.
-void require_possible(const std::filesystem::path& directory) {
-  std::error_code none;
-  const std::filesystem::path there = nearest_existing(directory);
-  int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
-  if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
-  if (error != 0) fail(directory.string(), fmt::format("cannot be made: {}", std::strerror(error)));
 }
 
 /// Of a line of the log, which begins with it.
@@ -125,7 +115,11 @@ DirectoryLock::~DirectoryLock() {
 RunDirectory::RunDirectory(std::filesystem::path path, bool resume) : path_(std::move(path)) {
   if (path_.empty()) fail("--out", "a directory was expected");
   if (is_first_worker()) {
-    require_possible(path_);
+    std::error_code none;
+    const std::filesystem::path there = nearest_existing(path_);
+    int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
+    if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
+    if (error != 0) fail(path_.string(), fmt::format("cannot be made: {}", std::strerror(error)));
     if (std::filesystem::exists(path_)) lock_.emplace(path_);
   }
   resumes_ = resume && std::filesystem::exists(last());
@@ -155,8 +149,8 @@ void RunDirectory::cut_log(long step, const std::string& line) const {
   std::string kept;
   bool has_step = false;
   const std::string all = std::filesystem::exists(log()) ? read_file(log()) : "";
-  for (std::size_t begin = 0, end; (end = all.find('\n', begin)) != all.npos; begin = end + 1) {
-    const std::string one = all.substr(begin, end - begin);
+  std::istringstream lines(all);
+  for (std::string one; std::getline(lines, one) && !lines.eof();) {  // not a line cut short
     const std::optional<long> at = step_of(one);
     if (!at || *at > step) continue;
     kept += one + "\n";
@@ -174,16 +168,15 @@ std::filesystem::path nearest_existing(std::filesystem::path directory) {
 }
 
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {
-  std::vector<std::string> names, unique;
+  std::vector<std::string> names;
   for (const auto& file : files) {
     const std::string stem = file.stem().string(),
                       directory = std::filesystem::absolute(file).parent_path().filename().string();
     names.push_back((stem == "best" || stem == "log") && !directory.empty() ? directory : stem);
   }
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const bool repeated = std::ranges::count(names, names[i]) > 1;
-    unique.push_back(repeated ? files[i].string() : names[i]);
-  }
+  std::vector<std::string> unique = names;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (std::ranges::count(names, names[i]) > 1) unique[i] = files[i].string();
   return unique;
 }
 
@@ -199,10 +192,9 @@ void require_format(const Metadata& metadata, const std::string& expected) {
   std::string what = "not one of this program";
   if (format.starts_with(start) && end > start.size()) {  // "attune speech 1" is of speech
     const std::string program = format.substr(start.size(), end - start.size());
-    what =
-        expected.starts_with(start + program + " ")
-            ? fmt::format("its format is '{}'", format)
-            : fmt::format("it is one of the program {}", program == "pairs" ? "attune" : program);
+    what = expected.starts_with(start + program + " ")
+               ? fmt::format("its format is '{}'", format)
+               : "it is one of the program " + (program == "pairs" ? "attune" : program);
   }
   fail("checkpoint", fmt::format("{}, expected the format '{}'", what, expected));
 }

@@ -17,9 +17,9 @@
 
 namespace attune {
 
-/// Keeps other locks of the directory from being taken, by this or another process, for as long as
-/// it lives: a flock on DIR/attune.lock, in which the process and its host are named. It ends with
-/// the process, however that ends. Where the file system has no locks, a line says so.
+/// The only lock of a directory while it lives: a flock on DIR/attune.lock, which names the process
+/// and its host. It ends with the process, however that ends. Where the file system has no locks, a
+/// line says so.
 class DirectoryLock {
  public:
   /// Throws an Error "--out: DIR is in use by process 1234 on host NAME".
@@ -71,8 +71,7 @@ std::filesystem::path nearest_existing(std::filesystem::path directory);
 /// the file without its extension; where that is the same for several, their paths.
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files);
 
-/// Runs `read`; whatever it throws becomes an Error that begins with what is read: the path of a
-/// checkpoint, or the name of an entry.
+/// Runs `read`; what it throws becomes an Error that begins with `what` is read.
 template <class F>
 auto reading(const std::filesystem::path& what, F read) {
   try {
@@ -107,7 +106,7 @@ void check_same(const char* operation, const std::filesystem::path& checkpoint,
 class Hash {
  public:
   void add(std::uint64_t word) { value_ = (value_ ^ word) * 0x100000001B3; }
-  /// Their number, and each of them.
+  /// The size, and each element.
   void add(const std::vector<std::int32_t>& ids) {
     add(ids.size());
     for (const std::int32_t id : ids) add(static_cast<std::uint64_t>(id));

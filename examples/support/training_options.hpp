@@ -27,8 +27,7 @@ struct TrainingOptions {
   double minutes = 0;  // after which a run ends; 0: any
 };
 
-/// Of any training's options by name: average, clip, max-skipped, precision, shards and
-/// validate-every.
+/// The options that every training has.
 template <class Options>
 std::vector<models::OptionField<Options>> common_training_fields() {
   using models::number_field;

@@ -20,8 +20,7 @@ struct Recording {
 /// Throws an Error "FILE: what is wrong" for a file that is no audio, has no samples, or ends early.
 Recording read_audio(const std::filesystem::path& path);
 
-/// Its length, without reading the samples. Throws as read_audio does, except for errors in the
-/// samples.
+/// Its length. Does not read the samples, otherwise throws as read_audio does.
 double seconds_of(const std::filesystem::path& path);
 
 /// The samples at that rate. Throws for rates that are more than 64 times apart.
@@ -36,9 +35,9 @@ struct LogMelOptions {
   double emphasis = 0.97;  // of high frequencies: x_i - emphasis x_{i-1}
 };
 
-/// The waveform, scaled so that the mean power of its loud frames is 0.01 (a frame is 10 ms, and loud
-/// where it has at least the mean power of all). Then neither the distance of the microphone nor the
-/// silence around the words matters. A waveform of zeros stays as it is.
+/// The waveform, scaled so that the mean power of its loud frames (10 ms each, of at least the mean
+/// power of all) is 0.01, whatever the distance of the microphone and the silence around the words.
+/// A waveform of zeros stays as it is.
 std::vector<float> levelled(std::span<const float> waveform, Index rate);
 
 /// Frames of a waveform x_i - 0.97 x_{i-1} (`emphasis`), each under a Hann window, as power spectra
@@ -62,7 +61,7 @@ class LogMel {
 
  private:
   LogMelOptions options_;
-  Index window_, step_, size_;                 // samples; of the FFT
+  Index window_, step_, size_ = 0;             // samples; size_ of the FFT
   std::vector<float> hann_;                    // (window)
   std::vector<std::vector<float>> triangles_;  // of each band: weights of the bins from first_ on
   std::vector<Index> first_;

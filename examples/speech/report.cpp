@@ -19,12 +19,10 @@ struct Data {
 };
 
 Data data_of(const Model& model, const Arguments& options) {
-  if (options.list.empty() && !model.options.digits.empty()) {
-    const Digits digits = Digits::for_validation(model.options.digits, model.rate());
+  if (options.list.empty() && !model.options.digits.empty())
     return {
         "strings of recordings 5 to 9 of each digit and speaker, by which the weights were chosen",
-        digits.strings(1, 12, 10, 1)};
-  }
+        Digits::for_validation(model.options.digits, model.rate()).strings(1, 12, 10, 1)};
   const std::string list = options.list.empty() ? model.options.valid_list : options.list.string();
   return {list, read_utterances(list, model.codec, model.rate())};
 }
@@ -39,10 +37,9 @@ void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, In
     map.rows.push_back(row == rows - 1 ? "high" : row == 0 ? "low" : "");
     for (Index s = 0; s < places; ++s) {
       double sum = 0, count = 0;
-      for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t) {
+      for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t)
         for (Index band = 2 * row; band < std::min(bands, 2 * row + 2); ++band, ++count)
           sum += values[t * bands + band];
-      }
       map.weights.push_back(high > low ? (sum / count - low) / (high - low) : 0);
     }
   }
@@ -74,11 +71,10 @@ void add_examples(report::Page& page, const Model& model, const Data& data, Inde
     const auto found = recognise(model, std::span(&one.samples, 1), {}).front();
     const std::string caption = fmt::format("said: {}; heard: {}", model.codec.decode(one.tokens),
                                             model.codec.decode(found.words));
-    if (found.weights.defined()) {
-      page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
-    } else {
+    if (!found.weights.defined())
       page.paragraph(caption);
-    }
+    else
+      page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
   }
 }
 

@@ -14,6 +14,7 @@
 //     build/examples/dates                    trains; writes best.safetensors and report.html
 //     build/examples/dates --steps 200        the same with fewer updates
 //     build/examples/dates "3 May 79" ...     writes these dates with the weights of the last training
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>

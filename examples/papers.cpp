@@ -126,10 +126,10 @@ void train(const models::AnyModelOptions& options, const Data& data, int epochs,
       nn::clip_by_global_norm(gradients, 1.0);
       adam.step(gradients);
       loss_sum += loss.item();
-      if (step % 50 != 0 && step != batches.size()) continue;
-      std::cout << "epoch " << epoch << "  batch " << step << " of " << batches.size()
-                << std::setprecision(3) << "  loss " << loss_sum / static_cast<double>(step)
-                << std::endl;
+      if (step % 50 == 0 || step == batches.size())
+        std::cout << "epoch " << epoch << "  batch " << step << " of " << batches.size()
+                  << std::setprecision(3) << "  loss " << loss_sum / static_cast<double>(step)
+                  << std::endl;
     }
     const double score = bleu(model, data);
     std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;

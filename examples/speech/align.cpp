@@ -15,7 +15,6 @@
 #include "support/run_directory.hpp"
 
 namespace attune::speech {
-
 namespace {
 
 /// The ends of the stretches with the largest sum of weights.
@@ -23,8 +22,7 @@ std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
   const Index places = weights.dim(1);
   const float* w = weights.data<float>();
   const auto at = [=](Index u, Index s) { return u * (places + 1) + s; };
-  // The most weight of the first u tokens within the first s places; whether place s - 1 begins
-  // one.
+  // The most weight of the first u tokens in the first s places; whether place s - 1 begins one.
   std::vector<double> best(at(tokens, places) + 1, -1);
   std::vector<char> begins(best.size(), 0);
   best[0] = 0;

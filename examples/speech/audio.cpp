@@ -214,20 +214,18 @@ PauseCutter::PauseCutter(Index rate, double pause)
 std::vector<Piece> PauseCutter::add(std::span<const float> samples) {
   std::vector<Piece> ended;
   for (const float sample : samples) {
-    part_.push_back(sample);
-    if (cuts_ && std::ssize(part_) == frame_) add_frame(ended);
+    samples_.push_back(sample);
+    if (cuts_ && std::ssize(samples_) % frame_ == 0) end_frame(ended);
   }
   return ended;
 }
 
-void PauseCutter::add_frame(std::vector<Piece>& ended) {
+void PauseCutter::end_frame(std::vector<Piece>& ended) {
   constexpr double floor = 1e-6, below_loudest = 1e-3;
   double power = 0;
-  for (const float x : part_) power += static_cast<double>(x) * x / static_cast<double>(frame_);
-  const bool loud = power > floor && power > below_loudest * loudest_;
-  samples_.insert(samples_.end(), part_.begin(), part_.end());
-  part_.clear();
-  if (loud) {
+  for (const float x : std::span(samples_).last(frame_))
+    power += static_cast<double>(x) * x / static_cast<double>(frame_);
+  if (power > floor && power > below_loudest * loudest_) {
     speaks_ = true, quiet_ = 0;
     loudest_ = std::max(loudest_, power);
   } else if (!speaks_ && std::ssize(samples_) > around * frame_) {
@@ -241,8 +239,6 @@ void PauseCutter::add_frame(std::vector<Piece>& ended) {
 }
 
 Piece PauseCutter::flush() {
-  samples_.insert(samples_.end(), part_.begin(), part_.end());
-  part_.clear();
   Piece piece{std::exchange(samples_, {}), seen_};
   seen_ += std::ssize(piece.samples);
   if (cuts_ && !speaks_) piece.samples.clear();

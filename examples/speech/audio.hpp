@@ -88,13 +88,13 @@ class PauseCutter {
   Piece flush();
 
  private:
-  void add_frame(std::vector<Piece>& ended);
+  void end_frame(std::vector<Piece>& ended);
 
   Index frame_, quiet_frames_, longest_;
   bool cuts_;
-  std::vector<float> samples_;  // of the utterance, or those before the next one
-  std::vector<float> part_;     // of a frame
-  double loudest_ = 0;          // power of a frame
+  std::vector<float>
+      samples_;         // of the utterance, or those before the next one: frames, and a part
+  double loudest_ = 0;  // power of a frame
   bool speaks_ = false;
   Index quiet_ = 0;  // frames since the last loud one
   Index seen_ = 0;   // samples of the stream before samples_

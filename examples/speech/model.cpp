@@ -165,7 +165,7 @@ CountsByLength evaluate(const Model& model, std::span<const Utterance> utterance
                         const HearOptions& options) {
   std::vector<std::vector<float>> waveforms;
   for (const Utterance& one : utterances) waveforms.push_back(one.samples);
-  const std::vector<models::Hypothesis> found = recognise(model, waveforms, options);
+  const auto found = recognise(model, waveforms, options);
   CountsByLength counts;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const text::Sentence expected = comparable(utterances[i].tokens);

@@ -49,12 +49,12 @@ void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, In
 report::Heatmap picture(const Model& model, const Utterance& utterance,
                         const models::Hypothesis& h) {
   const Index places = h.weights.dim(1);
-  report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
+  report::Heatmap map{
+      .rows = {}, .columns = {}, .weights = h.weights.to_vector<double>(), .caption = ""};
   for (Index s = 0; s < places; ++s)
     map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
   for (const std::int32_t word : h.words) map.rows.push_back(model.codec.vocabulary.token(word));
   if (h.complete) map.rows.push_back("end");
-  for (const float w : h.weights.to_vector<float>()) map.weights.push_back(w);
   add_spectrogram(map, model.hear(utterance.samples), places, model.options.frames_joined());
   return map;
 }
@@ -85,12 +85,11 @@ void add_curves(report::Page& page, const CountsByLength& counts,
     errors.x.push_back(static_cast<double>(length));
     errors.y.push_back(100 * some.edits.rate());
   }
-  page.heading("Errors");
-  page.figure(report::svg(report::Chart{.title = "By length",
-                                        .x_label = "tokens that were said",
-                                        .y_label = "token error (%)",
-                                        .series = {errors}}),
-              "");
+  const report::Chart chart{.title = "By length",
+                            .x_label = "tokens that were said",
+                            .y_label = "token error (%)",
+                            .series = {errors}};
+  page.heading("Errors").figure(report::svg(chart), "");
   add_learning_curves(page, log_path, "loss, and token error (%)",
                       {{"loss", "loss in training"}, {"token_error", "error, validation", 100}},
                       true);

@@ -63,7 +63,7 @@ struct TrainOptions : TrainingOptions {
   Index frames_joined() const { return Index{1} << joined; }
 };
 
-/// Throws an Error that names the option for numbers that contradict each other.
+/// Throws where options contradict each other.
 void check(const TrainOptions& options);
 
 Fields<TrainOptions> training_fields();
@@ -73,7 +73,6 @@ const Fields<TrainOptions>& all_fields();
 
 // Data
 
-/// A waveform, and its tokens.
 struct Utterance {
   std::vector<float> samples;
   text::Sentence tokens;
@@ -110,7 +109,7 @@ class Digits {
  public:
   /// Numbers first to last, at that rate. Throws when there is none, or a speaker lacks a digit.
   Digits(const std::filesystem::path& directory, Index first, Index last, Index rate);
-  /// The recordings that a model is chosen by: 5 to 9. Those from 10 on are trained on.
+  /// 5 to 9, by which a model is chosen. Those from 10 on are trained on.
   static Digits for_validation(const std::filesystem::path& directory, Index rate) {
     return {directory, 5, 9, rate};
   }
@@ -133,15 +132,15 @@ class Digits {
 
 /// Utterances, in the order in which a training draws them.
 struct TrainingSet {
+  using Visit = std::function<void(const std::vector<float>& samples)>;
+
   std::string description = {};
   Hash hash = {};  // of what is said, and of how long it takes
   /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
   std::function<Epochs::Batches(Index epoch)> batches = {};
   /// Any thread may call it, with random numbers of its own.
   std::function<Utterance(std::uint32_t number, Random& random)> draw = {};
-  /// Visits every recording, for what features are scaled by.
-  std::function<void(const std::function<void(const std::vector<float>& samples)>& visit)> each =
-      {};
+  std::function<void(const Visit& visit)> each = {};  // every recording, to scale features
 };
 
 /// Strings of 1 to `longest` digits of `digits`. Throws where frames are too coarse for CTC.
@@ -265,14 +264,10 @@ struct Arguments {
   Index examples = 6;
 };
 
-/// Recordings, or raw samples of 16 bits from standard input, as text.
-int recognise(const Arguments& options);
-/// Token errors by length.
-int evaluate(const Arguments& options);
-/// When each token of a list's transcripts was heard.
-int align(const Arguments& options);
-/// One self-contained HTML page: what was attended to above spectrograms, errors by length, curves.
-int report(const Arguments& options);
+int recognise(const Arguments& options);  // recordings, or samples of standard input, as text
+int evaluate(const Arguments& options);   // token errors by length
+int align(const Arguments& options);      // when each token of a list's transcripts was heard
+int report(const Arguments& options);     // an HTML page: attention above spectrograms, errors
 
 struct CompareArguments : Comparison {
   TrainOptions train;  // of each run, which has a directory of its own in `out`

@@ -125,9 +125,7 @@ Data read_data(const TrainOptions& o) {
 frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options) {
   const LogMel features(options);
   frames::Moments moments;
-  set.each([&](const std::vector<float>& samples) {
-    moments.add(features(levelled(samples, options.rate)));
-  });
+  set.each([&](const auto& samples) { moments.add(features(levelled(samples, options.rate))); });
   const frames::Scaling scaling = moments.scaling();
   frames::check(scaling);
   return scaling;
@@ -167,12 +165,6 @@ Batch draw(const TrainingSet& set, std::span<const std::uint32_t> chosen, const 
   return {frames::make_batch(heard), std::move(tokens)};
 }
 
-std::string to_string(const metrics::Edits& e) {
-  return fmt::format(
-      "token error {:.2f} %: {} substitutions, {} deletions, {} insertions in {} tokens",
-      100 * e.rate(), e.substitutions, e.deletions, e.insertions, e.expected);
-}
-
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> all = {
       {"location-aware", {{"score", "location-aware"}}},
@@ -205,8 +197,7 @@ int train(const TrainOptions& options) {
   LogMel{options.features};  // throws where they contradict each other
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) {
-    // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
-    // taken.
+    // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.
     const Model last = Model::load(files.last());
     check_resumable(all_fields(), last.options, options, {"digits", "list", "valid-list"});
   }
@@ -245,12 +236,14 @@ int train(const TrainOptions& options) {
       }
       run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(chosen.size())});
     }
-    const auto errors =
+    const auto e =
         run.validate([&] { return total(evaluate(model, data.validation, {.beam = 1})).edits; });
-    if (!errors) continue;
-    if (best.improves(run, {1 - errors->rate()})) run.save_best(to_string(*errors));
-    run.save({{"token_error", errors->rate()}},
-             fmt::format("error {:6.2f} %", 100 * errors->rate()));
+    if (!e) continue;
+    if (best.improves(run, {1 - e->rate()}))
+      run.save_best(fmt::format(
+          "token error {:.2f} %: {} substitutions, {} deletions, {} insertions in {} tokens",
+          100 * e->rate(), e->substitutions, e->deletions, e->insertions, e->expected));
+    run.save({{"token_error", e->rate()}}, fmt::format("error {:6.2f} %", 100 * e->rate()));
   }
   return run.finish(fmt::format("speech recognise FILE.wav --model {}", options.out.string()));
 }

@@ -14,8 +14,8 @@
 //     build/examples/dates                    trains; writes best.safetensors and report.html
 //     build/examples/dates --steps 200        the same with fewer updates
 //     build/examples/dates "3 May 79" ...     writes these dates with the weights of the last training
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -80,8 +80,8 @@ Example draw(Random& random, bool held_out) {
   std::string source = write(day, form);
   if (random.below(3) == 0) std::erase(source, ',');
   const Index letter_case = random.below(3);  // as written, lower, upper
-  for (char& c : source)
-    if (letter_case > 0) c = letter_case == 1 ? std::tolower(c) : std::toupper(c);
+  if (letter_case > 0)
+    std::ranges::transform(source, source.begin(), letter_case == 1 ? tolower : toupper);
   return {source, write(day, "Y-N-D")};
 }
 
@@ -108,18 +108,17 @@ struct Dates {
   text::Pair encode(const Example& example) const {
     return {source.encode(example.source), target.encode(example.target)};
   }
-  std::vector<models::Hypothesis> write(const std::vector<Example>& examples) const {
+  /// For each, the hypotheses of a beam search, the best one first.
+  auto write(const std::vector<Example>& examples) const {
     std::vector<text::Sentence> sources;
     for (const Example& example : examples) sources.push_back(source.encode(example.source));
-    std::vector<models::Hypothesis> best;
-    for (auto& found : models::translate(model, sources)) best.push_back(std::move(found.front()));
-    return best;
+    return models::translate(model, sources);
   }
   double exact_match(const std::vector<Example>& examples) const {
     const auto written = write(examples);
     double right = 0;
     for (std::size_t i = 0; i < examples.size(); ++i)
-      right += target.decode(written[i].words) == examples[i].target;
+      right += target.decode(written[i].front().words) == examples[i].target;
     return right / static_cast<double>(examples.size());
   }
 
@@ -137,8 +136,7 @@ struct Dates {
   }
   void load() {
     if (!std::filesystem::exists(best_file))
-      throw Error(best_file +
-                  ": there is no such file; without arguments, dates trains and writes it");
+      throw Error(best_file + ": no such file; without arguments, dates trains and writes it");
     nn::load_parameters(load_safetensors(best_file), parameters);
   }
 };
@@ -147,15 +145,13 @@ struct Dates {
 
 /// Drops blanks at the ends, and joins those inside. Throws on characters that occur in no date.
 Example typed(const std::string& text, const text::Codec& source) {
-  Example example;
-  std::istringstream words(text);
-  for (std::string word; words >> word;)
-    example.source += (example.source.empty() ? "" : " ") + word;
-  if (example.source.empty()) throw Error("'" + text + "': a date is expected");
-  for (const std::string& c : source.tokenizer.encode(example.source))
+  const text::Tokenizer words;
+  const std::string date = words.decode(words.encode(text));
+  if (date.empty()) throw Error("'" + text + "': a date is expected");
+  for (const std::string& c : source.tokenizer.encode(date))
     if (source.vocabulary.id(c) == text::Vocabulary::unknown)
       throw Error("'" + text + "': '" + c + "' is in none of the dates that the model learns from");
-  return example;
+  return {date, ""};
 }
 
 /// Prints what the model makes of each line, with its α as a heat map: what it reads (across) for
@@ -166,18 +162,19 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines) {
   const auto written = dates.write(examples);
   std::string page;
   for (std::size_t i = 0; i < examples.size(); ++i) {
-    const std::string& source = examples[i].source;
-    const std::string target = dates.target.decode(written[i].words);
-    report::Heatmap map{.rows = dates.target.tokenizer.encode(target),
-                        .columns = dates.source.tokenizer.encode(source),
-                        .weights = {},
-                        .caption = ""};
+    const models::Hypothesis& best = written[i].front();
+    const std::string target = dates.target.decode(best.words);
+    const std::string title = examples[i].source + " -> " + target;
     // Without the weights of </s>, which is written last.
-    map.weights = written[i].weights.slice(0, std::ssize(map.rows)).to_vector<double>();
-    std::cout << source << " -> " << target << "  (p = " << std::setprecision(4)
-              << std::exp(written[i].log_probability) << ")\n"
+    const report::Heatmap map{
+        .rows = dates.target.tokenizer.encode(target),
+        .columns = dates.source.tokenizer.encode(examples[i].source),
+        .weights = best.weights.slice(0, std::ssize(best.words)).to_vector<double>(),
+        .caption = ""};
+    std::cout << title << "  (p = " << std::setprecision(4) << std::exp(best.log_probability)
+              << ")\n"
               << report::terminal(map, {.colour = isatty(STDOUT_FILENO) == 1}) << "\n";
-    page += "<h2>" + source + " -> " + target + "</h2>" + report::svg(map) + "\n";
+    page += "<h2>" + title + "</h2>" + report::svg(map) + "\n";
   }
   return page;
 }
@@ -250,13 +247,10 @@ int main(int argc, char** argv) try {
   int steps = 1200;
   if (!arguments.empty()) {
     if (arguments[0] != "--steps")
-      throw Error(
-          "usage: dates [--steps NUMBER], to train; dates DATE ..., to write these as ISO 8601");
-    const std::string number = arguments.size() == 2 ? arguments[1] : "";
-    const char* const last = number.data() + number.size();
-    const auto [end, error] = std::from_chars(number.data(), last, steps);
-    if (error != std::errc() || end != last || steps < 1)
-      throw Error("--steps: one whole number from 1 is expected, not '" + number + "'");
+      throw Error("usage: dates [--steps NUMBER] trains; dates DATE ... writes them as ISO 8601");
+    std::istringstream number(arguments.size() == 2 ? arguments[1] : "");
+    if (!(number >> steps) || !number.eof() || steps < 1)
+      throw Error("--steps: one whole number from 1 is expected, not '" + number.str() + "'");
   }
   train(steps);
 } catch (const std::exception& error) {

@@ -10,10 +10,10 @@
 // PAIRS.tsv has a source, a TAB and a target on each line; words stand between blanks. One pair in
 // twenty, at most 500, is held out: after each epoch the program prints its BLEU, and saves the
 // weights to WEIGHTS where it is the best so far.
-#include <charconv>
 #include <iomanip>
 #include <iostream>
 #include <set>
+#include <sstream>
 
 #include <attune/attune.hpp>
 
@@ -25,8 +25,8 @@ struct Data {
   std::vector<text::TextPair> held_out;
 };
 
-Data read(const std::string& path, Index longest = 50) {
-  text::TextCorpus corpus = text::read_corpus(text::ParallelReader(path), {.longest = longest});
+Data read(const std::string& path) {
+  const text::TextCorpus corpus = text::read_corpus(text::ParallelReader(path), {.longest = 50});
   const std::size_t n = corpus.pairs.size();
   if (n < 2) throw Error(path + ": it has " + std::to_string(n) + " pairs, expected at least 2");
   std::cout << to_string(corpus.report) << "\n";
@@ -59,9 +59,9 @@ std::vector<models::Hypothesis> translate(const models::AnyModel& model, const D
                                           std::span<const text::TextPair> pairs) {
   std::vector<text::Sentence> sources;
   for (const text::TextPair& pair : pairs) sources.push_back(data.source.encode(pair.source));
+  const models::SearchOptions search{.beam = 4, .length_penalty = 1};
   std::vector<models::Hypothesis> best;
-  for (auto& found : models::translate(
-           model, sources, {.how = models::SearchOptions{.beam = 4, .length_penalty = 1}}))
+  for (auto& found : models::translate(model, sources, {.how = search}))
     best.push_back(std::move(found.front()));
   return best;
 }
@@ -82,10 +82,9 @@ void show(const models::AnyModel& model, const Data& data) {
   if (!best.weights.defined()) return;  // a model without attention
   report::Heatmap map{.rows = {},
                       .columns = data.source.tokenizer.encode(pair.source),
-                      .weights = {},
+                      .weights = best.weights.slice(0, std::ssize(best.words)).to_vector<double>(),
                       .caption = ""};
   for (const auto word : best.words) map.rows.push_back(data.target.vocabulary.token(word));
-  map.weights = best.weights.slice(0, std::ssize(map.rows)).to_vector<double>();
   std::cout << report::terminal(map, {.colour = false});
 }
 
@@ -127,16 +126,14 @@ void train(const models::AnyModelOptions& options, const Data& data, int epochs,
       nn::clip_by_global_norm(gradients, 1.0);
       adam.step(gradients);
       loss_sum += loss.item();
-      if (step % 50 != 0 && step != batches.size()) continue;
-      std::cout << "epoch " << epoch << "  batch " << step << " of " << batches.size()
-                << std::setprecision(3) << "  loss " << loss_sum / static_cast<double>(step)
-                << std::endl;
+      if (step % 50 == 0 || step == batches.size())
+        std::cout << "epoch " << epoch << "  batch " << step << " of " << batches.size()
+                  << std::setprecision(3) << "  loss " << loss_sum / static_cast<double>(step)
+                  << std::endl;
     }
     const double score = bleu(model, data);
     std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;
-    if (score <= best) continue;
-    best = score;
-    save(parameters, model, data, weights);
+    if (score > best) best = score, save(parameters, model, data, weights);
   }
   nn::load_parameters(load_safetensors(weights), parameters);
   show(model, data);
@@ -150,10 +147,9 @@ int main(int argc, char** argv) try {
   if (arguments.size() < 2 || arguments.size() > 4) throw Error(usage);
   int epochs = 10;
   if (arguments.size() > 2) {
-    const std::string& text = arguments[2];
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epochs);
-    if (error != std::errc() || *end || epochs < 1)
-      throw Error("'" + text + "' epochs: a whole number from 1 is expected; " + usage);
+    std::istringstream number(arguments[2]);
+    if (!(number >> epochs) || !number.eof() || epochs < 1)
+      throw Error("'" + number.str() + "' epochs: a whole number from 1 is expected; " + usage);
   }
   const auto options =
       models::model_options(arguments[0], {{"dropout", "0.2"}, {"label-smoothing", "0.1"}});

@@ -16,6 +16,7 @@
 #include <iostream>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include <unicode/dtfmtsym.h>
@@ -40,8 +41,6 @@ constexpr std::array patterns = {u"d MMM y",   u"d MMMM y", u"dd MMM y", u"d MMM
                                  u"dd, MMM y", u"d MM yy",  u"MMMM d y", u"MMMM d, y", u"dd.MM.yy"};
 // Latin, Arabic, Burmese, Ethiopic, Adlam, N'Ko, ideographic and fullwidth commas.
 constexpr std::u16string_view commas = u",\u060C\u104A\u1363\u2E41\u07F8\u3001\uFF0C";
-
-enum class Letters { as_written, upper, lower };
 
 void check_icu(UErrorCode status, const std::string& what) {
   if (U_FAILURE(status)) fail("ICU", what + ": " + u_errorName(status));
@@ -90,15 +89,12 @@ class DateWriter {
   }
 
   std::string draw(Index day, Random& random) const {
-    const auto below = [&](std::size_t n) {
-      return static_cast<std::size_t>(random.below(static_cast<Index>(n)));
-    };
-    const std::size_t digits = below(formats_.size()), pattern = below(patterns_.size());
-    icu::UnicodeString text = write(day, digits, pattern);
-    const auto letters = static_cast<Letters>(below(3));
-    if (letters == Letters::upper) text.toUpper(locale_);
-    if (letters == Letters::lower) text.toLower(locale_);
-    if (below(2) == 0) return utf8(text);
+    const Index digits = random.below(std::ssize(formats_));
+    icu::UnicodeString text = write(day, digits, random.below(std::ssize(patterns_)));
+    const Index letters = random.below(3);  // as written, upper, lower
+    if (letters == 1) text.toUpper(locale_);
+    if (letters == 2) text.toLower(locale_);
+    if (random.below(2) == 0) return utf8(text);
     icu::UnicodeString kept;
     for (int32_t i = 0; i < text.length(); ++i)
       if (commas.find(text[i]) == commas.npos) kept.append(text[i]);
@@ -154,15 +150,13 @@ std::vector<std::unique_ptr<DateWriter>> locales(const std::string& list) {
   if (list == "all") return all_locales();
   std::set<std::string> known = known_locales();
   std::vector<std::unique_ptr<DateWriter>> writers;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name = icu::Locale(list.substr(begin, end - begin).c_str()).getName();
+  std::istringstream names(list + ",");
+  for (std::string given; std::getline(names, given, ',');) {
+    const std::string name = icu::Locale(given.c_str()).getName();
     // ICU itself would silently fall back to another one.
-    if (!known.contains(name))
+    if (known.erase(name) == 0)
       fail("LOCALES", "'" + name + "' is no locale of ICU or stands there twice");
-    known.erase(name);
     writers.push_back(std::make_unique<DateWriter>(name));
-    begin = end + 1;
   }
   return writers;
 }
@@ -170,15 +164,15 @@ std::vector<std::unique_ptr<DateWriter>> locales(const std::string& list) {
 std::string iso8601(Index day) {
   using namespace std::chrono;
   const year_month_day date{sys_days{std::chrono::days{day}}};
-  const auto digits = [](unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); };
-  return std::to_string(static_cast<int>(date.year())) + "-" +
-         digits(static_cast<unsigned>(date.month())) + "-" +
-         digits(static_cast<unsigned>(date.day()));
+  const auto two_digits = [](auto n) { return std::to_string(100 + unsigned{n}).substr(1); };
+  return std::to_string(int{date.year()}) + "-" + two_digits(date.month()) + "-" +
+         two_digits(date.day());
 }
 
 void run(std::vector<std::string> arguments) {
   const bool held_out = std::erase(arguments, "held-out") > 0;
-  std::array<std::uint64_t, 2> numbers{0, 1};  // count and seed
+  std::array<std::uint64_t, 2> numbers{0, 1};
+  auto& [count, seed] = numbers;
   bool understood = arguments.size() == 2 || arguments.size() == 3;
   for (std::size_t i = 1; understood && i < arguments.size(); ++i) {
     const char* const last = arguments[i].data() + arguments[i].size();
@@ -187,12 +181,12 @@ void run(std::vector<std::string> arguments) {
   }
   if (!understood) fail("usage", "dates_tsv LOCALES COUNT [held-out] [SEED] > FILE.tsv");
   const auto writers = locales(arguments[0]);
-  Random random(numbers[1], held_out ? "held out" : "training");
-  for (std::uint64_t n = 0; n < numbers[0]; ++n) {
+  Random random(seed, held_out ? "held out" : "training");
+  for (std::uint64_t n = 0; n < count; ++n) {
     Index day;
     do day = random.below(days);
     while ((day % 16 == 0) != held_out);
-    const auto& writer = *writers[static_cast<std::size_t>(random.below(std::ssize(writers)))];
+    const auto& writer = *writers[random.below(std::ssize(writers))];
     std::cout << writer.draw(day, random) << '\t' << iso8601(day) << '\n';
   }
   if (!std::cout.flush()) fail("standard output", "cannot be written");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,7 +16,6 @@
 #include "forecast.hpp"
 
 namespace attune::forecast {
-
 namespace {
 
 std::string in_quotes(std::string_view text) {
@@ -25,12 +25,9 @@ std::string in_quotes(std::string_view text) {
 
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
-  for (;;) {
-    const std::size_t comma = line.find(',');
-    fields.push_back(line.substr(0, comma));
-    if (comma == std::string_view::npos) return fields;
-    line.remove_prefix(comma + 1);
-  }
+  for (const auto field : std::views::split(line, ','))
+    fields.emplace_back(field.begin(), field.end());
+  return fields;
 }
 
 std::optional<Time> parse_time(std::string_view text) {
@@ -45,11 +42,9 @@ std::optional<Time> parse_time(std::string_view text) {
   unsigned month = 0, day = 0, hour = 0, minute = 0, second = 0;
   std::sscanf(std::string(text).c_str(), "%d-%u-%u%*c%u:%u:%u", &year, &month, &day, &hour, &minute,
               &second);
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
+  const auto date = std::chrono::year(year) / month / day;
   if (!date.ok() || hour > 23 || minute > 59 || second > 59) return {};
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-         std::chrono::seconds(second);
+  return std::chrono::sys_days(date) + std::chrono::seconds(3600 * hour + 60 * minute + second);
 }
 
 std::vector<std::string> columns_of(text::LineReader& lines) {
@@ -61,10 +56,9 @@ std::vector<std::string> columns_of(text::LineReader& lines) {
   if (parse_time(fields[0])) lines.fail("a header was expected, not the first row");
   const std::vector<std::string> columns(fields.begin() + 1, fields.end());
   std::set<std::string> names;
-  for (const std::string& name : columns) {
+  for (const std::string& name : columns)
     if (!names.insert(name).second)
       lines.fail(fmt::format("there are two columns {}", in_quotes(name)));
-  }
   return columns;
 }
 
@@ -79,31 +73,27 @@ Table read_table(const std::filesystem::path& path) {
   while (const auto line = lines.next()) {
     if (line->empty()) continue;
     const std::vector<std::string_view> fields = fields_of(*line);
-    if (fields.size() != table.columns.size() + 1) {
+    if (fields.size() != table.columns.size() + 1)
       lines.fail(fmt::format("{} columns, but the header has {}", fields.size(),
                              table.columns.size() + 1));
-    }
     const std::optional<Time> time = parse_time(fields[0]);
-    if (!time) {
+    if (!time)
       lines.fail(fmt::format("a date such as 2016-07-01 05:00:00 was expected, not {}",
                              in_quotes(fields[0])));
-    }
     if (rows == 0) table.first = *time;
     if (rows == 1) table.interval = *time - table.first;
     if (rows == 1 && table.interval.count() <= 0)
       lines.fail(fmt::format("{} is not after the row before", to_string(*time)));
-    if (*time != table.time(rows)) {
+    if (*time != table.time(rows))
       lines.fail(fmt::format("{} was expected, in the interval of the first two rows, not {}",
                              to_string(table.time(rows)), to_string(*time)));
-    }
     for (std::size_t i = 1; i < fields.size(); ++i) {
       double& value = values.emplace_back();
       const char* const last = fields[i].data() + fields[i].size();
       const auto [end, error] = std::from_chars(fields[i].data(), last, value);
-      if (error != std::errc() || end != last || !std::isfinite(value)) {
+      if (error != std::errc() || end != last || !std::isfinite(value))
         lines.fail(fmt::format("{}: a number was expected, not {}", table.columns[i - 1],
                                in_quotes(fields[i])));
-      }
     }
     ++rows;
   }
@@ -123,9 +113,9 @@ std::string to_string(Time time) {  // fmt's own counts nanoseconds, which end i
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", int{date.year()},
+                     unsigned{date.month()}, unsigned{date.day()}, clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count());
 }
 
 frames::Scaling scaling_of(const Tensor& values, const std::vector<std::string>& columns) {
@@ -133,39 +123,31 @@ frames::Scaling scaling_of(const Tensor& values, const std::vector<std::string>&
   moments.add(values);
   const frames::Scaling scaling = moments.scaling();
   const std::vector<double> deviation = scaling.deviation.to_vector<double>();
-  for (std::size_t i = 0; i < deviation.size(); ++i) {
+  for (std::size_t i = 0; i < deviation.size(); ++i)
     if (deviation[i] == 0)
       fail("forecast", fmt::format("{} is the same in all rows of training", columns[i]));
-  }
   frames::check(scaling);
   return scaling;
 }
 
 Parts parts_of(const Table& table, Protocol protocol) {
   constexpr Index month = 30 * 24;
-  const bool ett = protocol == Protocol::ett;
-  const Index rows = table.rows(), train = ett ? 12 * month : rows * 7 / 10,
-              validation = ett ? 4 * month : rows / 10,
-              test = ett ? 4 * month : rows - train - validation;
-  if (ett && table.interval != std::chrono::hours(1)) {
+  const Index rows = table.rows(), share = rows * 7 / 10;
+  if (protocol == Protocol::shares)
+    return {{0, share}, {share, share + rows / 10}, {share + rows / 10, rows}};
+  if (table.interval != std::chrono::hours(1))
     fail("--protocol", fmt::format("ett takes a row for each hour, not for every {} seconds",
                                    table.interval.count()));
-  }
-  if (train + validation + test > rows) {
-    fail("--protocol",
-         fmt::format("ett takes {} rows, and there are {}", train + validation + test, rows));
-  }
-  return {.train = {0, train},
-          .validation = {train, train + validation},
-          .test = {train + validation, train + validation + test}};
+  if (rows < 20 * month)
+    fail("--protocol", fmt::format("ett takes {} rows, and there are {}", 20 * month, rows));
+  return {{0, 12 * month}, {12 * month, 16 * month}, {16 * month, 20 * month}};
 }
 
 std::vector<Index> windows_of(const Part& part, const NetworkOptions& o, const char* what) {
   const Index first = std::max(part.begin, o.look_back), last = part.end - o.horizon;
-  if (first > last) {
+  if (first > last)
     fail("forecast", fmt::format("{} has {} rows, but a window reads {} and forecasts {}", what,
                                  part.end - part.begin, o.look_back, o.horizon));
-  }
   std::vector<Index> rows(last - first + 1);
   std::iota(rows.begin(), rows.end(), first);
   return rows;
@@ -177,11 +159,9 @@ Windows windows_at(const Tensor& values, const NetworkOptions& o, std::span<cons
   const auto cut = [&](Index offset, Index steps) {
     Tensor x = Tensor::uninitialized({steps, batch, columns});
     float* to = x.mutable_data<float>();
-    for (Index t = 0; t < steps; ++t) {
-      for (const Index row : rows) {
+    for (Index t = 0; t < steps; ++t)
+      for (const Index row : rows)
         to = std::copy_n(from + (row + offset + t) * columns, columns, to);
-      }
-    }
     return x;
   };
   return {cut(-o.look_back, o.look_back), cut(0, o.horizon)};

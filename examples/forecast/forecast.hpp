@@ -51,7 +51,6 @@ struct TrainOptions : TrainingOptions, NetworkOptions {
   Loss loss = Loss::absolute;
 };
 
-/// Options of the training, of the network, and both.
 Fields<TrainOptions> training_fields();
 Fields<TrainOptions> network_fields();
 const Fields<TrainOptions>& all_fields();
@@ -73,9 +72,8 @@ struct Table {
 };
 
 /// Reads a header and at least two rows: a date (2016-07-01, 2016-07-01 05:00 or 2016-07-01
-/// 05:00:00), and a number in every other column. Throws an Error "FILE:LINE: what is wrong" for
-/// anything else: a date that does not follow the one before in the interval of the first two,
-/// another number of columns, text or nothing where a number belongs, numbers that are not finite.
+/// 05:00:00) in the interval of the first two, and a finite number in every other column. Throws an
+/// Error "FILE:LINE: what is wrong" for anything else.
 Table read_table(const std::filesystem::path& path);
 
 /// Throws where the columns of a file are not those of a model, in their order.
@@ -97,8 +95,8 @@ struct Parts {
 /// are not an hour apart.
 Parts parts_of(const Table& table, Protocol protocol);
 
-/// The first target rows of all windows whose targets lie within the part; the rows that are read
-/// may lie before it, but not before the table. Throws when there is none; `what` names the part.
+/// The first target rows of all windows whose targets lie within the part, and whose past lies within
+/// the table. Throws when there is none; `what` names the part.
 std::vector<Index> windows_of(const Part& part, const NetworkOptions& options, const char* what);
 
 /// Windows side by side.
@@ -121,10 +119,10 @@ class Network {
   virtual Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const = 0;
 };
 
-/// Throws where the network has segments that do not divide both the look-back and the horizon.
+/// Throws where the network has segments that do not divide both the look-back and the horizon; so
+/// does make_network.
 void check(const NetworkOptions& options);
 
-/// Throws as check does.
 std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& options,
                                       Index columns);
 
@@ -186,13 +184,9 @@ struct Arguments {
   Index examples = 4;
 };
 
-/// Forecasts the rows after the last one of a file: a CSV of the same columns.
-int predict(const Arguments& options);
-/// Errors on the test part, over every window, by how far ahead.
-int evaluate(const Arguments& options);
-/// One self-contained HTML page: forecasts over what was measured, what was attended to, errors by
-/// how far ahead, learning curves.
-int report(const Arguments& options);
+int predict(const Arguments& options);   // the rows after the last of a file, as CSV
+int evaluate(const Arguments& options);  // errors over all windows of the test part
+int report(const Arguments& options);    // an HTML page: forecasts, attention, errors
 
 struct CompareArguments : Comparison {
   TrainOptions train;  // of each run, which has a directory of its own in `out`
@@ -202,8 +196,8 @@ struct CompareArguments : Comparison {
 /// The names of all variants, in the order of the table.
 std::vector<std::string> variant_names();
 
-/// Trains every variant for every horizon with every seed, as far as that is not done yet, and
-/// prints a table of their errors on the test part.
+/// Trains every variant for every horizon with every seed, where that is not done yet, and prints a
+/// table of their errors on the test part.
 int compare(CompareArguments options);
 
 }  // namespace attune::forecast

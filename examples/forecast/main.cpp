@@ -18,10 +18,9 @@ int predict(const Arguments& options) {
   const Table table = read_table(options.csv);
   check_columns(options.csv, table, model.columns);
   const Index look_back = model.options.look_back, rows = table.rows();
-  if (rows < look_back) {
+  if (rows < look_back)
     fail(options.csv.string(),
          fmt::format("it has {} rows, but the model reads {}", rows, look_back));
-  }
   const NoGrad no_grad;
   const Tensor recent = table.values.slice(rows - look_back, rows);
   const Tensor past = frames::scaled(recent, model.scaling).to(DType::f32);
@@ -39,16 +38,16 @@ int evaluate(const Arguments& options) {
   const auto [table, values, rows] = test_data(model, options.csv);
   const auto [mse, mae, windows, by_step] = measure(model, values, rows);
   if (options.json) {
-    const nlohmann::ordered_json json{
-        {"mse", mse}, {"mae", mae}, {"windows", windows}, {"mse_by_step", by_step}};
-    say("{}\n", json.dump());
+    say("{}\n",
+        nlohmann::ordered_json{
+            {"mse", mse}, {"mae", mae}, {"windows", windows}, {"mse_by_step", by_step}}
+            .dump());
     return 0;
   }
   say("of scaled values, {} windows from {} to {}\n", windows, to_string(table.time(rows.front())),
       to_string(table.time(rows.back() + model.options.horizon - 1)));
-  say("mean squared error   {:8.4f}\nmean absolute error  {:8.4f}\n\nsteps ahead     mean squared "
-      "error\n",
-      mse, mae);
+  say("mean squared error   {:8.4f}\nmean absolute error  {:8.4f}\n\n", mse, mae);
+  say("steps ahead     mean squared error\n");
   const Index horizon = std::ssize(by_step), parts = std::min<Index>(horizon, 6);
   for (Index part = 0; part < parts; ++part) {
     const Index begin = part * horizon / parts, end = (part + 1) * horizon / parts;

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -19,8 +21,9 @@
 #include "support/run_directory.hpp"
 
 namespace attune::forecast {
-
 namespace {
+
+constexpr const char* checkpoint_format = "attune forecast 2";
 
 /// What every column was last: (1, B, C)
 Tensor last_of(const Tensor& past) { return past.slice(past.dim(0) - 1, past.dim(0)); }
@@ -36,9 +39,11 @@ std::shared_ptr<const nn::Score> score(const nn::Scope& scope, const NetworkOpti
 /// y = (x - x_L) W + b + x_L for each column by itself.
 class Linear : public Network {
  public:
-  Linear(const nn::Scope& scope, const NetworkOptions& o)
-      : W_(scope.add("W", {o.look_back, o.horizon}, init(o))),
-        b_(scope.add("b", {o.horizon, 1}, init(o))) {}
+  Linear(const nn::Scope& scope, const NetworkOptions& o) {
+    const double bound = 1 / std::sqrt(static_cast<double>(o.look_back));
+    W_ = scope.add("W", {o.look_back, o.horizon}, nn::init::uniform(-bound, bound));
+    b_ = scope.add("b", {o.horizon, 1}, nn::init::uniform(-bound, bound));
+  }
 
   Var operator()(const Tensor& past, std::vector<Tensor>*) const override {
     const Tensor last = last_of(past);
@@ -47,11 +52,6 @@ class Linear : public Network {
   }
 
  private:
-  static nn::Init init(const NetworkOptions& o) {
-    const double bound = 1 / std::sqrt(static_cast<double>(o.look_back));
-    return nn::init::uniform(-bound, bound);
-  }
-
   Var W_;  // (L, H)
   Var b_;  // (H, 1)
 };
@@ -157,6 +157,15 @@ class Segments : public Network {
   nn::Dropout dropout_;
 };
 
+/// A name of a column has no comma.
+std::vector<std::string> columns_in(const Metadata& metadata) {
+  std::istringstream names(nn::load_text(metadata, "columns"));
+  std::vector<std::string> columns;
+  for (std::string name; std::getline(names, name, ',');) columns.push_back(name);
+  if (columns.empty()) fail("checkpoint", "'columns' names none");
+  return columns;
+}
+
 }  // namespace
 
 void check(const NetworkOptions& o) {
@@ -174,21 +183,6 @@ std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptio
   return std::make_unique<Segments>(scope, o, columns);
 }
 
-namespace {
-
-constexpr const char* checkpoint_format = "attune forecast 2";
-
-/// A name of a column has no comma.
-std::vector<std::string> columns_in(const Metadata& metadata) {
-  std::istringstream names(nn::load_text(metadata, "columns"));
-  std::vector<std::string> columns;
-  for (std::string name; std::getline(names, name, ',');) columns.push_back(name);
-  if (columns.empty()) fail("checkpoint", "'columns' names none");
-  return columns;
-}
-
-}  // namespace
-
 Model::Model(const TrainOptions& o, std::vector<std::string> own_columns,
              frames::Scaling own_scaling, std::unique_ptr<nn::Parameters> own_parameters)
     : options(o),
@@ -201,10 +195,9 @@ Model Model::load(const std::filesystem::path& path) {
   return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
     std::vector<std::string> columns = columns_in(file.metadata);
     const Shape shape{std::ssize(columns)};
-    if (const Tensor* mean = file.find("scaling.mean"); mean && mean->shape() != shape) {
+    if (const Tensor* mean = file.find("scaling.mean"); mean && mean->shape() != shape)
       fail("checkpoint", fmt::format("'columns' names {}, but scaling.mean has {}", columns.size(),
                                      mean->size()));
-    }
     frames::Scaling scaling{zeros(shape), zeros(shape)};
     nn::load_tensors(file, frames::scaling_tensors(scaling));
     frames::check(scaling);
@@ -226,17 +219,16 @@ void Model::save(Safetensors& file) const {
 Errors measure(const Model& model, const Tensor& values, std::span<const Index> rows) {
   constexpr std::size_t batch = 256;
   const NoGrad no_grad;
-  Errors errors{.windows = std::ssize(rows), .mse_by_step = {}};
-  errors.mse_by_step.resize(model.options.horizon);
+  Errors errors{.windows = std::ssize(rows),
+                .mse_by_step = std::vector<double>(model.options.horizon)};
   for (std::size_t begin = 0; begin < rows.size(); begin += batch) {
     stop_if_interrupted();
     const auto some = rows.subspan(begin, std::min(batch, rows.size() - begin));
     const auto [past, future] = windows_at(values, model.options, some);
     const Tensor error = (model(past).value() - future).to(DType::f64);
     errors.mae += sum(abs(error)).item();
-    const std::vector<double> squares = sum(error * error, {1, 2}).to_vector<double>();
-    for (std::size_t step = 0; step < squares.size(); ++step)
-      errors.mse_by_step[step] += squares[step];
+    std::ranges::transform(errors.mse_by_step, sum(error * error, {1, 2}).to_vector<double>(),
+                           errors.mse_by_step.begin(), std::plus());
   }
   const double of_step = static_cast<double>(errors.windows * values.dim(1));
   for (double& mse : errors.mse_by_step) {

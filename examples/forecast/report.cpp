@@ -35,8 +35,8 @@ report::Heatmap attention_of(std::span<const Tensor> steps, Index c, const Model
   for (Index s = 0; s < places; ++s) map.columns.push_back(std::to_string((s - places) * segment));
   for (const Tensor& weights : steps) {
     map.rows.push_back(fmt::format("+{}", (std::ssize(map.rows) + 1) * segment));
-    for (const double w : slice(weights, 1, own, own + 1).to_vector<double>())
-      map.weights.push_back(w);
+    std::ranges::copy(slice(weights, 1, own, own + 1).to_vector<double>(),
+                      std::back_inserter(map.weights));
   }
   return map;
 }

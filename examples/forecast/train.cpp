@@ -11,9 +11,10 @@
 
 namespace attune::forecast {
 
-Fields<TrainOptions> training_fields() {
-  using Options = TrainOptions;
-  using models::choice_field;
+using Options = TrainOptions;
+using models::choice_field, models::number_field;
+
+Fields<Options> training_fields() {
   return joined<Options>(
       {{models::text_field<Options>(
             "csv", "file: a date in the first column, numbers in the others", &Options::csv),
@@ -30,9 +31,7 @@ Fields<TrainOptions> training_fields() {
        common_training_fields<Options>()});
 }
 
-Fields<TrainOptions> network_fields() {
-  using Options = TrainOptions;
-  using models::choice_field, models::number_field;
+Fields<Options> network_fields() {
   constexpr double largest = 1 << 16;
   Fields<Options> all = {
       choice_field<Options, Kind>(
@@ -49,14 +48,13 @@ Fields<TrainOptions> network_fields() {
                             0.99),
       choice_field<Options, bool>("attends", "whether the decoder over segments attends",
                                   &Options::attends, {{false, "no"}, {true, "yes"}})};
-  for (auto& field : models::attention_fields<Options>()) {
+  for (auto& field : models::attention_fields<Options>())
     if (field.name != "longest") all.push_back(std::move(field));  // which the look-back says
-  }
   return all;
 }
 
-const Fields<TrainOptions>& all_fields() {
-  static const auto all = joined<TrainOptions>({training_fields(), network_fields()});
+const Fields<Options>& all_fields() {
+  static const auto all = joined<Options>({training_fields(), network_fields()});
   return all;
 }
 
@@ -73,6 +71,35 @@ Epochs::Batches batches_of(const TrainOptions& o, std::size_t windows, Index epo
   return batches;
 }
 
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> all = {
+      {"linear",
+       {{"model", "linear"},
+        {"look-back", "336"},
+        {"loss", "squared"},
+        {"rate", "0.005"},
+        {"batch", "32"}}},
+      {"lstm",
+       {{"model", "lstm"},
+        {"look-back", "96"},
+        {"hidden", "64"},
+        {"loss", "squared"},
+        {"batch", "32"}}},
+      {"segments"},
+      {"segments-location", {{"score", "location"}}},
+      {"segments-local-p", {{"window", "local-p"}, {"half-width", "4"}}},
+      {"segments-no-attention", {{"attends", "no"}}}};
+  return all;
+}
+
+/// Squared and absolute error on the test part.
+std::vector<double> test_errors(const TrainOptions& options) {
+  const Model model = Model::load(options.out / "best.safetensors");
+  const TestData data = test_data(model);
+  const Errors errors = measure(model, data.values, data.rows);
+  return {errors.mse, errors.mae};
+}
+
 }  // namespace
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
@@ -83,8 +110,7 @@ int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
   const Table table = read_table(options.csv);
   if (files.resumes()) {
-    // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
-    // taken.
+    // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.
     const Model last = Model::load(files.last());
     check_resumable(all_fields(), last.options, options, {"csv"});
     check_columns(options.csv, table, last.columns);
@@ -132,49 +158,15 @@ int train(const TrainOptions& options) {
     const auto errors = run.validate([&] { return measure(model, values, validation); });
     if (!errors) continue;
     const auto [mse, mae, windows, by_step] = *errors;
-    if (best.improves(run, {-mse})) {
+    if (best.improves(run, {-mse}))
       run.save_best(
           fmt::format("mean squared error {:.4f}, absolute {:.4f} on {} windows of scaled values",
                       mse, mae, windows));
-    }
     run.save({{"mse", mse}, {"mae", mae}}, fmt::format("mse {:.4f}  mae {:.4f}", mse, mae));
   }
   return run.finish(
       fmt::format("forecast predict {} --model {}", options.csv.string(), options.out.string()));
 }
-
-namespace {
-
-const std::vector<Variant>& variants() {
-  static const std::vector<Variant> all = {
-      {"linear",
-       {{"model", "linear"},
-        {"look-back", "336"},
-        {"loss", "squared"},
-        {"rate", "0.005"},
-        {"batch", "32"}}},
-      {"lstm",
-       {{"model", "lstm"},
-        {"look-back", "96"},
-        {"hidden", "64"},
-        {"loss", "squared"},
-        {"batch", "32"}}},
-      {"segments"},
-      {"segments-location", {{"score", "location"}}},
-      {"segments-local-p", {{"window", "local-p"}, {"half-width", "4"}}},
-      {"segments-no-attention", {{"attends", "no"}}}};
-  return all;
-}
-
-/// Squared and absolute error on the test part.
-std::vector<double> test_errors(const TrainOptions& options) {
-  const Model model = Model::load(options.out / "best.safetensors");
-  const TestData data = test_data(model);
-  const Errors errors = measure(model, data.values, data.rows);
-  return {errors.mse, errors.mae};
-}
-
-}  // namespace
 
 std::vector<std::string> variant_names() { return names_of(variants()); }
 

@@ -105,8 +105,6 @@ models::AnyModelOptions options_of(const Variant& variant, Index hidden) {
   return options;
 }
 
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
 /// The share of target positions that greedy search gets right.
 double accuracy(const models::AnyModel& model, const std::vector<text::Pair>& pairs) {
   std::vector<text::Sentence> sources;
@@ -129,7 +127,7 @@ double accuracy(const models::AnyModel& model, const std::vector<text::Pair>& pa
 /// batches are shorter than 7 of 60 words, which a model without attention can learn, and cheap; the
 /// long ones, which only attention can learn, occur from the first step on.
 Record run(Record record, const TrainOptions& options) {
-  const double start = processor_seconds();
+  const std::clock_t start = std::clock();
   const Task task(words_of_language, record.seed);
   const Index longest = std::ranges::find(settings, record.setting, &Setting::name)->longest;
   const Variant& variant = variant_named(variants(), record.variant);
@@ -152,7 +150,7 @@ Record run(Record record, const TrainOptions& options) {
   for (std::size_t i = 0; i < lengths.size(); ++i)
     record.accuracy[i] = accuracy(model, task.pairs(lengths[i], tested, test));
   record.parameters = parameters.count();
-  record.seconds = processor_seconds() - start;
+  record.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   return record;
 }
 
@@ -172,18 +170,17 @@ report::LogFields fields_of(const Record& record, const TrainOptions& options) {
 
 Record record_of(const std::string& line, const TrainOptions& options) try {
   const auto json = nlohmann::json::parse(line);
-  for (const auto& [name, value] :
-       {std::pair{"steps", options.steps}, {"hidden", options.hidden}}) {
+  for (const auto& [name, value] : {std::pair{"steps", options.steps}, {"hidden", options.hidden}})
     if (const Index stored = json.at(name); stored != value)
       throw Error(
           fmt::format("a result of --{} {}, not {}: use another --out", name, stored, value));
-  }
-  Record record{.setting = json.at("setting"), .variant = json.at("variant")};
-  record.seed = json.at("seed");
+  Record record{.setting = json.at("setting"),
+                .variant = json.at("variant"),
+                .seed = json.at("seed"),
+                .seconds = json.at("seconds"),
+                .parameters = json.at("parameters")};
   for (std::size_t i = 0; i < lengths.size(); ++i)
     record.accuracy[i] = json.at(fmt::format("accuracy_{}", lengths[i]));
-  record.parameters = json.at("parameters");
-  record.seconds = json.at("seconds");
   return record;
 } catch (const nlohmann::json::exception&) {
   throw Error("not a result of long_sentences");
@@ -195,13 +192,9 @@ std::vector<Record> read_records(const std::filesystem::path& file, const TrainO
   if (!std::filesystem::exists(file)) return {};
   const std::string text = read_file(file);
   std::vector<Record> records;
-  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    try {
-      records.push_back(record_of(text.substr(begin, end - begin), options));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}:{}: {}", file.string(), records.size() + 1, error.what()));
-    }
-  }
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
+    records.push_back(reading(fmt::format("{}:{}", file.string(), records.size() + 1),
+                              [&] { return record_of(text.substr(begin, end - begin), options); }));
   return records;
 }
 
@@ -229,15 +222,6 @@ Table table_of(const std::vector<Record>& records, const Setting& setting) {
   return table;
 }
 
-report::Series curve_of(const std::string& variant, const std::vector<Spread>& row) {
-  report::Series series{variant, {lengths.begin(), lengths.end()}, {}};
-  for (const auto& [values] : row) {
-    series.y.push_back(std::reduce(values.begin(), values.end()) /
-                       static_cast<double>(values.size()));
-  }
-  return series;
-}
-
 /// The curves of the variants that it `shows`, on the page and in a file of their own.
 void add_chart(report::Page& page, const std::filesystem::path& file, const std::string& title,
                const Table& table, auto shows) {
@@ -247,8 +231,12 @@ void add_chart(report::Page& page, const std::filesystem::path& file, const std:
                       .series = {},
                       .y_includes = {0, 100}};
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    if (shows(table.variants[i]))
-      chart.series.push_back(curve_of(table.variants[i], table.rows[i]));
+    if (!shows(table.variants[i])) continue;
+    auto& curve = chart.series.emplace_back(
+        report::Series{table.variants[i], {lengths.begin(), lengths.end()}, {}});
+    for (const auto& [values] : table.rows[i])
+      curve.y.push_back(std::reduce(values.begin(), values.end()) /
+                        static_cast<double>(values.size()));
   }
   if (chart.series.empty()) return;
   const std::string svg = report::svg(chart);
@@ -301,8 +289,8 @@ void report_on(const std::vector<Record>& records, const TrainOptions& options) 
   }
   page.heading("How it was measured");
   page.paragraph(
-      "Share of the target words that are right, position by position, under greedy decoding, in "
-      "percent: the mean and, of several seeds, ± the standard deviation. A seed decides language, "
+      "Percent of the target words that are right, position by position, under greedy decoding: "
+      "the mean and, of several seeds, ± the standard deviation. A seed decides language, "
       "sentences and initial values. All models have the same steps, sentences, units and learning "
       "rates.");
   write_file(options.out / "report.html", page.html());
@@ -318,25 +306,16 @@ struct Options : Comparison {
 /// All runs, without results: those of seed 1 first, so that there is soon a table of all variants.
 std::vector<Record> runs_of(const Options& o) {
   std::vector<Record> runs;
-  for (Index seed = 1; seed <= o.seeds; ++seed) {
-    for (const std::string& variant : o.variants) {
-      for (const Setting& setting : settings) {
+  for (Index seed = 1; seed <= o.seeds; ++seed)
+    for (const std::string& variant : o.variants)
+      for (const Setting& setting : settings)
         if (o.setting == "both" || o.setting == setting.name)
           runs.push_back({setting.name, variant, static_cast<std::uint64_t>(seed)});
-      }
-    }
-  }
   return runs;
 }
 
 std::string name_of(const Record& one) {
   return fmt::format("{} {} seed {}", one.setting, one.variant, one.seed);
-}
-
-std::string status(const Record& one) {
-  return fmt::format("{:26}  at {}: {:5.1f} %  at {}: {:5.1f} %  {:4.0f} s", name_of(one),
-                     lengths.front(), 100 * one.accuracy.front(), lengths.back(),
-                     100 * one.accuracy.back(), one.seconds);
 }
 
 /// Makes the runs of `left`, each in a process of its own; each result becomes a line of the log.
@@ -351,9 +330,13 @@ void make_runs(const Options& o, const std::vector<Record>& left, std::vector<Re
                        [&] { return report::log_line(fields_of(run(left[i], o.train), o.train)); });
       },
       [&](std::size_t, const std::string& line) {
-        done.push_back(record_of(line, o.train));
-        log.write(fields_of(done.back(), o.train));
-        progress.show(std::ssize(done), status(done.back()), true);
+        const Record& one = done.emplace_back(record_of(line, o.train));
+        log.write(fields_of(one, o.train));
+        progress.show(std::ssize(done),
+                      fmt::format("{:26}  at {}: {:5.1f} %  at {}: {:5.1f} %  {:4.0f} s",
+                                  name_of(one), lengths.front(), 100 * one.accuracy.front(),
+                                  lengths.back(), 100 * one.accuracy.back(), one.seconds),
+                      true);
       });
 }
 
@@ -382,20 +365,20 @@ int experiment(Options o) {
 }
 
 std::vector<models::OptionField<Options>> option_fields() {
-  using models::number_field;
+  const auto of = [](auto TrainOptions::*member) {
+    return [member](Options & o) -> auto& { return o.train.*member; };
+  };
   return {models::text_field<Options>(
               "out", "directory for results.jsonl, report.html and charts; skips runs that it has",
-              [](Options & o) -> auto& { return o.train.out; }),
+              of(&TrainOptions::out)),
           models::choice_field<Options, std::string>(
               "setting",
               "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to 60",
               &Options::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
-          number_field<Options>(
-              "steps", "batches to train on", [](Options & o) -> auto& { return o.train.steps; }, 1,
-              1e9),
-          number_field<Options>(
-              "hidden", "units of a layer; a multiple of 8",
-              [](Options & o) -> auto& { return o.train.hidden; }, 8, 4096),
+          models::number_field<Options>("steps", "batches to train on", of(&TrainOptions::steps), 1,
+                                        1e9),
+          models::number_field<Options>("hidden", "units of a layer; a multiple of 8",
+                                        of(&TrainOptions::hidden), 8, 4096),
           models::flag_field<Options, bool>(
               "quick",
               "setting b and one seed of encoder-decoder, bahdanau, luong-general and "

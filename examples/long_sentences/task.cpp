@@ -5,9 +5,7 @@
 
 namespace attune::long_sentences {
 
-namespace {
 constexpr std::int32_t first_word = 4;  // after <pad>, <s>, </s> and <unk>
-}
 
 Task::Task(Index words, std::uint64_t seed) : words_(words) {
   Random random(seed, "dictionary");

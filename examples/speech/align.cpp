@@ -4,7 +4,6 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
@@ -16,7 +15,6 @@
 #include "support/run_directory.hpp"
 
 namespace attune::speech {
-
 namespace {
 
 /// The ends of the stretches with the largest sum of weights.
@@ -24,8 +22,7 @@ std::vector<Index> ends_with_most_weight(const Tensor& weights, Index tokens) {
   const Index places = weights.dim(1);
   const float* w = weights.data<float>();
   const auto at = [=](Index u, Index s) { return u * (places + 1) + s; };
-  // The most weight of the first u tokens within the first s places; whether place s - 1 begins
-  // one.
+  // The most weight of the first u tokens in the first s places; whether place s - 1 begins one.
   std::vector<double> best(at(tokens, places) + 1, -1);
   std::vector<char> begins(best.size(), 0);
   best[0] = 0;
@@ -76,10 +73,9 @@ std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index toke
   std::vector<std::pair<Index, Index>> all{{0, places}};
   for (Index u = 1; u < tokens; ++u) {
     const double cut = c[u - 1] + (c[u] - c[u - 1]) * after / (before + after);
-    const Index place =
+    all.back().second =
         std::clamp<Index>(std::lround(cut), all.back().first + 1, places - (tokens - u));
-    all.back().second = place;
-    all.emplace_back(place, places);
+    all.emplace_back(all.back().second, places);
   }
   return all;
 }
@@ -89,25 +85,21 @@ std::vector<Timed> timed(const Model& model, const models::Hypothesis& h, double
   const auto places = stretches(h.weights, std::ssize(h.words));
   std::vector<Timed> all;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    all.push_back({.token = model.codec.vocabulary.token(h.words[i]),
-                   .begin = model.time(places[i].first),
-                   .end = model.time(places[i].second),
-                   .probability = std::exp(h.word_log_probabilities[i])});
+    const auto [begin, end] = places[i];
+    all.push_back({model.codec.vocabulary.token(h.words[i]), model.time(begin), model.time(end),
+                   std::exp(h.word_log_probabilities[i])});
   }
   // The last annotation may stand for more frames than there are.
   if (!all.empty()) all.back().end = seconds;
   return all;
 }
 
-std::string json_of(std::span<const Timed> tokens) {
-  std::vector<std::string> all;
-  for (const Timed& one : tokens) {
-    all.push_back(report::log_line({{"token", one.token},
-                                    {"begin", one.begin},
-                                    {"end", one.end},
-                                    {"probability", one.probability}}));
-  }
-  return fmt::format("[{}]", fmt::join(all, ", "));
+report::JsonText json_of(std::span<const Timed> tokens) {
+  std::vector<report::LogValue> all;
+  for (const auto& [token, begin, end, probability] : tokens)
+    all.push_back(report::JsonText{report::log_line(
+        {{"token", token}, {"begin", begin}, {"end", end}, {"probability", probability}})});
+  return report::json_list(all);
 }
 
 std::vector<Timed> align(const Model& model, const Utterance& utterance) {
@@ -120,16 +112,15 @@ namespace {
 
 std::string tsv_of(const std::string& file, std::span<const Timed> tokens) {
   std::string text;
-  for (const Timed& one : tokens) {
-    text += fmt::format("{}\t{:.3f}\t{:.3f}\t{}\t{:.4f}\n", file, one.begin, one.end, one.token,
-                        one.probability);
-  }
+  for (const auto& [token, begin, end, probability] : tokens)
+    text += fmt::format("{}\t{:.3f}\t{:.3f}\t{}\t{:.4f}\n", file, begin, end, token, probability);
   return text;
 }
 
 std::string line_of(const std::string& file, std::span<const Timed> tokens) {
-  const std::string line = report::log_line({{"file", file}, {"seconds", tokens.back().end}});
-  return with_field(line, "tokens", json_of(tokens)) + "\n";
+  return report::log_line(
+             {{"file", file}, {"seconds", tokens.back().end}, {"tokens", json_of(tokens)}}) +
+         "\n";
 }
 
 /// Praat's long text format: one tier of intervals. In its strings, quotes are doubled.
@@ -167,10 +158,9 @@ void write_textgrids(const Model& model, const Arguments& options) {
   for (const Listed& listed : list) {
     const auto file = options.out / listed.file.filename().replace_extension(".TextGrid");
     const auto [at, is_new] = files.emplace(file, &listed);
-    if (!is_new) {
+    if (!is_new)
       fail(listed.where,
            fmt::format("{} would be written for {}, too", file.string(), at->second->where));
-    }
   }
   make_directories(options.out);
   for (const auto& [file, listed] : files) write_file(file, textgrid_of(align(model, *listed)));
@@ -196,11 +186,7 @@ int align(const Arguments& options) {
   std::string text = tsv ? "file\tbegin\tend\ttoken\tprobability\n" : "";
   for (const Listed& listed : read_list(options.list))
     text += (tsv ? tsv_of : line_of)(listed.file.string(), align(model, listed));
-  if (options.out.empty()) {
-    say("{}", text);
-  } else {
-    write_file(options.out, text);
-  }
+  options.out.empty() ? say("{}", text) : write_file(options.out, text);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -25,10 +26,11 @@ namespace attune::speech {
 namespace {
 
 constexpr sf_count_t longest = sf_count_t{1} << 28;  // samples of all channels: hours
+constexpr Index around = 5;  // frames of quiet that are kept before and after what is said
 
 struct AudioFile {
   std::unique_ptr<SNDFILE, int (*)(SNDFILE*)> file;
-  SF_INFO info;
+  SF_INFO info = {};
 };
 
 /// libsndfile takes a WAV file that was cut short for a shorter one, and says so in its log alone,
@@ -49,19 +51,18 @@ void check_complete(SNDFILE* file, const std::filesystem::path& path) {
 }
 
 AudioFile open(const std::filesystem::path& path) {
-  if (!std::filesystem::is_regular_file(path))
-    fail(path.string(), "it cannot be read as audio: a file was expected");
+  const auto no_audio = [&](const std::string& reason) {
+    fail(path.string(), "it cannot be read as audio: " + reason);
+  };
+  if (!std::filesystem::is_regular_file(path)) no_audio("a file was expected");
   static std::mutex mutex;  // libsndfile keeps the last error in one place
   const std::lock_guard lock(mutex);
   SF_INFO info{};
-  AudioFile audio{{sf_open(path.c_str(), SFM_READ, &info), sf_close}, {}};
-  if (!audio.file)
-    fail(path.string(), fmt::format("it cannot be read as audio: {}", sf_strerror(nullptr)));
-  const int format = info.format & SF_FORMAT_TYPEMASK;
-  if (format != SF_FORMAT_WAV && format != SF_FORMAT_WAVEX && format != SF_FORMAT_FLAC &&
-      format != SF_FORMAT_OGG) {
-    fail(path.string(), "it cannot be read as audio: WAV, FLAC or Ogg was expected");
-  }
+  AudioFile audio{{sf_open(path.c_str(), SFM_READ, &info), sf_close}};
+  if (!audio.file) no_audio(sf_strerror(nullptr));
+  constexpr std::array formats = {SF_FORMAT_WAV, SF_FORMAT_WAVEX, SF_FORMAT_FLAC, SF_FORMAT_OGG};
+  if (std::ranges::count(formats, info.format & SF_FORMAT_TYPEMASK) == 0)
+    no_audio("WAV, FLAC or Ogg was expected");
   check_complete(audio.file.get(), path);
   if (info.frames <= 0) fail(path.string(), "it has no samples");
   if (info.frames == SF_COUNT_MAX) fail(path.string(), "it ends early");
@@ -71,52 +72,6 @@ AudioFile open(const std::filesystem::path& path) {
   audio.info = info;
   return audio;
 }
-
-}  // namespace
-
-Recording read_audio(const std::filesystem::path& path) {
-  const auto [file, info] = open(path);
-  constexpr sf_count_t block = 1 << 16;
-  const auto channels = static_cast<std::size_t>(info.channels);
-  std::vector<float> some(block * channels);
-  Recording recording{.samples = {}, .rate = info.samplerate, .channels = info.channels};
-  // Memory for what is there: a header may say anything.
-  while (const sf_count_t read = sf_readf_float(file.get(), some.data(), block)) {
-    for (sf_count_t i = 0; i < read; ++i) {
-      const float* sample = &some[i * channels];
-      const float mean =
-          std::accumulate(sample, sample + channels, 0.0f) / static_cast<float>(channels);
-      if (!(std::abs(mean) < 1e6f)) {
-        fail(path.string(),
-             fmt::format("sample {} is {}: -1 to 1 was expected", recording.samples.size(), mean));
-      }
-      recording.samples.push_back(mean);
-    }
-  }
-  if (std::ssize(recording.samples) != info.frames) {
-    fail(path.string(),
-         fmt::format("it ends after {} of {} samples", recording.samples.size(), info.frames));
-  }
-  return recording;
-}
-
-double seconds_of(const std::filesystem::path& path) {
-  const SF_INFO info = open(path).info;
-  return static_cast<double>(info.frames) / info.samplerate;
-}
-
-std::vector<float> at_rate(const Recording& recording, Index rate) {
-  if (recording.rate == rate) return recording.samples;
-  const double ratio = static_cast<double>(rate) / static_cast<double>(recording.rate);
-  if (ratio > 64 || ratio * 64 < 1) {
-    fail("audio", fmt::format("{} samples per second cannot be made of {}", rate, recording.rate));
-  }
-  if (ratio * recording.samples.size() > longest)
-    fail("audio", fmt::format("at {} samples per second it is too long", rate));
-  return frames::resampled(recording.samples, ratio);
-}
-
-namespace {
 
 double mel(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
 double hertz(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
@@ -132,6 +87,44 @@ double mean_power(std::span<const double> frames, double least) {
 }
 
 }  // namespace
+
+Recording read_audio(const std::filesystem::path& path) {
+  const auto [file, info] = open(path);
+  constexpr sf_count_t block = 1 << 16;
+  std::vector<float> some(block * info.channels);
+  Recording recording{.samples = {}, .rate = info.samplerate, .channels = info.channels};
+  // Memory for what is there: a header may say anything.
+  while (const sf_count_t read = sf_readf_float(file.get(), some.data(), block)) {
+    for (sf_count_t i = 0; i < read; ++i) {
+      const float* sample = &some[i * info.channels];
+      const float mean =
+          std::accumulate(sample, sample + info.channels, 0.0f) / static_cast<float>(info.channels);
+      if (!(std::abs(mean) < 1e6f))
+        fail(path.string(),
+             fmt::format("sample {} is {}: -1 to 1 was expected", recording.samples.size(), mean));
+      recording.samples.push_back(mean);
+    }
+  }
+  if (std::ssize(recording.samples) != info.frames)
+    fail(path.string(),
+         fmt::format("it ends after {} of {} samples", recording.samples.size(), info.frames));
+  return recording;
+}
+
+double seconds_of(const std::filesystem::path& path) {
+  const SF_INFO info = open(path).info;
+  return static_cast<double>(info.frames) / info.samplerate;
+}
+
+std::vector<float> at_rate(const Recording& recording, Index rate) {
+  if (recording.rate == rate) return recording.samples;
+  const double ratio = static_cast<double>(rate) / static_cast<double>(recording.rate);
+  if (ratio > 64 || ratio * 64 < 1)
+    fail("audio", fmt::format("{} samples per second cannot be made of {}", rate, recording.rate));
+  if (ratio * recording.samples.size() > longest)
+    fail("audio", fmt::format("at {} samples per second it is too long", rate));
+  return frames::resampled(recording.samples, ratio);
+}
 
 std::vector<float> levelled(std::span<const float> waveform, Index rate) {
   constexpr double level = 0.01;
@@ -149,17 +142,13 @@ std::vector<float> levelled(std::span<const float> waveform, Index rate) {
 }
 
 LogMel::LogMel(const LogMelOptions& o)
-    : options_(o),
-      window_(std::lround(o.window * o.rate)),
-      step_(std::lround(o.step * o.rate)),
-      size_(1) {
-  if (window_ < 2 || step_ < 1 || o.bands < 1 || o.lowest < 0 || o.lowest >= o.rate / 2) {
+    : options_(o), window_(std::lround(o.window * o.rate)), step_(std::lround(o.step * o.rate)) {
+  if (window_ < 2 || step_ < 1 || o.bands < 1 || o.lowest < 0 || o.lowest >= o.rate / 2)
     fail("LogMel",
          fmt::format(
              "{} samples per second give no window of {} s, step of {} s and bands from {} Hz",
              o.rate, o.window, o.step, o.lowest));
-  }
-  while (size_ < window_) size_ *= 2;
+  size_ = static_cast<Index>(std::bit_ceil(static_cast<std::size_t>(window_)));
   for (Index i = 0; i < window_; ++i)
     hann_.push_back(
         static_cast<float>(0.5 - 0.5 * std::cos(2 * std::numbers::pi * i / (window_ - 1))));
@@ -177,10 +166,9 @@ LogMel::LogMel(const LogMelOptions& o)
       triangle.push_back(static_cast<float>(at <= middle ? (at - left) / (middle - left)
                                                          : (right - at) / (right - middle)));
     }
-    if (triangle.empty()) {
+    if (triangle.empty())
       fail("LogMel", fmt::format("{} bands are too many: band {} is narrower than {} Hz", o.bands,
                                  band, of_bin));
-    }
   }
 }
 
@@ -189,8 +177,7 @@ Index LogMel::frames(Index samples) const {
 }
 
 Tensor LogMel::operator()(std::span<const float> waveform) const {
-  const auto samples = std::ssize(waveform);
-  const Index frames = this->frames(samples);
+  const Index samples = std::ssize(waveform), frames = this->frames(samples);
   Tensor features = Tensor::uninitialized({frames, options_.bands});
   float* to = features.mutable_data<float>();
   // It has room for one transform at a time: each call, and so each thread, has its own.
@@ -218,12 +205,6 @@ Tensor LogMel::operator()(std::span<const float> waveform) const {
   return features;
 }
 
-namespace {
-
-constexpr Index around = 5;  // frames of quiet that are kept before and after what is said
-
-}  // namespace
-
 PauseCutter::PauseCutter(Index rate, double pause)
     : frame_(std::max<Index>(1, rate / 100)),
       quiet_frames_(std::max<Index>(1, std::lround(100 * pause))),
@@ -232,25 +213,19 @@ PauseCutter::PauseCutter(Index rate, double pause)
 
 std::vector<Piece> PauseCutter::add(std::span<const float> samples) {
   std::vector<Piece> ended;
-  if (!cuts_) {
-    samples_.insert(samples_.end(), samples.begin(), samples.end());
-    return ended;
-  }
   for (const float sample : samples) {
-    part_.push_back(sample);
-    if (std::ssize(part_) == frame_) add_frame(ended);
+    samples_.push_back(sample);
+    if (cuts_ && std::ssize(samples_) % frame_ == 0) end_frame(ended);
   }
   return ended;
 }
 
-void PauseCutter::add_frame(std::vector<Piece>& ended) {
+void PauseCutter::end_frame(std::vector<Piece>& ended) {
   constexpr double floor = 1e-6, below_loudest = 1e-3;
   double power = 0;
-  for (const float x : part_) power += static_cast<double>(x) * x / static_cast<double>(frame_);
-  const bool loud = power > floor && power > below_loudest * loudest_;
-  samples_.insert(samples_.end(), part_.begin(), part_.end());
-  part_.clear();
-  if (loud) {
+  for (const float x : std::span(samples_).last(frame_))
+    power += static_cast<double>(x) * x / static_cast<double>(frame_);
+  if (power > floor && power > below_loudest * loudest_) {
     speaks_ = true, quiet_ = 0;
     loudest_ = std::max(loudest_, power);
   } else if (!speaks_ && std::ssize(samples_) > around * frame_) {
@@ -264,14 +239,10 @@ void PauseCutter::add_frame(std::vector<Piece>& ended) {
 }
 
 Piece PauseCutter::flush() {
-  samples_.insert(samples_.end(), part_.begin(), part_.end());
-  part_.clear();
   Piece piece{std::exchange(samples_, {}), seen_};
   seen_ += std::ssize(piece.samples);
   if (cuts_ && !speaks_) piece.samples.clear();
-  if (quiet_ > around) {
-    piece.samples.resize(piece.samples.size() - (quiet_ - around) * frame_);
-  }
+  if (quiet_ > around) piece.samples.resize(piece.samples.size() - (quiet_ - around) * frame_);
   speaks_ = false, loudest_ = 0, quiet_ = 0;
   return piece;
 }

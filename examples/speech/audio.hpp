@@ -20,8 +20,7 @@ struct Recording {
 /// Throws an Error "FILE: what is wrong" for a file that is no audio, has no samples, or ends early.
 Recording read_audio(const std::filesystem::path& path);
 
-/// Its length, without reading the samples. Throws as read_audio does, except for errors in the
-/// samples.
+/// Its length. Does not read the samples, otherwise throws as read_audio does.
 double seconds_of(const std::filesystem::path& path);
 
 /// The samples at that rate. Throws for rates that are more than 64 times apart.
@@ -36,9 +35,9 @@ struct LogMelOptions {
   double emphasis = 0.97;  // of high frequencies: x_i - emphasis x_{i-1}
 };
 
-/// The waveform, scaled so that the mean power of its loud frames is 0.01 (a frame is 10 ms, and loud
-/// where it has at least the mean power of all). Then neither the distance of the microphone nor the
-/// silence around the words matters. A waveform of zeros stays as it is.
+/// The waveform, scaled so that the mean power of its loud frames (10 ms each, of at least the mean
+/// power of all) is 0.01, whatever the distance of the microphone and the silence around the words.
+/// A waveform of zeros stays as it is.
 std::vector<float> levelled(std::span<const float> waveform, Index rate);
 
 /// Frames of a waveform x_i - 0.97 x_{i-1} (`emphasis`), each under a Hann window, as power spectra
@@ -62,7 +61,7 @@ class LogMel {
 
  private:
   LogMelOptions options_;
-  Index window_, step_, size_;                 // samples; of the FFT
+  Index window_, step_, size_ = 0;             // samples; size_ of the FFT
   std::vector<float> hann_;                    // (window)
   std::vector<std::vector<float>> triangles_;  // of each band: weights of the bins from first_ on
   std::vector<Index> first_;
@@ -89,13 +88,13 @@ class PauseCutter {
   Piece flush();
 
  private:
-  void add_frame(std::vector<Piece>& ended);
+  void end_frame(std::vector<Piece>& ended);
 
   Index frame_, quiet_frames_, longest_;
   bool cuts_;
-  std::vector<float> samples_;  // of the utterance, or those before the next one
-  std::vector<float> part_;     // of a frame
-  double loudest_ = 0;          // power of a frame
+  std::vector<float>
+      samples_;         // of the utterance, or those before the next one: frames, and a part
+  double loudest_ = 0;  // power of a frame
   bool speaks_ = false;
   Index quiet_ = 0;  // frames since the last loud one
   Index seen_ = 0;   // samples of the stream before samples_

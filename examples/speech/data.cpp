@@ -40,19 +40,21 @@ text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript
   std::vector<std::string> tokens;
   for (std::string& token : codec.tokenizer.encode(transcript)) {
     std::vector<std::string> names;
-    for (const char c : token) {
+    for (const char c : token)
       if (c >= '0' && c <= '9') names.push_back(digits.vocabulary.tokens()[c - '0']);
-    }
-    if (!is_known(token) && names.size() == token.size() && std::ranges::all_of(names, is_known)) {
-      std::ranges::move(names, std::back_inserter(tokens));
-    } else {
-      tokens.push_back(std::move(token));
-    }
+    const bool as_digits =
+        !is_known(token) && names.size() == token.size() && std::ranges::all_of(names, is_known);
+    if (!as_digits) names = {std::move(token)};
+    std::ranges::move(names, std::back_inserter(tokens));
   }
   return codec.encode(tokens);
 }
 
 namespace {
+
+std::int32_t token_of(Index digit) {
+  return text::Vocabulary::unknown + 1 + static_cast<std::int32_t>(digit);
+}
 
 text::Sentence some_tokens_of(const text::Codec& codec, const Listed& listed) {
   text::Sentence tokens = tokens_of(codec, listed.transcript);
@@ -85,14 +87,12 @@ std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const t
     converted += all.back().converted;
     unknown += unknown_in(all.back().tokens);
   }
-  if (converted > 0) {
+  if (converted > 0)
     complain("{}: {} of {} recordings were converted to {} samples per second\n",
              printable(tsv.string()), converted, all.size(), rate);
-  }
-  if (unknown > 0) {
+  if (unknown > 0)
     complain("{}: {} tokens are not in the model's vocabulary: each counts as an error\n",
              printable(tsv.string()), unknown);
-  }
   return all;
 }
 
@@ -104,20 +104,12 @@ text::Vocabulary vocabulary_of(const std::filesystem::path& list,
   return text::make_vocabulary(counts);
 }
 
-namespace {
-
-std::int32_t token_of(Index digit) {
-  return text::Vocabulary::unknown + 1 + static_cast<std::int32_t>(digit);
-}
-
-}  // namespace
-
 Digits::Digits(const std::filesystem::path& directory, Index first, Index last, Index rate) {
   std::error_code error;
-  std::set<std::filesystem::path> files;  // in an order that is not the file system's
-  std::filesystem::directory_iterator entries(directory, error);
+  const std::filesystem::directory_iterator entries(directory, error);
   if (error) fail(directory.string(), fmt::format("it cannot be read: {}", error.message()));
-  for (const auto& entry : entries) files.insert(entry.path());
+  // In an order that is not the file system's.
+  const std::set<std::filesystem::path> files(begin(entries), end(entries));
   std::map<std::string, std::size_t> places;
   for (const std::filesystem::path& file : files) {
     const std::string name = file.filename().string();
@@ -130,17 +122,17 @@ Digits::Digits(const std::filesystem::path& directory, Index first, Index last, 
     const auto [at, is_new] = places.try_emplace(speaker.data(), speakers_.size());
     if (is_new) speakers_.emplace_back();
     const Recording recording = read_audio(file);
-    speakers_[at->second][digit - '0'].push_back(
-        reading(file, [&] { return at_rate(recording, rate); }));
+    auto samples = reading(file, [&] { return at_rate(recording, rate); });
+    speakers_[at->second][digit - '0'].push_back(std::move(samples));
   }
   const std::string numbers = fmt::format("with a number from {} to {}", first, last);
   if (speakers_.empty())
     fail(directory.string(), fmt::format("there is no DIGIT_SPEAKER_NUMBER.wav {}", numbers));
   for (const auto& [speaker, place] : places) {
     for (Index digit = 0; digit < 10; ++digit) {
-      if (!speakers_[place][digit].empty()) continue;
-      fail(directory.string(),
-           fmt::format("{} has no recording of {} {}", speaker, digit, numbers));
+      if (speakers_[place][digit].empty())
+        fail(directory.string(),
+             fmt::format("{} has no recording of {} {}", speaker, digit, numbers));
     }
   }
 }
@@ -173,9 +165,9 @@ std::vector<Utterance> Digits::single() const {
 }
 
 text::Codec Digits::codec() {
-  const std::array<std::string, 10> words = {"zero", "one", "two",   "three", "four",
-                                             "five", "six", "seven", "eight", "nine"};
-  return {text::Words{}, text::Vocabulary(words)};
+  const text::Words words;
+  return {words, text::Vocabulary(text::Tokenizer(words).encode(
+                     "zero one two three four five six seven eight nine"))};
 }
 
 std::vector<Utterance> Digits::strings(Index shortest, Index longest, Index count,
@@ -216,10 +208,10 @@ TrainingSet digit_strings(const TrainOptions& o) {
   }
   for (Index n = 1; o.ctc > 0 && n <= o.longest; ++n) {
     const Index count = fewest_annotations(o, n * shortest);
-    if (count >= 2 * n - 1) continue;  // all of them may be equal
-    fail("--frame-step, --joined",
-         fmt::format("{} digits of {:.2f} s each have {} annotations, and need {}", n, shortest,
-                     count, 2 * n - 1));
+    if (count < 2 * n - 1)  // all of them may be equal
+      fail("--frame-step, --joined",
+           fmt::format("{} digits of {:.2f} s each have {} annotations, and need {}", n, shortest,
+                       count, 2 * n - 1));
   }
   // The lengths of some batches are drawn together and sorted: little of a batch is padding.
   set.batches = [longest = o.longest, size = o.batch, seed = o.seed](Index epoch) {
@@ -235,9 +227,7 @@ TrainingSet digit_strings(const TrainOptions& o) {
     }
     return batches;
   };
-  set.draw = [digits](std::uint32_t length, Random& random) {
-    return digits->draw(length, random);
-  };
+  set.draw = std::bind_front(&Digits::draw, digits);
   set.each = [digits](const auto& visit) {
     for (const Utterance& one : digits->single()) visit(one.samples);
   };
@@ -247,7 +237,7 @@ TrainingSet digit_strings(const TrainOptions& o) {
 TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
   const auto list = std::make_shared<const std::vector<Listed>>(read_list(o.list));
   TrainingSet set;
-  std::vector<text::PairLengths> lengths;
+  std::vector<text::PairLengths> lengths;  // batches are of similar length in time
   double all_seconds = 0;
   for (const Listed& one : *list) {
     const double seconds = reading(one.where, [&] { return seconds_of(one.file); });
@@ -256,7 +246,6 @@ TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
     if (o.ctc > 0 && fewest_annotations(o, seconds) < needed(tokens))
       fail(one.where, fmt::format("{:.2f} s are too short for {} tokens", seconds, tokens.size()));
     all_seconds += seconds;
-    // Batches are of similar length in time, whatever is said.
     lengths.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
                        .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
     set.hash.add(tokens), set.hash.add(lengths.back().target);
@@ -266,11 +255,12 @@ TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
   set.batches = [lengths, size = o.batch, seed = o.seed](Index epoch) {
     return text::epoch_batches(lengths, {.sentences = size}, seed, epoch);
   };
-  set.draw = [list, codec, rate = o.features.rate](std::uint32_t number, Random&) {
-    return read_utterance((*list)[number], codec, rate);
+  const auto read = [codec, rate = o.features.rate](const Listed& one) {
+    return read_utterance(one, codec, rate);
   };
-  set.each = [list, codec, rate = o.features.rate](const auto& visit) {
-    for (const Listed& one : *list) visit(read_utterance(one, codec, rate).samples);
+  set.draw = [list, read](std::uint32_t number, Random&) { return read((*list)[number]); };
+  set.each = [list, read](const auto& visit) {
+    for (const Listed& one : *list) visit(read(one).samples);
   };
   return set;
 }

@@ -7,10 +7,16 @@
 namespace attune::speech {
 namespace {
 
-using models::number_field, models::text_field;
+const auto number = [](const char* name, const char* help, auto member, double low, double high) {
+  return models::number_field<Arguments>(name, help, member, low, high);
+};
+
+const auto text = [](const char* name, const char* help, auto member) {
+  return models::text_field<Arguments>(name, help, member);
+};
 
 Fields<Arguments> hearing_fields() {
-  return {number_field<Arguments>(
+  return {number(
               "beam", "beam size of the search; 1 is greedy",
               [](Arguments & o) -> auto& { return o.hear.beam; }, 1, 100),
           models::flag_field<Arguments, bool>(
@@ -20,29 +26,26 @@ Fields<Arguments> hearing_fields() {
 
 Fields<Arguments> recognise_fields() {
   return {
-      number_field<Arguments>("rate", "samples per second of standard input (default: the model's)",
-                              &Arguments::rate, 1000, 192000),
-      number_field<Arguments>("pause",
-                              "seconds of quiet after which a line is written for what was said "
-                              "until then on standard input; 0: one line at its end",
-                              &Arguments::pause, 0, 60),
+      number("rate", "samples per second of standard input (default: the model's)",
+             &Arguments::rate, 1000, 192000),
+      number("pause",
+             "seconds of quiet after which a line is written for what was said "
+             "until then on standard input; 0: one line at its end",
+             &Arguments::pause, 0, 60),
       json_field(&Arguments::json, "one JSON object a line: text, probability, tokens with times")};
 }
 
 Fields<Arguments> evaluate_fields() {
-  return {
-      text_field<Arguments>("digits",
-                            "instead of lists: directory of the Free Spoken Digit Dataset, whose "
-                            "recordings are measured one by one, and joined to strings",
-                            &Arguments::digits),
-      number_field<Arguments>("first",
-                              "number of the first recording; weights are chosen by 5 to 9",
-                              &Arguments::first, 0, 1e6),
-      number_field<Arguments>("last", "number of the last recording", &Arguments::last, 0, 1e6),
-      number_field<Arguments>("max-digits", "digits of a string at most", &Arguments::longest, 1,
-                              100),
-      number_field<Arguments>("strings", "of each length", &Arguments::strings, 1, 10000),
-      json_field(&Arguments::json, "a line of JSON for each of them")};
+  return {text("digits",
+               "instead of lists: directory of the Free Spoken Digit Dataset, whose "
+               "recordings are measured one by one, and joined to strings",
+               &Arguments::digits),
+          number("first", "number of the first recording; weights are chosen by 5 to 9",
+                 &Arguments::first, 0, 1e6),
+          number("last", "number of the last recording", &Arguments::last, 0, 1e6),
+          number("max-digits", "digits of a string at most", &Arguments::longest, 1, 100),
+          number("strings", "of each length", &Arguments::strings, 1, 10000),
+          json_field(&Arguments::json, "a line of JSON for each of them")};
 }
 
 Fields<Arguments> align_fields() {
@@ -52,17 +55,14 @@ Fields<Arguments> align_fields() {
               {{AlignFormat::json, "json"},
                {AlignFormat::textgrid, "textgrid"},
                {AlignFormat::tsv, "tsv"}}),
-          text_field<Arguments>("out", "file to write (default: standard output), or directory",
-                                &Arguments::out)};
+          text("out", "file to write (default: standard output), or directory", &Arguments::out)};
 }
 
 Fields<Arguments> report_fields() {
-  return {
-      text_field<Arguments>("out", "file to write (default: report.html beside the model)",
-                            &Arguments::out),
-      text_field<Arguments>("list", "file with utterances (default: what the model was chosen by)",
-                            &Arguments::list),
-      number_field<Arguments>("examples", "utterances to draw", &Arguments::examples, 1, 1000)};
+  return {text("out", "file to write (default: report.html beside the model)", &Arguments::out),
+          text("list", "file with utterances (default: what the model was chosen by)",
+               &Arguments::list),
+          number("examples", "utterances to draw", &Arguments::examples, 1, 1000)};
 }
 
 void add_training(Command& command, TrainOptions& o, const std::set<std::string>& left_out = {}) {

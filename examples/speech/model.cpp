@@ -29,8 +29,6 @@ models::ListenerOptions listener_options(const TrainOptions& o) {
           .dropout = o.dropout};
 }
 
-using Decoder = std::variant<models::BahdanauDecoder, models::LastStateDecoder>;
-
 Decoder make_decoder(const nn::Scope& scope, const TrainOptions& o, models::EncodedSizes sizes,
                      Index vocabulary) {
   const auto set = [&](auto options) {
@@ -145,14 +143,13 @@ std::vector<models::Hypothesis> recognise(const Model& model,
   constexpr std::size_t most = 32;                 // utterances of a batch,
   const std::size_t samples = 300 * model.rate();  // and with padding: 5 minutes
   std::vector<std::size_t> order(waveforms.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return waveforms[i].size(); });
   std::vector<models::Hypothesis> all(waveforms.size());
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     stop_if_interrupted();
-    for (end = begin + 1; end < order.size() && end < begin + most; ++end) {
+    for (end = begin + 1; end < order.size() && end < begin + most; ++end)
       if ((end + 1 - begin) * waveforms[order[end]].size() > samples) break;
-    }
     std::vector<Tensor> heard;
     for (std::size_t i = begin; i < end; ++i) heard.push_back(model.hear(waveforms[order[i]]));
     const nn::Sequence frames = frames::make_batch(heard);
@@ -168,7 +165,7 @@ CountsByLength evaluate(const Model& model, std::span<const Utterance> utterance
                         const HearOptions& options) {
   std::vector<std::vector<float>> waveforms;
   for (const Utterance& one : utterances) waveforms.push_back(one.samples);
-  const std::vector<models::Hypothesis> found = recognise(model, waveforms, options);
+  const auto found = recognise(model, waveforms, options);
   CountsByLength counts;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const text::Sentence expected = comparable(utterances[i].tokens);

@@ -1,7 +1,6 @@
 // What recordings say, and how often the model reads it right.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <attune/tensor/check.hpp>
@@ -30,21 +28,18 @@ struct Part {
 };
 
 void print(const Model& model, const models::Hypothesis& h, const Part& part, bool as_json) {
-  const std::string text = printable(model.codec.decode(h.words)), file = printable(part.file);
-  if (!as_json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", text);
+  const std::string text = model.codec.decode(h.words), file = printable(part.file);
+  if (!as_json) return say("{}{}{}\n", file, file.empty() ? "" : "\t", printable(text));
   const double begin = model.seconds(part.piece.begin);
-  report::LogFields line;
-  if (!part.file.empty()) line.push_back({"file", part.file});
-  line.push_back({"begin", begin});
-  line.push_back({"text", model.codec.decode(h.words)});
-  line.push_back({"probability", std::exp(h.log_probability)});
-  std::string json = report::log_line(line);
+  report::LogFields line = {
+      {"begin", begin}, {"text", text}, {"probability", std::exp(h.log_probability)}};
+  if (!part.file.empty()) line.insert(line.begin(), {"file", part.file});
   if (h.weights.defined()) {
     auto tokens = timed(model, h, model.seconds(part.piece.samples.size()));
     for (Timed& one : tokens) one.begin += begin, one.end += begin;
-    json = with_field(std::move(json), "tokens", json_of(tokens));
+    line.push_back({"tokens", json_of(tokens)});
   }
-  say("{}\n", json);
+  say("{}\n", report::log_line(line));
 }
 
 void hear(const Model& model, const Arguments& options, std::span<const Part> parts) {
@@ -56,42 +51,37 @@ void hear(const Model& model, const Arguments& options, std::span<const Part> pa
   std::fflush(stdout);
 }
 
-/// The recording, cut at pauses where it is long: memory and time grow with the square of the
-/// length.
+/// The recording, cut at pauses where it is long: memory and time grow as the square of its length.
 std::vector<Part> parts_of(const std::string& file, const Arguments& options, Index rate) {
   constexpr double longest = 30;  // seconds
   const Recording recording = read_audio(file);
   std::vector<float> samples = reading(file, [&] { return at_rate(recording, rate); });
   if (recording.channels > 1)
     complain("{}: using the mean of its {} channels\n", printable(file), recording.channels);
-  if (recording.rate != rate) {
+  if (recording.rate != rate)
     complain("{}: converted from {} to {} samples per second\n", printable(file), recording.rate,
              rate);
-  }
   const std::string name = options.json || options.inputs.size() > 1 ? file : "";
   if (samples.size() <= longest * rate) return {{name, {std::move(samples), 0}}};
   PauseCutter cutter(rate, options.pause);
   std::vector<Part> parts;
   for (Piece& piece : cutter.add(samples)) parts.push_back({name, std::move(piece)});
   if (Piece last = cutter.flush(); !last.samples.empty()) parts.push_back({name, std::move(last)});
-  if (options.pause > 0) {
+  if (options.pause > 0)
     complain("{}: it is longer than {} s, and is cut at its pauses: {} lines\n", printable(file),
              longest, parts.size());
-  }
   return parts;
 }
 
 void recognise_files(const Model& model, const Arguments& options) {
   constexpr std::size_t at_once = 256;
-  for (const std::string& file : options.inputs)
-    seconds_of(file);  // throws before any is recognised
-  for (std::size_t begin = 0; begin < options.inputs.size(); begin += at_once) {
-    const std::size_t end = std::min(options.inputs.size(), begin + at_once);
-    std::vector<Part> parts;
-    for (std::size_t i = begin; i < end; ++i)
-      std::ranges::move(parts_of(options.inputs[i], options, model.rate()),
-                        std::back_inserter(parts));
-    hear(model, options, parts);
+  const auto& files = options.inputs;
+  for (const std::string& file : files) seconds_of(file);  // throws before any is recognised
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::ranges::move(parts_of(files[i], options, model.rate()), std::back_inserter(parts));
+    if ((i + 1) % at_once == 0 || i + 1 == files.size())
+      hear(model, options, std::exchange(parts, {}));
   }
 }
 
@@ -100,38 +90,33 @@ class SampleStream {
  public:
   /// Waits for some; none at the end.
   std::vector<float> read() {
-    std::array<unsigned char, 1 << 14> bytes;
-    bytes[0] = odd_;
-    const std::size_t kept = has_odd_;
+    std::array<char, 1 << 14> bytes;
     ssize_t count;
     do {
-      count = ::read(STDIN_FILENO, &bytes[kept], bytes.size() - kept);
+      count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
     } while (count < 0 && errno == EINTR);
     if (count < 0)
       fail("standard input", fmt::format("it cannot be read: {}", std::strerror(errno)));
-    if (count == 0 && has_odd_)
+    if (count == 0 && !pending_.empty())
       fail("standard input", "samples of 16 bits were expected, but it ends after half of one");
-    const std::size_t size = kept + static_cast<std::size_t>(count);
-    if (std::exchange(is_first_, false)) {
-      const std::string_view head(reinterpret_cast<const char*>(bytes.data()),
-                                  std::min<std::size_t>(size, 4));
-      if (head == "RIFF" || head == "fLaC" || head == "OggS")
-        fail("standard input",
-             "raw samples were expected, but it is an audio file: give its name as an argument");
+    pending_.append(bytes.begin(), bytes.begin() + count);
+    const std::string_view head = std::string_view(pending_).substr(0, 4);
+    if (std::exchange(is_first_, false) && (head == "RIFF" || head == "fLaC" || head == "OggS"))
+      fail("standard input",
+           "raw samples were expected, but it is an audio file: give its name as an argument");
+    std::vector<float> samples(pending_.size() / 2);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const auto low = static_cast<unsigned char>(pending_[2 * i]);
+      const auto high = static_cast<signed char>(pending_[2 * i + 1]);
+      samples[i] = static_cast<float>(256 * high + low) / 32768;
     }
-    std::vector<float> samples;
-    for (std::size_t i = 0; i + 1 < size; i += 2) {
-      const auto bits = static_cast<std::uint16_t>(bytes[i] | bytes[i + 1] << 8);
-      samples.push_back(static_cast<float>(std::bit_cast<std::int16_t>(bits)) / 32768);
-    }
-    has_odd_ = size % 2 != 0;
-    if (has_odd_) odd_ = bytes[size - 1];
+    pending_.erase(0, 2 * samples.size());
     return count > 0 && samples.empty() ? read() : samples;
   }
 
  private:
-  unsigned char odd_ = 0;  // half of a sample
-  bool has_odd_ = false, is_first_ = true;
+  std::string pending_;  // bytes: between calls, at most half of a sample
+  bool is_first_ = true;
 };
 
 void recognise_stream(const Model& model, const Arguments& options) {
@@ -158,30 +143,14 @@ void recognise_stream(const Model& model, const Arguments& options) {
   hear_piece(cutter.flush());
 }
 
-}  // namespace
-
-int recognise(const Arguments& options) {
-  const Model model = Model::load(options.model);
-  options.inputs.empty() ? recognise_stream(model, options) : recognise_files(model, options);
-  return 0;
-}
-
-namespace {
-
-constexpr CountNames names = {.examples = "utterances", .right = "all right"};
-
 void print(const std::string& name, const CountsByLength& counts, bool json) {
-  if (!json) {
-    say("{}\n", printable(name));
-    print_table(counts, names);
-    return;
-  }
-  std::vector<std::string> by_length;
-  for (const auto& [length, some] : counts)
-    by_length.push_back(fmt::format("\"{}\": {}", length, json_of(some, names)));
-  const std::string line =
-      with_field(report::log_line({{"data", name}}), "all", json_of(total(counts), names));
-  say("{}\n", with_field(line, "by_length", fmt::format("{{{}}}", fmt::join(by_length, ", "))));
+  constexpr CountNames names = {.examples = "utterances", .right = "all right"};
+  if (json)
+    return say("{}\n", report::log_line({{"data", name},
+                                         {"all", report::JsonText{json_of(total(counts), names)}},
+                                         {"by_length", report::JsonText{json_of(counts, names)}}}));
+  say("{}\n", printable(name));
+  print_table(counts, names);
 }
 
 /// Median distance in seconds between the ends of tokens by attention and the true ones, without
@@ -191,9 +160,8 @@ double median_distance(const Model& model, std::span<const Utterance> utterances
   for (const Utterance& one : utterances) {
     stop_if_interrupted();
     const std::vector<Timed> tokens = align(model, one);
-    for (std::size_t u = 0; u + 1 < one.ends.size(); ++u) {
+    for (std::size_t u = 0; u + 1 < one.ends.size(); ++u)
       distances.push_back(std::abs(tokens[u].end - model.seconds(one.ends[u])));
-    }
   }
   const auto middle = distances.begin() + std::ssize(distances) / 2;
   std::ranges::nth_element(distances, middle);
@@ -201,6 +169,12 @@ double median_distance(const Model& model, std::span<const Utterance> utterances
 }
 
 }  // namespace
+
+int recognise(const Arguments& options) {
+  const Model model = Model::load(options.model);
+  options.inputs.empty() ? recognise_stream(model, options) : recognise_files(model, options);
+  return 0;
+}
 
 int evaluate(const Arguments& options) {
   if (options.digits.empty() == options.inputs.empty())

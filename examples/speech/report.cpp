@@ -19,12 +19,10 @@ struct Data {
 };
 
 Data data_of(const Model& model, const Arguments& options) {
-  if (options.list.empty() && !model.options.digits.empty()) {
-    const Digits digits = Digits::for_validation(model.options.digits, model.rate());
+  if (options.list.empty() && !model.options.digits.empty())
     return {
         "strings of recordings 5 to 9 of each digit and speaker, by which the weights were chosen",
-        digits.strings(1, 12, 10, 1)};
-  }
+        Digits::for_validation(model.options.digits, model.rate()).strings(1, 12, 10, 1)};
   const std::string list = options.list.empty() ? model.options.valid_list : options.list.string();
   return {list, read_utterances(list, model.codec, model.rate())};
 }
@@ -39,10 +37,9 @@ void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, In
     map.rows.push_back(row == rows - 1 ? "high" : row == 0 ? "low" : "");
     for (Index s = 0; s < places; ++s) {
       double sum = 0, count = 0;
-      for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t) {
+      for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t)
         for (Index band = 2 * row; band < std::min(bands, 2 * row + 2); ++band, ++count)
           sum += values[t * bands + band];
-      }
       map.weights.push_back(high > low ? (sum / count - low) / (high - low) : 0);
     }
   }
@@ -52,12 +49,12 @@ void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, In
 report::Heatmap picture(const Model& model, const Utterance& utterance,
                         const models::Hypothesis& h) {
   const Index places = h.weights.dim(1);
-  report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
+  report::Heatmap map{
+      .rows = {}, .columns = {}, .weights = h.weights.to_vector<double>(), .caption = ""};
   for (Index s = 0; s < places; ++s)
     map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
   for (const std::int32_t word : h.words) map.rows.push_back(model.codec.vocabulary.token(word));
   if (h.complete) map.rows.push_back("end");
-  for (const float w : h.weights.to_vector<float>()) map.weights.push_back(w);
   add_spectrogram(map, model.hear(utterance.samples), places, model.options.frames_joined());
   return map;
 }
@@ -74,11 +71,10 @@ void add_examples(report::Page& page, const Model& model, const Data& data, Inde
     const auto found = recognise(model, std::span(&one.samples, 1), {}).front();
     const std::string caption = fmt::format("said: {}; heard: {}", model.codec.decode(one.tokens),
                                             model.codec.decode(found.words));
-    if (found.weights.defined()) {
-      page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
-    } else {
+    if (!found.weights.defined())
       page.paragraph(caption);
-    }
+    else
+      page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
   }
 }
 
@@ -89,12 +85,11 @@ void add_curves(report::Page& page, const CountsByLength& counts,
     errors.x.push_back(static_cast<double>(length));
     errors.y.push_back(100 * some.edits.rate());
   }
-  page.heading("Errors");
-  page.figure(report::svg(report::Chart{.title = "By length",
-                                        .x_label = "tokens that were said",
-                                        .y_label = "token error (%)",
-                                        .series = {errors}}),
-              "");
+  const report::Chart chart{.title = "By length",
+                            .x_label = "tokens that were said",
+                            .y_label = "token error (%)",
+                            .series = {errors}};
+  page.heading("Errors").figure(report::svg(chart), "");
   add_learning_curves(page, log_path, "loss, and token error (%)",
                       {{"loss", "loss in training"}, {"token_error", "error, validation", 100}},
                       true);

@@ -22,6 +22,7 @@
 #include "audio.hpp"
 #include "support/comparing.hpp"
 #include "support/error_counts.hpp"
+#include "support/log.hpp"
 #include "support/measurements.hpp"
 #include "support/run_directory.hpp"
 
@@ -62,10 +63,9 @@ struct TrainOptions : TrainingOptions {
   Index frames_joined() const { return Index{1} << joined; }
 };
 
-/// Throws an Error that names the option for numbers that contradict each other.
+/// Throws where options contradict each other.
 void check(const TrainOptions& options);
 
-/// Options of the training, of the network, of the features, and all of them.
 Fields<TrainOptions> training_fields();
 Fields<TrainOptions> network_fields();
 Fields<TrainOptions> feature_fields();
@@ -73,7 +73,6 @@ const Fields<TrainOptions>& all_fields();
 
 // Data
 
-/// A waveform, and its tokens.
 struct Utterance {
   std::vector<float> samples;
   text::Sentence tokens;
@@ -88,18 +87,17 @@ struct Listed {
   std::string where;  // "FILE:LINE", for errors
 };
 
-/// Throws an Error "FILE:LINE: what is wrong" for a line that has not two columns, or an empty one,
-/// and for a list without lines.
+/// Throws an Error "FILE:LINE: what is wrong" unless each line has two columns with text, and for a
+/// list without lines.
 std::vector<Listed> read_list(const std::filesystem::path& tsv);
 
-/// The tokens of a transcript. A number that the vocabulary does not have is read digit by digit,
-/// where it has their names: 72, seven two. Other tokens that it does not have become <unk>.
+/// The tokens of a transcript. An unknown number is read digit by digit, where the vocabulary has
+/// their names: 72, seven two. Other unknown tokens become <unk>.
 text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript);
 /// The recording at that rate and its tokens. Throws an Error that begins with "FILE:LINE".
 Utterance read_utterance(const Listed& listed, const text::Codec& codec, Index rate);
 
-/// All of a list. Prints on standard error how many recordings were converted from another rate,
-/// and how many tokens are unknown.
+/// All of a list. Warns of recordings of another rate, and of unknown tokens.
 std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const text::Codec& codec,
                                        Index rate);
 
@@ -109,10 +107,9 @@ text::Vocabulary vocabulary_of(const std::filesystem::path& list, const text::To
 /// {digit}_{speaker}_{number}.wav, of several speakers.
 class Digits {
  public:
-  /// Those whose numbers are first to last, at that rate. Throws when there is none, or when a
-  /// speaker lacks a digit.
+  /// Numbers first to last, at that rate. Throws when there is none, or a speaker lacks a digit.
   Digits(const std::filesystem::path& directory, Index first, Index last, Index rate);
-  /// The recordings that a model is chosen by: 5 to 9. Those from 10 on are trained on.
+  /// 5 to 9, by which a model is chosen. Those from 10 on are trained on.
   static Digits for_validation(const std::filesystem::path& directory, Index rate) {
     return {directory, 5, 9, rate};
   }
@@ -135,25 +132,27 @@ class Digits {
 
 /// Utterances, in the order in which a training draws them.
 struct TrainingSet {
+  using Visit = std::function<void(const std::vector<float>& samples)>;
+
   std::string description = {};
   Hash hash = {};  // of what is said, and of how long it takes
   /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
   std::function<Epochs::Batches(Index epoch)> batches = {};
   /// Any thread may call it, with random numbers of its own.
   std::function<Utterance(std::uint32_t number, Random& random)> draw = {};
-  /// Visits every recording, for what features are scaled by.
-  std::function<void(const std::function<void(const std::vector<float>& samples)>& visit)> each =
-      {};
+  std::function<void(const Visit& visit)> each = {};  // every recording, to scale features
 };
 
 /// Strings of 1 to `longest` digits of `digits`. Throws where frames are too coarse for CTC.
 TrainingSet digit_strings(const TrainOptions& options);
-/// The recordings of `list`, each once in an epoch, in batches of similar lengths. They are read
-/// when they are drawn, so that they need not fit in memory. Throws for a file that is no audio, and
-/// for one that is too short for its tokens under CTC.
+/// The recordings of `list`, each once in an epoch, in batches of similar lengths. Reads each when it
+/// is drawn: they need not fit in memory. Throws for a file that is no audio, and for one that is too
+/// short for its tokens under CTC.
 TrainingSet listed_recordings(const TrainOptions& options, const text::Codec& codec);
 
 // Model
+
+using Decoder = std::variant<models::BahdanauDecoder, models::LastStateDecoder>;
 
 /// Features side by side, and what is said in them.
 struct Batch {
@@ -175,8 +174,8 @@ class Model {
   Tensor hear(std::span<const float> waveform) const;
   /// (1 - λ) · cross-entropy of the words + λ · CTC, each per word.
   Var loss(const Batch& batch) const;
-  /// The best words of each utterance, with where the decoder attended to; by attention and CTC, or
-  /// by attention alone.
+  /// The best words of each utterance, with attention weights; by attention and CTC, or by attention
+  /// alone.
   std::vector<models::Hypothesis> recognise(const nn::Sequence& frames,
                                             const models::SearchOptions& search, bool ctc) const;
   /// Given words as hypotheses, as if the search had found them.
@@ -197,7 +196,7 @@ class Model {
 
  private:
   models::Listener listener_;
-  std::variant<models::BahdanauDecoder, models::LastStateDecoder> decoder_;
+  Decoder decoder_;
   std::optional<nn::Linear> ctc_;
 };
 
@@ -207,8 +206,7 @@ struct HearOptions {
   bool ctc = true;  // whether CTC takes part, where the model has it
 };
 
-/// The best tokens of each waveform, in batches of similar lengths; at most as many tokens as there
-/// are annotations.
+/// The best tokens of each waveform, at most one for each annotation.
 std::vector<models::Hypothesis> recognise(const Model& model,
                                           std::span<const std::vector<float>> waveforms,
                                           const HearOptions& options);
@@ -225,25 +223,23 @@ struct Timed {
 };
 
 /// Cuts the places 0 to S of weights (U, S) into a stretch [begin, end) for each of the first
-/// `tokens` rows, in order and without gaps. First the cuts with the largest sum of weights inside
-/// the tokens' own stretches; then new cuts between the centres of these weights. A decoder may
-/// look at the beginnings of words or at their ends: the first word, which begins at 0, and the last
-/// one, which ends at S, show where to cut between two centres. Throws when there are fewer places
-/// than tokens.
+/// `tokens` rows, in order and without gaps: first with the largest sum of weights inside the tokens'
+/// own stretches, then between the centres of these weights. A decoder may look at the beginnings of
+/// words or at their ends: the first word, which begins at 0, and the last one, which ends at S, show
+/// where to cut between two centres. Throws when there are fewer places than tokens.
 std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
 
-/// Times by what the decoder attended to in a recording of so many seconds. The model must attend, and
-/// there must be as many annotations as tokens. Throws where the scores are not finite.
+/// Times by what the decoder attended to in a recording of so many seconds. The model must attend.
+/// Throws as `stretches` does, and where the scores are not finite.
 std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis, double seconds);
-/// A JSON array.
-std::string json_of(std::span<const Timed> tokens);
-/// The times of given tokens. Throws as `timed` and `stretches` do.
+report::JsonText json_of(std::span<const Timed> tokens);
+/// The times of given tokens. Throws as `timed` does.
 std::vector<Timed> align(const Model& model, const Utterance& utterance);
 
 // The commands. Each prints to standard output and returns the exit status.
 
-/// Trains a model and writes best.safetensors, last.safetensors and log.jsonl. The status is 0, or
-/// 128 + the number of the signal that interrupted it.
+/// Writes best.safetensors, last.safetensors and log.jsonl. The status is 0, or 128 + the number of
+/// the signal that interrupted it.
 int train(const TrainOptions& options);
 /// The options of a run that is to be resumed from this checkpoint.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);
@@ -268,14 +264,10 @@ struct Arguments {
   Index examples = 6;
 };
 
-/// Recordings, or raw samples of 16 bits from standard input, as text.
-int recognise(const Arguments& options);
-/// Token errors by length.
-int evaluate(const Arguments& options);
-/// When each token of a list's transcripts was heard.
-int align(const Arguments& options);
-/// One self-contained HTML page: what was attended to above spectrograms, errors by length, curves.
-int report(const Arguments& options);
+int recognise(const Arguments& options);  // recordings, or samples of standard input, as text
+int evaluate(const Arguments& options);   // token errors by length
+int align(const Arguments& options);      // when each token of a list's transcripts was heard
+int report(const Arguments& options);     // an HTML page: attention above spectrograms, errors
 
 struct CompareArguments : Comparison {
   TrainOptions train;  // of each run, which has a directory of its own in `out`
@@ -284,9 +276,9 @@ struct CompareArguments : Comparison {
 /// The names of all variants, in the order of the table.
 std::vector<std::string> variant_names();
 
-/// Trains every variant with every seed on strings of digits, as far as that is not done yet, and
-/// prints a table of their errors on single digits, on strings of lengths that were trained on, and
-/// on longer ones, by attention and CTC and by attention alone.
+/// Trains every variant with every seed on strings of digits, where that is not done yet. Prints a
+/// table of errors on single digits, on strings of lengths of training, and on longer ones, by
+/// attention and CTC and by attention alone.
 int compare(CompareArguments options);
 
 }  // namespace attune::speech

@@ -14,87 +14,84 @@
 
 namespace attune::speech {
 
-Fields<TrainOptions> training_fields() {
-  using Options = TrainOptions;
-  using models::number_field, models::text_field;
+namespace {
+
+using Options = TrainOptions;
+using models::choice_field, models::text_field;
+
+const auto number = [](const char* name, const char* help, auto member, double low, double high) {
+  return models::number_field<Options>(name, help, member, low, high);
+};
+
+}  // namespace
+
+Fields<Options> training_fields() {
   return joined<Options>(
       {{text_field<Options>("digits",
                             "directory of the Free Spoken Digit Dataset: strings of its digits are "
                             "trained on (recordings from 10 on) and validated on (5 to 9)",
                             &Options::digits),
-        number_field<Options>("max-digits", "digits of a string at most", &Options::longest, 1,
-                              1000),
+        number("max-digits", "digits of a string at most", &Options::longest, 1, 1000),
         text_field<Options>("list", "or file to train on: RECORDING TAB TRANSCRIPT, a line each",
                             &Options::list),
         text_field<Options>("valid-list", "the same, to choose the best weights by",
                             &Options::valid_list),
-        models::choice_field<Options, Tokens>(
+        choice_field<Options, Tokens>(
             "tokens", "of the transcripts", &Options::tokens,
             {{Tokens::characters, "characters"}, {Tokens::words, "words"}})},
        step_fields<Options>(
            "utterances",
            "rises for 200 steps, is constant until half of all, then falls to 2 % of it",
            "strings, order, augmentation and dropout"),
-       {number_field<Options>("speed", "recordings are made faster or slower by up to this share",
-                              &Options::speed, 0, 0.5),
-        number_field<Options>("silence", "most seconds of silence at each end of a recording",
-                              &Options::silence, 0, 10),
-        number_field<Options>("noise", "noise is at least this many decibels below a recording",
-                              &Options::noise, -100, 1000),
-        number_field<Options>("time-masks", "stretches of time that are hidden",
-                              &Options::time_masks, 0, 1000),
-        number_field<Options>("band-masks", "stretches of the mel scale that are hidden",
-                              &Options::band_masks, 0, 1000)},
+       {number("speed", "recordings are made faster or slower by up to this share", &Options::speed,
+               0, 0.5),
+        number("silence", "most seconds of silence at each end of a recording", &Options::silence,
+               0, 10),
+        number("noise", "noise is at least this many decibels below a recording", &Options::noise,
+               -100, 1000),
+        number("time-masks", "stretches of time that are hidden", &Options::time_masks, 0, 1000),
+        number("band-masks", "stretches of the mel scale that are hidden", &Options::band_masks, 0,
+               1000)},
        common_training_fields<Options>()});
 }
 
-Fields<TrainOptions> network_fields() {
-  using Options = TrainOptions;
-  using models::number_field;
+Fields<Options> network_fields() {
   constexpr double largest = 1 << 16;
   return joined<Options>(
-      {{number_field<Options>("hidden",
-                              "size of each direction of the listener, and of the decoder",
-                              &Options::hidden, 1, largest),
-        number_field<Options>("layers", "layers of the listener", &Options::layers, 1, 100),
-        number_field<Options>("joined", "how many of the highest layers join two steps into one",
-                              &Options::joined, 0, 20),
+      {{number("hidden", "size of each direction of the listener, and of the decoder",
+               &Options::hidden, 1, largest),
+        number("layers", "layers of the listener", &Options::layers, 1, 100),
+        number("joined", "how many of the highest layers join two steps into one", &Options::joined,
+               0, 20),
         models::cell_field<Options>("cell", "of all layers", &Options::cell),
-        number_field<Options>("embedding", "size of a word's vector", &Options::embedding, 1,
-                              largest),
-        number_field<Options>("readout", "size of the layer before the softmax", &Options::readout,
-                              1, largest),
-        number_field<Options>("dropout",
-                              "rate between layers, and on words, annotations and readouts",
-                              &Options::dropout, 0, 0.99),
-        number_field<Options>("ctc",
-                              "weight of CTC beside attention, in training and search; 0: none",
-                              &Options::ctc, 0, 0.99),
-        models::choice_field<Options, bool>("attends", "whether the decoder attends",
-                                            &Options::attends, {{false, "no"}, {true, "yes"}})},
+        number("embedding", "size of a word's vector", &Options::embedding, 1, largest),
+        number("readout", "size of the layer before the softmax", &Options::readout, 1, largest),
+        number("dropout", "rate between layers, and on words, annotations and readouts",
+               &Options::dropout, 0, 0.99),
+        number("ctc", "weight of CTC beside attention, in training and search; 0: none",
+               &Options::ctc, 0, 0.99),
+        choice_field<Options, bool>("attends", "whether the decoder attends", &Options::attends,
+                                    {{false, "no"}, {true, "yes"}})},
        models::attention_fields<Options>(false)});
 }
 
-Fields<TrainOptions> feature_fields() {
-  const auto field = [](const char* name, const char* help, auto LogMelOptions::*member, double low,
-                        double high) {
-    return models::number_field<TrainOptions>(
-        name, help, [member](TrainOptions & o) -> auto& { return o.features.*member; }, low, high);
+Fields<Options> feature_fields() {
+  const auto of = [](auto LogMelOptions::*member) {
+    return [member](Options & o) -> auto& { return o.features.*member; };
   };
-  using Options = LogMelOptions;
+  using Mel = LogMelOptions;
   return {
-      field("sampling-rate", "samples per second; recordings of another rate are converted",
-            &Options::rate, 1000, 192000),
-      field("frame", "seconds of a frame", &Options::window, 0.001, 1),
-      field("frame-step", "seconds from frame to frame", &Options::step, 0.001, 1),
-      field("bands", "bands of the mel scale", &Options::bands, 1, 512),
-      field("lowest", "lowest frequency in Hz", &Options::lowest, 0, 96000),
-      field("emphasis", "of high frequencies: x_i - emphasis x_{i-1}", &Options::emphasis, 0, 1)};
+      number("sampling-rate", "samples per second; recordings of another rate are converted",
+             of(&Mel::rate), 1000, 192000),
+      number("frame", "seconds of a frame", of(&Mel::window), 0.001, 1),
+      number("frame-step", "seconds from frame to frame", of(&Mel::step), 0.001, 1),
+      number("bands", "bands of the mel scale", of(&Mel::bands), 1, 512),
+      number("lowest", "lowest frequency in Hz", of(&Mel::lowest), 0, 96000),
+      number("emphasis", "of high frequencies: x_i - emphasis x_{i-1}", of(&Mel::emphasis), 0, 1)};
 }
 
-const Fields<TrainOptions>& all_fields() {
-  static const auto all =
-      joined<TrainOptions>({training_fields(), network_fields(), feature_fields()});
+const Fields<Options>& all_fields() {
+  static const auto all = joined<Options>({training_fields(), network_fields(), feature_fields()});
   return all;
 }
 
@@ -108,11 +105,11 @@ struct Data {
 };
 
 Data read_data(const TrainOptions& o) {
+  if (!o.digits.empty() && (!o.list.empty() || !o.valid_list.empty()))
+    fail("train", fmt::format("--digits {} and --list {} --valid-list {} are two kinds of data: "
+                              "one was expected",
+                              o.digits, o.list, o.valid_list));
   if (!o.digits.empty()) {
-    if (!o.list.empty() || !o.valid_list.empty())
-      fail("train", fmt::format("--digits {} and --list {} --valid-list {} are two kinds of data: "
-                                "one was expected",
-                                o.digits, o.list, o.valid_list));
     const Digits validation = Digits::for_validation(o.digits, o.features.rate);
     return {Digits::codec(), digit_strings(o), validation.strings(1, o.longest, 30, o.seed)};
   }
@@ -128,9 +125,7 @@ Data read_data(const TrainOptions& o) {
 frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options) {
   const LogMel features(options);
   frames::Moments moments;
-  set.each([&](const std::vector<float>& samples) {
-    moments.add(features(levelled(samples, options.rate)));
-  });
+  set.each([&](const auto& samples) { moments.add(features(levelled(samples, options.rate))); });
   const frames::Scaling scaling = moments.scaling();
   frames::check(scaling);
   return scaling;
@@ -170,10 +165,25 @@ Batch draw(const TrainingSet& set, std::span<const std::uint32_t> chosen, const 
   return {frames::make_batch(heard), std::move(tokens)};
 }
 
-std::string to_string(const metrics::Edits& e) {
-  return fmt::format(
-      "token error {:.2f} %: {} substitutions, {} deletions, {} insertions in {} tokens",
-      100 * e.rate(), e.substitutions, e.deletions, e.insertions, e.expected);
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> all = {
+      {"location-aware", {{"score", "location-aware"}}},
+      {"content", {{"score", "additive"}}},
+      {"local-m", {{"score", "additive"}, {"window", "local-m"}}},
+      {"no-attention", {{"attends", "no"}}}};
+  return all;
+}
+
+/// Token errors in percent of the best weights, on strings that no seed changes.
+std::vector<double> token_errors(const TrainOptions& options) {
+  const Model model = Model::load(options.out / "best.safetensors");
+  const Digits digits = Digits::for_validation(options.digits, model.rate());
+  const auto percent = [&](const std::vector<Utterance>& utterances, const HearOptions& hear) {
+    return 100 * total(evaluate(model, utterances, hear)).edits.rate();
+  };
+  const auto longer = digits.strings(options.longest + 1, options.longest + 5, 100, 1);
+  return {percent(digits.single(), {}), percent(digits.strings(1, options.longest, 100, 1), {}),
+          percent(longer, {}), percent(longer, {.ctc = false})};
 }
 
 }  // namespace
@@ -187,8 +197,7 @@ int train(const TrainOptions& options) {
   LogMel{options.features};  // throws where they contradict each other
   RunDirectory files(options.out, options.resume);
   if (files.resumes()) {
-    // Throws where the checkpoint's sizes and tensors disagree, before memory of these sizes is
-    // taken.
+    // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.
     const Model last = Model::load(files.last());
     check_resumable(all_fields(), last.options, options, {"digits", "list", "valid-list"});
   }
@@ -227,40 +236,17 @@ int train(const TrainOptions& options) {
       }
       run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(chosen.size())});
     }
-    const auto errors =
+    const auto e =
         run.validate([&] { return total(evaluate(model, data.validation, {.beam = 1})).edits; });
-    if (!errors) continue;
-    if (best.improves(run, {1 - errors->rate()})) run.save_best(to_string(*errors));
-    run.save({{"token_error", errors->rate()}},
-             fmt::format("error {:6.2f} %", 100 * errors->rate()));
+    if (!e) continue;
+    if (best.improves(run, {1 - e->rate()}))
+      run.save_best(fmt::format(
+          "token error {:.2f} %: {} substitutions, {} deletions, {} insertions in {} tokens",
+          100 * e->rate(), e->substitutions, e->deletions, e->insertions, e->expected));
+    run.save({{"token_error", e->rate()}}, fmt::format("error {:6.2f} %", 100 * e->rate()));
   }
   return run.finish(fmt::format("speech recognise FILE.wav --model {}", options.out.string()));
 }
-
-namespace {
-
-const std::vector<Variant>& variants() {
-  static const std::vector<Variant> all = {
-      {"location-aware", {{"score", "location-aware"}}},
-      {"content", {{"score", "additive"}}},
-      {"local-m", {{"score", "additive"}, {"window", "local-m"}}},
-      {"no-attention", {{"attends", "no"}}}};
-  return all;
-}
-
-/// Token errors in percent of the best weights, on strings that no seed changes.
-std::vector<double> token_errors(const TrainOptions& options) {
-  const Model model = Model::load(options.out / "best.safetensors");
-  const Digits digits = Digits::for_validation(options.digits, model.rate());
-  const auto percent = [&](const std::vector<Utterance>& utterances, const HearOptions& hear) {
-    return 100 * total(evaluate(model, utterances, hear)).edits.rate();
-  };
-  const auto longer = digits.strings(options.longest + 1, options.longest + 5, 100, 1);
-  return {percent(digits.single(), {}), percent(digits.strings(1, options.longest, 100, 1), {}),
-          percent(longer, {}), percent(longer, {.ctc = false})};
-}
-
-}  // namespace
 
 std::vector<std::string> variant_names() { return names_of(variants()); }
 

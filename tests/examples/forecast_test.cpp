@@ -302,7 +302,7 @@ TEST_CASE("forecast: errors are one line and status 1") {
       {{"compare", "--horizons", "24,24"}, "--horizons: 24 is given twice"},
       {{"compare", "--horizons", "12"}, "--segment: 24 does not divide"},
       {{"evaluate", "--model", gap}, "gap.csv"},
-      {{"evaluate", "--model", pairs}, "it is one of attune (try: attune predict --model " + pairs},
+      {{"evaluate", "--model", pairs}, "it is one of the program attune, expected the format"},
       {{"train", "--csv", short_csv, "--out", directory / "run", "--look-back", "10", "--horizon",
         "2", "--segment", "4"},
        "--segment: 4 does not divide"},

@@ -3,16 +3,17 @@
 #   examples/packages.sh            what the library and most examples need
 #   examples/packages.sh speech     and what examples/speech needs
 #   examples/packages.sh tests      and what the tests and benchmarks need
-# OpenBLAS is called by one thread at a time: its serial variant is all that is needed. The pthread variant starts
-# threads when it is loaded, which makes every count of references and every allocation dearer.
+# libopenblas-dev is the pthread variant. The serial variant does not fit: two threads that call it at once share a buffer
+# and get wrong results.
 set -eu
 
-packages="g++ meson ninja-build pkg-config libopenblas-serial-dev libfmt-dev libhwy-dev nlohmann-json3-dev
+packages="g++ meson ninja-build pkg-config libopenblas-dev libfmt-dev libhwy-dev nlohmann-json3-dev
           libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
   tests) packages="$packages libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin
-         python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev" ;;
+         python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev
+         libopenblas0-serial" ;;
 esac
 
 missing=

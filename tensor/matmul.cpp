@@ -32,6 +32,7 @@ void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int 
 // Null in any other library.
 [[gnu::weak]] void openblas_set_num_threads(int threads);
 [[gnu::weak]] const char* openblas_get_corename();
+[[gnu::weak]] int openblas_get_parallel();
 }
 
 #endif
@@ -81,6 +82,11 @@ void blas_call(const MatrixView<const T>& a, const MatrixView<const T>& b, const
   }
 }
 
+/// Whether several threads may call BLAS at once. Of OpenBLAS's variants only the pthread one (1)
+/// locks its table of buffers; in the serial (0) and OpenMP (2) ones, two threads can take the same
+/// buffer, and their products are wrong.
+bool blas_is_thread_safe() { return !openblas_get_parallel || openblas_get_parallel() == 1; }
+
 /// Whether the kernels of BLAS use all of the registers that ours use.
 bool blas_is_as_wide() {
   if (!openblas_get_corename) return true;
@@ -93,6 +99,7 @@ bool blas_is_as_wide() {
 
 #else
 
+constexpr bool blas_is_thread_safe() { return false; }
 constexpr bool blas_is_as_wide() { return false; }
 
 #endif
@@ -107,11 +114,16 @@ std::string_view environment(const char* name) {
 bool choose_blas() {
   const std::string_view wanted = environment("ATTUNE_PRODUCTS");
   if (wanted == "attune") return false;
-  if (wanted.empty()) return environment("ATTUNE_TARGET").empty() && blas_is_as_wide();
+  if (wanted.empty()) {
+    return environment("ATTUNE_TARGET").empty() && blas_is_thread_safe() && blas_is_as_wide();
+  }
   if (wanted != "openblas") {
     fail("ATTUNE_PRODUCTS", fmt::format("'{}' is neither openblas nor attune", wanted));
   }
   if (blas_name().empty()) fail("ATTUNE_PRODUCTS", "attune was built without BLAS");
+  if (!blas_is_thread_safe()) {
+    fail("ATTUNE_PRODUCTS", "only OpenBLAS's pthread variant can be called by several threads");
+  }
   return true;
 }
 

@@ -9,7 +9,8 @@ namespace attune {
 
 /// Matrix products are made by attune's own kernels, and large ones by BLAS where it is faster:
 /// gradients of weights, and those whose caller allows it (Rows::together).
-/// attune's kernels make all of them where attune was built without BLAS, where BLAS's kernels use
+/// attune's kernels make all of them where attune was built without BLAS, where OpenBLAS is its
+/// serial or OpenMP variant, which several threads must not call at once, where BLAS's kernels use
 /// narrower registers than attune's (OPENBLAS_CORETYPE can do that), and where ATTUNE_TARGET asks
 /// for results that another CPU can repeat (precision.hpp). The environment may choose:
 /// ATTUNE_PRODUCTS=attune, or ATTUNE_PRODUCTS=openblas for BLAS whatever its kernels. Any other

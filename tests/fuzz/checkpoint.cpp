@@ -190,7 +190,7 @@ void run(const std::string& name, const std::vector<Change>& all) {
   fuzz::accepted([&] {
     test.sources = {model->source().encode("äb")}, test.targets = {model->target().encode("b a")};
     const models::SearchOptions search{.beam = 2, .max_length = 5};
-    return pairs::evaluate(pairs::alone(*model), test, search, {});
+    return pairs::evaluate({&*model, 1}, test, search, {});
   });
 }
 

@@ -13,7 +13,7 @@ import sys
 LAYERS = {
     "tensor": "tensor.hpp",
     "autograd": "var.hpp",
-    "nn": "linear.hpp",
+    "nn": "layers.hpp",
     "models": "bahdanau.hpp",
 }
 

@@ -79,6 +79,15 @@ TEST_CASE("products: the environment chooses, and results of one instruction set
   }
 }
 
+TEST_CASE("products: a variant of OpenBLAS that does not lock its buffers is not used") {
+  const char* const serial = "/usr/lib/x86_64-linux-gnu/openblas-serial";
+  if (!detail::blas_name().starts_with("OpenBLAS") || !std::filesystem::exists(serial)) return;
+  const std::string directory = serial;
+  CHECK(products_with({{"LD_LIBRARY_PATH", directory}}) == "attune (" + simd_target() + ")");
+  CHECK(products_with({{"LD_LIBRARY_PATH", directory}, {"ATTUNE_PRODUCTS", "openblas"}}) ==
+        "ATTUNE_PRODUCTS: only OpenBLAS's pthread variant can be called by several threads");
+}
+
 TEST_CASE("products: OpenBLAS is not used with kernels narrower than attune's, unless it must") {
   if (!detail::blas_name().starts_with("OpenBLAS") || !simd_target().starts_with("avx3")) return;
   const std::string own = "attune (avx3)";

@@ -1,7 +1,7 @@
 // Softmax and cross-entropy over a vocabulary.
 
-#include <attune/tensor/random.hpp>
 #include <attune/tensor/normalize.hpp>
+#include <attune/tensor/random.hpp>
 
 #include "support/counters.hpp"
 

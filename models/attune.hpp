@@ -47,9 +47,9 @@
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
-#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>

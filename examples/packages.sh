@@ -3,11 +3,11 @@
 #   examples/packages.sh            what the library and most examples need
 #   examples/packages.sh speech     and what examples/speech needs
 #   examples/packages.sh tests      and what the tests and benchmarks need
-# libopenblas-dev is the pthread variant. The serial variant does not fit: two threads that call it at once share a buffer
+# libopenblas-pthread-dev is the pthread variant. The serial variant does not fit: two threads that call it at once share a buffer
 # and get wrong results.
 set -eu
 
-packages="g++ meson ninja-build pkg-config libopenblas-dev libfmt-dev libhwy-dev nlohmann-json3-dev
+packages="g++ meson ninja-build pkg-config libopenblas-pthread-dev libfmt-dev libhwy-dev nlohmann-json3-dev
           libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;

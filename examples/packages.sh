@@ -3,8 +3,8 @@
 #   examples/packages.sh            what the library and most examples need
 #   examples/packages.sh speech     and what examples/speech needs
 #   examples/packages.sh tests      and what the tests and benchmarks need
-# libopenblas-pthread-dev is the pthread variant. The serial variant does not fit: two threads that call it at once share a buffer
-# and get wrong results.
+# Of OpenBLAS the pthread variant: two threads that call its serial or OpenMP variant at once can share a buffer, and get
+# wrong results.
 set -eu
 
 packages="g++ meson ninja-build pkg-config libopenblas-pthread-dev libfmt-dev libhwy-dev nlohmann-json3-dev

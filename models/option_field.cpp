@@ -41,6 +41,8 @@ std::string hyphenated(std::string_view text) {
   return hyphens;
 }
 
+std::string text_of(double value) { return fmt::format("{}", value); }
+
 std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices) {
   const auto at = std::ranges::find(choices, hyphenated(text));

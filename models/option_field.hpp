@@ -9,10 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
 
@@ -29,8 +28,8 @@ struct OptionField {
   /// good as -.
   std::function<void(Options&, const std::string&)> set = {};
   bool is_flag = false;  ///< given without a value, which is then "yes"
-  std::string needs =
-      {};  ///< what it has no effect without, such as "score multi-head"; empty: it has
+  /// What it has no effect without, such as "score multi-head"; empty: it always has.
+  std::string needs = {};
   std::function<bool(const Options&)> has_effect = {};  ///< set where `needs` is
 };
 
@@ -41,6 +40,8 @@ std::string hyphenated(std::string_view text);
 /// Reads a number in [low, high] of type double, std::int64_t or std::uint64_t; throws on other text.
 template <class T>
 void parse(const std::string& name, const std::string& text, double low, double high, T& to);
+/// In the shortest form that reads back as the same number.
+std::string text_of(double value);
 /// The place of a choice. Throws where it is none of them.
 std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices);
@@ -64,8 +65,12 @@ OptionField<Options> number_field(std::string_view name, std::string_view help, 
     detail::parse(name, text, low, high, std::invoke(member, o));
   };
   field.get = [member](const Options& o) {
-    // A real number in the shortest form that reads back as the same number.
-    return fmt::format("{}", detail::value_of(o, member));
+    const auto value = detail::value_of(o, member);
+    if constexpr (std::is_integral_v<decltype(value)>) {
+      return std::to_string(value);
+    } else {
+      return detail::text_of(value);
+    }
   };
   return field;
 }

@@ -85,11 +85,6 @@ void require_writable(const std::filesystem::path& path,
   }
 }
 
-std::string with_field(std::string object, const std::string& name, const std::string& value) {
-  object.pop_back();
-  return fmt::format("{}{}\"{}\": {}}}", object, object == "{" ? "" : ", ", name, value);
-}
-
 std::string message_of(const std::exception& error) {
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return fmt::format("{}: {}", file->path1().string(), file->code().message());

@@ -43,9 +43,6 @@ void flush_output();
 void require_writable(const std::filesystem::path& path,
                       const std::vector<std::filesystem::path>& inputs = {});
 
-/// A JSON object, as text, with one more entry; `value` is JSON, too.
-std::string with_field(std::string object, const std::string& name, const std::string& value);
-
 /// What an exception says, in one line that a user understands.
 std::string message_of(const std::exception& error);
 

@@ -115,8 +115,8 @@ TEST_CASE("attune: a line is translated before the next one is written") {
         "\"$0\"-text | { "
         "read -r line; echo \"$line\"; echo seven > \"$0\"; cat; }"}) {
     const ProcessResult result =
-        run_process({"sh", "-c", script, directory / "seen", ATTUNE_PAIRS, "predict", "--format",
-                     "text", "--model", Trained::get().model()},
+        run_process({"sh", "-c", script, directory / "seen", PROGRAM, "predict", "--format", "text",
+                     "--model", Trained::get().model()},
                     {.limit = std::chrono::seconds(60)});
     CHECK(result.out == "ZWEI EINS\nSIEBEN\n");
     CHECK(result.err.empty());
@@ -124,8 +124,8 @@ TEST_CASE("attune: a line is translated before the next one is written") {
 }
 
 TEST_CASE("attune: in a terminal each line is asked for and answered") {
-  Terminal terminal(
-      {ATTUNE_PAIRS, "predict", "--format", "text", "--model", Trained::get().model()}, 80);
+  Terminal terminal({PROGRAM, "predict", "--format", "text", "--model", Trained::get().model()},
+                    80);
   CHECK(terminal.shown_until("> ") == "> ");
   terminal.type("one two\n");
   CHECK(terminal.shown_until("> ") == "one two\nZWEI EINS\n> ");
@@ -351,10 +351,9 @@ TEST_CASE("attune align: a long sentence is drawn in panels as wide as the termi
   const std::string whole = output_of(align);
   CHECK(widest(whole) > 80);  // two columns for each word
   const auto words = [](const std::string& drawn) { return std::ranges::count(drawn, 'w'); };
-  for (const std::string& drawn :
-       {output_of(align + Arguments{"--width", "40"}),
-        output_of(align, {.environment = {{"COLUMNS", "40"}}}),
-        Terminal(Arguments{ATTUNE_PAIRS} + align, 40).shown_to_the_end()}) {
+  for (const std::string& drawn : {output_of(align + Arguments{"--width", "40"}),
+                                   output_of(align, {.environment = {{"COLUMNS", "40"}}}),
+                                   Terminal(Arguments{PROGRAM} + align, 40).shown_to_the_end()}) {
     CHECK_FALSE(contains(drawn, "…"));
     CHECK(words(drawn) == words(whole));
   }
@@ -580,7 +579,7 @@ TEST_CASE("attune: a terminal that knows no escape sequences gets none") {
   for (const Arguments& arguments :
        {corpus.train("out", one_epoch),
         Arguments{"align", "--model", Trained::get().model(), corpus / "one.en"}}) {
-    Terminal terminal(Arguments{"/usr/bin/env", "TERM=dumb", ATTUNE_PAIRS} + arguments, 80);
+    Terminal terminal(Arguments{"/usr/bin/env", "TERM=dumb", PROGRAM} + arguments, 80);
     CHECK(is_plain(terminal.shown_to_the_end()));
   }
 }
@@ -588,8 +587,8 @@ TEST_CASE("attune: a terminal that knows no escape sequences gets none") {
 TEST_CASE(
     "attune: the help of every command ends with an example, that of train fits a screen and a "
     "half") {
-  check_examples(ATTUNE_PAIRS, {"train", "predict", "evaluate", "compare", "score", "align",
-                                "report", "average", "inspect"});
+  check_examples(PROGRAM, {"train", "predict", "evaluate", "compare", "score", "align", "report",
+                           "average", "inspect"});
   const auto help = [](const char* which) {
     return output_of({"train", which}, {.environment = {{"COLUMNS", "90"}}});
   };

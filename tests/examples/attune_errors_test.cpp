@@ -9,7 +9,7 @@ namespace {
 
 /// Runs the program behind something that a shell does first.
 ProcessResult run_in_shell(const std::string& first, const Arguments& arguments) {
-  return run_program("sh", Arguments{"-c", first + "\n\"$@\"", "sh", ATTUNE_PAIRS} + arguments);
+  return run_program("sh", Arguments{"-c", first + "\n\"$@\"", "sh", PROGRAM} + arguments);
 }
 
 std::string repeated(const std::string& text, int times) {
@@ -39,11 +39,11 @@ TEST_CASE("attune: a text without sentences has no translation, and cannot be le
   write(none, ""), write(blank, "\n\n");
   const std::string error = ": there is no pair, expected lines of source TAB target";
   const Arguments both = {"--train", blank, "--train-target", blank};
-  check_errors({{corpus.train("o", one_epoch + both), blank + error},
-                {corpus.train("o", both), blank + error},  // subwords
-                {corpus.train("o", {"--train", none, "--train-target", none}), none + error},
-                {with_model("evaluate", {none, none}), none + error},
-                {with_model("report", {none, none, "--out", corpus / "page"}), none + error}});
+  check_refused({{corpus.train("o", one_epoch + both), blank + error},
+                 {corpus.train("o", both), blank + error},  // subwords
+                 {corpus.train("o", {"--train", none, "--train-target", none}), none + error},
+                 {with_model("evaluate", {none, none}), none + error},
+                 {with_model("report", {none, none, "--out", corpus / "page"}), none + error}});
   const ProcessResult before_learning =
       run(corpus.train("o", {"--valid", none, "--valid-target", none}));
   CHECK(error_line("attune", before_learning) == "attune: " + none + error);
@@ -65,7 +65,7 @@ TEST_CASE("attune: a reference without words is refused before anything is train
   CHECK(error_line("attune", before_learning) == "attune: " + error);
   CHECK(before_learning.out.empty());
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
-  check_errors(
+  check_refused(
       {{with_model("evaluate", {source, target}), error},
        {with_model("report", {source, target}), error},
        {with_model("compare", {source, target}), error},
@@ -79,15 +79,15 @@ TEST_CASE("attune train: what is wrong without reading the text is said before i
   const auto [source, none] = std::pair(corpus / "train.en", corpus / "none");
   write(source, "\xFF\n");  // this would be found otherwise
   const std::string unread = none + ": cannot be read: No such file or directory";
-  check_errors({{corpus.train("o", one_epoch + Arguments{"--train-target", none}), unread},
-                {corpus.train("o", one_epoch + Arguments{"--valid", none}), unread},
-                {corpus.train("o", one_epoch + Arguments{"--valid-target", none}), unread},
-                {corpus.train("o", one_epoch + Arguments{"--alignments", none}), unread},
-                {corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none}), unread},
-                {corpus.train("o", {"--target-pieces", none}), none + ": ..."},
-                {{"train", "--out", corpus / "o", "--resume"},
-                 "--train: " + corpus / "o/last.safetensors" +
-                     " is not there to resume from, so pairs were expected"}});
+  check_refused({{corpus.train("o", one_epoch + Arguments{"--train-target", none}), unread},
+                 {corpus.train("o", one_epoch + Arguments{"--valid", none}), unread},
+                 {corpus.train("o", one_epoch + Arguments{"--valid-target", none}), unread},
+                 {corpus.train("o", one_epoch + Arguments{"--alignments", none}), unread},
+                 {corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none}), unread},
+                 {corpus.train("o", {"--target-pieces", none}), none + ": ..."},
+                 {{"train", "--out", corpus / "o", "--resume"},
+                  "--train: " + corpus / "o/last.safetensors" +
+                      " is not there to resume from, so pairs were expected"}});
 }
 
 TEST_CASE("attune train: a target that no batch can take, and tokens that are all unknown") {
@@ -95,7 +95,7 @@ TEST_CASE("attune train: a target that no batch can take, and tokens that are al
   write(corpus / "train.xx", "A\nA B C D E\n"), write(corpus / "train.en", "a\nb\n");
   const std::string pieces = corpus / "pieces.vocab", other = corpus / "other";
   write(pieces, "a\t-1.5\n"), write(other, "x\ny\n");
-  check_errors(
+  check_refused(
       {{corpus.train("o", one_epoch + Arguments{"--batch-tokens", "4"}),
         corpus / "train.en:2: 6 target tokens with </s>, expected at most --batch-tokens 4"},
        {corpus.train("o", one_epoch + Arguments{"--source-vocabulary", pieces}),
@@ -114,7 +114,7 @@ TEST_CASE("attune: of two files of different lengths both are named, with their 
   const auto uneven = [](const std::string& a, int n, const std::string& b, int m) {
     return fmt::format("{}: {} lines, but {} has {}: expected as many of each", a, n, b, m);
   };
-  check_errors(
+  check_refused(
       {{corpus.train("o", {"--train", two}), uneven(two, 2, train, 400)},
        {corpus.train("o", {"--train-target", two}), uneven(corpus / "train.en", 400, two, 2)},
        {corpus.train("o", one_epoch + Arguments{"--valid", two}), uneven(two, 2, valid, 30)},
@@ -135,13 +135,13 @@ TEST_CASE("attune: bytes that are no text are refused with file, line and byte")
                   ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8")}) {
     write(bad, bytes);
     const Arguments valid = {"--valid", good, "--valid-target", bad};
-    check_errors({{with_model("predict", {"--format", "text", "--file", bad}), bad + what},
-                  {with_model("align", {bad}), bad + what},
-                  {with_model("align", {good, bad}), bad + what},
-                  {with_model("evaluate", {good, bad}), bad + what},
-                  {corpus.train("o", {"--train", bad, "--train-target", good}), bad + what},
-                  {corpus.train("o", one_epoch + valid), bad + what},
-                  {corpus.train("o", {"--config", bad}), bad + ":..."}});
+    check_refused({{with_model("predict", {"--format", "text", "--file", bad}), bad + what},
+                   {with_model("align", {bad}), bad + what},
+                   {with_model("align", {good, bad}), bad + what},
+                   {with_model("evaluate", {good, bad}), bad + what},
+                   {corpus.train("o", {"--train", bad, "--train-target", good}), bad + what},
+                   {corpus.train("o", one_epoch + valid), bad + what},
+                   {corpus.train("o", {"--config", bad}), bad + ":..."}});
   }
 }
 
@@ -188,11 +188,11 @@ TEST_CASE("attune: pairs with a side of more than 5000 words are refused where b
   write(shorter, "one\nEINS\n"), write(longer, "one\n" + repeated("EINS ", 5001) + "\n");
   const std::string error = longer + ":2: 5001 tokens, expected at most 5000";
   const Arguments valid = {"--valid", shorter, "--valid-target", longer};
-  check_errors({{with_model("evaluate", {shorter, longer}), error},
-                {with_model("align", {shorter, longer}), error},
-                {with_model("align", {longer}), error},
-                {with_model("report", {longer, shorter}), error},
-                {corpus.train("o", one_epoch + valid), error}});
+  check_refused({{with_model("evaluate", {shorter, longer}), error},
+                 {with_model("align", {shorter, longer}), error},
+                 {with_model("align", {longer}), error},
+                 {with_model("report", {longer, shorter}), error},
+                 {corpus.train("o", one_epoch + valid), error}});
 }
 
 TEST_CASE("attune: sources that the score location has no places for are told by their line") {
@@ -304,7 +304,7 @@ TEST_CASE("attune: nothing that stands in a file reaches a terminal as a control
   write(corpus / "one.en", "one\n");
   const Arguments translate = {"predict", "--format", "text", "--model", file, corpus / "one.en"};
   CHECK(output_of(translate) == hostile + "\n");  // to a file or a pipe: what the model writes
-  const std::string command = fmt::format("{} {}", ATTUNE_PAIRS, fmt::join(translate, " "));
+  const std::string command = fmt::format("{} {}", PROGRAM, fmt::join(translate, " "));
   CHECK(contains(run_program("script", {"-qec", command, "/dev/null"}).out, shown));
   CHECK(is_plain(output_of({"align", "--model", file, corpus / "one.en"})));
 
@@ -368,17 +368,17 @@ TEST_CASE("attune train: what is wrong with a file of options is said with its l
         {"score = best\n", ":1: score: 'best' is not one of..."},
         {"model = best\n", ":1: model: 'best' is not one of..."}}) {
     write(file, text);
-    check_errors({{corpus.train("o", one_epoch + Arguments{"--config", file}), file + error}});
+    check_refused({{corpus.train("o", one_epoch + Arguments{"--config", file}), file + error}});
   }
-  check_errors({{corpus.train("o", {"--config", corpus / "none"}),
-                 corpus / "none" + ": cannot be read..."}});
+  check_refused({{corpus.train("o", {"--config", corpus / "none"}),
+                  corpus / "none" + ": cannot be read..."}});
 }
 
 TEST_CASE("attune train: a directory that cannot be made is named") {
   const Corpus corpus;
-  check_errors({{corpus.train("", {"--out", ""}), "--out: a directory was expected"},
-                {corpus.train("train.en", one_epoch),
-                 corpus / "train.en" + ": cannot be made: Not a directory"}});
+  check_refused({{corpus.train("", {"--out", ""}), "--out: a directory was expected"},
+                 {corpus.train("train.en", one_epoch),
+                  corpus / "train.en" + ": cannot be made: Not a directory"}});
 }
 
 TEST_CASE("attune train: where a checkpoint cannot be written, those before it stay") {
@@ -466,8 +466,8 @@ TEST_CASE("attune: standard input may be empty, but not closed or a directory") 
 TEST_CASE("attune: a reader of its output that has seen enough ends it") {
   const ProcessResult result =
       run_program("sh",
-                  {"-c", "(\"$@\"; echo $? >&2) | head -n 1", "sh", ATTUNE_PAIRS, "predict",
-                   "--format", "text", "--model", Trained::get().model(), "--batch", "1"},
+                  {"-c", "(\"$@\"; echo $? >&2) | head -n 1", "sh", PROGRAM, "predict", "--format",
+                   "text", "--model", Trained::get().model(), "--batch", "1"},
                   {.input = repeated("one two\n", 20'000)});
   CHECK(result.out == "ZWEI EINS\n");
   CHECK(result.err == fmt::format("{}\n", 128 + SIGPIPE));  // as that of any filter

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "tools.hpp"
+#include "program.hpp"
 
 namespace attune::pairs::test {
 
@@ -66,28 +66,18 @@ struct Corpus : Directory {
   }
 };
 
-inline ProcessResult run(const Arguments& arguments, ProcessOptions options = {}) {
-  return run_program(ATTUNE_PAIRS, arguments, std::move(options));
-}
-
-inline std::string output_of(const Arguments& arguments, ProcessOptions options = {}) {
-  const ProcessResult result = run(arguments, std::move(options));
-  INFO(result.err);
-  REQUIRE(result.status == 0);
-  return result.out;
-}
-
 /// Of a command that prints one object.
 inline Json json_of(const Arguments& arguments, ProcessOptions options = {}) {
   return Json::parse(output_of(arguments, std::move(options)));
 }
 
+/// The error line; what is printed before it is not looked at.
 inline std::string error_of(const Arguments& arguments, ProcessOptions options = {}) {
   return error_line("attune", run(arguments, std::move(options)));
 }
 
 /// Each of these is refused with "attune: " and the text behind it, which may end with "...".
-inline void check_errors(const std::vector<std::pair<Arguments, std::string>>& cases) {
+inline void check_refused(const std::vector<std::pair<Arguments, std::string>>& cases) {
   for (const auto& [arguments, error] : cases) {
     CAPTURE_BINDING(error);
     const std::string line = error_of(arguments), begin = error.substr(0, error.rfind("..."));

@@ -166,12 +166,12 @@ TEST_CASE("attune train: what is wrong with alignments is said with file and lin
            {"0-0-0" + rest, ":1: \"0-0-0" + no_link},
            {"0-99999999999" + rest, ":1: \"0-99999999999" + no_link}}) {
     write(file, text);
-    check_errors({{corpus.train("o", tiny + Arguments{"--alignments", file}), file + error}});
+    check_refused({{corpus.train("o", tiny + Arguments{"--alignments", file}), file + error}});
   }
-  check_errors({{corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"}),
-                 corpus / "none" + ": cannot be read..."},
-                {corpus.train_guided("o", tiny + Arguments{"--attend", "never"}),
-                 "--alignments: the model has no attention"}});
+  check_refused({{corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"}),
+                  corpus / "none" + ": cannot be read..."},
+                 {corpus.train_guided("o", tiny + Arguments{"--attend", "never"}),
+                  "--alignments: the model has no attention"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("attune train: a log that cannot be written ends it after the step's c
   const Arguments resume = {"train", "--resume", "--epochs", "2", "--out"};
   output_of(resume + Arguments{whole});
   const ProcessResult result =
-      run_process(Arguments{"prlimit", fmt::format("--fsize={}", read(log).size()), ATTUNE_PAIRS} +
+      run_process(Arguments{"prlimit", fmt::format("--fsize={}", read(log).size()), PROGRAM} +
                   resume + Arguments{full});
   CHECK(error_line("attune", result) ==
         "attune: " + log + ": cannot write the log: File too large");
@@ -331,11 +331,11 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
   CHECK(contains(both, " % of the source's tokens are unknown\n"));
   CHECK(contains(output_of(corpus.train("j", source + joint)),
                  "blanks, 7 kinds; target: words between blanks, 7 kinds"));
-  check_errors({{corpus.train("e", one_epoch + target + joint),
-                 "--joint yes: both sides have what is given for the source, expected nothing "
-                 "for the target alone"}});
+  check_refused({{corpus.train("e", one_epoch + target + joint),
+                  "--joint yes: both sides have what is given for the source, expected nothing "
+                  "for the target alone"}});
   write(corpus / "words.xx", "EINS\nEINS\n");
-  check_errors(
+  check_refused(
       {{corpus.train("e", one_epoch + target),
         corpus / "words.xx:2: 'EINS' stands in line 1 already, expected each token once"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
@@ -437,7 +437,7 @@ TEST_CASE("attune train: progress is that of the limit that ends the run") {
 TEST_CASE("attune train: in a narrow terminal progress has whole fields, and the time left") {
   const Corpus corpus;
   const auto shown_in = [&](int columns) {
-    return Terminal(Arguments{ATTUNE_PAIRS} + corpus.train("out", one_epoch), columns)
+    return Terminal(Arguments{PROGRAM} + corpus.train("out", one_epoch), columns)
         .shown_to_the_end();
   };
   const std::string start = "\x1b[K";

@@ -121,7 +121,7 @@ TEST_CASE("attune predict: text is read as it was in training, whatever its blan
 TEST_CASE("attune: without --model it takes the model trained last, or says how to train one") {
   const Words words;
   const auto here = [&](const Arguments& arguments) {
-    return run_program("env", Arguments{"-C", words.path(), ATTUNE_PAIRS} + arguments);
+    return run_program("env", Arguments{"-C", words.path(), PROGRAM} + arguments);
   };
   const Arguments predict = {"predict", "ta"},
                   train = Arguments{"train", "train.tsv"} + twenty_steps;
@@ -387,14 +387,14 @@ TEST_CASE("attune train: a signal saves the step it came to, has its status, and
     CHECK(contains(output_of(train + Arguments{"--resume"}), "finished after 400 steps"));
     check_same_run(Whole::path(), stopped);
   }
-  const Arguments ignores = Arguments{"sh", "-c", "trap '' HUP; exec \"$@\"", "sh", ATTUNE_PAIRS};
+  const Arguments ignores = Arguments{"sh", "-c", "trap '' HUP; exec \"$@\"", "sh", PROGRAM};
   const std::string last = files / "ignored/last.safetensors";
   CHECK(
       run_process(ignores + files.train("ignored", long_run),
                   {.signal_when = [&] { return std::filesystem::exists(last); }, .signal = SIGHUP})
           .status == 0);
   const Arguments unread = {"sh", "-c", "(\"$@\"; echo $? >&2) | head -n 1 >/dev/null", "sh",
-                            ATTUNE_PAIRS};
+                            PROGRAM};
   CHECK(
       run_process(unread + files.train("unread", long_run + Arguments{"--steps", "100000"})).err ==
       "141\n");
@@ -440,7 +440,7 @@ TEST_CASE("attune train --resume: what may change, and what is told") {
   after.erase(out + "/report.html");
   CHECK(after == before);
   const std::string trained = "--resume: " + last + " was trained with ";
-  check_errors(
+  check_refused(
       {{resume + Arguments{"--hidden", "17"}, trained + "hidden = '16', not '17'"},
        {resume + Arguments{"--seed", "2"}, trained + "seed = '1', not '2'"},
        {resume + Arguments{"--decoder-cell", "lstm"}, trained + "decoder-cell = 'gru', not 'lstm'"},
@@ -606,8 +606,7 @@ TEST_CASE(
   save_changed(file, "hidden", "16384");  // W_h alone would have 3 GiB
   for (const std::string& arguments :
        {"predict 1979 --model " + file, "train --resume --out " + directory.path()}) {
-    const std::string command =
-        fmt::format("ulimit -v 2000000; exec {} {}", ATTUNE_PAIRS, arguments);
+    const std::string command = fmt::format("ulimit -v 2000000; exec {} {}", PROGRAM, arguments);
     const std::string line =
         attune::test::error_line("attune", attune::test::run_process({"sh", "-c", command}));
     CHECK(contains(line, file));
@@ -623,7 +622,7 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothi
   };
   const Arguments valid = {"--valid", files / "valid.tsv"};
   write(bad, "a\tb\n");
-  check_errors({
+  check_refused({
       {train(valid + Arguments{"--source-tokens", "words", "--target-tokens", "words", "--tokens",
                                "words", "--pieces", "20"}),
        "--pieces: it has no effect without tokens bpe or unigram"},
@@ -657,7 +656,7 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothi
            {"a\tb\xff\n", {}, ":1: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8"},
            {"", {}, ": there is no pair, expected lines of source TAB target"}}) {
     write(bad, pairs);
-    check_errors({{train(more), bad + error}});
+    check_refused({{train(more), bad + error}});
   }
   CHECK_FALSE(std::filesystem::exists(out));
 }

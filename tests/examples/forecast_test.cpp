@@ -281,7 +281,7 @@ TEST_CASE("forecast train --resume: a checkpoint with any entry changed goes on 
 }
 
 TEST_CASE("forecast: the help of every command ends with an example") {
-  check_examples(ATTUNE_FORECAST, {"train", "predict", "evaluate", "compare", "report"});
+  check_examples(PROGRAM, {"train", "predict", "evaluate", "compare", "report"});
 }
 
 TEST_CASE("forecast: errors are one line and status 1") {

@@ -180,7 +180,7 @@ TEST_CASE("long_sentences: another experiment in the same directory is refused")
   int tried = 0;
   const auto try_another = [&] {
     if (tried > 0 || !std::filesystem::exists(out + "/results.jsonl")) return false;
-    const std::string line = error_of(tiny(out));
+    const std::string line = sole_error_of(tiny(out));
     CHECK_MESSAGE(
         line.starts_with(fmt::format("long_sentences: --out: {} is in use by process ", out)),
         line);
@@ -222,7 +222,7 @@ TEST_CASE("long_sentences: an error is one line that names the option, and nothi
 TEST_CASE("long_sentences: an --out that cannot be is named, and so is a line of another result") {
   const Directory directory;
   write(directory / "file", "mine");
-  CHECK(error_of(tiny(directory / "file")) ==
+  CHECK(sole_error_of(tiny(directory / "file")) ==
         fmt::format("long_sentences: {}: cannot be made: Not a directory", directory / "file"));
   const std::string file = directory / "results.jsonl";
   for (const auto& [steps, hidden, text, message] :
@@ -230,7 +230,7 @@ TEST_CASE("long_sentences: an --out that cannot be is named, and so is a line of
         {"5", "16", "", "1: a result of --hidden 8, not 16: use another --out"},
         {"5", "8", "{\"steps\": 5}\n", "2: not a result of long_sentences"}}) {
     write(file, result("luong-dot", 1) + text);
-    CHECK(error_of({"--out", directory.path(), "--steps", steps, "--hidden", hidden}) ==
+    CHECK(sole_error_of({"--out", directory.path(), "--steps", steps, "--hidden", hidden}) ==
           fmt::format("long_sentences: {}:{}", file, message));
   }
 }

@@ -19,7 +19,7 @@ inline std::string output_of(const Arguments& arguments, ProcessOptions options 
 }
 
 /// The one line on standard error of a command that fails, and prints nothing else.
-inline std::string error_of(const Arguments& arguments) {
+inline std::string sole_error_of(const Arguments& arguments) {
   const ProcessResult result = run(arguments);
   CHECK(result.out.empty());
   return error_line(std::filesystem::path(PROGRAM).filename().string(), result);
@@ -28,7 +28,7 @@ inline std::string error_of(const Arguments& arguments) {
 /// Each command fails with a line that has this text in it.
 inline void check_errors(const std::vector<std::pair<Arguments, std::string>>& commands) {
   for (const auto& [arguments, text] : commands) {
-    const std::string line = error_of(arguments);
+    const std::string line = sole_error_of(arguments);
     CHECK_MESSAGE(contains(line, text), line);
   }
 }

@@ -144,7 +144,7 @@ TEST_CASE("speech align: when each word was heard, as TSV, JSON and TextGrid") {
   CHECK(contains(grid, "intervals: size = 2"));
   CHECK(contains(grid, "text = \"seven\""));
   write(directory / "l.tsv", "a.wav\ttwo eleven\n");
-  CHECK(contains(error_of({"align", directory / "l.tsv", "--model", t.model()}),
+  CHECK(contains(sole_error_of({"align", directory / "l.tsv", "--model", t.model()}),
                  "l.tsv:1: 'two eleven' is not all in the model's vocabulary"));
 }
 
@@ -250,9 +250,9 @@ TEST_CASE("speech: a model without attention, and one that does not end what it 
     output_of({"report", "--model", best, "--examples", "1"});
   }
   write(directory / "l.tsv", recording + "\tone\n");
-  CHECK(contains(
-      error_of({"align", directory / "l.tsv", "--model", directory / "attends/best.safetensors"}),
-      "it has no attention"));
+  CHECK(contains(sole_error_of({"align", directory / "l.tsv", "--model",
+                                directory / "attends/best.safetensors"}),
+                 "it has no attention"));
 }
 
 TEST_CASE("speech: a checkpoint whose numbers are none gives one line") {
@@ -267,8 +267,9 @@ TEST_CASE("speech: a checkpoint whose numbers are none gives one line") {
     contents.metadata.erase("attune.checksum_function");
     save_safetensors(file, contents);
     write(directory / "l.tsv", t.recording("7_ann_9.wav") + "\tseven\n");
-    CHECK(contains(error_of({"align", directory / "l.tsv", "--model", file}), "number"));
-    CHECK(contains(error_of({"recognise", t.recording("7_ann_9.wav"), "--model", file}), "number"));
+    CHECK(contains(sole_error_of({"align", directory / "l.tsv", "--model", file}), "number"));
+    CHECK(contains(sole_error_of({"recognise", t.recording("7_ann_9.wav"), "--model", file}),
+                   "number"));
   }
 }
 
@@ -292,7 +293,7 @@ TEST_CASE(
 }
 
 TEST_CASE("speech: the help of every command ends with an example") {
-  check_examples(ATTUNE_SPEECH, {"train", "recognise", "evaluate", "align", "report", "compare"});
+  check_examples(PROGRAM, {"train", "recognise", "evaluate", "align", "report", "compare"});
 }
 
 TEST_CASE("speech: errors are one line and status 1") {

@@ -93,11 +93,13 @@ Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
 void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
   require_same_dtype("add_to_slice", to, x);
   axis = to.shape().axis(axis);
-  check_range("add_to_slice", to.shape(), axis, begin, begin + x.dim(axis));
+  check_range("add_to_slice", to.shape(), axis, begin,
+              checked_sum("add_to_slice", {begin, x.dim(axis)}));
   if (to.shape().with(axis, x.dim(axis)) != x.shape()) {
     fail("add_to_slice", fmt::format("{} is no slice along axis {} of {}", to_string(x.shape()),
                                      axis, to_string(to.shape())));
   }
+  are_same_or_apart("add_to_slice", x, to);
   const Index outer = x.shape().product(0, axis), inner = x.shape().product(axis + 1, x.rank());
   const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
   visit_elements("add_to_slice", std::tie(x, to), [&](const auto* from, auto* target) {
@@ -156,7 +158,7 @@ Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
   axis = x.shape().axis(axis, "pad");
   if (before < 0 || after < 0)
     fail("pad", fmt::format("{} before and {} after: negative", before, after));
-  const Index end = before + x.dim(axis) + after, step = run_bytes(x, axis + 1);
+  const Index end = checked_sum("pad", {before, x.dim(axis), after}), step = run_bytes(x, axis + 1);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end), x.dtype(), "pad");
   fill(y, value);
   copy_runs(bytes_of(x).data(), run_bytes(x, axis), mutable_bytes_of(y).data() + before * step,
@@ -292,14 +294,15 @@ Index windows_of(Index steps, const UnfoldOptions& o) {
                                "at least 0",
                                o.width, o.stride, o.before, o.after));
   }
-  const Index room = steps + o.before + o.after - o.width;
+  const Index room = checked_sum("unfold", {steps, o.before, o.after}) - o.width;
   return room < 0 ? 0 : room / o.stride + 1;
 }
 
 Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
   ShapeCheck("unfold")("x", x.shape(), "T B D");
   const Index steps = x.dim(0), batch = x.dim(1), d = x.dim(2), windows = windows_of(steps, o);
-  Tensor y = Tensor::uninitialized({windows, batch, o.width * d}, x.dtype(), "unfold");
+  const Index row_size = checked_product("unfold", o.width, d);
+  Tensor y = Tensor::uninitialized({windows, batch, row_size}, x.dtype(), "unfold");
   visit_elements("unfold", std::tie(x, y), [&]<class T>(const T* from, T* to) {
     parallel_each(windows * batch, detail::runs_of_tile(o.width * d), [&](Index row) {
       const Index first = row / batch * o.stride - o.before, b = row % batch;

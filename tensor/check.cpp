@@ -93,6 +93,22 @@ void OutOfMemory::throw_as(std::string_view operation) const {
   throw OutOfMemory(operation, what_, bytes_);
 }
 
+Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
+  Index total = 0;
+  for (const Index term : terms) {
+    if (__builtin_add_overflow(total, term, &total)) {
+      fail(operation, fmt::format("{} is too large a sum", fmt::join(terms, " + ")));
+    }
+  }
+  return total;
+}
+
+Index checked_product(const char* operation, Index a, Index b) {
+  Index product;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  fail(operation, fmt::format("{} x {} is too large a product", a, b));
+}
+
 ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::string_view letters) {
   const auto wrong = [&](const std::string& why) {
     std::string written;

@@ -240,6 +240,7 @@ void add_in_place(Tensor& a, const Tensor& b) {
     fail("add_in_place",
          fmt::format("shapes do not fit: {} += {}", to_string(a.shape()), to_string(b.shape())));
   }
+  are_same_or_apart("add_in_place", b, a);
   if (a.size() == 0) return;
   visit_elements("add_in_place", std::tie(b, a), [&, n = b.size()](const auto* from, auto* to) {
     parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {

@@ -441,7 +441,10 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
   require_same_dtype("add_product", a, c);
   ShapeCheck check("add_product");
   check("a", a.shape(), "M K")("b", b.shape(), "M N")("c", c.shape(), "K C");
-  if (column < 0 || column + check['N'] > check['C']) {
+  if (are_same_or_apart("add_product", a, c) || are_same_or_apart("add_product", b, c)) {
+    fail("add_product", "c is also a factor");
+  }
+  if (column < 0 || column > check['C'] - check['N']) {
     fail("add_product", fmt::format("columns {} to {} of {} do not exist", column,
                                     column + check['N'], to_string(c.shape())));
   }

@@ -6,21 +6,21 @@
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
-namespace {
-
-void check_extent(Index extent) {
-  if (extent < 0) fail("shape", fmt::format("the extent {} is negative", extent));
-}
-
-}  // namespace
-
 Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int>(extents.size())) {
   if (rank_ > max_rank) {
     fail("shape", fmt::format("{} has more than {} axes", to_string(extents), max_rank));
   }
   std::ranges::replace_copy(extents, extents_.begin(), -1, open);
-  if (std::ranges::any_of(*this, [](Index extent) { return extent < 0; })) {
-    fail("shape", to_string(extents) + " has a negative extent");
+  check();
+}
+
+void Shape::check() const {
+  Index n = 1;
+  for (const Index extent : *this) {
+    if (extent < 0) fail("shape", to_string(*this) + " has a negative extent");
+    if (__builtin_mul_overflow(n, std::max<Index>(extent, 1), &n) || n > Index{1} << 59) {
+      fail("shape", fmt::format("the size of {} overflows", to_string(*this)));
+    }
   }
 }
 
@@ -29,9 +29,9 @@ void Shape::fail_axis(int axis, const char* operation) const {
 }
 
 Shape Shape::with(int axis, Index extent) const {
-  check_extent(extent);
   Shape result = *this;
   result.extents_[this->axis(axis)] = extent;
+  result.check();
   return result;
 }
 
@@ -45,7 +45,6 @@ Shape Shape::without(int axis) const {
 
 Shape Shape::inserted(int axis, Index extent) const {
   if (axis < 0) axis += rank_ + 1;
-  check_extent(extent);
   if (axis < 0 || axis > rank_ || rank_ == max_rank) {
     fail("shape", fmt::format("cannot insert an axis at {} into {}", axis, to_string(*this)));
   }
@@ -54,6 +53,7 @@ Shape Shape::inserted(int axis, Index extent) const {
   std::copy_backward(at, result.extents_.begin() + rank_, result.extents_.begin() + rank_ + 1);
   *at = extent;
   ++result.rank_;
+  result.check();
   return result;
 }
 

@@ -38,7 +38,8 @@ inline constexpr DType dtype_of<double> = DType::f64;
 template <>
 inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 
-/// The extents of a tensor, outermost first: at most `max_rank`, none negative, stored inline.
+/// The extents of a tensor, outermost first: at most `max_rank`, none negative, stored inline. The
+/// product of those that are not 0 is at most 2^59: no product of extents, nor of bytes, wraps.
 class Shape {
  public:
   static constexpr int max_rank = 6;
@@ -87,6 +88,7 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:
+  void check() const;
   [[noreturn]] void fail_axis(int axis, const char* operation) const;
 
   std::array<Index, max_rank> extents_{};

@@ -55,6 +55,16 @@ decltype(auto) visit(DType dtype, F f) {
   return dtype == DType::f64 ? f(0.0) : f(std::int32_t{0});
 }
 
+template <class To, class From>
+To converted(const char* operation, From value) {
+  if constexpr (std::is_same_v<To, std::int32_t> && std::is_floating_point_v<From>) {
+    if (!(value > -0x1p31 - 1 && value < 0x1p31)) {
+      fail(operation, fmt::format("no i32 holds {:g}", value));
+    }
+  }
+  return static_cast<To>(value);
+}
+
 void require_defined(const char* operation, const Tensor& x) {
   if (!x.defined()) fail(operation, "the tensor is not defined");
 }
@@ -63,18 +73,13 @@ void require_defined(const char* operation, const Tensor& x) {
 
 Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view operation) {
   Tensor result;
-  std::size_t bytes = size_of(dtype);
-  for (Index extent : shape) {
-    if (__builtin_mul_overflow(bytes, extent, &bytes)) {
-      fail("tensor", fmt::format("the size of {} overflows", to_string(shape)));
-    }
-  }
+  const std::size_t bytes = static_cast<std::size_t>(shape.size()) * size_of(dtype);
   try {
     result.buffer_ = detail::BufferPointer(bytes);
   } catch (const OutOfMemory&) {
     throw OutOfMemory(operation, fmt::format("{} {}", to_string(shape), name_of(dtype)), bytes);
   }
-  result.size_ = static_cast<Index>(bytes / size_of(dtype));
+  result.size_ = shape.size();
   result.shape_ = shape;
   result.dtype_ = dtype;
   return result;
@@ -119,7 +124,8 @@ std::vector<T> Tensor::to_vector() const {
   return visit(dtype_, [&](auto zero) {
     const auto* x = data<decltype(zero)>();
     std::vector<T> result(size_);
-    std::transform(x, x + size_, result.begin(), [](auto v) { return static_cast<T>(v); });
+    std::transform(x, x + size_, result.begin(),
+                   [](auto v) { return converted<T>("to_vector", v); });
     return result;
   });
 }
@@ -182,7 +188,7 @@ Tensor Tensor::to(DType dtype) const {
       using To = decltype(to_zero);
       const auto* x = data<decltype(from_zero)>();
       std::transform(x, x + size_, result.mutable_data<To>(),
-                     [](auto v) { return static_cast<To>(v); });
+                     [](auto v) { return converted<To>("to", v); });
     });
   });
   return result;
@@ -213,9 +219,9 @@ void fill(Tensor& x, double value) {
   visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* to = x.mutable_data<T>();
-    parallel_ranges(x.size(), copy_tile, [&](Index begin, Index end) {
-      std::fill_n(to + begin, end - begin, static_cast<T>(value));
-    });
+    const T element = converted<T>("fill", value);
+    parallel_ranges(x.size(), copy_tile,
+                    [&](Index begin, Index end) { std::fill_n(to + begin, end - begin, element); });
   });
 }
 
@@ -226,6 +232,7 @@ void copy(const Tensor& from, Tensor& to) {
     fail("copy",
          fmt::format("shapes differ: {} and {}", to_string(from.shape()), to_string(to.shape())));
   }
+  if (are_same_or_apart("copy", from, to)) return;
   const std::span source = bytes_of(from);
   const std::span target = mutable_bytes_of(to);
   parallel_ranges(std::ssize(source), 4 * copy_tile, [&](Index begin, Index end) {
@@ -259,6 +266,13 @@ std::span<std::byte> mutable_bytes_of(Tensor& x) {
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b) {
   if (a.defined() && b.defined() && a.dtype() == b.dtype()) return;
   fail(operation, fmt::format("dtypes differ: {} and {}", describe(a), describe(b)));
+}
+
+bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to) {
+  const std::span x = bytes_of(from), y = bytes_of(to);
+  if (x.data() >= y.data() + y.size() || y.data() >= x.data() + x.size()) return false;
+  if (x.data() == y.data() && x.size() == y.size()) return true;
+  fail(operation, fmt::format("{} and {} overlap in memory", describe(from), describe(to)));
 }
 
 void require_i32(const char* operation, const char* what, const Tensor& x) {

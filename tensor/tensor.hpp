@@ -182,6 +182,9 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x);
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
 /// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they
 /// are is named.
+/// Whether they are the same elements; throws where they share some elements, or in another order,
+/// which an operation in place would read after it has written them.
+bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to);
 void require_i32(const char* operation, const char* what, const Tensor& x);
 /// The elements. Throws unless they are i32 and in [0, limit). `what` one of them is is named.
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,

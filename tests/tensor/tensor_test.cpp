@@ -199,7 +199,7 @@ TEST_CASE("Tensor: rows outside a tensor do not exist") {
 
 TEST_CASE("Tensor: a size that overflows is an error, not a small tensor") {
   constexpr Index large = Index{1} << 31;
-  CHECK_ERROR("tensor: the size of (2147483648, 2147483648, 4) overflows",
+  CHECK_ERROR("shape: the size of (2147483648, 2147483648, 4) overflows",
               Tensor::uninitialized({large, large, 4}));
   CHECK_THROWS_AS(Tensor::uninitialized({large, large}, DType::f64), Error);
   CHECK_THROWS_AS(Tensor::uninitialized({std::numeric_limits<Index>::max()}), Error);

@@ -21,46 +21,35 @@ Var masked(const Tensor& mask, Index t, const Var& updated, const Var& old) {
 /// v times the k-th of W_h's blocks.
 Var product(const Var& v, const Var& w_h, Index k) { return matmul(v, block(w_h, k, w_h.dim(0))); }
 
-Index step(Index i, Index steps, Direction direction) {
-  return direction == Direction::forward ? i : steps - 1 - i;
-}
-
 }  // namespace
 
-LstmResult lstm(const Var& xw, const Var& w_h, const Recurrence& options) {
+RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence& options) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
+  const bool lstm = options.cell == Cell::lstm;
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
-  Var c = or_zeros(options.c0, {xw.dim(1), n}, xw.dtype());
+  Var c = lstm ? or_zeros(options.c0, {xw.dim(1), n}, xw.dtype()) : Var();
+  const Var b_hn = or_zeros(options.b_hn, {n}, xw.dtype());
   std::vector<Var> states(steps);
-  for (Index k = 0; k < steps; ++k) {
-    const Index t = step(k, steps, options.direction);
-    const auto gate = [&](Index k) { return block(xw[t], k, n) + product(h, w_h, k); };
-    const Var i = sigmoid(gate(0)), f = sigmoid(gate(1)), g = tanh(gate(2)), o = sigmoid(gate(3));
-    const Var c_next = f * c + i * g;
-    h = masked(options.mask, t, o * tanh(c_next), h);
-    c = masked(options.mask, t, c_next, c);
+  for (Index step = 0; step < steps; ++step) {
+    const Index t = options.direction == Direction::forward ? step : steps - 1 - step;
+    const auto x = [&](Index k) { return block(xw[t], k, n); };
+    const auto gate = [&](Index k) { return x(k) + product(h, w_h, k); };
+    Var h_next;
+    if (lstm) {
+      const Var i = sigmoid(gate(0)), f = sigmoid(gate(1)), g = tanh(gate(2)), o = sigmoid(gate(3));
+      const Var c_next = f * c + i * g;
+      h_next = o * tanh(c_next);
+      c = masked(options.mask, t, c_next, c);
+    } else {
+      const Var r = sigmoid(gate(0)), z = sigmoid(gate(1));
+      const Var candidate = tanh(x(2) + (options.cell == Cell::gru ? r * (product(h, w_h, 2) + b_hn)
+                                                                   : product(r * h, w_h, 2)));
+      h_next = (1 - z) * candidate + z * h;
+    }
+    h = masked(options.mask, t, h_next, h);
     states[t] = h;
   }
   return {stack(states), c};
-}
-
-Var gru(const Var& xw, const Var& w_h, const Recurrence& options) {
-  const Index steps = xw.dim(0), n = w_h.dim(0);
-  Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
-  const Var b_hn = or_zeros(options.b_hn, {n}, xw.dtype());
-  std::vector<Var> states(steps);
-  for (Index k = 0; k < steps; ++k) {
-    const Index t = step(k, steps, options.direction);
-    const Var x = xw[t];
-    const Var r = sigmoid(block(x, 0, n) + product(h, w_h, 0)),
-              z = sigmoid(block(x, 1, n) + product(h, w_h, 1));
-    const Var from_state = options.form == GruForm::reset_after ? r * (product(h, w_h, 2) + b_hn)
-                                                                : product(r * h, w_h, 2);
-    const Var candidate = tanh(block(x, 2, n) + from_state);
-    h = masked(options.mask, t, (1 - z) * candidate + z * h, h);
-    states[t] = h;
-  }
-  return stack(states);
 }
 
 Var additive_scores(const Var& q, const Var& k, const Var& v) { return sum(v * tanh(q + k), {-1}); }

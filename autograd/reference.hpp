@@ -8,8 +8,7 @@
 
 namespace attune::reference {
 
-LstmResult lstm(const Var& xw, const Var& w_h, const Recurrence& options = {});
-Var gru(const Var& xw, const Var& w_h, const Recurrence& options = {});
+RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence& options = {});
 Var additive_scores(const Var& q, const Var& k, const Var& v);
 Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
                             const Var& w_c);

@@ -7,7 +7,6 @@
 #include <attune/autograd/recurrent.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/recurrent.hpp>
 
 namespace attune::nn {
 
@@ -67,8 +66,7 @@ concept RecurrentLayer =
   { layer.size() } -> std::same_as<Index>;
 };
 
-/// Which cell: the LSTM, or the GRU in either of its forms.
-enum class Cell { lstm, gru, gru_reset_before };
+using attune::Cell;
 
 /// "lstm", "gru" or "gru_reset_before".
 const char* name_of(Cell cell);
@@ -108,13 +106,13 @@ class Recurrent {
   RecurrentState step(const Var& xw, const RecurrentState& state) const;
 
   /// G
-  Index gates() const { return cell_ == Cell::lstm ? 4 : 3; }
+  Index gates() const { return gates_of(cell_); }
   /// H
   Index size() const { return W_h_.dim(0); }
 
  private:
   /// For xw (T, B, G H), or for one step (B, G H); a GRU has no c.
-  LstmResult run(const Var& xw, const RunOptions<>& options) const;
+  RecurrentResult run(const Var& xw, const RunOptions<>& options) const;
 
   Cell cell_;
   Var W_x_;   // (in, G H)
@@ -136,17 +134,7 @@ class Lstm : public Recurrent {
       : Recurrent(scope, in, hidden, {.cell = Cell::lstm, .forget_bias = o.forget_bias}) {}
 };
 
-struct GruOptions {
-  GruForm form = GruForm::reset_after;  // reset_before: as Cho et al. and Bahdanau et al. (2014)
-};
-
-/// A Recurrent that is a GRU.
-class Gru : public Recurrent {
- public:
-  using Options = GruOptions;
-  Gru(const Scope& scope, Index in, Index hidden, const GruOptions& o = {})
-      : Recurrent(scope, in, hidden,
-                  {.cell = o.form == GruForm::reset_after ? Cell::gru : Cell::gru_reset_before}) {}
-};
+/// A GRU, unless its options say otherwise.
+using Gru = Recurrent;
 
 }  // namespace attune::nn

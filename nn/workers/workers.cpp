@@ -5,12 +5,14 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
 
@@ -180,22 +182,9 @@ Terms uninitialized_like(const Terms& terms) {
   return all;
 }
 
-/// The affinity mask of this process: a digit for each CPU, 1 if it may run there.
-std::string allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
-  std::string cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) cpus += CPU_ISSET(cpu, &set) ? '1' : '0';
-  return cpus;
-}
-
 /// Restricts this process to share `index` of `count` of these CPUs: otherwise several processes
 /// bind their threads to the same ones.
-void take_cpus(const std::string& allowed, Index index, Index count) {
-  std::vector<int> cpus;
-  for (std::size_t cpu = 0; cpu < allowed.size(); ++cpu)
-    if (allowed[cpu] == '1') cpus.push_back(static_cast<int>(cpu));
+void take_cpus(const std::vector<int>& cpus, Index index, Index count) {
   const Index n = std::ssize(cpus);
   if (count < 2 || n == 0) return;
   cpu_set_t set;
@@ -214,7 +203,8 @@ Workers::Workers(const WorkersOptions& options)
   hosts_.assign(static_cast<std::size_t>(count_), "a host");
   if (!messages_) return;
   hosts_ = gather(messages_->host());
-  const std::string allowed = allowed_cpus();
+  const std::vector<int> cpus = attune::detail::allowed_cpus();
+  const std::string allowed = fmt::format("{}", fmt::join(cpus, " "));
   const std::vector<std::string> others = gather(allowed);
   Index index = 0, count = 0;
   for (std::size_t r = 0; r < others.size(); ++r) {
@@ -222,7 +212,7 @@ Workers::Workers(const WorkersOptions& options)
     index += static_cast<int>(r) < rank_;
     ++count;
   }
-  take_cpus(allowed, index, count);
+  take_cpus(cpus, index, count);
 }
 
 Workers::~Workers() {

@@ -38,9 +38,6 @@
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/schedule.hpp>
-#include <attune/nn/score.hpp>
-#include <attune/nn/stacked.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>

@@ -6,7 +6,6 @@
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

@@ -7,7 +7,6 @@
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

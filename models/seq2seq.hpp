@@ -16,8 +16,6 @@
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

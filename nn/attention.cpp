@@ -1,18 +1,127 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include <attune/autograd/attention.hpp>
-#include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
+
+Var detail::add_v(const Scope& scope, Index attention) {
+  return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
+}
+
+Var detail::add_w_c(const Scope& scope, Index n, Coverage coverage) {
+  return coverage == Coverage::none ? Var() : scope.add("w_c", {n}, init::normal(0.01));
+}
+
+Var detail::tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
+                        const Var& w_c) {
+  return coverage.defined() && w_c.defined() ? covered_additive_scores(q, k, v, coverage, w_c)
+                                             : additive_scores(q, k, v);
+}
+
+LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
+                                       const ScoreOptions& o)
+    : Score(scope),
+      radius_(o.location_aware.radius),
+      W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
+      U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
+      b_a_(scope.add("b_a", {o.attention}, init::zeros())),
+      v_a_(detail::add_v(scope, o.attention)) {
+  const Index filters = o.location_aware.filters;
+  if (filters < 1 || radius_ < 0) {
+    fail("LocationAwareScore",
+         fmt::format("{} filters of radius {}: at least 1 and 0 are expected", filters, radius_));
+  }
+  F_ = scope.add("F", {2 * radius_ + 1, filters}, init::glorot());
+  U_f_ = scope.add("U_f", {filters, o.attention}, init::glorot());
+}
+
+Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
+  const Var &alpha = query.past.weights, q = matmul(query.state, W_a_);
+  if (!alpha.defined()) return additive_scores(q, keys.k, v_a_);
+  const Var windows = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
+                             {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
+  Var f = matmul(windows, F_);  // (S, B, K)
+  if (keys.positions.defined()) f = window(f, keys.positions);
+  return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
+}
+
+Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
+  if (memory.dim(0) > W_a_.dim(1)) {
+    fail("LocationScore", fmt::format("the source has {} positions, but W_a {} has columns for {}",
+                                      memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
+  }
+  return {.k = {}, .mask = mask};
+}
+
+MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
+    : Score(scope),
+      heads_(o.heads),
+      scale_(std::sqrt(static_cast<double>(o.attention) / static_cast<double>(o.heads))) {
+  if (heads_ < 1 || o.attention % heads_ != 0 || memory % heads_ != 0) {
+    fail("MultiHeadScore",
+         fmt::format("{} heads do not divide an attention of {} and a memory of {}", heads_,
+                     o.attention, memory));
+  }
+  W_q_ = scope.add("W_q", {query, o.attention}, init::glorot());
+  W_k_ = scope.add("W_k", {memory, o.attention}, init::glorot());
+  W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
+}
+
+namespace {
+
+template <class AnyScore>
+std::shared_ptr<const Score> make(const Scope& scope, Index query, Index memory,
+                                  const ScoreOptions& o) {
+  return std::make_shared<AnyScore>(scope, query, memory, o);
+}
+
+constexpr auto kinds = std::to_array<ScoreKind>({
+    {"additive", false, make<AdditiveScore>},
+    {"dot", true, make<DotScore>},
+    {"scaled_dot", true, make<ScaledDotScore>},
+    {"general", false, make<GeneralScore>},
+    {"concat", false, make<ConcatScore>},
+    {"location", false, make<LocationScore>},
+    {"cosine", true, make<CosineScore>},
+    {"multi_head", false, make<MultiHeadScore>},
+    {"location_aware", false, make<LocationAwareScore>},
+});
+
+}  // namespace
+
+std::span<const ScoreKind> score_kinds() { return kinds; }
+
+const ScoreKind& score_kind(std::string_view name) {
+  std::string all;
+  for (const ScoreKind& kind : kinds) {
+    if (name == kind.name) return kind;
+    all += all.empty() ? kind.name : fmt::format(", {}", kind.name);
+  }
+  fail("score", fmt::format("'{}' is not one of {}", name, all));
+}
+
+std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
+                                        const ScoreOptions& o) {
+  const ScoreKind& kind = score_kind(o.kind);
+  if (kind.direct && query != memory) {
+    fail(
+        "score",
+        fmt::format("{} needs a state and annotations of the same size, not {} and {}: use general "
+                    "or another score with weights",
+                    kind.name, query, memory));
+  }
+  auto score = kind.make(scope, query, memory, o);
+  if (o.coverage == Coverage::none || score->uses_coverage()) return score;
+  return std::make_shared<CoveredScore>(scope, std::move(score), query);
+}
+
 namespace {
 
 /// (S, B), checked against the coverage's shape.

@@ -1,6 +1,4 @@
-#include <attune/autograd/ops.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/tensor/check.hpp>
 
 namespace attune::nn {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/nn/stacked.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

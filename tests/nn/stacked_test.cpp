@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/nn/stacked.hpp>
+#include <attune/nn/recurrent.hpp>
 
 #include "nn/tools.hpp"
 

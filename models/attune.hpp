@@ -33,7 +33,6 @@
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <attune/models/decoder.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 

@@ -3,7 +3,6 @@
 
 #include <attune/models/decoder.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>

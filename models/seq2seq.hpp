@@ -13,7 +13,6 @@
 #include <attune/models/parts.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 

@@ -19,12 +19,6 @@ Var detail::add_w_c(const Scope& scope, Index n, Coverage coverage) {
   return coverage == Coverage::none ? Var() : scope.add("w_c", {n}, init::normal(0.01));
 }
 
-Var detail::tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
-                        const Var& w_c) {
-  return coverage.defined() && w_c.defined() ? covered_additive_scores(q, k, v, coverage, w_c)
-                                             : additive_scores(q, k, v);
-}
-
 LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
                                        const ScoreOptions& o)
     : Score(scope),
@@ -167,36 +161,24 @@ Past select(const Past& past, const Tensor& rows) {
 
 namespace {
 
-/// The positions within D = `half_width` of each sentence's centre, W = min(2D + 1, S) at most.
-struct LocalWindow {
-  Tensor positions;  // (W, B) i32, -1 where there is no such position
-  Tensor mask;       // (W, B): 1 on positions, else 0
-  Tensor numbers;    // (W, B): the positions, of the centre's dtype
-};
-
-/// centre (B), lengths (B), of sources of S steps
-LocalWindow window_around(const Tensor& centre, const Tensor& lengths, Index half_width,
-                          Index steps) {
+/// The positions within D = `half_width` of each sentence's centre: (W, B) i32, -1 where there is no
+/// such position, with W = min(2D + 1, S) at most. centre (B), lengths (B), of sources of S steps.
+Tensor window_around(const Tensor& centre, const Tensor& lengths, Index half_width, Index steps) {
   const Index width = std::min(2 * std::min(half_width, steps) + 1, steps), batch = centre.size();
   const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
-  std::vector<std::int32_t> positions(width * batch, -1);
-  std::vector<double> mask(positions.size(), 0), numbers(positions.size(), 0);
+  Tensor positions = full({width, batch}, -1, DType::i32);
+  auto* to = positions.mutable_data<std::int32_t>();
   for (Index w = 0; w < width; ++w) {
     for (Index b = 0; b < batch; ++b) {
-      const auto column = static_cast<std::size_t>(b), at = static_cast<std::size_t>(w * batch + b);
+      const auto column = static_cast<std::size_t>(b);
       const double first = std::max(0.0, std::ceil(p[column] - static_cast<double>(half_width)));
       const double position = first + static_cast<double>(w);
       const bool inside = position <= p[column] + static_cast<double>(half_width);
       if (!inside || position >= n[column]) continue;
-      positions[at] = static_cast<std::int32_t>(position);
-      mask[at] = 1;
-      numbers[at] = position;
+      to[w * batch + b] = static_cast<std::int32_t>(position);
     }
   }
-  const Shape shape{width, batch};
-  return {Tensor::of(shape, std::span<const std::int32_t>(positions)),
-          Tensor::of(shape, std::span<const double>(mask)).to(centre.dtype()),
-          Tensor::of(shape, std::span<const double>(numbers)).to(centre.dtype())};
+  return positions;
 }
 
 /// p_t = t, but not beyond the last word.
@@ -258,17 +240,15 @@ Var Attention::normalized(const Var& e, const Tensor& mask) const {
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
-  return detail::in_layer(score_->path(), [&] { return attend(query, memory); });
-}
-
-Attended Attention::attend(const Query& query, const Memory& memory) const {
-  ShapeCheck check("attention");
-  check("mask", memory.mask.shape(), "S B")("query", query.state.shape(), "B Q");
-  if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
-  if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
-  if (options_.window != Window::global) return attend_to_window(query, memory);
-  const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
-  return {weighted_sum(weights, memory.h), weights};
+  return detail::in_layer(score_->path(), [&]() -> Attended {
+    ShapeCheck check("attention");
+    check("mask", memory.mask.shape(), "S B")("query", query.state.shape(), "B Q");
+    if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
+    if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
+    if (options_.window != Window::global) return attend_to_window(query, memory);
+    const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
+    return {weighted_sum(weights, memory.h), weights};
+  });
 }
 
 Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
@@ -277,23 +257,23 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
                  : Var(monotonic_centre(query.past.steps, memory.lengths));
-  const LocalWindow local =
+  const Tensor positions =
       window_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
+  const Tensor inside = greater_equal(positions, 0).to(centre.dtype());
   const Var& k = memory.keys.k;
-  const Keys keys{.k = k.defined() ? window(k, local.positions) : k,
-                  .mask = local.mask,
-                  .positions = local.positions};
+  const Keys keys{
+      .k = k.defined() ? window(k, positions) : k, .mask = inside, .positions = positions};
   Query in_window = query;
   const Var& coverage = query.past.coverage;
-  if (coverage.defined()) in_window.past.coverage = window(coverage, local.positions);
-  Var weights = normalized((*score_)(in_window, keys), local.mask);
+  if (coverage.defined()) in_window.past.coverage = window(coverage, positions);
+  Var weights = normalized((*score_)(in_window, keys), inside);
   if (predictive) {
     const double sigma = static_cast<double>(options_.half_width) / 2;
-    const Var distance = local.numbers - centre;
+    const Var distance = positions.to(centre.dtype()) * inside - centre;
     weights = weights * exp(distance * distance * (-1 / (2 * sigma * sigma)));
   }
-  return {weighted_sum(weights, window(memory.h, local.positions)),
-          unwindow_heads(weights, local.positions, memory.mask.dim(0))};
+  return {weighted_sum(weights, window(memory.h, positions)),
+          unwindow_heads(weights, positions, memory.mask.dim(0))};
 }
 
 }  // namespace attune::nn

@@ -96,9 +96,6 @@ Var add_v(const Scope& scope, Index attention);
 /// Undefined without coverage.
 Var add_w_c(const Scope& scope, Index n, Coverage coverage = Coverage::summed);
 
-/// v · tanh(q + k), with the coverage if there is one and the score has a w_c.
-Var tanh_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c);
-
 }  // namespace detail
 
 /// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a)   (Bahdanau et al., 2014, appendix A.1.2), with the
@@ -117,8 +114,7 @@ class AdditiveScore : public Score {
     return {.k = matmul(memory, U_a_), .mask = mask};
   }
   Var operator()(const Query& query, const Keys& keys) const override {
-    const Var q = matmul(query.state, W_a_);
-    return detail::tanh_scores(q, keys.k, v_a_, query.past.coverage, w_c_);
+    return additive_scores(matmul(query.state, W_a_), keys.k, v_a_, query.past.coverage, w_c_);
   }
   bool uses_coverage() const override { return w_c_.defined(); }
 
@@ -213,7 +209,7 @@ class ConcatScore : public Score {
   }
   Var operator()(const Query& query, const Keys& keys) const override {
     const Var q = matmul(query.state, slice(W_a_, 0, 0, query_));
-    return detail::tanh_scores(q, keys.k, v_a_, query.past.coverage, w_c_);
+    return additive_scores(q, keys.k, v_a_, query.past.coverage, w_c_);
   }
   bool uses_coverage() const override { return w_c_.defined(); }
 
@@ -402,13 +398,8 @@ class Attention {
   template <std::derived_from<Score> AnyScore>
   explicit Attention(AnyScore score) : score_(std::make_shared<const AnyScore>(std::move(score))) {}
 
-  /// With a window. The score is made first, in the same scope or another; `query` is the size of
-  /// h_t.
-  template <std::derived_from<Score> AnyScore>
-  Attention(const Scope& scope, AnyScore score, Index query, const AttentionOptions& options)
-      : Attention(std::make_shared<const AnyScore>(std::move(score)), scope, query, options) {}
-
-  /// For a score that is chosen at run time.
+  /// With a window, or with a score that is chosen at run time. The score is made first, in the
+  /// same scope or another; `query` is the size of h_t.
   Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
             const AttentionOptions& options);
 
@@ -423,7 +414,6 @@ class Attention {
 
  private:
   Var normalized(const Var& e, const Tensor& mask) const;
-  Attended attend(const Query& query, const Memory& memory) const;
   Attended attend_to_window(const Query& query, const Memory& memory) const;
 
   std::shared_ptr<const Score> score_;

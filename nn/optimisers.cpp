@@ -61,10 +61,8 @@ void detail::StepState::load(const Safetensors& file) {
 }
 
 Optimiser::Optimiser(Parameters& parameters, const char* owner, const char* name, double rate,
-                     double weight_decay, bool check_gradients)
-    : StepState(parameters, owner, name),
-      weight_decay_(weight_decay),
-      check_gradients_(check_gradients) {
+                     double weight_decay)
+    : StepState(parameters, owner, name), weight_decay_(weight_decay) {
   set_rate(rate);
   require(weight_decay >= 0 && std::isfinite(weight_decay), owner_, "weight_decay", weight_decay,
           "[0, inf)");
@@ -84,10 +82,8 @@ void Optimiser::step(const Gradients& gradients) {
   const auto has_gradient = [&](const NamedVariable& w) { return gradients.find(w.variable); };
   if (std::ranges::none_of(parameters_.all(), has_gradient))
     fail(owner_, "none of its parameters is among the gradients");
-  if (check_gradients_) {
-    const std::string why = unusable(gradients);
-    if (!why.empty()) fail(owner_, why + ": nothing was changed");
-  }
+  const std::string why = unusable(gradients);
+  if (!why.empty()) fail(owner_, why + ": nothing was changed");
   ++steps_;
   for (std::size_t i = 0; i < count_; ++i) {
     const Var& w = parameters_.all()[i].variable;
@@ -96,9 +92,7 @@ void Optimiser::step(const Gradients& gradients) {
 }
 
 Adam::Adam(Parameters& parameters, const AdamOptions& options)
-    : Optimiser(parameters, "Adam", "adam", options.rate, options.weight_decay,
-                options.check_gradients),
-      options_(options) {
+    : Optimiser(parameters, "Adam", "adam", options.rate, options.weight_decay), options_(options) {
   require(options.beta1 >= 0 && options.beta1 < 1, owner_, "beta1", options.beta1, "[0, 1)");
   require(options.beta2 >= 0 && options.beta2 < 1, owner_, "beta2", options.beta2, "[0, 1)");
   require(options.epsilon > 0 && std::isfinite(options.epsilon), owner_, "epsilon", options.epsilon,
@@ -148,9 +142,7 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
 }
 
 Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
-    : Optimiser(parameters, "Sgd", "sgd", options.rate, options.weight_decay,
-                options.check_gradients),
-      options_(options) {
+    : Optimiser(parameters, "Sgd", "sgd", options.rate, options.weight_decay), options_(options) {
   require(options.momentum >= 0 && options.momentum < 1, owner_, "momentum", options.momentum,
           "[0, 1)");
   if (options.nesterov && options.momentum == 0) fail("Sgd", "nesterov needs momentum > 0");
@@ -158,12 +150,9 @@ Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
 }
 
 void Sgd::update(std::size_t i, Tensor w, const Tensor& gradient) {
-  visit_floating("Sgd", w, [&](auto zero) {
-    using T = decltype(zero);
+  visit_elements("Sgd", std::tie(gradient, w), [&]<class T>(const T* g, T* to) {
     const T rate = static_cast<T>(rate_), momentum = static_cast<T>(options_.momentum);
     const T decay = static_cast<T>(weight_decay_);
-    const T* g = gradient.data<T>();
-    T* to = w.mutable_data<T>();
     T* v = slots_.empty() ? nullptr : slot(0, i).mutable_data<T>();
     parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
       for (Index k = begin; k < end; ++k) {
@@ -215,12 +204,9 @@ void MovingAverage::update() {
   const auto t = static_cast<double>(++steps_);
   const double beta = std::min(decay_, (1 + t) / (10 + t));
   for (std::size_t i = 0; i < count_; ++i) {
-    const Tensor w = parameters_.all()[i].variable.value();
-    visit_floating("MovingAverage", w, [&](auto zero) {
-      using T = decltype(zero);
+    const Tensor& w = parameters_.all()[i].variable.value();
+    visit_elements("MovingAverage", std::tie(w, slot(0, i)), [&]<class T>(const T* from, T* a) {
       const T share = static_cast<T>(1 - beta);
-      const T* from = w.data<T>();
-      T* a = slot(0, i).mutable_data<T>();
       parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
         for (Index k = begin; k < end; ++k) a[k] += share * (from[k] - a[k]);
       });
@@ -231,11 +217,7 @@ void MovingAverage::update() {
 void MovingAverage::swap() {
   for (std::size_t i = 0; i < count_; ++i) {
     Tensor w = parameters_.all()[i].variable.value();
-    visit_floating("MovingAverage", w, [&](auto zero) {
-      using T = decltype(zero);
-      T *a = slot(0, i).mutable_data<T>(), *to = w.mutable_data<T>();
-      std::swap_ranges(a, a + w.size(), to);
-    });
+    std::ranges::swap_ranges(mutable_bytes_of(slot(0, i)), mutable_bytes_of(w));
   }
 }
 

@@ -53,16 +53,16 @@ class Optimiser : public detail::StepState {
 
   /// Updates every parameter that has a gradient, and leaves the others and their state alone.
   /// Throws, before anything has changed, if no parameter has a gradient, or if one is NaN or
-  /// infinite and `check_gradients` was not turned off.
+  /// infinite. The check reads the gradients once, and costs nothing after clip_by_global_norm.
   void step(const Gradients& gradients);
 
   /// The learning rate from the next step on.
   void set_rate(double rate);
 
  protected:
-  /// Options that all have: α, λ and whether to check. Throws if one is out of range.
+  /// Options that all have: α and λ. Throws if one is out of range.
   Optimiser(Parameters& parameters, const char* owner, const char* name, double rate,
-            double weight_decay, bool check_gradients);
+            double weight_decay);
 
   /// Why no step can be made with these gradients; empty if one can.
   virtual std::string unusable(const Gradients& gradients) const;
@@ -70,9 +70,6 @@ class Optimiser : public detail::StepState {
   virtual void update(std::size_t i, Tensor w, const Tensor& gradient) = 0;
 
   double rate_ = 0, weight_decay_;
-
- private:
-  bool check_gradients_;
 };
 
 struct AdamOptions {
@@ -84,9 +81,6 @@ struct AdamOptions {
   /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
   /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
   std::function<bool(const NamedVariable&)> decays = {};
-  /// Whether `step` throws, with nothing changed, where a gradient is NaN or infinite. It costs one
-  /// reading of the gradients, and nothing after clip_by_global_norm.
-  bool check_gradients = true;
 };
 
 /// For AdamOptions::decays: parameters of two axes or more, so neither biases nor v_a.
@@ -118,11 +112,10 @@ class Adam : public Optimiser {
 };
 
 struct SgdOptions {
-  double rate;                  // α
-  double momentum = 0;          // μ
-  bool nesterov = false;        // needs momentum
-  double weight_decay = 0;      // λ
-  bool check_gradients = true;  // as Adam's
+  double rate;              // α
+  double momentum = 0;      // μ
+  bool nesterov = false;    // needs momentum
+  double weight_decay = 0;  // λ
 };
 
 /// Stochastic gradient descent, with momentum as in PyTorch (Sutskever et al., 2013):

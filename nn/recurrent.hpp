@@ -9,7 +9,7 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
-#include <attune/nn/dropout.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -81,16 +81,9 @@ struct RecurrentOptions {
   double forget_bias = 1;  // of an LSTM (Gers et al., 2000): remember, until learnt otherwise
 };
 
-/// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
-///     i f g o = [σ σ tanh σ](x_t W_x + h_{t-1} W_h + b)
-///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
-/// GRU (Cho et al., 2014), with z as in cuDNN and PyTorch:
-///     r z = σ(x_t W_x + h_{t-1} W_h + b),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1}
-///     gru:               n = tanh(x_t W_x + b + r ⊙ (h_{t-1} W_h + b_hn))
-///     gru_reset_before:  n = tanh(x_t W_x + b + (r ⊙ h_{t-1}) W_h)
-/// each with its own block of the weights' columns, in the order i f g o or r z n: G is 4 or 3. The
-/// papers exchange z and 1 - z: the same function with the sign of z's weights turned. Cell::gru is
-/// the form of cuDNN and PyTorch, and the faster one: a step is one product.
+/// The LSTM or GRU of `recurrent` (autograd/recurrent.hpp) over xw = x W_x + b. Cell::gru is the form
+/// of cuDNN and PyTorch, and the faster one: a step is one product. The blocks of the weights'
+/// columns are in the order i f g o or r z n: G is 4 or 3.
 ///
 /// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
 /// holds there does not matter, as long as it is finite.

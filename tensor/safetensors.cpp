@@ -304,8 +304,7 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
 
 Safetensors load_safetensors(const std::filesystem::path& path) {
   const InputFile file(path);
-  const auto read = [&](std::size_t at, std::span<std::byte> to) { file.read(at, to); };
-  return load(file.size(), read, path.string());
+  return load(file.size, file.read, path.string());
 }
 
 Safetensors load_safetensors(std::span<const std::byte> bytes) {

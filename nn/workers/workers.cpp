@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <exception>
-#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,47 +18,6 @@ namespace attune::nn {
 using Terms = std::vector<Tensor>;
 
 namespace detail {
-
-Exchange::Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
-    : messages_(&messages), hosts_(hosts), patience_(patience) {
-  if (messages.broken)
-    fail("workers", "an earlier error left messages pending: workers cannot continue");
-}
-
-Exchange::~Exchange() {
-  if (!open_.empty()) messages_->broken = true;
-}
-
-void Exchange::send(int to, int tag, std::span<const std::byte> bytes) {
-  if (!bytes.empty()) open_.push_back({messages_->send(to, tag, bytes), to});
-}
-
-void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
-  if (!bytes.empty()) open_.push_back({messages_->receive(from, tag, bytes), from});
-}
-
-void Exchange::wait() {
-  using Clock = std::chrono::steady_clock;
-  double silence = 0;  // seconds since the last message was complete
-  for (Clock::time_point looked = Clock::now(), now;; looked = now) {
-    if (std::erase_if(open_, [](const Message& m) { return m.done(); }) > 0) silence = 0;
-    if (open_.empty()) return;
-    std::this_thread::yield();
-    now = Clock::now();
-    // A long time between two polls means that this worker was suspended, as batch systems do with
-    // jobs. It must not count, since the other workers were suspended, too.
-    silence += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
-    if (silence > patience_) {
-      fail("workers", fmt::format("{} has not responded for {} s",
-                                  worker_name(open_.front().peer, hosts_), patience_));
-    }
-  }
-}
-
-std::string worker_name(int rank, std::span<const std::string> hosts) {
-  return fmt::format("worker {} of {} on {}", rank, hosts.size(),
-                     hosts[static_cast<std::size_t>(rank)]);
-}
 
 /// The shards [index · 2^level, (index + 1) · 2^level).
 struct Subtree {

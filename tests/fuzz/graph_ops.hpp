@@ -131,7 +131,7 @@ inline Results run_scores(Operands& o) {
   if (which == 0) return {additive_scores(q, k, v)};
   if (which == 2) return {dot_scores(q, k, heads)};
   const Var coverage = o.of({s, b}), w_c = o.of({a});
-  return {covered_additive_scores(q, k, v, coverage, w_c)};
+  return {additive_scores(q, k, v, coverage, w_c)};
 }
 
 /// Weights are of a softmax: those which are exactly 0 have no gradient by definition.

@@ -8,50 +8,42 @@
 
 namespace attune {
 
-Var additive_scores(const Var& q, const Var& k, const Var& v) {
-  if (q.rank() == 3) {
-    std::vector<Var> scores;
-    for (Index t = 0; t < q.dim(0); ++t) scores.push_back(additive_scores(q[t], k, v));
-    return stack(scores);
-  }
-  return record("additive_scores", additive_scores_forward(q.value(), k.value(), v.value()))
-      .joint({q, k, v}, [q = q.value(), k = k.value(), v = v.value()](auto dy, const auto& dx) {
-        const auto& [dq, dk, dv] = dx;
-        Tensor unused = dk ? Tensor() : zeros(k.shape(), k.dtype());
-        const AdditiveScoresBackward d =
-            additive_scores_backward(q, k, v, dy[0], dk ? dk->accumulator() : unused);
-        if (dq) dq->add(d.dq);
-        if (dv) dv->add(d.dv);
-      });
-}
-
 namespace {
 
-/// k_sb + coverage_sb w_c
+/// k_sb + coverage_sb w_c, or k itself without coverage.
 Tensor covered(const Tensor& k, const Tensor& coverage, const Tensor& w_c) {
-  ShapeCheck check("covered_additive_scores");
+  if (!coverage.defined()) return k;
+  ShapeCheck check("additive_scores");
   check("k", k.shape(), "S B A")("coverage", coverage.shape(), "S B")("w_c", w_c.shape(), "A");
   return k + coverage.reshape({check['S'], check['B'], 1}) * w_c;
 }
 
 }  // namespace
 
-Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
-                            const Var& w_c) {
+Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c) {
+  if (q.rank() == 3) {
+    std::vector<Var> scores;
+    for (Index t = 0; t < q.dim(0); ++t) {
+      scores.push_back(additive_scores(q[t], k, v, coverage, w_c));
+    }
+    return stack(scores);
+  }
+  if (coverage.defined() != w_c.defined()) return additive_scores(q, k, v);
   const Tensor keys = covered(k.value(), coverage.value(), w_c.value());
-  return record("covered_additive_scores", additive_scores_forward(q.value(), keys, v.value()))
+  return record("additive_scores", additive_scores_forward(q.value(), keys, v.value()))
       .joint({q, k, v, coverage, w_c},
              [q = q.value(), k = k.value(), v = v.value(), coverage = coverage.value(),
               w_c = w_c.value()](auto dy, const auto& dx) {
                const auto& [dq, dk, dv, dcoverage, dw_c] = dx;
-               Tensor d_keys = zeros(k.shape(), k.dtype());
-               const AdditiveScoresBackward d =
-                   additive_scores_backward(q, covered(k, coverage, w_c), v, dy[0], d_keys);
+               const bool in_place = dk && !coverage.defined();
+               Tensor d_keys = in_place ? Tensor() : zeros(k.shape(), k.dtype());
+               const AdditiveScoresBackward d = additive_scores_backward(
+                   q, covered(k, coverage, w_c), v, dy[0], in_place ? dk->accumulator() : d_keys);
                if (dq) dq->add(d.dq);
                if (dv) dv->add(d.dv);
                if (dcoverage) dcoverage->add(sum(d_keys * w_c, {-1}));
                if (dw_c) dw_c->add(sum(d_keys * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));
-               if (dk) dk->add(std::move(d_keys));
+               if (dk && !in_place) dk->add(std::move(d_keys));
              });
 }
 

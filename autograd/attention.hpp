@@ -7,12 +7,11 @@ namespace attune {
 
 /// e_sb = v · tanh(q_b + k_sb)  (Bahdanau et al., 2014, appendix A.1.2) in one pass:
 /// q (B, A), k (S, B, A), v (A) -> (S, B); or for T queries at once, q (T, B, A) -> (T, S, B).
-Var additive_scores(const Var& q, const Var& k, const Var& v);
-
-/// e_sb = v · tanh(q_b + k_sb + coverage_sb w_c)  (See, Liu and Manning, 2017, equation 11), with
-/// coverage (S, B), w_c (A). What is added to the keys is computed again in backward, not kept.
-Var covered_additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage,
-                            const Var& w_c);
+/// With coverage (S, B) and w_c (A),  e_sb = v · tanh(q_b + k_sb + coverage_sb w_c)  (See, Liu and
+/// Manning, 2017, equation 11); with one of them alone, it is ignored. What is added to the keys is
+/// computed again in backward, not kept.
+Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage = {},
+                    const Var& w_c = {});
 
 /// e_sb = q_b · k_sb in one pass: q (B, A), k (S, B, A) -> (S, B). With more heads, each has its
 /// own A / heads of the elements, and the result is (heads, S, B).

@@ -70,43 +70,36 @@ struct AffineGradients {
 };
 
 /// The sum over all rows of x (N, R), block by block, and the gradients where they are wanted.
-struct AffineCrossEntropy {
-  Tensor W, b;
-  bool transposed;
-  double scale, smoothing;
-
-  double run(const Tensor& x, const Tensor& targets, const Tensor& mask, AffineGradients* d) const {
-    const Index n = x.dim(0), v = W.dim(transposed ? 0 : 1);
-    const Index size = x.dtype() == DType::f32 ? 4 : 8;
-    const Index block = std::max(least_rows, block_bytes / std::max<Index>(1, v * size) / 64 * 64);
-    if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W.shape(), x.dtype()), {}};
-    if (d && b.defined()) d->b = zeros(b.shape(), x.dtype());
-    double total = 0;
-    for (Index begin = 0; begin < n; begin += block) {
-      const Index end = std::min(n, begin + block);
-      const auto rows = [&](const Tensor& of) { return of.defined() ? of.slice(begin, end) : of; };
-      const Tensor dx = d ? d->x.slice(begin, end) : Tensor();
-      total += run_block(x.slice(begin, end), targets.slice(begin, end), rows(mask), dx, d);
-    }
-    return total;
-  }
-
-  double run_block(const Tensor& x, const Tensor& targets, const Tensor& mask, Tensor dx,
-                   AffineGradients* d) const {
-    const Rows rows = rows_of(/*recorded=*/d);
-    Tensor logits = matmul(x, W, {.b = transposed}, rows);
+double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targets,
+                       const Tensor& mask, double scale, double smoothing, AffineGradients* d) {
+  const Tensor &W = affine.W.value(), &b = affine.b.value();
+  const bool transposed = affine.transposed;
+  const Index n = x.dim(0), v = W.dim(transposed ? 0 : 1);
+  const Index size = x.dtype() == DType::f32 ? 4 : 8;
+  const Index block = std::max(least_rows, block_bytes / std::max<Index>(1, v * size) / 64 * 64);
+  const Rows together = rows_of(/*recorded=*/d);
+  if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W.shape(), x.dtype()), {}};
+  if (d && b.defined()) d->b = zeros(b.shape(), x.dtype());
+  double total = 0;
+  for (Index begin = 0; begin < n; begin += block) {
+    const auto rows = [&](const Tensor& of) {
+      return of.defined() ? of.slice(begin, std::min(n, begin + block)) : of;
+    };
+    const Tensor x_rows = rows(x), target_rows = rows(targets), mask_rows = rows(mask);
+    Tensor logits = matmul(x_rows, W, {.b = transposed}, together);
     if (b.defined()) add_in_place(logits, b);
-    const CrossEntropy result = cross_entropy_forward(logits, targets, mask, smoothing);
-    if (d) {
-      const Tensor dlogits = cross_entropy_backward(std::move(logits), targets, mask,
-                                                    result.log_sum_exp, scale, smoothing);
-      copy(matmul(dlogits, W, {.b = !transposed}, rows), dx);  // dx = dlogits·Wᵀ
-      transposed ? add_product(dlogits, x, d->W) : add_product(x, dlogits, d->W);
-      if (b.defined()) add_in_place(d->b, sum(dlogits, {0}));
-    }
-    return sum(result.loss).item();
+    const CrossEntropy result = cross_entropy_forward(logits, target_rows, mask_rows, smoothing);
+    total += sum(result.loss).item();
+    if (!d) continue;
+    const Tensor dlogits = cross_entropy_backward(std::move(logits), target_rows, mask_rows,
+                                                  result.log_sum_exp, scale, smoothing);
+    Tensor dx = rows(d->x);
+    copy(matmul(dlogits, W, {.b = !transposed}, together), dx);  // dx = dlogits·Wᵀ
+    transposed ? add_product(dlogits, x_rows, d->W) : add_product(x_rows, dlogits, d->W);
+    if (b.defined()) add_in_place(d->b, sum(dlogits, {0}));
   }
-};
+  return total;
+}
 
 void check_affine(const Var& x, const Affine& affine, const Tensor& targets, const Tensor& mask) {
   ShapeCheck check("affine_cross_entropy");
@@ -144,10 +137,9 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   const Tensor weights = words.defined() ? used(words) : words;
   const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));
   AffineGradients d;
-  const AffineCrossEntropy loss{affine.W.value(), affine.b.value(), affine.transposed, scale,
-                                options.smoothing};
-  const double total = loss.run(used(all), used(targets.reshape({-1})), weights,
-                                recorded(x, affine.W, affine.b) ? &d : nullptr);
+  const double total =
+      sum_over_blocks(used(all), affine, used(targets.reshape({-1})), weights, scale,
+                      options.smoothing, recorded(x, affine.W, affine.b) ? &d : nullptr);
   if (d.x.defined() && places.defined()) {
     Tensor dx = zeros(all.shape(), x.dtype());
     scatter_add(dx, places, d.x);

@@ -75,8 +75,7 @@ struct AffineLogits {
   operator Var() const;
 };
 
-/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
-/// must be equal. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
+/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes.
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});
 
 /// Over the axes given, or over all of them.
@@ -90,23 +89,17 @@ Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 /// log Σ eˣ along an axis, without overflow.
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 
-/// Along an axis. With a mask (1 takes part, 0 does not; any dtype, broadcast to x), weights are
-/// exactly 0 where the mask is 0; where no position of the axis has mask 1, all weights are 0.
+/// Along an axis, over the positions whose mask is 1; see normalize.hpp.
 Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 
-/// Layer normalisation over the last axis (Ba, Kiros and Hinton, 2016), in one pass:
-///     y = g ⊙ (x - μ) / √(σ² + ε) + b,   μ = mean(x),   σ² = mean((x - μ)²)
+/// Layer normalisation over the last axis in one pass; see `layer_norm_forward` in normalize.hpp.
 /// x (..., N), gain (N), bias (N) -> (..., N). A row is normalised by itself, whatever stands in
 /// the others; one of equal elements gives the bias.
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
 
-/// Sparsemax along an axis (Martins and Astudillo, 2016): the point of the simplex next to x,
-///     y_i = max(x_i - τ, 0),   where τ makes Σ y = 1,
-/// which unlike softmax gives exact zeros. The gradient is
-///     dx_i = dy_i - (mean of dy over the support) for i in the support {y > 0}, 0 for all others.
-/// With a mask (of x's shape, or of its last axes; 1 takes part, 0 does not), y is exactly 0 where
-/// the mask is 0; where no position along the axis has mask 1, all of y is 0.
+/// Sparsemax along an axis, which unlike softmax gives exact zeros; see normalize.hpp, also for the
+/// gradient and the mask.
 Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
 
 /// The same elements in another shape; one extent may be -1.

@@ -31,52 +31,36 @@ void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Dire
   }
 }
 
-RecurrentInput input_of(const char* operation, const Var& xw, const Var& w_h, const Recurrence& o) {
-  const Tensor mask =
-      o.mask.defined() ? detail::binary_mask(operation, o.mask, xw.dtype()) : o.mask;
-  return {as_sequence(xw.value()), w_h.value(), o.h0.value(), o.c0.value(),
-          o.b_hn.value(),          mask,        o.direction,  o.form};
-}
-
 }  // namespace
 
-LstmResult lstm(const Var& xw, const Var& w_h, const Recurrence& options) {
-  const bool single = xw.rank() == 2;
-  const RecurrentInput input = input_of("lstm", xw, w_h, options);
-  const RecurrentStates states = lstm_forward(input);
-  const Tensor c_last = states.c[last_step(states.c.dim(0), input.direction)];
-  Recording result = record("lstm", {single ? as_step(states.h) : states.h, c_last});
-  result.joint({xw, w_h, options.h0, options.c0}, [input, states, single](auto dy, const auto& dx) {
-    const auto& [dxw, dw_h, dh0, dc0] = dx;
-    const RecurrentGradients d = lstm_backward(input, states, as_sequence(dy[0]), dy[1]);
-    if (dw_h) add_state_products(states.h, input.h0, d.dhw, input.direction, *dw_h);
+RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence& o) {
+  const bool single = xw.rank() == 2, lstm = o.cell == Cell::lstm;
+  const Tensor mask =
+      o.mask.defined() ? detail::binary_mask(operation_of(o.cell), o.mask, xw.dtype()) : o.mask;
+  const RecurrentInput input{as_sequence(xw.value()), w_h.value(), o.h0.value(), o.c0.value(),
+                             o.b_hn.value(),          mask,        o.direction,  o.cell};
+  const RecurrentStates states = recurrent_forward(input);
+  const Tensor h = single ? as_step(states.h) : states.h;
+  Recording result = lstm ? record("lstm", {h, states.c[last_step(states.c.dim(0), o.direction)]})
+                          : record("gru", h);
+  result.joint({xw, w_h, o.h0, o.c0, o.b_hn}, [=](auto dy, const auto& dx) {
+    const auto& [dxw, dw_h, dh0, dc0, db_hn] = dx;
+    const RecurrentGradients d =
+        recurrent_backward(input, states, as_sequence(dy[0]), lstm ? dy[1] : Tensor());
+    if (dw_h && input.cell == Cell::gru_reset_before) {
+      const Index n = states.h.dim(2);
+      const Tensor d_rz = slice(d.dhw, 2, 0, 2 * n), d_n = slice(d.dhw, 2, 2 * n, 3 * n);
+      add_state_products(states.h, input.h0, d_rz, input.direction, *dw_h);
+      dw_h->add_product(states.rh, d_n, 2 * n);
+    } else if (dw_h) {
+      add_state_products(states.h, input.h0, d.dhw, input.direction, *dw_h);
+    }
     if (dh0) dh0->add(d.dh0);
     if (dc0) dc0->add(d.dc0);
+    if (db_hn) db_hn->add(d.db_hn);
     if (dxw) dxw->add(single ? as_step(d.dxw) : d.dxw);
   });
-  return {result.output(0), result.output(1)};
-}
-
-Var gru(const Var& xw, const Var& w_h, const Recurrence& options) {
-  const bool single = xw.rank() == 2;
-  const RecurrentInput input = input_of("gru", xw, w_h, options);
-  const RecurrentStates states = gru_forward(input);
-  return record("gru", single ? as_step(states.h) : states.h)
-      .joint({xw, w_h, options.b_hn, options.h0}, [input, states, single](auto dy, const auto& dx) {
-        const auto& [dxw, dw_h, db_hn, dh0] = dx;
-        const RecurrentGradients d = gru_backward(input, states, as_sequence(dy[0]));
-        const Index n = states.h.dim(2);
-        if (dw_h && input.form == GruForm::reset_after) {
-          add_state_products(states.h, input.h0, d.dhw, input.direction, *dw_h);
-        } else if (dw_h) {
-          const Tensor d_rz = slice(d.dhw, 2, 0, 2 * n), d_n = slice(d.dhw, 2, 2 * n, 3 * n);
-          add_state_products(states.h, input.h0, d_rz, input.direction, *dw_h);
-          dw_h->add_product(states.rh, d_n, 2 * n);
-        }
-        if (db_hn) db_hn->add(d.db_hn);
-        if (dh0) dh0->add(d.dh0);
-        if (dxw) dxw->add(single ? as_step(d.dxw) : d.dxw);
-      });
+  return {result.output(0), lstm ? result.output(1) : Var()};
 }
 
 }  // namespace attune

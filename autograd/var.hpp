@@ -59,15 +59,8 @@ Var variable(Tensor value);
 inline Var detach(const Var& x) { return x.value(); }
 
 /// While one lives, nothing is recorded in this thread.
-class NoGrad {
- public:
-  [[nodiscard]] NoGrad() : before_(std::exchange(detail::recording_enabled, false)) {}
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-  ~NoGrad() { detail::recording_enabled = before_; }
-
- private:
-  bool before_;
+struct NoGrad : detail::Restored<bool> {
+  [[nodiscard]] NoGrad() : Restored(detail::recording_enabled, false) {}
 };
 
 }  // namespace attune

@@ -13,9 +13,9 @@
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/listener.hpp>
 #include <attune/models/unroll.hpp>
+#include <attune/nn/attention.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>
 

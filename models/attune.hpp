@@ -33,14 +33,10 @@
 #include <attune/models/text/vocabulary.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/schedule.hpp>
-#include <attune/nn/score.hpp>
-#include <attune/nn/stacked.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>

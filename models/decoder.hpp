@@ -7,7 +7,7 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/nn/dropout.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 

@@ -4,7 +4,6 @@
 #include <attune/models/option_field.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score.hpp>
 
 namespace attune::models {
 

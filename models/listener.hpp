@@ -3,10 +3,8 @@
 #pragma once
 
 #include <attune/models/decoder.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

@@ -8,8 +8,6 @@
 #include <attune/models/parts.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

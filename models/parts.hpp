@@ -3,11 +3,9 @@
 
 #include <attune/models/decoder.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

@@ -13,11 +13,8 @@
 #include <attune/models/parts.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

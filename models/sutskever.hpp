@@ -5,7 +5,6 @@
 #include <attune/models/decoder.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/stacked.hpp>
 
 namespace attune::models {
 

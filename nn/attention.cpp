@@ -1,18 +1,121 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include <attune/autograd/attention.hpp>
-#include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
+
+Var detail::add_v(const Scope& scope, Index attention) {
+  return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
+}
+
+Var detail::add_w_c(const Scope& scope, Index n, Coverage coverage) {
+  return coverage == Coverage::none ? Var() : scope.add("w_c", {n}, init::normal(0.01));
+}
+
+LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
+                                       const ScoreOptions& o)
+    : Score(scope),
+      radius_(o.location_aware.radius),
+      W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
+      U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
+      b_a_(scope.add("b_a", {o.attention}, init::zeros())),
+      v_a_(detail::add_v(scope, o.attention)) {
+  const Index filters = o.location_aware.filters;
+  if (filters < 1 || radius_ < 0) {
+    fail("LocationAwareScore",
+         fmt::format("{} filters of radius {}: at least 1 and 0 are expected", filters, radius_));
+  }
+  F_ = scope.add("F", {2 * radius_ + 1, filters}, init::glorot());
+  U_f_ = scope.add("U_f", {filters, o.attention}, init::glorot());
+}
+
+Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
+  const Var &alpha = query.past.weights, q = matmul(query.state, W_a_);
+  if (!alpha.defined()) return additive_scores(q, keys.k, v_a_);
+  const Var windows = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
+                             {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
+  Var f = matmul(windows, F_);  // (S, B, K)
+  if (keys.positions.defined()) f = window(f, keys.positions);
+  return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
+}
+
+Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
+  if (memory.dim(0) > W_a_.dim(1)) {
+    fail("LocationScore", fmt::format("the source has {} positions, but W_a {} has columns for {}",
+                                      memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
+  }
+  return {.k = {}, .mask = mask};
+}
+
+MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
+    : Score(scope),
+      heads_(o.heads),
+      scale_(std::sqrt(static_cast<double>(o.attention) / static_cast<double>(o.heads))) {
+  if (heads_ < 1 || o.attention % heads_ != 0 || memory % heads_ != 0) {
+    fail("MultiHeadScore",
+         fmt::format("{} heads do not divide an attention of {} and a memory of {}", heads_,
+                     o.attention, memory));
+  }
+  W_q_ = scope.add("W_q", {query, o.attention}, init::glorot());
+  W_k_ = scope.add("W_k", {memory, o.attention}, init::glorot());
+  W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
+}
+
+namespace {
+
+template <class AnyScore>
+std::shared_ptr<const Score> make(const Scope& scope, Index query, Index memory,
+                                  const ScoreOptions& o) {
+  return std::make_shared<AnyScore>(scope, query, memory, o);
+}
+
+constexpr auto kinds = std::to_array<ScoreKind>({
+    {"additive", false, make<AdditiveScore>},
+    {"dot", true, make<DotScore>},
+    {"scaled_dot", true, make<ScaledDotScore>},
+    {"general", false, make<GeneralScore>},
+    {"concat", false, make<ConcatScore>},
+    {"location", false, make<LocationScore>},
+    {"cosine", true, make<CosineScore>},
+    {"multi_head", false, make<MultiHeadScore>},
+    {"location_aware", false, make<LocationAwareScore>},
+});
+
+}  // namespace
+
+std::span<const ScoreKind> score_kinds() { return kinds; }
+
+const ScoreKind& score_kind(std::string_view name) {
+  std::string all;
+  for (const ScoreKind& kind : kinds) {
+    if (name == kind.name) return kind;
+    all += all.empty() ? kind.name : fmt::format(", {}", kind.name);
+  }
+  fail("score", fmt::format("'{}' is not one of {}", name, all));
+}
+
+std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
+                                        const ScoreOptions& o) {
+  const ScoreKind& kind = score_kind(o.kind);
+  if (kind.direct && query != memory) {
+    fail(
+        "score",
+        fmt::format("{} needs a state and annotations of the same size, not {} and {}: use general "
+                    "or another score with weights",
+                    kind.name, query, memory));
+  }
+  auto score = kind.make(scope, query, memory, o);
+  if (o.coverage == Coverage::none || score->uses_coverage()) return score;
+  return std::make_shared<CoveredScore>(scope, std::move(score), query);
+}
+
 namespace {
 
 /// (S, B), checked against the coverage's shape.
@@ -58,36 +161,24 @@ Past select(const Past& past, const Tensor& rows) {
 
 namespace {
 
-/// The positions within D = `half_width` of each sentence's centre, W = min(2D + 1, S) at most.
-struct LocalWindow {
-  Tensor positions;  // (W, B) i32, -1 where there is no such position
-  Tensor mask;       // (W, B): 1 on positions, else 0
-  Tensor numbers;    // (W, B): the positions, of the centre's dtype
-};
-
-/// centre (B), lengths (B), of sources of S steps
-LocalWindow window_around(const Tensor& centre, const Tensor& lengths, Index half_width,
-                          Index steps) {
+/// The positions within D = `half_width` of each sentence's centre: (W, B) i32, -1 where there is no
+/// such position, with W = min(2D + 1, S) at most. centre (B), lengths (B), of sources of S steps.
+Tensor window_around(const Tensor& centre, const Tensor& lengths, Index half_width, Index steps) {
   const Index width = std::min(2 * std::min(half_width, steps) + 1, steps), batch = centre.size();
   const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
-  std::vector<std::int32_t> positions(width * batch, -1);
-  std::vector<double> mask(positions.size(), 0), numbers(positions.size(), 0);
+  Tensor positions = full({width, batch}, -1, DType::i32);
+  auto* to = positions.mutable_data<std::int32_t>();
   for (Index w = 0; w < width; ++w) {
     for (Index b = 0; b < batch; ++b) {
-      const auto column = static_cast<std::size_t>(b), at = static_cast<std::size_t>(w * batch + b);
+      const auto column = static_cast<std::size_t>(b);
       const double first = std::max(0.0, std::ceil(p[column] - static_cast<double>(half_width)));
       const double position = first + static_cast<double>(w);
       const bool inside = position <= p[column] + static_cast<double>(half_width);
       if (!inside || position >= n[column]) continue;
-      positions[at] = static_cast<std::int32_t>(position);
-      mask[at] = 1;
-      numbers[at] = position;
+      to[w * batch + b] = static_cast<std::int32_t>(position);
     }
   }
-  const Shape shape{width, batch};
-  return {Tensor::of(shape, std::span<const std::int32_t>(positions)),
-          Tensor::of(shape, std::span<const double>(mask)).to(centre.dtype()),
-          Tensor::of(shape, std::span<const double>(numbers)).to(centre.dtype())};
+  return positions;
 }
 
 /// p_t = t, but not beyond the last word.
@@ -149,17 +240,15 @@ Var Attention::normalized(const Var& e, const Tensor& mask) const {
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
-  return detail::in_layer(score_->path(), [&] { return attend(query, memory); });
-}
-
-Attended Attention::attend(const Query& query, const Memory& memory) const {
-  ShapeCheck check("attention");
-  check("mask", memory.mask.shape(), "S B")("query", query.state.shape(), "B Q");
-  if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
-  if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
-  if (options_.window != Window::global) return attend_to_window(query, memory);
-  const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
-  return {weighted_sum(weights, memory.h), weights};
+  return detail::in_layer(score_->path(), [&]() -> Attended {
+    ShapeCheck check("attention");
+    check("mask", memory.mask.shape(), "S B")("query", query.state.shape(), "B Q");
+    if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
+    if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
+    if (options_.window != Window::global) return attend_to_window(query, memory);
+    const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
+    return {weighted_sum(weights, memory.h), weights};
+  });
 }
 
 Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
@@ -168,23 +257,23 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
                  : Var(monotonic_centre(query.past.steps, memory.lengths));
-  const LocalWindow local =
+  const Tensor positions =
       window_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
+  const Tensor inside = greater_equal(positions, 0).to(centre.dtype());
   const Var& k = memory.keys.k;
-  const Keys keys{.k = k.defined() ? window(k, local.positions) : k,
-                  .mask = local.mask,
-                  .positions = local.positions};
+  const Keys keys{
+      .k = k.defined() ? window(k, positions) : k, .mask = inside, .positions = positions};
   Query in_window = query;
   const Var& coverage = query.past.coverage;
-  if (coverage.defined()) in_window.past.coverage = window(coverage, local.positions);
-  Var weights = normalized((*score_)(in_window, keys), local.mask);
+  if (coverage.defined()) in_window.past.coverage = window(coverage, positions);
+  Var weights = normalized((*score_)(in_window, keys), inside);
   if (predictive) {
     const double sigma = static_cast<double>(options_.half_width) / 2;
-    const Var distance = local.numbers - centre;
+    const Var distance = positions.to(centre.dtype()) * inside - centre;
     weights = weights * exp(distance * distance * (-1 / (2 * sigma * sigma)));
   }
-  return {weighted_sum(weights, window(memory.h, local.positions)),
-          unwindow_heads(weights, local.positions, memory.mask.dim(0))};
+  return {weighted_sum(weights, window(memory.h, positions)),
+          unwindow_heads(weights, positions, memory.mask.dim(0))};
 }
 
 }  // namespace attune::nn

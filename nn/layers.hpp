@@ -1,11 +1,55 @@
-// Layers without recurrence: affine, embedding, layer normalisation, convolution, self-attention.
+// The scope guard under which a model is trained, and layers without recurrence: dropout, affine,
+// embedding, layer normalisation, convolution, self-attention.
 #pragma once
+
+#include <cstddef>
 
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/random.hpp>
 
 namespace attune::nn {
+
+/// While one lives, layers in this thread are in training mode: dropout is active and draws from
+/// `random`, which must outlive the guard.
+class Training : attune::detail::Restored<Random*> {
+ public:
+  [[nodiscard]] explicit Training(Random& random);
+  /// The opposite: layers are in evaluation mode, whatever the enclosing guards.
+  [[nodiscard]] explicit Training(std::nullptr_t);
+  /// The generator of the innermost guard, or null outside of training.
+  static Random* random();
+};
+
+/// Returns x, for a layer that acts in training only. If a gradient flows through it, a warning on
+/// standard error says, once in a process, that the loss was computed outside of training and that
+/// `what` had no effect.
+Var outside_of_training(const Var& x, const char* what);
+
+/// Whether every step of a sequence has a mask of its own, or all share one (variational dropout:
+/// Gal and Ghahramani, 2016).
+enum class DropoutKind { elementwise, per_sequence };
+
+/// In training, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate` and 1
+/// otherwise (Srivastava et al., 2014). m has the shape of x, or with per_sequence that of one
+/// step: (B, D) for x (T, B, D). Tensors of other ranks are no sequences.
+/// Outside of training y = x; backward of such a loss prints a warning, once in a process.
+class Dropout {
+ public:
+  /// Throws unless 0 <= rate < 1.
+  explicit Dropout(double rate, DropoutKind kind = DropoutKind::elementwise);
+
+  /// (...) -> (...)
+  Var operator()(const Var& x) const;
+
+  /// m / (1 - rate), for use at several steps; undefined outside of training and at rate 0.
+  Tensor draw(const Shape& shape, DType dtype) const;
+
+ private:
+  double rate_;
+  DropoutKind kind_;
+};
 
 struct LinearOptions {
   bool bias = true;
@@ -45,15 +89,11 @@ class Embedding {
   std::string path_;
 };
 
-struct LayerNormOptions {
-  double epsilon = 1e-5;
-};
-
 /// y = gain ⊙ (x - μ) / √(σ² + ε) + bias  (Ba, Kiros and Hinton, 2016, without the recurrence of
 /// its equation 4), where μ and σ² are mean and variance of each row of n elements.
 class LayerNorm {
  public:
-  LayerNorm(const Scope& scope, Index n, const LayerNormOptions& options = {});
+  LayerNorm(const Scope& scope, Index n, double epsilon = layer_norm_epsilon);
 
   /// (..., n) -> (..., n)
   Var operator()(const Var& x) const;

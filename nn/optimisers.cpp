@@ -17,12 +17,29 @@ namespace {
 /// Elements that one thread updates at a time.
 constexpr Index tile = 8192;
 
+template <class T>
+void require(bool holds, const char* owner, const char* name, T value, const char* range) {
+  if (!holds) fail(owner, fmt::format("{} = {} is not in {}", name, value, range));
+}
+
+void require_rate(const char* owner, double rate) {
+  require(rate > 0 && std::isfinite(rate), owner, "rate", rate, "(0, inf)");
+}
+
+void require_count(const char* owner, const char* name, std::int64_t count, std::int64_t least) {
+  require(count >= least, owner, name, count, least == 0 ? "[0, inf)" : "[1, inf)");
+}
+
+double ratio(std::int64_t a, std::int64_t b) {
+  return static_cast<double>(a) / static_cast<double>(b);
+}
+
 }  // namespace
 
 void detail::StepState::add_slot(const char* prefix) {
-  std::vector<Tensor> of;
-  for (const auto& [path, w] : parameters_) of.push_back(zeros(w.shape(), w.dtype()));
-  slots_.push_back({prefix, std::move(of)});
+  for (const auto& [path, w] : parameters_) {
+    slots_.emplace_back(fmt::format("{}.{}", prefix, path), zeros(w.shape(), w.dtype()));
+  }
 }
 
 void detail::StepState::require_all_parameters() const {
@@ -30,42 +47,29 @@ void detail::StepState::require_all_parameters() const {
     fail(owner_, "parameters were added after the optimiser was made");
 }
 
-NamedTensors detail::StepState::tensors() const {
-  require_all_parameters();
-  NamedTensors all;
-  for (const auto& [prefix, of] : slots_)
-    for (std::size_t i = 0; i < count_; ++i)
-      all.emplace_back(prefix + "." + parameters_.all()[i].name, of[i]);
-  return all;
-}
-
 void detail::StepState::save(Safetensors& file) const {
-  save_tensors(tensors(), file);
+  require_all_parameters();
+  save_tensors(slots_, file);
   file.metadata[fmt::format("{}.steps", name_)] = std::to_string(steps_);
 }
 
 void detail::StepState::load(const Safetensors& file) {
+  require_all_parameters();
   const std::int64_t steps = load_count(file.metadata, fmt::format("{}.steps", name_));
-  load_tensors(file, tensors());
+  load_tensors(file, slots_);
   steps_ = steps;
 }
 
 Optimiser::Optimiser(Parameters& parameters, const char* owner, const char* name, double rate,
-                     double weight_decay, bool check_gradients)
-    : StepState(parameters, owner, name),
-      weight_decay_(weight_decay),
-      check_gradients_(check_gradients) {
+                     double weight_decay)
+    : StepState(parameters, owner, name), weight_decay_(weight_decay) {
   set_rate(rate);
-  require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay,
+  require(weight_decay >= 0 && std::isfinite(weight_decay), owner_, "weight_decay", weight_decay,
           "[0, inf)");
 }
 
-void Optimiser::require(bool holds, const char* option, double value, const char* range) const {
-  if (!holds) fail(owner_, fmt::format("{} = {} is not in {}", option, value, range));
-}
-
 void Optimiser::set_rate(double rate) {
-  require(rate > 0 && std::isfinite(rate), "rate", rate, "(0, inf)");
+  require_rate(owner_, rate);
   rate_ = rate;
 }
 
@@ -78,10 +82,8 @@ void Optimiser::step(const Gradients& gradients) {
   const auto has_gradient = [&](const NamedVariable& w) { return gradients.find(w.variable); };
   if (std::ranges::none_of(parameters_.all(), has_gradient))
     fail(owner_, "none of its parameters is among the gradients");
-  if (check_gradients_) {
-    const std::string why = unusable(gradients);
-    if (!why.empty()) fail(owner_, why + ": nothing was changed");
-  }
+  const std::string why = unusable(gradients);
+  if (!why.empty()) fail(owner_, why + ": nothing was changed");
   ++steps_;
   for (std::size_t i = 0; i < count_; ++i) {
     const Var& w = parameters_.all()[i].variable;
@@ -90,12 +92,10 @@ void Optimiser::step(const Gradients& gradients) {
 }
 
 Adam::Adam(Parameters& parameters, const AdamOptions& options)
-    : Optimiser(parameters, "Adam", "adam", options.rate, options.weight_decay,
-                options.check_gradients),
-      options_(options) {
-  require(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, "[0, 1)");
-  require(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "[0, 1)");
-  require(options.epsilon > 0 && std::isfinite(options.epsilon), "epsilon", options.epsilon,
+    : Optimiser(parameters, "Adam", "adam", options.rate, options.weight_decay), options_(options) {
+  require(options.beta1 >= 0 && options.beta1 < 1, owner_, "beta1", options.beta1, "[0, 1)");
+  require(options.beta2 >= 0 && options.beta2 < 1, owner_, "beta2", options.beta2, "[0, 1)");
+  require(options.epsilon > 0 && std::isfinite(options.epsilon), owner_, "epsilon", options.epsilon,
           "(0, inf)");
   for (const NamedVariable& parameter : parameters)
     decays_.push_back(!options.decays || options.decays(parameter));
@@ -122,8 +122,8 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
     using T = decltype(zero);
     const simd::AdamRow<T> all{
         .w = w.mutable_data<T>(),
-        .m = slots_[0].of[i].mutable_data<T>(),
-        .v = slots_[1].of[i].mutable_data<T>(),
+        .m = slot(0, i).mutable_data<T>(),
+        .v = slot(1, i).mutable_data<T>(),
         .gradient = gradient.data<T>(),
         .scale = T(1),
         .beta1 = static_cast<T>(options_.beta1),
@@ -142,22 +142,18 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
 }
 
 Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
-    : Optimiser(parameters, "Sgd", "sgd", options.rate, options.weight_decay,
-                options.check_gradients),
-      options_(options) {
-  require(options.momentum >= 0 && options.momentum < 1, "momentum", options.momentum, "[0, 1)");
+    : Optimiser(parameters, "Sgd", "sgd", options.rate, options.weight_decay), options_(options) {
+  require(options.momentum >= 0 && options.momentum < 1, owner_, "momentum", options.momentum,
+          "[0, 1)");
   if (options.nesterov && options.momentum == 0) fail("Sgd", "nesterov needs momentum > 0");
   if (options.momentum > 0) add_slot("sgd.v");
 }
 
 void Sgd::update(std::size_t i, Tensor w, const Tensor& gradient) {
-  visit_floating("Sgd", w, [&](auto zero) {
-    using T = decltype(zero);
+  visit_elements("Sgd", std::tie(gradient, w), [&]<class T>(const T* g, T* to) {
     const T rate = static_cast<T>(rate_), momentum = static_cast<T>(options_.momentum);
     const T decay = static_cast<T>(weight_decay_);
-    const T* g = gradient.data<T>();
-    T* to = w.mutable_data<T>();
-    T* v = slots_.empty() ? nullptr : slots_[0].of[i].mutable_data<T>();
+    T* v = slots_.empty() ? nullptr : slot(0, i).mutable_data<T>();
     parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
       for (Index k = begin; k < end; ++k) {
         T d = g[k] + decay * to[k];
@@ -198,11 +194,9 @@ std::string first_not_finite(const Parameters& parameters, const Gradients& grad
 
 MovingAverage::MovingAverage(Parameters& parameters, double decay)
     : StepState(parameters, "MovingAverage", "average"), decay_(decay) {
-  if (!(decay > 0 && decay < 1))
-    fail("MovingAverage", fmt::format("decay = {} is not in (0, 1)", decay));
+  require(decay > 0 && decay < 1, owner_, "decay", decay, "(0, 1)");
   add_slot("average");
-  for (std::size_t i = 0; i < count_; ++i)
-    copy(parameters_.all()[i].variable.value(), slots_[0].of[i]);
+  for (std::size_t i = 0; i < count_; ++i) copy(parameters_.all()[i].variable.value(), slot(0, i));
 }
 
 void MovingAverage::update() {
@@ -210,12 +204,9 @@ void MovingAverage::update() {
   const auto t = static_cast<double>(++steps_);
   const double beta = std::min(decay_, (1 + t) / (10 + t));
   for (std::size_t i = 0; i < count_; ++i) {
-    const Tensor w = parameters_.all()[i].variable.value();
-    visit_floating("MovingAverage", w, [&](auto zero) {
-      using T = decltype(zero);
+    const Tensor& w = parameters_.all()[i].variable.value();
+    visit_elements("MovingAverage", std::tie(w, slot(0, i)), [&]<class T>(const T* from, T* a) {
       const T share = static_cast<T>(1 - beta);
-      const T* from = w.data<T>();
-      T* a = slots_[0].of[i].mutable_data<T>();
       parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
         for (Index k = begin; k < end; ++k) a[k] += share * (from[k] - a[k]);
       });
@@ -226,11 +217,7 @@ void MovingAverage::update() {
 void MovingAverage::swap() {
   for (std::size_t i = 0; i < count_; ++i) {
     Tensor w = parameters_.all()[i].variable.value();
-    visit_floating("MovingAverage", w, [&](auto zero) {
-      using T = decltype(zero);
-      T *a = slots_[0].of[i].mutable_data<T>(), *to = w.mutable_data<T>();
-      std::swap_ranges(a, a + w.size(), to);
-    });
+    std::ranges::swap_ranges(mutable_bytes_of(slot(0, i)), mutable_bytes_of(w));
   }
 }
 
@@ -269,6 +256,84 @@ void DivergenceWatch::load(const Metadata& metadata) {
   read.skipped_ = load_count(metadata, "divergence.skipped");
   read.in_a_row_ = load_count(metadata, "divergence.in_a_row");
   *this = read;
+}
+
+// Schedules
+
+double ConstantRate::operator()(std::int64_t step) const {
+  require_rate("ConstantRate", rate);
+  require_count("ConstantRate", "step", step, 0);
+  return rate;
+}
+
+double InverseSquareRoot::operator()(std::int64_t step) const {
+  require_rate("InverseSquareRoot", rate);
+  require_count("InverseSquareRoot", "warm_up", warm_up, 1);
+  require_count("InverseSquareRoot", "step", step, 0);
+  return step < warm_up ? rate * ratio(step + 1, warm_up)
+                        : rate * std::sqrt(ratio(warm_up, step + 1));
+}
+
+double LinearDecay::operator()(std::int64_t step) const {
+  require_rate("LinearDecay", rate);
+  require(last >= 0 && std::isfinite(last), "LinearDecay", "last", last, "[0, inf)");
+  require_count("LinearDecay", "after", after, 0);
+  require(steps > after, "LinearDecay", "steps", steps, "(after, inf)");
+  require_count("LinearDecay", "step", step, 0);
+  if (step <= after) return rate;
+  return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;
+}
+
+/// The factor of the rate at a step of the warm-up; 1 from its last step on.
+double detail::warm_up_share(std::int64_t step, std::int64_t steps) {
+  require_count("WarmUp", "steps", steps, 1);
+  require_count("WarmUp", "step", step, 0);
+  return step < steps ? ratio(step + 1, steps) : 1;
+}
+
+HalveOnPlateau::HalveOnPlateau(const HalveOnPlateauOptions& options)
+    : options_(options),
+      rate_(options.rate),
+      best_(options.higher_is_better ? -std::numeric_limits<double>::infinity()
+                                     : std::numeric_limits<double>::infinity()) {
+  const char* const name = "HalveOnPlateau";
+  require_rate(name, options.rate);
+  require(options.factor > 0 && options.factor < 1, name, "factor", options.factor, "(0, 1)");
+  require_count(name, "patience", options.patience, 0);
+  require(options.minimum >= 0 && options.minimum <= options.rate, name, "minimum", options.minimum,
+          "[0, rate]");
+}
+
+double HalveOnPlateau::observe(double metric) {
+  if (std::isnan(metric)) fail("HalveOnPlateau", "the metric is nan");
+  if (options_.higher_is_better ? metric > best_ : metric < best_) {
+    best_ = metric;
+    waited_ = 0;
+  } else if (waited_ < options_.patience) {
+    ++waited_;
+  } else {
+    rate_ = std::max(options_.minimum, options_.factor * rate_);
+    waited_ = 0;
+  }
+  return rate_;
+}
+
+void HalveOnPlateau::save(Metadata& metadata, const std::string& name) const {
+  // fmt writes the shortest text that reads back as the same number.
+  metadata[name + ".rate"] = fmt::format("{}", rate_);
+  metadata[name + ".best"] = fmt::format("{}", best_);
+  metadata[name + ".waited"] = fmt::format("{}", waited_);
+}
+
+void HalveOnPlateau::load(const Metadata& metadata, const std::string& name) {
+  using Limits = std::numeric_limits<double>;
+  const double rate = load_number(metadata, name + ".rate", Limits::denorm_min(), Limits::max());
+  const double best =
+      load_number(metadata, name + ".best", -Limits::infinity(), Limits::infinity());
+  const std::int64_t waited = load_count(metadata, name + ".waited");
+  rate_ = rate;
+  best_ = best;
+  waited_ = waited;
 }
 
 }  // namespace attune::nn

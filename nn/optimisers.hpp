@@ -1,4 +1,5 @@
-// Optimisers, gradient clipping, moving averages of weights, and a watch for divergence.
+// Optimisers, gradient clipping, moving averages of weights, a watch for divergence, and schedules
+// of the learning rate.
 #pragma once
 
 #include <functional>
@@ -29,23 +30,17 @@ class StepState {
   StepState(Parameters& parameters, const char* owner, const char* name)
       : parameters_(parameters), count_(parameters.all().size()), owner_(owner), name_(name) {}
 
-  struct Slot {
-    std::string prefix;
-    std::vector<Tensor> of;  // one tensor for each parameter
-  };
-  /// Adds a slot of zeros.
+  /// Adds a slot of zeros: one tensor for each parameter.
   void add_slot(const char* prefix);
+  Tensor& slot(std::size_t number, std::size_t i) { return slots_[number * count_ + i].second; }
   /// Throws if parameters were added since.
   void require_all_parameters() const;
 
   Parameters& parameters_;
   std::size_t count_;  // parameters
   const char *owner_, *name_;
-  std::vector<Slot> slots_;
+  NamedTensors slots_;  // one slot after the other
   std::int64_t steps_ = 0;
-
- private:
-  NamedTensors tensors() const;
 };
 
 }  // namespace detail
@@ -58,27 +53,23 @@ class Optimiser : public detail::StepState {
 
   /// Updates every parameter that has a gradient, and leaves the others and their state alone.
   /// Throws, before anything has changed, if no parameter has a gradient, or if one is NaN or
-  /// infinite and `check_gradients` was not turned off.
+  /// infinite. The check reads the gradients once, and costs nothing after clip_by_global_norm.
   void step(const Gradients& gradients);
 
   /// The learning rate from the next step on.
   void set_rate(double rate);
 
  protected:
-  /// Options that all have: α, λ and whether to check. Throws if one is out of range.
+  /// Options that all have: α and λ. Throws if one is out of range.
   Optimiser(Parameters& parameters, const char* owner, const char* name, double rate,
-            double weight_decay, bool check_gradients);
+            double weight_decay);
 
-  void require(bool holds, const char* option, double value, const char* range) const;
   /// Why no step can be made with these gradients; empty if one can.
   virtual std::string unusable(const Gradients& gradients) const;
   /// A step of parameter i.
   virtual void update(std::size_t i, Tensor w, const Tensor& gradient) = 0;
 
   double rate_ = 0, weight_decay_;
-
- private:
-  bool check_gradients_;
 };
 
 struct AdamOptions {
@@ -90,9 +81,6 @@ struct AdamOptions {
   /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
   /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
   std::function<bool(const NamedVariable&)> decays = {};
-  /// Whether `step` throws, with nothing changed, where a gradient is NaN or infinite. It costs one
-  /// reading of the gradients, and nothing after clip_by_global_norm.
-  bool check_gradients = true;
 };
 
 /// For AdamOptions::decays: parameters of two axes or more, so neither biases nor v_a.
@@ -124,11 +112,10 @@ class Adam : public Optimiser {
 };
 
 struct SgdOptions {
-  double rate;                  // α
-  double momentum = 0;          // μ
-  bool nesterov = false;        // needs momentum
-  double weight_decay = 0;      // λ
-  bool check_gradients = true;  // as Adam's
+  double rate;              // α
+  double momentum = 0;      // μ
+  bool nesterov = false;    // needs momentum
+  double weight_decay = 0;  // λ
 };
 
 /// Stochastic gradient descent, with momentum as in PyTorch (Sutskever et al., 2013):
@@ -238,6 +225,98 @@ class DivergenceWatch {
   double first_loss_ = 0;   // 0 until there is one
   std::int64_t above_ = 0;  // steps in a row whose loss was too large
   std::int64_t skipped_ = 0, in_a_row_ = 0;
+};
+
+// Learning rates that change during training.
+//
+// A schedule is a value that says the rate of a step from the number of steps made before it, as
+// optimisers count them (the first step has number 0):
+//
+//     adam.set_rate(schedule(adam.steps()));
+//     adam.step(gradients);
+//
+// It has no state, so that a run resumed from a checkpoint goes on with the right rate. Calls throw
+// when a field is out of range: rates in (0, inf), steps at least 1, the step's number at least 0.
+
+/// Any schedule, where it is chosen at run time: all of those below convert to it.
+using Schedule = std::function<double(std::int64_t step)>;
+
+/// rate
+struct ConstantRate {
+  double rate;
+  double operator()(std::int64_t step) const;
+};
+
+/// rate · min(t / warm_up, √(warm_up / t)) with t = step + 1  (Vaswani et al., 2017, equation 3):
+/// rises to `rate` over the first `warm_up` steps, and then falls with 1 / √t. The paper's rate is
+/// (d · warm_up)^-½ for vectors of d elements.
+struct InverseSquareRoot {
+  double rate;
+  std::int64_t warm_up = 4000;
+  double operator()(std::int64_t step) const;
+};
+
+/// `rate` up to step `after`; from there a straight line to `last` at step `steps`, which stays:
+///     rate + (last - rate) · min(1, (step - after) / (steps - after))
+/// `last` may be 0: then training is over before that step.
+struct LinearDecay {
+  double rate;
+  double last = 0;
+  std::int64_t steps;
+  std::int64_t after = 0;
+  double operator()(std::int64_t step) const;
+};
+
+namespace detail {
+double warm_up_share(std::int64_t step, std::int64_t steps);
+}
+
+/// Another schedule with a warm-up:  min(1, (step + 1) / steps) · next(step)
+///     WarmUp<LinearDecay>{.steps = 400, .next = {.rate = 1e-3, .steps = 10000}}
+///     WarmUp<ConstantRate>{.steps = 400, .next = {1e-3}}
+template <class Next>
+struct WarmUp {
+  std::int64_t steps;
+  Next next;
+  double operator()(std::int64_t step) const {
+    return detail::warm_up_share(step, steps) * next(step);
+  }
+};
+
+struct HalveOnPlateauOptions {
+  double rate;                    // to begin with
+  double factor = 0.5;            // in (0, 1)
+  std::int64_t patience = 0;      // observations in a row without a new best that are tolerated
+  double minimum = 0;             // the rate goes no lower
+  bool higher_is_better = false;  // BLEU or accuracy, not a loss
+};
+
+/// Reduces the rate when a metric of held-out data stops improving. It has state, and is called
+/// once per evaluation, not once per step:
+///     adam.set_rate(plateau.observe(validation_loss));
+class HalveOnPlateau {
+ public:
+  /// Throws on an option out of range.
+  explicit HalveOnPlateau(const HalveOnPlateauOptions& options);
+
+  /// Returns the rate from now on: max(minimum, factor · rate) at the first observation after
+  /// `patience` others without a new best, which starts a new count. Throws on NaN, with nothing
+  /// changed; an infinite loss is no new best.
+  double observe(double metric);
+
+  double rate() const { return rate_; }
+  /// The best metric so far; before the first observation, the worst possible.
+  double best() const { return best_; }
+
+  /// State to and from a checkpoint's metadata: "NAME.rate", "NAME.best", "NAME.waited", exact.
+  void save(Metadata& metadata, const std::string& name = "plateau") const;
+  /// Throws, before anything has changed, when one is missing or not a possible value.
+  void load(const Metadata& metadata, const std::string& name = "plateau");
+
+ private:
+  HalveOnPlateauOptions options_;
+  double rate_, best_;
+  std::int64_t waited_ = 0;  // observations since the best or the last reduction
 };
 
 }  // namespace attune::nn

@@ -134,13 +134,6 @@ Index Parameters::count() const {
   return n;
 }
 
-std::vector<std::string> missing(const Gradients& gradients, const Parameters& parameters) {
-  std::vector<std::string> paths;
-  for (const auto& [path, variable] : parameters)
-    if (!gradients.find(variable)) paths.push_back(path);
-  return paths;
-}
-
 std::string Scope::path(std::string_view name) const {
   return prefix_.empty() ? std::string(name) : fmt::format("{}.{}", prefix_, name);
 }

@@ -71,7 +71,6 @@ class Parameters {
   /// Number of elements in all of them.
   Index count() const;
   DType dtype() const { return dtype_; }
-  std::uint64_t seed() const { return seed_; }
 
  private:
   Tensor initial_values(const std::string& path, const Shape& shape, const Init& init) const;
@@ -114,9 +113,6 @@ class Scope {
 inline Scope operator/(Parameters& parameters, std::string_view name) {
   return Scope(parameters) / name;
 }
-
-/// The paths of the parameters on which a loss did not depend.
-std::vector<std::string> missing(const Gradients& gradients, const Parameters& parameters);
 
 /// gradcheck of every parameter.
 inline GradcheckResult gradcheck(const Parameters& parameters, const std::function<Var()>& f,

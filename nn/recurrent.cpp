@@ -1,6 +1,4 @@
-#include <attune/autograd/ops.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/tensor/check.hpp>
 
 namespace attune::nn {
 namespace {
@@ -34,21 +32,20 @@ Var Recurrent::input(const Var& x) const {
   return detail::in_layer(path_, [&] { return add_matmul(b_, x, W_x_); });
 }
 
-LstmResult Recurrent::run(const Var& xw, const RunOptions<>& options) const {
-  const Recurrence how{.h0 = options.initial.h,
-                       .c0 = options.initial.c,
-                       .b_hn = b_hn_,
-                       .mask = options.mask,
-                       .direction = options.direction,
-                       .form = b_hn_.defined() ? GruForm::reset_after : GruForm::reset_before};
+RecurrentResult Recurrent::run(const Var& xw, const RunOptions<>& options) const {
   return detail::in_layer(path_, [&] {
-    return cell_ == Cell::lstm ? lstm(xw, W_h_, how) : LstmResult{gru(xw, W_h_, how), {}};
+    return recurrent(xw, W_h_,
+                     {.cell = cell_,
+                      .h0 = options.initial.h,
+                      .c0 = options.initial.c,
+                      .b_hn = b_hn_,
+                      .mask = options.mask,
+                      .direction = options.direction});
   });
 }
 
 RecurrentOutput<> Recurrent::operator()(const Var& x, const RunOptions<>& options) const {
-  detail::in_layer(
-      path_, [&] { ShapeCheck(cell_ == Cell::lstm ? "lstm" : "gru")("x", x.shape(), "T B D"); });
+  detail::in_layer(path_, [&] { ShapeCheck(operation_of(cell_))("x", x.shape(), "T B D"); });
   const auto [h, c_last] = run(input(x), options);
   return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
 }

@@ -72,13 +72,7 @@ Index check_window(const Tensor& x, const Tensor& positions) {
   if (x.rank() < 2) fail("window", fmt::format("{} has no (S, B)", to_string(x.shape())));
   ShapeCheck check("window");
   check("positions", positions.shape(), "W B")("x", x.shape(), x.rank() == 2 ? "S B" : "S B D");
-  require_i32("window", "positions", positions);
-  const auto* position = positions.data<std::int32_t>();
-  for (Index i = 0; i < positions.size(); ++i) {
-    if (position[i] < -1 || position[i] >= x.dim(0)) {
-      fail("window", fmt::format("position {} is not in -1 to {}", position[i], x.dim(0) - 1));
-    }
-  }
+  numbers_below("window", "position", positions, x.dim(0), -1);
   return x.shape().product(2, x.rank());
 }
 

@@ -14,6 +14,15 @@ struct AxisView {
 
   /// Where the column that begins at offset `first` stands once the axis has extent 1.
   Index reduced(Index first) const { return first / (n * inner) * inner + first % (n * inner); }
+
+  /// body(at, j) for the elements of `width` columns from offset `first` on, row after row; j is
+  /// the column.
+  template <class Body>
+  void for_elements(Index first, Index width, Body body) const {
+    for (Index i = 0; i < n; ++i) {
+      for (Index j = 0; j < width; ++j) body(first + i * inner + j, j);
+    }
+  }
 };
 
 /// The mask in a dtype. Throws when it holds anything but 0 and 1: a mask that is meant to be added

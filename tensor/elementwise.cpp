@@ -65,12 +65,10 @@ AxisView::AxisView(const char* operation, const Tensor& x, int axis) {
 
 Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype) {
   const Tensor y = mask.to(dtype);
-  visit_floating(operation, y, [&](auto zero) {
-    using T = decltype(zero);
-    const T* values = y.data<T>();
-    const auto other = [](T v) { return v != 0 && v != 1; };
+  visit_elements(operation, std::tie(y), [&](const auto* values) {
+    const auto other = [](auto v) { return v != 0 && v != 1; };
     if (std::count_if(values, values + y.size(), other) == 0) return;
-    const T* first = std::find_if(values, values + y.size(), other);
+    const auto* first = std::find_if(values, values + y.size(), other);
     fail(operation, fmt::format("the mask {} must be 1 (takes part) or 0, but its element {} is {}",
                                 to_string(mask.shape()), first - values, *first));
   });
@@ -93,18 +91,12 @@ Tensor mask_of_axes(const char* operation, const Tensor& x, const Tensor& mask) 
 
 }  // namespace detail
 
-Tensor operator+(const Tensor& a, const Tensor& b) {
-  return zip("add", a, b, [](auto x, auto y) { return x + y; });
-}
-Tensor operator-(const Tensor& a, const Tensor& b) {
-  return zip("subtract", a, b, [](auto x, auto y) { return x - y; });
-}
+Tensor operator+(const Tensor& a, const Tensor& b) { return zip("add", a, b, std::plus()); }
+Tensor operator-(const Tensor& a, const Tensor& b) { return zip("subtract", a, b, std::minus()); }
 Tensor operator*(const Tensor& a, const Tensor& b) {
-  return zip("multiply", a, b, [](auto x, auto y) { return x * y; });
+  return zip("multiply", a, b, std::multiplies());
 }
-Tensor operator/(const Tensor& a, const Tensor& b) {
-  return zip("divide", a, b, [](auto x, auto y) { return x / y; });
-}
+Tensor operator/(const Tensor& a, const Tensor& b) { return zip("divide", a, b, std::divides()); }
 
 Tensor operator+(const Tensor& a, double b) {
   return map("add", a, [b](auto x) { return x + static_cast<decltype(x)>(b); });
@@ -124,9 +116,7 @@ Tensor operator*(double a, const Tensor& b) { return b * a; }
 Tensor operator/(double a, const Tensor& b) {
   return map("divide", b, [a](auto x) { return static_cast<decltype(x)>(a) / x; });
 }
-Tensor operator-(const Tensor& x) {
-  return map("negate", x, [](auto v) { return -v; });
-}
+Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }
 
 Tensor exp(const Tensor& x) {
   return detail::map_runs("exp", x, [](auto* from, auto* to, Index n) { simd::exp(from, to, n); });

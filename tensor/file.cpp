@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -16,7 +17,25 @@
 namespace attune {
 namespace {
 
-using detail::Descriptor;
+/// An open file, which closes itself.
+class Descriptor {
+ public:
+  /// `number`: what open returned, negative when that failed.
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (is_open()) ::close(number_);
+  }
+
+  bool is_open() const { return number_ >= 0; }
+  int number() const { return number_; }
+  /// Closes, and tells whether that went well: some file systems report a full disk only now.
+  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
+
+ private:
+  int number_;
+};
 
 [[noreturn]] void fail_with_errno(const std::filesystem::path& path, const char* what) {
   throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
@@ -56,12 +75,6 @@ void sync_directory_of(const std::filesystem::path& path) {
 }
 
 }  // namespace
-
-detail::Descriptor::~Descriptor() {
-  if (is_open()) ::close(number_);
-}
-
-bool detail::Descriptor::close() { return ::close(std::exchange(number_, -1)) == 0; }
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   std::error_code none;
@@ -115,27 +128,26 @@ std::string read_file(const std::filesystem::path& path, std::size_t most) try {
   fail(path.string(), "cannot be read: it does not fit into memory");
 }
 
-InputFile::InputFile(std::filesystem::path path)
-    : path_(std::move(path)),
-      // Opening a pipe waits for a writer, unless told not to; a regular file makes no difference.
-      file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+InputFile::InputFile(const std::filesystem::path& path) {
+  // Opening a pipe waits for a writer, unless told not to; a regular file makes no difference.
+  const auto file = std::make_shared<Descriptor>(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status;
-  if (!file_.is_open() || ::fstat(file_.number(), &status) != 0) {
-    fail_with_errno(path_, "cannot be read");
+  if (!file->is_open() || ::fstat(file->number(), &status) != 0) {
+    fail_with_errno(path, "cannot be read");
   }
-  if (!S_ISREG(status.st_mode)) fail(path_.string(), "not a regular file");
-  size_ = static_cast<std::size_t>(status.st_size);
-}
-
-void InputFile::read(std::size_t at, std::span<std::byte> to) const {
-  while (!to.empty()) {
-    const ssize_t n = ::pread(file_.number(), to.data(), to.size(), static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_with_errno(path_, "cannot be read");
-    if (n == 0) fail(path_.string(), "cannot be read: it became shorter after it was opened");
-    to = to.subspan(static_cast<std::size_t>(n));
-    at += static_cast<std::size_t>(n);
-  }
+  if (!S_ISREG(status.st_mode)) fail(path.string(), "not a regular file");
+  size = static_cast<std::size_t>(status.st_size);
+  read = [file, path](std::size_t at, std::span<std::byte> to) {
+    while (!to.empty()) {
+      const ssize_t n = ::pread(file->number(), to.data(), to.size(), static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail_with_errno(path, "cannot be read");
+      if (n == 0) fail(path.string(), "cannot be read: it became shorter after it was opened");
+      to = to.subspan(static_cast<std::size_t>(n));
+      at += static_cast<std::size_t>(n);
+    }
+  };
 }
 
 }  // namespace attune

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,43 +27,14 @@ void make_directories(const std::filesystem::path& path);
 /// that there are more than `most` bytes: a device may have no end.
 std::string read_file(const std::filesystem::path& path, std::size_t most = std::size_t{1} << 29);
 
-namespace detail {
-
-/// An open file, which closes itself.
-class Descriptor {
- public:
-  /// `number`: what open returned, negative when that failed.
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor();
-
-  bool is_open() const { return number_ >= 0; }
-  int number() const { return number_; }
-  /// Closes, and tells whether that went well: some file systems report a full disk only now.
-  bool close();
-
- private:
-  int number_;
-};
-
-}  // namespace detail
-
 /// A file whose bytes are read in any order. Errors have the path and the reason.
-class InputFile {
- public:
+struct InputFile {
   /// Throws for anything but a regular file: a pipe would be waited for, and a device has no size.
-  explicit InputFile(std::filesystem::path path);
+  explicit InputFile(const std::filesystem::path& path);
 
-  /// In bytes, when it was opened.
-  std::size_t size() const { return size_; }
+  std::size_t size = 0;  // in bytes, when it was opened
   /// Reads as many bytes as `to` has, from byte `at` on.
-  void read(std::size_t at, std::span<std::byte> to) const;
-
- private:
-  std::filesystem::path path_;
-  detail::Descriptor file_;
-  std::size_t size_ = 0;
+  std::function<void(std::size_t at, std::span<std::byte> to)> read;
 };
 
 }  // namespace attune

@@ -24,12 +24,9 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index fir
   double total[widest_column_block] = {};
   std::fill_n(largest, width, -std::numeric_limits<T>::infinity());
   const auto used = [&](Index at) { return !mask || mask[at % mask_size] != 0; };
-  for (Index i = 0; i < view.n; ++i) {
-    for (Index j = 0; j < width; ++j) {
-      const Index at = first + i * view.inner + j;
-      if (used(at) && !(x[at] <= largest[j])) largest[j] = x[at];
-    }
-  }
+  view.for_elements(first, width, [&](Index at, Index j) {
+    if (used(at) && !(x[at] <= largest[j])) largest[j] = x[at];
+  });
   for (Index i = 0; i < view.n; ++i) {
     const Index row = first + i * view.inner;
     for (Index j = 0; j < width; ++j) {
@@ -41,12 +38,10 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index fir
       total[j] += y[row + j];
     }
   }
-  for (Index i = 0; i < view.n; ++i) {
-    for (Index j = 0; j < width; ++j) {
-      const T t = static_cast<T>(total[j]);
-      if (t != 0) y[first + i * view.inner + j] /= t;
-    }
-  }
+  view.for_elements(first, width, [&](Index at, Index j) {
+    const T t = static_cast<T>(total[j]);
+    if (t != 0) y[at] /= t;
+  });
 }
 
 /// body(begin, size) for blocks of n elements; the sum of what it returns.
@@ -166,16 +161,11 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
             return;
           }
           double dot[widest_column_block] = {};
-          for (Index i = 0; i < view.n; ++i) {
-            const Index row = first + i * view.inner;
-            for (Index j = 0; j < width; ++j) dot[j] += value[row + j] * from[row + j];
-          }
-          for (Index i = 0; i < view.n; ++i) {
-            const Index row = first + i * view.inner;
-            for (Index j = 0; j < width; ++j) {
-              to[row + j] = value[row + j] * (from[row + j] - static_cast<T>(dot[j]));
-            }
-          }
+          view.for_elements(first, width,
+                            [&](Index at, Index j) { dot[j] += value[at] * from[at]; });
+          view.for_elements(first, width, [&](Index at, Index j) {
+            to[at] = value[at] * (from[at] - static_cast<T>(dot[j]));
+          });
         });
       });
   return dx;

@@ -60,9 +60,7 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
                                       const LayerNormForward& forward, const Tensor& dy);
 
 /// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1} along an axis (Martins and Astudillo,
-/// 2016): y_i = max(x_i - τ, 0), where τ makes the sum 1. With a mask (of 1 and 0, of any dtype,
-/// that broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where
-/// no position has mask 1, all of y is 0. What x holds at masked positions does not matter.
+/// 2016): y_i = max(x_i - τ, 0), where τ makes the sum 1. With a mask as softmax's.
 Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {});
 
 /// dx_i = dy_i - mean of dy over the support {y > 0} within it, and 0 outside.

@@ -9,6 +9,7 @@
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/simd/gemm.hpp>
+#include <attune/version.hpp>
 
 namespace attune {
 namespace {
@@ -50,5 +51,7 @@ void set_precision(Precision precision) {
   }
   detail::thread_precision = precision;
 }
+
+const char* version() { return ATTUNE_VERSION; }
 
 }  // namespace attune

@@ -35,17 +35,11 @@ bool in_bf16() {
 }
 
 /// A precision for as long as the object lives, and then the one before.
-class InPrecision {
- public:
-  [[nodiscard]] explicit InPrecision(Precision wanted) : before_(precision()) {
+struct InPrecision : detail::Restored<Precision> {
+  [[nodiscard]] explicit InPrecision(Precision wanted)
+      : Restored(detail::thread_precision, precision()) {
     set_precision(wanted);
   }
-  ~InPrecision() { detail::thread_precision = before_; }
-  InPrecision(const InPrecision&) = delete;
-  InPrecision& operator=(const InPrecision&) = delete;
-
- private:
-  Precision before_;
 };
 
 /// The instruction set in use: the best of those that this CPU and this build have ("avx3", which

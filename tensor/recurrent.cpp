@@ -18,55 +18,45 @@ namespace {
 
 using namespace detail;
 
-/// How a cell's columns stand, in blocks of H. A step makes its products in two parts: of the first
-/// gates from h_{t-1}, and of the others, if any, from r ⊙ h_{t-1}.
-struct Cell {
-  enum Kind { lstm, reset_after, reset_before } kind;
-  Index gates;       // of xw and of W_h
-  Index from_state;  // those of the first part
-  Index kept;        // of `gates` in RecurrentStates
-
-  const char* name() const { return kind == lstm ? "lstm" : "gru"; }
-};
-constexpr Cell lstm_cell{Cell::lstm, 4, 4, 4}, reset_after_cell{Cell::reset_after, 3, 3, 4},
-    reset_before_cell{Cell::reset_before, 3, 2, 3};
-
-/// A recurrence of T steps, and their order.
+/// A recurrence of T steps, their order, and how the cell's columns stand, in blocks of H. A step
+/// makes its products in two parts: of the first gates from h_{t-1}, and of the others, if any, from
+/// r ⊙ h_{t-1}.
 struct Walk {
   Cell cell;
   Index steps, batch, hidden;
   Direction direction;
-
-  Walk(const Cell& cell, const RecurrentInput& in)
-      : cell(cell),
-        steps(in.xw.dim(0)),
-        batch(in.xw.dim(1)),
-        hidden(in.w_h.dim(0)),
-        direction(in.direction) {}
+  Index gates = gates_of(cell);                                   // of xw and of W_h
+  Index from_state = cell == Cell::gru_reset_before ? 2 : gates;  // gates of the first part
+  Index kept = cell == Cell::gru_reset_before ? 3 : 4;            // of `gates` in RecurrentStates
 
   Index step(Index i) const { return direction == Direction::forward ? i : steps - 1 - i; }
-  Index width() const { return cell.gates * hidden; }
+  Index width() const { return gates * hidden; }
 };
 
+Walk walk_of(const RecurrentInput& in) {
+  return {in.cell, in.xw.dim(0), in.xw.dim(1), in.w_h.dim(0), in.direction};
+}
+
 /// What is defined of the optional inputs has xw's dtype.
-void check_recurrent(const Cell& cell, const RecurrentInput& in) {
-  const bool lstm = cell.kind == Cell::lstm;
-  ShapeCheck check(cell.name());
+void check_recurrent(const RecurrentInput& in) {
+  const bool lstm = in.cell == Cell::lstm;
+  const char* const operation = operation_of(in.cell);
+  ShapeCheck check(operation);
   check("w_h", in.w_h.shape(), lstm ? "H 4H" : "H 3H");
   check("xw", in.xw.shape(), lstm ? "T B 4H" : "T B 3H");
   const auto optional = [&](const char* name, const Tensor& x, const char* letters,
                             bool allowed = true, const char* of = "") {
     if (!x.defined()) return;
-    if (!allowed) fail(cell.name(), fmt::format("{} belongs to {} only", name, of));
+    if (!allowed) fail(operation, fmt::format("{} belongs to {} only", name, of));
     check(name, x.shape(), letters);
-    require_same_dtype(cell.name(), in.xw, x);
+    require_same_dtype(operation, in.xw, x);
   };
-  require_same_dtype(cell.name(), in.xw, in.w_h);
-  optional("b_hn", in.b_hn, "H", cell.kind == Cell::reset_after, "a GRU of the form reset_after");
+  require_same_dtype(operation, in.xw, in.w_h);
+  optional("b_hn", in.b_hn, "H", in.cell == Cell::gru, "Cell::gru");
   optional("c0", in.c0, "B H", lstm, "an LSTM");
   optional("h0", in.h0, "B H");
   optional("mask", in.mask, "T B");
-  if (in.xw.dim(0) == 0) fail(cell.name(), "the sequence has no steps");
+  if (in.xw.dim(0) == 0) fail(operation, "the sequence has no steps");
 }
 
 Tensor or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
@@ -89,7 +79,7 @@ struct Part {
 
 template <class T>
 std::vector<Part<T>> parts_of(const Tensor& w_h, const Walk& walk, bool transposed) {
-  const Index n = walk.hidden, first = walk.cell.from_state * n;
+  const Index n = walk.hidden, first = walk.from_state * n;
   const bool many = walk.steps >= sizes::enough_steps;
   std::vector<Part<T>> parts;
   const auto add = [&](Index begin, Index end) {
@@ -169,8 +159,8 @@ struct ForwardPass {
   void run(std::size_t p, Index at, const T* hw, const T* h_prev, const T* c_prev) const {
     const Index n = walk.hidden;
     const T* x = xw + at * walk.width();
-    T *g = gates + at * walk.cell.kept * n, *h_t = h + at * n;
-    if (walk.cell.kind == Cell::lstm) {
+    T *g = gates + at * walk.kept * n, *h_t = h + at * n;
+    if (walk.cell == Cell::lstm) {
       return simd::run(simd::LstmForwardRow<T>{x, hw, c_prev, g, c + at * n, h_t}, n);
     }
     if (p == 0) simd::run(simd::GruResetRow<T>{x, hw, h_prev, g, rh ? rh + at * n : nullptr}, n);
@@ -181,7 +171,7 @@ struct ForwardPass {
 
   /// Where the mask is 0: the states go on, and nothing flows back.
   void carry_over(Index at, const T* h_prev, const T* c_prev) const {
-    const Index n = walk.hidden, kept = walk.cell.kept * n;
+    const Index n = walk.hidden, kept = walk.kept * n;
     std::copy_n(h_prev, n, h + at * n);
     if (c) std::copy_n(c_prev, n, c + at * n);
     if (rh) std::fill_n(rh + at * n, n, T(0));
@@ -232,10 +222,10 @@ struct BackwardPass {
   /// of what part 1 multiplied.
   void run(std::size_t p, Index at, Index row, Index i, T* scratch, const T* dproduct) const {
     const Index n = walk.hidden, width = walk.width();
-    const T *g = gates + at * walk.cell.kept * n, *h_prev = h.before(walk, i, row);
+    const T *g = gates + at * walk.kept * n, *h_prev = h.before(walk, i, row);
     T *dx = dxw + at * width, *dhw_t = dhw + at * width, *dh_prev = dh0 + row * n;
-    const bool reset_after = walk.cell.kind == Cell::reset_after;
-    if (walk.cell.kind == Cell::lstm) {
+    const bool reset_after = walk.cell == Cell::gru;
+    if (walk.cell == Cell::lstm) {
       simd::run(simd::LstmBackwardRow<T>{g, c.before(walk, i, row), c.all + at * n, dh_prev,
                                          dc0 + row * n, dx},
                 n);
@@ -294,23 +284,25 @@ void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts
   });
 }
 
-RecurrentStates forward(const Cell& cell, const RecurrentInput& in) {
-  check_recurrent(cell, in);
-  const Walk walk(cell, in);
-  return visit_floating(cell.name(), in.xw, [&](auto zero) {
+}  // namespace
+
+RecurrentStates recurrent_forward(const RecurrentInput& in) {
+  check_recurrent(in);
+  const Walk walk = walk_of(in);
+  return visit_floating(operation_of(in.cell), in.xw, [&](auto zero) {
     using T = decltype(zero);
     const DType dtype = in.xw.dtype();
-    const bool lstm = cell.kind == Cell::lstm;
+    const bool lstm = in.cell == Cell::lstm;
     const Index n = walk.hidden;
     const Shape all{walk.steps, walk.batch, n}, state{walk.batch, n};
     const Tensor h0 = or_zeros(in.h0, state, dtype);
     const Tensor c0 = lstm ? or_zeros(in.c0, state, dtype) : Tensor();
-    const Tensor b_hn = cell.kind == Cell::reset_after ? or_zeros(in.b_hn, {n}, dtype) : Tensor();
+    const Tensor b_hn = in.cell == Cell::gru ? or_zeros(in.b_hn, {n}, dtype) : Tensor();
     RecurrentStates out;
     out.h = Tensor::uninitialized(all, dtype);
     if (lstm) out.c = Tensor::uninitialized(all, dtype);
-    out.gates = Tensor::uninitialized(all.with(2, cell.kept * n), dtype);
-    if (cell.kind == Cell::reset_before) out.rh = Tensor::uninitialized(all, dtype);
+    out.gates = Tensor::uninitialized(all.with(2, walk.kept * n), dtype);
+    if (in.cell == Cell::gru_reset_before) out.rh = Tensor::uninitialized(all, dtype);
     T *h = out.h.mutable_data<T>(), *c = elements_or_null<T>(out.c);
     run_forward<T>({.walk = walk,
                     .xw = in.xw.data<T>(),
@@ -327,21 +319,20 @@ RecurrentStates forward(const Cell& cell, const RecurrentInput& in) {
   });
 }
 
-RecurrentGradients backward(const Cell& cell, const RecurrentInput& in,
-                            const RecurrentStates& states, const Tensor& dh,
-                            const Tensor& dc_last) {
-  const Walk walk(cell, in);
+RecurrentGradients recurrent_backward(const RecurrentInput& in, const RecurrentStates& states,
+                                      const Tensor& dh, const Tensor& dc_last) {
+  const Walk walk = walk_of(in);
   const Index n = walk.hidden;
-  return visit_floating(cell.name(), in.xw, [&](auto zero) {
+  return visit_floating(operation_of(in.cell), in.xw, [&](auto zero) {
     using T = decltype(zero);
     const DType dtype = in.xw.dtype();
-    const bool lstm = cell.kind == Cell::lstm;
+    const bool lstm = in.cell == Cell::lstm;
     const Shape state{walk.batch, n};
     const Tensor h0 = lstm ? Tensor() : or_zeros(in.h0, state, dtype);
     const Tensor c0 = lstm ? or_zeros(in.c0, state, dtype) : Tensor();
     RecurrentGradients out;
     out.dxw = Tensor::uninitialized(in.xw.shape(), dtype);
-    const bool apart = cell.kind == Cell::reset_after;
+    const bool apart = in.cell == Cell::gru;
     out.dhw = apart ? Tensor::uninitialized(in.xw.shape(), dtype) : out.dxw;
     out.dh0 = zeros(state, dtype);
     if (lstm) out.dc0 = dc_last.defined() ? dc_last.clone() : zeros(state, dtype);
@@ -360,24 +351,6 @@ RecurrentGradients backward(const Cell& cell, const RecurrentInput& in,
     if (in.b_hn.defined()) out.db_hn = sum(slice(out.dhw, 2, 2 * n, 3 * n), {0, 1});
     return out;
   });
-}
-
-const Cell& gru_cell(const RecurrentInput& in) {
-  return in.form == GruForm::reset_after ? reset_after_cell : reset_before_cell;
-}
-
-}  // namespace
-
-RecurrentStates lstm_forward(const RecurrentInput& in) { return forward(lstm_cell, in); }
-RecurrentStates gru_forward(const RecurrentInput& in) { return forward(gru_cell(in), in); }
-
-RecurrentGradients lstm_backward(const RecurrentInput& in, const RecurrentStates& states,
-                                 const Tensor& dh, const Tensor& dc_last) {
-  return backward(lstm_cell, in, states, dh, dc_last);
-}
-RecurrentGradients gru_backward(const RecurrentInput& in, const RecurrentStates& states,
-                                const Tensor& dh) {
-  return backward(gru_cell(in), in, states, dh, {});
 }
 
 }  // namespace attune

@@ -10,47 +10,49 @@
 
 namespace attune {
 
-/// Where the reset gate of a GRU acts: r ⊙ (h W_n + b_hn), as in cuDNN and PyTorch, or (r ⊙ h) W_n,
-/// as in Cho et al. (2014) and Bahdanau et al. (2014).
-enum class GruForm { reset_after, reset_before };
+/// The LSTM, or a GRU whose reset gate acts after the product, r ⊙ (h W_n + b_hn), as in cuDNN and
+/// PyTorch, or before it, (r ⊙ h) W_n, as in Cho et al. (2014) and Bahdanau et al. (2014).
+enum class Cell { lstm, gru, gru_reset_before };
 
-/// What flows into a recurrence of G gates: 4, in the order i f g o, of an LSTM, and 3, r z n, of a
-/// GRU. An undefined state or bias is zero, an undefined mask is all ones.
+/// Gates of a cell: 4, in the order i f g o, of an LSTM, and 3, r z n, of a GRU.
+constexpr Index gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 3; }
+/// The operation in error messages.
+constexpr const char* operation_of(Cell cell) { return cell == Cell::lstm ? "lstm" : "gru"; }
+
+/// What flows into a recurrence of G gates. An undefined state or bias is zero, an undefined mask
+/// is all ones.
 struct RecurrentInput {
   Tensor xw;         // (T, B, G·H)
   Tensor w_h;        // (H, G·H)
   Tensor h0 = {};    // (B, H)
   Tensor c0 = {};    // (B, H), LSTM only
-  Tensor b_hn = {};  // (H), GRU with reset_after only
+  Tensor b_hn = {};  // (H), Cell::gru only
   Tensor mask = {};  // (T, B)
   Direction direction = Direction::forward;
-  GruForm form = GruForm::reset_after;  // GRU only
+  Cell cell = Cell::gru;
 };
 
 /// The states after every step, and what backward needs.
 struct RecurrentStates {
   Tensor h;      // (T, B, H)
   Tensor c;      // (T, B, H), LSTM only
-  Tensor gates;  // (T, B, G·H), activated; reset_after: (T, B, 4H), and h W_n + b_hn
-  Tensor rh;     // (T, B, H), r ⊙ h_{t-1}, reset_before only
+  Tensor gates;  // (T, B, G·H), activated; Cell::gru: (T, B, 4H), and h W_n + b_hn
+  Tensor rh;     // (T, B, H), r ⊙ h_{t-1}, gru_reset_before only
 };
 
-/// Gradients. That of w_h is a product the caller makes: Σ_t h_{t-1}ᵀ dhw_t, and with reset_before
-/// Σ_t [h_{t-1}ᵀ dhw_t[r z], rh_tᵀ dhw_t[n]]. dhw is dxw but for reset_after.
+/// Gradients. That of w_h is a product the caller makes: Σ_t h_{t-1}ᵀ dhw_t, and with
+/// gru_reset_before Σ_t [h_{t-1}ᵀ dhw_t[r z], rh_tᵀ dhw_t[n]]. dhw is dxw but for Cell::gru.
 struct RecurrentGradients {
   Tensor dxw, dhw;  // (T, B, G·H)
   Tensor dh0, dc0;  // (B, H)
   Tensor db_hn;     // (H), where there is a b_hn
 };
 
-RecurrentStates lstm_forward(const RecurrentInput& input);
-RecurrentStates gru_forward(const RecurrentInput& input);
+RecurrentStates recurrent_forward(const RecurrentInput& input);
 
 /// The input and states of forward, which are not checked again, and dh (T, B, H) and dc_last
-/// (B, H), either of which may be undefined (zero).
-RecurrentGradients lstm_backward(const RecurrentInput& input, const RecurrentStates& states,
-                                 const Tensor& dh, const Tensor& dc_last);
-RecurrentGradients gru_backward(const RecurrentInput& input, const RecurrentStates& states,
-                                const Tensor& dh);
+/// (B, H), either of which may be undefined (zero). A GRU has no dc_last.
+RecurrentGradients recurrent_backward(const RecurrentInput& input, const RecurrentStates& states,
+                                      const Tensor& dh, const Tensor& dc_last = {});
 
 }  // namespace attune

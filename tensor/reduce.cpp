@@ -195,12 +195,10 @@ Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
   visit_elements("norm", std::tie(x, y), [&]<class T>(const T* from, T* to) {
     detail::for_columns(view, [&](Index first, Index width) {
       double total[detail::widest_column_block] = {};
-      for (Index i = 0; i < view.n; ++i) {
-        for (Index j = 0; j < width; ++j) {
-          const double v = from[first + i * view.inner + j];
-          total[j] += v * v;
-        }
-      }
+      view.for_elements(first, width, [&](Index at, Index j) {
+        const double v = from[at];
+        total[j] += v * v;
+      });
       for (Index j = 0; j < width; ++j) {
         const bool exact = total[j] > 1e-290 && total[j] < std::numeric_limits<double>::infinity();
         to[view.reduced(first) + j] = static_cast<T>(

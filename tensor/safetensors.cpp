@@ -1,8 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <limits>
 #include <new>
-#include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -32,6 +32,11 @@ struct Malformed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+template <class... Args>
+[[noreturn]] void malformed(fmt::format_string<Args...> text, Args&&... args) {
+  throw Malformed(fmt::format(text, std::forward<Args>(args)...));
+}
+
 /// Where a tensor's bytes are, counted from the end of the header.
 struct Entry {
   std::string name;
@@ -45,7 +50,7 @@ struct SafetensorsHeader {
   Metadata metadata;
 };
 
-constexpr std::string_view metadata_name = "__metadata__";
+constexpr const char* metadata_name = "__metadata__";
 
 /// As the format calls it.
 const char* format_name(DType dtype) {
@@ -56,7 +61,7 @@ DType read_dtype(const std::string& name) {
   for (DType dtype : {DType::f32, DType::f64, DType::i32}) {
     if (name == format_name(dtype)) return dtype;
   }
-  throw Malformed(fmt::format("dtype {} is not F32, F64 or I32", name));
+  malformed("dtype {} is not F32, F64 or I32", name);
 }
 
 /// Size of a shape in bytes, or an exception where it overflows or exceeds `limit`.
@@ -64,169 +69,102 @@ std::size_t checked_bytes(const Shape& shape, DType dtype, std::size_t limit) {
   std::size_t bytes = size_of(dtype);
   for (Index extent : shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) || bytes > limit) {
-      throw Malformed(fmt::format("{} is larger than the file", to_string(shape)));
+      malformed("{} is larger than the file", to_string(shape));
     }
   }
   return bytes;
 }
 
-/// A parser's events become entries and metadata; anything else than
+/// The parsed text. Throws where an object has a key twice, of which nlohmann keeps the last, and
+/// where the header is deeper than {NAME: {"shape": [NUMBER, ...]}}.
+Json parse_json(std::string_view text) try {
+  // The parser would take it for the end of the text.
+  if (text.find('\0') != text.npos) malformed("there is a NUL in its header");
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    const bool begins = event == Json::parse_event_t::object_start;
+    if (depth > 2 && (begins || event == Json::parse_event_t::array_start)) {
+      malformed("its header has arrays or objects inside of an array");
+    }
+    if (begins) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed).second) {
+      malformed("'{}' occurs twice", parsed.get<std::string>());
+    }
+    return true;
+  };
+  return Json::parse(text, check);
+} catch (const Json::parse_error& error) {
+  malformed("its header is not JSON from its byte {} on", error.byte);
+} catch (const Json::exception&) {
+  malformed("its header has a number that is out of range");
+}
+
+std::vector<Index> whole_numbers(const Json& array, const char* what) {
+  const auto is_one = [](const Json& x) {
+    return x.is_number_unsigned() && std::in_range<Index>(x.get<std::uint64_t>());
+  };
+  if (!std::ranges::all_of(array, is_one)) malformed("{} are not whole numbers from 0", what);
+  return array;
+}
+
+Entry read_entry(const std::string& name, const Json& value, std::size_t available) {
+  const std::array<std::string_view, 3> fields = {"data_offsets", "dtype", "shape"};
+  for (const auto& [field, x] : value.items()) {
+    const bool known = std::ranges::find(fields, field) != fields.end();
+    if (!known || (field == "dtype" ? !x.is_string() : !x.is_array())) {
+      malformed("'{}' of '{}' is unknown or of a wrong type", field, name);
+    }
+  }
+  if (value.size() != fields.size()) malformed("'{}' lacks a dtype, a shape or offsets", name);
+  const std::vector<Index> extents = whole_numbers(value["shape"], "extents"),
+                           offsets = whole_numbers(value["data_offsets"], "offsets");
+  if (extents.size() > Shape::max_rank) {
+    malformed("'{}' has more than {} axes", name, Shape::max_rank);
+  }
+  if (offsets.size() != 2 || offsets[0] > offsets[1] ||
+      static_cast<std::size_t>(offsets[1]) > available) {
+    malformed("'{}' lies outside the file", name);
+  }
+  const Entry entry{name, read_dtype(value["dtype"]), Shape(extents),
+                    static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1])};
+  if (checked_bytes(entry.shape, entry.dtype, available) != entry.end - entry.begin) {
+    malformed("'{}' {} does not take {} bytes", name, to_string(entry.shape),
+              entry.end - entry.begin);
+  }
+  return entry;
+}
+
+/// Reads the header of a file in which `available` bytes follow it:
 ///
 ///     {"__metadata__": {NAME: TEXT, ...},
 ///      NAME: {"dtype": TEXT, "shape": [NUMBER, ...], "data_offsets": [NUMBER, NUMBER]}, ...}
 ///
-/// is refused where it begins, so that nothing is kept of it.
-class HeaderReader {
- public:
-  explicit HeaderReader(std::size_t available) : available_(available) {}
-
+/// Throws Malformed unless the entries take the bytes up one after another, without gap, overlap
+/// or rest. Time and memory grow with the text's length and no faster.
+SafetensorsHeader read_header(std::string_view text, std::size_t available) {
+  const Json json = parse_json(text);
+  if (!json.is_object()) malformed("its header is not a JSON object");
   SafetensorsHeader header;
-
-  bool start_object(std::size_t) {
-    if (place_ == Place::start) return enter(Place::header);
-    if (place_ != Place::header) unexpected();
-    if (name_ != metadata_name) return enter(Place::entry);
-    if (std::exchange(has_metadata_, true)) twice(name_);
-    return enter(Place::metadata);
-  }
-
-  bool end_object() {
-    if (place_ == Place::header) return enter(Place::end);
-    if (place_ == Place::entry) add_entry();
-    return enter(Place::header);
-  }
-
-  bool key(std::string& key) {
-    (place_ == Place::header ? name_ : field_) = std::move(key);
-    return true;
-  }
-
-  bool string(std::string& text) {
-    if (place_ == Place::metadata) {
-      if (!header.metadata.try_emplace(field_, std::move(text)).second) twice(field_);
-    } else if (place_ == Place::entry && field_ == "dtype") {
-      if (std::exchange(dtype_, read_dtype(text))) twice(field_);
-    } else {
-      unexpected();
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_object()) malformed("the value of '{}' is not a JSON object", name);
+    if (name != metadata_name) {
+      header.entries.push_back(read_entry(name, value, available));
+      continue;
     }
-    return true;
-  }
-
-  bool start_array(std::size_t) {
-    if (place_ != Place::entry || (field_ != "shape" && field_ != "data_offsets")) unexpected();
-    auto& numbers = field_ == "shape" ? shape_ : offsets_;
-    if (numbers) twice(field_);
-    numbers.emplace();
-    return enter(field_ == "shape" ? Place::shape : Place::offsets);
-  }
-
-  bool end_array() { return enter(Place::entry); }
-
-  bool number_unsigned(std::uint64_t value) {
-    if (place_ != Place::shape && place_ != Place::offsets) unexpected();
-    if (value > std::numeric_limits<Index>::max()) unexpected();
-    auto& numbers = place_ == Place::shape ? *shape_ : *offsets_;
-    if (numbers.size() == Shape::max_rank) {
-      throw Malformed(fmt::format("'{}' has more than {} axes", name_, Shape::max_rank));
-    }
-    numbers.push_back(static_cast<Index>(value));
-    return true;
-  }
-
-  bool null() { unexpected(); }
-  bool boolean(bool) { unexpected(); }
-  bool number_integer(std::int64_t) { unexpected(); }
-  bool number_float(double, const std::string&) { unexpected(); }
-  bool binary(std::vector<std::uint8_t>&) { unexpected(); }
-  bool parse_error(std::size_t byte, const std::string&, const Json::exception&) {
-    throw Malformed(fmt::format("its header is not JSON from its byte {} on", byte));
-  }
-
- private:
-  enum class Place { start, header, metadata, entry, shape, offsets, end };
-
-  bool enter(Place place) {
-    if (place == Place::entry && place_ == Place::header) {
-      dtype_.reset(), shape_.reset(), offsets_.reset();
-    }
-    place_ = place;
-    return true;
-  }
-
-  [[noreturn]] void twice(const std::string& name) const {
-    throw Malformed(fmt::format("'{}' occurs twice", name));
-  }
-
-  [[noreturn]] void unexpected() const {
-    switch (place_) {
-      case Place::header:
-        throw Malformed(fmt::format("the value of '{}' is not a JSON object", name_));
-      case Place::metadata:
-        throw Malformed(fmt::format("'{}' of its metadata is not text", field_));
-      case Place::entry:
-        throw Malformed(fmt::format("'{}' of '{}' is unknown or of a wrong type", field_, name_));
-      case Place::shape:
-        throw Malformed("extents are not whole numbers from 0");
-      case Place::offsets:
-        throw Malformed("offsets are not whole numbers from 0");
-      default:
-        throw Malformed("its header is not a JSON object");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) malformed("'{}' of its metadata is not text", key);
+      header.metadata[key] = text;
     }
   }
-
-  void add_entry() {
-    if (!dtype_ || !shape_ || !offsets_) {
-      throw Malformed(fmt::format("'{}' lacks a dtype, a shape or offsets", name_));
-    }
-    if (offsets_->size() != 2 || offsets_->front() > offsets_->back() ||
-        static_cast<std::size_t>(offsets_->back()) > available_) {
-      throw Malformed(fmt::format("'{}' lies outside the file", name_));
-    }
-    Entry entry{std::move(name_), *dtype_, Shape(*shape_),
-                static_cast<std::size_t>(offsets_->front()),
-                static_cast<std::size_t>(offsets_->back())};
-    if (checked_bytes(entry.shape, entry.dtype, available_) != entry.end - entry.begin) {
-      throw Malformed(fmt::format("'{}' {} does not take {} bytes", entry.name,
-                                  to_string(entry.shape), entry.end - entry.begin));
-    }
-    header.entries.push_back(std::move(entry));
-  }
-
-  std::size_t available_;
-  Place place_ = Place::start;
-  bool has_metadata_ = false;
-  std::string name_, field_;  // the last keys: of the header, and of what is in it
-  std::optional<DType> dtype_;
-  std::optional<std::vector<Index>> shape_, offsets_;
-};
-
-/// Names must differ, and entries follow one another without gap or overlap up to the end of the
-/// file. Sorts them.
-void check_entries(std::vector<Entry>& entries, std::size_t available) {
-  std::ranges::sort(entries, {}, &Entry::name);
-  const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::name);
-  if (twice != entries.end()) throw Malformed(fmt::format("'{}' occurs twice", twice->name));
-  std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+  std::ranges::sort(header.entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::size_t at = 0;
-  for (const Entry& entry : entries) {
-    if (entry.begin != at) {
-      throw Malformed(fmt::format("'{}' leaves a gap or overlaps", entry.name));
-    }
+  for (const Entry& entry : header.entries) {
+    if (entry.begin != at) malformed("'{}' leaves a gap or overlaps", entry.name);
     at = entry.end;
   }
-  if (at != available) throw Malformed(fmt::format("{} bytes are left over", available - at));
-}
-
-/// Reads the header of a file in which `available` bytes follow it. Throws Malformed unless the
-/// entries take them up one after another, without gap, overlap or rest. Time and memory grow with
-/// the text's length and no faster.
-SafetensorsHeader parse_header(std::string_view text, std::size_t available) {
-  // The parser would take it for the end of the text.
-  if (text.find('\0') != text.npos) throw Malformed("there is a NUL in its header");
-  HeaderReader reader(available);
-  Json::sax_parse(text, &reader);
-  check_entries(reader.header.entries, available);
-  return std::move(reader.header);
+  if (at != available) malformed("{} bytes are left over", available - at);
+  return header;
 }
 
 /// The header of a file with these contents, tensors in the order of the map.
@@ -301,12 +239,12 @@ void verify(Safetensors& contents) {
              by = contents.metadata.extract(function_name);
   if (sum.empty() && by.empty()) return;
   if (sum.empty() || by.empty())
-    throw Malformed("its checksum or the name of its checksum function is missing");
+    malformed("its checksum or the name of its checksum function is missing");
   if (by.mapped() != function) {
-    throw Malformed(fmt::format("its checksum function is '{}', not {}", by.mapped(), function));
+    malformed("its checksum function is '{}', not {}", by.mapped(), function);
   }
   if (sum.mapped() != checksum_of(contents)) {
-    throw Malformed(
+    malformed(
         "its contents do not match its checksum: it is damaged, or a program changed it without "
         "updating the checksum");
   }
@@ -317,14 +255,14 @@ void verify(Safetensors& contents) {
 /// header, the header, and the tensors. `name` begins messages.
 Safetensors load(std::size_t size, const auto& read, const std::string& name) try {
   std::uint64_t length = 0;
-  if (size < sizeof length) throw Malformed("it is shorter than its header");
+  if (size < sizeof length) malformed("it is shorter than its header");
   read(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > longest_header) throw Malformed("its header is longer than the format allows");
-  if (length > size - sizeof length) throw Malformed("it is shorter than its header");
+  if (length > longest_header) malformed("its header is longer than the format allows");
+  if (length > size - sizeof length) malformed("it is shorter than its header");
   std::string text(length, '\0');
   read(sizeof length, std::as_writable_bytes(std::span(text)));
   const std::size_t header_end = sizeof length + length;
-  SafetensorsHeader header = parse_header(text, size - header_end);
+  SafetensorsHeader header = read_header(text, size - header_end);
   Safetensors contents{.tensors = {}, .metadata = std::move(header.metadata)};
   for (const Entry& entry : header.entries) {
     Tensor x = Tensor::uninitialized(entry.shape, entry.dtype);
@@ -366,8 +304,7 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
 
 Safetensors load_safetensors(const std::filesystem::path& path) {
   const InputFile file(path);
-  const auto read = [&](std::size_t at, std::span<std::byte> to) { file.read(at, to); };
-  return load(file.size(), read, path.string());
+  return load(file.size, file.read, path.string());
 }
 
 Safetensors load_safetensors(std::span<const std::byte> bytes) {

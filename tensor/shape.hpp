@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace attune {
 
@@ -94,6 +95,24 @@ class Shape {
   std::array<Index, max_rank> extents_{};
   int rank_ = 0;
 };
+
+namespace detail {
+
+/// A value that a variable has for as long as this lives, and then the one before.
+template <class T>
+class Restored {
+ public:
+  Restored(T& at, T value) : at_(at), before_(std::exchange(at, value)) {}
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+  ~Restored() { at_ = before_; }
+
+ private:
+  T& at_;
+  T before_;
+};
+
+}  // namespace detail
 
 /// "(3, 4)"; "()" for a scalar.
 std::string to_string(const Shape& shape);

@@ -121,13 +121,8 @@ double Tensor::item() const {
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   require_defined("to_vector", *this);
-  return visit(dtype_, [&](auto zero) {
-    const auto* x = data<decltype(zero)>();
-    std::vector<T> result(size_);
-    std::transform(x, x + size_, result.begin(),
-                   [](auto v) { return converted<T>("to_vector", v); });
-    return result;
-  });
+  const Tensor x = to(dtype_of<T>);
+  return {x.data<T>(), x.data<T>() + size_};
 }
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
@@ -281,12 +276,13 @@ void require_i32(const char* operation, const char* what, const Tensor& x) {
 }
 
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
-                                  Index limit) {
+                                  Index limit, Index least) {
   require_i32(operation, (what + "s").c_str(), x);
   const auto* number = x.data<std::int32_t>();
   for (Index i = 0; i < x.size(); ++i) {
-    if (number[i] >= 0 && number[i] < limit) continue;
-    fail(operation, fmt::format("{} {} at {} is not in 0 to {}", what, number[i], i, limit - 1));
+    if (number[i] >= least && number[i] < limit) continue;
+    fail(operation,
+         fmt::format("{} {} at {} is not in {} to {}", what, number[i], i, least, limit - 1));
   }
   return number;
 }

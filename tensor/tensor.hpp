@@ -28,16 +28,8 @@ struct PullbackContext {
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
 
 /// A context for as long as the object lives, and then the one before.
-class ContextScope {
- public:
-  explicit ContextScope(const PullbackContext& context)
-      : before_(std::exchange(pullback_context, context)) {}
-  ContextScope(const ContextScope&) = delete;
-  ContextScope& operator=(const ContextScope&) = delete;
-  ~ContextScope() { pullback_context = before_; }
-
- private:
-  PullbackContext before_;
+struct ContextScope : Restored<PullbackContext> {
+  explicit ContextScope(const PullbackContext& context) : Restored(pullback_context, context) {}
 };
 
 Buffer& buffer_of(const Tensor& x);
@@ -186,9 +178,9 @@ void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b)
 /// which an operation in place would read after it has written them.
 bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to);
 void require_i32(const char* operation, const char* what, const Tensor& x);
-/// The elements. Throws unless they are i32 and in [0, limit). `what` one of them is is named.
+/// The elements. Throws unless they are i32 and in [least, limit). `what` one of them is is named.
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
-                                  Index limit);
+                                  Index limit, Index least = 0);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
 /// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)

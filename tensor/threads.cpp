@@ -19,7 +19,22 @@
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
+
+std::vector<int> detail::allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    }
+  }
+  return cpus;
+}
+
 namespace {
+
+using detail::allowed_cpus;
 
 /// How often a waiting thread looks before it sleeps: some tens of microseconds, a little more than
 /// the serial stretch between two parallel kernels of a training step.
@@ -33,18 +48,6 @@ void relax() {
 #else
   std::this_thread::yield();
 #endif
-}
-
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    }
-  }
-  return cpus;
 }
 
 /// run(body, tile) for each tile in [0, tiles).

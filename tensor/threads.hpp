@@ -14,6 +14,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/shape.hpp>
@@ -27,8 +28,11 @@ int threads();
 void set_threads(int n);
 
 namespace detail {
+/// The CPUs that this process may run on.
+std::vector<int> allowed_cpus();
+
 void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
-}
+}  // namespace detail
 
 /// Calls body(tile) for every tile in [0, tiles), each once, spread over the pool. The caller cuts
 /// the work into tiles by its shape alone, never by the number of threads: then results do not

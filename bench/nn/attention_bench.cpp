@@ -5,7 +5,6 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/score.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "support/counters.hpp"

@@ -27,15 +27,15 @@ double flops(const Tensor& w_h, bool training) {
 void lstm(benchmark::State& state) {
   const Index hidden = state.range(0);
   const bool training = state.range(1) != 0;
-  RecurrentInput in;
-  in.xw = random({steps, batch, 4 * hidden});
-  in.w_h = random({hidden, 4 * hidden});
+  const RecurrentInput in{.xw = random({steps, batch, 4 * hidden}),
+                          .w_h = random({hidden, 4 * hidden}),
+                          .cell = Cell::lstm};
   const Tensor dh = random({steps, batch, hidden});
   Tensor dw = zeros(in.w_h.shape());
   for (auto _ : state) {
-    const RecurrentStates out = lstm_forward(in);
+    const RecurrentStates out = recurrent_forward(in);
     benchmark::DoNotOptimize(out.h);
-    if (training) add_state_products(out.h, lstm_backward(in, out, dh, {}).dhw, dw);
+    if (training) add_state_products(out.h, recurrent_backward(in, out, dh).dhw, dw);
   }
   bench::set_flops(state, flops(in.w_h, training));
 }
@@ -48,17 +48,16 @@ BENCHMARK(lstm)
 void gru(benchmark::State& state) {
   const Index hidden = state.range(0);
   const bool training = state.range(1) != 0;
-  RecurrentInput in;
-  in.xw = random({steps, batch, 3 * hidden});
-  in.w_h = random({hidden, 3 * hidden});
-  in.form = state.range(2) == 0 ? GruForm::reset_after : GruForm::reset_before;
+  const RecurrentInput in{.xw = random({steps, batch, 3 * hidden}),
+                          .w_h = random({hidden, 3 * hidden}),
+                          .cell = state.range(2) == 0 ? Cell::gru : Cell::gru_reset_before};
   const Tensor dh = random({steps, batch, hidden});
   Tensor dw = zeros(in.w_h.shape());
   for (auto _ : state) {
-    const RecurrentStates out = gru_forward(in);
+    const RecurrentStates out = recurrent_forward(in);
     benchmark::DoNotOptimize(out.h);
     if (!training) continue;
-    add_state_products(out.h, gru_backward(in, out, dh).dhw, dw);
+    add_state_products(out.h, recurrent_backward(in, out, dh).dhw, dw);
   }
   bench::set_flops(state, flops(in.w_h, training));
 }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <attune/nn/optimisers.hpp>
-#include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 

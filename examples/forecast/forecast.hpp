@@ -10,7 +10,6 @@
 
 #include <attune/nn/attention.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/score.hpp>
 
 #include "support/comparing.hpp"
 #include "support/measurements.hpp"

@@ -8,7 +8,6 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/models/layer_fields.hpp>
-#include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>

@@ -13,7 +13,6 @@
 #include <attune/models/any_model.hpp>
 #include <attune/models/search.hpp>
 #include <attune/nn/optimisers.hpp>
-#include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>

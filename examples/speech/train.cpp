@@ -3,7 +3,6 @@
 #include <attune/models/layer_fields.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 

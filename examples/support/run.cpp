@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <attune/nn/dropout.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/threads.hpp>

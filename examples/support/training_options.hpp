@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <attune/models/option_field.hpp>
-#include <attune/nn/schedule.hpp>
+#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/shape.hpp>
 

@@ -1,16 +1,16 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <exception>
-#include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
 
@@ -18,47 +18,6 @@ namespace attune::nn {
 using Terms = std::vector<Tensor>;
 
 namespace detail {
-
-Exchange::Exchange(Messages& messages, std::span<const std::string> hosts, double patience)
-    : messages_(&messages), hosts_(hosts), patience_(patience) {
-  if (messages.broken)
-    fail("workers", "an earlier error left messages pending: workers cannot continue");
-}
-
-Exchange::~Exchange() {
-  if (!open_.empty()) messages_->broken = true;
-}
-
-void Exchange::send(int to, int tag, std::span<const std::byte> bytes) {
-  if (!bytes.empty()) open_.push_back({messages_->send(to, tag, bytes), to});
-}
-
-void Exchange::receive(int from, int tag, std::span<std::byte> bytes) {
-  if (!bytes.empty()) open_.push_back({messages_->receive(from, tag, bytes), from});
-}
-
-void Exchange::wait() {
-  using Clock = std::chrono::steady_clock;
-  double silence = 0;  // seconds since the last message was complete
-  for (Clock::time_point looked = Clock::now(), now;; looked = now) {
-    if (std::erase_if(open_, [](const Message& m) { return m.done(); }) > 0) silence = 0;
-    if (open_.empty()) return;
-    std::this_thread::yield();
-    now = Clock::now();
-    // A long time between two polls means that this worker was suspended, as batch systems do with
-    // jobs. It must not count, since the other workers were suspended, too.
-    silence += std::min(std::chrono::duration<double>(now - looked).count(), patience_ / 10);
-    if (silence > patience_) {
-      fail("workers", fmt::format("{} has not responded for {} s",
-                                  worker_name(open_.front().peer, hosts_), patience_));
-    }
-  }
-}
-
-std::string worker_name(int rank, std::span<const std::string> hosts) {
-  return fmt::format("worker {} of {} on {}", rank, hosts.size(),
-                     hosts[static_cast<std::size_t>(rank)]);
-}
 
 /// The shards [index · 2^level, (index + 1) · 2^level).
 struct Subtree {
@@ -180,22 +139,9 @@ Terms uninitialized_like(const Terms& terms) {
   return all;
 }
 
-/// The affinity mask of this process: a digit for each CPU, 1 if it may run there.
-std::string allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
-  std::string cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) cpus += CPU_ISSET(cpu, &set) ? '1' : '0';
-  return cpus;
-}
-
 /// Restricts this process to share `index` of `count` of these CPUs: otherwise several processes
 /// bind their threads to the same ones.
-void take_cpus(const std::string& allowed, Index index, Index count) {
-  std::vector<int> cpus;
-  for (std::size_t cpu = 0; cpu < allowed.size(); ++cpu)
-    if (allowed[cpu] == '1') cpus.push_back(static_cast<int>(cpu));
+void take_cpus(const std::vector<int>& cpus, Index index, Index count) {
   const Index n = std::ssize(cpus);
   if (count < 2 || n == 0) return;
   cpu_set_t set;
@@ -214,7 +160,8 @@ Workers::Workers(const WorkersOptions& options)
   hosts_.assign(static_cast<std::size_t>(count_), "a host");
   if (!messages_) return;
   hosts_ = gather(messages_->host());
-  const std::string allowed = allowed_cpus();
+  const std::vector<int> cpus = attune::detail::allowed_cpus();
+  const std::string allowed = fmt::format("{}", fmt::join(cpus, " "));
   const std::vector<std::string> others = gather(allowed);
   Index index = 0, count = 0;
   for (std::size_t r = 0; r < others.size(); ++r) {
@@ -222,7 +169,7 @@ Workers::Workers(const WorkersOptions& options)
     index += static_cast<int>(r) < rank_;
     ++count;
   }
-  take_cpus(allowed, index, count);
+  take_cpus(cpus, index, count);
 }
 
 Workers::~Workers() {

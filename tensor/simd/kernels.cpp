@@ -284,18 +284,12 @@ HWY_INLINE T Largest(const T* x, Index n) {
   return result;
 }
 
-template <class T>
-HWY_INLINE T SumExp(const T* x, T shift, Index n) {
-  return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
-    return hn::Add(sum, Exp(at.d, hn::Sub(at.load(x), at.set(shift))));
-  });
-}
-
-template <class T>
-HWY_INLINE T ExpShifted(const T* x, T shift, T* y, Index n) {
+/// With kStore also y_i = e^{x_i - shift}.
+template <class T, bool kStore = false>
+HWY_INLINE T SumExp(const T* x, T shift, Index n, [[maybe_unused]] T* y = nullptr) {
   return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
     const auto e = Exp(at.d, hn::Sub(at.load(x), at.set(shift)));
-    at.store(e, y);
+    if constexpr (kStore) at.store(e, y);
     return hn::Add(sum, e);
   });
 }
@@ -319,7 +313,8 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
   }
   double total = 0;
   for (Index at = 0; at < n; at += sum_block) {
-    total += ExpShifted(x + at, largest, row.y + at, std::min(sum_block, n - at));
+    const Index width = std::min(sum_block, n - at);
+    total += SumExp<T, true>(x + at, largest, width, row.y + at);
   }
   const T factor = static_cast<T>(1 / total);
   ForEach<T>(n, [&](auto at) HWY_ATTR {

@@ -110,7 +110,7 @@ TEST_CASE("DetectAnomaly: a gradient that is given must be finite") {
 
 TEST_CASE("DetectAnomaly: nothing else changes, to the last bit") {
   const Function f = [](const std::vector<Var>& v) {
-    const Var h = lstm(matmul(v[0], v[1]), v[2]).h;
+    const Var h = recurrent(matmul(v[0], v[1]), v[2], {.cell = Cell::lstm}).h;
     return log_softmax(matmul(h, v[2]) / 3.0 + v[3], -1);
   };
   const std::vector<Tensor> inputs = {randn({4, 2, 3}, DType::f64), randn({3, 20}, DType::f64, 2),

@@ -83,7 +83,7 @@ void check_lstm(const std::string& name) {
   const Direction direction = direction_of(name);
   const Var c0 = variable(golden["c0"]);
   const auto [h, c_last] =
-      lstm(in.xw(), in.w_h, {.h0 = in.h0, .c0 = c0, .mask = in.mask, .direction = direction});
+      recurrent(in.xw(), in.w_h, {Cell::lstm, in.h0, c0, {}, in.mask, direction});
   const Var h_last = h[last_step(h.dim(0), direction)];
   CHECK(difference(in.shown(h).value(), golden["h"]) <= tolerance);
   CHECK(difference(h_last.value(), golden["h_last"]) <= tolerance);
@@ -94,13 +94,13 @@ void check_lstm(const std::string& name) {
   check_gradients(golden, gradients, in.inputs("c0", c0));
 }
 
-void check_gru(const std::string& name, GruForm form) {
+void check_gru(const std::string& name, Cell cell) {
   const Golden golden(name);
   const Sequence in(golden);
   const Direction direction = direction_of(name);
-  Recurrence options{.h0 = in.h0, .mask = in.mask, .direction = direction, .form = form};
+  Recurrence options{.cell = cell, .h0 = in.h0, .mask = in.mask, .direction = direction};
   if (golden.contains("b_hn")) options.b_hn = variable(golden["b_hn"]);
-  const Var h = gru(in.xw(), in.w_h, options);
+  const Var h = recurrent(in.xw(), in.w_h, options).h;
   const Var h_last = h[last_step(h.dim(0), direction)];
   CHECK(difference(in.shown(h).value(), golden["h"]) <= tolerance);
   CHECK(difference(h_last.value(), golden["h_last"]) <= tolerance);
@@ -224,10 +224,10 @@ TEST_CASE("PyTorch: cross-entropy, masked, of ordinary and of large logits, and 
 
 TEST_CASE("PyTorch: LSTM, forward") { check_lstm("lstm"); }
 TEST_CASE("PyTorch: LSTM, backward") { check_lstm("lstm_reverse"); }
-TEST_CASE("PyTorch: GRU, forward") { check_gru("gru", GruForm::reset_after); }
-TEST_CASE("PyTorch: GRU, backward") { check_gru("gru_reverse", GruForm::reset_after); }
+TEST_CASE("PyTorch: GRU, forward") { check_gru("gru", Cell::gru); }
+TEST_CASE("PyTorch: GRU, backward") { check_gru("gru_reverse", Cell::gru); }
 TEST_CASE("PyTorch: GRU with the reset gate before the product") {
-  check_gru("gru_reset_before", GruForm::reset_before);
+  check_gru("gru_reset_before", Cell::gru_reset_before);
 }
 
 TEST_CASE("PyTorch: additive attention") {

@@ -15,14 +15,11 @@ namespace {
 constexpr Index steps = 4, batch = 3, hidden = 5;
 constexpr Index many_rows = 71;  // more than one tile, the last one not full
 
-enum class Cell { lstm, gru };
-
 /// What a recurrence is tried with: every combination of these that fits the cell.
 struct Setting {
   Cell cell;
   Direction direction = Direction::forward;
   bool initial_states = true, masked = false, b_hn = false;
-  GruForm form = GruForm::reset_after;
 
   Tensor mask() const { return masked ? mask_of(steps, {4, 2, 3}) : Tensor(); }
 };
@@ -35,7 +32,7 @@ std::vector<Setting> settings() {
         all.push_back({Cell::lstm, direction, states, masked});
         all.push_back({Cell::gru, direction, states, masked});
         all.push_back({Cell::gru, direction, states, masked, /*b_hn=*/true});
-        all.push_back({Cell::gru, direction, states, masked, false, GruForm::reset_before});
+        all.push_back({Cell::gru_reset_before, direction, states, masked});
       }
     }
   }
@@ -43,9 +40,9 @@ std::vector<Setting> settings() {
 }
 
 std::string described(const Setting& s) {
-  return std::string(s.cell == Cell::lstm ? "lstm" : "gru") +
+  return std::string(operation_of(s.cell)) +
          (s.direction == Direction::forward ? ", forward" : ", backward") +
-         (s.form == GruForm::reset_before ? ", reset before" : "") +
+         (s.cell == Cell::gru_reset_before ? ", reset before" : "") +
          (s.initial_states ? ", initial states" : "") + (s.masked ? ", mask" : "") +
          (s.b_hn ? ", b_hn" : "");
 }
@@ -64,7 +61,7 @@ bool is_masked(const Setting& s) { return s.masked; }
 bool is_whole(const Setting& s) { return !s.masked; }
 
 std::vector<Tensor> inputs_of(const Setting& s, double scale = 1, Index rows = batch) {
-  const Index width = (s.cell == Cell::lstm ? 4 : 3) * hidden;
+  const Index width = gates_of(s.cell) * hidden;
   std::vector<Tensor> inputs{randn({steps, rows, width}, DType::f64) * scale,
                              randn({hidden, width}, DType::f64, 2)};
   if (s.initial_states) inputs.push_back(randn({rows, hidden}, DType::f64, 3) * scale);
@@ -80,16 +77,14 @@ enum class By { fused, reference };
 /// The recurrence as a function of inputs_of(s): h, and c_last of an LSTM, as one vector.
 Function function_of(const Setting& s, const Tensor& mask, By by = By::fused) {
   return [=](const std::vector<Var>& v) {
-    Recurrence options{.mask = mask, .direction = s.direction, .form = s.form};
+    Recurrence options{.cell = s.cell, .mask = mask, .direction = s.direction};
     std::size_t next = 2;
     if (s.initial_states) options.h0 = v[next++];
     if (s.initial_states && s.cell == Cell::lstm) options.c0 = v[next++];
     if (s.b_hn) options.b_hn = v[next++];
-    if (s.cell == Cell::gru) {
-      return (by == By::fused ? gru : reference::gru)(v[0], v[1], options);
-    }
-    const LstmResult result = (by == By::fused ? lstm : reference::lstm)(v[0], v[1], options);
-    return joined({result.h, result.c_last});
+    const auto [h, c_last] =
+        (by == By::fused ? recurrent : reference::recurrent)(v[0], v[1], options);
+    return c_last.defined() ? joined({h, c_last}) : h;
   };
 }
 Function function_of(const Setting& s, By by = By::fused) { return function_of(s, s.mask(), by); }
@@ -229,17 +224,20 @@ TEST_CASE("recurrences: only those inputs that are variables get gradients") {
 }
 
 TEST_CASE("gru: the two forms are different functions") {
-  const Setting after{Cell::gru}, before{.cell = Cell::gru, .form = GruForm::reset_before};
+  const Setting after{Cell::gru}, before{Cell::gru_reset_before};
   CHECK(function_difference(function_of(after), function_of(before), inputs_of(after)) > 1e-3);
 }
 
 TEST_CASE("lstm: a gradient that arrives at c_last alone flows back") {
   const Setting s{.cell = Cell::lstm, .masked = true};
   const Function fused = [&](const std::vector<Var>& v) {
-    return lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3], .mask = s.mask()}).c_last;
+    return recurrent(v[0], v[1], {.cell = Cell::lstm, .h0 = v[2], .c0 = v[3], .mask = s.mask()})
+        .c_last;
   };
   const Function expected = [&](const std::vector<Var>& v) {
-    return reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3], .mask = s.mask()}).c_last;
+    return reference::recurrent(v[0], v[1],
+                                {.cell = Cell::lstm, .h0 = v[2], .c0 = v[3], .mask = s.mask()})
+        .c_last;
   };
   CHECK(function_difference(fused, expected, inputs_of(s)) <= 1e-12);
 }
@@ -249,15 +247,15 @@ TEST_CASE("lstm: a gradient that arrives at one step alone reaches that step and
   for (Index t : {Index{0}, steps - 1}) {
     CAPTURE(t);
     const Function fused = [&](const std::vector<Var>& v) {
-      return lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]}).h[t];
+      return recurrent(v[0], v[1], {.cell = Cell::lstm, .h0 = v[2], .c0 = v[3]}).h[t];
     };
     const Function expected = [&](const std::vector<Var>& v) {
-      return reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]}).h[t];
+      return reference::recurrent(v[0], v[1], {.cell = Cell::lstm, .h0 = v[2], .c0 = v[3]}).h[t];
     };
     CHECK(function_difference(fused, expected, inputs_of(s)) <= 1e-12);
   }
   const Var xw = variable(inputs_of(s)[0]), w_h = variable(inputs_of(s)[1]);
-  const Gradients gradients = backward(sum(lstm(xw, w_h).h[0]));
+  const Gradients gradients = backward(sum(recurrent(xw, w_h, {.cell = Cell::lstm}).h[0]));
   const Tensor later = gradients[xw].slice(1, steps);
   CHECK(difference(later, zeros(later.shape(), DType::f64)) == 0);
 }
@@ -265,23 +263,23 @@ TEST_CASE("lstm: a gradient that arrives at one step alone reaches that step and
 TEST_CASE("lstm: after one step from a zero state the weight's gradient is zero, not missing") {
   const Var xw = variable(randn({1, batch, 4 * hidden}, DType::f64)),
             w_h = variable(randn({hidden, 4 * hidden}, DType::f64));
-  const Gradients gradients = backward(sum(lstm(xw, w_h).h));
+  const Gradients gradients = backward(sum(recurrent(xw, w_h, {.cell = Cell::lstm}).h));
   REQUIRE(gradients.find(w_h));
   CHECK(identical(gradients[w_h], zeros({hidden, 4 * hidden}, DType::f64)));
 }
 
 TEST_CASE("gru: its recurrent weight may be used elsewhere too") {
-  for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
-    const Setting s{.cell = Cell::gru, .form = form};
+  for (Cell cell : {Cell::gru, Cell::gru_reset_before}) {
+    const Setting s{cell};
     INFO(described(s));
-    const auto with_product = [&](auto gru) -> Function {
-      return [&s, gru](const std::vector<Var>& v) {
-        const Var h = gru(v[0], v[1], Recurrence{.h0 = v[2], .form = s.form});
+    const auto with_product = [&](auto recurrent) -> Function {
+      return [cell, recurrent](const std::vector<Var>& v) {
+        const Var h = recurrent(v[0], v[1], Recurrence{.cell = cell, .h0 = v[2]}).h;
         return joined({h, matmul(h[0], v[1])});
       };
     };
-    CHECK(function_difference(with_product(gru), with_product(reference::gru), inputs_of(s)) <=
-          1e-12);
+    CHECK(function_difference(with_product(recurrent), with_product(reference::recurrent),
+                              inputs_of(s)) <= 1e-12);
   }
 }
 
@@ -289,22 +287,22 @@ TEST_CASE("recurrences: a wrong shape is named with the letter that does not fit
   const auto of = [](std::initializer_list<Index> shape) {
     return zeros(Shape(shape), DType::f64);
   };
-  const auto lstm_error = [&](const Tensor& xw, const Recurrence& options = {}) {
-    return error_of([&] { lstm(xw, of({2, 8}), options); });
+  const auto lstm_error = [&](const Tensor& xw, Recurrence options = {}) {
+    options.cell = Cell::lstm;
+    return error_of([&] { recurrent(xw, of({2, 8}), options); });
   };
   const auto gru_error = [&](const Recurrence& options) {
-    return error_of([&] { gru(of({4, 3, 6}), of({2, 6}), options); });
+    return error_of([&] { recurrent(of({4, 3, 6}), of({2, 6}), options); });
   };
   const Tensor xw = of({4, 3, 8});
   CHECK(lstm_error(of({4, 3, 9})) == "lstm: xw (T, B, 4H) is (4, 3, 9), but H = 2 in w_h");
   CHECK(lstm_error(xw, {.h0 = of({5, 2})}) == "lstm: h0 (B, H) is (5, 2), but B = 3 in xw");
   CHECK(lstm_error(of({0, 3, 8})) == "lstm: the sequence has no steps");
-  CHECK(lstm_error(xw, {.b_hn = of({2})}) ==
-        "lstm: b_hn belongs to a GRU of the form reset_after only");
+  CHECK(lstm_error(xw, {.b_hn = of({2})}) == "lstm: b_hn belongs to Cell::gru only");
   CHECK(gru_error({.h0 = zeros({3, 2})}) == "gru: dtypes differ: f64 (4, 3, 6) and f32 (3, 2)");
   CHECK(gru_error({.c0 = of({3, 2})}) == "gru: c0 belongs to an LSTM only");
-  CHECK(gru_error({.b_hn = of({2}), .form = GruForm::reset_before}) ==
-        "gru: b_hn belongs to a GRU of the form reset_after only");
+  CHECK(gru_error({.cell = Cell::gru_reset_before, .b_hn = of({2})}) ==
+        "gru: b_hn belongs to Cell::gru only");
 }
 
 }  // namespace attune

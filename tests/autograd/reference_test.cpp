@@ -12,18 +12,17 @@
 namespace attune {
 
 TEST_CASE("reference: the definitions of the recurrences have right gradients") {
-  const auto states = [](const std::vector<Var>& v) {
-    const LstmResult result = reference::lstm(v[0], v[1], {.h0 = v[2], .c0 = v[3]});
-    return joined({result.h, result.c_last});
-  };
-  CHECK(gradcheck(states, {randn({3, 2, 8}, DType::f64), randn({2, 8}, DType::f64, 2),
-                           randn({2, 2}, DType::f64, 3), randn({2, 2}, DType::f64, 4)}));
-  for (GruForm form : {GruForm::reset_after, GruForm::reset_before}) {
-    const auto f = [form](const std::vector<Var>& v) {
-      return reference::gru(v[0], v[1], {.h0 = v[2], .form = form});
+  for (Cell cell : {Cell::lstm, Cell::gru, Cell::gru_reset_before}) {
+    const auto states = [cell](const std::vector<Var>& v) {
+      const auto [h, c_last] = reference::recurrent(
+          v[0], v[1], {.cell = cell, .h0 = v[2], .c0 = v.size() == 4 ? v[3] : Var()});
+      return c_last.defined() ? joined({h, c_last}) : h;
     };
-    CHECK(gradcheck(f, {randn({3, 2, 6}, DType::f64), randn({2, 6}, DType::f64, 2),
-                        randn({2, 2}, DType::f64, 3)}));
+    const Index width = gates_of(cell) * 2;
+    std::vector<Tensor> inputs = {randn({3, 2, width}, DType::f64),
+                                  randn({2, width}, DType::f64, 2), randn({2, 2}, DType::f64, 3)};
+    if (cell == Cell::lstm) inputs.push_back(randn({2, 2}, DType::f64, 4));
+    CHECK(gradcheck(states, inputs));
   }
 }
 

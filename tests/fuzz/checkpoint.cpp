@@ -14,7 +14,6 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/nn/schedule.hpp>
 
 #include "attune/evaluation.hpp"
 #include "fuzz.hpp"

@@ -109,18 +109,19 @@ Results run_recurrence(Operands& o) {
   const bool single = o.between(0, 3) == 3;
   Recurrence run{.h0 = o.perhaps({b, h})};
   if (gates == 4) {
+    run.cell = Cell::lstm;
     run.c0 = o.perhaps({b, h});
+  } else if (o.flag()) {
+    run.cell = Cell::gru_reset_before;
   } else {
-    run.form = o.flag() ? GruForm::reset_before : GruForm::reset_after;
-    if (run.form == GruForm::reset_after) run.b_hn = o.perhaps({h});
+    run.b_hn = o.perhaps({h});
   }
   if (!single) run.mask = o.perhaps_mask({t, b});
   run.direction = o.flag() ? Direction::backward : Direction::forward;
   const Var xw = o.of(single ? Shape{b, gates * h} : Shape{t, b, gates * h}),
             w_h = o.of({h, gates * h});
-  if (gates == 3) return {gru(xw, w_h, run)};
-  const auto [y, c] = lstm(xw, w_h, run);
-  return {y, c};
+  const auto [y, c] = recurrent(xw, w_h, run);
+  return gates == 3 ? Results{y} : Results{y, c};
 }
 
 inline Results run_scores(Operands& o) {
@@ -130,7 +131,7 @@ inline Results run_scores(Operands& o) {
   if (which == 0) return {additive_scores(q, k, v)};
   if (which == 2) return {dot_scores(q, k, heads)};
   const Var coverage = o.of({s, b}), w_c = o.of({a});
-  return {covered_additive_scores(q, k, v, coverage, w_c)};
+  return {additive_scores(q, k, v, coverage, w_c)};
 }
 
 /// Weights are of a softmax: those which are exactly 0 have no gradient by definition.

@@ -3,10 +3,10 @@
     /usr/bin/python3 tests/golden/make_attention.py
 
 Where attune computes whole batches in fused kernels, this loops over sentences and places, straight
-from the equations of the papers (see nn/score.hpp and nn/attention.hpp). The layout of the file is
+from the equations of the papers (see nn/attention.hpp). The layout of the file is
 that of the others; README.md has the names. Prefixes are "SCORE/WINDOW/", and "SCORE with
 coverage/WINDOW/" where the score looks at a coverage (See, Liu and Manning, 2017, equation 11, and
-nn/score.hpp).
+nn/attention.hpp).
 """
 
 import math

@@ -7,7 +7,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/nn/dropout.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/threads.hpp>

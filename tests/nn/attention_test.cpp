@@ -275,11 +275,12 @@ TEST_CASE("Attention: the coverage matters to scores with coverage, and to no ot
 
 TEST_CASE("Attention: the sigmoid's weights are normalised over all positions") {
   Parameters params(1, DType::f64);
-  const AdditiveScore score(params, kSize, kSize, {.attention = 6});
-  const Attention attention(params, score, kSize, {.normalizer = Normalizer::sigmoid});
+  const auto score =
+      std::make_shared<const AdditiveScore>(params, kSize, kSize, ScoreOptions{.attention = 6});
+  const Attention attention(score, params, kSize, {.normalizer = Normalizer::sigmoid});
   const Memory memory = attention.remember(randn({kSteps, kBatch, kSize}, DType::f64), mask);
   const Query query{.state = randn({kBatch, kSize}, DType::f64, 2)};
-  const Tensor share = naive::map(score(query, memory.keys).value(),
+  const Tensor share = naive::map((*score)(query, memory.keys).value(),
                                   [](double e) { return 1 / (1 + std::exp(-e)); }) *
                        mask;
   CHECK(difference(attention(query, memory).weights.value(), share / sum(share, {0})) < 1e-12);
@@ -288,7 +289,8 @@ TEST_CASE("Attention: the sigmoid's weights are normalised over all positions") 
 TEST_CASE(
     "Attention: the sigmoid's weights are finite for scores far below 0, and 0 without positions") {
   Parameters params(1);
-  const Attention attention(params, DotScore(), 1, {.normalizer = Normalizer::sigmoid});
+  const Attention attention(std::make_shared<DotScore>(), params, 1,
+                            {.normalizer = Normalizer::sigmoid});
   const Tensor h = Tensor::of<float>({2, 2, 1}, {-200, 1, -200, 1}),
                words = Tensor::of<float>({2, 2}, {1, 0, 1, 0});
   const Tensor w = attention({.state = ones({2, 1})}, attention.remember(h, words)).weights.value();
@@ -364,7 +366,7 @@ TEST_CASE("Attention: masks, coverage and windows that do not fit are errors") {
               s.at(0, ones({kSteps, 1}, DType::f64)));
   Parameters params;
   CHECK_ERROR("Attention: half_width = 0 is less than 1",
-              Attention(params, DotScore(), 4, {Window::local_monotonic, 0}));
+              Attention(std::make_shared<DotScore>(), params, 4, {Window::local_monotonic, 0}));
 }
 
 }  // namespace

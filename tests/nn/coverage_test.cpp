@@ -3,7 +3,6 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/nn/score.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/nn/dropout.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

@@ -8,8 +8,6 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/nn/score.hpp>
-#include <attune/nn/stacked.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

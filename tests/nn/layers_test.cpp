@@ -156,7 +156,7 @@ TEST_CASE("Embedding: the gradient adds up over repeated words and is zero for t
 
 TEST_CASE("LayerNorm: gain and bias are ones and zeros: rows have mean 0 and variance 1") {
   nn::Parameters params(1, DType::f64);
-  const nn::LayerNorm norm(params / "norm", 4, {.epsilon = 0});
+  const nn::LayerNorm norm(params / "norm", 4, 0);
   CHECK(params.all().size() == 2);
   CHECK(identical(params["norm.gain"].value(), ones({4}, DType::f64)));
   CHECK(identical(params["norm.bias"].value(), zeros({4}, DType::f64)));
@@ -166,12 +166,9 @@ TEST_CASE("LayerNorm: gain and bias are ones and zeros: rows have mean 0 and var
 }
 
 TEST_CASE("LayerNorm: PyTorch's values and gradients, with either epsilon") {
-  for (const auto& [name, options] :
-       {std::pair<const char*, nn::LayerNormOptions>("layer_norm/", {}),
-        {"layer_norm_large_epsilon/", {.epsilon = 0.5}}}) {
-    nn::Parameters params(1, DType::f64);
-    check_golden(Golden("ops2").at(name), params, nn::LayerNorm(params, 5, options));
-  }
+  nn::Parameters usual(1, DType::f64), large(1, DType::f64);
+  check_golden(Golden("ops2").at("layer_norm/"), usual, nn::LayerNorm(usual, 5));
+  check_golden(Golden("ops2").at("layer_norm_large_epsilon/"), large, nn::LayerNorm(large, 5, 0.5));
 }
 
 TEST_CASE("Conv1d: values, masks and gradients are PyTorch's, sentence by sentence") {

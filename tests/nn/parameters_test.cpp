@@ -35,14 +35,6 @@ TEST_CASE("Parameters: a path is the scopes' names and the parameter's, with dot
   CHECK_FALSE(params.contains("encoder"));
 }
 
-TEST_CASE("missing: the parameters on which a loss did not depend, by path") {
-  nn::Parameters params;
-  const Var used = params.add("a", {2}, nn::init::constant(1));
-  (params / "b").add("W", {2}, nn::init::constant(1));
-  const Gradients gradients = backward(sum(used));
-  CHECK(nn::missing(gradients, params) == std::vector<std::string>{"b.W"});
-}
-
 TEST_CASE("Parameters: a path can be taken only once") {
   nn::Parameters params;
   const nn::Scope layer = nn::Scope(params) / "layer";

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/nn/stacked.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
@@ -281,8 +281,6 @@ void check_same(nn::Cell cell, const typename Layer::Options& options) {
 TEST_CASE("Recurrent: each cell is its layer; without options it is a GRU") {
   check_same<nn::Lstm>(nn::Cell::lstm, {});
   check_same<nn::Gru>(nn::Cell::gru, {});
-  check_same<nn::Gru>(nn::Cell::gru_reset_before, {.form = GruForm::reset_before});
-  check_same<nn::Recurrent>(nn::Cell::gru, {});
 }
 
 TEST_CASE("Recurrent: parameters have the shapes of the gates; those of a GRU's form") {
@@ -337,7 +335,7 @@ std::vector<double> step_of_the_papers(const nn::Parameters& params, const std::
 
 TEST_CASE("Gru: Bahdanau's equations are the same with the sign of z's weights turned") {
   nn::Parameters params(4, DType::f64);
-  const nn::Gru gru(params, 4, 3, {.form = GruForm::reset_before});
+  const nn::Gru gru(params, 4, 3, {.cell = nn::Cell::gru_reset_before});
   test::set(params, "b", randn({9}, DType::f64, 6));
   const Tensor x = randn({5, 1, 4}, DType::f64, 7);
   const Tensor h = gru(x).h.value();

@@ -6,7 +6,6 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/optimisers.hpp>
-#include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "support/naive.hpp"

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/nn/stacked.hpp>
+#include <attune/nn/recurrent.hpp>
 
 #include "nn/tools.hpp"
 
@@ -28,7 +28,8 @@ TEST_CASE("Bidirectional: the last states stand on the last and on the first wor
 
 TEST_CASE("Bidirectional: the directions have parameters and initial values of their own") {
   nn::Parameters params;
-  const nn::Bidirectional<nn::Gru> layer(params / "encoder", 4, 3, {.form = GruForm::reset_before});
+  const nn::Bidirectional<nn::Gru> layer(params / "encoder", 4, 3,
+                                         {.cell = nn::Cell::gru_reset_before});
   CHECK(params.all().size() == 6);
   CHECK_FALSE(params.contains("encoder.forward.b_hn"));
   CHECK(difference(params["encoder.forward.W_x"].value(), params["encoder.backward.W_x"].value()) >
@@ -196,7 +197,8 @@ TEST_CASE("Stacked: parameters are named by layer, the lowest first, and start e
 
 TEST_CASE("Stacked: options of the layer go to every layer") {
   nn::Parameters params;
-  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2}, {.form = GruForm::reset_before});
+  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2},
+                                     {.cell = nn::Cell::gru_reset_before});
   CHECK_FALSE(params.contains("layer1.b_hn"));
   CHECK_FALSE(params.contains("layer2.b_hn"));
 }

@@ -96,7 +96,7 @@ TEST_CASE("InputFile: bytes are read from any place, and those beyond the end ar
   const ScratchDirectory scratch;
   write_file(scratch / "a", "0123456789");
   const InputFile file(scratch / "a");
-  CHECK(file.size() == 10);
+  CHECK(file.size == 10);
   char bytes[4];
   file.read(6, std::as_writable_bytes(std::span(bytes)));
   CHECK(std::string_view(bytes, 4) == "6789");

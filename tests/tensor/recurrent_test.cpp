@@ -18,32 +18,22 @@ constexpr std::array<Index, 3> lengths{5, 2, 4};
 
 Tensor mask() { return mask_of(steps, {5, 2, 4}); }
 
-enum class Cell { lstm, reset_after, reset_before };
-constexpr Cell cells[] = {Cell::lstm, Cell::reset_after, Cell::reset_before};
+constexpr Cell cells[] = {Cell::lstm, Cell::gru, Cell::gru_reset_before};
 constexpr Direction directions[] = {Direction::forward, Direction::backward};
 
 RecurrentInput input_of(Cell cell, Direction direction, const Tensor& mask = {}) {
   const bool lstm = cell == Cell::lstm;
-  const Index gates = (lstm ? 4 : 3) * hidden;
+  const Index gates = gates_of(cell) * hidden;
   RecurrentInput in;
   in.xw = randn({steps, batch, gates}, DType::f64);
   in.w_h = randn({hidden, gates}, DType::f64, 2);
   in.h0 = randn({batch, hidden}, DType::f64, 3);
   if (lstm) in.c0 = randn({batch, hidden}, DType::f64, 4);
-  if (cell == Cell::reset_after) in.b_hn = randn({hidden}, DType::f64, 7);
+  if (cell == Cell::gru) in.b_hn = randn({hidden}, DType::f64, 7);
   in.mask = mask;
   in.direction = direction;
-  in.form = cell == Cell::reset_before ? GruForm::reset_before : GruForm::reset_after;
+  in.cell = cell;
   return in;
-}
-
-RecurrentStates forward(Cell cell, const RecurrentInput& in) {
-  return cell == Cell::lstm ? lstm_forward(in) : gru_forward(in);
-}
-
-RecurrentGradients backward(Cell cell, const RecurrentInput& in, const RecurrentStates& states,
-                            const Tensor& dh, const Tensor& dc_last) {
-  return cell == Cell::lstm ? lstm_backward(in, states, dh, dc_last) : gru_backward(in, states, dh);
 }
 
 /// Whether both are undefined, or the same to the bit.
@@ -70,13 +60,13 @@ double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-TEST_CASE("lstm_forward: one step of one neuron is what the equations give") {
-  RecurrentInput in;
-  in.xw = reals({1, 1, 4}, {0.1, 0.2, 0.3, 0.4});
-  in.w_h = reals({1, 4}, {1, 2, 3, 4});
-  in.h0 = reals({1, 1}, {0.5});
-  in.c0 = reals({1, 1}, {-2});
-  const RecurrentStates out = lstm_forward(in);
+TEST_CASE("lstm: one step of one neuron is what the equations give") {
+  const RecurrentInput in{.xw = reals({1, 1, 4}, {0.1, 0.2, 0.3, 0.4}),
+                          .w_h = reals({1, 4}, {1, 2, 3, 4}),
+                          .h0 = reals({1, 1}, {0.5}),
+                          .c0 = reals({1, 1}, {-2}),
+                          .cell = Cell::lstm};
+  const RecurrentStates out = recurrent_forward(in);
   const double i = sigma(0.1 + 0.5), f = sigma(0.2 + 1), g = std::tanh(0.3 + 1.5),
                o = sigma(0.4 + 2);
   const double c = f * -2 + i * g;
@@ -85,7 +75,7 @@ TEST_CASE("lstm_forward: one step of one neuron is what the equations give") {
   CHECK(difference(out.gates, reals({1, 1, 4}, {i, f, g, o})) <= 1e-15);
 }
 
-TEST_CASE("gru_forward: one step of one neuron is what the equations of each form give") {
+TEST_CASE("gru: one step of one neuron is what the equations of each form give") {
   RecurrentInput in;
   in.xw = reals({1, 1, 3}, {0.1, 0.2, 0.3});
   in.w_h = reals({1, 3}, {1, 2, 3});
@@ -93,18 +83,20 @@ TEST_CASE("gru_forward: one step of one neuron is what the equations of each for
   in.h0 = reals({1, 1}, {0.5});
   const double r = sigma(0.1 + 0.5), z = sigma(0.2 + 1);
   const double n_after = std::tanh(0.3 + r * (1.5 + 0.7));
-  CHECK(gru_forward(in).h.item() == doctest::Approx((1 - z) * n_after + z * 0.5).epsilon(1e-15));
+  CHECK(recurrent_forward(in).h.item() ==
+        doctest::Approx((1 - z) * n_after + z * 0.5).epsilon(1e-15));
   in.b_hn = {};
-  in.form = GruForm::reset_before;
+  in.cell = Cell::gru_reset_before;
   const double n_before = std::tanh(0.3 + r * 0.5 * 3);
-  CHECK(gru_forward(in).h.item() == doctest::Approx((1 - z) * n_before + z * 0.5).epsilon(1e-15));
+  CHECK(recurrent_forward(in).h.item() ==
+        doctest::Approx((1 - z) * n_before + z * 0.5).epsilon(1e-15));
 }
 
 TEST_CASE("recurrences: padding carries the states over, in both directions") {
   for (Cell cell : cells) {
     for (Direction direction : directions) {
       const RecurrentInput in = input_of(cell, direction, mask());
-      const RecurrentStates out = forward(cell, in);
+      const RecurrentStates out = recurrent_forward(in);
       for (const auto& [all, initial] : {std::pair(out.h, in.h0), std::pair(out.c, in.c0)}) {
         if (!all.defined()) continue;
         for (Index b = 0; b < batch; ++b) {
@@ -121,22 +113,22 @@ TEST_CASE("recurrences: a padded batch is its sentences one by one to the bit") 
   for (Cell cell : cells) {
     for (Direction direction : directions) {
       const RecurrentInput in = input_of(cell, direction, mask());
-      const RecurrentStates out = forward(cell, in);
+      const RecurrentStates out = recurrent_forward(in);
       const Tensor used = in.mask.reshape({steps, batch, 1});
       const Tensor dh = randn({steps, batch, hidden}, DType::f64, 9) * used;
       const Tensor dc_last = randn({batch, hidden}, DType::f64, 10);
-      const RecurrentGradients d = backward(cell, in, out, dh, dc_last);
+      const RecurrentGradients d = recurrent_backward(in, out, dh, dc_last);
       for (Index b = 0; b < batch; ++b) {
         CAPTURE(b);
         RecurrentInput alone = in;
         alone.xw = sentence(in.xw, b);
         alone.h0 = row(in.h0, b), alone.c0 = row(in.c0, b);
         alone.mask = {};
-        const RecurrentStates expected = forward(cell, alone);
+        const RecurrentStates expected = recurrent_forward(alone);
         CHECK(same(sentence(out.h, b), expected.h));
         CHECK(same(sentence(out.c, b), expected.c));
         const RecurrentGradients expected_d =
-            backward(cell, alone, expected, sentence(dh, b), row(dc_last, b));
+            recurrent_backward(alone, expected, sentence(dh, b), row(dc_last, b));
         CHECK(same(sentence(d.dxw, b), expected_d.dxw));
         CHECK(same(sentence(d.dhw, b), expected_d.dhw));
         CHECK(same(row(d.dh0, b), expected_d.dh0));
@@ -153,13 +145,14 @@ TEST_CASE("recurrences: backward is forward over the reversed sequence") {
     RecurrentInput turned = in;
     turned.xw = reversed(in.xw);
     turned.direction = Direction::forward;
-    const RecurrentStates out = forward(cell, in), expected = forward(cell, turned);
+    const RecurrentStates out = recurrent_forward(in), expected = recurrent_forward(turned);
     CHECK(same(out.h, reversed(expected.h)));
     CHECK(same(out.c, reversed(expected.c)));
     const Tensor dh = randn(out.h.shape(), DType::f64, 9),
                  dc_last = randn({batch, hidden}, DType::f64, 10);
-    const RecurrentGradients d = backward(cell, in, out, dh, dc_last),
-                             expected_d = backward(cell, turned, expected, reversed(dh), dc_last);
+    const RecurrentGradients d = recurrent_backward(in, out, dh, dc_last),
+                             expected_d =
+                                 recurrent_backward(turned, expected, reversed(dh), dc_last);
     CHECK(same(d.dxw, reversed(expected_d.dxw)));
     CHECK(same(d.dc0, expected_d.dc0));
   }
@@ -173,42 +166,43 @@ TEST_CASE("recurrences: undefined states and bias are zero, an undefined mask is
     }
     RecurrentInput left_out = given;
     left_out.h0 = left_out.c0 = left_out.b_hn = left_out.mask = {};
-    CHECK(identical(forward(cell, given).h, forward(cell, left_out).h));
+    CHECK(identical(recurrent_forward(given).h, recurrent_forward(left_out).h));
   }
 }
 
 TEST_CASE("lstm: undefined gradients of the results are zero") {
   const RecurrentInput in = input_of(Cell::lstm, Direction::forward);
-  const RecurrentStates out = lstm_forward(in);
+  const RecurrentStates out = recurrent_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9);
   const Tensor none_h = zeros(out.h.shape(), DType::f64),
                none_c = zeros({batch, hidden}, DType::f64);
-  CHECK(identical(lstm_backward(in, out, dh, {}).dxw, lstm_backward(in, out, dh, none_c).dxw));
-  CHECK(identical(lstm_backward(in, out, {}, none_c + 1.0).dxw,
-                  lstm_backward(in, out, none_h, none_c + 1.0).dxw));
+  CHECK(identical(recurrent_backward(in, out, dh, {}).dxw,
+                  recurrent_backward(in, out, dh, none_c).dxw));
+  CHECK(identical(recurrent_backward(in, out, {}, none_c + 1.0).dxw,
+                  recurrent_backward(in, out, none_h, none_c + 1.0).dxw));
 }
 
 TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
   const RecurrentInput in = input_of(Cell::lstm, Direction::forward, mask());
-  const RecurrentStates out = lstm_forward(in);
+  const RecurrentStates out = recurrent_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9),
                dc = randn({batch, hidden}, DType::f64, 10);
   const Tensor dh_before = dh.clone(), dc_before = dc.clone(), c0_before = in.c0.clone();
-  lstm_backward(in, out, dh, dc);
+  recurrent_backward(in, out, dh, dc);
   CHECK(identical(dh, dh_before));
   CHECK(identical(dc, dc_before));
   CHECK(identical(in.c0, c0_before));
 }
 
 TEST_CASE("lstm: a batch row does not depend on the batch around it, in any tile") {
-  RecurrentInput in;
-  in.xw = randn({3, 70, 4 * 5}, DType::f64);
-  in.w_h = randn({5, 4 * 5}, DType::f64, 2);
-  const Tensor h = lstm_forward(in).h;
+  const RecurrentInput in{.xw = randn({3, 70, 4 * 5}, DType::f64),
+                          .w_h = randn({5, 4 * 5}, DType::f64, 2),
+                          .cell = Cell::lstm};
+  const Tensor h = recurrent_forward(in).h;
   for (Index b : {0, 31, 32, 36, 69}) {
     RecurrentInput alone = in;
     alone.xw = slice(in.xw, 1, b, b + 1);
-    CHECK(difference(slice(h, 1, b, b + 1), lstm_forward(alone).h) <= 1e-12);
+    CHECK(difference(slice(h, 1, b, b + 1), recurrent_forward(alone).h) <= 1e-12);
   }
 }
 
@@ -217,7 +211,7 @@ TEST_CASE("lstm: f32 follows f64 to its precision over a sequence") {
   for (Tensor* x : {&single.xw, &single.w_h, &single.h0, &single.c0, &single.mask}) {
     *x = x->to(DType::f32);
   }
-  CHECK(difference(lstm_forward(single).h.to(DType::f64), lstm_forward(in).h) <= 1e-5);
+  CHECK(difference(recurrent_forward(single).h.to(DType::f64), recurrent_forward(in).h) <= 1e-5);
 }
 
 TEST_CASE("last_step: where a direction's last state stands") {
@@ -226,12 +220,11 @@ TEST_CASE("last_step: where a direction's last state stands") {
 }
 
 TEST_CASE("lstm and gru: a batch of no sentences has no states") {
-  RecurrentInput lstm;
-  lstm.xw = zeros({2, 0, 12}), lstm.w_h = zeros({3, 12});
-  CHECK(lstm_forward(lstm).h.shape() == Shape{2, 0, 3});
-  RecurrentInput gru;
-  gru.xw = zeros({2, 0, 9}), gru.w_h = zeros({3, 9});
-  CHECK(gru_forward(gru).h.shape() == Shape{2, 0, 3});
+  for (Cell cell : cells) {
+    const Index width = gates_of(cell) * 3;
+    const RecurrentInput in{.xw = zeros({2, 0, width}), .w_h = zeros({3, width}), .cell = cell};
+    CHECK(recurrent_forward(in).h.shape() == Shape{2, 0, 3});
+  }
 }
 
 }  // namespace attune

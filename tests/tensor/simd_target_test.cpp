@@ -78,14 +78,15 @@ std::vector<Result> results(DType dtype) {
   // Weights so small that a step enlarges no error; H products and some forty roundings each.
   constexpr Index steps = 5, hidden = 33;
   const Tensor w = randn({hidden, 4 * hidden}, dtype, 5) * 0.02;
-  const RecurrentInput lstm{.xw = randn({steps, 41, 4 * hidden}, dtype, 6), .w_h = w};
-  const RecurrentStates forward = lstm_forward(lstm);
+  const RecurrentInput lstm{
+      .xw = randn({steps, 41, 4 * hidden}, dtype, 6), .w_h = w, .cell = Cell::lstm};
+  const RecurrentStates forward = recurrent_forward(lstm);
   add("lstm", forward.h, steps * (hidden + 40));
-  add("lstm, backward", lstm_backward(lstm, forward, randn({steps, 41, hidden}, dtype, 7), {}).dxw,
+  add("lstm, backward", recurrent_backward(lstm, forward, randn({steps, 41, hidden}, dtype, 7)).dxw,
       steps * (5 * hidden + 80));
   const RecurrentInput gru{.xw = randn({steps, 41, 3 * hidden}, dtype, 8),
                            .w_h = randn({hidden, 3 * hidden}, dtype, 9) * 0.02};
-  add("gru", gru_forward(gru).h, steps * (hidden + 40));
+  add("gru", recurrent_forward(gru).h, steps * (hidden + 40));
   return all;
 }
 

@@ -226,17 +226,16 @@ TEST_CASE("Threads: a product does not depend on their number, to the last bit")
 
 TEST_CASE("Threads: a recurrence does not depend on their number, to the last bit") {
   check_thread_independence([] {
-    RecurrentInput lstm;
-    lstm.xw = randn({5, 41, 4 * 33});
-    lstm.w_h = randn({33, 4 * 33}, DType::f32, 2);
-    const RecurrentStates forward = lstm_forward(lstm);
+    const RecurrentInput lstm{.xw = randn({5, 41, 4 * 33}),
+                              .w_h = randn({33, 4 * 33}, DType::f32, 2),
+                              .cell = Cell::lstm};
+    const RecurrentStates forward = recurrent_forward(lstm);
     const RecurrentGradients backward =
-        lstm_backward(lstm, forward, randn({5, 41, 33}, DType::f32, 3), {});
-    RecurrentInput gru;
-    gru.xw = randn({5, 41, 3 * 33});
-    gru.w_h = randn({33, 3 * 33}, DType::f32, 2);
+        recurrent_backward(lstm, forward, randn({5, 41, 33}, DType::f32, 3));
+    const RecurrentInput gru{.xw = randn({5, 41, 3 * 33}),
+                             .w_h = randn({33, 3 * 33}, DType::f32, 2)};
     return std::vector<Tensor>{forward.h, forward.c, backward.dxw, backward.dh0,
-                               gru_forward(gru).h};
+                               recurrent_forward(gru).h};
   });
 }
 

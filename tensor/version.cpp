@@ -1,7 +1,0 @@
-#include <attune/version.hpp>
-
-namespace attune {
-
-const char* version() { return ATTUNE_VERSION; }
-
-}  // namespace attune

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -13,14 +11,59 @@
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/reduce.hpp>
 
 #include "forecast.hpp"
-#include "support/processes.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::forecast {
+
+using Options = TrainOptions;
+using models::choice_field, models::number_field;
+
+Fields<Options> training_fields() {
+  return joined<Options>(
+      {{models::text_field<Options>(
+            "csv", "file: a date in the first column, numbers in the others", &Options::csv),
+        choice_field<Options, Protocol>(
+            "protocol",
+            "which rows to train, validate and test on: 70, 10 and 20 % (shares), or 12, 4 and 4 "
+            "months of 30 days of hours (ett)",
+            &Options::protocol, {{Protocol::shares, "shares"}, {Protocol::ett, "ett"}}),
+        choice_field<Options, Loss>("loss", "what training minimises: squared or absolute errors",
+                                    &Options::loss,
+                                    {{Loss::squared, "squared"}, {Loss::absolute, "absolute"}})},
+       step_fields<Options>("windows", "constant for half of the steps, then down to 2 % of it",
+                            "order and dropout"),
+       common_training_fields<Options>()});
+}
+
+Fields<Options> network_fields() {
+  constexpr double largest = 1 << 16;
+  Fields<Options> all = {
+      choice_field<Options, Kind>(
+          "model",
+          "linear (NLinear), lstm (an encoder-decoder with attention, row by row) or segments (a "
+          "GRU over segments, with attention)",
+          &Options::kind,
+          {{Kind::linear, "linear"}, {Kind::lstm, "lstm"}, {Kind::segments, "segments"}}),
+      number_field<Options>("look-back", "rows to read", &Options::look_back, 1, largest),
+      number_field<Options>("horizon", "rows to forecast", &Options::horizon, 1, largest),
+      number_field<Options>("segment", "rows of a segment", &Options::segment, 1, largest),
+      number_field<Options>("hidden", "size of states", &Options::hidden, 2, largest),
+      number_field<Options>("dropout", "rate on annotations and outputs", &Options::dropout, 0,
+                            0.99),
+      choice_field<Options, bool>("attends", "whether the decoder over segments attends",
+                                  &Options::attends, {{false, "no"}, {true, "yes"}})};
+  for (auto& field : models::attention_fields<Options>())
+    if (field.name != "longest") all.push_back(std::move(field));  // which the look-back says
+  return all;
+}
+
+const Fields<Options>& all_fields() {
+  static const auto all = joined<Options>({training_fields(), network_fields()});
+  return all;
+}
+
 namespace {
 
 constexpr const char* checkpoint_format = "attune forecast 2";
@@ -214,39 +257,6 @@ void Model::save(Safetensors& file) const {
   file.metadata.merge(to_metadata(all_fields(), options));
   file.metadata["format"] = checkpoint_format;
   file.metadata["columns"] = fmt::format("{}", fmt::join(columns, ","));
-}
-
-Errors measure(const Model& model, const Tensor& values, std::span<const Index> rows) {
-  constexpr std::size_t batch = 256;
-  const NoGrad no_grad;
-  Errors errors{.windows = std::ssize(rows),
-                .mse_by_step = std::vector<double>(model.options.horizon)};
-  for (std::size_t begin = 0; begin < rows.size(); begin += batch) {
-    stop_if_interrupted();
-    const auto some = rows.subspan(begin, std::min(batch, rows.size() - begin));
-    const auto [past, future] = windows_at(values, model.options, some);
-    const Tensor error = (model(past).value() - future).to(DType::f64);
-    errors.mae += sum(abs(error)).item();
-    std::ranges::transform(errors.mse_by_step, sum(error * error, {1, 2}).to_vector<double>(),
-                           errors.mse_by_step.begin(), std::plus());
-  }
-  const double of_step = static_cast<double>(errors.windows * values.dim(1));
-  for (double& mse : errors.mse_by_step) {
-    errors.mse += mse / of_step / static_cast<double>(errors.mse_by_step.size());
-    mse /= of_step;
-  }
-  errors.mae /= of_step * static_cast<double>(errors.mse_by_step.size());
-  return errors;
-}
-
-TestData test_data(const Model& model, const std::filesystem::path& csv) {
-  const std::filesystem::path path = csv.empty() ? model.options.csv : csv;
-  const Table table = read_table(path);
-  check_columns(path, table, model.columns);
-  const Part test = parts_of(table, model.options.protocol).test;
-  return {.table = table,
-          .values = frames::scaled(table.values, model.scaling).to(DType::f32),
-          .rows = windows_of(test, model.options, "the test part")};
 }
 
 }  // namespace attune::forecast

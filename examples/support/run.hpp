@@ -51,9 +51,9 @@ struct Step {
 };
 
 /// The state around a training loop, which calls goes_on, then, where it trains, backward, usable
-/// and stepped; validate and, where there is a result, save_best and save; finish.
-/// train() in forecast/main.cpp is a short one. Data and model are made after the RunDirectory, which locks
-/// the files, and before the Run, which saves them when an exception leaves the loop.
+/// and stepped; validate and, where there is a result, save_best and save; finish. That of forecast
+/// is a short one. Data and model are made after the RunDirectory, which locks the files, and before
+/// the Run, which saves them when an exception leaves the loop.
 ///
 /// A run that is killed at any moment and resumed makes the same weights, checkpoints and log, bit
 /// for bit, as one that is left alone; so does any number of workers.

@@ -20,11 +20,8 @@
 #include <attune/models/text/tokenizer.hpp>
 
 #include "audio.hpp"
-#include "support/comparing.hpp"
 #include "support/error_counts.hpp"
-#include "support/log.hpp"
 #include "support/measurements.hpp"
-#include "support/run_directory.hpp"
 
 namespace attune::speech {
 
@@ -65,6 +62,12 @@ struct TrainOptions : TrainingOptions {
 
 /// Throws where options contradict each other.
 void check(const TrainOptions& options);
+
+/// How to search.
+struct HearOptions {
+  Index beam = 4;
+  bool ctc = true;  // whether CTC takes part, where the model has it
+};
 
 Fields<TrainOptions> training_fields();
 Fields<TrainOptions> network_fields();
@@ -174,12 +177,11 @@ class Model {
   Tensor hear(std::span<const float> waveform) const;
   /// (1 - λ) · cross-entropy of the words + λ · CTC, each per word.
   Var loss(const Batch& batch) const;
-  /// The best words of each utterance, with attention weights; by attention and CTC, or by attention
-  /// alone.
-  std::vector<models::Hypothesis> recognise(const nn::Sequence& frames,
-                                            const models::SearchOptions& search, bool ctc) const;
-  /// Given words as hypotheses, as if the search had found them.
-  std::vector<models::Hypothesis> force(const Batch& batch) const;
+  /// The best tokens of each waveform, at most one for each annotation, with attention weights.
+  std::vector<models::Hypothesis> recognise(std::span<const std::vector<float>> waveforms,
+                                            const HearOptions& how = {}) const;
+  /// The given tokens as a hypothesis, as if the search had found them.
+  models::Hypothesis force(const Utterance& utterance) const;
 
   /// Seconds from the beginning of a recording to that of an annotation's frames.
   double time(Index annotation) const;
@@ -195,21 +197,13 @@ class Model {
   Metadata metadata = {};  // of the checkpoint
 
  private:
+  std::vector<models::Hypothesis> recognise_batch(const nn::Sequence& frames,
+                                                  const HearOptions& how) const;
+
   models::Listener listener_;
   Decoder decoder_;
   std::optional<nn::Linear> ctc_;
 };
-
-/// How to search.
-struct HearOptions {
-  Index beam = 4;
-  bool ctc = true;  // whether CTC takes part, where the model has it
-};
-
-/// The best tokens of each waveform, at most one for each annotation.
-std::vector<models::Hypothesis> recognise(const Model& model,
-                                          std::span<const std::vector<float>> waveforms,
-                                          const HearOptions& options);
 
 /// Errors, by the number of tokens that were said.
 CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
@@ -232,21 +226,13 @@ std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index toke
 /// Times by what the decoder attended to in a recording of so many seconds. The model must attend.
 /// Throws as `stretches` does, and where the scores are not finite.
 std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis, double seconds);
-report::JsonText json_of(std::span<const Timed> tokens);
 /// The times of given tokens. Throws as `timed` does.
 std::vector<Timed> align(const Model& model, const Utterance& utterance);
 
-// The commands. Each prints to standard output and returns the exit status.
-
-/// Writes best.safetensors, last.safetensors and log.jsonl. The status is 0, or 128 + the number of
-/// the signal that interrupted it.
-int train(const TrainOptions& options);
-/// The options of a run that is to be resumed from this checkpoint.
-TrainOptions stored_options(const std::filesystem::path& checkpoint);
+// The commands that use a model. Each prints to standard output and returns the exit status.
 
 enum class AlignFormat { tsv, json, textgrid };
 
-/// Options of the commands that use a model.
 struct Arguments {
   std::filesystem::path model = "speech-model/best.safetensors";
   HearOptions hear = {};
@@ -268,17 +254,5 @@ int recognise(const Arguments& options);  // recordings, or samples of standard 
 int evaluate(const Arguments& options);   // token errors by length
 int align(const Arguments& options);      // when each token of a list's transcripts was heard
 int report(const Arguments& options);     // an HTML page: attention above spectrograms, errors
-
-struct CompareArguments : Comparison {
-  TrainOptions train;  // of each run, which has a directory of its own in `out`
-};
-
-/// The names of all variants, in the order of the table.
-std::vector<std::string> variant_names();
-
-/// Trains every variant with every seed on strings of digits, where that is not done yet. Prints a
-/// table of errors on single digits, on strings of lengths of training, and on longer ones, by
-/// attention and CTC and by attention alone.
-int compare(CompareArguments options);
 
 }  // namespace attune::speech

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -110,20 +111,15 @@ Windows windows_at(const Tensor& values, const NetworkOptions& options,
 
 // Model
 
-class Network {
- public:
-  virtual ~Network() = default;
-  /// past (L, B, C) -> what comes, (H, B, C). Where `weights` are asked for, each step of the
-  /// decoder adds what it attended to: (places, B · C) or (places, B).
-  virtual Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const = 0;
-};
+/// past (L, B, C) -> what comes, (H, B, C). Where `weights` is given, each step of the decoder adds
+/// what it attended to: (places, B · C) or (places, B).
+using Network = std::function<Var(const Tensor& past, std::vector<Tensor>* weights)>;
 
 /// Throws where the network has segments that do not divide both the look-back and the horizon; so
 /// does make_network.
 void check(const NetworkOptions& options);
 
-std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& options,
-                                      Index columns);
+Network make_network(const nn::Scope& scope, const NetworkOptions& options, Index columns);
 
 /// A network and all that it takes to use it.
 struct Model {
@@ -134,16 +130,11 @@ struct Model {
   static Model load(const std::filesystem::path& path);
   void save(Safetensors& file) const;
 
-  /// See Network; of scaled values.
-  Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const {
-    return (*network)(past, weights);
-  }
-
   TrainOptions options;
   std::vector<std::string> columns;
   frames::Scaling scaling;
   std::unique_ptr<nn::Parameters> parameters;
-  std::unique_ptr<Network> network;
+  Network network;         // of scaled values
   Metadata metadata = {};  // of the checkpoint
 };
 

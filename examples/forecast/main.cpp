@@ -46,7 +46,7 @@ Errors measure(const Model& model, const Tensor& values, std::span<const Index> 
     stop_if_interrupted();
     const auto some = rows.subspan(begin, std::min(batch, rows.size() - begin));
     const auto [past, future] = windows_at(values, model.options, some);
-    const Tensor error = (model(past).value() - future).to(DType::f64);
+    const Tensor error = (model.network(past, nullptr).value() - future).to(DType::f64);
     errors.mae += sum(abs(error)).item();
     std::ranges::transform(errors.mse_by_step, sum(error * error, {1, 2}).to_vector<double>(),
                            errors.mse_by_step.begin(), std::plus());
@@ -137,7 +137,7 @@ int train(const TrainOptions& options) {
         std::vector<Index> rows;
         for (Index i = begin; i < end; ++i) rows.push_back(training[windows[i]]);
         const auto [past, future] = windows_at(values, options, rows);
-        const Var error = model(past) - future;
+        const Var error = model.network(past, nullptr) - future;
         return mean(options.loss == Loss::squared ? square(error) : abs(error));
       });
       const double rate = schedule(run.step());
@@ -242,7 +242,7 @@ int predict(const Arguments& options) {
   const NoGrad no_grad;
   const Tensor recent = table.values.slice(rows - look_back, rows);
   const Tensor past = frames::scaled(recent, model.scaling).to(DType::f32);
-  const Tensor y = model(past.reshape({look_back, 1, -1})).value().to(DType::f64);
+  const Tensor y = model.network(past.reshape({look_back, 1, -1}), nullptr).value().to(DType::f64);
   say("date,{}\n", fmt::join(model.columns, ","));
   for (Index step = 0; step < y.dim(0); ++step) {
     const auto row = frames::unscaled(y[step][0], model.scaling).to_vector<double>();
@@ -305,7 +305,7 @@ void add_example(report::Page& page, const Model& model, const Test& data, Index
   const std::string& name = model.columns[c];
   const auto [past, future] = windows_at(data.values, model.options, std::span(&row, 1));
   std::vector<Tensor> weights;
-  const Tensor forecast = model(past, &weights).value();
+  const Tensor forecast = model.network(past, &weights).value();
   // As much of the past as of the future, and two weeks at least.
   const Index horizon = model.options.horizon,
               shown = std::min(model.options.look_back, std::max<Index>(horizon, 336));

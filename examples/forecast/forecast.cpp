@@ -1,4 +1,13 @@
+#include "forecast.hpp"
+
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <ctime>
+#include <numeric>
+#include <optional>
+#include <ranges>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -6,16 +15,17 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/models/layer_fields.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/nn/dropout.hpp>
 #include <attune/nn/layers.hpp>
-#include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "forecast.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::forecast {
+
+// ---- Options
 
 using Options = TrainOptions;
 using models::choice_field, models::number_field;
@@ -64,6 +74,155 @@ const Fields<Options>& all_fields() {
   return all;
 }
 
+// ---- Data
+namespace {
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t most = 40;
+  return fmt::format("'{}{}'", text.substr(0, most), text.size() > most ? "..." : "");
+}
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (const auto field : std::views::split(line, ','))
+    fields.emplace_back(field.begin(), field.end());
+  return fields;
+}
+
+/// 2016-07-01, 2016-07-01 05:00 or 2016-07-01 05:00:00, or with a T before the time.
+std::optional<Time> parse_time(std::string text) {
+  if (text.size() != 10 && text.size() != 16 && text.size() != 19) return {};
+  if (text.size() > 10 && text[10] == 'T') text[10] = ' ';
+  text += std::string_view("0000-00-00 00:00:00").substr(text.size());
+  std::tm date{};
+  if (!strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &date)) return {};
+  const Time time{std::chrono::seconds(timegm(&date))};
+  if (to_string(time) != text) return {};  // no such day, or digits left out
+  return time;
+}
+
+std::vector<std::string> columns_of(text::LineReader& lines) {
+  const auto header = lines.next();
+  if (!header) lines.fail("a header was expected, but the file is empty");
+  const std::vector<std::string_view> fields = fields_of(*header);
+  if (fields.size() < 2)
+    lines.fail(fmt::format("a header with commas was expected, not {}", in_quotes(*header)));
+  if (parse_time(std::string(fields[0]))) lines.fail("a header was expected, not the first row");
+  const std::vector<std::string> columns(fields.begin() + 1, fields.end());
+  std::set<std::string> names;
+  for (const std::string& name : columns)
+    if (!names.insert(name).second)
+      lines.fail(fmt::format("there are two columns {}", in_quotes(name)));
+  return columns;
+}
+
+}  // namespace
+
+Table read_table(const std::filesystem::path& path) {
+  if (path.empty()) fail("--csv", "a file was expected");
+  text::LineReader lines(path);
+  Table table{.columns = columns_of(lines), .first = {}, .values = {}};
+  std::vector<double> values;
+  Index rows = 0;
+  while (const auto line = lines.next()) {
+    if (line->empty()) continue;
+    const std::vector<std::string_view> fields = fields_of(*line);
+    if (fields.size() != table.columns.size() + 1)
+      lines.fail(fmt::format("{} columns, but the header has {}", fields.size(),
+                             table.columns.size() + 1));
+    const std::optional<Time> time = parse_time(std::string(fields[0]));
+    if (!time)
+      lines.fail(fmt::format("a date such as 2016-07-01 05:00:00 was expected, not {}",
+                             in_quotes(fields[0])));
+    if (rows == 0) table.first = *time;
+    if (rows == 1) table.interval = *time - table.first;
+    if (rows == 1 && table.interval.count() <= 0)
+      lines.fail(fmt::format("{} is not after the row before", to_string(*time)));
+    if (*time != table.time(rows))
+      lines.fail(fmt::format("{} was expected, in the interval of the first two rows, not {}",
+                             to_string(table.time(rows)), to_string(*time)));
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      double& value = values.emplace_back();
+      const char* const last = fields[i].data() + fields[i].size();
+      const auto [end, error] = std::from_chars(fields[i].data(), last, value);
+      if (error != std::errc() || end != last || !std::isfinite(value))
+        lines.fail(fmt::format("{}: a number was expected, not {}", table.columns[i - 1],
+                               in_quotes(fields[i])));
+    }
+    ++rows;
+  }
+  if (rows < 2) lines.fail("the file ends after less than two rows");
+  table.values = Tensor::of({rows, std::ssize(table.columns)}, std::span<const double>(values));
+  return table;
+}
+
+void check_columns(const std::filesystem::path& path, const Table& table,
+                   const std::vector<std::string>& columns) {
+  if (table.columns == columns) return;
+  fail(path.string(), fmt::format("its columns are {}, but the model's are {}",
+                                  fmt::join(table.columns, ", "), fmt::join(columns, ", ")));
+}
+
+std::string to_string(Time time) {  // fmt's own counts nanoseconds, which end in 2262
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", int{date.year()},
+                     unsigned{date.month()}, unsigned{date.day()}, clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count());
+}
+
+frames::Scaling scaling_of(const Tensor& values, const std::vector<std::string>& columns) {
+  frames::Moments moments;
+  moments.add(values);
+  const frames::Scaling scaling = moments.scaling();
+  const std::vector<double> deviation = scaling.deviation.to_vector<double>();
+  for (std::size_t i = 0; i < deviation.size(); ++i)
+    if (deviation[i] == 0)
+      fail("forecast", fmt::format("{} is the same in all rows of training", columns[i]));
+  frames::check(scaling);
+  return scaling;
+}
+
+Parts parts_of(const Table& table, Protocol protocol) {
+  constexpr Index month = 30 * 24;
+  const Index rows = table.rows(), share = rows * 7 / 10;
+  if (protocol == Protocol::shares)
+    return {{0, share}, {share, share + rows / 10}, {share + rows / 10, rows}};
+  if (table.interval != std::chrono::hours(1))
+    fail("--protocol", fmt::format("ett takes a row for each hour, not for every {} seconds",
+                                   table.interval.count()));
+  if (rows < 20 * month)
+    fail("--protocol", fmt::format("ett takes {} rows, and there are {}", 20 * month, rows));
+  return {{0, 12 * month}, {12 * month, 16 * month}, {16 * month, 20 * month}};
+}
+
+std::vector<Index> windows_of(const Part& part, const NetworkOptions& o, const char* what) {
+  const Index first = std::max(part.begin, o.look_back), last = part.end - o.horizon;
+  if (first > last)
+    fail("forecast", fmt::format("{} has {} rows, but a window reads {} and forecasts {}", what,
+                                 part.end - part.begin, o.look_back, o.horizon));
+  std::vector<Index> rows(last - first + 1);
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+Windows windows_at(const Tensor& values, const NetworkOptions& o, std::span<const Index> rows) {
+  const Index columns = values.dim(1), batch = std::ssize(rows);
+  const float* from = values.data<float>();
+  const auto cut = [&](Index offset, Index steps) {
+    Tensor x = Tensor::uninitialized({steps, batch, columns});
+    float* to = x.mutable_data<float>();
+    for (Index t = 0; t < steps; ++t)
+      for (const Index row : rows)
+        to = std::copy_n(from + (row + offset + t) * columns, columns, to);
+    return x;
+  };
+  return {cut(-o.look_back, o.look_back), cut(0, o.horizon)};
+}
+
+// ---- Model
+
 namespace {
 
 constexpr const char* checkpoint_format = "attune forecast 2";
@@ -80,7 +239,7 @@ std::shared_ptr<const nn::Score> score(const nn::Scope& scope, const NetworkOpti
 }
 
 /// y = (x - x_L) W + b + x_L for each column by itself.
-class Linear : public Network {
+class Linear {
  public:
   Linear(const nn::Scope& scope, const NetworkOptions& o) {
     const double bound = 1 / std::sqrt(static_cast<double>(o.look_back));
@@ -88,7 +247,7 @@ class Linear : public Network {
     b_ = scope.add("b", {o.horizon, 1}, nn::init::uniform(-bound, bound));
   }
 
-  Var operator()(const Tensor& past, std::vector<Tensor>*) const override {
+  Var operator()(const Tensor& past, std::vector<Tensor>*) const {
     const Tensor last = last_of(past);
     const Var change = matmul(W_, (past - last).reshape({past.dim(0), -1}), {.a = true}) + b_;
     return reshape(change, {-1, past.dim(1), past.dim(2)}) + last;
@@ -102,7 +261,7 @@ class Linear : public Network {
 /// An encoder reads all columns row by row; a decoder writes them row by row, and reads what it has
 /// written:
 ///     c_i = a(s_{i-1}),   s_i = LSTM([y_{i-1}; c_i], s_{i-1}),   y_i = [s_i; c_i] W + b
-class LstmAttention : public Network {
+class LstmAttention {
  public:
   LstmAttention(const nn::Scope& scope, const NetworkOptions& o, Index columns)
       : horizon_(o.horizon),
@@ -113,7 +272,7 @@ class LstmAttention : public Network {
         output_(scope / "output", 2 * o.hidden, columns),
         dropout_(o.dropout) {}
 
-  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const override {
+  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const {
     const auto [h, last] = encoder_(past);
     const nn::Memory memory =
         attention_.remember(dropout_(h), ones({past.dim(0), past.dim(1)}, past.dtype()));
@@ -145,7 +304,7 @@ class LstmAttention : public Network {
 /// reading the numbers of that segment and of the column, and attends:
 ///     x_j = relu(segment_j W_x + b_x),   h_j = GRU(x_j, h_{j-1})
 ///     s_i = GRU([p_i; q_column], h_n),   c_i = a(s_i),   y_i = [s_i; c_i] W_y + b_y + last value
-class Segments : public Network {
+class Segments {
  public:
   Segments(const nn::Scope& scope, const NetworkOptions& o, Index columns)
       : o_(o),
@@ -161,7 +320,7 @@ class Segments : public Network {
     attention_.emplace(score(place, o, o.look_back / o.segment), place, o.hidden, o.attention);
   }
 
-  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const override {
+  Var operator()(const Tensor& past, std::vector<Tensor>* weights) const {
     const Index batch = past.dim(1), columns = past.dim(2), n = batch * columns;
     const Tensor last = last_of(past);
     const Var x =
@@ -218,12 +377,11 @@ void check(const NetworkOptions& o) {
                                 o.segment, o.look_back, o.horizon));
 }
 
-std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& o,
-                                      Index columns) {
+Network make_network(const nn::Scope& scope, const NetworkOptions& o, Index columns) {
   check(o);
-  if (o.kind == Kind::linear) return std::make_unique<Linear>(scope, o);
-  if (o.kind == Kind::lstm) return std::make_unique<LstmAttention>(scope, o, columns);
-  return std::make_unique<Segments>(scope, o, columns);
+  if (o.kind == Kind::linear) return Linear(scope, o);
+  if (o.kind == Kind::lstm) return LstmAttention(scope, o, columns);
+  return Segments(scope, o, columns);
 }
 
 Model::Model(const TrainOptions& o, std::vector<std::string> own_columns,

@@ -184,16 +184,15 @@ std::vector<Record> read_records(const std::filesystem::path& file, const TrainO
   return records;
 }
 
-/// Percent of the words that are right in a setting: a row for each variant that has records, a
-/// column for each length, and the values of the seeds in each cell.
+/// Percent of the words that are right: a row for each variant that has records, a column for each
+/// length, and the values of the seeds in each cell.
 struct Table {
-  std::vector<std::string> variants, columns;
+  std::vector<std::string> variants;
   std::vector<std::vector<Spread>> rows;
 };
 
 Table table_of(const std::vector<Record>& records, const Setting& setting) {
   Table table;
-  for (const Index length : lengths) table.columns.push_back(std::to_string(length));
   for (const Variant& variant : variants()) {
     std::vector<Spread> row(lengths.size());
     for (const Record& record : records) {
@@ -217,32 +216,33 @@ void add_chart(report::Page& page, const std::string& title, const Table& table,
                       .y_includes = {0, 100}};
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     if (!shows(table.variants[i])) continue;
-    auto& curve = chart.series.emplace_back(
-        report::Series{table.variants[i], {lengths.begin(), lengths.end()}, {}});
+    report::Series curve{table.variants[i], {lengths.begin(), lengths.end()}, {}};
     for (const auto& [values] : table.rows[i])
       curve.y.push_back(std::reduce(values.begin(), values.end()) /
                         static_cast<double>(values.size()));
+    chart.series.push_back(std::move(curve));
   }
   if (!chart.series.empty()) page.figure(report::svg(chart), "");
 }
 
 void add_setting(report::Page& page, const Setting& setting, const Table& table) {
   const std::string trained = fmt::format("trained on lengths up to {}", setting.longest);
+  std::vector<std::string> columns;
+  for (const Index length : lengths) columns.push_back(std::to_string(length));
   say("\n{}: {}", setting.name, trained);
-  print_table("words right, %", table.columns, table.variants, table.rows, 1, 13);
+  print_table("words right, %", columns, table.variants, table.rows, 1, 13);
   page.heading(fmt::format("Setting {}: {}", setting.name, trained));
   const auto is_luong = [](const std::string& name) { return name.starts_with("luong"); };
   add_chart(page, "Models, " + trained, table,
             [&](const std::string& name) { return !is_luong(name) || name == "luong-general"; });
   add_chart(page, "Scores and windows, " + trained, table, is_luong);
-  std::vector<std::string> header = table.columns;
-  header.insert(header.begin(), "words");
-  std::vector<std::vector<std::string>> body;
+  TableRows cells;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    auto& cells = body.emplace_back(std::vector{table.variants[i]});
-    for (const Spread& accuracy : table.rows[i]) cells.push_back(accuracy.text(1));
+    cells.push_back({table.variants[i]});
+    for (const Spread& accuracy : table.rows[i]) cells[i].push_back(accuracy.text(1));
   }
-  page.table(header, body);
+  columns.insert(columns.begin(), "words");
+  page.table(columns, cells);
 }
 
 /// Prints a table for each setting that has results, and writes report.html.
@@ -349,36 +349,32 @@ int experiment(Options o) {
   return 0;
 }
 
-std::vector<models::OptionField<Options>> option_fields() {
-  const auto of = [](auto TrainOptions::*member) {
-    return [member](Options & o) -> auto& { return o.train.*member; };
-  };
-  return {models::text_field<Options>(
-              "out", "directory for results.jsonl and report.html; skips runs that it has",
-              of(&TrainOptions::out)),
-          models::choice_field<Options, std::string>(
-              "setting",
-              "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to 60",
-              &Options::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
-          models::number_field<Options>("steps", "batches to train on", of(&TrainOptions::steps), 1,
-                                        1e9),
-          models::number_field<Options>("hidden", "units of a layer; a multiple of 8",
-                                        of(&TrainOptions::hidden), 8, 4096),
-          models::flag_field<Options, bool>(
-              "quick",
-              "setting b and one seed of encoder-decoder, bahdanau, luong-general and "
-              "luong-local-m, unless other options are given",
-              &Options::quick, false, true)};
-}
-
 int run_command_line(int argc, char** argv) {
+  using models::number_field, models::text_field;
   Options o;
   Commands commands("long_sentences",
                     "Accuracy by sentence length, of models with and without attention. All runs "
                     "take about 16 minutes of processor time, --quick takes one.",
                     "long_sentences --quick");
   commands.only("--quick", [&] { return experiment(o); })
-      .add(option_fields(), o)
+      .add(
+          {text_field<TrainOptions>(
+               "out", "directory for results.jsonl and report.html; skips runs that it has",
+               &TrainOptions::out),
+           number_field<TrainOptions>("steps", "batches to train on", &TrainOptions::steps, 1, 1e9),
+           number_field<TrainOptions>("hidden", "units of a layer; a multiple of 8",
+                                      &TrainOptions::hidden, 8, 4096)},
+          o.train)
+      .add({models::choice_field<Options, std::string>(
+                "setting",
+                "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to 60",
+                &Options::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
+            models::flag_field<Options, bool>(
+                "quick",
+                "setting b and one seed of encoder-decoder, bahdanau, luong-general and "
+                "luong-local-m, unless other options are given",
+                &Options::quick, false, true)},
+           o)
       .add(comparison_fields<Options>(names_of(variants())), o, "", {"out"})
       .in_processes()
       .reread([&] {

@@ -80,17 +80,22 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
   const Shape& shape = named.variable.shape();
   std::vector<double> gradient(numeric.size());
   if (analytic) gradient = analytic->to_vector<double>();
+  const auto differ = [&](std::size_t i, bool rough) -> GradcheckResult {
+    return {fmt::format("gradcheck: {} {}, element {}: backward gave {:g}, central difference {:g}",
+                        named.name, to_string(shape), element_name(shape, static_cast<Index>(i)),
+                        gradient[i], numeric[i].value),
+            rough};
+  };
   double largest = 0;
   for (std::size_t i = 0; i < numeric.size(); ++i) {
+    // Else it would make the tolerance infinite, or NaN.
+    if (!std::isfinite(gradient[i]) || !std::isfinite(numeric[i].value)) return differ(i, false);
     largest = std::max({largest, std::abs(gradient[i]), std::abs(numeric[i].value)});
   }
   for (std::size_t i = 0; i < numeric.size(); ++i) {
     const double error = std::abs(gradient[i] - numeric[i].value);
-    if (error <= options.tolerance * largest + rounding) continue;  // false for NaN
-    return {fmt::format("gradcheck: {} {}, element {}: backward gave {:g}, central difference {:g}",
-                        named.name, to_string(shape), element_name(shape, static_cast<Index>(i)),
-                        gradient[i], numeric[i].value),
-            numeric[i].roughness > error / 2};
+    if (error > options.tolerance * largest + rounding)
+      return differ(i, numeric[i].roughness > error / 2);
   }
   if (largest == 0 && !numeric.empty() && !options.allow_zero) {
     return {fmt::format("gradcheck: {} {}: the gradient is zero everywhere", named.name,

@@ -3,11 +3,11 @@
 #   examples/packages.sh            what the library and most examples need
 #   examples/packages.sh speech     and what examples/speech needs
 #   examples/packages.sh tests      and what the tests and benchmarks need
-# Of OpenBLAS the pthread variant: two threads that call its serial or OpenMP variant at once can share a buffer, and get
-# wrong results.
+# OpenBLAS is loaded when a program runs. Of its variants the pthread one: two threads that call the serial or OpenMP one at
+# once can share a buffer, and get wrong results.
 set -eu
 
-packages="g++ meson ninja-build pkg-config libopenblas-pthread-dev libfmt-dev libhwy-dev nlohmann-json3-dev
+packages="g++ meson ninja-build pkg-config libopenblas0-pthread libfmt-dev libhwy-dev nlohmann-json3-dev
           libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;

@@ -147,7 +147,9 @@ Tensor sqrt(const Tensor& x) {
 }
 Tensor softplus(const Tensor& x) {
   return map("softplus", x, [](auto v) {
-    return std::max(v, decltype(v)(0)) + std::log1p(std::exp(-std::abs(v)));
+    const double e =
+        std::exp(-std::abs(v));  // glibc's log1p of float differs between architectures
+    return std::max(v, decltype(v)(0)) + static_cast<decltype(v)>(std::log1p(e));
   });
 }
 Tensor maximum(const Tensor& a, const Tensor& b) {

@@ -1,15 +1,20 @@
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
+#ifdef ATTUNE_BLAS
+#include <dlfcn.h>
 #include <sys/mman.h>
+#endif
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -19,78 +24,137 @@
 #include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/threads.hpp>
 
-#ifdef ATTUNE_BLAS  // the library's name; not defined where attune is built without BLAS
-
-// BLAS's interface for C is the same in every library, but the name of its header is not.
-extern "C" {
-void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                 const float* a, int stride_a, const float* b, int stride_b, float beta, float* c,
-                 int stride_c);
-void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha,
-                 const double* a, int stride_a, const double* b, int stride_b, double beta,
-                 double* c, int stride_c);
-// Null in any other library.
-[[gnu::weak]] void openblas_set_num_threads(int threads);
-[[gnu::weak]] const char* openblas_get_corename();
-[[gnu::weak]] int openblas_get_parallel();
-}
-
-#endif
-
 namespace attune {
 namespace {
 
 using namespace detail;
 using namespace sizes;
 
-// BLAS
+// OpenBLAS
 
 #ifdef ATTUNE_BLAS
 
-/// OpenBLAS maps a buffer of this size for each running call. If that fails, it retries for ever.
-constexpr std::size_t buffer_bytes = std::size_t{128} << 20;
+/// A product in BLAS's interface for C.
+template <class T>
+using Gemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha,
+                  const T* a, int stride_a, const T* b, int stride_b, T beta, T* c, int stride_c);
 
-/// Before a thread's first call: limits OpenBLAS to one thread per call, and throws OutOfMemory
-/// unless a buffer can be mapped.
-void prepare() {
-  static const bool alone = (openblas_set_num_threads(1), true);
-  thread_local bool has_room = false;
-  if (has_room) return;
-  void* room = mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                    /*fd=*/-1, /*offset=*/0);
-  if (room == MAP_FAILED) throw OutOfMemory("", "a buffer of OpenBLAS", buffer_bytes);
-  munmap(room, buffer_bytes);
-  has_room = alone;
+struct OpenBlas {
+  Gemm<float>* sgemm = nullptr;
+  Gemm<double>* dgemm = nullptr;
+  void* (*take_buffer)(int) = nullptr;
+  void (*give_buffer)(void*) = nullptr;
+  std::string kernels;
+  /// Whether several threads may call it at once. Of its variants only the pthread one locks its
+  /// table of buffers; in the serial and OpenMP ones, two threads can take the same buffer, and
+  /// their products are wrong.
+  bool thread_safe = false;
+  std::string error;  // why it is not loaded
+};
+
+/// Loads it with OPENBLAS_NUM_THREADS=1. The pthread variant otherwise starts threads at once.
+/// attune calls it with one thread per call and needs none of them; but in a process that has
+/// threads every allocation takes a lock and every count of references is an atomic (8 % of the
+/// smallest models' training), and theirs never end where the address space is limited.
+OpenBlas load_openblas() {
+  const char* const variable = "OPENBLAS_NUM_THREADS";
+  const char* const value = std::getenv(variable);
+  const std::string before = value ? value : "";
+  setenv(variable, "1", /*overwrite=*/1);
+  void* const library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  value ? setenv(variable, before.c_str(), 1) : unsetenv(variable);
+
+  OpenBlas blas;
+  if (!library) {
+    blas.error = dlerror();
+    return blas;
+  }
+  const auto find = [&]<class F>(F*& function, const char* name) {
+    function = reinterpret_cast<F*>(dlsym(library, name));
+    if (!function) blas.error = fmt::format("libopenblas.so.0 has no {}", name);
+  };
+  void (*set_num_threads)(int);
+  const char* (*get_corename)();
+  int (*get_parallel)();
+  find(blas.sgemm, "cblas_sgemm");
+  find(blas.dgemm, "cblas_dgemm");
+  find(blas.take_buffer, "blas_memory_alloc");
+  find(blas.give_buffer, "blas_memory_free");
+  find(set_num_threads, "openblas_set_num_threads");
+  find(get_corename, "openblas_get_corename");
+  find(get_parallel, "openblas_get_parallel");
+  if (!blas.error.empty()) return blas;
+  set_num_threads(1);  // where the process had loaded it before
+  blas.kernels = get_corename();
+  blas.thread_safe = get_parallel() == 1;
+  return blas;
 }
+
+const OpenBlas& openblas() {
+  static const OpenBlas loaded = load_openblas();
+  return loaded;
+}
+
+/// A call to OpenBLAS, which takes a buffer for as long as it runs. OpenBLAS keeps the buffers of
+/// calls that have ended, and maps another where more calls run at once than ever before; if that
+/// fails, it retries for ever. Hence such a call maps the buffer first, and throws OutOfMemory
+/// where there is no room for it.
+class Call {
+ public:
+  Call() {
+    ++running;
+    try {
+      if (running > mapped) map_buffers();
+    } catch (...) {
+      --running;
+      throw;
+    }
+  }
+  ~Call() { --running; }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  static void map_buffers() {
+    constexpr std::size_t bytes = std::size_t{128} << 20;
+    static std::mutex mutex;
+    static std::set<void*> buffers;
+    const std::lock_guard lock(mutex);
+    std::vector<std::unique_ptr<void, void (*)(void*)>> held;
+    for (; std::ssize(buffers) < running; mapped = static_cast<int>(buffers.size())) {
+      void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                              /*fd=*/-1, /*offset=*/0);
+      if (room == MAP_FAILED) throw OutOfMemory("", "a buffer of OpenBLAS", bytes);
+      munmap(room, bytes);
+      held.emplace_back(openblas().take_buffer(0), openblas().give_buffer);
+      buffers.insert(held.back().get());
+    }
+  }
+
+  static inline std::atomic<int> running = 0, mapped = 0;
+};
 
 template <class T>
 void blas_call(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into) {
-  if (openblas_set_num_threads) prepare();
   constexpr int row_major = 101, as_it_is = 111, transposed = 112;  // of BLAS's interface for C
   const auto transpose = [](const auto& x) { return x.transposed ? transposed : as_it_is; };
   const auto size = [](Index n) { return static_cast<int>(n); };
-  const auto product = [&](auto gemm) {
-    gemm(row_major, transpose(a), transpose(b), size(c.rows), size(c.cols), size(a.cols), T(1),
-         a.data, size(a.stride), b.data, size(b.stride), into == Into::add ? T(1) : T(0), c.data,
-         size(c.stride));
-  };
+  Gemm<T>* gemm;
   if constexpr (std::is_same_v<T, float>) {
-    product(cblas_sgemm);
+    gemm = openblas().sgemm;
   } else {
-    product(cblas_dgemm);
+    gemm = openblas().dgemm;
   }
+  const Call call;
+  gemm(row_major, transpose(a), transpose(b), size(c.rows), size(c.cols), size(a.cols), T(1),
+       a.data, size(a.stride), b.data, size(b.stride), into == Into::add ? T(1) : T(0), c.data,
+       size(c.stride));
 }
 
-/// Whether several threads may call BLAS at once. Of OpenBLAS's variants only the pthread one (1)
-/// locks its table of buffers; in the serial (0) and OpenMP (2) ones, two threads can take the same
-/// buffer, and their products are wrong.
-bool blas_is_thread_safe() { return !openblas_get_parallel || openblas_get_parallel() == 1; }
-
-/// Whether the kernels of BLAS use all of the registers that ours use.
-bool blas_is_as_wide() {
-  if (!openblas_get_corename) return true;
-  const std::string_view kernels = openblas_get_corename(), ours = simd::target();
+/// Whether the kernels of OpenBLAS use all of the registers that ours use.
+bool openblas_is_as_wide() {
+  const std::string_view kernels = openblas().kernels, ours = simd::target();
   const bool avx512 =
       kernels == "SkylakeX" || kernels == "Cooperlake" || kernels == "SapphireRapids";
   if (ours.starts_with("AVX3")) return avx512;
@@ -99,8 +163,13 @@ bool blas_is_as_wide() {
 
 #else
 
-constexpr bool blas_is_thread_safe() { return false; }
-constexpr bool blas_is_as_wide() { return false; }
+struct OpenBlas {
+  std::string kernels, error = "attune was built without it";
+  bool thread_safe = false;
+};
+
+OpenBlas openblas() { return {}; }
+constexpr bool openblas_is_as_wide() { return false; }
 
 #endif
 
@@ -115,13 +184,13 @@ bool choose_blas() {
   const std::string_view wanted = environment("ATTUNE_PRODUCTS");
   if (wanted == "attune") return false;
   if (wanted.empty()) {
-    return environment("ATTUNE_TARGET").empty() && blas_is_thread_safe() && blas_is_as_wide();
+    return environment("ATTUNE_TARGET").empty() && openblas().thread_safe && openblas_is_as_wide();
   }
   if (wanted != "openblas") {
     fail("ATTUNE_PRODUCTS", fmt::format("'{}' is neither openblas nor attune", wanted));
   }
-  if (blas_name().empty()) fail("ATTUNE_PRODUCTS", "attune was built without BLAS");
-  if (!blas_is_thread_safe()) {
+  if (!openblas().error.empty()) fail("ATTUNE_PRODUCTS", "OpenBLAS: " + openblas().error);
+  if (!openblas().thread_safe) {
     fail("ATTUNE_PRODUCTS", "only OpenBLAS's pthread variant can be called by several threads");
   }
   return true;
@@ -204,12 +273,11 @@ PackedForms<T>& forms_of(Buffer& buffer) {
 
 namespace detail {
 
-#ifdef ATTUNE_BLAS
-
 std::string blas_name() {
-  if (!openblas_get_corename) return ATTUNE_BLAS;
-  return std::string("OpenBLAS (") + openblas_get_corename() + ")";
+  return openblas().kernels.empty() ? "" : "OpenBLAS (" + openblas().kernels + ")";
 }
+
+#ifdef ATTUNE_BLAS
 
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
@@ -233,8 +301,6 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
 }
 
 #else
-
-std::string blas_name() { return {}; }
 
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,

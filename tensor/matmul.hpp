@@ -7,21 +7,22 @@
 
 namespace attune {
 
-/// Matrix products are made by attune's own kernels, and large ones by BLAS where it is faster:
+/// Matrix products are made by attune's own kernels, and large ones by OpenBLAS where it is faster:
 /// gradients of weights, and those whose caller allows it (Rows::together).
-/// attune's kernels make all of them where attune was built without BLAS, where OpenBLAS is its
-/// serial or OpenMP variant, which several threads must not call at once, where BLAS's kernels use
-/// narrower registers than attune's (OPENBLAS_CORETYPE can do that), and where ATTUNE_TARGET asks
-/// for results that another CPU can repeat (precision.hpp). The environment may choose:
-/// ATTUNE_PRODUCTS=attune, or ATTUNE_PRODUCTS=openblas for BLAS whatever its kernels. Any other
+/// attune's kernels make all of them where OpenBLAS is not installed, where it is its serial or
+/// OpenMP variant, which several threads must not call at once, where its kernels use narrower
+/// registers than attune's (OPENBLAS_CORETYPE can do that), and where ATTUNE_TARGET asks for
+/// results that another CPU can repeat (precision.hpp). The environment may choose:
+/// ATTUNE_PRODUCTS=attune, or ATTUNE_PRODUCTS=openblas for OpenBLAS whatever its kernels. Any other
 /// value is an Error, here and in large products.
 ///
 /// The result is "OpenBLAS (Cooperlake) and attune (avx3)", or "attune (avx3)". Where this text is
 /// the same, a program gives the same bits for any number of threads; where it differs, so does the
 /// rounding of sums.
 ///
-/// From its first product on, OpenBLAS uses one thread for each call in the whole process
-/// (openblas_set_num_threads): attune's threads call it side by side.
+/// OpenBLAS is loaded by the first call of this function or the first product that it might make,
+/// with OPENBLAS_NUM_THREADS=1 in the environment meanwhile (no other thread may call getenv then).
+/// It uses one thread for each call in the whole process: attune's threads call it side by side.
 std::string products();
 
 /// Whether each row of a product must be the same, to the bit, whatever the other rows are: in
@@ -112,12 +113,11 @@ void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
 
 namespace detail {
 
-/// The library with its kernels, "OpenBLAS (Cooperlake)"; empty where attune was built without one.
+/// The library with its kernels, "OpenBLAS (Cooperlake)"; empty where it cannot be loaded.
 std::string blas_name();
 
 /// C = A·B or C += A·B, for C not transposed, in as many calls as the shape says, each on one
-/// thread: the same bits for any number of threads. Not for
-/// bf16, and only where attune was built with BLAS.
+/// thread: the same bits for any number of threads. Not for bf16, and only where made_by_blas.
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into);

@@ -38,11 +38,6 @@ void limit_targets() {
        fmt::format("'{}' is none of what this CPU and this build have: {}", wanted, names));
 }
 
-const char* target() {
-  limit_targets_once();
-  return hwy::TargetName(hwy::SupportedAndGeneratedTargets().front());  // the best is the first
-}
-
 }  // namespace simd
 
 std::string simd_target() { return lower_case(simd::target()); }

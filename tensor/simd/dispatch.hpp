@@ -13,7 +13,7 @@ inline void limit_targets_once() {
   static_cast<void>(limited);
 }
 
-/// Name of the instruction set in use, for example "AVX2".
+/// Name of the instruction set whose kernels run, for example "AVX2": a kernel says it.
 const char* target();
 
 }  // namespace attune::simd

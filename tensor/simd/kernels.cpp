@@ -160,20 +160,38 @@ HWY_INLINE void PrefetchAhead(const T* x) {
   __builtin_prefetch(x + 8192 / sizeof(T));
 }
 
-/// Σ f(place), in two interleaved sums: the additions of one do not wait for each other.
+/// The sum of all lanes, by the same additions whatever the register: lane i and lane i + n/2, ...
+template <class D>
+HWY_INLINE hn::TFromD<D> Total([[maybe_unused]] D d, hn::Vec<D> x) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(d) > 1) {
+    const hn::Half<D> half;
+    return Total(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
+  }
+#endif
+  return hn::GetLane(x);
+}
+
+/// Σ f(place), in two interleaved sums, each of as many parts as the widest register has lanes: the
+/// additions of one do not wait for each other, and are the same ones whatever the register.
 template <class T, class F>
 HWY_INLINE T Sum(Index n, F f) {
   const hn::ScalableTag<T> d;
   const hn::CappedTag<T, 1> one;
-  const Index lanes = LanesOf(d);
-  auto even = hn::Zero(d), odd = hn::Zero(d);
+  constexpr Index width = 64 / sizeof(T), lanes = hn::MaxLanes(d), registers = width / lanes;
+  hn::Vec<decltype(d)> even[registers], odd[registers];
+  for (Index r = 0; r < registers; ++r) even[r] = odd[r] = hn::Zero(d);
+  const auto add = [&](Index i, auto& sums) HWY_ATTR {
+    for (Index r = 0; r < registers; ++r) sums[r] = f(Place{d, i + r * lanes}, sums[r]);
+  };
   Index i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    even = f(Place{d, i}, even);
-    odd = f(Place{d, i + lanes}, odd);
+  for (; i + 2 * width <= n; i += 2 * width) add(i, even), add(i + width, odd);
+  if (i + width <= n) add(i, even), i += width;
+  for (Index r = 0; r < registers; ++r) even[r] = hn::Add(even[r], odd[r]);
+  for (Index left = registers / 2; left > 0; left /= 2) {
+    for (Index r = 0; r < left; ++r) even[r] = hn::Add(even[r], even[r + left]);
   }
-  if (i + lanes <= n) even = f(Place{d, i}, even), i += lanes;
-  T total = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+  T total = Total(d, even[0]);
   for (; i < n; ++i) total = hn::GetLane(f(Place{one, i}, hn::Set(one, total)));
   return total;
 }
@@ -364,6 +382,8 @@ HWY_INLINE void Run(const AdamRow<T>& row, Index n) {
   });
 }
 
+const char* Target() { return hwy::TargetName(HWY_TARGET); }
+
 #if HWY_TARGET == HWY_SCALAR
 
 void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
@@ -466,6 +486,9 @@ namespace attune::simd {
 ATTUNE_KERNELS(ATTUNE_CHOOSE, float, F32)
 ATTUNE_KERNELS(ATTUNE_CHOOSE, double, F64)
 HWY_EXPORT(Philox);
+HWY_EXPORT(Target);
+
+const char* target() { return ATTUNE_DISPATCH(Target)(); }
 
 void philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
             std::uint32_t* words) {

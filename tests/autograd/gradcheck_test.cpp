@@ -1,3 +1,5 @@
+#include <cmath>
+#include <limits>
 #include <regex>
 #include <sstream>
 #include <tuple>
@@ -62,6 +64,20 @@ TEST_CASE("gradcheck: what rounding makes of a difference is no error") {
   CHECK(gradcheck(f, reals({1}, {1})));
   const auto wrong = [&](const Var& x) { return square(x, 1.01) * 1e-4 + Var(reals({1}, {1e4})); };
   CHECK_FALSE(gradcheck(wrong, reals({1}, {1})));
+}
+
+TEST_CASE("gradcheck: a gradient that is not finite fails by its element") {
+  for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    const auto f = [bad](const Var& x) {
+      return record("faulty", x.value() * 2.0).wrt(x, [bad](const Tensor& dy) {
+        Tensor wrong = dy * 3.0;
+        wrong.mutable_data<double>()[2] = bad;
+        return wrong;
+      });
+    };
+    const GradcheckResult result = gradcheck(f, randn({4}, DType::f64));
+    CHECK(result.message.starts_with("gradcheck: input 0 (4), element (2): backward gave "));
+  }
 }
 
 TEST_CASE("gradcheck: the first wrong element of the wrong input is named") {

@@ -16,8 +16,7 @@ ROOT = HERE.parents[1]
 LIBRARIES = [("fmt", "fmt", "fmt", "libfmt-dev"),
              ("libhwy", "highway", "highway", "libhwy-dev"),
              ("nlohmann_json", "nlohmann-json", "nlohmann_json", "nlohmann-json3-dev"),
-             ("libxxhash", "xxhash", "xxhash", "libxxhash-dev"),
-             ("openblas", "openblas", "openblas", "libopenblas-dev")]
+             ("libxxhash", "xxhash", "xxhash", "libxxhash-dev")]
 failed = []
 
 
@@ -36,7 +35,7 @@ def check_options(recipe, given, known):
 
 def check_libraries(recipe, column, has):
     needed = re.findall(r"_dep = dependency\('([\w-]+)'\)", (ROOT / "meson.build").read_text())
-    for name in [*needed, "libxxhash", "openblas"]:
+    for name in [*needed, "libxxhash"]:
         row = next((row for row in LIBRARIES if row[0] == name), None)
         if row is None and name != "threads":
             failed.append(f"meson.build needs {name}, which is not in the table of recipes_test.py")
@@ -62,8 +61,6 @@ def conan(known):
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)]
     names = {loop.target.id: ast.literal_eval(loop.iter) for loop in loops}
     check_options("Conan", [(name, "disabled") for name in names["option"]], known)
-    engines = ast.literal_eval(re.search(r'"blas": (\[.*\])', text)[1])
-    check_options("Conan", [("blas", engine) for engine in engines], known)
     required = re.findall(r'self\.requires\("(\w+)/', text)
     check_libraries("Conan", 2, lambda name: name in required)
     for path in [*names["folder"], *names["file"]]:

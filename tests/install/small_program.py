@@ -21,7 +21,7 @@ DATES = {"3 May 1979": "1979-05-03", "June 27, 2001": "2001-06-27"}
 
 
 def installed():
-    """attune without the libraries that are optional; OpenBLAS has kernels for every CPU."""
+    """attune without the libraries that are optional; a static program loads no OpenBLAS."""
     build = WORK / "attune"
     if not (build / "build.ninja").exists():
         run(["meson", "setup", build, ROOT, "-Ddefault_library=static", "-Dblas=disabled", "-Dsentencepiece=disabled",

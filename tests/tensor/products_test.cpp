@@ -1,8 +1,11 @@
 // Who makes a product, and what may be relied on whoever does.
 
+#include <barrier>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -39,21 +42,46 @@ std::string products_with(std::map<std::string, std::string> environment) {
   return child.out.substr(begin, child.out.find('\n', begin) - begin);
 }
 
+/// Prints the errors of two threads that make a large product each, at once, where the address space
+/// has room for so many megabytes more.
+void multiply_in(int megabytes) {
+  set_threads(1);
+  const Tensor a = zeros({m, k}), b = zeros({k, n});
+  products();  // loads OpenBLAS
+  std::barrier both(3);
+  std::string errors[2];
+  const auto multiply = [&](std::string& error) {
+    matmul(a, b);  // takes the thread's own memory
+    both.arrive_and_wait();
+    both.arrive_and_wait();
+    error = error_of([&] { matmul(a, b, {}, Rows::together); });
+  };
+  std::thread first(multiply, std::ref(errors[0])), second(multiply, std::ref(errors[1]));
+  both.arrive_and_wait();
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const std::size_t limit = pages * 4096 + (static_cast<std::size_t>(megabytes) << 20);
+  const rlimit address_space{limit, limit};
+  REQUIRE(setrlimit(RLIMIT_AS, &address_space) == 0);
+  both.arrive_and_wait();
+  first.join();
+  second.join();
+  fmt::print("products={}; {}\n", errors[0], errors[1]);
+}
+
 bool blas_is_chosen() { return products().find(" and ") != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("products: the child of another test" * doctest::skip()) {
-  if (std::getenv("ATTUNE_TEST_NO_ROOM")) {
-    const Tensor a = zeros({m, k}), b = zeros({k, n});
-    std::size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const std::size_t limit = pages * 4096 + (std::size_t{64} << 20);
-    const rlimit address_space{limit, limit};
-    REQUIRE(setrlimit(RLIMIT_AS, &address_space) == 0);
-    fmt::print("products={}\n", error_of([&] { matmul(a, b, {}, Rows::together); }));
-    return;
+  if (std::getenv("ATTUNE_TEST_THREADS")) {
+    set_threads(1);
+    matmul(zeros({m, k}), zeros({k, n}), {}, Rows::together);
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    const auto threads = std::distance(begin(tasks), end(tasks));
+    return fmt::print("products={} {}\n", threads, std::getenv("OPENBLAS_NUM_THREADS"));
   }
+  if (const char* room = std::getenv("ATTUNE_TEST_ROOM")) return multiply_in(std::atoi(room));
   std::string text;
   try {
     text = products();
@@ -73,7 +101,7 @@ TEST_CASE("products: the environment chooses, and results of one instruction set
         "ATTUNE_PRODUCTS: 'mkl' is neither openblas nor attune");
   const std::string forced = products_with({{"ATTUNE_PRODUCTS", "openblas"}});
   if (detail::blas_name().empty()) {
-    CHECK(forced == "ATTUNE_PRODUCTS: attune was built without BLAS");
+    CHECK(forced.starts_with("ATTUNE_PRODUCTS: OpenBLAS: "));
   } else {
     CHECK(forced.ends_with(" and " + own));
   }
@@ -81,7 +109,7 @@ TEST_CASE("products: the environment chooses, and results of one instruction set
 
 TEST_CASE("products: a variant of OpenBLAS that does not lock its buffers is not used") {
   const char* const serial = "/usr/lib/x86_64-linux-gnu/openblas-serial";
-  if (!detail::blas_name().starts_with("OpenBLAS") || !std::filesystem::exists(serial)) return;
+  if (detail::blas_name().empty() || !std::filesystem::exists(serial)) return;
   const std::string directory = serial;
   CHECK(products_with({{"LD_LIBRARY_PATH", directory}}) == "attune (" + simd_target() + ")");
   CHECK(products_with({{"LD_LIBRARY_PATH", directory}, {"ATTUNE_PRODUCTS", "openblas"}}) ==
@@ -89,7 +117,7 @@ TEST_CASE("products: a variant of OpenBLAS that does not lock its buffers is not
 }
 
 TEST_CASE("products: OpenBLAS is not used with kernels narrower than attune's, unless it must") {
-  if (!detail::blas_name().starts_with("OpenBLAS") || !simd_target().starts_with("avx3")) return;
+  if (detail::blas_name().empty() || !simd_target().starts_with("avx3")) return;
   const std::string own = "attune (avx3)";
   CHECK(products_with({{"OPENBLAS_CORETYPE", "Haswell"}}) == own);
   CHECK(products_with({{"OPENBLAS_CORETYPE", "SkylakeX"}}) == "OpenBLAS (SkylakeX) and " + own);
@@ -128,9 +156,17 @@ TEST_CASE("products: of whatever rows and threads, a row that is apart has the s
 }
 
 TEST_CASE("products: where OpenBLAS would wait for memory for ever, there is an error") {
-  if (!blas_is_chosen() || !detail::blas_name().starts_with("OpenBLAS")) return;
-  CHECK(products_with({{"ATTUNE_TEST_NO_ROOM", "1"}}) ==
-        "matmul: there is no memory for a buffer of OpenBLAS, 134 MB");
+  if (!blas_is_chosen()) return;
+  const std::string error = "matmul: there is no memory for a buffer of OpenBLAS, 134 MB";
+  CHECK(products_with({{"ATTUNE_TEST_ROOM", "64"}}) == error + "; " + error);
+  const std::string one = products_with({{"ATTUNE_TEST_ROOM", "200"}});
+  CHECK_MESSAGE(one.find("no error") != one.npos, one);
+  CHECK(products_with({{"ATTUNE_TEST_ROOM", "600"}}) == "no error; no error");
+}
+
+TEST_CASE("products: OpenBLAS starts no thread, and its setting for other users is kept") {
+  if (!blas_is_chosen()) return;
+  CHECK(products_with({{"ATTUNE_TEST_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "3"}}) == "1 3");
 }
 
 }  // namespace attune

@@ -16,8 +16,8 @@ class Attune(ConanFile):
     license = "Apache-2.0"
     package_type = "library"
     settings = "os", "compiler", "build_type", "arch"
-    options = {"shared": [True, False], "fPIC": [True, False], "blas": ["openblas", "disabled"]}
-    default_options = {"shared": False, "fPIC": True, "blas": "openblas"}
+    options = {"shared": [True, False], "fPIC": [True, False]}
+    default_options = {"shared": False, "fPIC": True}
 
     def _tree(self):
         return pathlib.Path(self.recipe_folder).resolve().parents[2]
@@ -36,8 +36,6 @@ class Attune(ConanFile):
         self.requires("highway/[>=1.0.3 <2]")
         self.requires("nlohmann_json/[>=3.11 <4]")
         self.requires("xxhash/[>=0.8.1 <1]")
-        if self.options.blas == "openblas":
-            self.requires("openblas/[>=0.3.20 <1]")
 
     def build_requirements(self):
         self.tool_requires("meson/[>=1.0.1 <2]")
@@ -54,7 +52,6 @@ class Attune(ConanFile):
         toolchain = MesonToolchain(self)
         for option in ("examples", "tests", "bench", "sentencepiece", "mpi"):
             toolchain.project_options[option] = "disabled"
-        toolchain.project_options["blas"] = str(self.options.blas)
         toolchain.generate()
 
     def build(self):

@@ -133,20 +133,15 @@ int train(const TrainOptions& options) {
   while (run.goes_on(options.steps)) {
     if (run.trains()) {
       const auto& windows = epochs.next();
-      auto [loss, gradients] = run.backward(std::ssize(windows), [&](Index begin, Index end) {
+      nn::Workers::Sum sum = run.backward(std::ssize(windows), [&](Index begin, Index end) {
         std::vector<Index> rows;
         for (Index i = begin; i < end; ++i) rows.push_back(training[windows[i]]);
         const auto [past, future] = windows_at(values, options, rows);
         const Var error = model.network(past, nullptr) - future;
         return mean(options.loss == Loss::squared ? square(error) : abs(error));
       });
-      const double rate = schedule(run.step());
-      if (run.usable(loss, gradients)) {
-        nn::clip_by_global_norm(gradients, options.clip);
-        adam.set_rate(rate);
-        adam.step(gradients);
-      }
-      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(windows.size())});
+      run.update(adam, std::move(sum),
+                 {.rate = schedule(run.step()), .size = static_cast<double>(windows.size())});
     }
     const auto errors = run.validate([&] { return measure(model, values, validation); });
     if (!errors) continue;

@@ -1,4 +1,6 @@
-// The commands that use a model: recognise, evaluate, align, report.
+// The commands that read recordings: recognise, evaluate, align.
+#include "support/commands.hpp"
+
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -10,20 +12,64 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <attune/models/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "speech.hpp"
-#include "support/chart.hpp"
 #include "support/log.hpp"
 #include "support/output.hpp"
-#include "support/page.hpp"
 #include "support/processes.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::speech {
 namespace {
+
+enum class AlignFormat { tsv, json, textgrid };
+
+struct Arguments {
+  std::filesystem::path model = default_model;
+  HearOptions hear = {};
+  bool json = false;
+  std::vector<std::string> inputs = {};  // recordings, of which none is standard input; or lists
+  Index rate = 0;                        // of standard input; 0: the model's
+  double pause = 0.5;         // seconds of quiet that end an utterance of it; 0: only its end does
+  std::string digits = {};    // directory of digits, of which
+  Index first = 5, last = 9;  // these recordings are measured by themselves and as strings
+  Index longest = 12;         // digits of the longest
+  Index strings = 100;        // of each length
+  std::filesystem::path list = {};  // to align
+  AlignFormat format = AlignFormat::tsv;
+  std::filesystem::path out = {};  // a file, or a directory for textgrid
+};
+
+// ---- Times of tokens
+
+/// A token, and from when to when, in seconds.
+struct Timed {
+  std::string token;
+  double begin, end;
+  double probability;
+};
+
+/// Times by what the decoder attended to in a recording of so many seconds. The model must attend.
+/// Throws as `stretches` does, and where the scores are not finite.
+std::vector<Timed> timed(const Model& model, const models::Hypothesis& h, double seconds) {
+  if (!std::isfinite(h.log_probability)) fail("align", "the model's scores are not numbers");
+  std::vector<Timed> all;
+  for (const auto& [begin, end] : stretches(h.weights, std::ssize(h.words))) {
+    const std::size_t i = all.size();
+    all.push_back({model.codec.vocabulary.token(h.words[i]), model.time(begin), model.time(end),
+                   std::exp(h.word_log_probabilities[i])});
+  }
+  // The last annotation may stand for more frames than there are.
+  if (!all.empty()) all.back().end = seconds;
+  return all;
+}
+
+/// The times of given tokens.
+std::vector<Timed> align(const Model& model, const Utterance& utterance) {
+  return timed(model, model.force(utterance), model.seconds(utterance.samples.size()));
+}
 
 report::JsonText json_of(std::span<const Timed> tokens) {
   std::vector<report::LogValue> all;
@@ -151,6 +197,13 @@ void recognise_stream(const Model& model, const Arguments& options) {
   hear_piece(cutter.flush());
 }
 
+/// Writes recordings, or samples of standard input, as text.
+int recognise(const Arguments& options) {
+  const Model model = Model::load(options.model);
+  options.inputs.empty() ? recognise_stream(model, options) : recognise_files(model, options);
+  return 0;
+}
+
 // ---- evaluate
 
 void print(const std::string& name, const CountsByLength& counts, bool json) {
@@ -176,6 +229,28 @@ double median_distance(const Model& model, std::span<const Utterance> utterances
   const auto middle = distances.begin() + std::ssize(distances) / 2;
   std::ranges::nth_element(distances, middle);
   return *middle;
+}
+
+/// Token errors by length.
+int evaluate(const Arguments& options) {
+  if (options.digits.empty() == options.inputs.empty())
+    fail("evaluate", "lists, or --digits DIRECTORY, were expected");
+  const Model model = Model::load(options.model);
+  const auto measure = [&](const std::string& name, const std::vector<Utterance>& utterances) {
+    print(name, evaluate(model, utterances, options.hear), options.json);
+  };
+  for (const std::string& list : options.inputs)
+    measure(list, read_utterances(list, model.codec, model.rate()));
+  if (options.digits.empty()) return 0;
+  const Digits digits(options.digits, options.first, options.last, model.rate());
+  const auto joined = digits.strings(1, options.longest, options.strings, 1);
+  measure(fmt::format("single recordings, {} to {}", options.first, options.last), digits.single());
+  if (!options.json) say("\n");
+  measure("strings of them", joined);
+  if (options.json || options.longest < 2 || !model.options.attends) return 0;
+  say("\nDistance of the end of a digit by attention from its true end: {:.3f} s (median)\n",
+      median_distance(model, joined));
+  return 0;
 }
 
 // ---- align
@@ -235,103 +310,7 @@ std::map<std::filesystem::path, Listed> textgrid_files(const std::vector<Listed>
   return files;
 }
 
-// ---- report
-
-/// Utterances to measure and to draw, and what they are.
-struct Data {
-  std::string name;
-  std::vector<Utterance> utterances;
-};
-
-Data data_of(const Model& model, const Arguments& options) {
-  if (options.list.empty() && !model.options.digits.empty())
-    return {
-        "strings of recordings 5 to 9 of each digit and speaker, by which the weights were chosen",
-        Digits::for_validation(model.options.digits, model.rate()).strings(1, 12, 10, 1)};
-  const std::string list = options.list.empty() ? model.options.valid_list : options.list.string();
-  return {list, read_utterances(list, model.codec, model.rate())};
-}
-
-/// Rows of the mean of two bands each, the highest first, in columns of `joined` frames, as shares
-/// of the range of all.
-void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, Index joined) {
-  const Index frames = heard.dim(0), bands = heard.dim(1), rows = (bands + 1) / 2;
-  const std::vector<double> values = heard.to_vector<double>();
-  const auto [low, high] = std::ranges::minmax(values);
-  for (Index row = rows - 1; row >= 0; --row) {
-    map.rows.push_back(row == rows - 1 ? "high" : row == 0 ? "low" : "");
-    for (Index s = 0; s < places; ++s) {
-      double sum = 0, count = 0;
-      for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t)
-        for (Index band = 2 * row; band < std::min(bands, 2 * row + 2); ++band, ++count)
-          sum += values[t * bands + band];
-      map.weights.push_back(high > low ? (sum / count - low) / (high - low) : 0);
-    }
-  }
-}
-
-/// A column for each annotation: what was attended to at each token, and below it the spectrogram.
-report::Heatmap picture(const Model& model, const Utterance& utterance,
-                        const models::Hypothesis& h) {
-  const Index places = h.weights.dim(1);
-  report::Heatmap map{
-      .rows = {}, .columns = {}, .weights = h.weights.to_vector<double>(), .caption = ""};
-  for (Index s = 0; s < places; ++s)
-    map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
-  for (const std::int32_t word : h.words) map.rows.push_back(model.codec.vocabulary.token(word));
-  if (h.complete) map.rows.push_back("end");
-  add_spectrogram(map, model.hear(utterance.samples), places, model.options.frames_joined());
-  return map;
-}
-
-void add_examples(report::Page& page, const Model& model, const Data& data, Index count) {
-  page.heading("What was attended to");
-  page.paragraph(
-      "Each row above is a token that was written, and how much of its attention each stretch of "
-      "the recording had. Below it is the spectrogram that was heard, high tones at the top.");
-  const Index all = std::ssize(data.utterances);
-  count = std::min(count, all);
-  for (Index i = 0; i < count; ++i) {
-    const Utterance& one = data.utterances[(2 * i + 1) * all / (2 * count)];
-    const auto found = model.recognise(std::span(&one.samples, 1)).front();
-    const std::string caption = fmt::format("said: {}; heard: {}", model.codec.decode(one.tokens),
-                                            model.codec.decode(found.words));
-    if (!found.weights.defined())
-      page.paragraph(caption);
-    else
-      page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
-  }
-}
-
-}  // namespace
-
-int recognise(const Arguments& options) {
-  const Model model = Model::load(options.model);
-  options.inputs.empty() ? recognise_stream(model, options) : recognise_files(model, options);
-  return 0;
-}
-
-int evaluate(const Arguments& options) {
-  if (options.digits.empty() == options.inputs.empty())
-    fail("evaluate", "lists, or --digits DIRECTORY, were expected");
-  const Model model = Model::load(options.model);
-  const auto measure = [&](const std::string& name, const std::vector<Utterance>& utterances) {
-    print(name, evaluate(model, utterances, options.hear), options.json);
-  };
-  for (const std::string& list : options.inputs)
-    measure(list, read_utterances(list, model.codec, model.rate()));
-  if (options.digits.empty()) return 0;
-  const Digits digits(options.digits, options.first, options.last, model.rate());
-  const auto joined = digits.strings(1, options.longest, options.strings, 1);
-  measure(fmt::format("single recordings, {} to {}", options.first, options.last), digits.single());
-  if (!options.json) say("\n");
-  measure("strings of them", joined);
-  if (options.json || options.longest < 2 || !model.options.attends) return 0;
-  say("\nDistance of the end of a digit by attention from its true end: {:.3f} s (median)\n",
-      median_distance(model, joined));
-  return 0;
-}
-
+/// When each token of a list's transcripts was heard.
 int align(const Arguments& options) {
   const std::vector<Listed> list = read_list(options.list);
   std::map<std::filesystem::path, Listed> grids;
@@ -358,36 +337,70 @@ int align(const Arguments& options) {
   return 0;
 }
 
-int report(const Arguments& options) {
-  const auto path = page_path(options.out, options.model.parent_path());
-  const Model model = Model::load(options.model);
-  const Data data = data_of(model, options);
-  const CountsByLength counts = evaluate(model, data.utterances, {});
-  const Counts all = total(counts);
-  report::Page page(run_names(std::span(&options.model, 1)).front() + ": what was heard");
-  page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
-                    {"All right", fmt::format("{:.1f} %", 100 * all.share_right())},
-                    {"Utterances", grouped(all.examples)},
-                    {"Parameters", grouped(model.parameters->count())},
-                    {"Trained for", duration(seconds_in(model.metadata))}});
-  page.paragraph(fmt::format("Measured on {}; beam size {}.", data.name, HearOptions().beam));
-  add_examples(page, model, data, options.examples);
-  report::Series errors{.name = "", .x = {}, .y = {}};
-  for (const auto& [length, some] : counts) {
-    errors.x.push_back(static_cast<double>(length));
-    errors.y.push_back(100 * some.edits.rate());
-  }
-  page.heading("Errors").figure(report::svg(report::Chart{.title = "By length",
-                                                          .x_label = "tokens that were said",
-                                                          .y_label = "token error (%)",
-                                                          .series = {errors}}),
-                                "");
-  add_learning_curves(page, options.model.parent_path() / "log.jsonl", "loss, and token error (%)",
-                      {{"loss", "loss in training"}, {"token_error", "error, validation", 100}},
-                      true);
-  add_card(page, model.metadata);
-  write_page(page, path);
-  return 0;
+}  // namespace
+
+void add_uses(Commands& commands) {
+  static Arguments o;
+  const auto number = [](const char* name, const char* help, auto member, double low, double high) {
+    return models::number_field<Arguments>(name, help, member, low, high);
+  };
+  const auto text = [](const char* name, const char* help, auto member) {
+    return models::text_field<Arguments>(name, help, member);
+  };
+  const Fields<HearOptions> hearing = {
+      models::number_field<HearOptions>("beam", "beam size of the search; 1 is greedy",
+                                        &HearOptions::beam, 1, 100),
+      models::flag_field<HearOptions, bool>("no-ctc", "search by attention alone",
+                                            &HearOptions::ctc, true, false)};
+  const char* const list = "file: RECORDING TAB TRANSCRIPT, a line each";
+  commands
+      .add("recognise", "write what is said in recordings", "7_jackson_5.wav --json",
+           [] { return recognise(o); })
+      .arguments("files",
+                 "recordings (WAV, FLAC, Ogg); without any, raw samples of 16 bits, little-endian, "
+                 "of one channel are read from standard input",
+                 o.inputs)
+      .model(o.model)
+      .add(hearing, o.hear)
+      .add({number("rate", "samples per second of standard input (default: the model's)",
+                   &Arguments::rate, 1000, 192000),
+            number("pause",
+                   "seconds of quiet after which a line is written for what was said "
+                   "until then on standard input; 0: one line at its end",
+                   &Arguments::pause, 0, 60),
+            json_field(&Arguments::json,
+                       "one JSON object a line: text, probability, tokens with times")},
+           o);
+  commands
+      .add("evaluate", "measure a model, by length", "--digits recordings --first 0 --last 4",
+           [] { return evaluate(o); })
+      .arguments("lists", list, o.inputs)
+      .model(o.model)
+      .add(hearing, o.hear)
+      .add({text("digits",
+                 "instead of lists: directory of the Free Spoken Digit Dataset, whose "
+                 "recordings are measured one by one, and joined to strings",
+                 &Arguments::digits),
+            number("first", "number of the first recording; weights are chosen by 5 to 9",
+                   &Arguments::first, 0, 1e6),
+            number("last", "number of the last recording", &Arguments::last, 0, 1e6),
+            number("max-digits", "digits of a string at most", &Arguments::longest, 1, 100),
+            number("strings", "of each length", &Arguments::strings, 1, 10000),
+            json_field(&Arguments::json, "a line of JSON for each of them")},
+           o);
+  commands
+      .add("align", "when each word of a transcript was said",
+           "list.tsv --format textgrid --out times", [] { return align(o); })
+      .argument("list", list, o.list)
+      .model(o.model)
+      .add({models::choice_field<Arguments, AlignFormat>(
+                "format", "of the times; textgrid, Praat's, is a file for each recording",
+                &Arguments::format,
+                {{AlignFormat::json, "json"},
+                 {AlignFormat::textgrid, "textgrid"},
+                 {AlignFormat::tsv, "tsv"}}),
+            text("out", "file to write (default: standard output), or directory", &Arguments::out)},
+           o);
 }
 
 }  // namespace attune::speech

@@ -1,14 +1,17 @@
 // speech: attention models that listen.
 #include <fmt/format.h>
 
+#include <attune/models/heatmap.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/schedule.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "speech.hpp"
+#include "support/chart.hpp"
 #include "support/commands.hpp"
 #include "support/comparing.hpp"
+#include "support/output.hpp"
 #include "support/page.hpp"
 #include "support/processes.hpp"
 #include "support/run.hpp"
@@ -40,15 +43,6 @@ Data read_data(const TrainOptions& o) {
   const text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
   return {codec, listed_recordings(o, codec),
           read_utterances(o.valid_list, codec, o.features.rate)};
-}
-
-frames::Scaling scaling_of(const TrainingSet& set, const LogMelOptions& options) {
-  const LogMel features(options);
-  frames::Moments moments;
-  set.each([&](const auto& samples) { moments.add(features(levelled(samples, options.rate))); });
-  const frames::Scaling scaling = moments.scaling();
-  frames::check(scaling);
-  return scaling;
 }
 
 /// The features of a recording that is made faster or slower, gets silence around it, noise, and
@@ -123,8 +117,9 @@ int train(const TrainOptions& options) {
     check_resumable(all_fields(), last.options, options, {"digits", "list", "valid-list"});
   }
   const Data data = read_data(options);
-  const frames::Scaling scaling = scaling_of(data.train, options.features);
-  Model model(options, data.codec, scaling, std::make_unique<nn::Parameters>(options.seed));
+  frames::check(data.train.scaling);
+  Model model(options, data.codec, data.train.scaling,
+              std::make_unique<nn::Parameters>(options.seed));
   nn::Adam adam(*model.parameters, {.rate = options.rate});
   Epochs epochs(data.train.batches);
   Best best;
@@ -136,7 +131,7 @@ int train(const TrainOptions& options) {
           files, *model.parameters, [&](Safetensors& file) { model.save(file); },
           {unchanged("vocabulary", text::to_json(data.codec.vocabulary),
                      "it was trained on other transcripts: its vocabulary is another"),
-           same_scaling(scaling, "recordings"),
+           same_scaling(data.train.scaling, "recordings"),
            unchanged("utterances", data.train.hash.text(),
                      "it was trained on other utterances: transcripts or their order have changed"),
            adam, epochs, best});
@@ -145,17 +140,12 @@ int train(const TrainOptions& options) {
   while (run.goes_on(options.steps)) {
     if (run.trains()) {
       const auto& chosen = epochs.next();
-      auto [loss, gradients] = run.backward(std::ssize(chosen), [&](Index begin, Index end) {
+      nn::Workers::Sum sum = run.backward(std::ssize(chosen), [&](Index begin, Index end) {
         const auto some = std::span(chosen).subspan(begin, end - begin);
         return model.loss(draw(data.train, some, model, run.step(), begin));
       });
-      const double rate = schedule(run.step());
-      if (run.usable(loss, gradients)) {
-        nn::clip_by_global_norm(gradients, options.clip);
-        adam.set_rate(rate);
-        adam.step(gradients);
-      }
-      run.stepped({.loss = loss, .rate = rate, .size = static_cast<double>(chosen.size())});
+      run.update(adam, std::move(sum),
+                 {.rate = schedule(run.step()), .size = static_cast<double>(chosen.size())});
     }
     const auto e =
         run.validate([&] { return total(evaluate(model, data.validation, {.beam = 1})).edits; });
@@ -194,62 +184,112 @@ int compare(CompareArguments options) {
   return 0;
 }
 
-const auto number = [](const char* name, const char* help, auto member, double low, double high) {
-  return models::number_field<Arguments>(name, help, member, low, high);
+// ---- report
+
+struct ReportArguments {
+  std::filesystem::path model = default_model;
+  std::filesystem::path list = {};  // empty: the data of the training
+  std::filesystem::path out = {};   // empty: report.html beside the model
+  Index examples = 6;
 };
 
-const auto text = [](const char* name, const char* help, auto member) {
-  return models::text_field<Arguments>(name, help, member);
+/// Utterances to measure and to draw, and what they are.
+struct TestData {
+  std::string name;
+  std::vector<Utterance> utterances;
 };
 
-Fields<Arguments> hearing_fields() {
-  return {number(
-              "beam", "beam size of the search; 1 is greedy",
-              [](Arguments & o) -> auto& { return o.hear.beam; }, 1, 100),
-          models::flag_field<Arguments, bool>(
-              "no-ctc", "search by attention alone",
-              [](Arguments & o) -> auto& { return o.hear.ctc; }, true, false)};
+TestData test_data(const Model& model, const ReportArguments& options) {
+  if (options.list.empty() && !model.options.digits.empty())
+    return {
+        "strings of recordings 5 to 9 of each digit and speaker, by which the weights were chosen",
+        Digits::for_validation(model.options.digits, model.rate()).strings(1, 12, 10, 1)};
+  const std::string list = options.list.empty() ? model.options.valid_list : options.list.string();
+  return {list, read_utterances(list, model.codec, model.rate())};
 }
 
-Fields<Arguments> recognise_fields() {
-  return {
-      number("rate", "samples per second of standard input (default: the model's)",
-             &Arguments::rate, 1000, 192000),
-      number("pause",
-             "seconds of quiet after which a line is written for what was said "
-             "until then on standard input; 0: one line at its end",
-             &Arguments::pause, 0, 60),
-      json_field(&Arguments::json, "one JSON object a line: text, probability, tokens with times")};
+/// Rows of the mean of two bands each, the highest first, in columns of `joined` frames, as shares
+/// of the range of all.
+void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, Index joined) {
+  const Index frames = heard.dim(0), bands = heard.dim(1), rows = (bands + 1) / 2;
+  const std::vector<double> values = heard.to_vector<double>();
+  const auto [low, high] = std::ranges::minmax(values);
+  for (Index row = rows - 1; row >= 0; --row) {
+    map.rows.push_back(row == rows - 1 ? "high" : row == 0 ? "low" : "");
+    for (Index s = 0; s < places; ++s) {
+      double sum = 0, count = 0;
+      for (Index t = s * joined; t < std::min(frames, (s + 1) * joined); ++t)
+        for (Index band = 2 * row; band < std::min(bands, 2 * row + 2); ++band, ++count)
+          sum += values[t * bands + band];
+      map.weights.push_back(high > low ? (sum / count - low) / (high - low) : 0);
+    }
+  }
 }
 
-Fields<Arguments> evaluate_fields() {
-  return {text("digits",
-               "instead of lists: directory of the Free Spoken Digit Dataset, whose "
-               "recordings are measured one by one, and joined to strings",
-               &Arguments::digits),
-          number("first", "number of the first recording; weights are chosen by 5 to 9",
-                 &Arguments::first, 0, 1e6),
-          number("last", "number of the last recording", &Arguments::last, 0, 1e6),
-          number("max-digits", "digits of a string at most", &Arguments::longest, 1, 100),
-          number("strings", "of each length", &Arguments::strings, 1, 10000),
-          json_field(&Arguments::json, "a line of JSON for each of them")};
+/// A column for each annotation: what was attended to at each token, and below it the spectrogram.
+report::Heatmap picture(const Model& model, const Utterance& utterance,
+                        const models::Hypothesis& h) {
+  const Index places = h.weights.dim(1);
+  report::Heatmap map{
+      .rows = {}, .columns = {}, .weights = h.weights.to_vector<double>(), .caption = ""};
+  for (Index s = 0; s < places; ++s)
+    map.columns.push_back(s % 5 == 0 ? fmt::format("{:.2f} s", model.time(s)) : "");
+  for (const std::int32_t word : h.words) map.rows.push_back(model.codec.vocabulary.token(word));
+  if (h.complete) map.rows.push_back("end");
+  add_spectrogram(map, model.hear(utterance.samples), places, model.options.frames_joined());
+  return map;
 }
 
-Fields<Arguments> align_fields() {
-  return {models::choice_field<Arguments, AlignFormat>(
-              "format", "of the times; textgrid, Praat's, is a file for each recording",
-              &Arguments::format,
-              {{AlignFormat::json, "json"},
-               {AlignFormat::textgrid, "textgrid"},
-               {AlignFormat::tsv, "tsv"}}),
-          text("out", "file to write (default: standard output), or directory", &Arguments::out)};
+void add_examples(report::Page& page, const Model& model, const TestData& data, Index count) {
+  page.heading("What was attended to");
+  page.paragraph(
+      "Each row above is a token that was written, and how much of its attention each stretch of "
+      "the recording had. Below it is the spectrogram that was heard, high tones at the top.");
+  const Index all = std::ssize(data.utterances);
+  count = std::min(count, all);
+  for (Index i = 0; i < count; ++i) {
+    const Utterance& one = data.utterances[(2 * i + 1) * all / (2 * count)];
+    const auto found = model.recognise(std::span(&one.samples, 1)).front();
+    const std::string caption = fmt::format("said: {}; heard: {}", model.codec.decode(one.tokens),
+                                            model.codec.decode(found.words));
+    if (!found.weights.defined())
+      page.paragraph(caption);
+    else
+      page.figure(report::svg(picture(model, one, found), {.cell = 9}), caption);
+  }
 }
 
-Fields<Arguments> report_fields() {
-  return {text("out", "file to write (default: report.html beside the model)", &Arguments::out),
-          text("list", "file with utterances (default: what the model was chosen by)",
-               &Arguments::list),
-          number("examples", "utterances to draw", &Arguments::examples, 1, 1000)};
+/// An HTML page: attention above spectrograms, errors.
+int report(const ReportArguments& options) {
+  const auto path = page_path(options.out, options.model.parent_path());
+  const Model model = Model::load(options.model);
+  const TestData data = test_data(model, options);
+  const CountsByLength counts = evaluate(model, data.utterances, {});
+  const Counts all = total(counts);
+  report::Page page(run_names(std::span(&options.model, 1)).front() + ": what was heard");
+  page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
+                    {"All right", fmt::format("{:.1f} %", 100 * all.share_right())},
+                    {"Utterances", grouped(all.examples)},
+                    {"Parameters", grouped(model.parameters->count())},
+                    {"Trained for", duration(seconds_in(model.metadata))}});
+  page.paragraph(fmt::format("Measured on {}; beam size {}.", data.name, HearOptions().beam));
+  add_examples(page, model, data, options.examples);
+  report::Series errors{.name = "", .x = {}, .y = {}};
+  for (const auto& [length, some] : counts) {
+    errors.x.push_back(static_cast<double>(length));
+    errors.y.push_back(100 * some.edits.rate());
+  }
+  page.heading("Errors").figure(report::svg(report::Chart{.title = "By length",
+                                                          .x_label = "tokens that were said",
+                                                          .y_label = "token error (%)",
+                                                          .series = {errors}}),
+                                "");
+  add_learning_curves(page, options.model.parent_path() / "log.jsonl", "loss, and token error (%)",
+                      {{"loss", "loss in training"}, {"token_error", "error, validation", 100}},
+                      true);
+  add_card(page, model.metadata);
+  write_page(page, path);
+  return 0;
 }
 
 void add_training(Command& command, TrainOptions& o, const std::set<std::string>& left_out = {}) {
@@ -260,12 +300,11 @@ void add_training(Command& command, TrainOptions& o, const std::set<std::string>
 
 int run(int argc, char** argv) {
   TrainOptions trained;
-  Arguments o;
+  ReportArguments o;
   CompareArguments compared;
   compared.train.out = "speech-compare";
   Commands commands("speech", "Writes what was said, with attention.",
                     "speech train --digits recordings && speech recognise 7_jackson_5.wav");
-  const char* const list = "file: RECORDING TAB TRANSCRIPT, a line each";
   add_training(commands
                    .add("train", "train a model on recordings", "--digits recordings",
                         [&] {
@@ -278,34 +317,20 @@ int run(int argc, char** argv) {
                            "batch", "rate", "seed", "hidden", "layers", "dropout", "ctc", "score"})
                    .resumes(trained, stored_options),
                trained);
-  commands
-      .add("recognise", "write what is said in recordings", "7_jackson_5.wav --json",
-           [&] { return recognise(o); })
-      .arguments("files",
-                 "recordings (WAV, FLAC, Ogg); without any, raw samples of 16 bits, little-endian, "
-                 "of one channel are read from standard input",
-                 o.inputs)
-      .model(o.model)
-      .add(hearing_fields(), o)
-      .add(recognise_fields(), o);
-  commands
-      .add("evaluate", "measure a model, by length", "--digits recordings --first 0 --last 4",
-           [&] { return evaluate(o); })
-      .arguments("lists", list, o.inputs)
-      .model(o.model)
-      .add(hearing_fields(), o)
-      .add(evaluate_fields(), o);
-  commands
-      .add("align", "when each word of a transcript was said",
-           "list.tsv --format textgrid --out times", [&] { return align(o); })
-      .argument("list", list, o.list)
-      .model(o.model)
-      .add(align_fields(), o);
+  add_uses(commands);
+  using Report = ReportArguments;
   commands
       .add("report", "write an HTML page: attention above spectrograms, errors",
            "--list list.tsv --examples 5", [&] { return report(o); })
       .model(o.model)
-      .add(report_fields(), o);
+      .add({models::text_field<Report>(
+                "out", "file to write (default: report.html beside the model)", &Report::out),
+            models::text_field<Report>(
+                "list", "file with utterances (default: what the model was chosen by)",
+                &Report::list),
+            models::number_field<Report>("examples", "utterances to draw", &Report::examples, 1,
+                                         1000)},
+           o);
   // Without the options that variants and seeds set.
   add_training(commands
                    .add("compare", "train kinds of attention with several seeds; a table",

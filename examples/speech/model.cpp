@@ -322,22 +322,4 @@ std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index toke
   return all;
 }
 
-std::vector<Timed> timed(const Model& model, const models::Hypothesis& h, double seconds) {
-  if (!std::isfinite(h.log_probability)) fail("align", "the model's scores are not numbers");
-  const auto places = stretches(h.weights, std::ssize(h.words));
-  std::vector<Timed> all;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const auto [begin, end] = places[i];
-    all.push_back({model.codec.vocabulary.token(h.words[i]), model.time(begin), model.time(end),
-                   std::exp(h.word_log_probabilities[i])});
-  }
-  // The last annotation may stand for more frames than there are.
-  if (!all.empty()) all.back().end = seconds;
-  return all;
-}
-
-std::vector<Timed> align(const Model& model, const Utterance& utterance) {
-  return timed(model, model.force(utterance), model.seconds(utterance.samples.size()));
-}
-
 }  // namespace attune::speech

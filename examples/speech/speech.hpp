@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +23,10 @@
 #include "audio.hpp"
 #include "support/error_counts.hpp"
 #include "support/measurements.hpp"
+
+namespace attune {
+class Commands;
+}
 
 namespace attune::speech {
 
@@ -130,20 +135,18 @@ class Digits {
 
  private:
   // Of each speaker and digit.
-  std::vector<std::array<std::vector<std::vector<float>>, 10>> speakers_;
+  std::map<std::string, std::array<std::vector<std::vector<float>>, 10>> speakers_;
 };
 
 /// Utterances, in the order in which a training draws them.
 struct TrainingSet {
-  using Visit = std::function<void(const std::vector<float>& samples)>;
-
   std::string description = {};
   Hash hash = {};  // of what is said, and of how long it takes
   /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
   std::function<Epochs::Batches(Index epoch)> batches = {};
   /// Any thread may call it, with random numbers of its own.
   std::function<Utterance(std::uint32_t number, Random& random)> draw = {};
-  std::function<void(const Visit& visit)> each = {};  // every recording, to scale features
+  frames::Scaling scaling = {};  // of the features of all recordings
 };
 
 /// Strings of 1 to `longest` digits of `digits`. Throws where frames are too coarse for CTC.
@@ -209,13 +212,6 @@ class Model {
 CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
                         const HearOptions& options);
 
-/// A token, and from when to when, in seconds.
-struct Timed {
-  std::string token;
-  double begin, end;
-  double probability;
-};
-
 /// Cuts the places 0 to S of weights (U, S) into a stretch [begin, end) for each of the first
 /// `tokens` rows, in order and without gaps: first with the largest sum of weights inside the tokens'
 /// own stretches, then between the centres of these weights. A decoder may look at the beginnings of
@@ -223,36 +219,9 @@ struct Timed {
 /// where to cut between two centres. Throws when there are fewer places than tokens.
 std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
 
-/// Times by what the decoder attended to in a recording of so many seconds. The model must attend.
-/// Throws as `stretches` does, and where the scores are not finite.
-std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis, double seconds);
-/// The times of given tokens. Throws as `timed` does.
-std::vector<Timed> align(const Model& model, const Utterance& utterance);
+constexpr const char* default_model = "speech-model/best.safetensors";
 
-// The commands that use a model. Each prints to standard output and returns the exit status.
-
-enum class AlignFormat { tsv, json, textgrid };
-
-struct Arguments {
-  std::filesystem::path model = "speech-model/best.safetensors";
-  HearOptions hear = {};
-  bool json = false;
-  std::vector<std::string> inputs = {};  // recordings, of which none is standard input; or lists
-  Index rate = 0;                        // of standard input; 0: the model's
-  double pause = 0.5;         // seconds of quiet that end an utterance of it; 0: only its end does
-  std::string digits = {};    // directory of digits, of which
-  Index first = 5, last = 9;  // these recordings are measured by themselves and as strings
-  Index longest = 12;         // digits of the longest
-  Index strings = 100;        // of each length
-  std::filesystem::path list = {};  // of a report; empty: the data of the training
-  AlignFormat format = AlignFormat::tsv;
-  std::filesystem::path out = {};  // a file, or a directory for textgrid
-  Index examples = 6;
-};
-
-int recognise(const Arguments& options);  // recordings, or samples of standard input, as text
-int evaluate(const Arguments& options);   // token errors by length
-int align(const Arguments& options);      // when each token of a list's transcripts was heard
-int report(const Arguments& options);     // an HTML page: attention above spectrograms, errors
+/// Adds recognise, evaluate and align.
+void add_uses(Commands& commands);
 
 }  // namespace attune::speech

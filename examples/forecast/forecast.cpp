@@ -75,6 +75,7 @@ const Fields<Options>& all_fields() {
 }
 
 // ---- Data
+
 namespace {
 
 std::string in_quotes(std::string_view text) {
@@ -227,10 +228,10 @@ namespace {
 
 constexpr const char* checkpoint_format = "attune forecast 2";
 
-/// What every column was last: (1, B, C)
+/// The last row of each window: (1, B, C)
 Tensor last_of(const Tensor& past) { return past.slice(past.dim(0) - 1, past.dim(0)); }
 
-/// Of so many places.
+/// A score over so many places.
 std::shared_ptr<const nn::Score> score(const nn::Scope& scope, const NetworkOptions& o,
                                        Index places) {
   nn::ScoreOptions options = o.score;

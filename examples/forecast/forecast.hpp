@@ -111,8 +111,8 @@ Windows windows_at(const Tensor& values, const NetworkOptions& options,
 
 // Model
 
-/// past (L, B, C) -> what comes, (H, B, C). Where `weights` is given, each step of the decoder adds
-/// what it attended to: (places, B · C) or (places, B).
+/// past (L, B, C) -> future (H, B, C). Where `weights` is given, each step of the decoder appends its
+/// attention weights: (places, B · C) or (places, B).
 using Network = std::function<Var(const Tensor& past, std::vector<Tensor>* weights)>;
 
 /// Throws where the network has segments that do not divide both the look-back and the horizon; so
@@ -121,7 +121,7 @@ void check(const NetworkOptions& options);
 
 Network make_network(const nn::Scope& scope, const NetworkOptions& options, Index columns);
 
-/// A network and all that it takes to use it.
+/// The network, and what its use needs: options, columns, scaling.
 struct Model {
   Model(const TrainOptions& options, std::vector<std::string> columns, frames::Scaling scaling,
         std::unique_ptr<nn::Parameters> parameters);

@@ -279,7 +279,7 @@ report::Series series(std::string name, std::vector<double> y, Index first) {
   return {.name = std::move(name), .x = std::move(x), .y = std::move(y)};
 }
 
-/// Steps of the decoder down the side, what was read along the top.
+/// The steps of the decoder as rows, the steps of the past as columns.
 report::Heatmap attention_of(std::span<const Tensor> steps, Index c, const Model& model) {
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
   const Index segment = model.options.kind == Kind::segments ? model.options.segment : 1;
@@ -293,8 +293,7 @@ report::Heatmap attention_of(std::span<const Tensor> steps, Index c, const Model
   return map;
 }
 
-/// A window of a column: what was read, what was measured later, what was forecast, and what the
-/// model attended to.
+/// A window of a column: the past, the true and the forecast future, and the attention weights.
 void add_example(report::Page& page, const Model& model, const Test& data, Index row, Index c) {
   const NoGrad no_grad;
   const std::string& name = model.columns[c];

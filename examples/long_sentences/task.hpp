@@ -1,4 +1,4 @@
-// The task that all models learn.
+// The translation task that all models learn.
 #pragma once
 
 #include <numeric>

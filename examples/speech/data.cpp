@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -9,7 +8,6 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "audio.hpp"
 #include "speech.hpp"
 #include "support/output.hpp"
 #include "support/run_directory.hpp"

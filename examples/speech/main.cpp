@@ -45,7 +45,7 @@ Data read_data(const TrainOptions& o) {
           read_utterances(o.valid_list, codec, o.features.rate)};
 }
 
-/// The features of a recording that is made faster or slower, gets silence around it, noise, and
+/// The features of a recording under augmentation: another speed, silence around it, noise, and
 /// masks over time and frequency.
 Tensor augmented(std::vector<float> samples, const Model& model, Random& random) {
   const TrainOptions& o = model.options;
@@ -193,7 +193,7 @@ struct ReportArguments {
   Index examples = 6;
 };
 
-/// Utterances to measure and to draw, and what they are.
+/// The utterances that a report measures and draws, and their description.
 struct TestData {
   std::string name;
   std::vector<Utterance> utterances;
@@ -226,7 +226,7 @@ void add_spectrogram(report::Heatmap& map, const Tensor& heard, Index places, In
   }
 }
 
-/// A column for each annotation: what was attended to at each token, and below it the spectrogram.
+/// A column for each annotation: its attention weight at each token, and the spectrogram below.
 report::Heatmap picture(const Model& model, const Utterance& utterance,
                         const models::Hypothesis& h) {
   const Index places = h.weights.dim(1);

@@ -32,7 +32,7 @@ namespace attune::speech {
 
 enum class Tokens { words, characters };
 
-/// All that the command line can say about a training, with its defaults.
+/// Options of a training, with their defaults.
 struct TrainOptions : TrainingOptions {
   TrainOptions()
       : TrainingOptions{
@@ -42,10 +42,10 @@ struct TrainOptions : TrainingOptions {
   std::string list, valid_list;   // or lists of recordings
   Tokens tokens = Tokens::words;  // of their transcripts
   Index steps = 2000;
-  double speed = 0.15;                   // recordings are made faster or slower by up to this share
-  double silence = 0.1;                  // seconds of it before and after a recording, at most
-  double noise = 20;                     // decibels below the recording at the loudest
-  Index time_masks = 2, band_masks = 2;  // stretches of time, and of the mel scale, that are hidden
+  double speed = 0.15;                   // changes the speed of recordings by up to this share
+  double silence = 0.1;                  // most seconds of it before and after a recording
+  double noise = 20;                     // at least this many decibels below the recording
+  Index time_masks = 2, band_masks = 2;  // masks over time and over mel bands (SpecAugment)
   std::uint64_t seed = 1;
   LogMelOptions features;
   // Of the network:
@@ -105,7 +105,7 @@ text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript
 /// The recording at that rate and its tokens. Throws an Error that begins with "FILE:LINE".
 Utterance read_utterance(const Listed& listed, const text::Codec& codec, Index rate);
 
-/// All of a list. Warns of recordings of another rate, and of unknown tokens.
+/// All utterances of a list. Warns of recordings of another rate, and of unknown tokens.
 std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const text::Codec& codec,
                                        Index rate);
 
@@ -138,10 +138,10 @@ class Digits {
   std::map<std::string, std::array<std::vector<std::vector<float>>, 10>> speakers_;
 };
 
-/// Utterances, in the order in which a training draws them.
+/// The utterances of a training, in the order in which it draws them.
 struct TrainingSet {
   std::string description = {};
-  Hash hash = {};  // of what is said, and of how long it takes
+  Hash hash = {};  // of tokens and durations
   /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
   std::function<Epochs::Batches(Index epoch)> batches = {};
   /// Any thread may call it, with random numbers of its own.
@@ -160,13 +160,13 @@ TrainingSet listed_recordings(const TrainOptions& options, const text::Codec& co
 
 using Decoder = std::variant<models::BahdanauDecoder, models::LastStateDecoder>;
 
-/// Features side by side, and what is said in them.
+/// A batch of features, and the tokens of their transcripts.
 struct Batch {
   nn::Sequence frames;
   std::vector<text::Sentence> words;
 };
 
-/// A network that listens, and all that it takes to use it.
+/// The network, and what its use needs: options, features, codec, scaling.
 class Model {
  public:
   Model(const TrainOptions& options, text::Codec codec, frames::Scaling scaling,
@@ -183,7 +183,7 @@ class Model {
   /// The best tokens of each waveform, at most one for each annotation, with attention weights.
   std::vector<models::Hypothesis> recognise(std::span<const std::vector<float>> waveforms,
                                             const HearOptions& how = {}) const;
-  /// The given tokens as a hypothesis, as if the search had found them.
+  /// The utterance's tokens as a hypothesis (forced decoding).
   models::Hypothesis force(const Utterance& utterance) const;
 
   /// Seconds from the beginning of a recording to that of an annotation's frames.

@@ -126,7 +126,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       const auto tokens = [&](Index i) {
         return pairs.target_tokens(chosen[static_cast<std::size_t>(i)]);
       };
-      auto [loss, gradients] = run.backward(
+      nn::Workers::Sum sum = run.backward(
           std::ssize(chosen),
           [&](Index begin, Index end) {
             const auto some = std::span(chosen).subspan(static_cast<std::size_t>(begin),
@@ -136,14 +136,9 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
           },
           tokens);
       const double rate = schedule(run.step()) * plateau.rate() / o.rate;
-      if (run.usable(loss, gradients)) {
-        nn::clip_by_global_norm(gradients, o.clip);
-        adam.set_rate(rate);
-        adam.step(gradients);
-      }
       double size = 0;
       for (const std::uint32_t pair : chosen) size += pairs.target_tokens(pair);
-      run.stepped({.loss = loss, .rate = rate, .size = size, .weight = size});
+      run.update(adam, std::move(sum), {.rate = rate, .size = size, .weight = size});
     }
     const auto result = run.validate([&] {
       return evaluate({&model, 1}, valid, search, {.tokens = o.bleu});

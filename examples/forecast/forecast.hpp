@@ -1,8 +1,9 @@
-// The parts of `forecast`, from the table to the commands.
+// The parts of `forecast`: options, data, model.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,7 +12,6 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/parameters.hpp>
 
-#include "support/comparing.hpp"
 #include "support/measurements.hpp"
 
 namespace attune::forecast {
@@ -110,22 +110,17 @@ Windows windows_at(const Tensor& values, const NetworkOptions& options,
 
 // Model
 
-class Network {
- public:
-  virtual ~Network() = default;
-  /// past (L, B, C) -> what comes, (H, B, C). Where `weights` are asked for, each step of the
-  /// decoder adds what it attended to: (places, B · C) or (places, B).
-  virtual Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const = 0;
-};
+/// past (L, B, C) -> future (H, B, C). Where `weights` is given, each step of the decoder appends its
+/// attention weights: (places, B · C) or (places, B).
+using Network = std::function<Var(const Tensor& past, std::vector<Tensor>* weights)>;
 
 /// Throws where the network has segments that do not divide both the look-back and the horizon; so
 /// does make_network.
 void check(const NetworkOptions& options);
 
-std::unique_ptr<Network> make_network(const nn::Scope& scope, const NetworkOptions& options,
-                                      Index columns);
+Network make_network(const nn::Scope& scope, const NetworkOptions& options, Index columns);
 
-/// A network and all that it takes to use it.
+/// The network, and what its use needs: options, columns, scaling.
 struct Model {
   Model(const TrainOptions& options, std::vector<std::string> columns, frames::Scaling scaling,
         std::unique_ptr<nn::Parameters> parameters);
@@ -134,69 +129,12 @@ struct Model {
   static Model load(const std::filesystem::path& path);
   void save(Safetensors& file) const;
 
-  /// See Network; of scaled values.
-  Var operator()(const Tensor& past, std::vector<Tensor>* weights = nullptr) const {
-    return (*network)(past, weights);
-  }
-
   TrainOptions options;
   std::vector<std::string> columns;
   frames::Scaling scaling;
   std::unique_ptr<nn::Parameters> parameters;
-  std::unique_ptr<Network> network;
+  Network network;         // of scaled values
   Metadata metadata = {};  // of the checkpoint
 };
-
-/// Mean squared and mean absolute error of scaled values, over all windows.
-struct Errors {
-  double mse = 0, mae = 0;
-  Index windows = 0;
-  std::vector<double> mse_by_step;  // of each row ahead (H)
-};
-
-/// Of the windows whose targets begin at these rows of scaled values (rows, C).
-Errors measure(const Model& model, const Tensor& values, std::span<const Index> rows);
-
-/// The rows that a model is tested on.
-struct TestData {
-  Table table;
-  Tensor values;            // (rows, C) f32, scaled
-  std::vector<Index> rows;  // where the targets of each window begin
-};
-
-/// From that file, or from that of the model's training where it is empty. Throws where it has
-/// other columns.
-TestData test_data(const Model& model, const std::filesystem::path& csv = {});
-
-// The commands. Each prints to standard output and returns the exit status.
-
-/// Trains until `steps`, or until interrupted: 128 + the number of the signal.
-int train(const TrainOptions& options);
-/// The options of a run that is to be resumed from this checkpoint.
-TrainOptions stored_options(const std::filesystem::path& checkpoint);
-
-struct Arguments {
-  std::filesystem::path model = "forecast-model/best.safetensors";
-  std::filesystem::path csv = {};  // empty: that of the training
-  bool json = false;
-  std::filesystem::path out = {};  // of a report; empty: report.html beside the model
-  Index examples = 4;
-};
-
-int predict(const Arguments& options);   // the rows after the last of a file, as CSV
-int evaluate(const Arguments& options);  // errors over all windows of the test part
-int report(const Arguments& options);    // an HTML page: forecasts, attention, errors
-
-struct CompareArguments : Comparison {
-  TrainOptions train;  // of each run, which has a directory of its own in `out`
-  std::vector<Index> horizons = {24, 48, 96, 168, 192, 336, 720};
-};
-
-/// The names of all variants, in the order of the table.
-std::vector<std::string> variant_names();
-
-/// Trains every variant for every horizon with every seed, where that is not done yet, and prints a
-/// table of their errors on the test part.
-int compare(CompareArguments options);
 
 }  // namespace attune::forecast

@@ -36,13 +36,6 @@ constexpr Index batch_size = 64;    // sentences, all of one length
 constexpr Index tested = 50;        // sentences of each length
 constexpr double peak_rate = 6e-3;  // of Adam
 
-/// The model of a paper, and the options in which it differs from the paper's defaults.
-struct Variant {
-  std::string name;
-  std::string model;  // one of models::model_kinds()
-  std::vector<std::pair<std::string, std::string>> changes = {};
-};
-
 /// Lengths of the test sentences; each set has no other.
 constexpr std::array<Index, 7> lengths = {5, 10, 20, 30, 40, 50, 60};
 
@@ -60,13 +53,23 @@ struct TrainOptions {
   Index hidden = 64;  // a multiple of 8
 };
 
-/// A training run and its results.
-struct Record {
-  std::string setting, variant;
-  std::uint64_t seed = 1;
-  std::array<double, lengths.size()> accuracy = {};  // share of target positions, 0 to 1
-  double seconds = 0;                                // of processor time
-  Index parameters = 0;
+/// A run, and a line of results.jsonl: its setting, variant, seed, steps and hidden; once it is made,
+/// the share of target positions that are right at each length (accuracy_5 ...), the number of
+/// parameters, and seconds of processor time.
+using Record = nlohmann::ordered_json;
+
+std::string accuracy_at(Index length) { return fmt::format("accuracy_{}", length); }
+
+std::string name_of(const Record& one) {
+  return fmt::format("{} {} seed {}", one.at("setting").get<std::string>(),
+                     one.at("variant").get<std::string>(), one.at("seed").get<std::uint64_t>());
+}
+
+/// A model of a paper, and the options in which it differs from the paper's defaults.
+struct Variant {
+  std::string name;
+  std::string model;  // one of models::model_kinds()
+  std::vector<std::pair<std::string, std::string>> changes = {};
 };
 
 /// All of them, those without attention first.
@@ -121,23 +124,25 @@ double accuracy(const models::AnyModel& model, const std::vector<text::Pair>& pa
   return sum / static_cast<double>(pairs.size());
 }
 
-/// Trains and tests. The results depend on the record's setting, variant and seed alone, except for
-/// the seconds. Lengths in training are 1 + ⌊longest · u²⌋ with u uniform in [0, 1): a third of the
-/// batches are shorter than 7 of 60 words, which a model without attention can learn, and cheap; the
-/// long ones, which only attention can learn, occur from the first step on.
-Record run(Record record, const TrainOptions& options) {
+/// Trains and tests. The results depend on the record alone, except for the seconds. Lengths in
+/// training are 1 + ⌊longest · u²⌋ with u uniform in [0, 1): a third of the batches are shorter than
+/// 7 of 60 words, which a model without attention can learn, and cheap; the long ones, which only
+/// attention can learn, occur from the first step on.
+Record run(Record record) {
   const std::clock_t start = std::clock();
-  const Task task(words_of_language, record.seed);
-  const Index longest = std::ranges::find(settings, record.setting, &Setting::name)->longest;
-  const Variant& variant = variant_named(variants(), record.variant);
-  nn::Parameters parameters(record.seed);
-  const models::AnyModel model(parameters, options_of(variant, options.hidden),
-                               task.vocabularies());
+  const auto seed = record.at("seed").get<std::uint64_t>();
+  const Index steps = record.at("steps");
+  const Task task(words_of_language, seed);
+  const std::string setting = record.at("setting");
+  const Index longest = std::ranges::find(settings, setting, &Setting::name)->longest;
+  nn::Parameters parameters(seed);
+  const models::AnyModel model(
+      parameters, options_of(variant_named(variants(), record.at("variant")), record.at("hidden")),
+      task.vocabularies());
   nn::Adam adam(parameters);
-  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50,
-                                             .next = late_decay(peak_rate, options.steps)};
-  Random training(record.seed, "training"), test(record.seed, "test");
-  for (Index step = 0; step < options.steps; ++step) {
+  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50, .next = late_decay(peak_rate, steps)};
+  Random training(seed, "training"), test(seed, "test");
+  for (Index step = 0; step < steps; ++step) {
     const double u = training.uniform();
     const Index length = 1 + static_cast<Index>(static_cast<double>(longest) * u * u);
     Gradients gradients =
@@ -146,49 +151,30 @@ Record run(Record record, const TrainOptions& options) {
     adam.set_rate(schedule(step));
     adam.step(gradients);
   }
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    record.accuracy[i] = accuracy(model, task.pairs(lengths[i], tested, test));
-  record.parameters = parameters.count();
-  record.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  for (const Index length : lengths)
+    record[accuracy_at(length)] = accuracy(model, task.pairs(length, tested, test));
+  record["parameters"] = parameters.count();
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  record["seconds"] = std::round(10 * seconds) / 10;
   return record;
 }
 
-/// A line of results.jsonl; record_of() reads it.
-report::LogFields fields_of(const Record& record, const TrainOptions& options) {
-  report::LogFields fields = {{"setting", record.setting},
-                              {"variant", record.variant},
-                              {"seed", static_cast<std::int64_t>(record.seed)},
-                              {"steps", options.steps},
-                              {"hidden", options.hidden}};
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    fields.push_back({fmt::format("accuracy_{}", lengths[i]), record.accuracy[i]});
-  fields.push_back({"parameters", record.parameters});
-  fields.push_back({"seconds", std::round(10 * record.seconds) / 10});
-  return fields;
-}
-
+/// Throws unless it has all fields, and these numbers of steps and units.
 Record record_of(const std::string& line, const TrainOptions& options) try {
-  const auto json = nlohmann::json::parse(line);
+  const Record record = Record::parse(line);
   for (const auto& [name, value] : {std::pair{"steps", options.steps}, {"hidden", options.hidden}})
-    if (const Index stored = json.at(name); stored != value)
+    if (const Index stored = record.at(name); stored != value)
       throw Error(
           fmt::format("a result of --{} {}, not {}: use another --out", name, stored, value));
-  Record record{.setting = json.at("setting"),
-                .variant = json.at("variant"),
-                .seed = json.at("seed"),
-                .seconds = json.at("seconds"),
-                .parameters = json.at("parameters")};
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    record.accuracy[i] = json.at(fmt::format("accuracy_{}", lengths[i]));
+  name_of(record), record.at("parameters").get<Index>(), record.at("seconds").get<double>();
+  for (const Index length : lengths) record.at(accuracy_at(length)).get<double>();
   return record;
 } catch (const nlohmann::json::exception&) {
   throw Error("not a result of long_sentences");
 }
 
-/// The records of a file; none where there is no file. Ignores a truncated last line. Throws
-/// "FILE:LINE: ..." on any other line that is no record, or has another number of steps or units.
+/// The records of a file. Ignores a truncated last line. Throws "FILE:LINE: ..." as record_of does.
 std::vector<Record> read_records(const std::filesystem::path& file, const TrainOptions& options) {
-  if (!std::filesystem::exists(file)) return {};
   const std::string text = read_file(file);
   std::vector<Record> records;
   for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
@@ -197,22 +183,21 @@ std::vector<Record> read_records(const std::filesystem::path& file, const TrainO
   return records;
 }
 
-/// Percent of the words that are right in a setting: a row for each variant that has records, a
-/// column for each length, and the values of the seeds in each cell.
+/// Percent of the words that are right: a row for each variant that has records, a column for each
+/// length, and the values of the seeds in each cell.
 struct Table {
-  std::vector<std::string> variants, columns;
+  std::vector<std::string> variants;
   std::vector<std::vector<Spread>> rows;
 };
 
 Table table_of(const std::vector<Record>& records, const Setting& setting) {
   Table table;
-  for (const Index length : lengths) table.columns.push_back(std::to_string(length));
   for (const Variant& variant : variants()) {
     std::vector<Spread> row(lengths.size());
     for (const Record& record : records) {
-      if (record.setting != setting.name || record.variant != variant.name) continue;
+      if (record.at("setting") != setting.name || record.at("variant") != variant.name) continue;
       for (std::size_t i = 0; i < lengths.size(); ++i)
-        row[i].values.push_back(100 * record.accuracy[i]);
+        row[i].values.push_back(100 * record.at(accuracy_at(lengths[i])).get<double>());
     }
     if (row.front().values.empty()) continue;
     table.variants.push_back(variant.name);
@@ -221,9 +206,8 @@ Table table_of(const std::vector<Record>& records, const Setting& setting) {
   return table;
 }
 
-/// The curves of the variants that it `shows`, on the page and in a file of their own.
-void add_chart(report::Page& page, const std::filesystem::path& file, const std::string& title,
-               const Table& table, auto shows) {
+/// The curves of the variants that it `shows`.
+void add_chart(report::Page& page, const std::string& title, const Table& table, auto shows) {
   report::Chart chart{.title = title,
                       .x_label = "words of the sentence",
                       .y_label = "target words right, percent",
@@ -231,40 +215,36 @@ void add_chart(report::Page& page, const std::filesystem::path& file, const std:
                       .y_includes = {0, 100}};
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     if (!shows(table.variants[i])) continue;
-    auto& curve = chart.series.emplace_back(
-        report::Series{table.variants[i], {lengths.begin(), lengths.end()}, {}});
+    report::Series curve{table.variants[i], {lengths.begin(), lengths.end()}, {}};
     for (const auto& [values] : table.rows[i])
       curve.y.push_back(std::reduce(values.begin(), values.end()) /
                         static_cast<double>(values.size()));
+    chart.series.push_back(std::move(curve));
   }
-  if (chart.series.empty()) return;
-  const std::string svg = report::svg(chart);
-  write_file(file, svg);
-  page.figure(svg, "");
+  if (!chart.series.empty()) page.figure(report::svg(chart), "");
 }
 
-void add_setting(report::Page& page, const std::filesystem::path& directory, const Setting& setting,
-                 const Table& table) {
+void add_setting(report::Page& page, const Setting& setting, const Table& table) {
   const std::string trained = fmt::format("trained on lengths up to {}", setting.longest);
+  std::vector<std::string> columns;
+  for (const Index length : lengths) columns.push_back(std::to_string(length));
   say("\n{}: {}", setting.name, trained);
-  print_table("words right, %", table.columns, table.variants, table.rows, 1, 13);
+  print_table("words right, %", columns, table.variants, table.rows, 1, 13);
   page.heading(fmt::format("Setting {}: {}", setting.name, trained));
   const auto is_luong = [](const std::string& name) { return name.starts_with("luong"); };
-  add_chart(page, directory / (setting.name + "-models.svg"), "Models, " + trained, table,
+  add_chart(page, "Models, " + trained, table,
             [&](const std::string& name) { return !is_luong(name) || name == "luong-general"; });
-  add_chart(page, directory / (setting.name + "-scores.svg"), "Scores and windows, " + trained,
-            table, is_luong);
-  std::vector<std::string> header = table.columns;
-  header.insert(header.begin(), "words");
-  std::vector<std::vector<std::string>> body;
+  add_chart(page, "Scores and windows, " + trained, table, is_luong);
+  TableRows cells;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    auto& cells = body.emplace_back(std::vector{table.variants[i]});
-    for (const Spread& accuracy : table.rows[i]) cells.push_back(accuracy.text(1));
+    cells.push_back({table.variants[i]});
+    for (const Spread& accuracy : table.rows[i]) cells[i].push_back(accuracy.text(1));
   }
-  page.table(header, body);
+  columns.insert(columns.begin(), "words");
+  page.table(columns, cells);
 }
 
-/// Prints a table for each setting that has results, and writes report.html and charts as SVG.
+/// Prints a table for each setting that has results, and writes report.html.
 void report_on(const std::vector<Record>& records, const TrainOptions& options) {
   report::Page page("Long sentences, with and without attention");
   page.paragraph(
@@ -284,7 +264,7 @@ void report_on(const std::vector<Record>& records, const TrainOptions& options) 
                     {"Test sentences per length", std::to_string(tested)}});
   for (const Setting& setting : settings) {
     const Table table = table_of(records, setting);
-    if (!table.rows.empty()) add_setting(page, options.out, setting, table);
+    if (!table.rows.empty()) add_setting(page, setting, table);
   }
   page.heading("How it was measured");
   page.paragraph(
@@ -309,12 +289,12 @@ std::vector<Record> runs_of(const Options& o) {
     for (const std::string& variant : o.variants)
       for (const Setting& setting : settings)
         if (o.setting == "both" || o.setting == setting.name)
-          runs.push_back({setting.name, variant, static_cast<std::uint64_t>(seed)});
+          runs.push_back({{"setting", setting.name},
+                          {"variant", variant},
+                          {"seed", seed},
+                          {"steps", o.train.steps},
+                          {"hidden", o.train.hidden}});
   return runs;
-}
-
-std::string name_of(const Record& one) {
-  return fmt::format("{} {} seed {}", one.setting, one.variant, one.seed);
 }
 
 /// Makes the runs of `left`, each in a process of its own; each result becomes a line of the log.
@@ -325,16 +305,21 @@ void make_runs(const Options& o, const std::vector<Record>& left, std::vector<Re
       left.size(), static_cast<int>(o.jobs),
       [&](std::size_t i) {
         set_threads(1);
-        return reading(name_of(left[i]),
-                       [&] { return report::log_line(fields_of(run(left[i], o.train), o.train)); });
+        return reading(name_of(left[i]), [&] { return run(left[i]).dump(); });
       },
       [&](std::size_t, const std::string& line) {
-        const Record& one = done.emplace_back(record_of(line, o.train));
-        log.write(fields_of(one, o.train));
+        const Record& one = done.emplace_back(Record::parse(line));
+        report::LogFields fields;
+        for (const auto& [name, value] : one.items())
+          fields.emplace_back(name, report::JsonText{value.dump()});
+        log.write(fields);
+        const auto at = [&](Index length) {
+          return fmt::format("at {}: {:5.1f} %", length,
+                             100 * one.at(accuracy_at(length)).get<double>());
+        };
         progress.show(std::ssize(done),
-                      fmt::format("{:26}  at {}: {:5.1f} %  at {}: {:5.1f} %  {:4.0f} s",
-                                  name_of(one), lengths.front(), 100 * one.accuracy.front(),
-                                  lengths.back(), 100 * one.accuracy.back(), one.seconds),
+                      fmt::format("{:26}  {}  {}  {:4.0f} s", name_of(one), at(lengths.front()),
+                                  at(lengths.back()), one.at("seconds").get<double>()),
                       true);
       });
 }
@@ -363,36 +348,32 @@ int experiment(Options o) {
   return 0;
 }
 
-std::vector<models::OptionField<Options>> option_fields() {
-  const auto of = [](auto TrainOptions::*member) {
-    return [member](Options & o) -> auto& { return o.train.*member; };
-  };
-  return {models::text_field<Options>(
-              "out", "directory for results.jsonl, report.html and charts; skips runs that it has",
-              of(&TrainOptions::out)),
-          models::choice_field<Options, std::string>(
-              "setting",
-              "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to 60",
-              &Options::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
-          models::number_field<Options>("steps", "batches to train on", of(&TrainOptions::steps), 1,
-                                        1e9),
-          models::number_field<Options>("hidden", "units of a layer; a multiple of 8",
-                                        of(&TrainOptions::hidden), 8, 4096),
-          models::flag_field<Options, bool>(
-              "quick",
-              "setting b and one seed of encoder-decoder, bahdanau, luong-general and "
-              "luong-local-m, unless other options are given",
-              &Options::quick, false, true)};
-}
-
 int run_command_line(int argc, char** argv) {
+  using models::number_field, models::text_field;
   Options o;
   Commands commands("long_sentences",
                     "Accuracy by sentence length, of models with and without attention. All runs "
                     "take about 16 minutes of processor time, --quick takes one.",
                     "long_sentences --quick");
   commands.only("--quick", [&] { return experiment(o); })
-      .add(option_fields(), o)
+      .add(
+          {text_field<TrainOptions>(
+               "out", "directory for results.jsonl and report.html; skips runs that it has",
+               &TrainOptions::out),
+           number_field<TrainOptions>("steps", "batches to train on", &TrainOptions::steps, 1, 1e9),
+           number_field<TrainOptions>("hidden", "units of a layer; a multiple of 8",
+                                      &TrainOptions::hidden, 8, 4096)},
+          o.train)
+      .add({models::choice_field<Options, std::string>(
+                "setting",
+                "lengths to train on: up to 20 (a), up to 60 (b), or both; all are tested up to 60",
+                &Options::setting, {{"a", "a"}, {"b", "b"}, {"both", "both"}}),
+            models::flag_field<Options, bool>(
+                "quick",
+                "setting b and one seed of encoder-decoder, bahdanau, luong-general and "
+                "luong-local-m, unless other options are given",
+                &Options::quick, false, true)},
+           o)
       .add(comparison_fields<Options>(names_of(variants())), o, "", {"out"})
       .in_processes()
       .reread([&] {

@@ -1,6 +1,8 @@
-// The task that all models learn.
+// The translation task that all models learn.
 #pragma once
 
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include <attune/models/any_model.hpp>
@@ -16,18 +18,51 @@ namespace attune::long_sentences {
 /// 80 words carries 334 bits.
 class Task {
  public:
-  Task(Index words, std::uint64_t seed);
+  Task(Index words, std::uint64_t seed) : words_(words) {
+    Random random(seed, "dictionary");
+    dictionary_ = draw(words, random);
+    for (Index i = 0; i < words; ++i)
+      classes_.push_back(static_cast<std::int32_t>(random.below(2)));
+  }
 
   /// With the four special tokens; each word of the target has two forms.
-  models::Vocabularies vocabularies() const { return {4 + words_, 4 + 2 * words_}; }
+  models::Vocabularies vocabularies() const {
+    return {first_word + words_, first_word + 2 * words_};
+  }
 
-  text::Sentence draw(Index length, Random& random) const;
-  text::Sentence translate(const text::Sentence& source) const;
+  /// The beginning of a random permutation of all words (Fisher and Yates).
+  text::Sentence draw(Index length, Random& random) const {
+    text::Sentence words(static_cast<std::size_t>(words_));
+    std::iota(words.begin(), words.end(), first_word);
+    for (Index i = 0; i < length; ++i) std::swap(words[i], words[i + random.below(words_ - i)]);
+    words.resize(static_cast<std::size_t>(length));
+    return words;
+  }
+
+  text::Sentence translate(const text::Sentence& source) const {
+    text::Sentence target;
+    std::int32_t form = 0;
+    for (const std::int32_t word : source) {
+      const auto w = static_cast<std::size_t>(word - first_word);
+      target.push_back(first_word + 2 * (dictionary_[w] - first_word) + form);
+      form = classes_[w];
+    }
+    return target;
+  }
 
   /// `count` sentences of one length with their translations.
-  std::vector<text::Pair> pairs(Index length, Index count, Random& random) const;
+  std::vector<text::Pair> pairs(Index length, Index count, Random& random) const {
+    std::vector<text::Pair> pairs;
+    for (Index i = 0; i < count; ++i) {
+      text::Sentence source = draw(length, random);
+      pairs.push_back({source, translate(source)});
+    }
+    return pairs;
+  }
 
  private:
+  static constexpr std::int32_t first_word = 4;  // after <pad>, <s>, </s> and <unk>
+
   Index words_;
   text::Sentence dictionary_;          // a permutation of the words
   std::vector<std::int32_t> classes_;  // 0 or 1, of each word of the source

@@ -57,7 +57,6 @@ class LogMel {
   Index frames(Index samples) const;
   /// Seconds from frame to frame: those of the options, as a whole number of samples.
   double step() const { return static_cast<double>(step_) / static_cast<double>(options_.rate); }
-  const LogMelOptions& options() const { return options_; }
 
  private:
   LogMelOptions options_;

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -9,7 +8,6 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "audio.hpp"
 #include "speech.hpp"
 #include "support/output.hpp"
 #include "support/run_directory.hpp"
@@ -109,43 +107,35 @@ Digits::Digits(const std::filesystem::path& directory, Index first, Index last, 
   const std::filesystem::directory_iterator entries(directory, error);
   if (error) fail(directory.string(), fmt::format("it cannot be read: {}", error.message()));
   // In an order that is not the file system's.
-  const std::set<std::filesystem::path> files(begin(entries), end(entries));
-  std::map<std::string, std::size_t> places;
-  for (const std::filesystem::path& file : files) {
-    const std::string name = file.filename().string();
+  for (const std::filesystem::path& file : std::set(begin(entries), end(entries))) {
     char digit = 0;
     std::array<char, 64> speaker{};
     int number = 0, size = 0;
+    const std::string name = file.filename().string();
     std::sscanf(name.c_str(), "%c_%63[^_]_%9d.wav%n", &digit, speaker.data(), &number, &size);
     const bool named = size > 0 && name.c_str()[size] == '\0' && digit >= '0' && digit <= '9';
     if (!named || number < first || number > last) continue;
-    const auto [at, is_new] = places.try_emplace(speaker.data(), speakers_.size());
-    if (is_new) speakers_.emplace_back();
     const Recording recording = read_audio(file);
     auto samples = reading(file, [&] { return at_rate(recording, rate); });
-    speakers_[at->second][digit - '0'].push_back(std::move(samples));
+    speakers_[speaker.data()][digit - '0'].push_back(std::move(samples));
   }
   const std::string numbers = fmt::format("with a number from {} to {}", first, last);
   if (speakers_.empty())
     fail(directory.string(), fmt::format("there is no DIGIT_SPEAKER_NUMBER.wav {}", numbers));
-  for (const auto& [speaker, place] : places) {
-    for (Index digit = 0; digit < 10; ++digit) {
-      if (speakers_[place][digit].empty())
+  for (const auto& [speaker, recordings] : speakers_)
+    for (Index digit = 0; digit < 10; ++digit)
+      if (recordings[digit].empty())
         fail(directory.string(),
              fmt::format("{} has no recording of {} {}", speaker, digit, numbers));
-    }
-  }
 }
 
 Utterance Digits::draw(Index digits, Random& random) const {
   Utterance utterance;
-  const auto one_of = [&](const auto& all) -> const auto& {
-    return all[random.below(std::ssize(all))];
-  };
-  const auto& speaker = one_of(speakers_);
+  const auto& speaker = std::next(speakers_.begin(), random.below(std::ssize(speakers_)))->second;
   for (Index i = 0; i < digits; ++i) {
     const Index digit = random.below(10);
-    const std::vector<float>& samples = one_of(speaker[digit]);
+    const auto& recordings = speaker[digit];
+    const std::vector<float>& samples = recordings[random.below(std::ssize(recordings))];
     utterance.samples.insert(utterance.samples.end(), samples.begin(), samples.end());
     utterance.tokens.push_back(token_of(digit));
     utterance.ends.push_back(utterance.samples.size());
@@ -155,12 +145,10 @@ Utterance Digits::draw(Index digits, Random& random) const {
 
 std::vector<Utterance> Digits::single() const {
   std::vector<Utterance> all;
-  for (const auto& speaker : speakers_) {
-    for (Index digit = 0; digit < 10; ++digit) {
+  for (const auto& [name, speaker] : speakers_)
+    for (Index digit = 0; digit < 10; ++digit)
       for (const auto& samples : speaker[digit])
         all.push_back({samples, {token_of(digit)}, {samples.size()}});
-    }
-  }
   return all;
 }
 
@@ -202,7 +190,10 @@ TrainingSet digit_strings(const TrainOptions& o) {
   TrainingSet set{.description = fmt::format("{}: strings of 1 to {} digits of one speaker",
                                              printable(o.digits), o.longest)};
   double shortest = 1e9;  // seconds of a recording
+  const LogMel features(o.features);
+  frames::Moments moments;
   for (const Utterance& one : digits->single()) {
+    moments.add(features(levelled(one.samples, o.features.rate)));
     set.hash.add(one.tokens), set.hash.add(one.samples.size());
     shortest = std::min(shortest, one.samples.size() / static_cast<double>(o.features.rate));
   }
@@ -228,9 +219,7 @@ TrainingSet digit_strings(const TrainOptions& o) {
     return batches;
   };
   set.draw = std::bind_front(&Digits::draw, digits);
-  set.each = [digits](const auto& visit) {
-    for (const Utterance& one : digits->single()) visit(one.samples);
-  };
+  set.scaling = moments.scaling();
   return set;
 }
 
@@ -255,12 +244,15 @@ TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
   set.batches = [lengths, size = o.batch, seed = o.seed](Index epoch) {
     return text::epoch_batches(lengths, {.sentences = size}, seed, epoch);
   };
-  const auto read = [codec, rate = o.features.rate](const Listed& one) {
-    return read_utterance(one, codec, rate);
-  };
-  set.draw = [list, read](std::uint32_t number, Random&) { return read((*list)[number]); };
-  set.each = [list, read](const auto& visit) {
-    for (const Listed& one : *list) visit(read(one).samples);
+  const LogMel features(o.features);
+  frames::Moments moments;
+  for (const Listed& one : *list) {
+    const Utterance read = read_utterance(one, codec, o.features.rate);
+    moments.add(features(levelled(read.samples, o.features.rate)));
+  }
+  set.scaling = moments.scaling();
+  set.draw = [list, codec, rate = o.features.rate](std::uint32_t number, Random&) {
+    return read_utterance((*list)[number], codec, rate);
   };
   return set;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,17 +21,18 @@
 #include <attune/models/text/tokenizer.hpp>
 
 #include "audio.hpp"
-#include "support/comparing.hpp"
 #include "support/error_counts.hpp"
-#include "support/log.hpp"
 #include "support/measurements.hpp"
-#include "support/run_directory.hpp"
+
+namespace attune {
+class Commands;
+}
 
 namespace attune::speech {
 
 enum class Tokens { words, characters };
 
-/// All that the command line can say about a training, with its defaults.
+/// Options of a training, with their defaults.
 struct TrainOptions : TrainingOptions {
   TrainOptions()
       : TrainingOptions{
@@ -40,10 +42,10 @@ struct TrainOptions : TrainingOptions {
   std::string list, valid_list;   // or lists of recordings
   Tokens tokens = Tokens::words;  // of their transcripts
   Index steps = 2000;
-  double speed = 0.15;                   // recordings are made faster or slower by up to this share
-  double silence = 0.1;                  // seconds of it before and after a recording, at most
-  double noise = 20;                     // decibels below the recording at the loudest
-  Index time_masks = 2, band_masks = 2;  // stretches of time, and of the mel scale, that are hidden
+  double speed = 0.15;                   // changes the speed of recordings by up to this share
+  double silence = 0.1;                  // most seconds of it before and after a recording
+  double noise = 20;                     // at least this many decibels below the recording
+  Index time_masks = 2, band_masks = 2;  // masks over time and over mel bands (SpecAugment)
   std::uint64_t seed = 1;
   LogMelOptions features;
   // Of the network:
@@ -65,6 +67,12 @@ struct TrainOptions : TrainingOptions {
 
 /// Throws where options contradict each other.
 void check(const TrainOptions& options);
+
+/// How to search.
+struct HearOptions {
+  Index beam = 4;
+  bool ctc = true;  // whether CTC takes part, where the model has it
+};
 
 Fields<TrainOptions> training_fields();
 Fields<TrainOptions> network_fields();
@@ -97,7 +105,7 @@ text::Sentence tokens_of(const text::Codec& codec, const std::string& transcript
 /// The recording at that rate and its tokens. Throws an Error that begins with "FILE:LINE".
 Utterance read_utterance(const Listed& listed, const text::Codec& codec, Index rate);
 
-/// All of a list. Warns of recordings of another rate, and of unknown tokens.
+/// All utterances of a list. Warns of recordings of another rate, and of unknown tokens.
 std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const text::Codec& codec,
                                        Index rate);
 
@@ -127,20 +135,18 @@ class Digits {
 
  private:
   // Of each speaker and digit.
-  std::vector<std::array<std::vector<std::vector<float>>, 10>> speakers_;
+  std::map<std::string, std::array<std::vector<std::vector<float>>, 10>> speakers_;
 };
 
-/// Utterances, in the order in which a training draws them.
+/// The utterances of a training, in the order in which it draws them.
 struct TrainingSet {
-  using Visit = std::function<void(const std::vector<float>& samples)>;
-
   std::string description = {};
-  Hash hash = {};  // of what is said, and of how long it takes
+  Hash hash = {};  // of tokens and durations
   /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
   std::function<Epochs::Batches(Index epoch)> batches = {};
   /// Any thread may call it, with random numbers of its own.
   std::function<Utterance(std::uint32_t number, Random& random)> draw = {};
-  std::function<void(const Visit& visit)> each = {};  // every recording, to scale features
+  frames::Scaling scaling = {};  // of the features of all recordings
 };
 
 /// Strings of 1 to `longest` digits of `digits`. Throws where frames are too coarse for CTC.
@@ -154,13 +160,13 @@ TrainingSet listed_recordings(const TrainOptions& options, const text::Codec& co
 
 using Decoder = std::variant<models::BahdanauDecoder, models::LastStateDecoder>;
 
-/// Features side by side, and what is said in them.
+/// A batch of features, and the tokens of their transcripts.
 struct Batch {
   nn::Sequence frames;
   std::vector<text::Sentence> words;
 };
 
-/// A network that listens, and all that it takes to use it.
+/// The network, and what its use needs: options, features, codec, scaling.
 class Model {
  public:
   Model(const TrainOptions& options, text::Codec codec, frames::Scaling scaling,
@@ -174,12 +180,11 @@ class Model {
   Tensor hear(std::span<const float> waveform) const;
   /// (1 - λ) · cross-entropy of the words + λ · CTC, each per word.
   Var loss(const Batch& batch) const;
-  /// The best words of each utterance, with attention weights; by attention and CTC, or by attention
-  /// alone.
-  std::vector<models::Hypothesis> recognise(const nn::Sequence& frames,
-                                            const models::SearchOptions& search, bool ctc) const;
-  /// Given words as hypotheses, as if the search had found them.
-  std::vector<models::Hypothesis> force(const Batch& batch) const;
+  /// The best tokens of each waveform, at most one for each annotation, with attention weights.
+  std::vector<models::Hypothesis> recognise(std::span<const std::vector<float>> waveforms,
+                                            const HearOptions& how = {}) const;
+  /// The utterance's tokens as a hypothesis (forced decoding).
+  models::Hypothesis force(const Utterance& utterance) const;
 
   /// Seconds from the beginning of a recording to that of an annotation's frames.
   double time(Index annotation) const;
@@ -195,32 +200,17 @@ class Model {
   Metadata metadata = {};  // of the checkpoint
 
  private:
+  std::vector<models::Hypothesis> recognise_batch(const nn::Sequence& frames,
+                                                  const HearOptions& how) const;
+
   models::Listener listener_;
   Decoder decoder_;
   std::optional<nn::Linear> ctc_;
 };
 
-/// How to search.
-struct HearOptions {
-  Index beam = 4;
-  bool ctc = true;  // whether CTC takes part, where the model has it
-};
-
-/// The best tokens of each waveform, at most one for each annotation.
-std::vector<models::Hypothesis> recognise(const Model& model,
-                                          std::span<const std::vector<float>> waveforms,
-                                          const HearOptions& options);
-
 /// Errors, by the number of tokens that were said.
 CountsByLength evaluate(const Model& model, std::span<const Utterance> utterances,
                         const HearOptions& options);
-
-/// A token, and from when to when, in seconds.
-struct Timed {
-  std::string token;
-  double begin, end;
-  double probability;
-};
 
 /// Cuts the places 0 to S of weights (U, S) into a stretch [begin, end) for each of the first
 /// `tokens` rows, in order and without gaps: first with the largest sum of weights inside the tokens'
@@ -229,56 +219,9 @@ struct Timed {
 /// where to cut between two centres. Throws when there are fewer places than tokens.
 std::vector<std::pair<Index, Index>> stretches(const Tensor& weights, Index tokens);
 
-/// Times by what the decoder attended to in a recording of so many seconds. The model must attend.
-/// Throws as `stretches` does, and where the scores are not finite.
-std::vector<Timed> timed(const Model& model, const models::Hypothesis& hypothesis, double seconds);
-report::JsonText json_of(std::span<const Timed> tokens);
-/// The times of given tokens. Throws as `timed` does.
-std::vector<Timed> align(const Model& model, const Utterance& utterance);
+constexpr const char* default_model = "speech-model/best.safetensors";
 
-// The commands. Each prints to standard output and returns the exit status.
-
-/// Writes best.safetensors, last.safetensors and log.jsonl. The status is 0, or 128 + the number of
-/// the signal that interrupted it.
-int train(const TrainOptions& options);
-/// The options of a run that is to be resumed from this checkpoint.
-TrainOptions stored_options(const std::filesystem::path& checkpoint);
-
-enum class AlignFormat { tsv, json, textgrid };
-
-/// Options of the commands that use a model.
-struct Arguments {
-  std::filesystem::path model = "speech-model/best.safetensors";
-  HearOptions hear = {};
-  bool json = false;
-  std::vector<std::string> inputs = {};  // recordings, of which none is standard input; or lists
-  Index rate = 0;                        // of standard input; 0: the model's
-  double pause = 0.5;         // seconds of quiet that end an utterance of it; 0: only its end does
-  std::string digits = {};    // directory of digits, of which
-  Index first = 5, last = 9;  // these recordings are measured by themselves and as strings
-  Index longest = 12;         // digits of the longest
-  Index strings = 100;        // of each length
-  std::filesystem::path list = {};  // of a report; empty: the data of the training
-  AlignFormat format = AlignFormat::tsv;
-  std::filesystem::path out = {};  // a file, or a directory for textgrid
-  Index examples = 6;
-};
-
-int recognise(const Arguments& options);  // recordings, or samples of standard input, as text
-int evaluate(const Arguments& options);   // token errors by length
-int align(const Arguments& options);      // when each token of a list's transcripts was heard
-int report(const Arguments& options);     // an HTML page: attention above spectrograms, errors
-
-struct CompareArguments : Comparison {
-  TrainOptions train;  // of each run, which has a directory of its own in `out`
-};
-
-/// The names of all variants, in the order of the table.
-std::vector<std::string> variant_names();
-
-/// Trains every variant with every seed on strings of digits, where that is not done yet. Prints a
-/// table of errors on single digits, on strings of lengths of training, and on longer ones, by
-/// attention and CTC and by attention alone.
-int compare(CompareArguments options);
+/// Adds recognise, evaluate and align.
+void add_uses(Commands& commands);
 
 }  // namespace attune::speech

@@ -171,17 +171,17 @@ nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, In
   });
 }
 
-bool Run::usable(double loss, Gradients& gradients) {
+void Run::update(nn::Adam& adam, nn::Workers::Sum sum, const Step& step) {
+  auto& [loss, gradients] = sum;
   const auto [usable, message] = watch_.observe(loss, parameters_, gradients);
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
-  return usable_ = usable;
-}
-
-void Run::stepped(const Step& step) {
   last_ = step;
-  if (usable_) {
+  if (usable) {
+    nn::clip_by_global_norm(gradients, options_.clip);
+    adam.set_rate(step.rate);
+    adam.step(gradients);
     if (average_) average_->update();
-    loss_sum_ += step.loss * step.weight, loss_weights_ += step.weight;
+    loss_sum_ += loss * step.weight, loss_weights_ += step.weight;
   }
   ++step_;
   validated_ = false, unsaved_ = true, line_.clear();

@@ -42,18 +42,17 @@ struct RunSettings {
   std::function<report::LogFields()> place = {};  // of a line of the log: its epoch, for example
 };
 
-/// What an update learned from, for the log.
+/// What an update learns from.
 struct Step {
-  double loss;
   double rate;        // of the optimiser
   double size;        // in units of RunSettings
   double weight = 1;  // of this loss in the mean that is logged
 };
 
-/// The state around a training loop, which calls goes_on, then, where it trains, backward, usable
-/// and stepped; validate and, where there is a result, save_best and save; finish.
-/// forecast/train.cpp is a short one. Data and model are made after the RunDirectory, which locks
-/// the files, and before the Run, which saves them when an exception leaves the loop.
+/// The state around a training loop, which calls goes_on, then, where it trains, backward and
+/// update; validate and, where there is a result, save_best and save; finish. That of forecast is a
+/// short one. Data and model are made after the RunDirectory, which locks the files, and before the
+/// Run, which saves them when an exception leaves the loop.
 ///
 /// A run that is killed at any moment and resumed makes the same weights, checkpoints and log, bit
 /// for bit, as one that is left alone; so does any number of workers.
@@ -84,11 +83,10 @@ class Run {
   /// from a stream of (seed, step, shard).
   nn::Workers::Sum backward(Index examples, const std::function<Var(Index, Index)>& loss,
                             const std::function<double(Index)>& weight = {});
-  /// False, and a line says why, where loss or gradients are NaN or infinite: to be skipped.
-  bool usable(double loss, Gradients& gradients);
-  /// After an update or a skipped one: updates the moving average, counts. Throws, once all is
-  /// saved, when --max-skipped updates in a row were skipped.
-  void stepped(const Step& step);
+  /// Clips the gradients, updates weights and moving average, counts. Skips the update where loss or
+  /// gradients are NaN or infinite, which a line says. Throws, once all is saved, when --max-skipped
+  /// updates in a row were skipped.
+  void update(nn::Adam& adam, nn::Workers::Sum sum, const Step& step);
 
   /// `measure()` with the averaged weights, where there is an average; nothing where no validation
   /// is due, or a signal interrupts it.
@@ -138,7 +136,6 @@ class Run {
   std::optional<Progress> shown_;
   Index step_ = 0, total_ = 0;
   Step last_{};
-  bool usable_ = true;
   bool pending_ = false;    // a validation of this step
   bool validated_ = false;  // at this step
   bool unsaved_ = false;    // the step

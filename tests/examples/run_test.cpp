@@ -104,9 +104,8 @@ void train(const Directory& directory, bool resume) {
           [&](Safetensors& file) { nn::save_parameters(parameters, file); }, {adam, best});
   while (run.goes_on(10)) {
     if (run.trains()) {
-      auto [loss, gradients] = run.backward(2, [&](Index, Index) { return sum(w * w); });
-      if (run.usable(loss, gradients)) adam.step(gradients);
-      run.stepped({.loss = loss, .rate = 0.1, .size = 2});
+      run.update(adam, run.backward(2, [&](Index, Index) { return sum(w * w); }),
+                 {.rate = 0.1, .size = 2});
     }
     const auto measured = run.validate([&]() -> double {
       if (!resume) fail("validate", "no");

@@ -16,7 +16,6 @@
 #include <attune/models/option_field.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/models/sutskever.hpp>
 #include <attune/models/unroll.hpp>
 
 namespace attune::models {

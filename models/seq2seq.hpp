@@ -173,7 +173,7 @@ class Readout {
   nn::Dropout dropout_;
 };
 
-/// Any wiring of the same parts as in the models of papers (bahdanau.hpp, luong.hpp, nematus.hpp,
+/// Any wiring of the same parts as in the models of papers (bahdanau.hpp, luong.hpp,
 /// encoder_decoder.hpp), with the same names of parameters: wired as a paper's model it is that model
 /// (tests/models/papers_test.cpp). With y the vector of the word before, α and c from attention with
 /// the query in brackets, and f the cell:

@@ -2,7 +2,6 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/models/any_model.hpp>
-#include <attune/models/nematus.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/tensor/check.hpp>

@@ -9,10 +9,8 @@
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/luong.hpp>
-#include <attune/models/nematus.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/models/sutskever.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>

@@ -5,7 +5,6 @@
 
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/sutskever.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"

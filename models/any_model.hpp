@@ -45,11 +45,9 @@ std::span<const ModelKind> model_kinds();
 AnyModelOptions model_options(
     std::string_view name, std::initializer_list<std::pair<const char*, const char*>> values = {});
 
-/// The options of a model: all but the vocabularies. They apply to an AnyModelOptions of that name.
-std::span<const OptionField<AnyModelOptions>> model_fields(std::string_view name);
-
-/// The options of all models for a command line, each name once, with the help of the last model
-/// that has it. `set` throws where the model has no such option, and `has_effect` is false there.
+/// The options of all models but the vocabularies, each name once, with the help of the last model
+/// that has it. Where the model has no such option `set` throws, `get` is empty and `has_effect`
+/// false.
 std::span<const OptionField<AnyModelOptions>> all_model_fields();
 
 /// Sets an option by name. Throws where the model has none of that name, and as its `set` does.

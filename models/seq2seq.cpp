@@ -31,6 +31,7 @@ Field choice(const char* name, const char* help, T Options::*member,
 
 std::vector<Field> size_and_wiring_fields() {
   using O = Options;
+  const std::vector<std::pair<bool, const char*>> no_yes = {{false, "no"}, {true, "yes"}};
   return {
       number("embedding", "size E of a word's vector", &O::embedding, 1),
       number("hidden", "size H of the decoder's states", &O::hidden, 1),
@@ -46,8 +47,7 @@ std::vector<Field> size_and_wiring_fields() {
              {{Reading::forward, "forward"},
               {Reading::backward, "backward"},
               {Reading::bidirectional, "bidirectional"}}),
-      choice("residual", "whether layers from the second on add their input", &O::residual,
-             {{Residual::no, "no"}, {Residual::yes, "yes"}}),
+      choice("residual", "whether layers from the second on add their input", &O::residual, no_yes),
       number("self-attention", "heads of a self-attention layer above the encoder; 0: none",
              &O::self_attention, 0),
       choice("start", "decoder's first state", &O::start,
@@ -66,7 +66,7 @@ std::vector<Field> size_and_wiring_fields() {
               {Attend::last_state, "last-state"},
               {Attend::never, "never"}}),
       choice("input-feeding", "whether the decoder reads the readout before", &O::input_feeding,
-             {{InputFeeding::no, "no"}, {InputFeeding::yes, "yes"}})};
+             no_yes)};
 }
 
 std::vector<Field> output_fields() {
@@ -119,23 +119,12 @@ Index encoder_hidden(const Options& o) {
 }
 
 void check(const Options& o) {
-  const struct {
-    const char* name;
-    Index value, least;
-  } sizes[] = {{"source_vocabulary", o.source_vocabulary, 5},
-               {"target_vocabulary", o.target_vocabulary, 5},
-               {"embedding", o.embedding, 1},
-               {"hidden", o.hidden, 1},
-               {"encoder_hidden", o.encoder_hidden, 0},
-               {"encoder_layers", o.encoder_layers, 1},
-               {"decoder_layers", o.decoder_layers, 1},
-               {"self_attention", o.self_attention, 0},
-               {"attention", o.score.attention, 1},
-               {"readout", o.readout, 1},
-               {"readout_layers", o.readout_layers, 1}};
-  for (const auto& [name, value, least] : sizes) {
-    if (value < least) fail("Seq2Seq", fmt::format("{} = {} is less than {}", name, value, least));
+  for (const auto& [side, size] :
+       {std::pair("source", o.source_vocabulary), std::pair("target", o.target_vocabulary)}) {
+    if (size < 5) fail("Seq2Seq", fmt::format("{}_vocabulary = {} is less than 5", side, size));
   }
+  Options same = o;
+  for (const Field& field : seq2seq_fields()) field.set(same, field.get(o));  // throws out of range
   if (o.start == Start::last && encoder_hidden(o) != o.hidden) {
     fail("Seq2Seq",
          fmt::format("a decoder of {} cannot start from the last state of an encoder of {}",
@@ -170,7 +159,7 @@ nn::StackedOptions stack_options(const Seq2SeqOptions& o, Index layers) {
   return {.layers = layers,
           .dropout = o.dropout,
           .dropout_kind = o.dropout_kind,
-          .residual = o.residual == Residual::yes};
+          .residual = o.residual};
 }
 
 template <class Layers>
@@ -295,7 +284,7 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
   if (o.attend == Attend::before || o.attend == Attend::last_state) {
     W_c_ = add_input("W_c", context_size());
   }
-  if (o.input_feeding == InputFeeding::yes) W_feed_ = add_input("W_feed", o.readout);
+  if (o.input_feeding) W_feed_ = add_input("W_feed", o.readout);
   if (o.tied == Tied::none) {
     output_ = output_layer(scope / "output", o.readout, o.target_vocabulary).affine();
   } else {

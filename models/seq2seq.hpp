@@ -48,10 +48,6 @@ enum class Attend {
   never,
 };
 
-/// Whether the decoder reads the first readout of the word before: Luong et al. (2015), section
-/// 3.3.
-enum class InputFeeding { no, yes };
-
 /// The first layer before the softmax, of the state s, the previous word y and the context c.
 enum class ReadoutKind {
   tanh,         // tanh(s U_o + y V_o + c C_o + b_o)
@@ -66,9 +62,6 @@ enum class ReadoutState { current, previous };
 /// Which of the three tables of word vectors are one (Press and Wolf, 2017).
 enum class Tied { none, target_output, all };
 
-/// Whether each layer from the second on adds what it has read (Wu et al., 2016, equation 6).
-enum class Residual { no, yes };
-
 struct Seq2SeqOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index embedding = 256;     // E
@@ -77,13 +70,14 @@ struct Seq2SeqOptions {
   Index encoder_layers = 1, decoder_layers = 1;
   nn::Cell encoder_cell = nn::Cell::gru, decoder_cell = nn::Cell::gru;
   Reading reading = Reading::bidirectional;
-  Residual residual = Residual::no;
+  bool residual = false;     // layers from the second on add their input: Wu et al. (2016, eq. 6)
   Index self_attention = 0;  // heads of a layer y + selfattention(y) above the encoder; 0: none
   Start start = Start::bridge;
   Attend attend = Attend::before;
   nn::ScoreOptions score = {};
   nn::AttentionOptions attention = {};
-  InputFeeding input_feeding = InputFeeding::no;
+  /// Whether the decoder reads the first readout of the word before: Luong et al. (2015), 3.3.
+  bool input_feeding = false;
   ReadoutKind readout_kind = ReadoutKind::maxout;
   ReadoutState readout_state = ReadoutState::current;
   Index readout = 256;       // R
@@ -106,7 +100,7 @@ inline double dropout_rate(const Seq2SeqOptions& options, double rate) {
 /// Whether there is attention at all.
 bool attends(const Seq2SeqOptions& options);
 
-/// Throws on sizes below 1, rates out of range, vocabularies that have nothing beside the four
+/// Throws on values that seq2seq_fields() do not take, vocabularies that have nothing beside the four
 /// special tokens, and choices that do not go together.
 void check(const Seq2SeqOptions& options);
 

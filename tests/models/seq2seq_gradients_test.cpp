@@ -191,7 +191,7 @@ TEST_CASE("Seq2Seq: gradients of the loss in training agree with differences") {
   o.dropout = 0.3;
   o.decoder_layers = o.encoder_layers = 2;
   for (const nn::DropoutKind kind : {nn::DropoutKind::elementwise, nn::DropoutKind::per_sequence}) {
-    for (const InputFeeding feeding : {InputFeeding::no, InputFeeding::yes}) {
+    for (const bool feeding : {false, true}) {
       o.dropout_kind = kind;
       o.input_feeding = feeding;
       nn::Parameters params(11, DType::f64);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <attune/models/text/alignment.hpp>
@@ -40,11 +39,6 @@ struct TokenPair {
 /// which. No token is -1. The memory is that of a table of both lengths.
 std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
                                     std::span<const std::int32_t> expected);
-
-/// Characters (tokens) that agree, position by position, over the length of the longer of the two;
-/// 1 for two empty ones.
-double position_accuracy(std::span<const std::string> written,
-                         std::span<const std::string> expected);
 
 /// All shares are between 0 and 1; published tables have per cent.
 struct AlignmentScore {

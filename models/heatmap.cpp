@@ -239,8 +239,8 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 .attune-heatmap .heat rect:hover{stroke:var(--_ink);stroke-width:1.5}
 )css";
 
-// A longer text is cut; that of a label is whole in the tooltips.
-constexpr int kLongestLabel = 28, kLongestCaption = 64;
+// A longer label is cut; the tooltips have it whole.
+constexpr int kLongestLabel = 28;
 
 // An estimate, as the font is the reader's.
 double text_width(int columns, double font) { return 0.62 * font * columns; }
@@ -267,10 +267,6 @@ Geometry geometry(const Heatmap& shown, double cell) {
     g.top = std::max(g.top, reach);
     g.width = std::max(g.width, g.x(j) + g.cell / 2 + reach);
   }
-  if (!shown.caption.empty()) {
-    g.top += 2 * g.font;
-    g.width = std::max(g.width, text_width(display_width(shown.caption), g.font));
-  }
   g.width = std::ceil(g.width);
   g.height = std::ceil(g.y(shown.rows.size()));
   return g;
@@ -285,7 +281,6 @@ std::string svg_text(double x, double y, std::string_view attributes, const std:
 std::string svg_texts(const Heatmap& shown, const Geometry& g) {
   std::string out =
       fmt::format("<g class=\"ink\" fill=\"#1c2430\" font-size=\"{:.1f}\">\n", g.font);
-  out += svg_text(0, 1.1 * g.font, " font-weight=\"600\"", shown.caption);
   const double gap = 0.45 * g.font;
   for (std::size_t i = 0; i < shown.rows.size(); ++i) {
     out += svg_text(g.left - gap, g.y(i) + g.cell / 2 + 0.35 * g.font, " text-anchor=\"end\"",
@@ -336,10 +331,7 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
   if (!(options.darkest > 0))
     fail("heatmap", fmt::format("the darkest weight is {}, expected > 0", options.darkest));
   const std::string caption = visible_caption(map.caption);
-  const Heatmap shown{.rows = visible(map.rows),
-                      .columns = visible(map.columns),
-                      .weights = map.weights,
-                      .caption = options.caption ? cut(caption, kLongestCaption) : ""};
+  const Heatmap shown{visible(map.rows), visible(map.columns), map.weights, ""};
   const Geometry g = geometry(shown, options.cell);
   const double width = g.width + 2 * kMargin, height = g.height + 2 * kMargin;
   // Below some three quarters of its size the labels are hard to read: a narrow page scrolls the

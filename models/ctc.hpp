@@ -61,7 +61,8 @@ class CtcPrefix {
   double before(Index t, std::int32_t label) const;
 
   Tensor log_p_;
-  std::int32_t blank_, begin_, end_, last_;
+  JointCtcOptions options_;
+  std::int32_t last_;
   // γ of the paper: after t frames, of all paths that read the prefix and end with a blank, and
   // with its last label.
   std::vector<double> ends_blank_, ends_label_;

@@ -397,14 +397,13 @@ using attune::text::Vocabulary;
 TEST_CASE("Vocabulary: the first four numbers are the special tokens") {
   const Vocabulary empty;
   REQUIRE(empty.size() == 4);
-  CHECK(empty.token(Vocabulary::pad) == "<pad>");
-  CHECK(empty.token(Vocabulary::begin) == "<s>");
-  CHECK(empty.token(Vocabulary::end) == "</s>");
-  CHECK(empty.token(Vocabulary::unknown) == "<unk>");
-  CHECK(empty.token(0) == "<pad>");
-  CHECK(empty.token(1) == "<s>");
-  CHECK(empty.token(2) == "</s>");
-  CHECK(empty.token(3) == "<unk>");
+  const Tokens special = {"<pad>", "<s>", "</s>", "<unk>"};
+  const std::int32_t ids[] = {Vocabulary::pad, Vocabulary::begin, Vocabulary::end,
+                              Vocabulary::unknown};
+  for (std::int32_t id = 0; id < 4; ++id) {
+    CHECK(ids[id] == id);
+    CHECK(empty.token(id) == special[static_cast<std::size_t>(id)]);
+  }
   CHECK(empty.id("</s>") == 2);
   CHECK(empty.tokens().empty());
 }

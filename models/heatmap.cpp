@@ -38,8 +38,8 @@ double weight(const Heatmap& map, std::size_t row, std::size_t column) {
   return map.weights[row * map.columns.size() + column];
 }
 
-// Attention spread over a word leaves little on each of its letters; the power lifts that well above
-// the ground while noise stays near it.
+// Attention spread over a word leaves little on each of its letters; the power lifts that well
+// above the ground while noise stays near it.
 double strength(double weight) { return std::pow(std::min(1.0, weight), 0.7); }
 
 // ---- In a terminal ---------------------------------------------------------------------------
@@ -129,35 +129,23 @@ std::string cells(const Heatmap& map, const Layout& l, Panel panel, std::size_t 
   return current < 0 ? out : out + "\x1b[0m";
 }
 
-// One line of the header: `text(j)` above column j.
-template <typename Text>
-std::string header_line(const Layout& l, Panel panel, Align align, Text text) {
-  std::string out = spaces(l.label + 1);
-  for (std::size_t j = panel.begin; j < panel.end; ++j) out += padded(text(j), l.cell, align);
-  return out;
-}
-
-std::vector<std::string> stacked_header(const Layout& l, Panel panel) {
-  std::size_t height = 0;
-  for (std::size_t j = panel.begin; j < panel.end; ++j)
-    height = std::max(height, clusters(l.columns[j]).size());
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < height; ++i) {
-    lines.push_back(header_line(l, panel, Align::left, [&](std::size_t j) {
-      const std::vector<std::string> letters = clusters(l.columns[j]);
-      const std::size_t above = height - letters.size();  // words stand on the cells
-      return i < above ? std::string() : letters[i - above];
-    }));
+// The labels or their numbers on one line, or letters below each other, which stand on the cells.
+std::vector<std::string> header(const Layout& l, Panel panel) {
+  const Align align = l.header == Header::numbers ? Align::right : Align::left;
+  std::vector<std::vector<std::string>> texts;  // of each column, from top to bottom
+  std::size_t height = l.header == Header::vertical ? 0 : 1;
+  for (std::size_t j = panel.begin; j < panel.end; ++j) {
+    const std::string label = l.header == Header::numbers ? std::to_string(j + 1) : l.columns[j];
+    texts.push_back(l.header == Header::vertical ? clusters(label) : std::vector{label});
+    height = std::max(height, texts.back().size());
+  }
+  std::vector<std::string> lines(height, spaces(l.label + 1));
+  for (const std::vector<std::string>& column : texts) {
+    const std::size_t above = height - column.size();
+    for (std::size_t i = 0; i < height; ++i)
+      lines[i] += padded(i < above ? "" : column[i - above], l.cell, align);
   }
   return lines;
-}
-
-std::vector<std::string> header(const Layout& l, Panel panel) {
-  const auto number = [](std::size_t j) { return std::to_string(j + 1); };
-  const auto label = [&](std::size_t j) { return l.columns[j]; };
-  if (l.header == Header::vertical) return stacked_header(l, panel);
-  if (l.header == Header::numbers) return {header_line(l, panel, Align::right, number)};
-  return {header_line(l, panel, Align::left, label)};
 }
 
 // The labels behind the numbers, as many to a line as fit.

@@ -40,19 +40,16 @@ nn::Stacked<nn::Recurrent> stack_of(const nn::Scope& scope, const Options& o) {
       scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
 }
 
-/// The sizes of the summands; a context of 0 is none.
-struct DeepOutputSizes {
-  Index state, word, context = 0;
-};
-
 /// s U_o + y V_o + c C_o + b_o, before its activation: the "deep output" of Cho et al. (2014, A.1)
 /// and of Bahdanau et al. (2014, A.2.2).
 class DeepOutput {
  public:
-  DeepOutput(const nn::Scope& scope, const DeepOutputSizes& in, Index out)
-      : U_o_(scope.add("U_o", {in.state, out}, nn::init::glorot())),
-        V_o_(scope.add("V_o", {in.word, out}, nn::init::glorot())) {
-    if (in.context > 0) C_o_ = scope.add("C_o", {in.context, out}, nn::init::glorot());
+  /// `context` is C, 0 where there is none.
+  template <class Options>
+  DeepOutput(const nn::Scope& scope, const Options& o, Index context, Index out)
+      : U_o_(scope.add("U_o", {o.hidden, out}, nn::init::glorot())),
+        V_o_(scope.add("V_o", {o.embedding, out}, nn::init::glorot())) {
+    if (context > 0) C_o_ = scope.add("C_o", {context, out}, nn::init::glorot());
     b_o_ = scope.add("b_o", {out}, nn::init::zeros());
   }
 
@@ -122,7 +119,7 @@ class DeepReadout {
   template <class Options>
   DeepReadout(const nn::Scope& scope, const Options& o, Index context, Index columns,
               Var (*activation)(const Var&))
-      : sum_(scope / "readout", {o.hidden, o.embedding, context}, columns),
+      : sum_(scope / "readout", o, context, columns),
         activation_(activation),
         output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
         dropout_(o.dropout) {}

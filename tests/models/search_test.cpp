@@ -337,20 +337,7 @@ TEST_CASE("search: a word's log-probability is the table's, and they sum up") {
   const auto table = random_table(4, 2);
   const auto found = search(TableDecoder(table), {4}, {.beam = 4, .best = 4})[0];
   REQUIRE(found.size() == 4);
-  for (const Hypothesis& h : found) {
-    REQUIRE(h.complete);
-    REQUIRE(h.word_log_probabilities.size() == h.words.size() + 1);
-    Words before;
-    double total = 0;
-    for (std::size_t i = 0; i <= h.words.size(); ++i) {
-      const std::int32_t word = i < h.words.size() ? h.words[i] : kEnd;
-      const double expected = std::log(table(4, before)[static_cast<std::size_t>(word)]);
-      CHECK(near(h.word_log_probabilities[i], expected));
-      total += h.word_log_probabilities[i];
-      before.push_back(word);
-    }
-    CHECK(near(h.log_probability, total));
-  }
+  for (const Hypothesis& h : found) check_log_probabilities(h, table);
 }
 
 TEST_CASE("search: weights are those of the hypothesis's own words, over its own source") {

@@ -26,13 +26,7 @@ TEST_CASE("LineReader: LF and CRLF end lines, the last one also ends with the te
   CHECK(lines_of("a b\r\nc") == Lines{"a b", "c"});
   CHECK(lines_of("a\rb\n") == Lines{"a\rb"});
   CHECK(lines_of("").empty());
-}
-
-TEST_CASE("LineReader: empty lines are lines") {
   CHECK(lines_of("\na\n\n\r\nb\n\n") == Lines{"", "a", "", "", "b", ""});
-}
-
-TEST_CASE("LineReader: other ends of lines in Unicode stay in the text") {
   CHECK(lines_of("a\u2028b\u0085c\fd\n") == Lines{"a\u2028b\u0085c\fd"});
 }
 

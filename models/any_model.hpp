@@ -1,4 +1,4 @@
-// One type for all models: made by name, and what programs hold.
+// One type for all models, which programs make by name.
 #pragma once
 
 #include <map>
@@ -20,10 +20,10 @@
 
 namespace attune::models {
 
-/// A model by name, the options that it has, and the losses of its training.
+/// A model's name, its own options, and those of its loss in training.
 struct AnyModelOptions {
   std::string name = "bahdanau";  // one of model_kinds()
-  /// Those of the named model; Nematus has Bahdanau's. model_options() makes them match.
+  /// Of the named model; Nematus has Bahdanau's. model_options() makes them match.
   std::variant<BahdanauOptions, LuongOptions, EncoderDecoderOptions, SutskeverOptions,
                Seq2SeqOptions>
       own = BahdanauOptions{};
@@ -40,8 +40,8 @@ struct ModelKind {
 /// bahdanau, nematus, luong, encoder-decoder, sutskever and seq2seq.
 std::span<const ModelKind> model_kinds();
 
-/// The defaults of a model. `values` are set where it has an option of that name: sizes, say, that
-/// suit a task. Throws on a name that is none of model_kinds(), and as `set` does.
+/// The defaults of a model, with those of `values` that it has an option for: sizes, say, that suit
+/// a task. Throws on a name that is none of model_kinds(), and as `set` does.
 AnyModelOptions model_options(
     std::string_view name, std::initializer_list<std::pair<const char*, const char*>> values = {});
 
@@ -69,14 +69,14 @@ struct Vocabularies {
   Index source, target;
 };
 
-/// A value of a type that only its model knows. Copies share it.
+/// A value whose type only its model knows. Copies share it.
 class OfModel {
  public:
   OfModel() = default;
   template <class T>
   OfModel(std::shared_ptr<const T> value) : value_(std::move(value)), type_(&typeid(T)) {}
 
-  /// Throws where it is of another type.
+  /// Throws on another type.
   template <class T>
   const T& as() const {
     if (!type_ || *type_ != typeid(T)) fail("AnyModel", "a value of another model");

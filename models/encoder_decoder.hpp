@@ -80,8 +80,8 @@ struct SutskeverOptions {
 };
 
 /// "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le, 2014; arXiv
-/// 1409.3215). The last states of the encoder, which reads the source from its end, are the decoder's first
-/// ones; there is no attention, and no context.
+/// 1409.3215). The last states of the encoder, which reads the source from its end, are the
+/// decoder's first ones; there is no attention, and no context.
 ///
 /// | paper (section 2 and 3.3)                | here             | parameter            |
 /// |------------------------------------------|------------------|----------------------|

@@ -79,8 +79,8 @@ struct Scores {
   Index begin, end;           // the sentence's rows
 };
 
-/// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A derived
-/// class chooses the words.
+/// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A
+/// derived class chooses the words.
 class Decoding {
  public:
   template <class Options>
@@ -290,8 +290,8 @@ class Beam : public Decoding {
   }
 
  private:
-  /// The best continuations of a sentence's rows, as many as there are places left, best first. Among
-  /// equals the earlier row comes first, then the smaller word.
+  /// The best continuations of a sentence's rows, as many as there are places left, best first.
+  /// Among equals the earlier row comes first, then the smaller word.
   std::vector<Candidate> choose(const Scores& s) override {
     const std::size_t sentence = running_[s.begin].sentence;
     const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();

@@ -1,4 +1,4 @@
-// Writing a batch of sentences word by word: greedy and beam search, sampling, and given words.
+// Decoding word by word: greedy and beam search, sampling, and forced decoding.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@
 
 namespace attune::models {
 
-/// A sentence that was written.
+/// A decoded sentence.
 struct Hypothesis {
   std::vector<std::int32_t> words;             // without `</s>`
   std::vector<double> word_log_probabilities;  // of each word, and of `</s>` when `complete`
   double log_probability = 0;                  // their sum
-  double score = 0;                            // what it was ranked by
-  bool complete = false;                       // it ended with `</s>`, not at max_length
-  /// (steps, S) f32: attention at each word, and at `</s>`. Of several heads the mean; undefined
-  /// where the model has no attention.
+  double score = 0;                            // by which a search ranks
+  bool complete = false;                       // ends with `</s>`, not at max_length
+  /// (steps, S) f32: attention at each word, and at `</s>`; the mean of several heads; undefined
+  /// without attention.
   Tensor weights;
 };
 
-/// The hypotheses of one sentence, best first; one where it is sampled.
+/// The hypotheses of one sentence, best first; a sampled one has no others.
 using Translation = std::vector<Hypothesis>;
 
 /// Translations of single tokens.
@@ -37,9 +37,9 @@ using Lexicon = std::unordered_map<std::string, std::string>;
 
 /// The tokens of a hypothesis. Each `<unk>` becomes the source token with the largest attention
 /// weight (the first of equals), or that token's entry in the lexicon (Jean et al., 2015, section
-/// 3.3; Luong et al., 2015, "Effective approaches", section 4.2). `source` has the source tokens as
-/// they were before any became `<unk>`. Throws when their number is not that of the weights, or on
-/// an `<unk>` without weights.
+/// 3.3; Luong et al., 2015, "Effective approaches", section 4.2). `source` has the tokens of the
+/// text, none replaced by `<unk>`. Throws when their number is not that of the weights, and on an
+/// `<unk>` without weights.
 std::vector<std::string> replace_unknown(const Hypothesis& hypothesis,
                                          std::span<const std::string> source,
                                          const text::Vocabulary& target,
@@ -52,19 +52,19 @@ std::vector<std::string> replace_unknown(const Hypothesis& hypothesis,
 ///  * shifted: ((5 + |Y|) / 6)ᵅ  (Wu et al., 2016, equation 14)
 enum class LengthNormalization { length, shifted };
 
-/// Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14, with p_ij the attention weight
-/// of source word i at target word j, or at `</s>`:
+/// Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14, with p_ij the attention
+/// weight of source word i at target word j, or at `</s>`:
 ///     s = log P(Y|X) / lp(Y) + β Σ_i log(min(Σ_j p_ij, 1))
 /// α (`length_penalty`, 0.6 to 1 in the paper) offsets the log-probability that every word costs; β
 /// penalises source words without attention. Σ_j p_ij is at least 10⁻¹⁰.
 struct SearchOptions {
   Index beam = 1;              // K; 1 is greedy search
   Index max_length = 100;      // most words; one more step may then write `</s>`
-  bool within_source = false;  // at most as many words as the source has places
+  bool within_source = false;  // no more words than the source has places
   double length_penalty = 0;   // α
   LengthNormalization length_normalization = LengthNormalization::length;
   double coverage_penalty = 0;  // β
-  Index best = 1;               // how many of the K to return
+  Index best = 1;               // how many of the K it returns
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // `<s>`, `</s>`
 };
 
@@ -91,8 +91,9 @@ struct NextScores {
   Tensor logits;   // (rows, V)
   Tensor weights;  // (S, rows), (heads, S, rows) or undefined
 };
-/// One step of a model for each running hypothesis, after its last word, words (1, rows) i32. Before
-/// it, the model's state moves to `rows` (i32), unless that is null. Finished sentences have no rows.
+/// One step of a model for each running hypothesis, after its last word, words (1, rows) i32.
+/// Before it, the model's state moves to `rows` (i32), unless that is null. Finished sentences have
+/// no rows.
 using NextStep = std::function<NextScores(const Tensor& words, const Tensor* rows)>;
 
 /// Steps until all sentences of a batch are finished. `numbers` are those of samples.
@@ -117,15 +118,16 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded, const Ho
 
 }  // namespace detail
 
-/// The best hypotheses for each source of a batch. Ties go to the earlier hypothesis and the smaller
-/// word, so results are reproducible. Any word with a probability may be written, `<unk>` and `<s>`
-/// too.
+/// The best hypotheses for each source of a batch. Ties go to the earlier hypothesis and the
+/// smaller word, so results are reproducible. Any word with a probability may be written, `<unk>`
+/// and `<s>` too.
 ///
 /// Each step keeps the continuations with the largest log-probability; length normalisation applies
 /// to finished hypotheses, which keep their place among the K. The search of a sentence ends when K
-/// are finished, or when no running hypothesis can reach the `best` any more: log-probabilities only
-/// fall and the coverage term is at most 0, so a score is at most log P so far, divided by the
-/// largest lp within reach. With α = 0 the search ends early, with α = 1 seldom before `max_length`.
+/// are finished, or when no running hypothesis can reach the `best` any more: log-probabilities
+/// only fall and the coverage term is at most 0, so a score is at most log P so far, divided by the
+/// largest lp within reach. With α = 0 the search ends early, with α = 1 seldom before
+/// `max_length`.
 ///
 /// Throws on a source without words, on scores that are NaN, and on β > 0 without attention.
 template <Decoder M, Source Encoded>
@@ -142,8 +144,8 @@ std::vector<Translation> search(const M& model, const text::SourceBatch& batch,
 
 /// Draws one sentence for each source. Log-probabilities, which are the scores too, are the model's
 /// own, at temperature 1 and over all words. The sentence depends on the seed and on its number in
-/// `numbers` (default: 0 to B - 1), not on the batch. Throws on a source without words and on scores
-/// that are NaN.
+/// `numbers` (default: 0 to B - 1), not on the batch. Throws on a source without words and on
+/// scores that are NaN.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
                                const SamplingOptions& options = {},

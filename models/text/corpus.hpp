@@ -43,7 +43,7 @@ class LineReader {
   std::int64_t number_ = 0;
 };
 
-/// All lines, empty ones too.
+/// All lines, including empty ones.
 std::vector<std::string> read_lines(LineReader reader);
 
 /// A source and its translation, as lines.
@@ -54,7 +54,7 @@ struct TextPair {
 /// The order of the columns of a TSV.
 enum class Columns { source_first, target_first };
 
-/// The pairs of a parallel corpus, empty ones too.
+/// The pairs of a parallel corpus, including empty ones.
 class ParallelReader {
  public:
   /// Of two files, where line n of one belongs to line n of the other; or, without a target, of a
@@ -103,7 +103,8 @@ struct TextCorpus {
   CorpusReport report;
 };
 
-/// Excludes pairs with an empty side, or with a side of more than `longest` tokens; 0: of any number.
+/// Excludes pairs with an empty side, or with a side of more than `longest` tokens; 0: of any
+/// number.
 TextCorpus read_corpus(ParallelReader reader, std::int64_t longest = 0);
 
 }  // namespace attune::text

@@ -32,7 +32,7 @@ int main() {
       .attend = models::Attend::between,
       .score = {.kind = "cosine"},
       .attention = {.window = nn::Window::local_predictive, .half_width = 5},
-      .input_feeding = models::InputFeeding::yes,
+      .input_feeding = true,
       .readout_kind = models::ReadoutKind::attentional,
       .readout = 32};
   const models::Seq2Seq model(params, options);

@@ -26,7 +26,7 @@ struct Data {
 };
 
 Data read(const std::string& path) {
-  const text::TextCorpus corpus = text::read_corpus(text::ParallelReader(path), {.longest = 50});
+  const text::TextCorpus corpus = text::read_corpus(text::ParallelReader(path), /*longest=*/50);
   const std::size_t n = corpus.pairs.size();
   if (n < 2) throw Error(path + ": it has " + std::to_string(n) + " pairs, expected at least 2");
   std::cout << to_string(corpus.report) << "\n";

@@ -5,7 +5,6 @@
 
 #include <attune/models/any_model.hpp>
 #include <attune/models/layer_fields.hpp>
-#include <attune/models/nematus.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
@@ -18,23 +17,18 @@ using Fields = std::vector<Field>;
 
 /// An option of a model's own struct, as one of AnyModelOptions.
 template <class Own>
-Field lifted(const OptionField<Own>& field) {
-  Field any{field.name,
-            field.help,
-            field.choices,
-            field.type,
-            [get = field.get](const AnyModelOptions& o) { return get(std::get<Own>(o.own)); },
-            [set = field.set](AnyModelOptions& o, const std::string& text) {
-              set(std::get<Own>(o.own), text);
-            },
-            field.is_flag,
-            field.needs};
-  if (field.has_effect) {
-    any.has_effect = [has_effect = field.has_effect](const AnyModelOptions& o) {
-      return has_effect(std::get<Own>(o.own));
+Field lifted(const OptionField<Own>& own) {
+  Field field{.name = own.name, .help = own.help, .choices = own.choices, .type = own.type};
+  field.get = [own](const AnyModelOptions& o) { return own.get(std::get<Own>(o.own)); };
+  field.set = [own](AnyModelOptions& o, const std::string& text) {
+    own.set(std::get<Own>(o.own), text);
+  };
+  field.is_flag = own.is_flag, field.needs = own.needs;
+  if (own.has_effect)
+    field.has_effect = [own](const AnyModelOptions& o) {
+      return own.has_effect(std::get<Own>(o.own));
     };
-  }
-  return any;
+  return field;
 }
 
 constexpr double largest = 1 << 16, deepest = 64;
@@ -69,24 +63,6 @@ std::vector<OptionField<Own>> paper_fields() {
   return all;
 }
 
-enum class Attends { no, yes };
-
-/// The options of a model's own struct, and those of the losses.
-template <class Own>
-Fields fields_of(std::span<const OptionField<Own>> own, Attends attends) {
-  Fields all;
-  for (const auto& field : own) all.push_back(lifted<Own>(field));
-  if (attends == Attends::yes) {
-    all.push_back(number_field<AnyModelOptions>("coverage-loss",
-                                                "weight of the loss for attending twice",
-                                                &AnyModelOptions::coverage_loss, 0, 1e6));
-  }
-  all.push_back(number_field<AnyModelOptions>(
-      "label-smoothing", "share of the target probability spread over all words",
-      &AnyModelOptions::label_smoothing, 0, 0.99));
-  return all;
-}
-
 struct Kind : ModelKind {
   AnyModelOptions defaults;
   Fields fields;
@@ -94,16 +70,22 @@ struct Kind : ModelKind {
 };
 
 template <class M, class Own>
-Kind kind(const char* name, const char* what, Attends attends) {
-  AnyModelOptions defaults;
-  defaults.name = name;
-  defaults.own = Own();
+Kind kind(const char* name, const char* what) {
+  const AnyModelOptions defaults{.name = name, .own = Own()};
   Fields fields;
   if constexpr (std::is_same_v<M, Seq2Seq>) {
-    fields = fields_of<Own>(seq2seq_fields(), attends);
+    for (const auto& field : seq2seq_fields()) fields.push_back(lifted(field));
   } else {
-    fields = fields_of<Own>(paper_fields<Own>(), attends);
+    for (const auto& field : paper_fields<Own>()) fields.push_back(lifted(field));
   }
+  if (attends(defaults)) {
+    fields.push_back(number_field<AnyModelOptions>("coverage-loss",
+                                                   "weight of the loss for attending twice",
+                                                   &AnyModelOptions::coverage_loss, 0, 1e6));
+  }
+  fields.push_back(number_field<AnyModelOptions>(
+      "label-smoothing", "share of the target probability spread over all words",
+      &AnyModelOptions::label_smoothing, 0, 0.99));
   return {{name, what}, defaults, fields, [](const nn::Scope& scope, const AnyModelOptions& o) {
             return AnyModel(M(scope, std::get<Own>(o.own)));
           }};
@@ -111,21 +93,18 @@ Kind kind(const char* name, const char* what, Attends attends) {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
-      kind<Bahdanau, BahdanauOptions>(
-          "bahdanau", "attends before the cell, additive (Bahdanau et al., 2014)", Attends::yes),
+      kind<Bahdanau, BahdanauOptions>("bahdanau",
+                                      "attends before the cell, additive (Bahdanau et al., 2014)"),
       kind<Nematus, NematusOptions>(
-          "nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)",
-          Attends::yes),
-      kind<Luong, LuongOptions>("luong",
-                                "attends after the cell, any score and window (Luong et al., 2015)",
-                                Attends::yes),
+          "nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)"),
+      kind<Luong, LuongOptions>(
+          "luong", "attends after the cell, any score and window (Luong et al., 2015)"),
       kind<EncoderDecoder, EncoderDecoderOptions>(
-          "encoder-decoder", "no attention: the last state at every step (Cho et al., 2014)",
-          Attends::no),
+          "encoder-decoder", "no attention: the last state at every step (Cho et al., 2014)"),
       kind<Sutskever, SutskeverOptions>(
-          "sutskever", "no attention: the last state of a reversed source (Sutskever et al., 2014)",
-          Attends::no),
-      kind<Seq2Seq, Seq2SeqOptions>("seq2seq", "every wiring is an option", Attends::yes)};
+          "sutskever",
+          "no attention: the last state of a reversed source (Sutskever et al., 2014)"),
+      kind<Seq2Seq, Seq2SeqOptions>("seq2seq", "every wiring is an option")};
   return all;
 }
 
@@ -170,8 +149,6 @@ AnyModelOptions model_options(std::string_view name,
   return options;
 }
 
-std::span<const Field> model_fields(std::string_view name) { return kind_of(name).fields; }
-
 std::span<const Field> all_model_fields() {
   static const Fields all = [] {
     Fields fields;
@@ -209,7 +186,7 @@ void set(AnyModelOptions& options, const std::string& name, const std::string& v
 }
 
 std::map<std::string, std::string> to_map(const AnyModelOptions& options) {
-  auto map = fields_to_map(model_fields(options.name), options);
+  auto map = fields_to_map<AnyModelOptions>(kind_of(options.name).fields, options);
   map["model"] = options.name;
   return map;
 }
@@ -218,7 +195,7 @@ AnyModelOptions model_options_from(const std::map<std::string, std::string>& map
   const auto name = map.find("model");
   if (name == map.end()) fail("options", "there is no 'model'");
   AnyModelOptions options = model_options(name->second);
-  set_fields_from(model_fields(options.name), options, map);
+  set_fields_from<AnyModelOptions>(kind_of(options.name).fields, options, map);
   return options;
 }
 

@@ -1,4 +1,4 @@
-// One type for all models: made by name, and what programs hold.
+// One type for all models, which programs make by name.
 #pragma once
 
 #include <map>
@@ -16,15 +16,14 @@
 #include <attune/models/option_field.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/models/sutskever.hpp>
 #include <attune/models/unroll.hpp>
 
 namespace attune::models {
 
-/// A model by name, the options that it has, and the losses of its training.
+/// A model's name, its own options, and those of its loss in training.
 struct AnyModelOptions {
   std::string name = "bahdanau";  // one of model_kinds()
-  /// Those of the named model; Nematus has Bahdanau's. model_options() makes them match.
+  /// Of the named model; Nematus has Bahdanau's. model_options() makes them match.
   std::variant<BahdanauOptions, LuongOptions, EncoderDecoderOptions, SutskeverOptions,
                Seq2SeqOptions>
       own = BahdanauOptions{};
@@ -41,16 +40,14 @@ struct ModelKind {
 /// bahdanau, nematus, luong, encoder-decoder, sutskever and seq2seq.
 std::span<const ModelKind> model_kinds();
 
-/// The defaults of a model. `values` are set where it has an option of that name: sizes, say, that
-/// suit a task. Throws on a name that is none of model_kinds(), and as `set` does.
+/// The defaults of a model, with those of `values` that it has an option for: sizes, say, that suit
+/// a task. Throws on a name that is none of model_kinds(), and as `set` does.
 AnyModelOptions model_options(
     std::string_view name, std::initializer_list<std::pair<const char*, const char*>> values = {});
 
-/// The options of a model: all but the vocabularies. They apply to an AnyModelOptions of that name.
-std::span<const OptionField<AnyModelOptions>> model_fields(std::string_view name);
-
-/// The options of all models for a command line, each name once, with the help of the last model
-/// that has it. `set` throws where the model has no such option, and `has_effect` is false there.
+/// The options of all models but the vocabularies, each name once, with the help of the last model
+/// that has it. Where the model has no such option `set` throws, `get` is empty and `has_effect`
+/// false.
 std::span<const OptionField<AnyModelOptions>> all_model_fields();
 
 /// Sets an option by name. Throws where the model has none of that name, and as its `set` does.
@@ -72,14 +69,14 @@ struct Vocabularies {
   Index source, target;
 };
 
-/// A value of a type that only its model knows. Copies share it.
+/// A value whose type only its model knows. Copies share it.
 class OfModel {
  public:
   OfModel() = default;
   template <class T>
   OfModel(std::shared_ptr<const T> value) : value_(std::move(value)), type_(&typeid(T)) {}
 
-  /// Throws where it is of another type.
+  /// Throws on another type.
   template <class T>
   const T& as() const {
     if (!type_ || *type_ != typeid(T)) fail("AnyModel", "a value of another model");

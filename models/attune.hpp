@@ -18,12 +18,10 @@
 #include <attune/models/luong.hpp>
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/error_rate.hpp>
-#include <attune/models/nematus.hpp>
 #include <attune/models/option_field.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/models/sutskever.hpp>
 #include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/corpus.hpp>

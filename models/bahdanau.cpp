@@ -1,30 +1,18 @@
+#include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/bahdanau.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune::models {
 
 BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o,
                                  EncodedSizes source, nn::Attention attention)
-    : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
-      bridge_(scope / "bridge", source.last, o.hidden),
-      attention_(std::move(attention)),
-      cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
-      readout_(scope / "readout", {o.hidden, o.embedding, source.h}, 2 * o.readout),
-      output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
-      dropout_(o.dropout) {
-  const Index gates = cell_.gates();
-  C_ = (scope / "decoder").add("W_c", {source.h, gates * o.hidden}, nn::init::glorot(gates));
-}
+    : AttendingDecoder(scope, o, source.last, std::move(attention)),
+      readout_(scope, o, source.h, 2 * o.readout, maxout),
+      C_(context_weights(scope, source.h)) {}
 
 BahdanauDecoder::State BahdanauDecoder::start(const Encoded& source) const {
-  return {.memory = attention_.remember(dropout_(source.h), source.mask),
-          .past = {},
-          .s = {.h = tanh(bridge_(last_state(source, "Bahdanau").h))}};  // s_0 = tanh(W_s ←h_1)
-}
-
-BahdanauDecoder::Words BahdanauDecoder::read(const Tensor& previous) const {
-  const Var y = target_(previous);
-  return {y, cell_.input(y)};
+  return AttendingDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
 }
 
 BahdanauDecoder::Step BahdanauDecoder::step(const Var& share, const State& before) const {
@@ -33,21 +21,22 @@ BahdanauDecoder::Step BahdanauDecoder::step(const Var& share, const State& befor
   return {{s.h, c}, alpha, {before.memory, attention_.next(before.past, alpha), s}};
 }
 
-AffineLogits BahdanauDecoder::logits(const Words& words, const std::vector<Output>& outputs) const {
-  const Var s = stack(outputs, &Output::s), c = stack(outputs, &Output::c);
-  const Var t = maxout(readout_(s, words.y, c));
-  return {dropout_(t), output_.affine()};
+NematusDecoder::NematusDecoder(const nn::Scope& scope, const NematusOptions& o, EncodedSizes source,
+                               nn::Attention attention)
+    : AttendingDecoder(scope, o, source.h, std::move(attention)),
+      second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}),
+      readout_(scope, o, source.h, o.readout, tanh) {}
+
+NematusDecoder::State NematusDecoder::start(const Encoded& source) const {
+  const Tensor shares = source.mask / sum(source.mask, {0});  // 1 / T_x
+  return AttendingDecoder::start(source, weighted_sum(shares, source.h));
 }
 
-nn::Attention additive_attention(const nn::Scope& scope, const BahdanauOptions& o) {
-  return nn::Attention(
-      nn::AdditiveScore(scope / "attention", o.hidden, 2 * o.hidden, {.attention = o.attention}));
+NematusDecoder::Step NematusDecoder::step(const Var& share, const State& before) const {
+  const nn::RecurrentState between = cell_.step(share, before.s);
+  const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
+  const nn::RecurrentState s = second_.step(second_.input(c), between);
+  return {{s.h, c}, alpha, {before.memory, attention_.next(before.past, alpha), s}};
 }
-
-Bahdanau::Bahdanau(const nn::Scope& scope, const BahdanauOptions& o,
-                   std::optional<nn::Attention> attention)
-    : BahdanauDecoder(scope, o, {.h = 2 * o.hidden, .last = o.hidden},
-                      attention ? *attention : additive_attention(scope, o)),
-      encoder_(scope, o) {}
 
 }  // namespace attune::models

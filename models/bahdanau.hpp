@@ -1,5 +1,5 @@
 // The model that introduced attention: "Neural machine translation by jointly learning to align and
-// translate" (Bahdanau, Cho and Bengio, 2014; arXiv 1409.0473).
+// translate" (Bahdanau, Cho and Bengio, 2014; arXiv 1409.0473), and the conditional GRU of Nematus.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,34 @@ struct BahdanauOptions {
   Index readout = 256;            // R
   nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
   double dropout = 0;             // on embeddings, annotations and readout
+};
+
+/// Base of the decoders of one layer with attention: the parts that each shares with the others.
+class AttendingDecoder : public OneLayerDecoder {
+ public:
+  struct State {
+    nn::Memory memory;
+    nn::Past past;
+    nn::RecurrentState s;
+  };
+  using Step = DecoderStep<Output, State>;
+
+  State select(const State& state, const Tensor& rows) const {
+    return {nn::select(state.memory, rows), nn::select(state.past, rows),
+            nn::select(state.s, rows)};
+  }
+
+ protected:
+  AttendingDecoder(const nn::Scope& scope, const BahdanauOptions& o, Index bridge,
+                   nn::Attention attention)
+      : OneLayerDecoder(scope, o, bridge), attention_(std::move(attention)) {}
+
+  /// The first state is tanh(W x + b).
+  State start(const Encoded& source, const Var& x) const {
+    return {attention_.remember(dropout_(source.h), source.mask), {}, {.h = tanh(bridge_(x))}};
+  }
+
+  nn::Attention attention_;
 };
 
 /// A decoder on [y_{i-1}; c_i], of annotations from any encoder.
@@ -40,48 +68,82 @@ struct BahdanauOptions {
 ///
 /// The paper's GRU has the reset gate before the product (Cell::gru_reset_before) and z turned
 /// round; the default is the faster Cell::gru. With an LSTM, 3H is 4H.
-class BahdanauDecoder {
+class BahdanauDecoder : public AttendingDecoder {
  public:
-  using State = AttendingState;
-  using Words = ReadWords;
-  struct Output {
-    Var s, c;
-  };
-  using Step = DecoderStep<Output, State>;
-
   BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& options, EncodedSizes source,
                   nn::Attention attention);
 
   State start(const Encoded& source) const;
-  Words read(const Tensor& previous) const;
   Step step(const Var& share, const State& before) const;
-  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const;
-  State select(const State& state, const Tensor& rows) const { return models::select(state, rows); }
+  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
+    return readout_(words.y, outputs);
+  }
 
  private:
-  WordVectors target_;
-  nn::Linear bridge_;
-  nn::Attention attention_;
-  nn::Recurrent cell_;
+  DeepReadout readout_;
   Var C_;  // (D, 3H)
-  DeepOutput readout_;
-  nn::Linear output_;
-  nn::Dropout dropout_;
 };
 
-/// Additive, over the annotations of that encoder, with the parameters "attention.*".
-nn::Attention additive_attention(const nn::Scope& scope, const BahdanauOptions& options);
+using NematusOptions = BahdanauOptions;
 
-/// With its encoder, and additive attention or one of your own.
-class Bahdanau : public BahdanauDecoder {
+/// The conditional GRU, which attends between two cells, of annotations from any encoder: "Nematus:
+/// a toolkit for neural machine translation" (Sennrich et al., 2017; arXiv 1703.04357), section 2.
+///
+/// | paper (section 2)                        | here             | parameter          | shape    |
+/// |------------------------------------------|------------------|--------------------|----------|
+/// | word vectors                             | encode(), read() | source.E, target.E | (V, E)   |
+/// | s_0 = tanh(W_init Σ_i h_i / T_x)         | start()          | bridge.W, bridge.b | (2H, H)  |
+/// | s'_j = GRU_1(y_{j-1}, s_{j-1})           | step()           | decoder.layer1.*   | (E, 3H)  |
+/// | c_j = ATT(C, s'_j)                       | step()           | attention.*        |          |
+/// | s_j = GRU_2(s'_j, c_j)                   | step()           | decoder.second.*   | (2H, 3H) |
+/// | t_j = tanh(s_j W_t1 + y_{j-1} W_t2       | logits()         | readout.U_o, V_o,  | (., R)   |
+/// |   + c_j W_t3)                            |                  | readout.C_o, b_o   |          |
+/// | p(y_j) = softmax(t_j W_o)                | logits()         | output.W, output.b | (R, V)   |
+class NematusDecoder : public AttendingDecoder {
  public:
-  Bahdanau(const nn::Scope& scope, const BahdanauOptions& options,
-           std::optional<nn::Attention> attention = {});
+  NematusDecoder(const nn::Scope& scope, const NematusOptions& options, EncodedSizes source,
+                 nn::Attention attention);
 
-  Encoded encode(const Tensor& source, const Tensor& mask) const { return encoder_(source, mask); }
+  State start(const Encoded& source) const;
+  Step step(const Var& share, const State& before) const;
+  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
+    return readout_(words.y, outputs);
+  }
 
  private:
-  BidirectionalWords encoder_;
+  nn::Recurrent second_;
+  DeepReadout readout_;
 };
+
+/// A decoder with an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014,
+/// equation 7), whose last state is ←h_1; and additive attention or one of your own.
+template <class Decoder>
+class WithBidirectionalEncoder : public Decoder {
+ public:
+  WithBidirectionalEncoder(const nn::Scope& scope, const BahdanauOptions& o,
+                           std::optional<nn::Attention> attention = {})
+      : Decoder(scope, o, {.h = 2 * o.hidden, .last = o.hidden},
+                attention ? *attention : additive(scope / "attention", o)),
+        source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
+        encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}) {}
+
+  /// source (S, B) i32, mask (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const {
+    const auto [h, last] = encoder_(source_(source), {.mask = mask});
+    return {h, {last.backward}, mask};
+  }
+
+ private:
+  static nn::Attention additive(const nn::Scope& scope, const BahdanauOptions& o) {
+    return nn::Attention(
+        nn::AdditiveScore(scope, o.hidden, 2 * o.hidden, {.attention = o.attention}));
+  }
+
+  WordVectors source_;
+  nn::Bidirectional<nn::Recurrent> encoder_;
+};
+
+using Bahdanau = WithBidirectionalEncoder<BahdanauDecoder>;
+using Nematus = WithBidirectionalEncoder<NematusDecoder>;
 
 }  // namespace attune::models

@@ -112,15 +112,9 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
 // ---- Attention and CTC together
 
 CtcPrefix::CtcPrefix(Tensor log_p, const JointCtcOptions& o)
-    : log_p_(std::move(log_p)),
-      blank_(o.blank),
-      begin_(o.begin),
-      end_(o.end),
-      last_(o.begin),
-      ends_blank_{0} {
-  const Index frames = log_p_.dim(0);
-  for (Index t = 0; t < frames; ++t)
-    ends_blank_.push_back(ends_blank_.back() + this->log_p(t, blank_));
+    : log_p_(std::move(log_p)), options_(o), last_(o.begin), ends_blank_{0} {
+  for (Index t = 0; t < log_p_.dim(0); ++t)
+    ends_blank_.push_back(ends_blank_.back() + this->log_p(t, o.blank));
   ends_label_.assign(ends_blank_.size(), log_zero);
 }
 
@@ -139,7 +133,7 @@ CtcPrefix CtcPrefix::extended(std::int32_t label) const {
   for (Index t = 0; t < log_p_.dim(0); ++t) {
     const double blank = longer.ends_blank_[t], own = longer.ends_label_[t];
     longer.ends_label_[t + 1] = log_add(own, before(t, label)) + log_p(t, label);
-    longer.ends_blank_[t + 1] = log_add(blank, own) + log_p(t, blank_);
+    longer.ends_blank_[t + 1] = log_add(blank, own) + log_p(t, options_.blank);
   }
   return longer;
 }
@@ -149,12 +143,12 @@ std::vector<double> CtcPrefix::next() const {
   const auto symbols = static_cast<std::int32_t>(log_p_.dim(1));
   std::vector<double> log_next(static_cast<std::size_t>(symbols), log_zero);
   for (Index t = 0; t < frames; ++t) {
-    const double any = before(t, begin_), last = last_ == begin_ ? any : before(t, last_);
+    const double any = before(t, options_.begin), last = before(t, last_);
     for (std::int32_t v = 0; v < symbols; ++v)
       log_next[v] = log_add(log_next[v], (v == last_ ? last : any) + log_p(t, v));
   }
-  log_next[blank_] = log_next[begin_] = log_zero;
-  log_next[end_] = log_add(ends_blank_[frames], ends_label_[frames]);
+  log_next[options_.blank] = log_next[options_.begin] = log_zero;
+  log_next[options_.end] = log_add(ends_blank_[frames], ends_label_[frames]);
   double total = log_zero;
   for (const double next : log_next) total = log_add(total, next);
   for (double& next : log_next) next = total == log_zero ? log_zero : next - total;
@@ -189,13 +183,12 @@ std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Te
 }
 
 Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
-  std::vector<std::vector<double>> rows_of(prefixes.size());
-  parallel_for(std::ssize(prefixes), [&](Index row) { rows_of[row] = prefixes[row].next(); });
-  std::vector<double> all;
-  for (const auto& next : rows_of) all.insert(all.end(), next.begin(), next.end());
-  const Index rows = std::ssize(prefixes);
-  return Tensor::of({rows, std::ssize(all) / std::max<Index>(1, rows)},
-                    std::span<const double>(all));
+  std::vector<Tensor> rows(prefixes.size());
+  parallel_for(std::ssize(prefixes), [&](Index row) {
+    const std::vector<double> next = prefixes[row].next();
+    rows[row] = Tensor::of({std::ssize(next)}, std::span<const double>(next));
+  });
+  return stack(rows);
 }
 
 }  // namespace detail

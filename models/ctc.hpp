@@ -1,4 +1,4 @@
-// What a model that was trained with CTC has read (Graves et al., 2006), by itself and together with
+// Decoding of models that are trained with CTC (Graves et al., 2006), alone and together with
 // attention.
 #pragma once
 
@@ -16,12 +16,12 @@ std::vector<text::Sentence> ctc_greedy(const Tensor& logits, const Tensor& mask,
                                        std::int32_t blank = 0);
 
 struct CtcSearchOptions {
-  Index beam = 16;  // prefixes that are kept at each frame
-  Index best = 1;   // how many of them to return
+  Index beam = 16;  // prefixes that the search keeps at each frame
+  Index best = 1;   // how many of them it returns
   std::int32_t blank = 0;
 };
 
-/// Labels and the logarithm of their probability, summed over those paths that the search has kept.
+/// Labels and their log-probability, summed over the paths that the search keeps.
 struct CtcHypothesis {
   text::Sentence labels;
   double log_probability = 0;
@@ -34,7 +34,7 @@ struct CtcHypothesis {
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& options = {});
 
-/// Attention and CTC that read one source together: "Hybrid CTC/attention architecture for
+/// Attention and CTC on one source: "Hybrid CTC/attention architecture for
 /// end-to-end speech recognition" (Watanabe, Hori, Kim, Hershey and Hayashi, 2017).
 struct JointCtcOptions {
   double weight = 0.3;  // λ, in (0, 1]
@@ -61,13 +61,14 @@ class CtcPrefix {
   double before(Index t, std::int32_t label) const;
 
   Tensor log_p_;
-  std::int32_t blank_, begin_, end_, last_;
+  JointCtcOptions options_;
+  std::int32_t last_;
   // γ of the paper: after t frames, of all paths that read the prefix and end with a blank, and
   // with its last label.
   std::vector<double> ends_blank_, ends_label_;
 };
 
-/// A source for both.
+/// A source for attention and CTC.
 template <Source Encoded>
 struct CtcEncoded {
   Encoded encoded;

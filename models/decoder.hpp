@@ -1,5 +1,4 @@
-// Between encoder and decoder: what a source becomes, and what a model must have to be trained,
-// searched, sampled from, forced and joined in ensembles.
+// The interface of encoders and decoders for training, search, sampling and ensembles.
 #pragma once
 
 #include <concepts>
@@ -13,16 +12,16 @@
 
 namespace attune::models {
 
-/// A source that was read: words, frames of speech, hours of load.
+/// An encoded source: words, frames of speech, hours of load.
 struct Encoded {
   Var h;  // (S, B, D): annotations
-  /// Of each layer, the lowest first, after all places were read: that of the backward direction,
-  /// which ends on the first, where there is one. (B, H)
+  /// Final states of the layers, the lowest first, (B, H) each: of the backward direction where
+  /// there are two.
   std::vector<nn::RecurrentState> last;
   Tensor mask;  // (S, B): 1 on places of the source, 0 on padding
 };
 
-/// The last state of the highest layer. Throws, in the name of the model, where there is none.
+/// The final state of the highest layer. Throws, in the name of the model, where there is none.
 inline const nn::RecurrentState& last_state(const Encoded& source, const char* model) {
   if (source.last.empty()) fail(model, "the source has no last state: Encoded::last is empty");
   return source.last.back();
@@ -34,13 +33,13 @@ inline Encoded select(const Encoded& encoded, const Tensor& rows) {
           nn::select_columns(encoded.mask, rows).value()};
 }
 
-/// For a decoder that reads no source, such as a language model: n sentences are to be written.
+/// For a decoder without a source, such as a language model, to write n sentences.
 inline Encoded no_source(Index n) { return {.h = {}, .last = {}, .mask = ones({1, n})}; }
 
-/// The sizes that a decoder is made for.
+/// The sizes of an encoded source, which a decoder's constructor takes.
 struct EncodedSizes {
   Index h;     // D
-  Index last;  // H of each last state
+  Index last;  // H of each final state
 };
 
 /// What a decoder starts from: Encoded, or another type with the mask (S, B) of a source.
@@ -51,7 +50,7 @@ concept Source = requires(const E& encoded) {
 
 namespace detail {
 
-/// Disables recording and dropout while a model decodes, in the middle of a training loop too.
+/// Disables recording and dropout while a model decodes, even within a training loop.
 struct Inference {
   NoGrad no_grad;
   nn::Training not_training{nullptr};
@@ -59,17 +58,15 @@ struct Inference {
 
 }  // namespace detail
 
-/// A decoder writes one word after the other. Its State is a value, so that a search may keep
-/// several. Beside what is named here it has
+/// A decoder writes one word after the other. Its State is a value, so a search may keep several.
 ///     State start(encoded)             before the first word; `encoded` has a mask (S, B)
-/// and the calls are
 ///     words = read(previous)           the words that go before, (T, B) i32, all steps at once
 ///     step(words[t], state)            one step: its output, weights and next state
 ///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
-///     select(state, rows)              columns of the batch by number (i32), with repetition:
-///                                      nn/recurrent.hpp has its parts
-/// An output is the part of a step that the logits need. Weights are (S, B), or (heads, S, B), or undefined
-/// without attention.
+///     select(state, rows)              columns of the batch by number (i32), with repetition, by
+///                                      nn::select of each part
+/// An output is the part of a step that the logits need. Weights are (S, B), (heads, S, B), or
+/// undefined without attention.
 template <class M>
 concept Decoder = requires(const M& model, const Tensor& ids, const typename M::State& state,
                            const std::vector<typename M::Output>& outputs) {
@@ -80,13 +77,13 @@ concept Decoder = requires(const M& model, const Tensor& ids, const typename M::
   { model.select(state, ids) } -> std::convertible_to<typename M::State>;
 };
 
-/// A decoder that also reads a source of words: encode(source (S, B) i32, mask (S, B)).
+/// A decoder with an encoder of words: encode(source (S, B) i32, mask (S, B)).
 template <class M>
 concept WordModel = Decoder<M> && requires(const M& model, const Tensor& ids) {
   { model.start(model.encode(ids, ids)) } -> std::convertible_to<typename M::State>;
 };
 
-/// One word further, for the decoders here.
+/// What the decoders here return from step().
 template <class Output, class State>
 struct DecoderStep {
   Output output;

@@ -38,8 +38,8 @@ double weight(const Heatmap& map, std::size_t row, std::size_t column) {
   return map.weights[row * map.columns.size() + column];
 }
 
-// Attention spread over a word leaves little on each of its letters; the power lifts that well above
-// the ground while noise stays near it.
+// Attention spread over a word leaves little on each of its letters; the power lifts that well
+// above the ground while noise stays near it.
 double strength(double weight) { return std::pow(std::min(1.0, weight), 0.7); }
 
 // ---- In a terminal ---------------------------------------------------------------------------
@@ -129,35 +129,23 @@ std::string cells(const Heatmap& map, const Layout& l, Panel panel, std::size_t 
   return current < 0 ? out : out + "\x1b[0m";
 }
 
-// One line of the header: `text(j)` above column j.
-template <typename Text>
-std::string header_line(const Layout& l, Panel panel, Align align, Text text) {
-  std::string out = spaces(l.label + 1);
-  for (std::size_t j = panel.begin; j < panel.end; ++j) out += padded(text(j), l.cell, align);
-  return out;
-}
-
-std::vector<std::string> stacked_header(const Layout& l, Panel panel) {
-  std::size_t height = 0;
-  for (std::size_t j = panel.begin; j < panel.end; ++j)
-    height = std::max(height, clusters(l.columns[j]).size());
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < height; ++i) {
-    lines.push_back(header_line(l, panel, Align::left, [&](std::size_t j) {
-      const std::vector<std::string> letters = clusters(l.columns[j]);
-      const std::size_t above = height - letters.size();  // words stand on the cells
-      return i < above ? std::string() : letters[i - above];
-    }));
+// The labels or their numbers on one line, or letters below each other, which stand on the cells.
+std::vector<std::string> header(const Layout& l, Panel panel) {
+  const Align align = l.header == Header::numbers ? Align::right : Align::left;
+  std::vector<std::vector<std::string>> texts;  // of each column, from top to bottom
+  std::size_t height = l.header == Header::vertical ? 0 : 1;
+  for (std::size_t j = panel.begin; j < panel.end; ++j) {
+    const std::string label = l.header == Header::numbers ? std::to_string(j + 1) : l.columns[j];
+    texts.push_back(l.header == Header::vertical ? clusters(label) : std::vector{label});
+    height = std::max(height, texts.back().size());
+  }
+  std::vector<std::string> lines(height, spaces(l.label + 1));
+  for (const std::vector<std::string>& column : texts) {
+    const std::size_t above = height - column.size();
+    for (std::size_t i = 0; i < height; ++i)
+      lines[i] += padded(i < above ? "" : column[i - above], l.cell, align);
   }
   return lines;
-}
-
-std::vector<std::string> header(const Layout& l, Panel panel) {
-  const auto number = [](std::size_t j) { return std::to_string(j + 1); };
-  const auto label = [&](std::size_t j) { return l.columns[j]; };
-  if (l.header == Header::vertical) return stacked_header(l, panel);
-  if (l.header == Header::numbers) return {header_line(l, panel, Align::right, number)};
-  return {header_line(l, panel, Align::left, label)};
 }
 
 // The labels behind the numbers, as many to a line as fit.
@@ -239,8 +227,8 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 .attune-heatmap .heat rect:hover{stroke:var(--_ink);stroke-width:1.5}
 )css";
 
-// A longer text is cut; that of a label is whole in the tooltips.
-constexpr int kLongestLabel = 28, kLongestCaption = 64;
+// A longer label is cut; the tooltips have it whole.
+constexpr int kLongestLabel = 28;
 
 // An estimate, as the font is the reader's.
 double text_width(int columns, double font) { return 0.62 * font * columns; }
@@ -267,10 +255,6 @@ Geometry geometry(const Heatmap& shown, double cell) {
     g.top = std::max(g.top, reach);
     g.width = std::max(g.width, g.x(j) + g.cell / 2 + reach);
   }
-  if (!shown.caption.empty()) {
-    g.top += 2 * g.font;
-    g.width = std::max(g.width, text_width(display_width(shown.caption), g.font));
-  }
   g.width = std::ceil(g.width);
   g.height = std::ceil(g.y(shown.rows.size()));
   return g;
@@ -285,7 +269,6 @@ std::string svg_text(double x, double y, std::string_view attributes, const std:
 std::string svg_texts(const Heatmap& shown, const Geometry& g) {
   std::string out =
       fmt::format("<g class=\"ink\" fill=\"#1c2430\" font-size=\"{:.1f}\">\n", g.font);
-  out += svg_text(0, 1.1 * g.font, " font-weight=\"600\"", shown.caption);
   const double gap = 0.45 * g.font;
   for (std::size_t i = 0; i < shown.rows.size(); ++i) {
     out += svg_text(g.left - gap, g.y(i) + g.cell / 2 + 0.35 * g.font, " text-anchor=\"end\"",
@@ -336,10 +319,7 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
   if (!(options.darkest > 0))
     fail("heatmap", fmt::format("the darkest weight is {}, expected > 0", options.darkest));
   const std::string caption = visible_caption(map.caption);
-  const Heatmap shown{.rows = visible(map.rows),
-                      .columns = visible(map.columns),
-                      .weights = map.weights,
-                      .caption = options.caption ? cut(caption, kLongestCaption) : ""};
+  const Heatmap shown{visible(map.rows), visible(map.columns), map.weights, ""};
   const Geometry g = geometry(shown, options.cell);
   const double width = g.width + 2 * kMargin, height = g.height + 2 * kMargin;
   // Below some three quarters of its size the labels are hard to read: a narrow page scrolls the

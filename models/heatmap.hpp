@@ -11,8 +11,8 @@ namespace attune::report {
 
 /// The attention weights of one sequence: a row for each step of the decoder.
 struct Heatmap {
-  std::vector<std::string> rows;     ///< what was written (target), UTF-8
-  std::vector<std::string> columns;  ///< what was read (source), UTF-8
+  std::vector<std::string> rows;     ///< target, UTF-8
+  std::vector<std::string> columns;  ///< source, UTF-8
   std::vector<double> weights;       ///< (rows, columns), row-major, 0..1; above 1 draws as 1
   std::string caption;
 };
@@ -23,9 +23,8 @@ struct TerminalOptions {
 };
 
 struct SvgOptions {
-  double cell = 18;      ///< side of a cell in pixels
-  bool caption = false;  ///< draw the caption too; a page has its own place for it
-  double darkest = 1;    ///< the weight that has the full colour, as larger ones have
+  double cell = 18;    ///< side of a cell in pixels
+  double darkest = 1;  ///< the weight that has the full colour, as larger ones have
 };
 
 /// The heat map as lines of text, all of the same display width and none wider than the terminal: a
@@ -40,9 +39,10 @@ struct SvgOptions {
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
 /// The heat map as an `<svg>` element that stands alone or inside a page: source along the top,
-/// target down the side, the weight of each cell in its tooltip. Colours come from the CSS
-/// variables --attune-ink, --attune-heat and --attune-empty where the page defines them, and
-/// otherwise follow the reader's light or dark setting.
+/// target down the side, the weight of each cell in its tooltip; the caption is in its aria-label
+/// only, as a page has its own place for it. Colours come from the CSS variables --attune-ink,
+/// --attune-heat and --attune-empty where the page defines them, and otherwise follow the reader's
+/// light or dark setting.
 ///
 /// Throws Error as `terminal` does, and unless the darkest weight is above 0.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});

@@ -38,57 +38,16 @@ nn::Stacked<nn::Recurrent> stack_of(const nn::Scope& scope, const Options& o) {
       scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
 }
 
-/// The previous words, as a decoder with one cell reads them.
-struct ReadWords {
-  Var y;      // E y: (T, B, E)
-  Var share;  // what it adds to the cell's gates: (T, B, gates · H)
-
-  Var operator[](Index t) const { return share[t]; }
-};
-
-/// h_j = [→h_j; ←h_j]   (Bahdanau et al., 2014, equation 7), and the last state ←h_1, with the
-/// parameters "source.E" and "encoder.layer1.*". Options are BahdanauOptions.
-class BidirectionalWords {
- public:
-  template <class Options>
-  BidirectionalWords(const nn::Scope& scope, const Options& o)
-      : source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
-        encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}) {}
-
-  /// source (S, B) i32, mask (S, B)
-  Encoded operator()(const Tensor& source, const Tensor& mask) const {
-    const auto [h, last] = encoder_(source_(source), {.mask = mask});
-    return {h, {last.backward}, mask};
-  }
-
- private:
-  WordVectors source_;
-  nn::Bidirectional<nn::Recurrent> encoder_;
-};
-
-struct AttendingState {
-  nn::Memory memory;
-  nn::Past past;
-  nn::RecurrentState s;
-};
-
-inline AttendingState select(const AttendingState& state, const Tensor& rows) {
-  return {nn::select(state.memory, rows), nn::select(state.past, rows), nn::select(state.s, rows)};
-}
-
-/// The sizes of the summands; a context of 0 is none.
-struct DeepOutputSizes {
-  Index state, word, context = 0;
-};
-
 /// s U_o + y V_o + c C_o + b_o, before its activation: the "deep output" of Cho et al. (2014, A.1)
 /// and of Bahdanau et al. (2014, A.2.2).
 class DeepOutput {
  public:
-  DeepOutput(const nn::Scope& scope, const DeepOutputSizes& in, Index out)
-      : U_o_(scope.add("U_o", {in.state, out}, nn::init::glorot())),
-        V_o_(scope.add("V_o", {in.word, out}, nn::init::glorot())) {
-    if (in.context > 0) C_o_ = scope.add("C_o", {in.context, out}, nn::init::glorot());
+  /// `context` is C, 0 where there is none.
+  template <class Options>
+  DeepOutput(const nn::Scope& scope, const Options& o, Index context, Index out)
+      : U_o_(scope.add("U_o", {o.hidden, out}, nn::init::glorot())),
+        V_o_(scope.add("V_o", {o.embedding, out}, nn::init::glorot())) {
+    if (context > 0) C_o_ = scope.add("C_o", {context, out}, nn::init::glorot());
     b_o_ = scope.add("b_o", {out}, nn::init::zeros());
   }
 
@@ -109,5 +68,72 @@ inline nn::Init output_weights() { return nn::init::normal(0.1); }
 inline nn::Linear output_layer(const nn::Scope& scope, Index readout, Index vocabulary) {
   return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()});
 }
+
+/// Base of the decoders of one layer: the target's word vectors, the bridge to the first state and
+/// the cell, with the parameters "target.E", "bridge.*" and "decoder.layer1.*".
+class OneLayerDecoder {
+ public:
+  /// The previous words, as the cell reads them.
+  struct Words {
+    Var y;      // E y: (T, B, E)
+    Var share;  // what it adds to the cell's gates: (T, B, gates · H)
+
+    Var operator[](Index t) const { return share[t]; }
+  };
+  struct Output {
+    Var s, c;  // (B, H), and the context (B, C)
+  };
+
+  Words read(const Tensor& previous) const {
+    const Var y = target_(previous);
+    return {y, cell_.input(y)};
+  }
+
+ protected:
+  /// `bridge` is the size of what the first state is made of.
+  template <class Options>
+  OneLayerDecoder(const nn::Scope& scope, const Options& o, Index bridge)
+      : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
+        bridge_(scope / "bridge", bridge, o.hidden),
+        cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
+        dropout_(o.dropout) {}
+
+  /// "decoder.W_c", from the context to the gates: (context, gates · H)
+  Var context_weights(const nn::Scope& scope, Index context) const {
+    const Index gates = cell_.gates();
+    return (scope / "decoder").add("W_c", {context, gates * cell_.size()}, nn::init::glorot(gates));
+  }
+
+  WordVectors target_;
+  nn::Linear bridge_;
+  nn::Recurrent cell_;
+  nn::Dropout dropout_;  // of annotations
+};
+
+/// Logits by a deep output, with the parameters "readout.*" and "output.*".
+class DeepReadout {
+ public:
+  /// `activation` maps (..., columns) to (..., R).
+  template <class Options>
+  DeepReadout(const nn::Scope& scope, const Options& o, Index context, Index columns,
+              Var (*activation)(const Var&))
+      : sum_(scope / "readout", o, context, columns),
+        activation_(activation),
+        output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
+        dropout_(o.dropout) {}
+
+  /// y (T, B, E)
+  AffineLogits operator()(const Var& y, const std::vector<OneLayerDecoder::Output>& outputs) const {
+    using Output = OneLayerDecoder::Output;
+    const Var t = activation_(sum_(stack(outputs, &Output::s), y, stack(outputs, &Output::c)));
+    return {dropout_(t), output_.affine()};
+  }
+
+ private:
+  DeepOutput sum_;
+  Var (*activation_)(const Var&);
+  nn::Linear output_;
+  nn::Dropout dropout_;
+};
 
 }  // namespace attune::models

@@ -42,8 +42,10 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
 
 namespace detail {
 
+namespace {
+
 /// The words of a hypothesis: a node for each, shared by its continuations.
-struct Decoding::History {
+struct History {
   std::shared_ptr<History> before;
   std::int32_t word = 0;
   double log_probability = 0;  // of this word
@@ -55,10 +57,68 @@ struct Decoding::History {
   }
 };
 
-Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, std::int32_t begin,
-                   std::int32_t end, bool within_source)
-    : operation_(operation), begin_(begin), end_(end) {
-  if (max_length < 1) fail(operation, "max_length is less than 1");
+/// A hypothesis that is not finished.
+struct Running {
+  std::size_t sentence;
+  std::shared_ptr<History> last;  // null before the first word
+  double log_probability = 0;
+  Index length = 0;
+};
+
+/// A continuation of a running hypothesis by one word.
+struct Candidate {
+  Index row;
+  std::int32_t word;
+  double total;  // log-probability of the whole
+};
+
+/// The model's scores for the rows of one sentence.
+struct Scores {
+  const Tensor& logits;       // (rows, V), of all sentences
+  const Tensor& log_sum_exp;  // (rows)
+  Index begin, end;           // the sentence's rows
+};
+
+/// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A
+/// derived class chooses the words.
+class Decoding {
+ public:
+  template <class Options>
+  Decoding(const char* operation, const Tensor& mask, const Options& options, bool within_source);
+  virtual ~Decoding() = default;
+
+  /// The finished hypotheses of each sentence.
+  std::vector<Translation> run(const NextStep& step);
+
+ protected:
+  /// The next words of one sentence. Several sentences are processed in parallel.
+  virtual std::vector<Candidate> choose(const Scores& scores) = 0;
+  /// What a finished hypothesis is ranked by.
+  virtual double score(const Hypothesis& finished) const { return finished.log_probability; }
+  /// Whether the hypotheses in `running` can no longer change the sentence's result.
+  virtual bool settled(std::size_t, std::span<const Running>) const { return false; }
+
+  const char* operation_;
+  std::vector<Running> running_;  // one for each row of the model's next step
+  std::vector<Translation> finished_;
+
+ private:
+  void check_step(const Tensor& logits, const Tensor& weights) const;
+  std::vector<std::vector<Candidate>> candidates(const Tensor& logits);
+  Running extend(const Candidate& candidate, std::span<const float> weights) const;
+  void finish(const Running& end, bool complete);
+  std::vector<std::int32_t> advance(const Tensor& logits, const Tensor& weights);
+
+  Index source_steps_;
+  std::vector<Index> most_words_;  // of each sentence
+  std::int32_t begin_, end_;
+  std::vector<Index> source_lengths_;
+};
+
+template <class Options>
+Decoding::Decoding(const char* operation, const Tensor& mask, const Options& o, bool within_source)
+    : operation_(operation), begin_(o.begin), end_(o.end) {
+  if (o.max_length < 1) fail(operation, "max_length is less than 1");
   ShapeCheck check(operation);
   check("mask", mask.shape(), "S B");
   source_steps_ = check['S'];
@@ -68,15 +128,27 @@ Decoding::Decoding(const char* operation, const Tensor& mask, Index max_length, 
     if (source_lengths_[sentence] == 0)
       fail(operation, fmt::format("source {} has no words", sentence));
     running_.push_back({sentence, nullptr});
-    most_words_.push_back(within_source ? std::min(max_length, source_lengths_[sentence])
-                                        : max_length);
+    most_words_.push_back(within_source ? std::min(o.max_length, source_lengths_[sentence])
+                                        : o.max_length);
   }
 }
 
-Tensor Decoding::words() const {
-  std::vector<std::int32_t> words;
-  for (const Running& r : running_) words.push_back(r.last ? r.last->word : begin_);
-  return Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words));
+std::vector<Translation> Decoding::run(const NextStep& step) {
+  Tensor rows;
+  bool moved = false;
+  while (!running_.empty()) {
+    std::vector<std::int32_t> words, unmoved(running_.size());
+    for (const Running& r : running_) words.push_back(r.last ? r.last->word : begin_);
+    std::iota(unmoved.begin(), unmoved.end(), 0);
+    const auto [logits, weights] =
+        step(Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words)),
+             moved ? &rows : nullptr);
+    const std::vector<std::int32_t> parents =
+        advance(logits, weights.rank() == 3 ? mean(weights, {0}) : weights);
+    moved = parents != unmoved;
+    rows = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
+  }
+  return std::move(finished_);
 }
 
 void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
@@ -97,7 +169,7 @@ void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
 }
 
 /// The candidates of each sentence that still runs, in the order of their rows.
-std::vector<std::vector<Decoding::Candidate>> Decoding::candidates(const Tensor& logits) {
+std::vector<std::vector<Candidate>> Decoding::candidates(const Tensor& logits) {
   const Tensor norms = log_sum_exp(logits, -1);
   for (double norm : norms.to_vector<double>()) {
     if (std::isnan(norm) || norm == std::numeric_limits<double>::infinity())
@@ -118,8 +190,7 @@ std::vector<std::vector<Decoding::Candidate>> Decoding::candidates(const Tensor&
   return found;
 }
 
-Decoding::Running Decoding::extend(const Candidate& candidate,
-                                   std::span<const float> weights) const {
+Running Decoding::extend(const Candidate& candidate, std::span<const float> weights) const {
   const Running& from = running_[candidate.row];
   auto history = std::make_shared<History>();
   history->before = from.last;
@@ -156,10 +227,9 @@ void Decoding::finish(const Running& end, bool complete) {
   finished_[end.sentence].push_back(std::move(h));
 }
 
-/// Finished hypotheses leave the batch; the others become the rows of the next step.
-void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
-  const Tensor mean_weights =
-      weights_of_heads.rank() == 3 ? mean(weights_of_heads, {0}) : weights_of_heads;
+/// Finished hypotheses leave the batch; the others become the rows of the next step. Returns the
+/// rows that they continue.
+std::vector<std::int32_t> Decoding::advance(const Tensor& logits, const Tensor& mean_weights) {
   check_step(logits, mean_weights);
   std::vector<float> weights;  // (rows, S), empty without attention
   if (mean_weights.defined()) weights = transpose(mean_weights, 0, 1).to_vector<float>();
@@ -187,16 +257,11 @@ void Decoding::advance(const Tensor& logits, const Tensor& weights_of_heads) {
       parents.resize(first);
     }
   }
-  std::vector<std::int32_t> unmoved(running_.size());
-  std::iota(unmoved.begin(), unmoved.end(), 0);
-  rows_moved_ = parents != unmoved;
-  rows_ = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
   running_ = std::move(next);
+  return parents;
 }
 
 // ---- Search
-
-namespace {
 
 constexpr Index block = 128;  // words that are passed over at once
 constexpr double least_coverage = 1e-10;
@@ -209,99 +274,89 @@ double log_coverage(const Tensor& weights) {
   return total;
 }
 
-}  // namespace
-
-Beam::Beam(const Tensor& source_mask, const SearchOptions& options)
-    : Decoding("search", source_mask, options.max_length, options.begin, options.end,
-               options.within_source),
-      options_(options) {
-  const auto require = [](bool holds, const std::string& what) {
-    if (!holds) fail("search", what);
-  };
-  require(options.beam >= 1, fmt::format("the beam {} is less than 1", options.beam));
-  require(options.best >= 1 && options.best <= options.beam,
-          fmt::format("best {} is not in 1 to beam {}", options.best, options.beam));
-  require(std::isfinite(options.length_penalty), "the length penalty is not finite");
-  require(std::isfinite(options.coverage_penalty) && options.coverage_penalty >= 0,
-          "the coverage penalty is not finite and at least 0");
-}
-
-/// The best continuations of a sentence's rows, as many as there are places left, best first. Among
-/// equals the earlier row comes first, then the smaller word.
-std::vector<Decoding::Candidate> Beam::choose(const Scores& s) {
-  const std::size_t sentence = running_[s.begin].sentence;
-  const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
-  return visit_floating("search", s.logits, [&](auto zero) {
-    using T = decltype(zero);
-    const Index v = s.logits.dim(1);
-    std::vector<Candidate> best;  // sorted; short
-    const auto enters = [&](double total) {
-      return best.size() < count ? total > -std::numeric_limits<double>::infinity()
-                                 : total > best.back().total;
+class Beam : public Decoding {
+ public:
+  Beam(const Tensor& source_mask, const SearchOptions& options)
+      : Decoding("search", source_mask, options, options.within_source), options_(options) {
+    const auto require = [](bool holds, const std::string& what) {
+      if (!holds) fail("search", what);
     };
-    for (Index row = s.begin; row < s.end; ++row) {
-      const double before = running_[row].log_probability;
-      const T* logits = s.logits.data<T>() + row * v;
-      const T norm = s.log_sum_exp.data<T>()[row];
-      const auto total = [&](T logit) { return before + static_cast<double>(logit - norm); };
-      for (Index from = 0; from < v; from += block) {
-        const Index to = std::min(v, from + block);
-        if (!enters(total(simd::largest(logits + from, to - from)))) continue;
-        for (Index word = from; word < to; ++word) {
-          const Candidate candidate{row, static_cast<std::int32_t>(word), total(logits[word])};
-          if (!enters(candidate.total)) continue;
-          best.insert(std::ranges::upper_bound(best, candidate.total, std::ranges::greater(),
-                                               &Candidate::total),
-                      candidate);
-          if (best.size() > count) best.pop_back();
+    require(options.beam >= 1, fmt::format("the beam {} is less than 1", options.beam));
+    require(options.best >= 1 && options.best <= options.beam,
+            fmt::format("best {} is not in 1 to beam {}", options.best, options.beam));
+    require(std::isfinite(options.length_penalty), "the length penalty is not finite");
+    require(std::isfinite(options.coverage_penalty) && options.coverage_penalty >= 0,
+            "the coverage penalty is not finite and at least 0");
+  }
+
+ private:
+  /// The best continuations of a sentence's rows, as many as there are places left, best first.
+  /// Among equals the earlier row comes first, then the smaller word.
+  std::vector<Candidate> choose(const Scores& s) override {
+    const std::size_t sentence = running_[s.begin].sentence;
+    const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
+    return visit_floating("search", s.logits, [&](auto zero) {
+      using T = decltype(zero);
+      const Index v = s.logits.dim(1);
+      std::vector<Candidate> best;  // sorted; short
+      const auto enters = [&](double total) {
+        return best.size() < count ? total > -std::numeric_limits<double>::infinity()
+                                   : total > best.back().total;
+      };
+      for (Index row = s.begin; row < s.end; ++row) {
+        const double before = running_[row].log_probability;
+        const T* logits = s.logits.data<T>() + row * v;
+        const T norm = s.log_sum_exp.data<T>()[row];
+        const auto total = [&](T logit) { return before + static_cast<double>(logit - norm); };
+        for (Index from = 0; from < v; from += block) {
+          const Index to = std::min(v, from + block);
+          if (!enters(total(simd::largest(logits + from, to - from)))) continue;
+          for (Index word = from; word < to; ++word) {
+            const Candidate candidate{row, static_cast<std::int32_t>(word), total(logits[word])};
+            if (!enters(candidate.total)) continue;
+            best.insert(std::ranges::upper_bound(best, candidate.total, std::ranges::greater(),
+                                                 &Candidate::total),
+                        candidate);
+            if (best.size() > count) best.pop_back();
+          }
         }
       }
-    }
-    return best;
-  });
-}
-
-/// log P / lp
-double Beam::normalized(double log_probability, Index length) const {
-  const auto n = static_cast<double>(length);
-  const bool shifted = options_.length_normalization == LengthNormalization::shifted;
-  return log_probability / std::pow(shifted ? (5 + n) / 6 : n, options_.length_penalty);
-}
-
-double Beam::score(const Hypothesis& h) const {
-  const double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
-  if (options_.coverage_penalty == 0) return score;
-  if (!h.weights.defined())
-    fail("search", "there is a coverage penalty, but the model has no attention");
-  return score + options_.coverage_penalty * log_coverage(h.weights);
-}
-
-bool Beam::settled(std::size_t sentence, std::span<const Running> running) const {
-  std::vector<double> scores;  // of complete hypotheses
-  for (const Hypothesis& h : finished_[sentence])
-    if (h.complete) scores.push_back(h.score);
-  if (std::ssize(scores) < options_.best) return false;
-  std::ranges::sort(scores, std::ranges::greater());
-  const double last = scores[static_cast<std::size_t>(options_.best) - 1];
-  return std::ranges::all_of(running, [&](const Running& r) {
-    return last >= std::max(normalized(r.log_probability, r.length + 1),
-                            normalized(r.log_probability, options_.max_length + 1));
-  });
-}
-
-std::vector<std::vector<Hypothesis>> Beam::results() const {
-  std::vector<std::vector<Hypothesis>> results = finished_;
-  for (auto& hypotheses : results) {
-    std::ranges::stable_sort(hypotheses, std::ranges::greater(),
-                             [](const Hypothesis& h) { return std::pair(h.complete, h.score); });
-    hypotheses.resize(std::min(hypotheses.size(), static_cast<std::size_t>(options_.best)));
+      return best;
+    });
   }
-  return results;
-}
+
+  double score(const Hypothesis& h) const override {
+    const double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
+    if (options_.coverage_penalty == 0) return score;
+    if (!h.weights.defined())
+      fail("search", "there is a coverage penalty, but the model has no attention");
+    return score + options_.coverage_penalty * log_coverage(h.weights);
+  }
+
+  bool settled(std::size_t sentence, std::span<const Running> running) const override {
+    std::vector<double> scores;  // of complete hypotheses
+    for (const Hypothesis& h : finished_[sentence])
+      if (h.complete) scores.push_back(h.score);
+    if (std::ssize(scores) < options_.best) return false;
+    std::ranges::sort(scores, std::ranges::greater());
+    const double last = scores[static_cast<std::size_t>(options_.best) - 1];
+    return std::ranges::all_of(running, [&](const Running& r) {
+      return last >= std::max(normalized(r.log_probability, r.length + 1),
+                              normalized(r.log_probability, options_.max_length + 1));
+    });
+  }
+
+  /// log P / lp
+  double normalized(double log_probability, Index length) const {
+    const auto n = static_cast<double>(length);
+    const bool shifted = options_.length_normalization == LengthNormalization::shifted;
+    return log_probability / std::pow(shifted ? (5 + n) / 6 : n, options_.length_penalty);
+  }
+
+  SearchOptions options_;
+};
 
 // ---- Sampling
-
-namespace {
 
 /// e^{(x_v - largest) / temperature}
 template <class T>
@@ -352,40 +407,54 @@ std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Ran
   return last;
 }
 
+class Sampler : public Decoding {
+ public:
+  Sampler(const Tensor& source_mask, const SamplingOptions& options, std::span<const Index> numbers)
+      : Decoding("sample", source_mask, options, /*within_source=*/false), options_(options) {
+    if (!(std::isfinite(options.temperature) && options.temperature > 0))
+      fail("sample", "the temperature is not finite and above 0");
+    if (options.top_k < 0) fail("sample", "top_k is less than 0");
+    if (!(options.top_p > 0 && options.top_p <= 1))
+      fail("sample", "top_p is not above 0 and at most 1");
+    if (!numbers.empty() && numbers.size() != running_.size())
+      fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), running_.size()));
+    for (std::size_t b = 0; b < running_.size(); ++b)
+      random_.emplace_back(options.seed,
+                           numbers.empty() ? b : static_cast<std::size_t>(numbers[b]));
+  }
+
+ private:
+  std::vector<Candidate> choose(const Scores& s) override {
+    const Running& from = running_[s.begin];
+    return visit_floating("sample", s.logits, [&](auto zero) -> std::vector<Candidate> {
+      using T = decltype(zero);
+      const Index v = s.logits.dim(1);
+      const T *logits = s.logits.data<T>() + s.begin * v, norm = s.log_sum_exp.data<T>()[s.begin];
+      if (std::isinf(norm)) return {};
+      const std::int32_t word =
+          draw(std::span(logits, static_cast<std::size_t>(v)), options_, random_[from.sentence]);
+      return {{s.begin, word, from.log_probability + static_cast<double>(logits[word] - norm)}};
+    });
+  }
+
+  SamplingOptions options_;
+  std::vector<Random> random_;  // one for each sentence
+};
+
 }  // namespace
 
-Sampler::Sampler(const Tensor& source_mask, const SamplingOptions& options,
-                 std::span<const Index> numbers)
-    : Decoding("sample", source_mask, options.max_length, options.begin, options.end),
-      options_(options) {
-  if (!(std::isfinite(options.temperature) && options.temperature > 0))
-    fail("sample", "the temperature is not finite and above 0");
-  if (options.top_k < 0) fail("sample", "top_k is less than 0");
-  if (!(options.top_p > 0 && options.top_p <= 1))
-    fail("sample", "top_p is not above 0 and at most 1");
-  if (!numbers.empty() && numbers.size() != running_.size())
-    fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), running_.size()));
-  for (std::size_t b = 0; b < running_.size(); ++b)
-    random_.emplace_back(options.seed, numbers.empty() ? b : static_cast<std::size_t>(numbers[b]));
-}
-
-std::vector<Decoding::Candidate> Sampler::choose(const Scores& s) {
-  const Running& from = running_[s.begin];
-  return visit_floating("sample", s.logits, [&](auto zero) -> std::vector<Candidate> {
-    using T = decltype(zero);
-    const Index v = s.logits.dim(1);
-    const T *logits = s.logits.data<T>() + s.begin * v, norm = s.log_sum_exp.data<T>()[s.begin];
-    if (std::isinf(norm)) return {};
-    const std::int32_t word =
-        draw(std::span(logits, static_cast<std::size_t>(v)), options_, random_[from.sentence]);
-    return {{s.begin, word, from.log_probability + static_cast<double>(logits[word] - norm)}};
-  });
-}
-
-std::vector<Hypothesis> Sampler::results() const {
-  std::vector<Hypothesis> results;
-  for (const auto& hypotheses : finished_) results.push_back(hypotheses.front());
-  return results;
+std::vector<Translation> decode(const Tensor& source_mask, const How& how,
+                                std::span<const Index> numbers, const NextStep& step) {
+  if (const auto* sampling = std::get_if<SamplingOptions>(&how))
+    return Sampler(source_mask, *sampling, numbers).run(step);
+  const auto& options = std::get<SearchOptions>(how);
+  std::vector<Translation> found = Beam(source_mask, options).run(step);
+  for (Translation& hypotheses : found) {  // complete ones first, by score
+    std::ranges::stable_sort(hypotheses, std::ranges::greater(),
+                             [](const Hypothesis& h) { return std::pair(h.complete, h.score); });
+    hypotheses.resize(std::min(hypotheses.size(), static_cast<std::size_t>(options.best)));
+  }
+  return found;
 }
 
 // ---- Given words
@@ -434,7 +503,7 @@ std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& so
 
 // ---- Many sentences
 
-std::vector<Translation> translate(std::span<const text::Sentence> sources, Index first_number,
+std::vector<Translation> translate(std::span<const text::Sentence> sources,
                                    const TranslateOptions& o, const TranslateBatch& batch) {
   for (const auto& [name, value] :
        {std::pair("sentences", o.sentences), std::pair("words", o.words)}) {
@@ -456,7 +525,7 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources, Inde
     std::vector<Index> numbers;
     for (std::size_t i = begin; i < end; ++i) {
       sentences.push_back(sources[order[i]]);
-      numbers.push_back(first_number + static_cast<Index>(order[i]));
+      numbers.push_back(o.first + static_cast<Index>(order[i]));
     }
     std::vector<Translation> found = batch(text::make_source_batch(sentences, o.dtype), numbers);
     for (std::size_t i = begin; i < end; ++i) translations[order[i]] = std::move(found[i - begin]);

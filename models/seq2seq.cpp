@@ -31,6 +31,7 @@ Field choice(const char* name, const char* help, T Options::*member,
 
 std::vector<Field> size_and_wiring_fields() {
   using O = Options;
+  const std::vector<std::pair<bool, const char*>> no_yes = {{false, "no"}, {true, "yes"}};
   return {
       number("embedding", "size E of a word's vector", &O::embedding, 1),
       number("hidden", "size H of the decoder's states", &O::hidden, 1),
@@ -46,8 +47,7 @@ std::vector<Field> size_and_wiring_fields() {
              {{Reading::forward, "forward"},
               {Reading::backward, "backward"},
               {Reading::bidirectional, "bidirectional"}}),
-      choice("residual", "whether layers from the second on add their input", &O::residual,
-             {{Residual::no, "no"}, {Residual::yes, "yes"}}),
+      choice("residual", "whether layers from the second on add their input", &O::residual, no_yes),
       number("self-attention", "heads of a self-attention layer above the encoder; 0: none",
              &O::self_attention, 0),
       choice("start", "decoder's first state", &O::start,
@@ -66,7 +66,7 @@ std::vector<Field> size_and_wiring_fields() {
               {Attend::last_state, "last-state"},
               {Attend::never, "never"}}),
       choice("input-feeding", "whether the decoder reads the readout before", &O::input_feeding,
-             {{InputFeeding::no, "no"}, {InputFeeding::yes, "yes"}})};
+             no_yes)};
 }
 
 std::vector<Field> output_fields() {
@@ -93,19 +93,6 @@ std::vector<Field> output_fields() {
               {nn::DropoutKind::per_sequence, "per-sequence"}})};
 }
 
-/// A table shared with the output gives logits of the readout as it is.
-void check_tied(const Options& o) {
-  if (o.tied == Tied::none) return;
-  if (o.readout != o.embedding) {
-    fail("Seq2Seq", fmt::format("tied tables take a readout of the embedding's size {}, not {}",
-                                o.embedding, o.readout));
-  }
-  if (o.tied == Tied::all && o.source_vocabulary != o.target_vocabulary) {
-    fail("Seq2Seq", fmt::format("one table for all takes one vocabulary, not {} and {} words",
-                                o.source_vocabulary, o.target_vocabulary));
-  }
-}
-
 }  // namespace
 
 bool attends(const Options& o) {
@@ -116,34 +103,6 @@ Index encoder_hidden(const Options& o) {
   if (o.encoder_hidden > 0) return o.encoder_hidden;
   const bool two = o.reading == Reading::bidirectional;
   return attends(o) && nn::score_kind(o.score.kind).direct && two ? o.hidden / 2 : o.hidden;
-}
-
-void check(const Options& o) {
-  const struct {
-    const char* name;
-    Index value, least;
-  } sizes[] = {{"source_vocabulary", o.source_vocabulary, 5},
-               {"target_vocabulary", o.target_vocabulary, 5},
-               {"embedding", o.embedding, 1},
-               {"hidden", o.hidden, 1},
-               {"encoder_hidden", o.encoder_hidden, 0},
-               {"encoder_layers", o.encoder_layers, 1},
-               {"decoder_layers", o.decoder_layers, 1},
-               {"self_attention", o.self_attention, 0},
-               {"attention", o.score.attention, 1},
-               {"readout", o.readout, 1},
-               {"readout_layers", o.readout_layers, 1}};
-  for (const auto& [name, value, least] : sizes) {
-    if (value < least) fail("Seq2Seq", fmt::format("{} = {} is less than {}", name, value, least));
-  }
-  if (o.start == Start::last && encoder_hidden(o) != o.hidden) {
-    fail("Seq2Seq",
-         fmt::format("a decoder of {} cannot start from the last state of an encoder of {}",
-                     o.hidden, encoder_hidden(o)));
-  }
-  if (!attends(o) && o.score.coverage == nn::Coverage::summed)
-    fail("Seq2Seq", "coverage is of attention, and this model has none");
-  check_tied(o);
 }
 
 std::span<const OptionField<Options>> seq2seq_fields() {
@@ -170,43 +129,41 @@ nn::StackedOptions stack_options(const Seq2SeqOptions& o, Index layers) {
   return {.layers = layers,
           .dropout = o.dropout,
           .dropout_kind = o.dropout_kind,
-          .residual = o.residual == Residual::yes};
+          .residual = o.residual};
 }
 
-template <class Layers>
-Layers make_layers(const nn::Scope& scope, const Seq2SeqOptions& o) {
-  return Layers(scope, o.embedding, encoder_hidden(o), stack_options(o, o.encoder_layers),
-                {.cell = o.encoder_cell});
-}
-
-const nn::RecurrentState& last_of(const nn::RecurrentState& state) { return state; }
-const nn::RecurrentState& last_of(const nn::BothWays<>& states) { return states.backward; }
+double dropout_rate(const Seq2SeqOptions& o, double rate) { return rate < 0 ? o.dropout : rate; }
 
 }  // namespace
 
 Encoder::Encoder(const nn::Scope& scope, const Seq2SeqOptions& o)
-    : layers_(o.reading == Reading::bidirectional
-                  ? decltype(layers_)(make_layers<BothWays>(scope, o))
-                  : decltype(layers_)(make_layers<OneWay>(scope, o))),
-      size_(std::visit([](const auto& layers) { return layers.size(); }, layers_)),
-      hidden_(encoder_hidden(o)),
-      direction_(o.reading == Reading::backward ? Direction::backward : Direction::forward) {
+    : direction_(o.reading == Reading::backward ? Direction::backward : Direction::forward),
+      hidden_(encoder_hidden(o)) {
+  const nn::StackedOptions stack = stack_options(o, o.encoder_layers);
+  const nn::RecurrentOptions cell{.cell = o.encoder_cell};
+  if (o.reading == Reading::bidirectional) {
+    both_ways_.emplace(scope, o.embedding, hidden_, stack, cell);
+  } else {
+    one_way_.emplace(scope, o.embedding, hidden_, stack, cell);
+  }
   if (o.self_attention > 0) {
-    self_attention_.emplace(scope / "self_attention", size_,
+    self_attention_.emplace(scope / "self_attention", sizes().h,
                             nn::SelfAttentionOptions{.heads = o.self_attention});
   }
 }
 
 Encoded Encoder::operator()(const Var& x, const Tensor& mask) const {
-  return std::visit(
-      [&](const auto& layers) {
-        const auto [h, last] = layers(x, {.mask = mask, .direction = direction_});
-        Encoded y{
-            .h = self_attention_ ? h + (*self_attention_)(h, mask).y : h, .last = {}, .mask = mask};
-        for (const auto& state : last) y.last.push_back(last_of(state));
-        return y;
-      },
-      layers_);
+  Encoded y{.h = {}, .last = {}, .mask = mask};
+  if (both_ways_) {
+    const auto [h, last] = (*both_ways_)(x, {.mask = mask});
+    y.h = h;
+    for (const nn::BothWays<>& state : last) y.last.push_back(state.backward);
+  } else {
+    const auto [h, last] = (*one_way_)(x, {.mask = mask, .direction = direction_});
+    y.h = h, y.last = last;
+  }
+  if (self_attention_) y.h = y.h + (*self_attention_)(y.h, mask).y;
+  return y;
 }
 
 Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
@@ -218,7 +175,7 @@ Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
     W_c_ = scope.add("W_c", {context + o.hidden, size_}, nn::init::glorot());
   } else {
     const Index columns = kind_ == ReadoutKind::maxout ? 2 * size_ : size_;
-    sum_.emplace(scope, DeepOutputSizes{o.hidden, o.embedding, context}, columns);
+    sum_.emplace(scope, o, context, columns);
   }
   for (Index l = 2; l <= o.readout_layers; ++l) {
     above_.emplace_back(scope / ("layer" + std::to_string(l)), size_, size_);
@@ -245,9 +202,35 @@ Tensor Readout::draw_mask(Index batch, DType dtype) const {
 
 namespace {
 
-const Seq2SeqOptions& checked(const Seq2SeqOptions& options) {
-  check(options);
-  return options;
+/// A table shared with the output gives logits of the readout as it is.
+void check_tied(const Options& o) {
+  if (o.tied == Tied::none) return;
+  if (o.readout != o.embedding) {
+    fail("Seq2Seq", fmt::format("tied tables take a readout of the embedding's size {}, not {}",
+                                o.embedding, o.readout));
+  }
+  if (o.tied == Tied::all && o.source_vocabulary != o.target_vocabulary) {
+    fail("Seq2Seq", fmt::format("one table for all takes one vocabulary, not {} and {} words",
+                                o.source_vocabulary, o.target_vocabulary));
+  }
+}
+
+const Options& checked(const Options& o) {
+  for (const auto& [side, size] :
+       {std::pair("source", o.source_vocabulary), std::pair("target", o.target_vocabulary)}) {
+    if (size < 5) fail("Seq2Seq", fmt::format("{}_vocabulary = {} is less than 5", side, size));
+  }
+  Options same = o;
+  for (const Field& field : seq2seq_fields()) field.set(same, field.get(o));  // throws out of range
+  if (o.start == Start::last && encoder_hidden(o) != o.hidden) {
+    fail("Seq2Seq",
+         fmt::format("a decoder of {} cannot start from the last state of an encoder of {}",
+                     o.hidden, encoder_hidden(o)));
+  }
+  if (!attends(o) && o.score.coverage == nn::Coverage::summed)
+    fail("Seq2Seq", "coverage is of attention, and this model has none");
+  check_tied(o);
+  return o;
 }
 
 nn::Embedding source_table(const nn::Scope& scope, const Seq2SeqOptions& o,
@@ -295,7 +278,7 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
   if (o.attend == Attend::before || o.attend == Attend::last_state) {
     W_c_ = add_input("W_c", context_size());
   }
-  if (o.input_feeding == InputFeeding::yes) W_feed_ = add_input("W_feed", o.readout);
+  if (o.input_feeding) W_feed_ = add_input("W_feed", o.readout);
   if (o.tied == Tied::none) {
     output_ = output_layer(scope / "output", o.readout, o.target_vocabulary).affine();
   } else {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <attune/models/decoder.hpp>
@@ -25,7 +24,7 @@ enum class Reading { forward, backward, bidirectional };
 /// First state of a layer of the decoder.
 enum class Start {
   zero,
-  last,  // the encoder's last state (c too), of the same layer or the highest: Luong et al. (2015)
+  last,  // the encoder's final state (c too), of the same layer or the highest: Luong et al. (2015)
   mean,  // tanh(W mean_j h_j + b): Nematus (Sennrich et al., 2017)
   bridge,  // tanh(W_s ←h_1 + b), of the encoder's last state: Bahdanau et al. (2014), A.2.2
 };
@@ -45,10 +44,6 @@ enum class Attend {
   never,
 };
 
-/// Whether the decoder reads the first readout of the word before: Luong et al. (2015), section
-/// 3.3.
-enum class InputFeeding { no, yes };
-
 /// The first layer before the softmax, of the state s, the previous word y and the context c.
 enum class ReadoutKind {
   tanh,         // tanh(s U_o + y V_o + c C_o + b_o)
@@ -63,9 +58,6 @@ enum class ReadoutState { current, previous };
 /// Which of the three tables of word vectors are one (Press and Wolf, 2017).
 enum class Tied { none, target_output, all };
 
-/// Whether each layer from the second on adds what it has read (Wu et al., 2016, equation 6).
-enum class Residual { no, yes };
-
 struct Seq2SeqOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index embedding = 256;     // E
@@ -74,13 +66,14 @@ struct Seq2SeqOptions {
   Index encoder_layers = 1, decoder_layers = 1;
   nn::Cell encoder_cell = nn::Cell::gru, decoder_cell = nn::Cell::gru;
   Reading reading = Reading::bidirectional;
-  Residual residual = Residual::no;
+  bool residual = false;     // layers from the second on add their input: Wu et al. (2016, eq. 6)
   Index self_attention = 0;  // heads of a layer y + selfattention(y) above the encoder; 0: none
   Start start = Start::bridge;
   Attend attend = Attend::before;
   nn::ScoreOptions score = {};
   nn::AttentionOptions attention = {};
-  InputFeeding input_feeding = InputFeeding::no;
+  /// Whether the decoder reads the first readout of the word before: Luong et al. (2015), 3.3.
+  bool input_feeding = false;
   ReadoutKind readout_kind = ReadoutKind::maxout;
   ReadoutState readout_state = ReadoutState::current;
   Index readout = 256;       // R
@@ -95,17 +88,8 @@ struct Seq2SeqOptions {
 /// where the score compares annotations of two directions directly with the decoder's state.
 Index encoder_hidden(const Seq2SeqOptions& options);
 
-/// The rate of one of the three that may be -1.
-inline double dropout_rate(const Seq2SeqOptions& options, double rate) {
-  return rate < 0 ? options.dropout : rate;
-}
-
 /// Whether there is attention at all.
 bool attends(const Seq2SeqOptions& options);
-
-/// Throws on sizes below 1, rates out of range, vocabularies that have nothing beside the four
-/// special tokens, and choices that do not go together.
-void check(const Seq2SeqOptions& options);
 
 /// All but the vocabularies, in the order of the struct.
 std::span<const OptionField<Seq2SeqOptions>> seq2seq_fields();
@@ -125,15 +109,13 @@ class Encoder {
   /// x (S, B, E), mask (S, B)
   Encoded operator()(const Var& x, const Tensor& mask) const;
 
-  EncodedSizes sizes() const { return {size_, hidden_}; }
+  EncodedSizes sizes() const { return {both_ways_ ? 2 * hidden_ : hidden_, hidden_}; }
 
  private:
-  using OneWay = nn::Stacked<nn::Recurrent>;
-  using BothWays = nn::Stacked<nn::Bidirectional<nn::Recurrent>>;
-
-  std::variant<OneWay, BothWays> layers_;
-  Index size_, hidden_;
+  std::optional<nn::Stacked<nn::Recurrent>> one_way_;
+  std::optional<nn::Stacked<nn::Bidirectional<nn::Recurrent>>> both_ways_;  // or these
   Direction direction_;
+  Index hidden_;
   std::optional<nn::SelfAttention> self_attention_;
 };
 
@@ -170,10 +152,10 @@ class Readout {
   nn::Dropout dropout_;
 };
 
-/// Any wiring of the same parts as in the models of papers (bahdanau.hpp, luong.hpp, nematus.hpp,
-/// encoder_decoder.hpp), with the same names of parameters: wired as a paper's model it is that model
-/// (tests/models/papers_test.cpp). With y the vector of the word before, α and c from attention with
-/// the query in brackets, and f the cell:
+/// Any wiring of the same parts as in the models of papers (bahdanau.hpp, luong.hpp,
+/// encoder_decoder.hpp), with the same names of parameters: wired as a paper's model it is that
+/// model (tests/models/papers_test.cpp). With y the vector of the word before, α and c from
+/// attention with the query in brackets, and f the cell:
 ///
 /// | attend     | step                                                         | parameters       |
 /// |------------|--------------------------------------------------------------|------------------|
@@ -220,8 +202,9 @@ class Seq2Seq {
   };
   using Step = DecoderStep<Output, State>;
 
-  /// With the attention of the options, or your own. Throws as check() does, and on sizes
-  /// that the score cannot compare.
+  /// With the attention of the options, or your own. Throws on values that seq2seq_fields() do not
+  /// take, on vocabularies that have nothing beside the four special tokens, on choices that do not
+  /// go together, and on sizes that the score cannot compare.
   Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& options,
           std::optional<nn::Attention> attention = {});
 

@@ -1,5 +1,5 @@
-// A decoder under given words: its logits and its loss, and word alignments as a guide to its
-// attention.
+// Teacher forcing: a decoder's logits and loss under given words, and word alignments as a guide to
+// its attention.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace attune::models {
 
-/// All steps of a decoder under given words (teacher forcing). `read` and `logits` process all steps
-/// at once.
+/// All steps of a decoder under given words (teacher forcing). `read` and `logits` process all
+/// steps at once.
 template <Decoder M>
 struct Unrolled {
   decltype(std::declval<const M&>().read(Tensor())) words;
@@ -92,7 +92,7 @@ struct LossOptions {
   Guide guide = {};
 };
 
-/// The words that are to be written.
+/// The words that a decoder learns to write.
 using Target = text::TargetBatch;
 
 namespace detail {

@@ -322,7 +322,7 @@ TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Code
 }  // namespace
 
 PairReader::PairReader(const PairFiles& files, const std::string& what)
-    : reader_(text::open_pairs(files.source, files.target, files.columns)),
+    : reader_(files.source, files.target, files.columns),
       total_(megabytes(files.source) + (files.target.empty() ? 0 : megabytes(files.target))),
       progress_(0, static_cast<long>(total_), what + ": MB") {}
 

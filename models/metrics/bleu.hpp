@@ -1,4 +1,4 @@
-// BLEU, how certain it is, and chrF. Scores are those of sacreBLEU.
+// BLEU, its confidence intervals, and chrF. Scores equal sacreBLEU's.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@
 
 namespace attune::metrics {
 
-/// The reference translations of a sentence. An empty string is not counted as a reference, so that
-/// some sentences can have fewer than others.
+/// The reference translations of a sentence. Empty strings do not count, so that some sentences can
+/// have fewer than others.
 using References = std::vector<std::string>;
 
 enum class BleuTokens {
-  mteval_13a,  ///< for text as people write it
+  mteval_13a,  ///< for plain text
   none,        ///< for text with blanks between its tokens
 };
 
@@ -31,7 +31,7 @@ struct BleuOptions {
   bool effective_order = false;
 };
 
-/// All that BLEU needs to know of a sentence; of a corpus it is the sum.
+/// The sufficient statistics of a sentence; those of a corpus are their sum.
 struct BleuStatistics {
   std::int64_t length = 0;            ///< tokens of the hypothesis
   std::int64_t reference_length = 0;  ///< of the reference closest in length, else the shorter
@@ -78,7 +78,7 @@ BleuScore sentence_bleu(std::string_view hypothesis, std::span<const std::string
 /// commas between digits, and hyphens that follow no digit.
 std::vector<std::string> tokenize_13a(std::string_view line);
 
-/// The sentences of some lengths.
+/// The sentences within a range of lengths.
 struct LengthBucket {
   std::int64_t shortest = 0;
   std::optional<std::int64_t> longest;  ///< nothing: any

@@ -23,12 +23,12 @@ struct Batch {
   Index sentences() const { return source.dim(1); }
 };
 
-/// Sources alone, for translating: source and source_mask.
+/// Sources alone, for translation.
 struct SourceBatch {
   Tensor source, mask;  // (S, B)
 };
 
-/// Targets alone, for sources that are no words.
+/// Targets alone, for sources other than words.
 struct TargetBatch {
   Tensor previous, next;  // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
   Tensor mask;            // (T, B)

@@ -83,11 +83,10 @@ std::vector<std::string> read_lines(LineReader reader) {
 }
 
 ParallelReader::ParallelReader(const std::filesystem::path& source,
-                               const std::filesystem::path& target)
-    : source_(source), target_(target) {}
-
-ParallelReader::ParallelReader(const std::filesystem::path& tsv, Columns columns)
-    : source_(tsv), columns_(columns) {}
+                               const std::filesystem::path& target, Columns columns)
+    : source_(source), columns_(columns) {
+  if (!target.empty()) target_.emplace(target);
+}
 
 std::optional<TextPair> ParallelReader::next() {
   if (!target_) return next_of_tsv();
@@ -114,11 +113,6 @@ std::optional<TextPair> ParallelReader::next_of_tsv() {
   return pair;
 }
 
-ParallelReader open_pairs(const std::filesystem::path& source, const std::filesystem::path& target,
-                          Columns columns) {
-  return target.empty() ? ParallelReader(source, columns) : ParallelReader(source, target);
-}
-
 bool CorpusReport::count(std::size_t source, std::size_t target) {
   const auto limit = static_cast<std::size_t>(longest);
   const bool is_empty = source == 0 || target == 0;
@@ -140,8 +134,8 @@ std::string to_string(const CorpusReport& report) {
   return text;
 }
 
-TextCorpus read_corpus(ParallelReader reader, const CorpusOptions& options) {
-  TextCorpus corpus{.pairs = {}, .report = {.longest = options.longest}};
+TextCorpus read_corpus(ParallelReader reader, std::int64_t longest) {
+  TextCorpus corpus{.pairs = {}, .report = {.longest = longest}};
   while (auto pair = reader.next()) {
     if (corpus.report.count(words(pair->source).size(), words(pair->target).size()))
       corpus.pairs.push_back(std::move(*pair));

@@ -43,7 +43,7 @@ class LineReader {
   std::int64_t number_ = 0;
 };
 
-/// All lines, empty ones too.
+/// All lines, including empty ones.
 std::vector<std::string> read_lines(LineReader reader);
 
 /// A source and its translation, as lines.
@@ -54,14 +54,13 @@ struct TextPair {
 /// The order of the columns of a TSV.
 enum class Columns { source_first, target_first };
 
-/// The pairs of a parallel corpus, empty ones too.
+/// The pairs of a parallel corpus, including empty ones.
 class ParallelReader {
  public:
-  /// Line n of one file belongs to line n of the other.
-  ParallelReader(const std::filesystem::path& source, const std::filesystem::path& target);
-  /// Lines of source TAB target, or of target TAB source; further columns are ignored, and an empty
-  /// line is an empty pair.
-  explicit ParallelReader(const std::filesystem::path& tsv,
+  /// Of two files, where line n of one belongs to line n of the other; or, without a target, of a
+  /// TSV with these columns. It ignores further columns, and takes an empty line as an empty pair.
+  explicit ParallelReader(const std::filesystem::path& source,
+                          const std::filesystem::path& target = {},
                           Columns columns = Columns::source_first);
 
   /// The next pair, or nothing at the end. Throws as LineReader does, for a file that ends before
@@ -79,16 +78,7 @@ class ParallelReader {
 
   LineReader source_;
   std::optional<LineReader> target_;  // nothing: source_ has both
-  Columns columns_ = Columns::source_first;
-};
-
-/// Two files or, when there is no second path, a TSV with such columns.
-ParallelReader open_pairs(const std::filesystem::path& source, const std::filesystem::path& target,
-                          Columns columns = Columns::source_first);
-
-/// Pairs to exclude from a corpus, beside those with an empty side.
-struct CorpusOptions {
-  std::int64_t longest = 0;  ///< the most tokens of a side; 0: any number
+  Columns columns_;
 };
 
 /// Counts of the pairs of a corpus.
@@ -96,7 +86,7 @@ struct CorpusReport {
   std::int64_t read = 0;
   std::int64_t empty = 0;     ///< excluded: a side without tokens
   std::int64_t too_long = 0;  ///< excluded: a side of more than `longest` tokens
-  std::int64_t longest = 0;   ///< of the options
+  std::int64_t longest = 0;   ///< 0: any number
 
   std::int64_t kept() const { return read - empty - too_long; }
   /// Counts a pair of such lengths and tells whether it is kept.
@@ -107,12 +97,14 @@ struct CorpusReport {
 /// "29000 pairs, 3 left out: 1 with an empty side, 2 longer than 100 tokens"
 std::string to_string(const CorpusReport& report);
 
-/// A corpus in memory. Its tokens, for `longest`, are the words between blanks.
+/// A corpus in memory. Its tokens are the words between blanks.
 struct TextCorpus {
   std::vector<TextPair> pairs;
   CorpusReport report;
 };
 
-TextCorpus read_corpus(ParallelReader reader, const CorpusOptions& options = {});
+/// Excludes pairs with an empty side, or with a side of more than `longest` tokens; 0: of any
+/// number.
+TextCorpus read_corpus(ParallelReader reader, std::int64_t longest = 0);
 
 }  // namespace attune::text

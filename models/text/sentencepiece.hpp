@@ -14,8 +14,8 @@
 
 namespace attune::text {
 
-/// Whether this build has the library. Without it, every constructor of SentencePiece throws an Error
-/// that says so.
+/// Whether this build has the library. Without it, every constructor of SentencePiece throws an
+/// Error that says so.
 bool has_sentencepiece();
 
 enum class PieceModel {
@@ -37,8 +37,8 @@ struct SentencePieceOptions {
 /// character without a piece stands for itself.
 class SentencePiece {
  public:
-  /// Learnt from lines; the same lines and options give the same model, byte for byte. Throws when
-  /// there is no text and when the characters alone are more than `pieces`.
+  /// Learns from lines; the same lines and options give the same model, byte for byte. Throws
+  /// without text, and when the text has more characters than `pieces`.
   static SentencePiece train(std::span<const std::string> lines,
                              const SentencePieceOptions& options = {});
 

@@ -13,33 +13,6 @@
 namespace attune::text {
 namespace {
 
-std::vector<std::string> encode_as(Words, std::string_view line) {
-  const auto found = words(line);
-  return {found.begin(), found.end()};
-}
-std::vector<std::string> encode_as(Characters, std::string_view line) { return code_points(line); }
-std::vector<std::string> encode_as(const SentencePiece& model, std::string_view line) {
-  return model.encode(line);
-}
-
-std::string decode_as(Words, std::span<const std::string> tokens) {
-  return fmt::format("{}", fmt::join(tokens, " "));
-}
-std::string decode_as(Characters, std::span<const std::string> tokens) {
-  return fmt::format("{}", fmt::join(tokens, ""));
-}
-std::string decode_as(const SentencePiece& model, std::span<const std::string> tokens) {
-  return model.decode(tokens);
-}
-
-nlohmann::json json_of(Words) { return {{"kind", "words"}}; }
-nlohmann::json json_of(Characters) { return {{"kind", "characters"}}; }
-nlohmann::json json_of(const SentencePiece& model) {
-  std::string digits;
-  for (unsigned char byte : model.bytes()) digits += fmt::format("{:02x}", byte);
-  return {{"kind", "sentencepiece"}, {"model", digits}};
-}
-
 [[noreturn]] void fail_to_read() {
   fail("tokenizer", "words, characters or sentencepiece was expected, as to_json writes it");
 }
@@ -74,17 +47,27 @@ Tokenizer Tokenizer::with(std::shared_ptr<const Rewriter> rewriter) const {
 
 std::vector<std::string> Tokenizer::encode(std::string_view line) const {
   const std::string rewritten = rewriter_ ? rewriter_->encode(line) : std::string(line);
-  return std::visit([&](const auto& kind) { return encode_as(kind, rewritten); }, kind_);
+  if (pieces()) return pieces()->encode(rewritten);
+  if (std::holds_alternative<Characters>(kind_)) return code_points(rewritten);
+  const std::vector<std::string_view> found = words(rewritten);
+  return {found.begin(), found.end()};
 }
 
 std::string Tokenizer::decode(std::span<const std::string> tokens) const {
-  std::string line = std::visit([&](const auto& kind) { return decode_as(kind, tokens); }, kind_);
+  const char* between = std::holds_alternative<Characters>(kind_) ? "" : " ";
+  const std::string line =
+      pieces() ? pieces()->decode(tokens) : fmt::format("{}", fmt::join(tokens, between));
   return rewriter_ ? rewriter_->decode(line) : line;
 }
 
 std::string to_json(const Tokenizer& tokenizer) {
-  nlohmann::json object =
-      std::visit([](const auto& kind) { return json_of(kind); }, tokenizer.kind_);
+  constexpr const char* kinds[] = {"words", "characters", "sentencepiece"};  // as in kind_
+  nlohmann::json object = {{"kind", kinds[tokenizer.kind_.index()]}};
+  if (const SentencePiece* model = tokenizer.pieces()) {
+    std::string digits;
+    for (unsigned char byte : model->bytes()) digits += fmt::format("{:02x}", byte);
+    object["model"] = digits;
+  }
   if (tokenizer.rewriter_) object["rewriter"] = tokenizer.rewriter_->json();
   return object.dump();
 }

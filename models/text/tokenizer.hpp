@@ -20,8 +20,8 @@ struct Words {};
 /// Code points, blanks too.
 struct Characters {};
 
-/// Rewrites a line before it is tokenised and after it is detokenised: a truecaser, say, or a normal
-/// form of Unicode.
+/// Rewrites a line before it is tokenised and after it is detokenised: a truecaser, say, or a
+/// normal form of Unicode.
 struct Rewriter {
   virtual ~Rewriter() = default;
   virtual std::string encode(std::string_view line) const = 0;

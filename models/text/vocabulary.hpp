@@ -26,7 +26,7 @@ class Vocabulary {
 
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
 
-  /// `unknown` where the token is not known.
+  /// `unknown` for a token that it does not have.
   std::int32_t id(std::string_view token) const;
   /// Throws when there is no such number.
   const std::string& token(std::int32_t id) const;
@@ -46,7 +46,7 @@ using TokenCounts = std::unordered_map<std::string, std::int64_t>;
 void count_tokens(TokenCounts& counts, std::span<const std::string> tokens);
 
 struct VocabularyOptions {
-  std::int64_t minimum_count = 1;  ///< rarer tokens are left out
+  std::int64_t minimum_count = 1;  ///< excludes rarer tokens
   std::int64_t maximum_size = 0;   ///< with the four special tokens; 0: any
 };
 
@@ -57,8 +57,8 @@ Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& o
 /// From a file with a token on each line. Special tokens may stand at its top, in any order. Throws
 /// an Error "FILE:LINE: what is wrong" for an empty line, a TAB, and a token that occurs twice.
 Vocabulary read_vocabulary(const std::filesystem::path& path);
-/// Writes a file for read_vocabulary(), each token in the line of its number, from 0. Throws for a token
-/// with a TAB or a line break in it.
+/// Writes a file for read_vocabulary(), each token in the line of its number, from 0. Throws for a
+/// token with a TAB or a line break in it.
 void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocabulary);
 
 }  // namespace attune::text

@@ -55,8 +55,8 @@ void check_batches(const std::vector<text::Pair>& pairs, const text::BatchOption
 }
 
 void check_pairs(const auto& open, fuzz::Choices& choices) {
-  const text::CorpusOptions options{.longest = choices.between(0, 20)};
-  const auto corpus = fuzz::accepted([&] { return text::read_corpus(open(), options); });
+  const std::int64_t longest = choices.between(0, 20);
+  const auto corpus = fuzz::accepted([&] { return text::read_corpus(open(), longest); });
   if (!corpus) return;
   const auto& report = corpus->report;
   expect(report.kept() == std::ssize(corpus->pairs), "read_corpus: the report is wrong");

@@ -2,7 +2,6 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/models/any_model.hpp>
-#include <attune/models/nematus.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/tensor/check.hpp>
@@ -83,9 +82,10 @@ TEST_CASE("AnyModel: every option of every model survives the way through text")
   for (const models::ModelKind& kind : models::model_kinds()) {
     CAPTURE(kind.name);
     AnyModelOptions options = models::model_options(kind.name);
-    for (const auto& field : models::model_fields(kind.name)) {
+    for (const auto& field : models::all_model_fields()) {
       CAPTURE(field.name);
       const std::string before = field.get(options);
+      if (before.empty()) continue;  // another model's
       std::vector<std::string> values = field.choices;
       if (values.empty()) values = {"0.25", "3", "7"};  // a rate, or a whole number
       for (const std::string& value : values) {

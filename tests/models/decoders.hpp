@@ -139,6 +139,23 @@ inline bool same(const Hypothesis& a, const Hypothesis& b) {
          (!a.weights.defined() || test::identical(a.weights, b.weights));
 }
 
+/// That a complete hypothesis has the log-probabilities of the table, for sources that begin with
+/// 4.
+inline void check_log_probabilities(const Hypothesis& h, const TableDecoder::Table& table) {
+  REQUIRE(h.complete);
+  REQUIRE(h.word_log_probabilities.size() == h.words.size() + 1);
+  Words before;
+  double total = 0;
+  for (std::size_t i = 0; i <= h.words.size(); ++i) {
+    const std::int32_t word = i < h.words.size() ? h.words[i] : kEnd;
+    const double expected = std::log(table(4, before)[static_cast<std::size_t>(word)]);
+    CHECK(near(h.word_log_probabilities[i], expected));
+    total += expected;
+    before.push_back(word);
+  }
+  CHECK(near(h.log_probability, total));
+}
+
 /// One step of any decoder after these words (rows) i32.
 struct OneStep {
   Tensor logits, weights;  // (rows, V), (S, rows) or undefined

@@ -9,10 +9,8 @@
 #include <attune/models/bahdanau.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/luong.hpp>
-#include <attune/models/nematus.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
-#include <attune/models/sutskever.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
@@ -42,7 +40,7 @@ Options sized(Options o) {
 /// Options in which the paper's model and the general one have the same sizes.
 Seq2SeqOptions general(const char* paper) {
   Seq2SeqOptions o = sized(test::wired(paper, {}));
-  o.readout = o.input_feeding == InputFeeding::yes ? 4 : 6;
+  o.readout = o.input_feeding ? 4 : 6;
   o.score.attention = 7;
   o.dropout = 0.3;
   return o;
@@ -112,7 +110,7 @@ TEST_CASE("papers: Luong's scores, windows, and readouts that are not fed") {
       set(of_general, "score", score);
       of_general.dropout = 0;
       of_general.attention = {.window = window, .half_width = 1};
-      of_general.input_feeding = InputFeeding::no;
+      of_general.input_feeding = false;
       o.score = of_general.score;
       o.attention = of_general.attention;
       o.input_feeding = false;

@@ -5,7 +5,6 @@
 
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/sutskever.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
@@ -17,6 +16,8 @@ namespace {
 using namespace attune;
 using models::LengthNormalization;
 using models::SearchOptions;
+using models::Translation;
+using models::detail::NextScores;
 using text::Sentence;
 using namespace test;
 
@@ -24,8 +25,8 @@ static_assert(models::Decoder<TableDecoder>);
 static_assert(models::WordModel<models::Bahdanau>);
 
 /// The best hypotheses for sources whose first words are these, of one to three words.
-std::vector<std::vector<Hypothesis>> search(const TableDecoder& decoder, const Words& first_words,
-                                            const SearchOptions& options) {
+std::vector<Translation> search(const TableDecoder& decoder, const Words& first_words,
+                                const SearchOptions& options) {
   std::vector<Sentence> sources;
   for (std::int32_t word : first_words) {
     Sentence& source = sources.emplace_back(1 + sources.size() % 3, 3);
@@ -43,37 +44,25 @@ Hypothesis best(const TableDecoder& decoder, const SearchOptions& options) {
 }
 
 /// The table's decoder with other weights.
-class OtherWeights {
+class OtherWeights : public TableDecoder {
  public:
-  using State = TableDecoder::State;
-  using Output = TableDecoder::Output;
-  using Step = TableDecoder::Step;
   using Change = std::function<Var(const Var& weights)>;
 
-  explicit OtherWeights(Change change) : change_(std::move(change)) {}
-  TableDecoder::Source encode(const Tensor& source, const Tensor& mask) const {
-    return {source, mask};
-  }
-  State start(const TableDecoder::Source& source) const { return table_.start(source); }
-  Tensor read(const Tensor& previous) const { return previous; }
+  explicit OtherWeights(Change change)
+      : TableDecoder(random_table(4, 3)), change_(std::move(change)) {}
   Step step(const Tensor& previous, const State& state) const {
-    Step step = table_.step(previous, state);
+    Step step = TableDecoder::step(previous, state);
     step.weights = change_(step.weights);
     return step;
   }
-  Var logits(const Tensor& words, const std::vector<Var>& outputs) const {
-    return table_.logits(words, outputs);
-  }
-  State select(const State& state, const Tensor& rows) const { return table_.select(state, rows); }
 
   /// For sources of 3 and 1 words.
-  std::vector<std::vector<Hypothesis>> search() const {
+  std::vector<Translation> search() const {
     const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
     return models::search(*this, encode(source, mask), {.beam = 4, .best = 4});
   }
 
  private:
-  TableDecoder table_{random_table(4, 3)};
   Change change_;
 };
 
@@ -239,9 +228,12 @@ TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller w
     for (Index word : {900, 128, 127, 256}) x[row * v + word] = 5;  // equals, in several blocks
     x[row * v + 999] = 6;
   }
-  models::detail::Beam beam(ones({2, 3}), {.beam = 7});
-  beam.advance(logits, {});
-  const Words words = beam.words().to_vector<std::int32_t>();
+  Words words;
+  models::detail::decode(ones({2, 3}), SearchOptions{.beam = 7, .max_length = 1}, {},
+                         [&](const Tensor& last, const Tensor*) -> NextScores {
+                           words = last.to_vector<std::int32_t>();
+                           return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
+                         });
   REQUIRE(words.size() == 21);
   for (Index row = 0; row < 3; ++row) {
     Words expected(v);
@@ -345,20 +337,7 @@ TEST_CASE("search: a word's log-probability is the table's, and they sum up") {
   const auto table = random_table(4, 2);
   const auto found = search(TableDecoder(table), {4}, {.beam = 4, .best = 4})[0];
   REQUIRE(found.size() == 4);
-  for (const Hypothesis& h : found) {
-    REQUIRE(h.complete);
-    REQUIRE(h.word_log_probabilities.size() == h.words.size() + 1);
-    Words before;
-    double total = 0;
-    for (std::size_t i = 0; i <= h.words.size(); ++i) {
-      const std::int32_t word = i < h.words.size() ? h.words[i] : kEnd;
-      const double expected = std::log(table(4, before)[static_cast<std::size_t>(word)]);
-      CHECK(near(h.word_log_probabilities[i], expected));
-      total += h.word_log_probabilities[i];
-      before.push_back(word);
-    }
-    CHECK(near(h.log_probability, total));
-  }
+  for (const Hypothesis& h : found) check_log_probabilities(h, table);
 }
 
 TEST_CASE("search: weights are those of the hypothesis's own words, over its own source") {
@@ -466,13 +445,11 @@ TEST_CASE("search: models that know a source by its last state say where there i
 TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
   constexpr Index kLongest = 1'000'000;
   const Tensor logits = Tensor::of({1, 4}, {-9., -9., -9., -.1});
-  std::vector<Hypothesis> found;
-  {
-    models::detail::Beam beam(ones({1, 1}), {.max_length = kLongest});
-    while (!beam.done()) beam.advance(logits, {});
-    found = beam.results()[0];
-  }
-  CHECK(found[0].words == Words(kLongest, 3));
+  const auto found = models::detail::decode(ones({1, 1}), SearchOptions{.max_length = kLongest}, {},
+                                            [&](const Tensor&, const Tensor*) -> NextScores {
+                                              return {logits, {}};
+                                            });
+  CHECK(found[0][0].words == Words(kLongest, 3));
 }
 
 // ---- Batches
@@ -568,13 +545,20 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
 
 // ---- Errors
 
+/// A search for two sources of three places, whose first step gives these.
+void search_with(const Tensor& logits, const Tensor& weights = {}) {
+  models::detail::decode(ones({3, 2}), SearchOptions{}, {},
+                         [&](const Tensor&, const Tensor*) -> NextScores {
+                           return {logits, weights};
+                         });
+}
+
 TEST_CASE("search: what a model gives for other rows or places is named") {
-  models::detail::Beam beam(ones({3, 2}), {});
   const Tensor scores = zeros({2, 6});
-  CHECK_ERROR("search: 2 hypotheses gave logits (5, 6)", beam.advance(zeros({5, 6}), {}));
+  CHECK_ERROR("search: 2 hypotheses gave logits (5, 6)", search_with(zeros({5, 6})));
   CHECK_ERROR("search: weights (S, R) is (3, 4), but R = 2 in logits",
-              beam.advance(scores, zeros({3, 4})));
-  CHECK_ERROR("search: 3 places gave weights (4, 2)", beam.advance(scores, zeros({4, 2})));
+              search_with(scores, zeros({3, 4})));
+  CHECK_ERROR("search: 3 places gave weights (4, 2)", search_with(scores, zeros({4, 2})));
 }
 
 TEST_CASE("search: options out of range are errors") {
@@ -591,14 +575,13 @@ TEST_CASE("search: options out of range are errors") {
 }
 
 TEST_CASE("search: scores from which nothing can be chosen are errors") {
-  models::detail::Beam beam(ones({1, 2}), {});
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (double bad : {inf, nan}) {
     CHECK_ERROR("search: the model's scores are not numbers",
-                beam.advance(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.}), {}));
+                search_with(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.})));
   }
   CHECK_ERROR("search: the model leaves no word possible",
-              beam.advance(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf}), {}));
+              search_with(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf})));
 }
 
 TEST_CASE("search: a penalty on coverage without attention is an error") {

@@ -388,17 +388,17 @@ TEST_CASE("Seq2Seq: options that do not fit are named") {
     return error_of([&] { Seq2Seq(params, o); });
   };
   CHECK(error([](auto&) {}) == "no error");
-  CHECK(error([](auto& o) { o.dropout = 1; }) == "dropout: the rate 1 is not in [0, 1)");
+  const auto below = [&](const std::string& name, const char* value, int low, auto change) {
+    CHECK(error(change) ==
+          fmt::format("{}: '{}' is not a whole number from {} to 65536", name, value, low));
+  };
+  CHECK(error([](auto& o) { o.dropout = 1; }) == "dropout: '1' is not a number from 0 to 0.99");
+  below("embedding", "0", 1, [](auto& o) { o.embedding = 0; });
+  below("encoder-hidden", "-1", 0, [](auto& o) { o.encoder_hidden = -1; });
+  below("attention", "0", 1, [](auto& o) { o.score.attention = 0; });
   const std::vector<std::pair<std::string, void (*)(Seq2SeqOptions&)>> cases = {
       {"source_vocabulary = 0 is less than 5", [](auto& o) { o.source_vocabulary = 0; }},
       {"target_vocabulary = -3 is less than 5", [](auto& o) { o.target_vocabulary = -3; }},
-      {"embedding = 0 is less than 1", [](auto& o) { o.embedding = 0; }},
-      {"hidden = 0 is less than 1", [](auto& o) { o.hidden = 0; }},
-      {"encoder_hidden = -1 is less than 0", [](auto& o) { o.encoder_hidden = -1; }},
-      {"decoder_layers = 0 is less than 1", [](auto& o) { o.decoder_layers = 0; }},
-      {"attention = 0 is less than 1", [](auto& o) { o.score.attention = 0; }},
-      {"readout = 0 is less than 1", [](auto& o) { o.readout = 0; }},
-      {"readout_layers = 0 is less than 1", [](auto& o) { o.readout_layers = 0; }},
       {"tied tables take a readout of the embedding's size 6, not 5",
        [](auto& o) { o.readout = 5, o.tied = Tied::target_output; }},
       {"one table for all takes one vocabulary, not 9 and 8 words",

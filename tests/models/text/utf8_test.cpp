@@ -36,41 +36,32 @@ TEST_CASE("code_points: combining marks and joiners are code points of their own
   CHECK(code_points("👩\u200D🚀") == Points{"👩", "\u200D", "🚀"});
 }
 
-/// The error names byte `at`, counted from 1.
-void check_error(const std::string& text, int at) {
-  const std::string message = fmt::format("text: byte {} is not UTF-8", at);
-  CHECK_ERROR(message, code_points(text));
-}
-
-TEST_CASE("code_points: a truncated sequence is an error") {
-  check_error("ab\xE6\x97", 3);
-  check_error("\xF0\x9F\x99", 1);
-  check_error("\xC3", 1);
-  check_error("x\xE6y", 2);
-  check_error("年\xE6\x97z", 4);
-}
-
-TEST_CASE("code_points: a continuation byte alone is an error") {
-  check_error("a\x80", 2);
-  check_error("ü\xBF", 3);
-}
-
-TEST_CASE("code_points: an overlong sequence is an error") {
-  check_error("\xC0\x80", 1);
-  check_error("a\xC1\xBF", 2);
-  check_error("\xE0\x9F\xBF", 1);
-  check_error("\xF0\x8F\xBF\xBF", 1);
-}
-
-TEST_CASE("code_points: surrogates are errors") {
-  check_error("\xED\xA0\x80", 1);
-  check_error("ab\xED\xBF\xBF", 3);
-}
-
-TEST_CASE("code_points: what lies beyond U+10FFFF is an error") {
-  check_error("\xF4\x90\x80\x80", 1);
-  check_error("a\xF8\x88\x80\x80\x80", 2);
-  check_error("a\xFF", 2);
+TEST_CASE("code_points: an error names the byte, from 1, at which a bad sequence begins") {
+  const std::pair<const char*, int> cases[] = {// Truncated.
+                                               {"ab\xE6\x97", 3},
+                                               {"\xF0\x9F\x99", 1},
+                                               {"\xC3", 1},
+                                               {"x\xE6y", 2},
+                                               {"年\xE6\x97z", 4},
+                                               // A continuation byte alone.
+                                               {"a\x80", 2},
+                                               {"ü\xBF", 3},
+                                               // Overlong.
+                                               {"\xC0\x80", 1},
+                                               {"a\xC1\xBF", 2},
+                                               {"\xE0\x9F\xBF", 1},
+                                               {"\xF0\x8F\xBF\xBF", 1},
+                                               // Surrogates.
+                                               {"\xED\xA0\x80", 1},
+                                               {"ab\xED\xBF\xBF", 3},
+                                               // Beyond U+10FFFF.
+                                               {"\xF4\x90\x80\x80", 1},
+                                               {"a\xF8\x88\x80\x80\x80", 2},
+                                               {"a\xFF", 2}};
+  for (const auto& [text, at] : cases) {
+    const std::string message = fmt::format("text: byte {} is not UTF-8", at);
+    CHECK_ERROR(message, code_points(text));
+  }
 }
 
 }  // namespace

@@ -17,8 +17,8 @@
 namespace attune::report {
 namespace {
 
-// The --attune-* variables are what the figures draw with; each figure carries fallbacks of the
-// same values for the time it is looked at alone.
+// Heat maps draw with the --attune-* variables, and have fallbacks of the same values to stand alone;
+// charts have these values, too.
 constexpr std::string_view kStyle = R"css(
 :root {
   color-scheme: light dark;

@@ -48,13 +48,11 @@ h1 {
   margin: 0 0 1.25rem; font-size: clamp(1.7rem, 1.3rem + 1.8vw, 2.5rem); line-height: 1.15;
   letter-spacing: -.022em; text-wrap: balance;
 }
-h2 {
-  margin: 3rem 0 .75rem; font-size: 1.3rem; line-height: 1.3; letter-spacing: -.012em;
-}
+h2 { margin: 2.5rem 0 .75rem; font-size: 1.3rem; line-height: 1.3; letter-spacing: -.012em; }
 p { max-width: 44rem; margin: 0 0 1rem; text-wrap: pretty; }
 dl {
   display: grid; gap: .75rem; margin: 1.5rem 0;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr));
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 8.5rem), 1fr));
 }
 dl > div, figure, .table {
   background: var(--card); border: 1px solid var(--line); border-radius: .625rem;
@@ -90,10 +88,6 @@ figcaption {
   color: var(--attune-muted); font-size: .875rem; line-height: 1.45;
 }
 @media (max-width: 30rem) {
-  h2 { margin-top: 2.25rem; }
-  dl { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem; }
-  dl > div { padding: .75rem; }
-  figure { padding: .25rem; }
   table { font-size: .875rem; }
   th, td { padding: .45rem .4rem; }
   th, th.number { white-space: normal; vertical-align: bottom; }

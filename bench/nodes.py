@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How much faster training gets with several machines, by the speed of the network.
 
-    bench/nodes.py -- --epochs 1 --source train.en --target train.de \\
-        --valid-source val.en --valid-target val.de
+    bench/nodes.py -- --epochs 1 --train train.en --train-target train.de \\
+        --valid val.en --valid-target val.de
 
-Trains `translate` with the options after `--`: with one process, in one and in two shards of the
+Trains `attune` with the options after `--`: with one process, in one and in two shards of the
 size of its batch, which shows what a shard and what an update costs; then with two processes that
 are two nodes, in network namespaces of Linux with links of the rates asked for, one shard each. The
 emulation needs root, ip, tc and mpirun (Open MPI).
@@ -47,7 +47,7 @@ def parse():
     parser.add_argument("--batch", type=int, default=64, help="sentences of a node (default: 64)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="the plot (default: nodes.svg in DIR)")
-    parser.add_argument("training", nargs="+", help="options of translate train, among them when to end")
+    parser.add_argument("training", nargs="+", help="options of attune train, among them when to end")
     return parser.parse_args()
 
 
@@ -89,7 +89,7 @@ def network(nodes, gbit, directory):
 def train(options, shards, launcher=()):
     """Words a second, seconds of an update, and parameters."""
     with tempfile.TemporaryDirectory() as out:
-        command = [*launcher, options.build / "examples/translate", "train", "--out", out, "--threads", 1, "--shards",
+        command = [*launcher, options.build / "examples/attune", "train", "--out", out, "--threads", 1, "--shards",
                    shards, "--batch", shards * options.batch, "--validate-every", 10**6, *options.training]
         done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
         if done.returncode != 0:
@@ -100,7 +100,7 @@ def train(options, shards, launcher=()):
     if len(lines) < 3:
         raise SystemExit("nodes: fewer than 150 updates in a run: train for longer")
     seconds = [after["seconds"] - before["seconds"] for before, after in zip(lines, lines[1:])]
-    words = sum(line["words_per_s"] * passed for line, passed in zip(lines[1:], seconds))
+    words = sum(line["tokens_per_s"] * passed for line, passed in zip(lines[1:], seconds))
     return words / sum(seconds), sum(seconds) / len(seconds) / 50, parameters
 
 
@@ -129,7 +129,7 @@ def main():
     results = measure(options)
     (speed, one, parameters), (_, two, _) = results[1, None], results[2, None]
     shard, update = two - one, 2 * one - two
-    size = parameters * (4 if options.gradients == "f32" else 2)
+    size = 4 * parameters  # gradients are f32
 
     def sending(nodes, gbit):
         return 2 * (nodes - 1) / nodes * size * 8 / (gbit * 1e9)

@@ -229,12 +229,8 @@ int main(int argc, char** argv) {
   int threads = 0, steps = 20, warmup = 3;
   CLI::App app("Times parts of models, forward and backward.", "parts");
   app.footer("Each result is a JSON line. bench/compare.py --parts sets them beside a peer's.");
-  app.option_defaults()->always_capture_default();
+  bench::add_common_options(app, threads, steps, warmup);
   app.add_option("--only", only, "which parts")->delimiter(',')->check(CLI::IsMember(only));
-  bench::add_repetitions(app, steps, warmup);
-  app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
-      ->check(CLI::Range(1, 1024))
-      ->default_str("");
   return bench::run_program(app, argc, argv, [&] {
     if (threads > 0) set_threads(threads);
     for (const std::string& name : only) bench::measure(name, steps, warmup);

@@ -128,13 +128,13 @@ class Lstm {
 };
 
 int run(int threads, int steps, int warmup) {
-  omp_set_num_threads(threads);
+  if (threads > 0) omp_set_num_threads(threads);
   Lstm lstm;
   lstm.step();
   const dnnl_version_t* version = dnnl_version();
   attune::bench::Json line = {
       {"peer", fmt::format("onednn-{}.{}.{}", version->major, version->minor, version->patch)},
-      {"threads", threads},
+      {"threads", omp_get_max_threads()},
       {"bench", "lstm_fwd_bwd"},
       {"B", B},
       {"H", H},
@@ -152,11 +152,9 @@ int run(int threads, int steps, int warmup) {
 
 int main(int argc, char** argv) {
   std::string only = "lstm_fwd_bwd";
-  int threads = omp_get_max_threads(), steps = 20, warmup = 3;
+  int threads = 0, steps = 20, warmup = 3;
   CLI::App app("Times oneDNN's LSTM layer, forward and backward; prints a JSON line.", "dnnl_lstm");
-  app.option_defaults()->always_capture_default();
+  attune::bench::add_common_options(app, threads, steps, warmup);
   app.add_option("--only", only, "which part: there is one")->check(CLI::IsMember({only}));
-  attune::bench::add_repetitions(app, steps, warmup);
-  app.add_option("--threads", threads)->check(CLI::Range(1, 1024));
   return attune::bench::run_program(app, argc, argv, [&] { return run(threads, steps, warmup); });
 }

@@ -23,8 +23,12 @@ inline int run_program(CLI::App& app, int argc, char** argv, const std::function
   }
 }
 
-/// --steps and --warmup.
-inline void add_repetitions(CLI::App& app, int& steps, int& warmup) {
+/// --threads, --steps and --warmup. 0 threads: as ATTUNE_THREADS says, or all CPUs.
+inline void add_common_options(CLI::App& app, int& threads, int& steps, int& warmup) {
+  app.option_defaults()->always_capture_default();
+  app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
+      ->check(CLI::Range(1, 1024))
+      ->default_str("");
   app.add_option("--steps", steps, "timed repetitions; the median is reported")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--warmup", warmup, "repetitions before")->check(CLI::Range(0, 1000000));

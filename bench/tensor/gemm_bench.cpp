@@ -10,8 +10,6 @@
 namespace attune {
 namespace {
 
-Tensor random(const Shape& shape) { return randn(shape); }
-
 /// f32 where the CPU has no bf16: then the benchmark ends with an error.
 Precision or_skip(benchmark::State& state, Precision precision) {
   if (precision == Precision::f32 || bf16_available()) return precision;
@@ -33,7 +31,7 @@ void step_product(benchmark::State& state, Precision precision) {
   const InPrecision in(or_skip(state, precision));
   const Index m = state.range(0), k = state.range(1), n = state.range(2);
   const Transpose transpose{.b = state.range(3) != 0};
-  const Tensor a = random({m, k}), b = random(transpose.b ? Shape{n, k} : Shape{k, n});
+  const Tensor a = randn({m, k}), b = randn(transpose.b ? Shape{n, k} : Shape{k, n});
   for (auto _ : state) benchmark::DoNotOptimize(matmul(a, b, transpose));
   bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));
 }
@@ -61,7 +59,7 @@ void whole_product(benchmark::State& state) {
   if (by_blas && detail::blas_name().empty()) return state.SkipWithError("there is no BLAS");
   const Index m = state.range(0), k = state.range(1), n = state.range(2);
   const bool transposed = state.range(3) != 0;
-  const Tensor a = random(transposed ? Shape{k, m} : Shape{m, k}), b = random({k, n});
+  const Tensor a = randn(transposed ? Shape{k, m} : Shape{m, k}), b = randn({k, n});
   Tensor c = zeros({m, n});
   const MatrixView<const float> from_a{a.data<float>(), m, k, transposed ? m : k, transposed};
   const MatrixView<const float> from_b{b.data<float>(), k, n, n};
@@ -88,7 +86,7 @@ void packed_product_sizes(benchmark::internal::Benchmark* bench) {
 void packed_product(benchmark::State& state, Precision precision) {
   const InPrecision in(or_skip(state, precision));
   const Index m = 32, k = state.range(0), n = state.range(1);
-  const Tensor a = random({m, k}), b = random({k, n});
+  const Tensor a = randn({m, k}), b = randn({k, n});
   Tensor c = zeros({m, n});
   const MatrixView<const float> from{a.data<float>(), m, k, k};
   const MatrixView<float> to{c.mutable_data<float>(), m, n, n};
@@ -106,7 +104,7 @@ BENCHMARK_CAPTURE(packed_product, bf16, Precision::bf16)->Apply(packed_product_s
 void row_product(benchmark::State& state) {
   const Index k = state.range(0), n = state.range(1);
   const Transpose transpose{.b = state.range(2) != 0};
-  const Tensor a = random({1, k}), b = random(transpose.b ? Shape{n, k} : Shape{k, n});
+  const Tensor a = randn({1, k}), b = randn(transpose.b ? Shape{n, k} : Shape{k, n});
   for (auto _ : state) benchmark::DoNotOptimize(matmul(a, b, transpose));
   bench::set_flops(state, 2.0 * static_cast<double>(k * n));
   bench::set_bytes(state, bench::bytes_of(b));
@@ -126,7 +124,7 @@ void weight_gradient_sizes(benchmark::internal::Benchmark* bench) {
 void weight_gradient(benchmark::State& state, Precision precision) {
   const InPrecision in(or_skip(state, precision));
   const Index rows = state.range(0), k = state.range(1), n = state.range(2);
-  const Tensor x = random({rows, k}), dy = random({rows, n});
+  const Tensor x = randn({rows, k}), dy = randn({rows, n});
   Tensor dw = zeros({k, n});
   for (auto _ : state) {
     add_product(x, dy, dw);

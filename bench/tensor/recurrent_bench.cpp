@@ -11,8 +11,6 @@ namespace {
 
 constexpr Index steps = 20, batch = 64;
 
-Tensor random(const Shape& shape) { return randn(shape); }
-
 /// dw += Σ_t h_{t-1}ᵀ d_t, of the steps that have a predecessor.
 void add_state_products(const Tensor& h, const Tensor& d, Tensor& dw) {
   const Index rows = (steps - 1) * batch;
@@ -24,34 +22,14 @@ double flops(const Tensor& w_h, bool training) {
   return 2.0 * static_cast<double>(steps * batch * w_h.size()) * (training ? 3 : 1);
 }
 
-void lstm(benchmark::State& state) {
+void recurrent(benchmark::State& state, Index gates, Cell cell) {
   const Index hidden = state.range(0);
   const bool training = state.range(1) != 0;
-  const RecurrentInput in{.xw = random({steps, batch, 4 * hidden}),
-                          .w_h = random({hidden, 4 * hidden}),
-                          .cell = Cell::lstm};
-  const Tensor dh = random({steps, batch, hidden});
-  Tensor dw = zeros(in.w_h.shape());
-  for (auto _ : state) {
-    const RecurrentStates out = recurrent_forward(in);
-    benchmark::DoNotOptimize(out.h);
-    if (training) add_state_products(out.h, recurrent_backward(in, out, dh).dhw, dw);
-  }
-  bench::set_flops(state, flops(in.w_h, training));
-}
-BENCHMARK(lstm)
-    ->ArgNames({"H", "training"})
-    ->ArgsProduct({{128, 256, 512}, {0, 1}})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-
-void gru(benchmark::State& state) {
-  const Index hidden = state.range(0);
-  const bool training = state.range(1) != 0;
-  const RecurrentInput in{.xw = random({steps, batch, 3 * hidden}),
-                          .w_h = random({hidden, 3 * hidden}),
-                          .cell = state.range(2) == 0 ? Cell::gru : Cell::gru_reset_before};
-  const Tensor dh = random({steps, batch, hidden});
+  RecurrentInput in;
+  in.xw = randn({steps, batch, gates * hidden});
+  in.w_h = randn({hidden, gates * hidden});
+  in.cell = cell;
+  const Tensor dh = randn({steps, batch, hidden});
   Tensor dw = zeros(in.w_h.shape());
   for (auto _ : state) {
     const RecurrentStates out = recurrent_forward(in);
@@ -61,11 +39,16 @@ void gru(benchmark::State& state) {
   }
   bench::set_flops(state, flops(in.w_h, training));
 }
-BENCHMARK(gru)
-    ->ArgNames({"H", "training", "reset_before"})
-    ->ArgsProduct({{128, 256, 512}, {0, 1}, {0, 1}})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
+
+void with_sizes(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"H", "training"})
+      ->ArgsProduct({{128, 256, 512}, {0, 1}})
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(recurrent, lstm, 4, Cell::lstm)->Apply(with_sizes);
+BENCHMARK_CAPTURE(recurrent, gru, 3, Cell::gru)->Apply(with_sizes);
+BENCHMARK_CAPTURE(recurrent, gru_reset_before, 3, Cell::gru_reset_before)->Apply(with_sizes);
 
 }  // namespace
 }  // namespace attune

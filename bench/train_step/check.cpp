@@ -1,5 +1,4 @@
-#include "train_step/check.hpp"
-
+// Whether another program computes the same thing.
 #include <algorithm>
 #include <cmath>
 

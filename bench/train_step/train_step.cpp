@@ -11,7 +11,6 @@
 
 #include "support/program.hpp"
 #include "support/timed.hpp"
-#include "train_step/check.hpp"
 #include "train_step/workload.hpp"
 
 namespace attune::bench {
@@ -22,9 +21,8 @@ struct Run {
   /// By letter, in the place of the configuration's; 0 is none.
   std::map<std::string, Index> sizes;
   std::vector<std::string> modes = {"train", "fwd", "greedy"};
-  Lengths lengths = Lengths::full;
-  Precision precision = Precision::f32;
-  int steps = 10, warmup = 3;
+  std::string lengths = "full", precision = "f32";
+  int threads = 0, steps = 10, warmup = 3;
 };
 
 /// Translates for a fixed number of words, whatever they are.
@@ -67,7 +65,8 @@ class Bench {
  public:
   Bench(const Run& run, const Sizes& sizes, nn::Parameters& params, M model)
       : run_(run), sizes_(sizes), params_(params), model_(std::move(model)), adam_(params_) {
-    for (int i = 0; i < 4; ++i) batches_.push_back(random_batch(sizes_, run.lengths, random_));
+    for (int i = 0; i < 4; ++i)
+      batches_.push_back(random_batch(sizes_, run.lengths == "varied", random_));
   }
 
   void run() {
@@ -111,7 +110,7 @@ class Bench {
   void time_greedy(Index sentences) {
     Sizes sizes = sizes_;
     sizes.B = sentences;
-    const text::Batch sources = random_batch(sizes, run_.lengths, random_);
+    const text::Batch sources = random_batch(sizes, run_.lengths == "varied", random_);
     const Times times = timed(sentences == 1 ? 3 * run_.steps : run_.steps, run_.warmup,
                               [&](int) { greedy(model_, sources, sizes.T); });
     Json line = head("greedy");
@@ -132,8 +131,8 @@ class Bench {
             {"bench", mode},
             {"model", run_.model},
             {"config", name_of_sizes(run_)},
-            {"lengths", run_.lengths == Lengths::full ? "full" : "varied"},
-            {"precision", run_.precision == Precision::f32 ? "f32" : "bf16"},
+            {"lengths", run_.lengths},
+            {"precision", run_.precision},
             {"params", params_.count()}};
   }
 
@@ -148,7 +147,7 @@ class Bench {
 
 /// Prints a JSON line for each mode; greedy has two, for one sentence and for 64.
 void measure(const Run& run) {
-  const InPrecision in(run.precision);
+  const InPrecision in(run.precision == "f32" ? Precision::f32 : Precision::bf16);
   const Sizes sizes = sizes_of(run);
   nn::Parameters params;
   with_model(run.model, params, sizes,
@@ -157,16 +156,14 @@ void measure(const Run& run) {
 
 struct CommandLine {
   Run run;
-  std::string lengths = "full", precision = "f32";
   std::string check;
   bool probe = false, peak = false;
-  int threads = 0;
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
   app.footer(
       "Each result is a JSON line. bench/compare.py sets them beside those of another program.");
-  app.option_defaults()->always_capture_default();
+  add_common_options(app, line.run.threads, line.run.steps, line.run.warmup);
   app.add_option("--model", line.run.model)->check(CLI::IsMember({"bahdanau", "luong"}));
   app.add_option("--config", line.run.config, "sizes")->check(CLI::IsMember(configurations()));
   for (const auto& [letter, size] : letters_of_sizes) {
@@ -177,14 +174,11 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--modes", line.run.modes, "what to time; train has backward, clipping and Adam")
       ->delimiter(',')
       ->check(CLI::IsMember({"train", "fwd", "greedy"}));
-  app.add_option("--lengths", line.lengths, "sentences all of full length, or from half of it on")
+  app.add_option("--lengths", line.run.lengths,
+                 "sentences all of full length, or from half of it on")
       ->check(CLI::IsMember({"full", "varied"}));
-  app.add_option("--precision", line.precision, "of the matrix products")
+  app.add_option("--precision", line.run.precision, "of the matrix products")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  add_repetitions(app, line.run.steps, line.run.warmup);
-  app.add_option("--threads", line.threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
-      ->check(CLI::Range(1, 1024))
-      ->default_str("");
   app.add_option("--check", line.check,
                  "compare loss and gradients with those in this file of "
                  "bench/peers/npz_to_safetensors.py");
@@ -192,8 +186,9 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_flag("--peak", line.peak, "only the limit of fused multiply-adds on registers");
 }
 
-int run(CommandLine& line) {
-  line.threads > 0 ? set_threads(line.threads) : void(threads());  // which checks ATTUNE_THREADS
+int run(const CommandLine& line) {
+  line.run.threads > 0 ? set_threads(line.run.threads)
+                       : void(threads());  // which checks ATTUNE_THREADS
   if (!line.check.empty()) return check(line.check) ? 0 : 1;
   if (line.probe || line.peak) {
     fmt::print("{{\"threads\":{},\"{}\":{:.1f}}}\n", threads(),
@@ -201,8 +196,6 @@ int run(CommandLine& line) {
                line.peak ? peak_gflops() : probe_gflops());
     return 0;
   }
-  line.run.lengths = line.lengths == "full" ? Lengths::full : Lengths::varied;
-  line.run.precision = line.precision == "f32" ? Precision::f32 : Precision::bf16;
   measure(line.run);
   return 0;
 }

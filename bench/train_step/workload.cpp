@@ -12,54 +12,13 @@ Tensor random_words(Index steps, const Sizes& sizes, Random& random) {
 }
 
 /// (steps, B). One sentence has all steps, so that a batch is as long as the sizes say.
-Tensor random_mask(Index steps, const Sizes& sizes, Lengths lengths, Random& random) {
+Tensor random_mask(Index steps, const Sizes& sizes, bool varied, Random& random) {
   std::vector<Index> words(static_cast<std::size_t>(sizes.B), steps);
-  if (lengths == Lengths::varied) {
+  if (varied) {
     for (Index& n : std::span(words).subspan(1)) n = steps - random.below(steps - steps / 2 + 1);
   }
   return mask_of(words);
 }
-
-}  // namespace
-
-const std::map<std::string, Sizes>& configurations() {
-  static const std::map<std::string, Sizes> all = {
-      {"toy", {.E = 64, .H = 128, .A = 128, .V = 32, .S = 30, .T = 10, .B = 64, .L = 1}},
-      {"small", {.E = 256, .H = 256, .A = 256, .V = 32, .S = 30, .T = 10, .B = 64, .L = 1}},
-      {"medium", {.E = 256, .H = 512, .A = 512, .V = 10000, .S = 20, .T = 20, .B = 64, .L = 2}},
-      {"large", {.E = 512, .H = 1000, .A = 1000, .V = 30000, .S = 30, .T = 30, .B = 80, .L = 2}},
-      // As many operations as medium, and next to no work in them.
-      {"overhead", {.E = 8, .H = 8, .A = 8, .V = 16, .S = 4, .T = 20, .B = 1, .L = 2}},
-  };
-  return all;
-}
-
-text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random) {
-  return {.source = random_words(sizes.S, sizes, random),
-          .source_mask = random_mask(sizes.S, sizes, lengths, random),
-          .previous = random_words(sizes.T, sizes, random),
-          .next = random_words(sizes.T, sizes, random),
-          .target_mask = random_mask(sizes.T, sizes, lengths, random)};
-}
-
-models::BahdanauOptions bahdanau_of(const Sizes& sizes) {
-  return {.source_vocabulary = sizes.V,
-          .target_vocabulary = sizes.V,
-          .embedding = sizes.E,
-          .hidden = sizes.H,
-          .attention = sizes.A,
-          .readout = sizes.E};
-}
-
-models::LuongOptions luong_of(const Sizes& sizes) {
-  return {.source_vocabulary = sizes.V,
-          .target_vocabulary = sizes.V,
-          .embedding = sizes.E,
-          .hidden = sizes.H,
-          .layers = sizes.L};
-}
-
-namespace {
 
 double bahdanau_flops(const Sizes& sizes) {
   const auto [E, H, A, V, S, T, B, L] = sizes;
@@ -85,6 +44,26 @@ double luong_flops(const Sizes& sizes) {
 }
 
 }  // namespace
+
+const std::map<std::string, Sizes>& configurations() {
+  static const std::map<std::string, Sizes> all = {
+      {"toy", {.E = 64, .H = 128, .A = 128, .V = 32, .S = 30, .T = 10, .B = 64, .L = 1}},
+      {"small", {.E = 256, .H = 256, .A = 256, .V = 32, .S = 30, .T = 10, .B = 64, .L = 1}},
+      {"medium", {.E = 256, .H = 512, .A = 512, .V = 10000, .S = 20, .T = 20, .B = 64, .L = 2}},
+      {"large", {.E = 512, .H = 1000, .A = 1000, .V = 30000, .S = 30, .T = 30, .B = 80, .L = 2}},
+      // As many operations as medium, and next to no work in them.
+      {"overhead", {.E = 8, .H = 8, .A = 8, .V = 16, .S = 4, .T = 20, .B = 1, .L = 2}},
+  };
+  return all;
+}
+
+text::Batch random_batch(const Sizes& sizes, bool varied, Random& random) {
+  return {.source = random_words(sizes.S, sizes, random),
+          .source_mask = random_mask(sizes.S, sizes, varied, random),
+          .previous = random_words(sizes.T, sizes, random),
+          .next = random_words(sizes.T, sizes, random),
+          .target_mask = random_mask(sizes.T, sizes, varied, random)};
+}
 
 double forward_flops(const std::string& model, const Sizes& sizes) {
   return model == "luong" ? luong_flops(sizes) : bahdanau_flops(sizes);

@@ -1,7 +1,8 @@
-// What is timed: two models at fixed sizes, and batches of random words.
+// What is timed and checked: two models at fixed sizes, and batches of random words.
 #pragma once
 
 #include <array>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -32,24 +33,38 @@ inline constexpr std::array<std::pair<const char*, Index Sizes::*>, 8> letters_o
 
 const std::map<std::string, Sizes>& configurations();
 
-/// Sentences all as long as the sizes say, or from half of that on.
-enum class Lengths { full, varied };
-
-text::Batch random_batch(const Sizes& sizes, Lengths lengths, Random& random);
-
-models::BahdanauOptions bahdanau_of(const Sizes& sizes);
-models::LuongOptions luong_of(const Sizes& sizes);
+/// Sentences are all as long as the sizes say, or have from half of these words on.
+text::Batch random_batch(const Sizes& sizes, bool varied, Random& random);
 
 /// Calls `use` with the model "bahdanau" or "luong", at these sizes.
 template <class Use>
 auto with_model(const std::string& model, const nn::Scope& scope, const Sizes& sizes, Use use) {
-  if (model == "luong") return use(models::Luong(scope, luong_of(sizes)));
-  if (model == "bahdanau") return use(models::Bahdanau(scope, bahdanau_of(sizes)));
+  if (model == "luong") {
+    return use(models::Luong(scope, {.source_vocabulary = sizes.V,
+                                     .target_vocabulary = sizes.V,
+                                     .embedding = sizes.E,
+                                     .hidden = sizes.H,
+                                     .layers = sizes.L}));
+  }
+  if (model == "bahdanau") {
+    return use(models::Bahdanau(scope, {.source_vocabulary = sizes.V,
+                                        .target_vocabulary = sizes.V,
+                                        .embedding = sizes.E,
+                                        .hidden = sizes.H,
+                                        .attention = sizes.A,
+                                        .readout = sizes.E}));
+  }
   fail("model", "'" + model + "' is not one of bahdanau, luong");
 }
 
 /// Floating-point operations of a forward pass over a batch of full length: matrix products and
 /// attention sums, a multiplication and an addition for each of their terms, and nothing else.
 double forward_flops(const std::string& model, const Sizes& sizes);
+
+/// Reads a safetensors file with weights, a batch, its loss and the gradients, as
+/// bench/peers/npz_to_safetensors.py writes it, and prints the largest relative difference of the
+/// loss and of each gradient computed here. False when the loss differs by more than 1e-4, or a
+/// gradient by more than 1e-3 of its largest element.
+bool check(const std::filesystem::path& path);
 
 }  // namespace attune::bench

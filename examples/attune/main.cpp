@@ -74,10 +74,11 @@ void add_uses(Commands& commands, UseOptions& o) {
     });
   };
   const auto add_model = [&](Command& command) {
-    command.list("model",
-                 "checkpoint, or directory of a training (default: the model trained last); given "
-                 "several times, or a directory of --seeds: an ensemble",
-                 o.models);
+    command.arguments(
+        "--model",
+        "checkpoint, or directory of a training (default: the model trained last); given "
+        "several times, or a directory of --seeds: an ensemble",
+        o.models);
   };
   const auto add_pairs = [&](Command& command, const char* otherwise) {
     command
@@ -97,8 +98,8 @@ void add_uses(Commands& commands, UseOptions& o) {
                           "measure a model: exact matches, token errors, BLEU, chrF, perplexity",
                           "test.tsv --json", evaluate_pairs);
   add_pairs(evaluate, chosen);
-  evaluate.list("reference", "text file of other targets; may be given several times",
-                o.references);
+  evaluate.arguments("--reference", "text file of other targets; may be given several times",
+                     o.references);
   add_pairs(add("align", align_command, "show what the model attends to for each target token",
                 "test.tsv --format html --out attention.html", pairs::align),
             "; without targets, the model writes its own");

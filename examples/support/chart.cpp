@@ -18,8 +18,8 @@ namespace attune::report {
 
 namespace {
 
-constexpr double kFont = 13;
-constexpr double kLargeFont = 16;  // on a phone, which shows the drawing at two thirds of its size
+constexpr double kLargeFont =
+    16;  // of kStyle, on a phone, which shows the drawing at two thirds of its size
 constexpr std::string_view kInk = R"(class="ink" fill="#1c2430")",
                            kMuted = R"(class="muted" fill="#5b6675")";
 
@@ -85,10 +85,12 @@ double nice_step(double length, int count) {
 // "2.5·10⁻⁵", with the digits that ticks `step` apart need.
 std::string scientific(double value, double step) {
   if (value == 0) return "0";
-  const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
-  const int digits = exponent - static_cast<int>(std::floor(std::log10(step) + 1e-9));
+  const auto exponent_of = [](double of) {
+    return static_cast<int>(std::floor(std::log10(std::abs(of)) + 1e-9));
+  };
+  const int exponent = exponent_of(value), digits = 1 + exponent - exponent_of(step);
   const std::string mantissa =
-      fmt::format("{:.{}f}", std::abs(value) / std::pow(10, exponent), std::clamp(digits, 0, 9));
+      fmt::format("{:.{}g}", std::abs(value) / std::pow(10, exponent), std::clamp(digits, 1, 10));
   return fmt::format("{}{}10{}", value < 0 ? "−" : "", mantissa == "1" ? "" : mantissa + "·",
                      superscript(exponent));
 }
@@ -106,53 +108,31 @@ std::string linear_label(double value, double step, double largest) {
   return fmt::format("{}{}{}", value < 0 ? "−" : "", digits, value == 0 ? "" : unit.second);
 }
 
-std::vector<Tick> linear_ticks(double low, double high, double step) {
-  std::vector<Tick> ticks;
+Axis linear_axis(double low, double high, double step) {
+  Axis axis{.low = low, .high = high};
   const double largest = std::max(std::abs(low), std::abs(high));
   for (double i = std::ceil(low / step - 1e-6); i <= high / step + 1e-6; ++i) {
     const double value = i == 0 ? 0 : i * step;  // no -0
-    ticks.push_back({value, linear_label(value, step, largest)});
-  }
-  return ticks;
-}
-
-// Room that the labels need beside each other.
-double length_of(const std::vector<Tick>& ticks) {
-  double sum = 0;
-  for (const Tick& tick : ticks) sum += text_width(tick.label) + 20;
-  return sum;
-}
-
-Tick log_tick(int exponent, int factor) {
-  const double value = factor * std::pow(10, exponent);
-  if (exponent >= -3 && exponent <= 3) return {value, fmt::format("{:.6g}", value)};
-  return {value, scientific(value, value)};
-}
-
-// The axis along the bottom: exactly as long as the data, and with as many ticks as have room.
-Axis x_axis(const Range& data, double length) {
-  const Range range = widened(data);
-  Axis axis{.low = range.low, .high = range.high};
-  for (int count = 8; count > 0; --count) {
-    double step = nice_step(range.high - range.low, count);
-    if (range.whole) step = std::max(step, 1.0);  // there is no epoch 2.5
-    std::vector<Tick> ticks = linear_ticks(range.low, range.high, step);
-    if (count < 8 && ticks.size() < 2) break;
-    axis.ticks = std::move(ticks);
-    if (length_of(axis.ticks) <= length) break;
+    axis.ticks.push_back({value, linear_label(value, step, largest)});
   }
   return axis;
+}
+
+// The axis along the bottom: exactly as long as the data.
+Axis x_axis(const Range& data) {
+  const Range range = widened(data);
+  const double step = nice_step(range.high - range.low, 6);
+  return linear_axis(range.low, range.high,
+                     range.whole ? std::max(step, 1.0) : step);  // there is no epoch 2.5
 }
 
 // The axis up the side: from tick to tick, and from zero where that is not far.
-Axis linear_axis(const Range& data) {
+Axis y_axis(const Range& data) {
   Range range = widened(data);
   if (range.low > 0 && range.low < 0.5 * range.high) range.low = 0;
   const double step = nice_step(range.high - range.low, 5);
-  Axis axis{.low = step * std::floor(range.low / step + 1e-6),
-            .high = step * std::ceil(range.high / step - 1e-6)};
-  axis.ticks = linear_ticks(axis.low, axis.high, step);
-  return axis;
+  return linear_axis(step * std::floor(range.low / step + 1e-6),
+                     step * std::ceil(range.high / step - 1e-6), step);
 }
 
 Axis log_axis(const Range& data) {
@@ -163,15 +143,17 @@ Axis log_axis(const Range& data) {
   std::vector<Tick> ticks;
   for (int exponent = first - every; exponent <= last + every; exponent += every) {
     for (const int factor : {1, 2, 5}) {
-      if (factor == 1 || last - first < 3) ticks.push_back(log_tick(exponent, factor));
+      if (factor > 1 && last - first >= 3) continue;
+      const double value = factor * std::pow(10, exponent);
+      ticks.push_back({value, std::abs(exponent) <= 3 ? fmt::format("{:.6g}", value)
+                                                      : scientific(value, value)});
     }
   }
   // From the last tick below the data to the first one above it
-  std::size_t low = 0, high = ticks.size() - 1;
-  while (low < high && ticks[low + 1].value <= data.low * (1 + 1e-9)) ++low;
-  while (high > low && ticks[high - 1].value >= data.high * (1 - 1e-9)) --high;
+  auto low = std::ranges::upper_bound(ticks, data.low * (1 + 1e-9), {}, &Tick::value) - 1;
+  auto high = std::ranges::lower_bound(ticks, data.high * (1 - 1e-9), {}, &Tick::value);
   if (low == high) --low, ++high;  // one value, on a tick
-  ticks = {ticks.begin() + low, ticks.begin() + high + 1};
+  ticks = std::vector<Tick>(low, high + 1);
   return {.low = ticks.front().value, .high = ticks.back().value, .log = true, .ticks = ticks};
 }
 
@@ -187,81 +169,56 @@ struct Point {
 };
 using Run = std::vector<Point>;  // points joined by a line
 
-// The series cut at its gaps. It is gone through in equal stretches, of one point each unless there
-// are too many: then a stretch keeps its lowest and its highest point, and both ends of the series.
-// A gap shorter than a stretch is less than a pixel, and is not kept.
+// The series cut at its gaps. A long one is gone through in equal stretches, of which the first, the
+// lowest, the highest and the last point are kept (Jugel et al., 2014, M4). A gap shorter than a
+// stretch is less than a pixel, and is not kept.
 std::vector<Run> runs(const Series& series, bool log_y) {
   const std::size_t size = series.x.size();
-  std::vector<std::size_t> points;
-  for (std::size_t i = 0; i < size; ++i) {
-    if (drawable(series.x[i], series.y[i], log_y)) points.push_back(i);
-  }
-  const std::size_t stretches = points.size() <= kMostPoints ? size : kMostPoints / 2 - 1;
+  const std::size_t stretch = size <= kMostPoints ? 1 : 1 + size / (kMostPoints / 4);
   std::vector<Run> out;
-  auto from = points.begin();
   bool gap = true;
-  for (std::size_t k = 1; k <= stretches; ++k) {
-    const auto to = std::lower_bound(from, points.end(), k * size / stretches);
-    if (from == to) {
-      gap = true;
-      continue;
-    }
-    if (std::exchange(gap, false)) out.emplace_back();
+  for (std::size_t begin = 0; begin < size; begin += stretch) {
+    std::vector<std::size_t> points;
+    for (std::size_t i = begin; i < std::min(begin + stretch, size); ++i)
+      if (drawable(series.x[i], series.y[i], log_y)) points.push_back(i);
+    const bool after_gap = std::exchange(gap, points.empty());
+    if (gap) continue;
+    if (after_gap) out.emplace_back();
     const auto [low, high] =
-        std::ranges::minmax_element(from, to, {}, [&](std::size_t i) { return series.y[i]; });
-    std::set<std::size_t> kept = {*low, *high};
-    if (from == points.begin()) kept.insert(points.front());
-    if (to == points.end()) kept.insert(points.back());
-    for (const std::size_t i : kept) out.back().push_back({series.x[i], series.y[i]});
-    from = to;
+        std::ranges::minmax_element(points, {}, [&](std::size_t i) { return series.y[i]; });
+    for (const std::size_t i : std::set{points.front(), *low, *high, points.back()})
+      out.back().push_back({series.x[i], series.y[i]});
   }
   return out;
 }
 
-// Light and dark: apart from each other, and from the ground, under every common deficiency of
-// colour vision (at least 17 units of CIELAB in simulation). Beyond six series, dashes tell apart.
-constexpr std::array<std::string_view, 6> kLight = {"#0b55c4", "#c64520", "#02a577",
-                                                    "#7a2a7c", "#c08800", "#2e3036"};
-constexpr std::array<std::string_view, 6> kDark = {"#76a6f5", "#ee7330", "#16ca75",
-                                                   "#dd86b8", "#e6e264", "#d6f0f4"};
+// In light and in dark, colours that can be told apart, and from the ground, under every common
+// deficiency of colour vision (at least 17 units of CIELAB in simulation). Beyond six series, dashes
+// tell apart.
+constexpr std::array<std::string_view, 6> kColours = {"#0b55c4", "#c64520", "#02a577",
+                                                      "#7a2a7c", "#c08800", "#2e3036"};
 constexpr std::array<std::string_view, 3> kDashes = {"", "7 4", "2 3"};
 
-std::string palette(const std::array<std::string_view, 6>& colours) {
-  std::string out;
-  for (std::size_t i = 0; i < colours.size(); ++i) {
-    out += fmt::format("--_{0}:var(--attune-series-{0},{1});", i + 1, colours[i]);
-  }
-  return out;
-}
-
 // A style inside an inline <svg> holds for the whole page, hence a class of its own on every rule.
-// Attributes repeat the light colours for programs that read SVG without CSS variables.
-std::string style() {
-  std::string out = fmt::format(
-      R"css(
-.attune-chart{{--_ink:var(--attune-ink,#1c2430);--_muted:var(--attune-muted,#5b6675);
---_grid:var(--attune-grid,#e3e7ec);{}direction:ltr;font-size:{}px;
-font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}}
-.attune-chart:root{{color-scheme:light dark;background:#fff}}
-@media (prefers-color-scheme:dark){{.attune-chart{{--_ink:var(--attune-ink,#e4e9f0);
---_muted:var(--attune-muted,#98a3b3);--_grid:var(--attune-grid,#2b333e);{}}}
-.attune-chart:root{{background:#171c23}}}}
-@media (max-width:480px){{.attune-chart{{font-size:{}px}}}}
-.attune-chart .ink{{fill:var(--_ink)}}.attune-chart .muted{{fill:var(--_muted)}}
-.attune-chart .grid{{stroke:var(--_grid)}}.attune-chart .axis{{stroke:var(--_muted)}}
-)css",
-      palette(kLight), kFont, palette(kDark), kLargeFont);
-  for (std::size_t i = 1; i <= kLight.size(); ++i) {
-    out += fmt::format(".attune-chart .series-{0}{{color:var(--_{0})}}\n", i);
-  }
-  return out;
-}
+// The light colours are attributes, which programs without CSS read, too.
+constexpr std::string_view kStyle = R"css(
+.attune-chart{direction:ltr;font-size:13px;
+font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+.attune-chart:root{color-scheme:light dark;background:#fff}
+@media (max-width:480px){.attune-chart{font-size:16px}}
+@media (prefers-color-scheme:dark){.attune-chart:root{background:#171c23}
+.attune-chart .ink{fill:#e4e9f0}.attune-chart .muted{fill:#98a3b3}
+.attune-chart .grid{stroke:#2b333e}.attune-chart .axis{stroke:#98a3b3}
+.attune-chart .series-1{color:#76a6f5}.attune-chart .series-2{color:#ee7330}
+.attune-chart .series-3{color:#16ca75}.attune-chart .series-4{color:#dd86b8}
+.attune-chart .series-5{color:#e6e264}.attune-chart .series-6{color:#d6f0f4}}
+)css";
 
 // Attributes of the group that holds a series, or its entry in the legend.
 std::string series_style(std::size_t index) {
-  const std::size_t colour = index % kLight.size();
-  const std::string_view dash = kDashes[index / kLight.size() % kDashes.size()];
-  return fmt::format("class=\"series-{}\" color=\"{}\"{}", colour + 1, kLight[colour],
+  const std::size_t colour = index % kColours.size();
+  const std::string_view dash = kDashes[index / kColours.size() % kDashes.size()];
+  return fmt::format("class=\"series-{}\" color=\"{}\"{}", colour + 1, kColours[colour],
                      dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash));
 }
 
@@ -381,10 +338,9 @@ Frame frame(const Chart& chart, double top) {
   f.height = f.bottom + (chart.x_label.empty() ? 28 : 48);
   if (x.empty()) return f;
   for (const double value : chart.y_includes) y.add(value);
-  f.y = chart.log_y ? log_axis(y) : linear_axis(y);
+  f.y = chart.log_y ? log_axis(y) : y_axis(y);
   for (const Tick& tick : f.y.ticks) f.left = std::max(f.left, text_width(tick.label) + 10);
-  f.x = x_axis(x, f.right - f.left);
-  if (f.x.ticks.empty()) return f;
+  f.x = x_axis(x);
   // The labels at both ends of the x axis reach beyond it.
   const Tick &first = f.x.ticks.front(), &last = f.x.ticks.back();
   f.left += std::max(0.0, text_width(first.label) / 2 - f.px(first.value));
@@ -408,7 +364,7 @@ std::string svg(const Chart& chart) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"attune-chart\" role=\"img\" "
       "aria-label=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"{} {} {} {}\">\n"
       "<style>{}</style>\n",
-      escape(description(chart)), width, height, -kMargin, -kMargin, width, height, style());
+      escape(description(chart)), width, height, -kMargin, -kMargin, width, height, kStyle);
   out += head + axes(chart, f);
   if (f.y.ticks.empty()) {
     out += text((f.left + f.right) / 2, (f.top + f.bottom) / 2,

@@ -25,9 +25,7 @@ struct Chart {
 
 /// The line chart as an `<svg>` element that stands alone or inside a page. A long series is
 /// thinned to at most 1000 points, which keep its ends and every peak. Colours can be told apart
-/// with any kind of colour vision and come from the CSS variables --attune-ink, --attune-muted,
-/// --attune-grid and --attune-series-1 to -6 where the page defines them; otherwise they follow the
-/// reader's light or dark setting.
+/// with any kind of colour vision, and follow the reader's light or dark setting.
 ///
 /// Throws Error when a series has not as many x values as y values.
 std::string svg(const Chart& chart);

@@ -155,24 +155,10 @@ Command& Command::model(std::filesystem::path& path, const std::string& help) {
   return *this;
 }
 
-Command& Command::list(const std::string& name, const std::string& help,
-                       std::vector<std::filesystem::path>& paths) {
-  arguments_.push_back({"--" + name, help, [&paths](const std::vector<std::string>& texts) {
-                          paths.assign(texts.begin(), texts.end());
-                        }});
-  return *this;
-}
-
 Command& Command::argument(const std::string& name, const std::string& help,
                            std::filesystem::path& path, bool required) {
   const auto set = [&path](const std::vector<std::string>& texts) { path = texts.front(); };
   arguments_.push_back({name, help, set, false, required});
-  return *this;
-}
-
-Command& Command::arguments(const std::string& name, const std::string& help,
-                            std::vector<std::string>& texts) {
-  arguments_.push_back({name, help, [&texts](const auto& all) { texts = all; }});
   return *this;
 }
 
@@ -181,9 +167,8 @@ Commands::Commands(std::string name, std::string what, std::string example)
 
 Command& Commands::add(std::string name, std::string what, std::string example,
                        std::function<int()> run) {
-  commands_.push_back(std::make_unique<Command>(std::move(name), std::move(what),
-                                                std::move(example), std::move(run)));
-  return *commands_.back();
+  return commands_.emplace_back(std::move(name), std::move(what), std::move(example),
+                                std::move(run));
 }
 
 Command& Commands::only(std::string example, std::function<int()> run) {
@@ -207,13 +192,13 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
                        [this](const std::string& text) {
                          models::detail::parse("threads", text, 1, 1024, threads_);
                        }};
-  for (const auto& command : commands_) {
-    CLI::App& sub = is_one_ ? app : *app.add_subcommand(command->name_, command->what_);
-    const std::string shown = is_one_ ? name_ : name_ + " " + command->name_;
-    const bool hides = !command->basic_.empty() && !everything;
+  for (const Command& command : commands_) {
+    CLI::App& sub = is_one_ ? app : *app.add_subcommand(command.name_, command.what_);
+    const std::string shown = is_one_ ? name_ : name_ + " " + command.name_;
+    const bool hides = !command.basic_.empty() && !everything;
     sub.footer((hides ? fmt::format("More options: {} --help-all\n", shown) : std::string()) +
-               fmt::format("Example: {} {}", shown, command->example_));
-    for (const auto& [name, help, set, several, required] : command->arguments_) {
+               fmt::format("Example: {} {}", shown, command.example_));
+    for (const auto& [name, help, set, several, required] : command.arguments_) {
       CLI::Option* added = sub.add_option_function<std::vector<std::string>>(name, set, help);
       const bool named = name.starts_with("--");
       if (named) added->type_name("PATH");
@@ -222,13 +207,13 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
       if (named || !several) added->allow_extra_args(false);
       added->required(required)->default_str("")->transform(without_guard);
     }
-    for (const Option& option : command->options_) {
+    for (const Option& option : command.options_) {
       CLI::Option* added = add_option(sub, option);
-      const bool hidden = hides && !command->basic_.contains(option.name);
+      const bool hidden = hides && !command.basic_.contains(option.name);
       if (hidden || !option.group.empty()) added->group(hidden ? "" : option.group);
       added->transform(without_guard);
     }
-    if (command->threads_) add_option(sub, threads);
+    if (command.threads_) add_option(sub, threads);
   }
   std::vector<std::string> guarded(arguments.rbegin(), arguments.rend());  // as CLI11 expects it
   for (std::string& argument : guarded)
@@ -246,11 +231,10 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
     throw;
   }
   CLI::App& given = is_one_ ? app : *app.get_subcommands().front();
-  const auto at = std::ranges::find_if(
-      commands_, [&](const auto& command) { return command->name_ == given.get_name(); });
-  for (const Option& option : (*at)->options_)
+  const auto at = std::ranges::find(commands_, given.get_name(), &Command::name_);
+  for (const Option& option : at->options_)
     if (given.count("--" + option.name) > 0) typed.insert(option.name);
-  return at->get();
+  return &*at;
 }
 
 int Commands::run(int argc, char** argv) {

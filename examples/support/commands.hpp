@@ -1,8 +1,8 @@
 // A program's command line: commands, each with tables of options. CLI11 stays in commands.cpp.
 #pragma once
 
+#include <deque>
 #include <filesystem>
-#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -34,9 +34,9 @@ class Command {
         run_(std::move(run)) {}
 
   /// A table of options, but for those that are `left_out`. The options must outlive the command.
-  template <class Options>
-  Command& add(std::span<const models::OptionField<Options>> fields, Options& options,
-               const std::string& group = {}, const std::set<std::string>& left_out = {}) {
+  template <class Options, class Fields = std::vector<models::OptionField<Options>>>
+  Command& add(const Fields& fields, Options& options, const std::string& group = {},
+               const std::set<std::string>& left_out = {}) {
     for (const auto& field : fields) {
       if (left_out.contains(field.name)) continue;
       Option& one = options_.emplace_back(Option{
@@ -48,22 +48,18 @@ class Command {
     }
     return *this;
   }
-  template <class Options>
-  Command& add(const std::vector<models::OptionField<Options>>& fields, Options& options,
-               const std::string& group = {}, const std::set<std::string>& left_out = {}) {
-    return add(std::span<const models::OptionField<Options>>(fields), options, group, left_out);
-  }
   /// --model, a checkpoint; a directory stands for the best.safetensors in it.
   Command& model(std::filesystem::path& path,
                  const std::string& help = "checkpoint, or the directory of its training");
-  /// An option that may be given several times.
-  Command& list(const std::string& name, const std::string& help,
-                std::vector<std::filesystem::path>& paths);
-  /// What is typed without a name: one, or as many as there are.
+  /// What is typed without a name: one, or as many as there are. With a name, such as "--model",
+  /// `arguments` are an option that may be given several times.
   Command& argument(const std::string& name, const std::string& help, std::filesystem::path& path,
                     bool required = true);
-  Command& arguments(const std::string& name, const std::string& help,
-                     std::vector<std::string>& texts);
+  template <class Text>
+  Command& arguments(const std::string& name, const std::string& help, std::vector<Text>& texts) {
+    const auto set = [&texts](const auto& given) { texts.assign(given.begin(), given.end()); };
+    return arguments_.push_back({name, help, set}), *this;
+  }
   /// Shows only these options in --help; --help-all shows the others, too.
   Command& basic(std::set<std::string> names) { return basic_ = std::move(names), *this; }
   /// Its work is done by processes of their own: it has no --threads.
@@ -130,7 +126,7 @@ class Commands {
                        std::set<std::string>& typed);
 
   std::string name_, what_, example_;
-  std::vector<std::unique_ptr<Command>> commands_;
+  std::deque<Command> commands_;
   bool is_one_ = false;
   std::int64_t threads_ = 0;
 };

@@ -1,7 +1,6 @@
 #include "support/output.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -25,28 +24,6 @@ bool silent = false;
 int terminal_columns() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
-/// Whether a text may be cut there: where two blanks end a field and a name begins the next one, for
-/// numbers have blanks before them, too.
-bool ends_field(const std::string& text, std::size_t at) {
-  return at == text.size() || (text.compare(at, 2, "  ") == 0 && at + 2 < text.size() &&
-                               std::isalpha(static_cast<unsigned char>(text[at + 2])) != 0);
-}
-
-/// The share done, the time left, and between them what the terminal has room for: the count, and
-/// fields of the text. "\r" goes back to the start of the last line only.
-std::string fitted(const std::string& share, const std::string& count, const std::string& text,
-                   const std::string& left) {
-  const int columns = terminal_columns();
-  if (columns <= 1) return share + count + "  " + text + left;
-  const std::size_t room = static_cast<std::size_t>(columns) - 1,
-                    least = share.size() + left.size();
-  const std::string begin = least + count.size() <= room ? share + count : share;
-  const std::size_t taken = begin.size() + 2 + left.size();
-  std::size_t end = text.size();
-  while (end > 0 && (taken + end > room || !ends_field(text, end))) --end;
-  return (begin + (end > 0 ? "  " : "") + text.substr(0, end) + left).substr(0, room);
 }
 
 }  // namespace
@@ -150,9 +127,13 @@ void Progress::show(long done, const std::string& text, bool line, const TimeLim
                     count = fmt::format("  {} {}/{}", unit_, done, total_),
                     end = fmt::format("  {} left", duration(left));
   open_ = rewrites && !line;
-  say("{}{}{}", rewrites ? "\r\x1b[K" : "",
-      open_ ? fitted(percent, count, text, end) : percent + count + "  " + text + end,
-      open_ ? "" : "\n");
+  // What matters most stands first in a line that the terminal may be too narrow for. "\r" goes
+  // back to the start of the last line only.
+  const int columns = terminal_columns();
+  std::string shown =
+      open_ ? percent + end + count + "  " + text : percent + count + "  " + text + end;
+  if (open_ && columns > 1) shown = report::detail::cut(shown, columns - 1);
+  say("{}{}{}", rewrites ? "\r\x1b[K" : "", shown, open_ ? "" : "\n");
   std::fflush(stdout);
 }
 

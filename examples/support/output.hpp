@@ -78,9 +78,9 @@ class Progress {
   /// Ends the line that is being rewritten.
   ~Progress();
 
-  /// Shows `text` after the share done and before the time left: of the steps, or of the time where
-  /// that ends sooner. On a terminal at most ten times a second; elsewhere only when `line` asks
-  /// for a lasting line.
+  /// Shows `text`, the share done and the time left: of the steps, or of the time where that ends
+  /// sooner. On a terminal at most ten times a second, and cut to its width; elsewhere only when
+  /// `line` asks for a lasting line.
   void show(long done, const std::string& text, bool line, const TimeLimit& limit = {});
 
  private:

@@ -17,8 +17,8 @@
 namespace attune::report {
 namespace {
 
-// The --attune-* variables are what the figures draw with; each figure carries fallbacks of the
-// same values for the time it is looked at alone.
+// Heat maps draw with the --attune-* variables, and have fallbacks of the same values to stand alone;
+// charts have these values, too.
 constexpr std::string_view kStyle = R"css(
 :root {
   color-scheme: light dark;
@@ -41,20 +41,20 @@ body {
   overflow-wrap: break-word;
 }
 main {
+  display: grid; grid-template-columns: repeat(6, 1fr); gap: 1rem; align-items: start;
   max-width: 77rem; margin: 0 auto;
   padding: clamp(1.5rem, 4vw, 3.5rem) clamp(.75rem, 3vw, 2rem);
 }
+main > * { grid-column: 1 / -1; min-width: 0; margin: 0; }
 h1 {
-  margin: 0 0 1.25rem; font-size: clamp(1.7rem, 1.3rem + 1.8vw, 2.5rem); line-height: 1.15;
+  font-size: clamp(1.7rem, 1.3rem + 1.8vw, 2.5rem); line-height: 1.15;
   letter-spacing: -.022em; text-wrap: balance;
 }
-h2 {
-  margin: 3rem 0 .75rem; font-size: 1.3rem; line-height: 1.3; letter-spacing: -.012em;
-}
-p { max-width: 44rem; margin: 0 0 1rem; text-wrap: pretty; }
+main > h2 { margin-top: 1.75rem; font-size: 1.3rem; line-height: 1.3; letter-spacing: -.012em; }
+p { max-width: 44rem; text-wrap: pretty; }
 dl {
-  display: grid; gap: .75rem; margin: 1.5rem 0;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr));
+  display: grid; gap: .75rem;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 8.5rem), 1fr));
 }
 dl > div, figure, .table {
   background: var(--card); border: 1px solid var(--line); border-radius: .625rem;
@@ -65,7 +65,7 @@ dd {
   margin: .1rem 0 0; font-size: 1.2rem; font-weight: 600; line-height: 1.35;
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere;
 }
-.table { width: fit-content; max-width: 100%; margin: 1.25rem 0; overflow-x: auto; }
+.table { width: fit-content; max-width: 100%; overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9375rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .5rem 1.1rem; text-align: start; vertical-align: baseline; }
 th {
@@ -75,13 +75,8 @@ th {
 tbody tr + tr td { border-top: 1px solid var(--attune-grid); }
 th.number, td.number { text-align: right; white-space: nowrap; }
 .long { min-width: 5rem; max-height: 9rem; overflow-y: auto; overflow-wrap: anywhere; }
-.figures {
-  display: grid; gap: 1rem; margin: 1.25rem 0; align-items: start;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
-}
-.figures.wide { grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
-figure { display: flex; flex-direction: column; min-width: 0; margin: 0; padding: .5rem; }
-figure:only-child { width: 100%; max-width: 44rem; }
+main > figure { display: flex; flex-direction: column; padding: .5rem; grid-column: span 2; }
+main > .wide { grid-column: span 3; }
 .drawing { max-height: 40rem; overflow: auto; }
 .drawing > svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
 .drawing > svg.attune-chart { width: 100%; }
@@ -89,11 +84,9 @@ figcaption {
   max-height: 7rem; overflow-y: auto; padding: .25rem .5rem .4rem;
   color: var(--attune-muted); font-size: .875rem; line-height: 1.45;
 }
+@media (max-width: 68rem) { main > figure { grid-column: span 3; } }
+@media (max-width: 48rem) { main > figure, main > .wide { grid-column: 1 / -1; } }
 @media (max-width: 30rem) {
-  h2 { margin-top: 2.25rem; }
-  dl { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem; }
-  dl > div { padding: .75rem; }
-  figure { padding: .25rem; }
   table { font-size: .875rem; }
   th, td { padding: .45rem .4rem; }
   th, th.number { white-space: normal; vertical-align: bottom; }
@@ -150,19 +143,12 @@ std::string table_row(std::string_view tag, const std::vector<std::string>& cell
 
 Page::Page(std::string title) : title_(std::move(title)) {}
 
-void Page::end_figures() {
-  if (grid_ != Grid::none) body_ += "</div>\n";
-  grid_ = Grid::none;
-}
-
 Page& Page::heading(std::string_view text) {
-  end_figures();
   body_ += fmt::format("<h2 dir=\"auto\">{}</h2>\n", escape(text));
   return *this;
 }
 
 Page& Page::paragraph(std::string_view text) {
-  end_figures();
   body_ += fmt::format("<p dir=\"auto\">{}</p>\n", escape(text));
   return *this;
 }
@@ -174,7 +160,6 @@ Page& Page::table(const std::vector<std::string>& header,
     throw Error(fmt::format("page: row {} of the table has {} cells, but the header has {}", i,
                             rows[i].size(), header.size()));
   }
-  end_figures();
   const std::vector<bool> numeric = numeric_columns(header.size(), rows);
   // The box scrolls when the table is wider than the window; tabindex lets the keyboard do it.
   body_ += "<div class=\"table\" tabindex=\"0\"><table>\n<thead>" +
@@ -185,7 +170,6 @@ Page& Page::table(const std::vector<std::string>& header,
 }
 
 Page& Page::definitions(const std::vector<std::pair<std::string, std::string>>& items) {
-  end_figures();
   body_ += "<dl>\n";
   for (const auto& [name, value] : items) {
     body_ += fmt::format("<div><dt dir=\"auto\">{}</dt><dd dir=\"auto\">{}</dd></div>\n",
@@ -200,14 +184,11 @@ Page& Page::figure(std::string_view svg, std::string_view caption) {
     throw Error(fmt::format("page: a figure starts with \"{}\", but an <svg> element is expected",
                             svg.substr(0, 20)));
   }
-  const std::string_view tag = svg.substr(0, svg.find('>'));
-  const Grid grid = tag.find("attune-chart") == tag.npos ? Grid::narrow : Grid::wide;
-  if (grid != grid_) {
-    end_figures();
-    body_ += grid == Grid::wide ? "<div class=\"figures wide\">\n" : "<div class=\"figures\">\n";
-    grid_ = grid;
-  }
-  body_ += fmt::format("<figure><div class=\"drawing\">{}</div>", svg);
+  // Wider than a third of the page.
+  static const std::regex wide(R"re( width="([4-9]\d\d|\d{4}))re");
+  const std::string tag(svg.substr(0, svg.find('>')));
+  body_ += fmt::format("<figure{}><div class=\"drawing\">{}</div>",
+                       std::regex_search(tag, wide) ? " class=\"wide\"" : "", svg);
   if (!caption.empty()) {
     body_ += fmt::format("<figcaption>{}</figcaption>", escape(caption));
   }
@@ -230,11 +211,11 @@ std::string Page::html() const {
 <body>
 <main>
 <h1 dir="auto">{0}</h1>
-{2}{3}</main>
+{2}</main>
 </body>
 </html>
 )html",
-                     escape(title_), kStyle, body_, grid_ == Grid::none ? "" : "</div>\n");
+                     escape(title_), kStyle, body_);
 }
 
 }  // namespace attune::report

@@ -34,20 +34,15 @@ class Page {
   /// Names and values as tiles: the few figures a reader looks for first.
   Page& definitions(const std::vector<std::pair<std::string, std::string>>& items);
 
-  /// Inserts `svg(heatmap)` or `svg(chart)` as it is. Figures in succession share a grid with as
-  /// many columns as the window has room for; charts and heat maps have grids of their own. Omits
-  /// an empty caption. Throws Error when `svg` is not an `<svg>` element.
+  /// Inserts `svg(heatmap)` or `svg(chart)` as it is. Up to three figures in succession, or two
+  /// wide ones, stand side by side where the window has room for them. Omits an empty caption. Throws Error when `svg` is not an `<svg>` element.
   Page& figure(std::string_view svg, std::string_view caption);
 
   std::string html() const;
 
  private:
-  enum class Grid { none, narrow, wide };
-  void end_figures();
-
   std::string title_;
   std::string body_;
-  Grid grid_ = Grid::none;  // of figures, open at the end of body_
 };
 
 }  // namespace attune::report

@@ -1,5 +1,6 @@
 #include "support/processes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -9,10 +10,9 @@
 #include <memory>
 #include <sstream>
 #include <thread>
-#include <utility>
 
 #include <fcntl.h>
-#include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,20 +52,20 @@ void open_standard_streams() {
   }
 }
 
+/// A process, and the file in memory that its text goes to.
 struct Child {
   std::size_t item;
   pid_t pid;
-  int pipe;          // what it writes, until it ends
-  std::string text;  // what came of it
+  int file, status = 0;
 };
 
-[[noreturn]] void work_and_exit(std::size_t item, int pipe, pid_t parent,
+[[noreturn]] void work_and_exit(std::size_t item, int file, pid_t parent,
                                 const std::function<std::string(std::size_t)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent
   if (getppid() != parent) _exit(2);
   // Files of the parent, and a lock on one, are not the child's.
-  close_range(STDERR_FILENO + 1, static_cast<unsigned>(pipe) - 1, 0);
-  close_range(static_cast<unsigned>(pipe) + 1, ~0u, 0);
+  close_range(STDERR_FILENO + 1, static_cast<unsigned>(file) - 1, 0);
+  close_range(static_cast<unsigned>(file) + 1, ~0u, 0);
   std::string text;
   int status = 1;
   try {
@@ -76,85 +76,30 @@ struct Child {
   } catch (...) {  // a signal
     text = "interrupted";
   }
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t n = write(pipe, text.data() + at, text.size() - at);
-    if (n < 0) _exit(2);
-    at += static_cast<std::size_t>(n);
-  }
-  _exit(status);
+  _exit(write(file, text.data(), text.size()) == std::ssize(text) ? status : 2);
 }
 
 Child start(std::size_t item, const std::function<std::string(std::size_t)>& work) {
-  int ends[2];
-  if (pipe(ends) != 0) fail("pipe", std::strerror(errno));
+  const int file = memfd_create("result", 0);
+  if (file < 0) fail("memfd_create", std::strerror(errno));
   std::fflush(stdout);  // or the child would have it too
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) fail("fork", std::strerror(errno));
-  if (pid == 0) {
-    close(ends[0]);
-    work_and_exit(item, ends[1], parent, work);
-  }
-  close(ends[1]);
-  return {item, pid, ends[0], {}};
+  if (pid == 0) work_and_exit(item, file, parent, work);
+  return {item, pid, file};
 }
 
-/// The children that run; those that still do at the end of a scope are killed.
-class Children {
- public:
-  Children() = default;
-  Children(const Children&) = delete;
-  Children& operator=(const Children&) = delete;
-  ~Children() { end(SIGKILL); }
-
-  std::size_t count() const { return running_.size(); }
-  void add(Child child) { running_.push_back(std::move(child)); }
-
-  /// Waits for one to end. Throws when it failed, and Interrupted where there was a signal, once
-  /// all have ended: they may have something to save.
-  Child next() {
-    while (true) {
-      std::vector<pollfd> pipes;
-      for (const Child& child : running_) pipes.push_back({child.pipe, POLLIN, 0});
-      // Now and then, for a signal may come just before.
-      if (poll(pipes.data(), pipes.size(), 1000) < 0 && errno != EINTR)
-        fail("poll", std::strerror(errno));
-      if (interrupted()) {
-        end(SIGTERM);
-        throw Interrupted();
-      }
-      for (std::size_t i = 0; i < pipes.size(); ++i) {
-        if (pipes[i].revents == 0) continue;
-        char block[4096];
-        const ssize_t n = read(pipes[i].fd, block, sizeof block);
-        if (n > 0) running_[i].text.append(block, static_cast<std::size_t>(n));
-        if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        const auto [child, status] = reap(i);
-        if (WIFSIGNALED(status))
-          fail("run", fmt::format("its process was ended by signal {}", WTERMSIG(status)));
-        if (WEXITSTATUS(status) != 0) throw Error(child.text);
-        return child;
-      }
-    }
-  }
-
- private:
-  /// Sends a signal to all, and waits until they have ended.
-  void end(int signal) {
-    for (const Child& child : running_) kill(child.pid, signal);
-    while (!running_.empty()) reap(running_.size() - 1);
-  }
-
-  std::pair<Child, int> reap(std::size_t i) {
-    Child child = std::move(running_[i]);
-    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-    close(child.pipe);
-    int status = 0;
-    while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) continue;
-    return {std::move(child), status};
-  }
-
-  std::vector<Child> running_;
-};
+/// The text of a child that has ended. Throws where it failed.
+std::string result_of(const Child& child) {
+  std::string text(static_cast<std::size_t>(lseek(child.file, 0, SEEK_END)), '\0');
+  const bool is_read = pread(child.file, text.data(), text.size(), 0) == std::ssize(text);
+  close(child.file);
+  if (!is_read) fail("run", "what its process returned cannot be read");
+  if (WIFSIGNALED(child.status))
+    fail("run", fmt::format("its process was ended by signal {}", WTERMSIG(child.status)));
+  if (WEXITSTATUS(child.status) != 0) throw Error(text);
+  return text;
+}
 
 }  // namespace
 
@@ -227,14 +172,34 @@ Texts each_makes(const std::function<Texts()>& make, double patience) {
 void in_processes(std::size_t n, int jobs, const std::function<std::string(std::size_t)>& work,
                   const std::function<void(std::size_t, const std::string&)>& done) {
   catch_signals();
-  Children children;
-  for (std::size_t next = 0; next < n || children.count() > 0;) {
-    if (next < n && children.count() < static_cast<std::size_t>(jobs)) {
-      children.add(start(next++, work));
-      continue;
+  std::vector<Child> running;
+  const auto end_all = [&](int signal) {
+    for (const Child& child : running) kill(child.pid, signal);
+    for (const Child& child : running) waitpid(child.pid, nullptr, 0), close(child.file);
+  };
+  try {
+    for (std::size_t next = 0; next < n || !running.empty();) {
+      stop_if_interrupted();
+      if (next < n && running.size() < static_cast<std::size_t>(jobs)) {
+        running.push_back(start(next++, work));
+        continue;
+      }
+      const auto at = std::ranges::find_if(
+          running, [](Child& child) { return waitpid(child.pid, &child.status, WNOHANG) != 0; });
+      if (at == running.end()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
+      const Child child = *at;
+      running.erase(at);
+      done(child.item, result_of(child));
     }
-    const Child child = children.next();
-    done(child.item, child.text);
+  } catch (const Interrupted&) {
+    end_all(SIGTERM);  // they may have something to save
+    throw;
+  } catch (...) {
+    end_all(SIGKILL);
+    throw;
   }
 }
 

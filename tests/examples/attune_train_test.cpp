@@ -434,7 +434,7 @@ TEST_CASE("attune train: progress is that of the limit that ends the run") {
   CHECK(last->ends_with("  0 s left"));
 }
 
-TEST_CASE("attune train: in a narrow terminal progress has whole fields, and the time left") {
+TEST_CASE("attune train: in a narrow terminal progress is cut behind the time left") {
   const Corpus corpus;
   const auto shown_in = [&](int columns) {
     return Terminal(Arguments{PROGRAM} + corpus.train("out", one_epoch), columns)
@@ -451,9 +451,8 @@ TEST_CASE("attune train: in a narrow terminal progress has whole fields, and the
     if (contains(line, "\n")) continue;  // a line that stays
     ++rewritten;
     CAPTURE(line);
-    CHECK(contains(line, " %  step "));
-    CHECK(contains(line, " tokens/s  "));
-    CHECK(line.ends_with("  0 s left"));
+    CHECK(contains(line, " %  0 s left  step "));
+    CHECK(text::code_points(line).size() <= 63);
   }
   CHECK(rewritten > 0);
 }

@@ -7,6 +7,7 @@
 #include <attune/models/heatmap.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "support/errors.hpp"
 #include "support/report_tools.hpp"
 
 namespace {
@@ -261,7 +262,9 @@ TEST_CASE("heatmap: a weight that is not a finite number >= 0 is named with its 
   for (const double bad : {kNaN, kInfinity, -0.25}) {
     const Heatmap map{{"a", "b"}, {"x", "y", "z"}, {0, 0, 0, 0, 0, bad}, ""};
     CHECK_THROWS_AS(svg(map), attune::Error);
-    CHECK(thrown_by([&] { terminal(map); }).starts_with("heatmap: weight (row 1, column 2) is "));
+    CHECK(attune::error_of([&] {
+            terminal(map);
+          }).starts_with("heatmap: weight (row 1, column 2) is "));
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <exception>
 #include <limits>
 #include <regex>
 #include <sstream>
@@ -82,15 +81,6 @@ inline std::string xml_error(const std::string& xml) {
     i += static_cast<std::size_t>(match.length()) - 1;
   }
   return open.empty() ? "" : "<" + open.back() + "> is not closed";
-}
-
-inline std::string thrown_by(const auto& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing";
 }
 
 }  // namespace attune::test

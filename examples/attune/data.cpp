@@ -510,8 +510,7 @@ void TrainingPairs::Unknown::report(const char* side, const std::string& vocabul
 TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
     : options_(o),  // temporary files are in the directory of the run, or where it will be made
       pairs_(nearest_existing(o.out)),
-      links_(nearest_existing(o.out)),
-      link_ends_(nearest_existing(o.out)) {
+      links_(nearest_existing(o.out)) {
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
   if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");
@@ -557,8 +556,7 @@ void TrainingPairs::add(const text::Pair& pair) {
 }
 
 void TrainingPairs::add(const text::Alignment& links) {
-  links_.append(links);
-  link_ends_.append(links_.size());
+  links_.add(links);
   hash_.add(links.size());
   for (const auto& [source, target] : links) {
     hash_.add(static_cast<std::uint64_t>(source)), hash_.add(static_cast<std::uint64_t>(target));
@@ -581,13 +579,8 @@ text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) {
 models::Guide TrainingPairs::guide(std::span<const std::uint32_t> chosen,
                                    const text::Batch& batch) {
   if (options_.alignments.empty()) return {};
-  const auto ends = link_ends_.values();
   std::vector<text::Alignment> some;
-  for (const std::uint32_t i : chosen) {
-    const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
-    const auto links = links_.values().subspan(begin, ends[i] - begin);
-    some.emplace_back(links.begin(), links.end());
-  }
+  for (const std::uint32_t i : chosen) some.emplace_back(links_[i].begin(), links_[i].end());
   return {models::alignment_guide(some, batch), options_.guided_alignment};
 }
 

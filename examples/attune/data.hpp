@@ -137,8 +137,7 @@ class TrainingPairs {
 
   const TrainOptions& options_;
   text::PairStore pairs_;
-  text::DiskArray<text::Link> links_;
-  text::DiskArray<std::uint64_t> link_ends_;
+  text::DiskLists<text::Link> links_;
   Index longest_target_ = 0;
   Hash hash_;
   Unknown source_, target_;

@@ -3,44 +3,38 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune::text {
 
-/// Bytes that are appended and then read. More than `in_memory` of them go to a file without a name
-/// in `directory`, of which the system keeps in memory what it has room for; it ends with the
-/// object, or with the process, however that ends.
+/// Bytes that are appended and then read, in a file without a name in `directory`. The system keeps
+/// in memory what it has room for. The file ends with the object, or with the process, however that
+/// ends.
 class DiskBytes {
  public:
-  static constexpr std::size_t default_in_memory = std::size_t{1} << 24;
-  explicit DiskBytes(std::filesystem::path directory, std::size_t in_memory = default_in_memory);
+  explicit DiskBytes(std::filesystem::path directory) : directory_(std::move(directory)) {}
   DiskBytes(const DiskBytes&) = delete;
   DiskBytes& operator=(const DiskBytes&) = delete;
   ~DiskBytes();
 
-  std::size_t size() const { return written_ + buffer_.size(); }
+  std::size_t size() const { return size_; }
   /// Throws an Error with the directory and the reason when the disk is full.
   void append(std::span<const std::byte> bytes);
   /// All that was appended; nothing may be appended any more. Throws as append() does.
   std::span<const std::byte> bytes();
 
  private:
-  void flush();
-
   std::filesystem::path directory_;
-  std::size_t in_memory_;
-  std::vector<std::byte> buffer_;
-  int file_ = -1;
-  std::size_t written_ = 0;  // to the file
+  std::FILE* file_ = nullptr;
+  std::size_t size_ = 0;
   void* mapping_ = nullptr;
-  bool ended_ = false;
 };
 
 /// The same for values.
@@ -49,9 +43,7 @@ class DiskArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  explicit DiskArray(std::filesystem::path directory,
-                     std::size_t in_memory = DiskBytes::default_in_memory)
-      : bytes_(std::move(directory), in_memory) {}
+  explicit DiskArray(const std::filesystem::path& directory) : bytes_(directory) {}
 
   std::size_t size() const { return bytes_.size() / sizeof(T); }
   void append(std::span<const T> values) { bytes_.append(std::as_bytes(values)); }
@@ -65,13 +57,33 @@ class DiskArray {
   DiskBytes bytes_;
 };
 
-/// Pairs that are added one by one and then taken in any order. A large corpus is kept in temporary
-/// files in a directory: 16 bytes for each pair and 4 for each word.
+/// Lists of values: they are added one by one, then read in any order.
+template <class T>
+class DiskLists {
+ public:
+  explicit DiskLists(const std::filesystem::path& directory)
+      : values_(directory), ends_(directory) {}
+
+  void add(std::span<const T> list) {
+    values_.append(list);
+    ends_.append(values_.size());
+  }
+  std::span<const T> operator[](std::size_t i) {
+    const std::uint64_t begin = i == 0 ? 0 : ends_.values()[i - 1];
+    return values_.values().subspan(begin, ends_.values()[i] - begin);
+  }
+
+ private:
+  DiskArray<T> values_;
+  DiskArray<std::uint64_t> ends_;  // where each list's values end
+};
+
+/// Pairs that are added one by one, then read in any order. Temporary files in a directory keep
+/// them: 16 bytes for each pair and 4 for each word.
 class PairStore {
  public:
-  explicit PairStore(const std::filesystem::path& directory,
-                     std::size_t in_memory = DiskBytes::default_in_memory)
-      : words_(directory, in_memory), ends_(directory, in_memory), lengths_(directory, in_memory) {}
+  explicit PairStore(const std::filesystem::path& directory)
+      : words_(directory), lengths_(directory) {}
 
   void add(const Pair& pair);
   std::size_t size() const { return lengths_.size(); }
@@ -81,8 +93,7 @@ class PairStore {
   Pair operator[](std::size_t i);
 
  private:
-  DiskArray<std::int32_t> words_;  // of all sources and targets
-  DiskArray<std::uint64_t> ends_;  // where each pair's end
+  DiskLists<std::int32_t> words_;  // each pair's source and target
   DiskArray<PairLengths> lengths_;
 };
 

@@ -12,7 +12,7 @@ import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tem
 
 from kill_resume import checkpoint, log, trainings, write_pairs, write_table, write_text
 
-TEMPORARY = re.compile(r"\.\d+\.\d+\.tmp$")
+TEMPORARY = re.compile(r"\.\d+\.\d+\.tmp$|/#\d+ \(deleted\)$")  # the latter has no name: errors name its directory
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
 OPTIONS = {
     "table": """--look-back 4 --horizon 1 --segment 1 --hidden 8 --attention 8 --batch 8 --steps 4 --validate-every 2

@@ -101,8 +101,7 @@ void check_pictures(const Heatmap& map, fuzz::Choices& choices) {
   const auto lines = fuzz::accepted([&] { return report::terminal(map, {colour, width}); });
   expect(lines.has_value() == (width >= 10), "terminal: the width");
   if (lines) check_terminal(*lines, colour);
-  const auto svg =
-      fuzz::accepted([&] { return report::svg(map, {.cell = 10, .caption = colour}); });
+  const auto svg = fuzz::accepted([&] { return report::svg(map, {.cell = 10}); });
   expect(svg && is_utf8(*svg), "svg: not UTF-8");
   report::Page page(map.caption);
   page.figure(*svg, map.caption).table(map.columns, {map.columns});

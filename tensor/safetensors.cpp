@@ -64,15 +64,10 @@ DType read_dtype(const std::string& name) {
   malformed("dtype {} is not F32, F64 or I32", name);
 }
 
-/// Size of a shape in bytes, or an exception where it overflows or exceeds `limit`.
-std::size_t checked_bytes(const Shape& shape, DType dtype, std::size_t limit) {
-  std::size_t bytes = size_of(dtype);
-  for (Index extent : shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) || bytes > limit) {
-      malformed("{} is larger than the file", to_string(shape));
-    }
-  }
-  return bytes;
+Shape read_shape(const std::vector<Index>& extents) try {
+  return Shape(extents);
+} catch (const Error&) {  // its size overflows
+  malformed("{} is larger than the file", to_string(extents));
 }
 
 /// The parsed text. Throws where an object has a key twice, of which nlohmann keeps the last, and
@@ -126,9 +121,11 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
       static_cast<std::size_t>(offsets[1]) > available) {
     malformed("'{}' lies outside the file", name);
   }
-  const Entry entry{name, read_dtype(value["dtype"]), Shape(extents),
+  const Entry entry{name, read_dtype(value["dtype"]), read_shape(extents),
                     static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1])};
-  if (checked_bytes(entry.shape, entry.dtype, available) != entry.end - entry.begin) {
+  const std::size_t bytes = static_cast<std::size_t>(entry.shape.size()) * size_of(entry.dtype);
+  if (bytes > available) malformed("{} is larger than the file", to_string(entry.shape));
+  if (bytes != entry.end - entry.begin) {
     malformed("'{}' {} does not take {} bytes", name, to_string(entry.shape),
               entry.end - entry.begin);
   }

@@ -19,7 +19,7 @@ examples/build.sh dates_tsv
 
 echo "== 3/4  Dates of all locales"
 mkdir -p $out
-[ -f $out/train.tsv ] || { build/examples/dates_tsv all 1000000 >$out/train.tmp && mv $out/train.tmp $out/train.tsv; }
+[ -f $out/train.tsv ] || { build/examples/dates_tsv all 3000000 >$out/train.tmp && mv $out/train.tmp $out/train.tsv; }
 [ -f $out/held-out.tsv ] || { build/examples/dates_tsv all 2000 held-out >$out/held.tmp && mv $out/held.tmp $out/held-out.tsv; }
 
 echo "== 4/4  Training"

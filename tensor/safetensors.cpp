@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <new>
-#include <set>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -23,8 +23,6 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 namespace attune {
 namespace {
 
-using Json = nlohmann::json;
-
 // The JSON header
 
 /// What is wrong with a file, without its path.
@@ -36,6 +34,18 @@ template <class... Args>
 [[noreturn]] void malformed(fmt::format_string<Args...> text, Args&&... args) {
   throw Malformed(fmt::format(text, std::forward<Args>(args)...));
 }
+
+/// The members of an object. The parser gets the place of each by this operator, and would let the
+/// last of those of one name win.
+template <class Key, class Value, class... Rest>
+struct UniqueNames : std::map<Key, Value, Rest...> {
+  Value& operator[](const Key& name) {
+    const auto [member, added] = this->try_emplace(name);
+    if (!added) malformed("'{}' occurs twice", name);
+    return member->second;
+  }
+};
+using Json = nlohmann::basic_json<UniqueNames>;
 
 /// Where a tensor's bytes are, counted from the end of the header.
 struct Entry {
@@ -70,25 +80,28 @@ Shape read_shape(const std::vector<Index>& extents) try {
   malformed("{} is larger than the file", to_string(extents));
 }
 
-/// The parsed text. Throws where an object has a key twice, of which nlohmann keeps the last, and
-/// where the header is deeper than {NAME: {"shape": [NUMBER, ...]}}.
+/// Throws where the text is deeper than {NAME: {"shape": [NUMBER, ...]}}: parsed, each level takes
+/// many times the byte that it is written with.
+void check_depth(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (quoted) continue;
+    if (c == '}' || c == ']') --depth;
+    if ((c == '{' || c == '[') && ++depth > 3) {
+      malformed("its header has arrays or objects inside of an array");
+    }
+  }
+}
+
 Json parse_json(std::string_view text) try {
   // The parser would take it for the end of the text.
   if (text.find('\0') != text.npos) malformed("there is a NUL in its header");
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    const bool begins = event == Json::parse_event_t::object_start;
-    if (depth > 2 && (begins || event == Json::parse_event_t::array_start)) {
-      malformed("its header has arrays or objects inside of an array");
-    }
-    if (begins) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed).second) {
-      malformed("'{}' occurs twice", parsed.get<std::string>());
-    }
-    return true;
-  };
-  return Json::parse(text, check);
+  check_depth(text);
+  return Json::parse(text);
 } catch (const Json::parse_error& error) {
   malformed("its header is not JSON from its byte {} on", error.byte);
 } catch (const Json::exception&) {
@@ -112,8 +125,8 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
     }
   }
   if (value.size() != fields.size()) malformed("'{}' lacks a dtype, a shape or offsets", name);
-  const std::vector<Index> extents = whole_numbers(value["shape"], "extents"),
-                           offsets = whole_numbers(value["data_offsets"], "offsets");
+  const std::vector<Index> extents = whole_numbers(value.at("shape"), "extents"),
+                           offsets = whole_numbers(value.at("data_offsets"), "offsets");
   if (extents.size() > Shape::max_rank) {
     malformed("'{}' has more than {} axes", name, Shape::max_rank);
   }
@@ -121,7 +134,7 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
       static_cast<std::size_t>(offsets[1]) > available) {
     malformed("'{}' lies outside the file", name);
   }
-  const Entry entry{name, read_dtype(value["dtype"]), read_shape(extents),
+  const Entry entry{name, read_dtype(value.at("dtype")), read_shape(extents),
                     static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1])};
   const std::size_t bytes = static_cast<std::size_t>(entry.shape.size()) * size_of(entry.dtype);
   if (bytes > available) malformed("{} is larger than the file", to_string(entry.shape));
@@ -168,7 +181,7 @@ SafetensorsHeader read_header(std::string_view text, std::size_t available) {
 std::string header_text(const Safetensors& contents) try {
   std::string text = "{";
   if (!contents.metadata.empty()) {
-    text += fmt::format("\"{}\":{}", metadata_name, Json(contents.metadata).dump());
+    text += fmt::format("\"{}\":{}", metadata_name, nlohmann::json(contents.metadata).dump());
   }
   std::size_t at = 0;
   for (const auto& [name, tensor] : contents.tensors) {
@@ -177,15 +190,15 @@ std::string header_text(const Safetensors& contents) try {
     }
     const std::size_t end = at + static_cast<std::size_t>(tensor.size()) * size_of(tensor.dtype());
     text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                        text.size() > 1 ? "," : "", Json(name).dump(), format_name(tensor.dtype()),
-                        fmt::join(tensor.shape(), ","), at, end);
+                        text.size() > 1 ? "," : "", nlohmann::json(name).dump(),
+                        format_name(tensor.dtype()), fmt::join(tensor.shape(), ","), at, end);
     at = end;
   }
   text += '}';
   // Spaces, so that the tensors are aligned in the file.
   text.append((8 - text.size() % 8) % 8, ' ');
   return text;
-} catch (const Json::exception&) {
+} catch (const nlohmann::json::exception&) {
   fail("save_safetensors", "a name or the metadata are not UTF-8");
 }
 

@@ -14,6 +14,10 @@ namespace {
 const std::vector<std::int64_t> row_counts{64, 1280};
 constexpr Index columns = 2048;
 
+void with_rows(benchmark::internal::Benchmark* b) {
+  b->ArgName("rows")->ArgsProduct({row_counts})->UseRealTime();
+}
+
 Tensor gates(benchmark::State& state) { return randn({state.range(0), columns}); }
 
 void add(benchmark::State& state) {
@@ -21,21 +25,21 @@ void add(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(a + b);
   bench::set_bytes(state, 3 * bench::bytes_of(a));
 }
-BENCHMARK(add)->ArgName("rows")->ArgsProduct({row_counts})->UseRealTime();
+BENCHMARK(add)->Apply(with_rows);
 
 void add_bias(benchmark::State& state) {
   const Tensor a = gates(state), b = randn({columns}, DType::f32, 2);
   for (auto _ : state) benchmark::DoNotOptimize(a + b);
   bench::set_bytes(state, 2 * bench::bytes_of(a));
 }
-BENCHMARK(add_bias)->ArgName("rows")->ArgsProduct({row_counts})->UseRealTime();
+BENCHMARK(add_bias)->Apply(with_rows);
 
 void multiply_column(benchmark::State& state) {
   const Tensor a = gates(state), b = randn({state.range(0), 1}, DType::f32, 2);
   for (auto _ : state) benchmark::DoNotOptimize(a * b);
   bench::set_bytes(state, 2 * bench::bytes_of(a));
 }
-BENCHMARK(multiply_column)->ArgName("rows")->ArgsProduct({row_counts})->UseRealTime();
+BENCHMARK(multiply_column)->Apply(with_rows);
 
 template <Tensor (*f)(const Tensor&)>
 void unary(benchmark::State& state) {
@@ -44,17 +48,9 @@ void unary(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * x.size());
   bench::set_bytes(state, 2 * bench::bytes_of(x));
 }
-BENCHMARK(unary<tanh>)->Name("tanh")->ArgName("rows")->ArgsProduct({row_counts})->UseRealTime();
-BENCHMARK(unary<sigmoid>)
-    ->Name("sigmoid")
-    ->ArgName("rows")
-    ->ArgsProduct({row_counts})
-    ->UseRealTime();
-BENCHMARK(unary<softplus>)
-    ->Name("softplus")
-    ->ArgName("rows")
-    ->ArgsProduct({row_counts})
-    ->UseRealTime();
+BENCHMARK(unary<tanh>)->Name("tanh")->Apply(with_rows);
+BENCHMARK(unary<sigmoid>)->Name("sigmoid")->Apply(with_rows);
+BENCHMARK(unary<softplus>)->Name("softplus")->Apply(with_rows);
 
 /// axis 0 is the gradient of a bias.
 void sum_axis(benchmark::State& state) {

@@ -229,14 +229,12 @@ std::string grouped(Index count) {
   return digits;
 }
 
-void add_card(report::Page& page, const Metadata& metadata,
-              const std::vector<std::vector<std::string>>& more) {
+void add_card(report::Page& page, const Metadata& metadata) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : metadata) {
     if (!name.ends_with("vocabulary") && !name.ends_with("tokenizer"))
       rows.push_back({name, value});
   }
-  rows.insert(rows.end(), more.begin(), more.end());
   page.heading("The model");
   page.table({"option", "value"}, rows);
 }

@@ -52,9 +52,8 @@ namespace attune {
 /// 12,345: a count, with its digits in groups of three.
 std::string grouped(Index count);
 
-/// A table of the checkpoint's metadata without vocabularies and tokenizers, and of `more`.
-void add_card(report::Page& page, const Metadata& metadata,
-              const std::vector<std::vector<std::string>>& more = {});
+/// A table of the checkpoint's metadata without vocabularies and tokenizers.
+void add_card(report::Page& page, const Metadata& metadata);
 
 /// A table of names and shapes.
 void add_parameters(report::Page& page, const nn::Parameters& parameters);

@@ -1,9 +1,13 @@
+#include <cmath>
 #include <limits>
 #include <sstream>
 #include <type_traits>
 
 #include <doctest/doctest.h>
 
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/tensor.hpp>
 
 #include "support/naive.hpp"
@@ -203,6 +207,52 @@ TEST_CASE("Tensor: a size that overflows is an error, not a small tensor") {
               Tensor::uninitialized({large, large, 4}));
   CHECK_THROWS_AS(Tensor::uninitialized({large, large}, DType::f64), Error);
   CHECK_THROWS_AS(Tensor::uninitialized({std::numeric_limits<Index>::max()}), Error);
+}
+
+TEST_CASE(
+    "Tensor: no product of extents wraps, without elements either, and no sum with a number") {
+  constexpr Index large = Index{1} << 62, most = std::numeric_limits<Index>::max();
+  const std::string size =
+      "shape: the size of (0, 4611686018427387904, 4611686018427387904) overflows";
+  CHECK_ERROR(size, zeros({0, large, large}));
+  CHECK_ERROR("pad: 9223372036854775807 + 2 + 1 is too large a sum", pad(zeros({2}), 0, most, 1));
+  CHECK_THROWS_AS(pad(zeros({2}), 0, large, 1), Error);
+  const Tensor x = zeros({4, 2, 3});
+  CHECK_THROWS_AS(unfold(x, {.width = 1, .before = most}), Error);
+  CHECK_ERROR("unfold: 4611686018427387904 x 3 is too large a product",
+              unfold(x, {.width = large}));
+  Tensor y = zeros({4});
+  CHECK_THROWS_AS(add_to_slice(y, zeros({2}), 0, most), Error);
+}
+
+TEST_CASE("Tensor: numbers that no i32 holds are errors, where they were undefined") {
+  for (const double bad : {std::nan(""), 1e20, 0x1p31, -0x1p31 - 1}) {
+    CHECK_THROWS_AS(reals({2}, {0, bad}).to(DType::i32), Error);
+    CHECK_THROWS_AS(reals({2}, {0, bad}).to_vector<std::int32_t>(), Error);
+    CHECK_THROWS_AS(full({2}, bad, DType::i32), Error);
+  }
+  CHECK_ERROR("to: no i32 holds 1e+20", reals({1}, {1e20}).to(DType::i32));
+  const std::vector<std::int32_t> ends = {std::numeric_limits<std::int32_t>::min(),
+                                          std::numeric_limits<std::int32_t>::max()};
+  CHECK(reals({2}, {-0x1p31, 0x1p31 - 1}).to_vector<std::int32_t>() == ends);
+}
+
+TEST_CASE("Tensor: operations in place refuse views that overlap, and take the same elements") {
+  const Tensor x = randn({6, 3});
+  Tensor top = x.slice(0, 4), bottom = x.slice(2, 6), all = x;
+  CHECK_ERROR("copy: f32 (4, 3) and f32 (4, 3) overlap in memory", copy(top, bottom));
+  CHECK_THROWS_AS(add_in_place(bottom, top), Error);
+  Tensor row = x[1];
+  CHECK_THROWS_AS(add_in_place(all, row), Error);
+  CHECK_THROWS_AS(add_to_slice(all, top, 0, 1), Error);
+  const Tensor before = x.clone();
+  copy(x, all);
+  CHECK(identical(all, before));
+  add_in_place(all, x);
+  CHECK(identical(all, before * 2));
+  Tensor square = randn({3, 3});
+  CHECK_ERROR("add_product: c is also a factor", add_product(square, randn({3, 3}), square));
+  CHECK_THROWS_AS(add_product(x, x, top), Error);
 }
 
 TEST_CASE("Tensor: one without elements is a tensor, and six axes are possible") {

@@ -51,7 +51,7 @@ def library(build, directory, fault, commands):
     overlay(directory, fault)
     objects = {}
     for source in sources_to_compile(fault[1], commands):
-        command = [word for word in shlex.split(commands[source]["command"]) if word != "ccache"]
+        command = [word for word in shlex.split(commands[source]["command"]) if pathlib.Path(word).name != "ccache"]
         output = command[command.index("-o") + 1]
         objects[output] = str(directory / output.replace("/", "."))
         command[command.index("-o") + 1] = objects[output]
@@ -68,7 +68,7 @@ def library(build, directory, fault, commands):
                             for o in build.glob(f"{layer}/lib{layer}.a.p/*.o"))
         else:
             words.append(word)
-    words = [word for word in words if word != "ccache"]
+    words = [word for word in words if pathlib.Path(word).name != "ccache"]
     words[words.index("-o") + 1] = str(directory / "libattune.so")
     run(words, build)
     return directory / "libattune.so"

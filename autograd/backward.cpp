@@ -63,7 +63,7 @@ class BackwardWalk {
   }
 
  private:
-  static std::uint64_t id(const detail::NodePointer& node) { return node->id; }
+  static constexpr auto id = [](const detail::NodePointer& node) { return node->id; };
 
   /// A variable may stand in several walks at once, of other threads or of a pullback that calls
   /// backward itself; an operation belongs to one.

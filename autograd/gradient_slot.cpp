@@ -15,7 +15,7 @@ namespace attune {
 namespace {
 
 Tensor as_matrix(const Tensor& x) {
-  return x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
+  return x.rank() == 2 ? x : x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
 }
 
 }  // namespace

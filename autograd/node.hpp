@@ -76,8 +76,9 @@ struct Edge : Pooled {
 
 template <std::size_t N, class Pullback>
 struct EdgeOf final : Edge {
-  EdgeOf(std::array<Target, N> from, Pullback f)
-      : inputs(std::move(from)), pullback(std::move(f)) {}
+  template <class F>
+  EdgeOf(std::array<Target, N>&& from, F&& f)
+      : inputs(std::move(from)), pullback(std::forward<F>(f)) {}
   std::span<Target> targets() override { return inputs; }
   void run(std::span<const Tensor> dy, std::span<GradientSlot* const> dx) override {
     std::array<GradientSlot*, N> slots;

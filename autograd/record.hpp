@@ -65,7 +65,7 @@ class Recording {
   /// with the slot of each input, null where no gradient is needed:
   ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
-  Recording& joint(const InputVar (&inputs)[N], Pullback pullback) {
+  Recording& joint(const InputVar (&inputs)[N], Pullback&& pullback) {
     static_assert(N <= detail::max_joint_inputs);
     bool needed = false;
     for (const auto [var] : inputs) {
@@ -77,7 +77,8 @@ class Recording {
     std::array<detail::Target, N> targets;
     for (std::size_t i = 0; i < N; ++i)
       targets[i] = {inputs[i].var->node(), inputs[i].var->output()};
-    add(new detail::EdgeOf<N, Pullback>(std::move(targets), std::move(pullback)));
+    add(new detail::EdgeOf<N, std::decay_t<Pullback>>(std::move(targets),
+                                                      std::forward<Pullback>(pullback)));
     return *this;
   }
 

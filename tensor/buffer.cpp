@@ -30,7 +30,9 @@ struct SizeClass {
 };
 
 /// The logarithm of the steps in which sizes are rounded up, between 2^exponent and twice as much.
-int step_of(int exponent) { return std::max(exponent - 2, std::countr_zero(smallest_block) - 2); }
+constexpr int step_of(int exponent) {
+  return std::max(exponent - 2, std::countr_zero(smallest_block) - 2);
+}
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -44,10 +46,15 @@ SizeClass size_class(std::size_t bytes) {
   return {static_cast<std::size_t>(exponent) * octave + quarter, whole_lines(rounded << step)};
 }
 
-std::size_t bytes_of_class(std::size_t index) {
-  const auto exponent = static_cast<int>(index / octave);
-  return whole_lines((std::size_t{1} << exponent) + (index % octave << step_of(exponent)));
-}
+constexpr auto bytes_of_class = [] {
+  std::array<std::size_t, octave * 64> bytes;
+  for (std::size_t index = 0; index < bytes.size(); ++index) {
+    const std::size_t exponent = index / octave;
+    bytes[index] = whole_lines((std::size_t{1} << exponent) +
+                               (index % octave << step_of(static_cast<int>(exponent))));
+  }
+  return bytes;
+}();
 
 struct FreeBlock {
   FreeBlock* next;
@@ -88,6 +95,23 @@ struct ThreadCache {
   std::atomic<std::ptrdiff_t> in_use{0};  // what this thread took from them, minus what it put back
   std::ptrdiff_t high = 0;                // the most of that since the peak was brought up to date
 
+  /// Keeps a block if there is room.
+  bool put(const detail::Block& block) {
+    const std::size_t size = bytes_of_class[block.size_class];
+    if (size > largest_block || bytes + size > most_bytes) return false;
+    bytes += size;
+    count(-static_cast<std::ptrdiff_t>(block.bytes));
+    free.put(block.memory, block.size_class);
+    return true;
+  }
+  /// A block of `size` bytes that `used` are asked of, or null.
+  void* take(std::size_t index, std::size_t size, std::size_t used) {
+    void* block = index < free.classes ? free.take(index) : nullptr;
+    if (!block) return nullptr;
+    bytes -= size;
+    count(static_cast<std::ptrdiff_t>(used));
+    return block;
+  }
   void count(std::ptrdiff_t change) {
     const std::ptrdiff_t now = in_use.load(std::memory_order_relaxed) + change;
     in_use.store(now, std::memory_order_relaxed);
@@ -148,7 +172,7 @@ struct Cache {
     if (thread_cache) take_over(*thread_cache);
     for (std::size_t index = free.classes; index-- > 0 && held > most;) {
       for (void* block; held > most && (block = free.take(index));) {
-        held -= bytes_of_class(index);
+        held -= bytes_of_class[index];
         std::free(block);
       }
     }
@@ -195,47 +219,33 @@ void* allocate_from_system(std::size_t bytes) {
 }
 
 /// Lets the address sanitizer, where there is one, report accesses beyond the first bytes.
-void limit_accesses(const detail::Block& block, std::size_t bytes) {
+detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
   [[maybe_unused]] const auto begin = static_cast<std::byte*>(block.memory);
   ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
-  ASAN_POISON_MEMORY_REGION(begin + bytes, bytes_of_class(block.size_class) - bytes);
+  ASAN_POISON_MEMORY_REGION(begin + bytes, bytes_of_class[block.size_class] - bytes);
+  return block;
 }
 
-}  // namespace
-
-namespace detail {
-
-void keep_no_thread_cache() noexcept { keeps_none = true; }
-
-Block cache_allocate(std::size_t bytes, Fit fit) {
+/// Where the thread's own cache has no block of the size class.
+[[gnu::noinline]] detail::Block allocate_from_all(std::size_t bytes, SizeClass wanted,
+                                                  detail::Fit fit) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4) throw OutOfMemory("", "", bytes);
-  const SizeClass wanted = size_class(bytes);
   const auto change = static_cast<std::ptrdiff_t>(wanted.bytes);
-  Block block{nullptr, wanted.bytes, wanted.index};
-  const std::size_t last = wanted.index + (fit == Fit::larger ? octave : 0);
+  const std::size_t last = wanted.index + (fit == detail::Fit::larger ? octave : 0);
   ThreadCache* own = own_cache();
-  const auto take_own = [&](std::size_t index) {
-    if (!own || index >= own->free.classes || !(block.memory = own->free.take(index))) return false;
-    own->bytes -= bytes_of_class(index);
-    own->count(change);
-    block.size_class = index;
-    limit_accesses(block, bytes);
-    return true;
-  };
-  if (take_own(wanted.index)) return block;
   Cache& c = cache();
+  detail::Block block{nullptr, wanted.bytes, wanted.index};
   {
     const auto lock = c.lock();
     // The smallest block that fits, of the thread's own or of all.
-    for (std::size_t index = wanted.index; index <= last; ++index) {
-      if (take_own(index)) return block;
+    for (std::size_t& index = block.size_class; index <= last; ++index) {
+      if (own && (block.memory = own->take(index, bytes_of_class[index], wanted.bytes)))
+        return limit_accesses(block, bytes);
       if (!(block.memory = c.free.take(index))) continue;
       c.update_peak();
       c.in_use += change;
       c.update_peak();
-      block.size_class = index;
-      limit_accesses(block, bytes);
-      return block;
+      return limit_accesses(block, bytes);
     }
     c.update_peak();
     c.in_use += change;
@@ -244,6 +254,7 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
     c.give_back(2 * std::max(c.peak, c.total_in_use()));
     ++c.allocations;
   }
+  block.size_class = wanted.index;
   block.memory = allocate_from_system(wanted.bytes);
   if (!block.memory) {
     release_cached_buffers();
@@ -256,26 +267,35 @@ Block cache_allocate(std::size_t bytes, Fit fit) {
     throw OutOfMemory("", "", bytes);
   }
   c.update_peak();
-  limit_accesses(block, bytes);
-  return block;
+  return limit_accesses(block, bytes);
 }
 
-void cache_free(const Block& block) noexcept {
-  const auto change = static_cast<std::ptrdiff_t>(block.bytes);
-  limit_accesses(block, sizeof(FreeBlock));
-  const std::size_t size = bytes_of_class(block.size_class);
-  ThreadCache* own = thread_cache;
-  if (own && size <= own->largest_block && own->bytes + size <= own->most_bytes) {
-    own->bytes += size;
-    own->count(-change);
-    own->free.put(block.memory, block.size_class);
-    return;
-  }
+[[gnu::noinline]] void free_for_all(const detail::Block& block) noexcept {
   Cache& c = cache();
   const auto lock = c.lock();
   c.update_peak();
-  c.in_use -= change;
+  c.in_use -= static_cast<std::ptrdiff_t>(block.bytes);
   c.free.put(block.memory, block.size_class);
+}
+
+}  // namespace
+
+namespace detail {
+
+void keep_no_thread_cache() noexcept { keeps_none = true; }
+
+Block cache_allocate(std::size_t bytes, Fit fit) {
+  const SizeClass wanted = size_class(bytes);
+  ThreadCache* own = thread_cache;
+  if (void* memory = own ? own->take(wanted.index, wanted.bytes, wanted.bytes) : nullptr) [[likely]]
+    return limit_accesses({memory, wanted.bytes, wanted.index}, bytes);
+  return allocate_from_all(bytes, wanted, fit);
+}
+
+void cache_free(const Block& block) noexcept {
+  limit_accesses(block, sizeof(FreeBlock));
+  ThreadCache* own = thread_cache;
+  if (!own || !own->put(block)) free_for_all(block);
 }
 
 void cache_free(void* memory, std::size_t bytes) noexcept {

@@ -142,7 +142,7 @@ ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::st
     }
     if (factor != 1 && extent % factor != 0) [[unlikely]]
       wrong(fmt::format("a multiple of {} was expected", factor));
-    if (bound_ < std::ssize(bindings_)) bindings_[bound_++] = {letter, extent / factor, name};
+    if (bound_ < bindings_.size()) bindings_[bound_++] = {letter, extent / factor, name};
   }
   return *this;
 }
@@ -151,12 +151,6 @@ Index ShapeCheck::operator[](char letter) const {
   const Binding* binding = find(letter);
   if (!binding) fail(operation_, fmt::format("no shape with the letter {} was checked", letter));
   return binding->extent;
-}
-
-const ShapeCheck::Binding* ShapeCheck::find(char letter) const {
-  const auto end = bindings_.begin() + bound_;
-  const auto at = std::find_if(bindings_.begin(), end, [&](auto& b) { return b.letter == letter; });
-  return at == end ? nullptr : &*at;
 }
 
 }  // namespace attune

@@ -69,11 +69,15 @@ class ShapeCheck {
     Index extent;
     const char* found_in;
   };
-  const Binding* find(char letter) const;
+  const Binding* find(char letter) const {
+    for (const Binding& binding : std::span(bindings_).first(bound_))
+      if (binding.letter == letter) return &binding;
+    return nullptr;
+  }
 
   const char* operation_;
   std::array<Binding, 12> bindings_;
-  int bound_ = 0;
+  std::size_t bound_ = 0;
 };
 
 }  // namespace attune

@@ -14,7 +14,7 @@ Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int
   check();
 }
 
-void Shape::check() const {
+void Shape::check_size() const {
   Index n = 1;
   for (const Index extent : *this) {
     if (extent < 0) fail("shape", to_string(*this) + " has a negative extent");

@@ -89,7 +89,12 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:
-  void check() const;
+  void check() const {
+    Index bits = 0;
+    for (const Index extent : extents_) bits |= extent;
+    if (static_cast<std::uint64_t>(bits) >> 9) check_size();  // six below 2^9 are at most 2^54
+  }
+  void check_size() const;
   [[noreturn]] void fail_axis(int axis, const char* operation) const;
 
   std::array<Index, max_rank> extents_{};

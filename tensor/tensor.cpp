@@ -72,17 +72,13 @@ void require_defined(const char* operation, const Tensor& x) {
 }  // namespace
 
 Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view operation) {
-  Tensor result;
-  const std::size_t bytes = static_cast<std::size_t>(shape.size()) * size_of(dtype);
+  const Index size = shape.size();
+  const std::size_t bytes = static_cast<std::size_t>(size) * size_of(dtype);
   try {
-    result.buffer_ = detail::BufferPointer(bytes);
+    return {detail::BufferPointer(bytes), size, shape, dtype};
   } catch (const OutOfMemory&) {
     throw OutOfMemory(operation, fmt::format("{} {}", to_string(shape), name_of(dtype)), bytes);
   }
-  result.size_ = shape.size();
-  result.shape_ = shape;
-  result.dtype_ = dtype;
-  return result;
 }
 
 template <class T>

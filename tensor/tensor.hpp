@@ -141,6 +141,8 @@ class Tensor {
 
  private:
   friend detail::Buffer& detail::buffer_of(const Tensor& x);
+  Tensor(detail::BufferPointer buffer, Index size, const Shape& shape, DType dtype)
+      : buffer_(std::move(buffer)), size_(size), shape_(shape), dtype_(dtype) {}
   Index offset_of(std::initializer_list<Index> place) const;
 
   detail::BufferPointer buffer_;

@@ -18,14 +18,13 @@ OptionField<Options> cell_field(const char* name, const char* help, Member membe
 /// The kind of score, by its name in nn::score_kinds().
 template <class Options>
 OptionField<Options> score_field(bool with_direct) {
-  OptionField<Options> field{.name = "score", .help = "how places are scored"};
+  OptionField<Options> field{.name = "score", .help = "how places are scored", .type = "NAME"};
   std::vector<std::string_view> kinds;
   for (const nn::ScoreKind& kind : nn::score_kinds()) {
     if (kind.direct && !with_direct) continue;
     kinds.push_back(kind.name);
     field.choices.push_back(detail::hyphenated(kind.name));
   }
-  field.type = "NAME";
   field.set = [choices = field.choices, kinds](Options& o, const std::string& text) {
     o.score.kind = kinds[detail::index_of("score", text, choices)];
   };

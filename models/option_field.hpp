@@ -59,8 +59,8 @@ const auto& value_of(const Options& options, const Member& member) {
 template <class Options, class Member>
 OptionField<Options> number_field(std::string_view name, std::string_view help, Member member,
                                   double low, double high) {
-  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
-  field.type = "NUMBER";
+  OptionField<Options> field{
+      .name = std::string(name), .help = std::string(help), .type = "NUMBER"};
   field.set = [name = field.name, member, low, high](Options& o, const std::string& text) {
     detail::parse(name, text, low, high, std::invoke(member, o));
   };
@@ -79,13 +79,12 @@ OptionField<Options> number_field(std::string_view name, std::string_view help, 
 template <class Options, class T, class Member>
 OptionField<Options> choice_field(std::string_view name, std::string_view help, Member member,
                                   const std::vector<std::pair<T, const char*>>& names) {
-  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
+  OptionField<Options> field{.name = std::string(name), .help = std::string(help), .type = "NAME"};
   std::vector<T> values;
   for (const auto& [value, text] : names) {
     values.push_back(value);
     field.choices.push_back(detail::hyphenated(text));
   }
-  field.type = "NAME";
   field.set = [name = field.name, choices = field.choices, values, member](
                   Options& o, const std::string& text) {
     std::invoke(member, o) = values[detail::index_of(name, text, choices)];
@@ -117,8 +116,7 @@ OptionField<Options> only_with(std::string needs, std::function<bool(const Optio
 /// The option is any text.
 template <class Options, class Member>
 OptionField<Options> text_field(std::string_view name, std::string_view help, Member member) {
-  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
-  field.type = "TEXT";
+  OptionField<Options> field{.name = std::string(name), .help = std::string(help), .type = "TEXT"};
   field.set = [member](Options& o, const std::string& text) { std::invoke(member, o) = text; };
   field.get = [member](const Options& o) -> std::string { return detail::value_of(o, member); };
   return field;

@@ -6,9 +6,8 @@
 namespace attune::models {
 
 BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o,
-                                 EncodedSizes source, nn::Attention attention)
-    : AttendingDecoder(scope, o, source.last, std::move(attention)),
-      readout_(scope, o, source.h, 2 * o.readout, maxout),
+                                 EncodedSizes source, std::optional<nn::Attention> attention)
+    : AttendingDecoder(scope, o, source, source.last, 2 * o.readout, maxout, std::move(attention)),
       C_(context_weights(scope, source.h)) {}
 
 BahdanauDecoder::State BahdanauDecoder::start(const Encoded& source) const {
@@ -22,10 +21,9 @@ BahdanauDecoder::Step BahdanauDecoder::step(const Var& share, const State& befor
 }
 
 NematusDecoder::NematusDecoder(const nn::Scope& scope, const NematusOptions& o, EncodedSizes source,
-                               nn::Attention attention)
-    : AttendingDecoder(scope, o, source.h, std::move(attention)),
-      second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}),
-      readout_(scope, o, source.h, o.readout, tanh) {}
+                               std::optional<nn::Attention> attention)
+    : AttendingDecoder(scope, o, source, source.h, o.readout, tanh, std::move(attention)),
+      second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
 
 NematusDecoder::State NematusDecoder::start(const Encoded& source) const {
   const Tensor shares = source.mask / sum(source.mask, {0});  // 1 / T_x

@@ -18,9 +18,10 @@ struct BahdanauOptions {
   double dropout = 0;             // on embeddings, annotations and readout
 };
 
-/// Base of the decoders of one layer with attention: the parts that each shares with the others.
+/// Base of the decoders of one layer with attention.
 class AttendingDecoder : public OneLayerDecoder {
  public:
+  using Options = BahdanauOptions;
   struct State {
     nn::Memory memory;
     nn::Past past;
@@ -34,9 +35,15 @@ class AttendingDecoder : public OneLayerDecoder {
   }
 
  protected:
-  AttendingDecoder(const nn::Scope& scope, const BahdanauOptions& o, Index bridge,
-                   nn::Attention attention)
-      : OneLayerDecoder(scope, o, bridge), attention_(std::move(attention)) {}
+  /// Additive attention, unless another is given.
+  AttendingDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
+                   Index columns, Var (*activation)(const Var&),
+                   std::optional<nn::Attention> attention)
+      : OneLayerDecoder(scope, o, bridge, source.h, columns, activation),
+        attention_(attention
+                       ? *attention
+                       : nn::Attention(nn::AdditiveScore(scope / "attention", o.hidden, source.h,
+                                                         {.attention = o.attention}))) {}
 
   /// The first state is tanh(W x + b).
   State start(const Encoded& source, const Var& x) const {
@@ -71,16 +78,12 @@ class AttendingDecoder : public OneLayerDecoder {
 class BahdanauDecoder : public AttendingDecoder {
  public:
   BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& options, EncodedSizes source,
-                  nn::Attention attention);
+                  std::optional<nn::Attention> attention = {});
 
   State start(const Encoded& source) const;
   Step step(const Var& share, const State& before) const;
-  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
-    return readout_(words.y, outputs);
-  }
 
  private:
-  DeepReadout readout_;
   Var C_;  // (D, 3H)
 };
 
@@ -102,48 +105,18 @@ using NematusOptions = BahdanauOptions;
 class NematusDecoder : public AttendingDecoder {
  public:
   NematusDecoder(const nn::Scope& scope, const NematusOptions& options, EncodedSizes source,
-                 nn::Attention attention);
+                 std::optional<nn::Attention> attention = {});
 
   State start(const Encoded& source) const;
   Step step(const Var& share, const State& before) const;
-  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
-    return readout_(words.y, outputs);
-  }
 
  private:
   nn::Recurrent second_;
-  DeepReadout readout_;
 };
 
-/// A decoder with an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014,
-/// equation 7), whose last state is ←h_1; and additive attention or one of your own.
-template <class Decoder>
-class WithBidirectionalEncoder : public Decoder {
- public:
-  WithBidirectionalEncoder(const nn::Scope& scope, const BahdanauOptions& o,
-                           std::optional<nn::Attention> attention = {})
-      : Decoder(scope, o, {.h = 2 * o.hidden, .last = o.hidden},
-                attention ? *attention : additive(scope / "attention", o)),
-        source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
-        encoder_(scope / "encoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}) {}
-
-  /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const {
-    const auto [h, last] = encoder_(source_(source), {.mask = mask});
-    return {h, {last.backward}, mask};
-  }
-
- private:
-  static nn::Attention additive(const nn::Scope& scope, const BahdanauOptions& o) {
-    return nn::Attention(
-        nn::AdditiveScore(scope, o.hidden, 2 * o.hidden, {.attention = o.attention}));
-  }
-
-  WordVectors source_;
-  nn::Bidirectional<nn::Recurrent> encoder_;
-};
-
-using Bahdanau = WithBidirectionalEncoder<BahdanauDecoder>;
-using Nematus = WithBidirectionalEncoder<NematusDecoder>;
+/// With an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014, equation 7), whose
+/// last state is ←h_1; and additive attention or one of your own.
+using Bahdanau = WithEncoder<BahdanauDecoder, nn::Bidirectional<nn::Recurrent>>;
+using Nematus = WithEncoder<NematusDecoder, nn::Bidirectional<nn::Recurrent>>;
 
 }  // namespace attune::models

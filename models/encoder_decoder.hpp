@@ -33,6 +33,7 @@ struct EncoderDecoderOptions {
 /// | maxout over pairs of s'_t, then softmax | logits()         | output.W, output.b | (R, V)  |
 class LastStateDecoder : public OneLayerDecoder {
  public:
+  using Options = EncoderDecoderOptions;
   struct State {
     Var c, share;  // c, and C c
     nn::RecurrentState h;
@@ -45,28 +46,14 @@ class LastStateDecoder : public OneLayerDecoder {
 
   State start(const Encoded& source) const;
   Step step(const Var& share, const State& before) const;
-  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
-    return readout_(words.y, outputs);
-  }
   State select(const State& state, const Tensor& rows) const;
 
  private:
-  DeepReadout readout_;
   Var C_;  // (source.last, 3H)
 };
 
-/// With its encoder.
-class EncoderDecoder : public LastStateDecoder {
- public:
-  EncoderDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options);
-
-  /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const;
-
- private:
-  WordVectors source_;
-  nn::Recurrent encoder_;
-};
+/// With an encoder of words, which reads from the left.
+using EncoderDecoder = WithEncoder<LastStateDecoder>;
 
 struct SutskeverOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
@@ -90,16 +77,16 @@ struct SutskeverOptions {
 /// | p(y_t | v, y_1 .. y_{t-1})               | logits()         | output.W, output.b   |
 ///
 /// tanh(h_t W_c), readout.W_c of (H, R), comes before the softmax, which the paper does not have.
-class Sutskever {
+class SutskeverDecoder {
  public:
+  using Options = SutskeverOptions;
   using State = std::vector<nn::RecurrentState>;  // of the layers, the lowest first
   using Output = Var;                             // (B, H)
   using Step = DecoderStep<Output, State>;
 
-  Sutskever(const nn::Scope& scope, const SutskeverOptions& options);
+  /// Last states of the source are of size H.
+  SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& options, EncodedSizes source);
 
-  /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const;
   State start(const Encoded& source) const {
     last_state(source, "Sutskever");  // it knows nothing else of the source
     return source.last;
@@ -111,11 +98,13 @@ class Sutskever {
   State select(const State& state, const Tensor& rows) const { return nn::select(state, rows); }
 
  private:
-  WordVectors source_, target_;
-  nn::Stacked<nn::Recurrent> encoder_, decoder_;
+  WordVectors target_;
+  nn::Stacked<nn::Recurrent> decoder_;
   Var W_c_;  // (H, R)
   nn::Linear output_;
   nn::Dropout dropout_;
 };
+
+using Sutskever = WithEncoder<SutskeverDecoder, nn::Recurrent, Direction::backward>;
 
 }  // namespace attune::models

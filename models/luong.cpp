@@ -2,18 +2,14 @@
 #include <attune/models/parts.hpp>
 
 namespace attune::models {
-namespace {
-
-nn::Attention make_attention(const nn::Scope& scope, const LuongOptions& o) {
-  return {nn::make_score(scope, o.hidden, o.hidden, o.score), scope, o.hidden, o.attention};
-}
-
-}  // namespace
 
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
-                           nn::Attention attention)
+                           std::optional<nn::Attention> attention)
     : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
-      attention_(std::move(attention)),
+      attention_(attention ? *attention
+                           : nn::Attention(
+                                 nn::make_score(scope / "attention", o.hidden, source.h, o.score),
+                                 scope / "attention", o.hidden, o.attention)),
       decoder_(stack_of(scope / "decoder", o)),
       W_c_((scope / "readout").add("W_c", {source.h + o.hidden, o.hidden}, nn::init::glorot())),
       output_(output_layer(scope / "output", o.hidden, o.target_vocabulary)),
@@ -48,17 +44,6 @@ AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) c
 LuongDecoder::State LuongDecoder::select(const State& state, const Tensor& rows) const {
   return {nn::select(state.memory, rows), nn::select(state.past, rows),
           nn::select(state.layers, rows), nn::select(state.h_tilde, rows)};
-}
-
-Luong::Luong(const nn::Scope& scope, const LuongOptions& o, std::optional<nn::Attention> attention)
-    : LuongDecoder(scope, o, {.h = o.hidden, .last = o.hidden},
-                   attention ? *attention : make_attention(scope / "attention", o)),
-      source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
-      encoder_(stack_of(scope / "encoder", o)) {}
-
-Encoded Luong::encode(const Tensor& source, const Tensor& mask) const {
-  const auto [h, last] = encoder_(source_(source), {.mask = mask});
-  return {h, last, mask};
 }
 
 }  // namespace attune::models

@@ -39,6 +39,7 @@ struct LuongOptions {
 /// With a GRU, 4H is 3H. The paper's output has no bias; here it has one.
 class LuongDecoder {
  public:
+  using Options = LuongOptions;
   struct State {
     nn::Memory memory;
     nn::Past past;
@@ -48,9 +49,10 @@ class LuongDecoder {
   using Output = Var;  // h̃_t (B, H)
   using Step = DecoderStep<Output, State>;
 
-  /// Annotations and last states of the source are of size H, or the score takes others.
+  /// Last states of the source are of size H. With the score of the options, or attention of your
+  /// own.
   LuongDecoder(const nn::Scope& scope, const LuongOptions& options, EncodedSizes source,
-               nn::Attention attention);
+               std::optional<nn::Attention> attention = {});
 
   State start(const Encoded& source) const;
   /// (T, B, gates · H): what the words add to the lowest layer's gates
@@ -69,17 +71,7 @@ class LuongDecoder {
   nn::Dropout dropout_;
 };
 
-/// With its encoder of words, which reads from the left.
-class Luong : public LuongDecoder {
- public:
-  Luong(const nn::Scope& scope, const LuongOptions& options,
-        std::optional<nn::Attention> attention = {});
-
-  Encoded encode(const Tensor& source, const Tensor& mask) const;  // (S, B) i32, (S, B)
-
- private:
-  WordVectors source_;
-  nn::Stacked<nn::Recurrent> encoder_;
-};
+/// With an encoder of words, which reads from the left.
+using Luong = WithEncoder<LuongDecoder>;
 
 }  // namespace attune::models

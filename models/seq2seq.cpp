@@ -153,15 +153,8 @@ Encoder::Encoder(const nn::Scope& scope, const Seq2SeqOptions& o)
 }
 
 Encoded Encoder::operator()(const Var& x, const Tensor& mask) const {
-  Encoded y{.h = {}, .last = {}, .mask = mask};
-  if (both_ways_) {
-    const auto [h, last] = (*both_ways_)(x, {.mask = mask});
-    y.h = h;
-    for (const nn::BothWays<>& state : last) y.last.push_back(state.backward);
-  } else {
-    const auto [h, last] = (*one_way_)(x, {.mask = mask, .direction = direction_});
-    y.h = h, y.last = last;
-  }
+  Encoded y = both_ways_ ? encoded_by(*both_ways_, x, mask, direction_)
+                         : encoded_by(*one_way_, x, mask, direction_);
   if (self_attention_) y.h = y.h + (*self_attention_)(y.h, mask).y;
   return y;
 }

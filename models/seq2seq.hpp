@@ -170,6 +170,8 @@ class Readout {
 /// readouts are of the top. Other options: nn/attention.hpp, Encoder and Readout above.
 class Seq2Seq {
  public:
+  using Options = Seq2SeqOptions;
+
   /// Values that all steps of a sentence share.
   struct Source {
     nn::Memory memory;                // undefined without attention

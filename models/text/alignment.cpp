@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,10 +11,6 @@
 
 namespace attune::text {
 namespace {
-
-std::string quoted(std::string_view text) {
-  return fmt::format("\"{}\"", printable(text.substr(0, 60)));
-}
 
 /// "1-2", or with `p` among the marks "1p2"
 std::optional<Link> parse(std::string_view word, std::string_view marks, char& mark) {
@@ -41,18 +35,20 @@ GoldAlignment parse_line(std::string_view line, std::string_view where, std::str
   for (const std::string_view word : words(line)) {
     char mark = 0;
     std::optional<Link> link = parse(word, marks, mark);
+    const std::string_view quoted = word.substr(0, 60);
     if (!link) {
-      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", quoted(word),
+      fail(where, fmt::format("\"{}\" is not a link SOURCE-TARGET{}", quoted,
                               marks.size() > 1 ? ", with p for - when it is only possible" : ""));
     }
     const auto count_from_0 = [&](const char* side, int& position, int length) {
       if (position < first) {
-        fail(where, fmt::format("link {}: {} position {} is before the first, {}", quoted(word),
-                                side, position, first));
+        fail(where, fmt::format("link \"{}\": {} position {} is before the first, {}", quoted, side,
+                                position, first));
       }
       if (lengths && position - first >= length) {
-        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
-                                quoted(word), side, position, length));
+        fail(where,
+             fmt::format("link \"{}\": {} position {} is beyond the {} words of the sentence",
+                         quoted, side, position, length));
       }
       position -= first;
     };

@@ -5,7 +5,6 @@
 
 #include <attune/models/any_model.hpp>
 #include <attune/models/layer_fields.hpp>
-#include <attune/models/seq2seq.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
 

@@ -82,27 +82,33 @@ class WithEncoder : public Decoder {
   nn::Stacked<Layer> encoder_;
 };
 
-/// s U_o + y V_o + c C_o + b_o, before its activation: the "deep output" of Cho et al. (2014, A.1)
-/// and of Bahdanau et al. (2014, A.2.2).
+enum class Activation { tanh, maxout };
+
+/// The activation of s U_o + y V_o + c C_o + b_o, with maxout of columns twice as many: the "deep
+/// output" of Cho et al. (2014, A.1) and of Bahdanau et al. (2014, A.2.2).
 class DeepOutput {
  public:
   /// `context` is C, 0 where there is none.
   template <class Options>
-  DeepOutput(const nn::Scope& scope, const Options& o, Index context, Index out)
-      : U_o_(scope.add("U_o", {o.hidden, out}, nn::init::glorot())),
-        V_o_(scope.add("V_o", {o.embedding, out}, nn::init::glorot())) {
-    if (context > 0) C_o_ = scope.add("C_o", {context, out}, nn::init::glorot());
-    b_o_ = scope.add("b_o", {out}, nn::init::zeros());
+  DeepOutput(const nn::Scope& scope, const Options& o, Index context, Activation activation)
+      : activation_(activation) {
+    const Index columns = activation == Activation::maxout ? 2 * o.readout : o.readout;
+    U_o_ = scope.add("U_o", {o.hidden, columns}, nn::init::glorot());
+    V_o_ = scope.add("V_o", {o.embedding, columns}, nn::init::glorot());
+    if (context > 0) C_o_ = scope.add("C_o", {context, columns}, nn::init::glorot());
+    b_o_ = scope.add("b_o", {columns}, nn::init::zeros());
   }
 
-  /// s (..., H), y (..., E), c (..., C) -> (..., out); c is undefined where there is no context
+  /// s (..., H), y (..., E), c (..., C) -> (..., R); c is undefined where there is no context
   Var operator()(const Var& s, const Var& y, const Var& c) const {
-    const Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
-    return c.defined() ? add_matmul(t, c, C_o_) : t;
+    Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
+    if (c.defined()) t = add_matmul(t, c, C_o_);
+    return activation_ == Activation::maxout ? maxout(t) : tanh(t);
   }
 
  private:
-  Var U_o_, V_o_, C_o_, b_o_;  // (H, out), (E, out), (C, out), (out)
+  Activation activation_;
+  Var U_o_, V_o_, C_o_, b_o_;  // of H, E and C rows, and the bias
 };
 
 /// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches
@@ -136,21 +142,19 @@ class OneLayerDecoder {
 
   AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
     const Var s = stack(outputs, &Output::s), c = stack(outputs, &Output::c);
-    return {dropout_(activation_(sum_(s, words.y, c))), output_.affine()};
+    return {dropout_(readout_(s, words.y, c)), output_.affine()};
   }
 
  protected:
-  /// `bridge` is the size of what the first state is made of, `context` is C, and `activation` maps
-  /// the deep output (..., columns) to (..., R).
+  /// `bridge` is the size of what the first state is made of, `context` is C.
   template <class Options>
   OneLayerDecoder(const nn::Scope& scope, const Options& o, Index bridge, Index context,
-                  Index columns, Var (*activation)(const Var&))
+                  Activation activation)
       : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
         bridge_(scope / "bridge", bridge, o.hidden),
         cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
         dropout_(o.dropout),
-        sum_(scope / "readout", o, context, columns),
-        activation_(activation),
+        readout_(scope / "readout", o, context, activation),
         output_(output_layer(scope / "output", o.readout, o.target_vocabulary)) {}
 
   /// "decoder.W_c", from the context to the gates: (context, gates · H)
@@ -165,8 +169,7 @@ class OneLayerDecoder {
   nn::Dropout dropout_;  // of annotations and readouts
 
  private:
-  DeepOutput sum_;
-  Var (*activation_)(const Var&);
+  DeepOutput readout_;
   nn::Linear output_;
 };
 

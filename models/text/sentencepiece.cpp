@@ -8,7 +8,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
-#include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/encoder_decoder.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 

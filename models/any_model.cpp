@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/layer_fields.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
 

@@ -2,7 +2,6 @@
 
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/layer_fields.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>

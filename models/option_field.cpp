@@ -8,7 +8,7 @@
 namespace attune::models::detail {
 namespace {
 
-/// With all digits where T is whole. The double may be above all T, for the largest one is no double.
+/// With all digits where T is whole. The double may be above all T: the largest is no double.
 template <class T>
 std::string bound(double value) {
   if constexpr (!std::is_integral_v<T>) return fmt::format("{}", value);

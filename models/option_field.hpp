@@ -39,7 +39,7 @@ namespace detail {
 
 /// Names with one kind of hyphen.
 std::string hyphenated(std::string_view text);
-/// Reads a number in [low, high] of type double, std::int64_t or std::uint64_t; throws on other text.
+/// Reads a number in [low, high] of type double, std::int64_t or std::uint64_t; throws on others.
 template <class T>
 void parse(const std::string& name, const std::string& text, double low, double high, T& to);
 /// In the shortest form that reads back as the same number, of one of these types.

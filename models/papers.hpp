@@ -122,8 +122,8 @@ class NematusDecoder : public AttendingDecoder {
   nn::Recurrent second_;
 };
 
-/// With an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014, equation 7), whose
-/// last state is ←h_1; and additive attention or one of your own.
+/// With an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014, equation 7),
+/// whose last state is ←h_1; and additive attention or one of your own.
 using Bahdanau = WithEncoder<BahdanauDecoder, nn::Bidirectional<nn::Recurrent>>;
 using Nematus = WithEncoder<NematusDecoder, nn::Bidirectional<nn::Recurrent>>;
 

@@ -34,8 +34,8 @@ class WordVectors {
   nn::Dropout dropout_;
 };
 
-/// Recurrent layers of the sizes, the cell and the dropout in the options: one, unless these say how
-/// many.
+/// Recurrent layers of the sizes, the cell and the dropout in the options: one, unless these say
+/// how many.
 template <class Layer = nn::Recurrent, class Options>
 nn::Stacked<Layer> stack_of(const nn::Scope& scope, const Options& o) {
   Index layers = 1;

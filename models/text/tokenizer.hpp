@@ -1,5 +1,5 @@
-// Lines as tokens, tokens as numbers, and back. Subwords are those of the sentencepiece library, where
-// attune is built with it.
+// Lines as tokens, tokens as numbers, and back. Subwords are those of the sentencepiece library,
+// where attune is built with it.
 #pragma once
 
 #include <cstdint>

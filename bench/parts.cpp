@@ -10,8 +10,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/bahdanau.hpp>
-#include <attune/models/listener.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/optimisers.hpp>

@@ -9,7 +9,7 @@
 //   s_i  = f(s_{i-1}, y_{i-1}, c_i)            state of the decoder (below eq. 4)
 //   p(y_i | ...) = g(y_{i-1}, s_i, c_i)        the next character (eq. 4)
 //
-// models/bahdanau.hpp has them in code.
+// models/papers.hpp has them in code.
 //
 //     build/examples/dates                    trains; writes best.safetensors and report.html
 //     build/examples/dates --steps 200        the same with fewer updates

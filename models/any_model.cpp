@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/layer_fields.hpp>
-#include <attune/models/seq2seq.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -69,8 +67,9 @@ struct Kind : ModelKind {
   AnyModel (*make)(const nn::Scope& scope, const AnyModelOptions& options);
 };
 
-template <class M, class Own>
+template <class M>
 Kind kind(const char* name, const char* what) {
+  using Own = typename M::Options;
   const AnyModelOptions defaults{.name = name, .own = Own()};
   Fields fields;
   if constexpr (std::is_same_v<M, Seq2Seq>) {
@@ -93,18 +92,14 @@ Kind kind(const char* name, const char* what) {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
-      kind<Bahdanau, BahdanauOptions>("bahdanau",
-                                      "attends before the cell, additive (Bahdanau et al., 2014)"),
-      kind<Nematus, NematusOptions>(
-          "nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)"),
-      kind<Luong, LuongOptions>(
-          "luong", "attends after the cell, any score and window (Luong et al., 2015)"),
-      kind<EncoderDecoder, EncoderDecoderOptions>(
-          "encoder-decoder", "no attention: the last state at every step (Cho et al., 2014)"),
-      kind<Sutskever, SutskeverOptions>(
-          "sutskever",
-          "no attention: the last state of a reversed source (Sutskever et al., 2014)"),
-      kind<Seq2Seq, Seq2SeqOptions>("seq2seq", "every wiring is an option")};
+      kind<Bahdanau>("bahdanau", "attends before the cell, additive (Bahdanau et al., 2014)"),
+      kind<Nematus>("nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)"),
+      kind<Luong>("luong", "attends after the cell, any score and window (Luong et al., 2015)"),
+      kind<EncoderDecoder>("encoder-decoder",
+                           "no attention: the last state at every step (Cho et al., 2014)"),
+      kind<Sutskever>("sutskever",
+                      "no attention: the last state of a reversed source (Sutskever et al., 2014)"),
+      kind<Seq2Seq>("seq2seq", "every wiring is an option")};
   return all;
 }
 

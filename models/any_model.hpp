@@ -10,10 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include <attune/models/bahdanau.hpp>
-#include <attune/models/encoder_decoder.hpp>
-#include <attune/models/luong.hpp>
 #include <attune/models/option_field.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/unroll.hpp>

@@ -14,10 +14,14 @@
 namespace attune::models {
 namespace {
 
-void check(const Tensor& logits, const Tensor& mask, std::int32_t blank) {
-  ShapeCheck("ctc")("logits", logits.shape(), "T B V")("mask", mask.shape(), "T B");
-  if (blank >= 0 && blank < logits.dim(2)) return;
-  fail("ctc", fmt::format("the blank, {}, is not in 0 to {}", blank, logits.dim(2) - 1));
+void check(const char* operation, const Tensor& logits, const Tensor& mask,
+           std::initializer_list<std::pair<const char*, std::int32_t>> symbols) {
+  ShapeCheck shapes(operation);
+  shapes("logits", logits.shape(), "T B V")("mask", mask.shape(), "T B");
+  for (const auto& [name, symbol] : symbols) {
+    if (symbol >= 0 && symbol < logits.dim(2)) continue;
+    fail(operation, fmt::format("the {}, {}, is not in 0 to {}", name, symbol, logits.dim(2) - 1));
+  }
 }
 
 /// The log-probabilities of all paths to a prefix: those that end with a blank, and with its last
@@ -72,7 +76,7 @@ void prune(Prefixes& prefixes, std::size_t beam) {
 
 std::vector<text::Sentence> ctc_greedy(const Tensor& logits, const Tensor& mask,
                                        std::int32_t blank) {
-  check(logits, mask, blank);
+  check("ctc", logits, mask, {{"blank", blank}});
   const std::vector<std::int32_t> best = argmax(logits).to_vector<std::int32_t>();
   const auto frames = lengths_of(mask);
   std::vector<text::Sentence> sentences(frames.size());
@@ -89,7 +93,7 @@ std::vector<text::Sentence> ctc_greedy(const Tensor& logits, const Tensor& mask,
 
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& o) {
-  check(logits, mask, o.blank);
+  check("ctc", logits, mask, {{"blank", o.blank}});
   if (o.best < 1 || o.best > o.beam) fail("ctc", "best is not in 1 to beam");
   const Tensor log_p = log_softmax(logits.to(DType::f64), -1);
   const auto frames = lengths_of(mask);
@@ -159,12 +163,8 @@ namespace detail {
 
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options) {
-  ShapeCheck("JointCtc")("logits", logits.shape(), "S B V")("mask", mask.shape(), "S B");
-  for (const std::int32_t symbol : {options.blank, options.begin, options.end}) {
-    if (symbol >= 0 && symbol < logits.dim(2)) continue;
-    fail("JointCtc",
-         fmt::format("the blank, begin or end {} is not in 0 to {}", symbol, logits.dim(2) - 1));
-  }
+  check("JointCtc", logits, mask,
+        {{"blank", options.blank}, {"begin", options.begin}, {"end", options.end}});
   // Sentences one after the other, so that each is a slice.
   const Tensor log_p = transpose(log_softmax(logits.to(DType::f64), -1), 0, 1);
   std::vector<CtcPrefix> prefixes;

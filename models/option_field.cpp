@@ -1,6 +1,5 @@
 #include <charconv>
 #include <limits>
-#include <type_traits>
 
 #include <fmt/ranges.h>
 
@@ -9,7 +8,7 @@
 namespace attune::models::detail {
 namespace {
 
-/// With all digits where T is whole. The double may be above all T, for the largest one is no double.
+/// With all digits where T is whole. The double may be above all T: the largest is no double.
 template <class T>
 std::string bound(double value) {
   if constexpr (!std::is_integral_v<T>) return fmt::format("{}", value);
@@ -41,7 +40,13 @@ std::string hyphenated(std::string_view text) {
   return hyphens;
 }
 
-std::string text_of(double value) { return fmt::format("{}", value); }
+template <class T>
+std::string text_of(T value) {
+  return fmt::format("{}", value);
+}
+template std::string text_of(double);
+template std::string text_of(std::int64_t);
+template std::string text_of(std::uint64_t);
 
 std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices) {

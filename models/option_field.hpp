@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <attune/nn/attention.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {
@@ -37,11 +39,12 @@ namespace detail {
 
 /// Names with one kind of hyphen.
 std::string hyphenated(std::string_view text);
-/// Reads a number in [low, high] of type double, std::int64_t or std::uint64_t; throws on other text.
+/// Reads a number in [low, high] of type double, std::int64_t or std::uint64_t; throws on others.
 template <class T>
 void parse(const std::string& name, const std::string& text, double low, double high, T& to);
-/// In the shortest form that reads back as the same number.
-std::string text_of(double value);
+/// In the shortest form that reads back as the same number, of one of these types.
+template <class T>
+std::string text_of(T value);
 /// The place of a choice. Throws where it is none of them.
 std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices);
@@ -59,40 +62,35 @@ const auto& value_of(const Options& options, const Member& member) {
 template <class Options, class Member>
 OptionField<Options> number_field(std::string_view name, std::string_view help, Member member,
                                   double low, double high) {
-  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
-  field.type = "NUMBER";
+  OptionField<Options> field{
+      .name = std::string(name), .help = std::string(help), .type = "NUMBER"};
   field.set = [name = field.name, member, low, high](Options& o, const std::string& text) {
     detail::parse(name, text, low, high, std::invoke(member, o));
   };
-  field.get = [member](const Options& o) {
-    const auto value = detail::value_of(o, member);
-    if constexpr (std::is_integral_v<decltype(value)>) {
-      return std::to_string(value);
-    } else {
-      return detail::text_of(value);
-    }
-  };
+  field.get = [member](const Options& o) { return detail::text_of(detail::value_of(o, member)); };
   return field;
 }
 
-/// The option is one of some named values, which are of an enumeration, or bool.
+/// The option is one of some named values, which are of an enumeration, names, or bool.
 template <class Options, class T, class Member>
 OptionField<Options> choice_field(std::string_view name, std::string_view help, Member member,
                                   const std::vector<std::pair<T, const char*>>& names) {
-  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
+  OptionField<Options> field{.name = std::string(name), .help = std::string(help), .type = "NAME"};
   std::vector<T> values;
   for (const auto& [value, text] : names) {
     values.push_back(value);
     field.choices.push_back(detail::hyphenated(text));
   }
-  field.type = "NAME";
   field.set = [name = field.name, choices = field.choices, values, member](
                   Options& o, const std::string& text) {
     std::invoke(member, o) = values[detail::index_of(name, text, choices)];
   };
   field.get = [choices = field.choices, values, member](const Options& o) {
-    const auto at = std::ranges::find(values, detail::value_of(o, member)) - values.begin();
-    return at == std::ssize(values) ? "?" : choices[static_cast<std::size_t>(at)];
+    const T& value = detail::value_of(o, member);
+    const auto at = std::ranges::find(values, value) - values.begin();
+    if (at < std::ssize(values)) return choices[static_cast<std::size_t>(at)];
+    if constexpr (std::is_same_v<T, std::string_view>) return detail::hyphenated(value);
+    return std::string("?");
   };
   return field;
 }
@@ -117,11 +115,83 @@ OptionField<Options> only_with(std::string needs, std::function<bool(const Optio
 /// The option is any text.
 template <class Options, class Member>
 OptionField<Options> text_field(std::string_view name, std::string_view help, Member member) {
-  OptionField<Options> field{.name = std::string(name), .help = std::string(help)};
-  field.type = "TEXT";
+  OptionField<Options> field{.name = std::string(name), .help = std::string(help), .type = "TEXT"};
   field.set = [member](Options& o, const std::string& text) { std::invoke(member, o) = text; };
   field.get = [member](const Options& o) -> std::string { return detail::value_of(o, member); };
   return field;
+}
+
+/// Options of nn's layers, for any struct that has them.
+template <class Options, class Member>
+OptionField<Options> cell_field(const char* name, const char* help, Member member) {
+  std::vector<std::pair<nn::Cell, const char*>> cells;
+  for (const nn::Cell cell : {nn::Cell::gru, nn::Cell::gru_reset_before, nn::Cell::lstm})
+    cells.emplace_back(cell, nn::name_of(cell));
+  return choice_field<Options, nn::Cell>(name, help, member, cells);
+}
+
+/// The fields of `score` (nn::ScoreOptions) and of `attention` (nn::AttentionOptions). Without
+/// `with_direct` the scores are left out that need states and annotations of one size.
+template <class Options>
+std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
+  using nn::ConcatForm, nn::Coverage, nn::Normalizer, nn::Window;
+  using Score = nn::ScoreOptions;
+  using Attention = nn::AttentionOptions;
+  constexpr double largest = 1 << 16, longest = 1 << 20;
+  const auto of_score = [](auto member) {
+    return [member](Options & o) -> auto& { return o.score.*member; };
+  };
+  const auto of_attention = [](auto member) {
+    return [member](Options & o) -> auto& { return o.attention.*member; };
+  };
+  const auto only_for = [](std::string_view kind, OptionField<Options> field) {
+    return only_with<Options>(
+        "score " + detail::hyphenated(kind),
+        [kind](const Options& o) { return o.score.kind == kind; }, std::move(field));
+  };
+  const auto filters = [](Options & o) -> auto& { return o.score.location_aware.filters; };
+  const auto radius = [](Options & o) -> auto& { return o.score.location_aware.radius; };
+  std::vector<std::pair<std::string_view, const char*>> scores;
+  for (const nn::ScoreKind& kind : nn::score_kinds())
+    if (with_direct || !kind.direct) scores.emplace_back(kind.name, kind.name);
+  const auto has_window = [](const Options& o) { return o.attention.window != Window::global; };
+  return {
+      choice_field<Options, std::string_view>("score", "how places are scored",
+                                              of_score(&Score::kind), scores),
+      number_field<Options>("attention",
+                            "size A of the scores additive, concat, multi-head and location-aware",
+                            of_score(&Score::attention), 1, largest),
+      only_for("multi_head", number_field<Options>("heads", "heads of the score multi-head",
+                                                   of_score(&Score::heads), 1, largest)),
+      only_for("location", number_field<Options>("longest", "longest source of the score location",
+                                                 of_score(&Score::longest), 1, longest)),
+      only_for("location_aware",
+               number_field<Options>("filters", "filters of the score location-aware", filters, 1,
+                                     largest)),
+      only_for("location_aware",
+               number_field<Options>(
+                   "radius", "places on each side of its own that a filter of location-aware sees",
+                   radius, 0, longest)),
+      only_for("concat", choice_field<Options, ConcatForm>(
+                             "concat-form", "what the score concat does to the memory",
+                             of_score(&Score::concat),
+                             {{ConcatForm::full, "full"}, {ConcatForm::identity, "identity"}})),
+      choice_field<Options, Coverage>("coverage", "whether the score sees the weights so far",
+                                      of_score(&Score::coverage),
+                                      {{Coverage::none, "none"}, {Coverage::summed, "summed"}}),
+      choice_field<Options, Window>("window", "which places a step may look at",
+                                    of_attention(&Attention::window),
+                                    {{Window::global, "global"},
+                                     {Window::local_monotonic, "local-m"},
+                                     {Window::local_predictive, "local-p"}}),
+      only_with<Options>("a window", has_window,
+                         number_field<Options>("half-width", "half width D of a window",
+                                               of_attention(&Attention::half_width), 1, longest)),
+      choice_field<Options, Normalizer>("normalizer", "what turns scores into weights",
+                                        of_attention(&Attention::normalizer),
+                                        {{Normalizer::softmax, "softmax"},
+                                         {Normalizer::sparsemax, "sparsemax"},
+                                         {Normalizer::sigmoid, "sigmoid"}})};
 }
 
 /// Sets an option by name. Throws when there is none of that name, and as its `set` does.

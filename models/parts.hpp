@@ -1,6 +1,9 @@
 // Parts of the models of papers.
 #pragma once
 
+#include <type_traits>
+#include <vector>
+
 #include <attune/models/decoder.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
@@ -31,34 +34,81 @@ class WordVectors {
   nn::Dropout dropout_;
 };
 
-/// Recurrent layers of the sizes, the cell and the dropout in the options.
-template <class Options>
-nn::Stacked<nn::Recurrent> stack_of(const nn::Scope& scope, const Options& o) {
-  return {
-      scope, o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}};
+/// Recurrent layers of the sizes, the cell and the dropout in the options: one, unless these say
+/// how many.
+template <class Layer = nn::Recurrent, class Options>
+nn::Stacked<Layer> stack_of(const nn::Scope& scope, const Options& o) {
+  Index layers = 1;
+  if constexpr (requires { o.layers; }) layers = o.layers;
+  return {scope, o.embedding, o.hidden, {.layers = layers, .dropout = o.dropout}, {.cell = o.cell}};
 }
 
-/// s U_o + y V_o + c C_o + b_o, before its activation: the "deep output" of Cho et al. (2014, A.1)
-/// and of Bahdanau et al. (2014, A.2.2).
+/// x (S, B, E), mask (S, B). Of layers in both directions the last states are the backward ones.
+template <class Layer>
+Encoded encoded_by(const nn::Stacked<Layer>& layers, const Var& x, const Tensor& mask,
+                   Direction direction) {
+  const auto [h, last] = layers(x, {.mask = mask, .direction = direction});
+  if constexpr (std::is_same_v<typename Layer::State, nn::RecurrentState>) {
+    return {h, last, mask};
+  } else {
+    Encoded encoded{h, {}, mask};
+    for (const auto& state : last) encoded.last.push_back(state.backward);
+    return encoded;
+  }
+}
+
+/// A decoder with an encoder of words, with the parameters "source.E" and "encoder.*".
+template <class Decoder, class Layer = nn::Recurrent, Direction direction = Direction::forward>
+class WithEncoder : public Decoder {
+ public:
+  using Options = typename Decoder::Options;
+
+  /// `attention` is that of a decoder which has one, for attention of your own.
+  WithEncoder(const nn::Scope& scope, const Options& o, const auto&... attention)
+      : Decoder(scope, o, {.h = is_both_ways ? 2 * o.hidden : o.hidden, .last = o.hidden},
+                attention...),
+        source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
+        encoder_(stack_of<Layer>(scope / "encoder", o)) {}
+
+  /// source (S, B) i32, mask (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const {
+    return encoded_by(encoder_, source_(source), mask, direction);
+  }
+
+ private:
+  static constexpr bool is_both_ways = !std::is_same_v<Layer, nn::Recurrent>;
+
+  WordVectors source_;
+  nn::Stacked<Layer> encoder_;
+};
+
+enum class Activation { tanh, maxout };
+
+/// The activation of s U_o + y V_o + c C_o + b_o, with maxout of columns twice as many: the "deep
+/// output" of Cho et al. (2014, A.1) and of Bahdanau et al. (2014, A.2.2).
 class DeepOutput {
  public:
   /// `context` is C, 0 where there is none.
   template <class Options>
-  DeepOutput(const nn::Scope& scope, const Options& o, Index context, Index out)
-      : U_o_(scope.add("U_o", {o.hidden, out}, nn::init::glorot())),
-        V_o_(scope.add("V_o", {o.embedding, out}, nn::init::glorot())) {
-    if (context > 0) C_o_ = scope.add("C_o", {context, out}, nn::init::glorot());
-    b_o_ = scope.add("b_o", {out}, nn::init::zeros());
+  DeepOutput(const nn::Scope& scope, const Options& o, Index context, Activation activation)
+      : activation_(activation) {
+    const Index columns = activation == Activation::maxout ? 2 * o.readout : o.readout;
+    U_o_ = scope.add("U_o", {o.hidden, columns}, nn::init::glorot());
+    V_o_ = scope.add("V_o", {o.embedding, columns}, nn::init::glorot());
+    if (context > 0) C_o_ = scope.add("C_o", {context, columns}, nn::init::glorot());
+    b_o_ = scope.add("b_o", {columns}, nn::init::zeros());
   }
 
-  /// s (..., H), y (..., E), c (..., C) -> (..., out); c is undefined where there is no context
+  /// s (..., H), y (..., E), c (..., C) -> (..., R); c is undefined where there is no context
   Var operator()(const Var& s, const Var& y, const Var& c) const {
-    const Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
-    return c.defined() ? add_matmul(t, c, C_o_) : t;
+    Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
+    if (c.defined()) t = add_matmul(t, c, C_o_);
+    return activation_ == Activation::maxout ? maxout(t) : tanh(t);
   }
 
  private:
-  Var U_o_, V_o_, C_o_, b_o_;  // (H, out), (E, out), (C, out), (out)
+  Activation activation_;
+  Var U_o_, V_o_, C_o_, b_o_;  // of H, E and C rows, and the bias
 };
 
 /// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches
@@ -69,8 +119,9 @@ inline nn::Linear output_layer(const nn::Scope& scope, Index readout, Index voca
   return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()});
 }
 
-/// Base of the decoders of one layer: the target's word vectors, the bridge to the first state and
-/// the cell, with the parameters "target.E", "bridge.*" and "decoder.layer1.*".
+/// Base of the decoders of one layer: the target's word vectors, the bridge to the first state, the
+/// cell and a deep output, with the parameters "target.E", "bridge.*", "decoder.layer1.*",
+/// "readout.*" and "output.*".
 class OneLayerDecoder {
  public:
   /// The previous words, as the cell reads them.
@@ -89,14 +140,22 @@ class OneLayerDecoder {
     return {y, cell_.input(y)};
   }
 
+  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
+    const Var s = stack(outputs, &Output::s), c = stack(outputs, &Output::c);
+    return {dropout_(readout_(s, words.y, c)), output_.affine()};
+  }
+
  protected:
-  /// `bridge` is the size of what the first state is made of.
+  /// `bridge` is the size of what the first state is made of, `context` is C.
   template <class Options>
-  OneLayerDecoder(const nn::Scope& scope, const Options& o, Index bridge)
+  OneLayerDecoder(const nn::Scope& scope, const Options& o, Index bridge, Index context,
+                  Activation activation)
       : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
         bridge_(scope / "bridge", bridge, o.hidden),
         cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
-        dropout_(o.dropout) {}
+        dropout_(o.dropout),
+        readout_(scope / "readout", o, context, activation),
+        output_(output_layer(scope / "output", o.readout, o.target_vocabulary)) {}
 
   /// "decoder.W_c", from the context to the gates: (context, gates · H)
   Var context_weights(const nn::Scope& scope, Index context) const {
@@ -107,33 +166,11 @@ class OneLayerDecoder {
   WordVectors target_;
   nn::Linear bridge_;
   nn::Recurrent cell_;
-  nn::Dropout dropout_;  // of annotations
-};
-
-/// Logits by a deep output, with the parameters "readout.*" and "output.*".
-class DeepReadout {
- public:
-  /// `activation` maps (..., columns) to (..., R).
-  template <class Options>
-  DeepReadout(const nn::Scope& scope, const Options& o, Index context, Index columns,
-              Var (*activation)(const Var&))
-      : sum_(scope / "readout", o, context, columns),
-        activation_(activation),
-        output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
-        dropout_(o.dropout) {}
-
-  /// y (T, B, E)
-  AffineLogits operator()(const Var& y, const std::vector<OneLayerDecoder::Output>& outputs) const {
-    using Output = OneLayerDecoder::Output;
-    const Var t = activation_(sum_(stack(outputs, &Output::s), y, stack(outputs, &Output::c)));
-    return {dropout_(t), output_.affine()};
-  }
+  nn::Dropout dropout_;  // of annotations and readouts
 
  private:
-  DeepOutput sum_;
-  Var (*activation_)(const Var&);
+  DeepOutput readout_;
   nn::Linear output_;
-  nn::Dropout dropout_;
 };
 
 }  // namespace attune::models

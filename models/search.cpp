@@ -153,19 +153,11 @@ std::vector<Translation> Decoding::run(const NextStep& step) {
 
 void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
   ShapeCheck check(operation_);
-  check("logits", logits.shape(), "R V");
+  check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits.shape(), "R V");
   if (end_ < 0 || end_ >= check['V'])
     fail(operation_, fmt::format("the end word {} is not in 0 to {}", end_, check['V'] - 1));
-  if (check['R'] != std::ssize(running_)) {
-    fail(operation_,
-         fmt::format("{} hypotheses gave logits {}", running_.size(), to_string(logits.shape())));
-  }
-  if (!weights.defined()) return;
-  check("weights", weights.shape(), "S R");
-  if (check['S'] != source_steps_) {
-    fail(operation_,
-         fmt::format("{} places gave weights {}", source_steps_, to_string(weights.shape())));
-  }
+  if (weights.defined())
+    check("the source", {source_steps_}, "S")("weights", weights.shape(), "S R");
 }
 
 /// The candidates of each sentence that still runs, in the order of their rows.

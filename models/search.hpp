@@ -11,7 +11,7 @@
 
 #include <attune/models/decoder.hpp>
 #include <attune/models/text/batches.hpp>
-#include <attune/models/text/vocabulary.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/tensor/random.hpp>
 

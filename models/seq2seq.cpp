@@ -2,7 +2,6 @@
 
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/layer_fields.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
@@ -117,10 +116,6 @@ std::span<const OptionField<Options>> seq2seq_fields() {
   return fields;
 }
 
-void set(Options& options, const std::string& name, const std::string& value) {
-  set_field(seq2seq_fields(), options, name, value);
-}
-
 // ---- Model
 
 namespace {
@@ -153,29 +148,21 @@ Encoder::Encoder(const nn::Scope& scope, const Seq2SeqOptions& o)
 }
 
 Encoded Encoder::operator()(const Var& x, const Tensor& mask) const {
-  Encoded y{.h = {}, .last = {}, .mask = mask};
-  if (both_ways_) {
-    const auto [h, last] = (*both_ways_)(x, {.mask = mask});
-    y.h = h;
-    for (const nn::BothWays<>& state : last) y.last.push_back(state.backward);
-  } else {
-    const auto [h, last] = (*one_way_)(x, {.mask = mask, .direction = direction_});
-    y.h = h, y.last = last;
-  }
+  Encoded y = both_ways_ ? encoded_by(*both_ways_, x, mask, direction_)
+                         : encoded_by(*one_way_, x, mask, direction_);
   if (self_attention_) y.h = y.h + (*self_attention_)(y.h, mask).y;
   return y;
 }
 
 Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
     : size_(o.readout),
-      kind_(o.readout_kind),
       dropout_kind_(o.dropout_kind),
       dropout_(dropout_rate(o, o.readout_dropout), o.dropout_kind) {
-  if (kind_ == ReadoutKind::attentional) {
+  if (o.readout_kind == ReadoutKind::attentional) {
     W_c_ = scope.add("W_c", {context + o.hidden, size_}, nn::init::glorot());
   } else {
-    const Index columns = kind_ == ReadoutKind::maxout ? 2 * size_ : size_;
-    sum_.emplace(scope, o, context, columns);
+    const bool maxout = o.readout_kind == ReadoutKind::maxout;
+    deep_.emplace(scope, o, context, maxout ? Activation::maxout : Activation::tanh);
   }
   for (Index l = 2; l <= o.readout_layers; ++l) {
     above_.emplace_back(scope / ("layer" + std::to_string(l)), size_, size_);
@@ -183,11 +170,8 @@ Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
 }
 
 Var Readout::first(const Var& y, const Var& s, const Var& c) const {
-  if (kind_ == ReadoutKind::attentional) {
-    return tanh(matmul(c.defined() ? concat({c, s}, -1) : s, W_c_));
-  }
-  const Var t = (*sum_)(s, y, c);
-  return kind_ == ReadoutKind::maxout ? maxout(t) : tanh(t);
+  if (deep_) return (*deep_)(s, y, c);
+  return tanh(matmul(c.defined() ? concat({c, s}, -1) : s, W_c_));
 }
 
 Var Readout::rest(Var t) const {

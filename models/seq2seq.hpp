@@ -94,9 +94,6 @@ bool attends(const Seq2SeqOptions& options);
 /// All but the vocabularies, in the order of the struct.
 std::span<const OptionField<Seq2SeqOptions>> seq2seq_fields();
 
-/// Sets one of them by name. Throws when there is none of that name, and as its `set` does.
-void set(Seq2SeqOptions& options, const std::string& name, const std::string& value);
-
 // ---- Model
 
 /// Recurrent layers in one or both directions: "layer1", or "layer1.forward" and "layer1.backward".
@@ -144,18 +141,16 @@ class Readout {
 
  private:
   Index size_;
-  ReadoutKind kind_;
   nn::DropoutKind dropout_kind_;
-  std::optional<DeepOutput> sum_;  // to R, 2R with maxout
-  Var W_c_;                        // (C + H, R), attentional only
+  std::optional<DeepOutput> deep_;
+  Var W_c_;  // or (C + H, R): attentional
   std::vector<nn::Linear> above_;
   nn::Dropout dropout_;
 };
 
-/// Any wiring of the same parts as in the models of papers (bahdanau.hpp, luong.hpp,
-/// encoder_decoder.hpp), with the same names of parameters: wired as a paper's model it is that
-/// model (tests/models/papers_test.cpp). With y the vector of the word before, α and c from
-/// attention with the query in brackets, and f the cell:
+/// Any wiring of the same parts as in papers.hpp, with the same names of parameters: wired as a
+/// paper's model it is that model (tests/models/papers_test.cpp). With y the vector of the word
+/// before, α and c from attention with the query in brackets, and f the cell:
 ///
 /// | attend     | step                                                         | parameters       |
 /// |------------|--------------------------------------------------------------|------------------|
@@ -170,6 +165,8 @@ class Readout {
 /// readouts are of the top. Other options: nn/attention.hpp, Encoder and Readout above.
 class Seq2Seq {
  public:
+  using Options = Seq2SeqOptions;
+
   /// Values that all steps of a sentence share.
   struct Source {
     nn::Memory memory;                // undefined without attention

@@ -1,5 +1,3 @@
-#include <vector>
-
 #include <fmt/format.h>
 
 #include <attune/models/unroll.hpp>
@@ -58,15 +56,6 @@ Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
 }
 
 namespace detail {
-
-Var cross_entropy_of(const AffineLogits& logits, const Tensor& next, const Tensor& mask,
-                     double smoothing) {
-  return affine_cross_entropy(logits.x, logits.affine, next, mask, {.smoothing = smoothing});
-}
-
-Var cross_entropy_of(const Var& logits, const Tensor& next, const Tensor& mask, double smoothing) {
-  return cross_entropy(logits, next, mask, {.smoothing = smoothing});
-}
 
 Var attention_loss(const std::vector<Var>& weights, const Tensor& mask,
                    const LossOptions& options) {

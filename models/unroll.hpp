@@ -3,6 +3,8 @@
 #pragma once
 
 #include <span>
+#include <type_traits>
+#include <vector>
 
 #include <attune/autograd/loss.hpp>
 #include <attune/models/decoder.hpp>
@@ -97,11 +99,6 @@ using Target = text::TargetBatch;
 
 namespace detail {
 
-/// Fused with the output layer where there is one.
-Var cross_entropy_of(const AffineLogits& logits, const Tensor& next, const Tensor& mask,
-                     double smoothing);
-Var cross_entropy_of(const Var& logits, const Tensor& next, const Tensor& mask, double smoothing);
-
 /// λ Σ of the coverage losses for the mean word, and the guide's share.
 Var attention_loss(const std::vector<Var>& weights, const Tensor& mask, const LossOptions& options);
 
@@ -114,8 +111,14 @@ template <Decoder M, Source Encoded>
 Var loss(const M& model, const Encoded& encoded, const Target& target,
          const LossOptions& options = {}) {
   const Unrolled<M> unrolled = unroll(model, encoded, target.previous);
-  const Var loss = detail::cross_entropy_of(model.logits(unrolled.words, unrolled.outputs),
-                                            target.next, target.mask, options.label_smoothing);
+  const auto logits = model.logits(unrolled.words, unrolled.outputs);
+  const CrossEntropyOptions smoothed{.smoothing = options.label_smoothing};
+  Var loss;
+  if constexpr (std::is_same_v<decltype(logits), const AffineLogits>) {  // without all of them
+    loss = affine_cross_entropy(logits.x, logits.affine, target.next, target.mask, smoothed);
+  } else {
+    loss = cross_entropy(logits, target.next, target.mask, smoothed);
+  }
   if (options.coverage == 0 && !options.guide.alignment.defined()) return loss;
   return loss + detail::attention_loss(unrolled.weights, target.mask, options);
 }

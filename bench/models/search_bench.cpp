@@ -1,6 +1,6 @@
 // Searching over a batch: what a word of a beam costs beside one of a greedy search.
 
-#include <attune/models/bahdanau.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 
 #include "support/counters.hpp"

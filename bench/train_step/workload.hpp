@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/bahdanau.hpp>
-#include <attune/models/luong.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/tensor/random.hpp>
 

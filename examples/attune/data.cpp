@@ -247,8 +247,8 @@ class LinkReader {
       fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
            fmt::format("the file ends, but there are {} sentences", reader.number()));
     }
-    return text::parse_links(*line, {words_of(pair.source), words_of(pair.target)},
-                             fmt::format("{}:{}", lines_.name(), lines_.number()));
+    const text::SentenceLengths lengths{words_of(pair.source), words_of(pair.target)};
+    return text::parse_links(*line, lengths, fmt::format("{}:{}", lines_.name(), lines_.number()));
   }
 
   void end() {

@@ -7,7 +7,7 @@
 //     model              bahdanau, nematus, luong, ...: see models/any_model.hpp
 //     hidden, ...        every option of that model by name, as models::to_map() writes them
 //     source_tokenizer   how lines become tokens: {"kind":"characters"}, see text/tokenizer.hpp
-//     source_vocabulary  the tokens from number 4 on, a JSON array: see text/vocabulary.hpp
+//     source_vocabulary  the tokens from number 4 on, a JSON array: see text/tokenizer.hpp
 //     target_tokenizer, target_vocabulary
 //     longest-target     optional: tokens of the longest target in training
 //     metric             optional: exact, bleu or loss, by which the best weights were chosen

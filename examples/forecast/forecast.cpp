@@ -14,7 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/autograd/ops.hpp>
-#include <attune/models/layer_fields.hpp>
+#include <attune/models/option_field.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>

@@ -6,7 +6,7 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/models/ctc.hpp>
-#include <attune/models/layer_fields.hpp>
+#include <attune/models/option_field.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/parameters.hpp>

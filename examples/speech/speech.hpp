@@ -13,9 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include <attune/models/bahdanau.hpp>
-#include <attune/models/encoder_decoder.hpp>
-#include <attune/models/listener.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/tokenizer.hpp>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <attune/models/text/vocabulary.hpp>
+#include <attune/models/text/tokenizer.hpp>
 
 #include "support/log.hpp"
 #include "support/output.hpp"

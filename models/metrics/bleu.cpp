@@ -384,10 +384,6 @@ void add_orders(ChrfStatistics& statistics, const Units& written, const Units& e
   }
 }
 
-double share(std::int64_t part, std::int64_t whole) {
-  return static_cast<double>(part) / static_cast<double>(whole);
-}
-
 }  // namespace
 
 ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std::string> references,
@@ -426,8 +422,8 @@ double chrf(std::span<const ChrfStatistics> sentences, const ChrfOptions& option
   int orders = 0;
   for (const ChrfOrder& order : sum) {
     if (order.ngrams == 0 || order.reference_ngrams == 0) continue;
-    precision += share(order.matches, order.ngrams);
-    recall += share(order.matches, order.reference_ngrams);
+    precision += static_cast<double>(order.matches) / static_cast<double>(order.ngrams);
+    recall += static_cast<double>(order.matches) / static_cast<double>(order.reference_ngrams);
     ++orders;
   }
   if (precision == 0) return 0;

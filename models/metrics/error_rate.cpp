@@ -23,29 +23,6 @@ Edits& Edits::operator+=(const Edits& other) {
   return *this;
 }
 
-Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected) {
-  // row[j]: from all that was written so far to the first j expected tokens.
-  std::vector<Edits> row(expected.size() + 1);
-  for (std::size_t j = 0; j < row.size(); ++j) row[j].deletions = static_cast<std::int64_t>(j);
-  const auto better = [](const Edits& a, const Edits& b) {
-    return a.count() != b.count() ? a.count() < b.count() : a.substitutions > b.substitutions;
-  };
-  for (const std::int32_t token : written) {
-    Edits diagonal = row[0];
-    ++row[0].insertions;
-    for (std::size_t j = 1; j < row.size(); ++j) {
-      Edits kept = diagonal, inserted = row[j], deleted = row[j - 1];
-      kept.substitutions += token != expected[j - 1];
-      ++inserted.insertions;
-      ++deleted.deletions;
-      diagonal = row[j];
-      row[j] = std::min({kept, inserted, deleted}, better);
-    }
-  }
-  row.back().expected = static_cast<std::int64_t>(expected.size());
-  return row.back();
-}
-
 std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
                                     std::span<const std::int32_t> expected) {
   // cost[i][j]: of the first i and j tokens. A substitution costs a little less than any other
@@ -81,6 +58,20 @@ std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
   }
   std::ranges::reverse(pairs);
   return pairs;
+}
+
+Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected) {
+  Edits edits{.expected = std::ssize(expected)};
+  for (const TokenPair& pair : side_by_side(written, expected)) {
+    if (pair.expected == TokenPair::no_token) {
+      ++edits.insertions;
+    } else if (pair.written == TokenPair::no_token) {
+      ++edits.deletions;
+    } else {
+      edits.substitutions += pair.written != pair.expected;
+    }
+  }
+  return edits;
 }
 
 // ---- Alignments

@@ -25,7 +25,8 @@ struct Edits {
 };
 
 /// The fewest edits (Levenshtein, 1966). A deletion is an expected token that is missing, an
-/// insertion a written one too many. Among equally few, those with the most substitutions.
+/// insertion a written one too many. Among equally few, those with the most substitutions. Tokens
+/// are not negative; the memory is that of a table of both lengths, here and in side_by_side.
 Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected);
 
 /// Aligned tokens; `no_token` beside an insertion or deletion.
@@ -36,7 +37,7 @@ struct TokenPair {
 };
 
 /// Both sentences side by side, with the edits that `edits` counts: which token was taken for
-/// which. No token is -1. The memory is that of a table of both lengths.
+/// which.
 std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
                                     std::span<const std::int32_t> expected);
 

@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,45 +12,43 @@
 namespace attune::text {
 namespace {
 
-std::string quoted(std::string_view text) {
-  return fmt::format("\"{}\"", printable(text.substr(0, 60)));
-}
-
 /// "1-2", or with `p` among the marks "1p2"
 std::optional<Link> parse(std::string_view word, std::string_view marks, char& mark) {
-  // from_chars alone would take a minus too.
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  const char* const end = word.data() + word.size();
+  const auto read = [](std::string_view digits, int& number) {
+    const char* const end = digits.data() + digits.size();
+    const auto [after, error] = std::from_chars(digits.data(), end, number);
+    return error == std::errc() && after == end && !digits.starts_with('-');
+  };
+  const std::size_t at = word.find_first_of(marks);
   Link link;
-  if (word.empty() || !digit(word.front())) return std::nullopt;
-  const auto source = std::from_chars(word.data(), end, link.source);
-  if (source.ec != std::errc() || end - source.ptr < 2 || !digit(source.ptr[1]) ||
-      marks.find(mark = *source.ptr) == marks.npos)
+  if (at == word.npos || !read(word.substr(0, at), link.source) ||
+      !read(word.substr(at + 1), link.target))
     return std::nullopt;
-  const auto target = std::from_chars(source.ptr + 1, end, link.target);
-  if (target.ec != std::errc() || target.ptr != end) return std::nullopt;
+  mark = word[at];
   return link;
 }
 
-/// Positions count from `first`; `lengths` may be null.
+/// Positions count from `first`.
 GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
-                         int first, const SentenceLengths* lengths) {
+                         int first, const std::optional<SentenceLengths>& lengths) {
   GoldAlignment links;
   for (const std::string_view word : words(line)) {
     char mark = 0;
     std::optional<Link> link = parse(word, marks, mark);
+    const std::string_view quoted = word.substr(0, 60);
     if (!link) {
-      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", quoted(word),
+      fail(where, fmt::format("\"{}\" is not a link SOURCE-TARGET{}", quoted,
                               marks.size() > 1 ? ", with p for - when it is only possible" : ""));
     }
     const auto count_from_0 = [&](const char* side, int& position, int length) {
       if (position < first) {
-        fail(where, fmt::format("link {}: {} position {} is before the first, {}", quoted(word),
-                                side, position, first));
+        fail(where, fmt::format("link \"{}\": {} position {} is before the first, {}", quoted, side,
+                                position, first));
       }
       if (lengths && position - first >= length) {
-        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
-                                quoted(word), side, position, length));
+        fail(where,
+             fmt::format("link \"{}\": {} position {} is beyond the {} words of the sentence",
+                         quoted, side, position, length));
       }
       position -= first;
     };
@@ -72,13 +68,9 @@ Alignment sorted(Alignment links) {
   return links;
 }
 
-Alignment parse_links(std::string_view line) {
-  return parse_line(line, "parse_links", "-", 0, nullptr).sure;
-}
-
-Alignment parse_links(std::string_view line, const SentenceLengths& lengths,
+Alignment parse_links(std::string_view line, const std::optional<SentenceLengths>& lengths,
                       std::string_view where) {
-  return parse_line(line, where, "-", 0, &lengths).sure;
+  return parse_line(line, where, "-", 0, lengths).sure;
 }
 
 std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
@@ -90,7 +82,7 @@ std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& pat
       reader.fail(fmt::format("a line too many, there are {} sentences", sentences.size()));
     alignments.push_back(parse_line(*line,
                                     fmt::format("{}:{}", path.string(), alignments.size() + 1),
-                                    "-p", 1, &sentences[alignments.size()]));
+                                    "-p", 1, sentences[alignments.size()]));
   }
   if (alignments.size() < sentences.size()) {
     fail(fmt::format("{}:{}", path.string(), alignments.size() + 1),

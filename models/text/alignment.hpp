@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -38,12 +39,10 @@ struct SentenceLengths {
 
 /// A line of links, as fast_align, Moses and eflomal write them (the "Pharaoh" or "TALP" form):
 /// "0-0 1-2 1-3", each SOURCE-TARGET, separated by spaces or tabs; no links at all is an empty
-/// line. Throws an Error with the link that is none.
-Alignment parse_links(std::string_view line);
-/// A line whose sentences are known: links to words that are not there are errors too. Errors begin
-/// with `where`.
-Alignment parse_links(std::string_view line, const SentenceLengths& lengths,
-                      std::string_view where);
+/// line. Throws an Error, which begins with `where`, with the link that is none, and where the
+/// lengths are known also with a link to a word that is not there.
+Alignment parse_links(std::string_view line, const std::optional<SentenceLengths>& lengths = {},
+                      std::string_view where = "parse_links");
 
 /// A file of gold links, one line for each sentence pair: "1-1 2-3 2p4", where 2-3 is sure and 2p4
 /// is only possible, and words count from 1. In the result, `possible` has the sure links too.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <attune/models/text/batches.hpp>
-#include <attune/models/text/vocabulary.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <attune/models/text/vocabulary.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune::text {

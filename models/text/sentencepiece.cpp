@@ -8,7 +8,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
-#include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
@@ -29,23 +29,17 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
 }
 
 /// Calls visit(number, bytes), which may return false, for each field of a message whose value has
-/// a length. False when one did, or the message is malformed.
+/// a length. False when one did, or the message is malformed: it has no numbers but varints.
 template <class Visit>
 bool all_fields(std::string_view message, Visit visit) {
+  constexpr std::uint64_t varint = 0, with_length = 2;  // types, in a tag's low bits
   while (!message.empty()) {
-    const auto tag = take_varint(message);
-    if (!tag) return false;
-    enum WireType { varint, eight_bytes, with_length, four_bytes = 5 };
-    const auto type = *tag & 7;
-    std::optional<std::uint64_t> size;
-    if (type == varint || type == with_length) size = take_varint(message);
-    if (type == eight_bytes) size = 8;
-    if (type == four_bytes) size = 4;
-    if (!size) return false;
-    if (type == varint) continue;
-    if (*size > message.size()) return false;
-    if (type == with_length && !visit(*tag >> 3, message.substr(0, *size))) return false;
-    message.remove_prefix(*size);
+    const auto tag = take_varint(message), value = take_varint(message);
+    if (!tag || !value) return false;
+    if ((*tag & 7) == varint) continue;
+    if ((*tag & 7) != with_length || *value > message.size()) return false;
+    if (!visit(*tag >> 3, message.substr(0, *value))) return false;
+    message.remove_prefix(*value);
   }
   return true;
 }

@@ -1,5 +1,5 @@
 // Stands in for sentencepiece.cpp where the library is not there.
-#include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::text {

@@ -1,19 +1,123 @@
-// Lines as tokens, tokens as numbers, and back.
+// Lines as tokens, tokens as numbers, and back. Subwords are those of the sentencepiece library,
+// where attune is built with it.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include <attune/models/text/sentencepiece.hpp>
-#include <attune/models/text/vocabulary.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune::text {
+
+/// Numbers of words, without begin and end.
+using Sentence = std::vector<std::int32_t>;
+
+/// Tokens by number. The first four are `<pad>`, `<s>`, `</s>` and `<unk>`.
+class Vocabulary {
+ public:
+  static constexpr std::int32_t pad = 0, begin = 1, end = 2, unknown = 3;
+
+  /// The given tokens, numbered from 4 on in their order. Throws when one occurs twice.
+  explicit Vocabulary(std::span<const std::string> tokens = {});
+
+  std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
+
+  /// `unknown` for a token that it does not have.
+  std::int32_t id(std::string_view token) const;
+  /// Throws when there is no such number.
+  const std::string& token(std::int32_t id) const;
+
+  std::vector<std::int32_t> encode(std::span<const std::string> tokens) const;
+
+  /// Without the four special ones: what the constructor takes.
+  std::span<const std::string> tokens() const { return std::span(tokens_).subspan(4); }
+
+ private:
+  std::vector<std::string> tokens_;
+  std::unordered_map<std::string, std::int32_t> ids_;
+};
+
+/// Occurrences of each token.
+using TokenCounts = std::unordered_map<std::string, std::int64_t>;
+void count_tokens(TokenCounts& counts, std::span<const std::string> tokens);
+
+struct VocabularyOptions {
+  std::int64_t minimum_count = 1;  ///< excludes rarer tokens
+  std::int64_t maximum_size = 0;   ///< with the four special tokens; 0: any
+};
+
+/// The most frequent tokens first, of equally frequent ones the first by code points. Those that
+/// are spelled like special tokens are excluded. Throws for a maximum without room for a token.
+Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options = {});
+
+/// From a file with a token on each line. Special tokens may stand at its top, in any order. Throws
+/// an Error "FILE:LINE: what is wrong" for an empty line, a TAB, and a token that occurs twice.
+Vocabulary read_vocabulary(const std::filesystem::path& path);
+/// Writes a file for read_vocabulary(), each token in the line of its number, from 0. Throws for a
+/// token with a TAB or a line break in it.
+void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocabulary);
+
+// ---- Subwords
+
+/// Whether this build has the library. Without it, every constructor of SentencePiece throws an
+/// Error that says so.
+bool has_sentencepiece();
+
+enum class PieceModel {
+  bpe,      ///< byte pair encoding (Sennrich et al., 2016)
+  unigram,  ///< unigram language model (Kudo, 2018)
+};
+
+struct SentencePieceOptions {
+  PieceModel model = PieceModel::bpe;
+  std::int64_t pieces = 8000;  ///< at most: a small text has fewer
+  double coverage = 1;         ///< 0.98 .. 1: of the text's characters, those with a piece
+  /// "identity" leaves the text as it is; sentencepiece also knows nmt_nfkc, nfkc, nmt_nfkc_cf and
+  /// nfkc_cf.
+  std::string normalization = "identity";
+};
+
+/// A model that cuts lines into pieces (Kudo and Richardson, 2018); copies share it. The pieces are
+/// strings, in which "▁" (U+2581) stands for a blank; a Vocabulary numbers them. A
+/// character without a piece stands for itself.
+class SentencePiece {
+ public:
+  /// Learns from lines; the same lines and options give the same model, byte for byte. Throws
+  /// without text, and when the text has more characters than `pieces`.
+  static SentencePiece train(std::span<const std::string> lines,
+                             const SentencePieceOptions& options = {});
+
+  /// From what bytes() returned. Throws on anything else.
+  explicit SentencePiece(std::string_view bytes);
+  /// From a `.model` file. Throws with the path and the reason.
+  static SentencePiece load(const std::filesystem::path& path);
+
+  /// Throws when the line is not UTF-8.
+  std::vector<std::string> encode(std::string_view line) const;
+  /// The line: with "identity" as it was, but for blanks at its ends, repeated ones, and ▁, which
+  /// becomes a blank. `<unk>` becomes ⁇ (U+2047).
+  std::string decode(std::span<const std::string> pieces) const;
+
+  std::string bytes() const;
+
+ private:
+  struct Model;
+  explicit SentencePiece(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  static std::shared_ptr<const Model> parse(std::string_view bytes, std::string_view where);
+
+  std::shared_ptr<const Model> model_;
+};
+
+// ---- Lines
 
 /// The words between blanks.
 struct Words {};

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/precision.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <fmt/ranges.h>
 
-#include <attune/models/text/sentencepiece.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 

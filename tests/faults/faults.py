@@ -157,7 +157,7 @@ FAULTS = [
     ("CTC search: a repeated label needs no blank", "models/ctc.cpp",
      "!prefix.empty() && prefix.back() == v ? ends.blank : ends.total();", "ends.total();"),
     ("joint CTC: a repeated label needs no blank", "models/ctc.cpp", "(v == last_ ? last : any)", "(v == last_ ? any : any)"),
-    ("listener: the mask is not joined", "models/listener.cpp", "    encoded.mask = steps;\n", ""),
+    ("listener: the mask is not joined", "models/papers.cpp", "    encoded.mask = steps;\n", ""),
     ("translations come back in the order of their lengths", "models/search.cpp",
      "translations[order[i]] = std::move(found[i - begin]);", "translations[i] = std::move(found[i - begin]);"),
 ]

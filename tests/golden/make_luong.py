@@ -3,7 +3,7 @@
 
     /usr/bin/python3 tests/golden/make_luong.py
 
-Names are those of models/luong.hpp; the layout of the file is that of the others (README.md).
+Names are those of models/papers.hpp; the layout of the file is that of the others (README.md).
 """
 
 import torch

@@ -14,7 +14,7 @@ LAYERS = {
     "tensor": "tensor.hpp",
     "autograd": "var.hpp",
     "nn": "layers.hpp",
-    "models": "bahdanau.hpp",
+    "models": "papers.hpp",
 }
 
 

@@ -157,7 +157,7 @@ TEST_CASE("JointCtc: probabilities are weighted in the logarithm") {
                             joined = joint.logits(words, {step.output}).value().to_vector<double>();
   for (std::size_t v = 2; v < p.size(); ++v)
     CHECK(joined[v] == doctest::Approx(0.7 * std::log(p[v]) + 0.3 * ctc[v]));
-  CHECK_ERROR("JointCtc: the blank, begin or end 6 is not in 0 to 5",
+  CHECK_ERROR("JointCtc: the end, 6, is not in 0 to 5",
               models::detail::ctc_prefixes(logits, mask, {.end = 6}));
   CHECK_ERROR("JointCtc: the weight is not in (0, 1]", Joint(table, {.weight = 0}));
 }

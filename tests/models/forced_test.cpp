@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/bahdanau.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/text/vocabulary.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 

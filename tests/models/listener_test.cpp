@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/gradcheck.hpp>
-#include <attune/models/listener.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/models/bahdanau.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>

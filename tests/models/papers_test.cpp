@@ -6,9 +6,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/bahdanau.hpp>
-#include <attune/models/encoder_decoder.hpp>
-#include <attune/models/luong.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
 #include <attune/models/unroll.hpp>
@@ -107,7 +105,7 @@ TEST_CASE("papers: Luong's scores, windows, and readouts that are not fed") {
       CAPTURE(score);
       LuongOptions o = sized(LuongOptions{});
       Seq2SeqOptions of_general = general("luong");
-      set(of_general, "score", score);
+      set_field(seq2seq_fields(), of_general, "score", score);
       of_general.dropout = 0;
       of_general.attention = {.window = window, .half_width = 1};
       of_general.input_feeding = false;

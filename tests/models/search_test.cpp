@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/encoder_decoder.hpp>
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -555,10 +555,12 @@ void search_with(const Tensor& logits, const Tensor& weights = {}) {
 
 TEST_CASE("search: what a model gives for other rows or places is named") {
   const Tensor scores = zeros({2, 6});
-  CHECK_ERROR("search: 2 hypotheses gave logits (5, 6)", search_with(zeros({5, 6})));
-  CHECK_ERROR("search: weights (S, R) is (3, 4), but R = 2 in logits",
+  CHECK_ERROR("search: logits (R, V) is (5, 6), but R = 2 in the running hypotheses",
+              search_with(zeros({5, 6})));
+  CHECK_ERROR("search: weights (S, R) is (3, 4), but R = 2 in the running hypotheses",
               search_with(scores, zeros({3, 4})));
-  CHECK_ERROR("search: 3 places gave weights (4, 2)", search_with(scores, zeros({4, 2})));
+  CHECK_ERROR("search: weights (S, R) is (4, 2), but S = 3 in the source",
+              search_with(scores, zeros({4, 2})));
 }
 
 TEST_CASE("search: options out of range are errors") {

@@ -535,10 +535,12 @@ TEST_CASE("Seq2SeqOptions: every field is set by its text, and says what it does
       CHECK_THROWS_AS(field.set(o, bad), Error);
   }
   Seq2SeqOptions o;
-  CHECK_ERROR("hidden: '0' is not a whole number from 1 to 65536", set(o, "hidden", "0"));
-  CHECK_ERROR("window: 'local' is not one of global, local-m, local-p", set(o, "window", "local"));
-  CHECK_ERROR("options: there is no 'colour'", set(o, "colour", "red"));
-  set(o, "score", "scaled_dot");
+  CHECK_ERROR("hidden: '0' is not a whole number from 1 to 65536",
+              set_field(seq2seq_fields(), o, "hidden", "0"));
+  CHECK_ERROR("window: 'local' is not one of global, local-m, local-p",
+              set_field(seq2seq_fields(), o, "window", "local"));
+  CHECK_ERROR("options: there is no 'colour'", set_field(seq2seq_fields(), o, "colour", "red"));
+  set_field(seq2seq_fields(), o, "score", "scaled_dot");
   CHECK(o.score.kind == "scaled_dot");
   auto map = to_map(o);
   map.erase("residual");

@@ -14,7 +14,8 @@ inline void change(models::Seq2SeqOptions& options, const std::string& changes) 
   std::istringstream words(changes);
   for (std::string word; words >> word;) {
     const auto equals = word.find('=');
-    models::set(options, word.substr(0, equals), word.substr(equals + 1));
+    models::set_field(models::seq2seq_fields(), options, word.substr(0, equals),
+                      word.substr(equals + 1));
   }
 }
 

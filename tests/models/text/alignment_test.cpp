@@ -37,10 +37,11 @@ TEST_CASE("parse_links: what is not a link is an error that quotes it") {
 }
 
 TEST_CASE("parse_links: a link to a word that the sentence has not is an error") {
-  const auto error = [](const char* line) {
-    return attune::error_of([&] { parse_links(line, {.source = 3, .target = 1}, "file:2"); });
+  const SentenceLengths lengths = {.source = 3, .target = 1};
+  const auto error = [&](const char* line) {
+    return attune::error_of([&] { parse_links(line, lengths, "file:2"); });
   };
-  CHECK(parse_links("2-0 0-0", {.source = 3, .target = 1}, "") == Alignment{{0, 0}, {2, 0}});
+  CHECK(parse_links("2-0 0-0", lengths) == Alignment{{0, 0}, {2, 0}});
   CHECK(error("2-0 2-1") ==
         "file:2: link \"2-1\": target position 1 is beyond the 1 words of the sentence");
   CHECK(error("3-0") ==

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/text/batches.hpp>
-#include <attune/models/text/vocabulary.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 

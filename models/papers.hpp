@@ -1,0 +1,331 @@
+// The models of papers, each with its equations, and their encoders and decoders: with attention
+// Bahdanau, Nematus and Luong, without it EncoderDecoder and Sutskever; and the encoder Listener.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <attune/models/decoder.hpp>
+#include <attune/models/parts.hpp>
+#include <attune/nn/attention.hpp>
+#include <attune/nn/layers.hpp>
+#include <attune/nn/recurrent.hpp>
+
+namespace attune::models {
+
+// ---- "Neural machine translation by jointly learning to align and translate" (Bahdanau, Cho and
+// Bengio, 2014; arXiv 1409.0473), the model that introduced attention, and the conditional GRU of
+// Nematus
+
+struct BahdanauOptions {
+  Index source_vocabulary = 0, target_vocabulary = 0;
+  Index embedding = 256;          // E
+  Index hidden = 256;             // H, of each encoder direction and of the decoder
+  Index attention = 256;          // A
+  Index readout = 256;            // R
+  nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
+  double dropout = 0;             // on embeddings, annotations and readout
+};
+
+/// Base of the decoders of one layer with attention.
+class AttendingDecoder : public OneLayerDecoder {
+ public:
+  using Options = BahdanauOptions;
+  struct State {
+    nn::Memory memory;
+    nn::Past past;
+    nn::RecurrentState s;
+  };
+  using Step = DecoderStep<Output, State>;
+
+  State select(const State& state, const Tensor& rows) const {
+    return {nn::select(state.memory, rows), nn::select(state.past, rows),
+            nn::select(state.s, rows)};
+  }
+
+ protected:
+  /// Additive attention, unless another is given.
+  AttendingDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
+                   Activation activation, std::optional<nn::Attention> attention)
+      : OneLayerDecoder(scope, o, bridge, source.h, activation),
+        attention_(attention
+                       ? *attention
+                       : nn::Attention(nn::AdditiveScore(scope / "attention", o.hidden, source.h,
+                                                         {.attention = o.attention}))) {}
+
+  /// The first state is tanh(W x + b).
+  State start(const Encoded& source, const Var& x) const {
+    return {attention_.remember(dropout_(source.h), source.mask), {}, {.h = tanh(bridge_(x))}};
+  }
+
+  nn::Attention attention_;
+};
+
+/// A decoder on [y_{i-1}; c_i], of annotations from any encoder.
+///
+/// | paper (A: appendix)                     | here       | parameter                | shape    |
+/// |-----------------------------------------|------------|--------------------------|----------|
+/// | E x_j, E y_i (A.1.1)                    | encode(), read() | source.E, target.E | (V, E)   |
+/// | h_j = [→h_j; ←h_j] (eq. 7)              | encode()   | encoder.layer1.forward.* | (E, 3H)  |
+/// | s_0 = tanh(W_s ←h_1) (A.2.2)            | start()    | bridge.W, bridge.b       | (H, H)   |
+/// | e_ij = v_aᵀ tanh(W_a s_{i-1} + U_a h_j) | attention_ | attention.W_a            | (H, A)   |
+/// |   (A.1.2)                               |            | attention.U_a            | (2H, A)  |
+/// |                                         |            | attention.v_a            | (A)      |
+/// | α_ij, c_i (eq. 6, 5)                    | step()     |                          |          |
+/// | s_i = f(s_{i-1}, y_{i-1}, c_i) (A.2.2): | step()     |                          |          |
+/// |   W, W_z, W_r on E y_{i-1}              |            | decoder.layer1.W_x       | (E, 3H)  |
+/// |   U, U_z, U_r on s_{i-1}                |            | decoder.layer1.W_h       | (H, 3H)  |
+/// |   C, C_z, C_r on c_i                    | C_         | decoder.W_c              | (2H, 3H) |
+/// | t_i: U_o s_i + V_o E y_{i-1} + C_o c_i  | logits()   | readout.U_o              | (H, 2R)  |
+/// |   (A.2.2, there with s_{i-1})           |            | readout.V_o              | (E, 2R)  |
+/// |                                         |            | readout.C_o              | (2H, 2R) |
+/// | p(y_i) ∝ exp(W_o t_i) (A.2.2)           | logits()   | output.W, output.b       | (R, V)   |
+///
+/// The paper's GRU has the reset gate before the product (Cell::gru_reset_before) and z turned
+/// round; the default is the faster Cell::gru. With an LSTM, 3H is 4H.
+class BahdanauDecoder : public AttendingDecoder {
+ public:
+  BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& options, EncodedSizes source,
+                  std::optional<nn::Attention> attention = {});
+
+  State start(const Encoded& source) const;
+  Step step(const Var& share, const State& before) const;
+
+ private:
+  Var C_;  // (D, 3H)
+};
+
+using NematusOptions = BahdanauOptions;
+
+/// The conditional GRU, which attends between two cells, of annotations from any encoder: "Nematus:
+/// a toolkit for neural machine translation" (Sennrich et al., 2017; arXiv 1703.04357), section 2.
+///
+/// | paper (section 2)                        | here             | parameter          | shape    |
+/// |------------------------------------------|------------------|--------------------|----------|
+/// | word vectors                             | encode(), read() | source.E, target.E | (V, E)   |
+/// | s_0 = tanh(W_init Σ_i h_i / T_x)         | start()          | bridge.W, bridge.b | (2H, H)  |
+/// | s'_j = GRU_1(y_{j-1}, s_{j-1})           | step()           | decoder.layer1.*   | (E, 3H)  |
+/// | c_j = ATT(C, s'_j)                       | step()           | attention.*        |          |
+/// | s_j = GRU_2(s'_j, c_j)                   | step()           | decoder.second.*   | (2H, 3H) |
+/// | t_j = tanh(s_j W_t1 + y_{j-1} W_t2       | logits()         | readout.U_o, V_o,  | (., R)   |
+/// |   + c_j W_t3)                            |                  | readout.C_o, b_o   |          |
+/// | p(y_j) = softmax(t_j W_o)                | logits()         | output.W, output.b | (R, V)   |
+class NematusDecoder : public AttendingDecoder {
+ public:
+  NematusDecoder(const nn::Scope& scope, const NematusOptions& options, EncodedSizes source,
+                 std::optional<nn::Attention> attention = {});
+
+  State start(const Encoded& source) const;
+  Step step(const Var& share, const State& before) const;
+
+ private:
+  nn::Recurrent second_;
+};
+
+/// With an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014, equation 7),
+/// whose last state is ←h_1; and additive attention or one of your own.
+using Bahdanau = WithEncoder<BahdanauDecoder, nn::Bidirectional<nn::Recurrent>>;
+using Nematus = WithEncoder<NematusDecoder, nn::Bidirectional<nn::Recurrent>>;
+
+// ---- "Effective approaches to attention-based neural machine translation" (Luong, Pham and
+// Manning, 2015; arXiv 1508.04025)
+
+struct LuongOptions {
+  Index source_vocabulary = 0, target_vocabulary = 0;
+  Index embedding = 256;  // E
+  Index hidden = 256;     // H, of every layer and of h̃
+  Index layers = 2;       // of the encoder and of the decoder
+  nn::Cell cell = nn::Cell::lstm;
+  nn::ScoreOptions score = {.kind = "general"};
+  nn::AttentionOptions attention = {};  // window, and softmax or sparsemax
+  bool input_feeding = true;            // whether h̃ is read with the next word
+  double dropout = 0;                   // on embeddings, between layers, on annotations and on h̃
+};
+
+/// A stacked decoder that starts from the encoder's last states and attends with its new state.
+///
+/// | paper                                    | here             | parameter          | shape   |
+/// |------------------------------------------|------------------|--------------------|---------|
+/// | word vectors                             | encode(), read() | source.E, target.E | (V, E)  |
+/// | h̄_s, top states of the encoder (sec. 3)  | encode()         | encoder.layer1.* ..|         |
+/// | h_t, top state of the decoder (sec. 3)   | step()           | decoder.layer1.* ..|         |
+/// | h̃_{t-1} as a further input (sec. 3.3)    | W_feed_          | decoder.W_feed     | (H, 4H) |
+/// | α_t(s) (eq. 7 and 8), p_t (eq. 9 and 10) | attention_       | attention.W_a, ... |         |
+/// | c_t, weighted average of h̄_s (sec. 3.1)  | step()           |                    | (B, H)  |
+/// | h̃_t = tanh(W_c [c_t; h_t]) (eq. 5)       | step()           | readout.W_c        | (2H, H) |
+/// | p(y_t) = softmax(W_s h̃_t) (eq. 6)        | logits()         | output.W, output.b | (H, V)  |
+///
+/// With a GRU, 4H is 3H. The paper's output has no bias; here it has one.
+class LuongDecoder {
+ public:
+  using Options = LuongOptions;
+  struct State {
+    nn::Memory memory;
+    nn::Past past;
+    std::vector<nn::RecurrentState> layers;  // the lowest first
+    Var h_tilde;                             // (B, H)
+  };
+  using Output = Var;  // h̃_t (B, H)
+  using Step = DecoderStep<Output, State>;
+
+  /// Last states of the source are of size H. With the score of the options, or attention of your
+  /// own.
+  LuongDecoder(const nn::Scope& scope, const LuongOptions& options, EncodedSizes source,
+               std::optional<nn::Attention> attention = {});
+
+  State start(const Encoded& source) const;
+  /// (T, B, gates · H): what the words add to the lowest layer's gates
+  Var read(const Tensor& previous) const;
+  Step step(const Var& share, const State& before) const;
+  AffineLogits logits(const Var& shares, const std::vector<Var>& h_tilde) const;
+  State select(const State& state, const Tensor& rows) const;
+
+ private:
+  WordVectors target_;
+  nn::Attention attention_;
+  nn::Stacked<nn::Recurrent> decoder_;
+  Var W_feed_;  // (H, 4H), with input feeding
+  Var W_c_;     // (D + H, H)
+  nn::Linear output_;
+  nn::Dropout dropout_;
+};
+
+/// With an encoder of words, which reads from the left.
+using Luong = WithEncoder<LuongDecoder>;
+
+// ---- Without attention: all that the decoder knows of the source is the encoder's last state
+
+struct EncoderDecoderOptions {
+  Index source_vocabulary = 0, target_vocabulary = 0;
+  Index embedding = 256;          // E
+  Index hidden = 256;             // H
+  Index readout = 256;            // R
+  nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
+  double dropout = 0;             // on embeddings and on the readout
+};
+
+/// "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1): the last
+/// state is the decoder's first state, and the context of every step.
+///
+/// | paper (appendix A)                      | here             | parameter          | shape   |
+/// |-----------------------------------------|------------------|--------------------|---------|
+/// | word vectors                            | encode(), read() | source.E, target.E | (V, E)  |
+/// | c = tanh(V h_N): here h_N itself        | encode()         | encoder.layer1.*   | (E, 3H) |
+/// | h'_0 = tanh(V' c)                       | start()          | bridge.W, bridge.b | (H, H)  |
+/// | C c, C_z c, C_r c in every gate         | start()          | decoder.W_c        | (H, 3H) |
+/// | h'_t                                    | step()           | decoder.layer1.*   | (E, 3H) |
+/// | s'_t = O_h h'_t + O_y y_{t-1} + O_c c   | logits()         | readout.U_o        | (H, 2R) |
+/// |                                         |                  | readout.V_o        | (E, 2R) |
+/// |                                         |                  | readout.C_o        | (H, 2R) |
+/// | maxout over pairs of s'_t, then softmax | logits()         | output.W, output.b | (R, V)  |
+class LastStateDecoder : public OneLayerDecoder {
+ public:
+  using Options = EncoderDecoderOptions;
+  struct State {
+    Var c, share;  // c, and C c
+    nn::RecurrentState h;
+  };
+  using Step = DecoderStep<Output, State>;
+
+  /// Of the last states of any encoder.
+  LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options,
+                   EncodedSizes source);
+
+  State start(const Encoded& source) const;
+  Step step(const Var& share, const State& before) const;
+  State select(const State& state, const Tensor& rows) const;
+
+ private:
+  Var C_;  // (source.last, 3H)
+};
+
+/// With an encoder of words, which reads from the left.
+using EncoderDecoder = WithEncoder<LastStateDecoder>;
+
+struct SutskeverOptions {
+  Index source_vocabulary = 0, target_vocabulary = 0;
+  Index embedding = 256;           // E
+  Index hidden = 256;              // H
+  Index layers = 1;                // of the encoder and of the decoder; the paper has 4
+  Index readout = 256;             // R
+  nn::Cell cell = nn::Cell::lstm;  // of encoder and decoder
+  double dropout = 0;              // on embeddings, between layers and on the readout
+};
+
+/// "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le, 2014; arXiv
+/// 1409.3215). The last states of the encoder, which reads the source from its end, are the
+/// decoder's first ones; there is no attention, and no context.
+///
+/// | paper (section 2 and 3.3)                | here             | parameter            |
+/// |------------------------------------------|------------------|----------------------|
+/// | word vectors                             | encode(), read() | source.E, target.E   |
+/// | v, after the source was read from its end| encode()         | encoder.layer1.* ... |
+/// | the decoder's first state is v           | start()          |                      |
+/// | p(y_t | v, y_1 .. y_{t-1})               | logits()         | output.W, output.b   |
+///
+/// tanh(h_t W_c), readout.W_c of (H, R), comes before the softmax, which the paper does not have.
+class SutskeverDecoder {
+ public:
+  using Options = SutskeverOptions;
+  using State = std::vector<nn::RecurrentState>;  // of the layers, the lowest first
+  using Output = Var;                             // (B, H)
+  using Step = DecoderStep<Output, State>;
+
+  /// Last states of the source are of size H.
+  SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& options, EncodedSizes source);
+
+  State start(const Encoded& source) const {
+    last_state(source, "Sutskever");  // it knows nothing else of the source
+    return source.last;
+  }
+  /// (T, B, gates · H): what the words add to the lowest layer's gates
+  Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
+  Step step(const Var& share, const State& before) const;
+  AffineLogits logits(const Var& shares, const std::vector<Var>& h) const;
+  State select(const State& state, const Tensor& rows) const { return nn::select(state, rows); }
+
+ private:
+  WordVectors target_;
+  nn::Stacked<nn::Recurrent> decoder_;
+  Var W_c_;  // (H, R)
+  nn::Linear output_;
+  nn::Dropout dropout_;
+};
+
+using Sutskever = WithEncoder<SutskeverDecoder, nn::Recurrent, Direction::backward>;
+
+// ---- The listener of "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016; arXiv
+// 1508.01211), an encoder of long sequences of real numbers
+
+struct ListenerOptions {
+  Index features = 40;  // D of each frame
+  Index hidden = 128;   // H of each direction
+  /// How many steps of the layer below each layer joins into one, the lowest first. {1, 2, 2, 2} is
+  /// the paper's.
+  std::vector<Index> join = {2, 2, 2};
+  nn::Cell cell = nn::Cell::lstm;
+  double dropout = 0;  // of what goes from one layer into the next, in training
+};
+
+/// A pyramid of recurrent layers in both directions, "layer1" (the lowest) and so on. With the
+/// join n of layer j (equation 5, there with n = 2):
+///     h_i^j = BLSTM(h_{i-1}^j, [h_{ni}^{j-1}; ...; h_{ni+n-1}^{j-1}])
+/// A source of S frames comes out as S / 8 annotations with three layers that join two: attention
+/// has less to look through, and the layers less to remember.
+class Listener {
+ public:
+  /// Throws when there is no layer, or one that joins less than one step.
+  Listener(const nn::Scope& scope, const ListenerOptions& options);
+
+  /// frames (S, B, D), mask (S, B) -> h (S / Π join, B, 2H), rounded up at each layer
+  Encoded operator()(const Var& frames, const Tensor& mask) const;
+
+  EncodedSizes sizes() const { return {layers_.back().size(), layers_.back().size() / 2}; }
+
+ private:
+  std::vector<nn::Bidirectional<nn::Recurrent>> layers_;
+  std::vector<Index> join_;
+  nn::Dropout dropout_;
+};
+
+}  // namespace attune::models

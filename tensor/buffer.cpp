@@ -21,38 +21,29 @@ namespace attune {
 namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t smallest_block = 64;
+constexpr std::size_t cache_line = 64;
 /// The class of twice the size has an index that is higher by this.
-constexpr std::size_t octave = 5;
+constexpr std::size_t octave = 4;
 
 struct SizeClass {
   std::size_t index, bytes;
 };
 
-/// The logarithm of the steps in which sizes are rounded up, between 2^exponent and twice as much.
-constexpr int step_of(int exponent) {
-  return std::max(exponent - 2, std::countr_zero(smallest_block) - 2);
-}
-
-constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /// Four classes to a power of two, in whole cache lines.
-SizeClass size_class(std::size_t bytes) {
-  bytes = std::max(bytes, smallest_block);
-  const int exponent = std::bit_width(bytes - 1) - 1;  // 2^exponent < bytes <= 2^(exponent + 1)
-  const int step = step_of(exponent);
-  const std::size_t rounded = ((bytes - 1) >> step) + 1;  // in steps
-  const std::size_t quarter = rounded - (std::size_t{1} << exponent >> step);
-  return {static_cast<std::size_t>(exponent) * octave + quarter, whole_lines(rounded << step)};
+constexpr SizeClass size_class(std::size_t bytes) {
+  const std::size_t last =
+      bytes == 0 ? 0 : (bytes - 1) / cache_line;  // the number of its last line
+  const std::size_t exponent = last == 0 ? 0 : std::bit_width(last) - 1;
+  const std::size_t step = exponent < 2 ? 0 : exponent - 2;  // log2 of a class's lines
+  const std::size_t rounded = (last >> step) + 1;
+  const std::size_t quarter = rounded - (std::size_t{1} << exponent >> step);  // 0 for one line
+  return {exponent * octave + quarter, (rounded << step) * cache_line};
 }
 
 constexpr auto bytes_of_class = [] {
-  std::array<std::size_t, octave * 64> bytes;
-  for (std::size_t index = 0; index < bytes.size(); ++index) {
-    const std::size_t exponent = index / octave;
-    bytes[index] = whole_lines((std::size_t{1} << exponent) +
-                               (index % octave << step_of(static_cast<int>(exponent))));
-  }
+  std::array<std::size_t, octave * 64> bytes{};
+  for (std::size_t size = 1; size >> 62 == 0; size = size_class(size).bytes + 1)
+    bytes[size_class(size).index] = size_class(size).bytes;
   return bytes;
 }();
 
@@ -212,7 +203,7 @@ inline ThreadCache* own_cache() {
 /// Null when there is none.
 void* allocate_from_system(std::size_t bytes) {
   const bool huge = bytes >= 2 * huge_page;
-  const std::size_t alignment = huge ? huge_page : 64;
+  const std::size_t alignment = huge ? huge_page : cache_line;
   void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (block && huge) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: it may be refused
   return block;

@@ -137,8 +137,7 @@ Tensor sqrt(const Tensor& x) {
 }
 Tensor softplus(const Tensor& x) {
   return map("softplus", x, [](auto v) {
-    const double e =
-        std::exp(-std::abs(v));  // glibc's log1p of float differs between architectures
+    const double e = std::exp(-std::abs(v));  // log1p of double: that of float differs by CPU
     return std::max(v, decltype(v)(0)) + static_cast<decltype(v)>(std::log1p(e));
   });
 }
@@ -179,17 +178,15 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
   require_same_dtype("where", a, b);
   const Shape shape = broadcast("where", mask.shape(), broadcast("where", a.shape(), b.shape()));
-  return visit_floating("where", a, [&](auto zero) {
-    using T = decltype(zero);
-    const Tensor chosen = broadcast_to(detail::binary_mask("where", mask, a.dtype()), shape),
-                 all_a = broadcast_to(a, shape), all_b = broadcast_to(b, shape);
-    Tensor y = Tensor::uninitialized(shape, a.dtype());
-    const T *m = chosen.data<T>(), *x = all_a.data<T>(), *z = all_b.data<T>();
-    T* to = y.mutable_data<T>();
+  const Tensor chosen = broadcast_to(detail::binary_mask("where", mask, a.dtype()), shape),
+               all_a = broadcast_to(a, shape), all_b = broadcast_to(b, shape);
+  Tensor y = Tensor::uninitialized(shape, a.dtype(), "where");
+  const auto choose = [&](const auto* m, const auto* x, const auto* z, auto* to) {
     parallel_each(y.size(), detail::elementwise_tile,
                   [=](Index i) { to[i] = m[i] != 0 ? x[i] : z[i]; });
-    return y;
-  });
+  };
+  visit_elements("where", std::tie(chosen, all_a, all_b, y), choose);
+  return y;
 }
 
 Tensor where(const Tensor& mask, const Tensor& a, double b) {

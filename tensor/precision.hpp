@@ -48,15 +48,10 @@ struct InPrecision : detail::Restored<Precision> {
 /// The variable is read once, when the first kernel runs. Any other value in it is an Error, here
 /// and in whatever needs a kernel.
 ///
-/// With one instruction set, the same program gives the same bits on every CPU that has it,
-/// for any number of threads. Nothing but the instruction set is asked of the CPU: tiles and blocks
-/// are of fixed sizes, and how wide its registers are shows in sums only. The functions of the C
-/// library are an exception: glibc's log, exp and pow use fused multiply-adds where a CPU
-/// has them, whatever is named here. CPUs that have "avx2" have those.
-///
-/// Between two instruction sets, results differ by rounding: sums are of as many parts as a
-/// register has lanes, and a multiply-add is rounded once (from "avx2" on) or twice. Products in
-/// bf16 are there with "avx3" only.
+/// The same program gives the same bits with every instruction set that has fused multiply-adds
+/// ("avx2" and "avx3", and on 64-bit ARM), for any number of threads: tiles and blocks are of fixed
+/// sizes, sums of a fixed number of parts, and glibc's functions in use agree. The others round a
+/// multiply-add twice. Products in bf16, and those made by OpenBLAS, are not part of this.
 std::string simd_target();
 
 }  // namespace attune

@@ -174,13 +174,14 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
-/// Throws unless the elements are i32, as the numbers of words, rows or classes are. `what` they
-/// are is named.
 /// Whether they are the same elements; throws where they share some elements, or in another order,
 /// which an operation in place would read after it has written them.
 bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to);
+/// Throws unless the elements are i32, as the numbers of words, rows or classes are; `what` names
+/// them in the message.
 void require_i32(const char* operation, const char* what, const Tensor& x);
-/// The elements. Throws unless they are i32 and in [least, limit). `what` one of them is is named.
+/// The elements. Throws unless they are i32 and in [least, limit); `what` is the noun for one of
+/// them in the message ("id").
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
                                   Index limit, Index least = 0);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);

@@ -9,8 +9,7 @@ void limit_targets();
 
 /// The same, at the first call only.
 inline void limit_targets_once() {
-  static const bool limited = (limit_targets(), true);
-  static_cast<void>(limited);
+  [[maybe_unused]] static const bool limited = (limit_targets(), true);
 }
 
 /// Name of the instruction set whose kernels run, for example "AVX2": a kernel says it.

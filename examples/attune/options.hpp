@@ -33,6 +33,10 @@ enum class RateSchedule { constant, late_decay, inverse_sqrt };
 struct PairFiles {
   std::filesystem::path source, target;
   text::Columns columns = text::Columns::source_first;
+
+  std::string name() const {
+    return target.empty() ? source.string() : source.string() + " and " + target.string();
+  }
 };
 
 struct TrainOptions : TrainingOptions {

@@ -108,17 +108,20 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const auto save_model = [&](Safetensors& file) {
     model.save(file);
     file.metadata.merge(to_metadata(o));
-    file.metadata["survey"] = survey.fingerprint;
   };
   const std::string data =
       fmt::format("{} pairs to train on, {} to validate on\nsource: {}; target: {}", pairs.size(),
                   valid.size(), kinds_of(model.source()), kinds_of(model.target()));
   const auto place = [&] { return report::LogFields{{"epoch", epochs.epoch()}}; };
-  Run run(o, {.seed = o.seed, .unit = "tokens", .data = data, .place = place}, files,
-          model.parameters(), save_model,
-          {adam, epochs, of_plateau(plateau, o.rate), best,
-           unchanged("pairs", pairs.fingerprint(),
-                     "it was trained on other pairs, or other alignments")});
+  const std::string from = o.alignments.empty() ? "" : ", " + o.alignments;
+  Run run(o,
+          {.seed = o.seed,
+           .unit = "tokens",
+           .data = data,
+           .inputs = {{"training_data", {o.train_files().name() + from, pairs.fingerprint()}},
+                      {"validation_data", {valid.name, valid.fingerprint()}}},
+           .place = place},
+          files, model.parameters(), save_model, {adam, epochs, of_plateau(plateau, o.rate), best});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
     if (run.trains()) {

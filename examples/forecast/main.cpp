@@ -115,6 +115,10 @@ int train(const TrainOptions& options) {
   const auto training = windows_of(parts.train, options, "the training part"),
              validation = windows_of(parts.validation, options, "the validation part");
   windows_of(parts.test, options, "the test part");  // which the report draws
+  const auto input = [&](const Part& part) {
+    const Tensor rows = table.values.slice(part.begin, part.end);
+    return Input{options.csv, Fingerprint().add(rows.to_vector<double>())};
+  };
   Model model(options, table.columns, scaling, std::make_unique<nn::Parameters>(options.seed));
   nn::Adam adam(*model.parameters, {.rate = options.rate});
   Epochs epochs([&](Index epoch) { return batches_of(options, training.size(), epoch); });
@@ -126,9 +130,11 @@ int train(const TrainOptions& options) {
                                "validate on",
                                options.csv.string(), table.columns.size(), table.rows(),
                                to_string(table.first), training.size(), validation.size()),
+           .inputs = {{"training_data", input(parts.train)},
+                      {"validation_data", input(parts.validation)}},
            .starts_with_validation = true},
           files, *model.parameters, [&](Safetensors& file) { model.save(file); },
-          {same_scaling(scaling, "rows"), adam, epochs, best});
+          {adam, epochs, best});
   const auto schedule = late_decay(options.rate, options.steps);
   while (run.goes_on(options.steps)) {
     if (run.trains()) {

@@ -5,18 +5,6 @@
 
 namespace attune {
 
-Saved same_scaling(const frames::Scaling& scaling, std::string data) {
-  return {[](Safetensors&) {},
-          [scaling, data](const Safetensors& file) {
-            for (const auto& [name, tensor] : frames::scaling_tensors(scaling)) {
-              const Tensor& stored = nn::find_tensor(file, name, tensor.shape(), tensor.dtype());
-              if (stored.to_vector<float>() == tensor.to_vector<float>()) continue;
-              fail("checkpoint",
-                   fmt::format("it was trained on other {}: '{}' differs", data, name));
-            }
-          }};
-}
-
 void add_learning_curves(report::Page& page, const std::filesystem::path& log,
                          const std::string& y_label, const std::vector<LoggedField>& fields,
                          bool log_y) {

@@ -48,9 +48,6 @@ void check_resumable(const Fields<Options>& fields, const Options& stored, const
   check_same("--resume", given.out / "last.safetensors", before, after);
 }
 
-/// Throws where a checkpoint was trained on other `data`, whose features have another scaling.
-Saved same_scaling(const frames::Scaling& scaling, std::string data);
-
 /// Changes of options by name, under which they stand in a table of results.
 struct Variant {
   std::string name;

@@ -147,7 +147,8 @@ TEST_CASE("attune train: links between words guide subwords and characters, and 
   write(corpus.alignments(),
         "\n" + read(corpus.alignments()).substr(read(corpus.alignments()).find('\n') + 1));
   CHECK(contains(error_of({"train", "--resume", "--out", corpus / "half", "--epochs", "3"}),
-                 "it was trained on other pairs, or other alignments"));
+                 "training_data differs: it was trained on other data than that of " +
+                     corpus / "train.en and " + corpus / "train.xx, " + corpus.alignments()));
 }
 
 TEST_CASE("attune train: what is wrong with alignments is said with file and line") {

@@ -105,7 +105,9 @@ int train(const TrainOptions& options) {
   if (files.resumes()) {
     // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.
     const Model last = Model::load(files.last());
-    check_resumable(all_fields(), last.options, options, {"csv"});
+    check_resumable(options.out, to_metadata(all_fields(), last.options),
+                    to_metadata(all_fields(), options),
+                    {"csv", "steps", "validate-every", "max-skipped"});
     check_columns(options.csv, table, last.columns);
   }
   const Parts parts = parts_of(table, options.protocol);

@@ -117,7 +117,9 @@ int train(const TrainOptions& options) {
   if (files.resumes()) {
     // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.
     const Model last = Model::load(files.last());
-    check_resumable(all_fields(), last.options, options, {"digits", "list", "valid-list"});
+    check_resumable(options.out, to_metadata(all_fields(), last.options),
+                    to_metadata(all_fields(), options),
+                    {"digits", "list", "valid-list", "steps", "validate-every", "max-skipped"});
   }
   const Data data = read_data(options);
   frames::check(data.train.scaling);

@@ -22,7 +22,8 @@
 
 #include "audio.hpp"
 #include "support/error_counts.hpp"
-#include "support/measurements.hpp"
+#include "support/frames.hpp"
+#include "support/run.hpp"
 
 namespace attune {
 class Commands;

@@ -5,6 +5,7 @@
 
 #include "support/commands.hpp"
 #include "support/output.hpp"
+#include "support/training_options.hpp"
 
 namespace attune {
 
@@ -17,8 +18,7 @@ struct Comparison {
 
 /// Its options on a command line; the runs' directories are in `train.out`.
 template <class Arguments>
-std::vector<models::OptionField<Arguments>> comparison_fields(
-    const std::vector<std::string>& variants) {
+Fields<Arguments> comparison_fields(const std::vector<std::string>& variants) {
   using models::number_field, models::text_field;
   return {text_field<Arguments>(
               "out", "directory, with one in it for each run",
@@ -30,6 +30,19 @@ std::vector<models::OptionField<Arguments>> comparison_fields(
           number_field<Arguments>("seeds", "seeds from 1 on", &Arguments::seeds, 1, 1000),
           number_field<Arguments>("jobs", "runs at once, each on one thread", &Arguments::jobs, 1,
                                   1024)};
+}
+
+/// Changes of options by name, under which they stand in a table of results.
+struct Variant {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> changes = {};
+};
+
+template <class Options>
+Options changed(const Fields<Options>& fields, Options options, const Variant& variant) {
+  for (const auto& [name, value] : variant.changes)
+    models::set_field(std::span<const models::OptionField<Options>>(fields), options, name, value);
+  return options;
 }
 
 /// A measure over seeds.

@@ -11,6 +11,8 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/chart.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/processes.hpp"
 
@@ -227,6 +229,21 @@ std::string grouped(Index count) {
   for (Index at = std::ssize(digits) - 3; at > 0; at -= 3)
     digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
+}
+
+void add_learning_curves(report::Page& page, const std::filesystem::path& log,
+                         const std::string& y_label, const std::vector<LoggedField>& fields,
+                         bool log_y) {
+  if (!std::filesystem::exists(log)) return;
+  report::Chart chart{.title = "Learning curves",
+                      .x_label = "step",
+                      .y_label = y_label,
+                      .series = {},
+                      .log_y = log_y};
+  const auto lines = report::read_log(log.string());
+  for (const auto& [field, name, scale] : fields)
+    chart.series.push_back(report::curve(lines, field, name, scale));
+  page.figure(report::svg(chart), "");
 }
 
 void add_card(report::Page& page, const Metadata& metadata) {

@@ -52,6 +52,17 @@ namespace attune {
 /// 12,345: a count, with its digits in groups of three.
 std::string grouped(Index count);
 
+/// A field of the log, its name in a chart, and what it is multiplied by.
+struct LoggedField {
+  std::string field, name;
+  double scale = 1;
+};
+
+/// A chart of learning curves, where there is a log.
+void add_learning_curves(report::Page& page, const std::filesystem::path& log,
+                         const std::string& y_label, const std::vector<LoggedField>& fields,
+                         bool log_y = false);
+
 /// A table of the checkpoint's metadata without vocabularies and tokenizers.
 void add_card(report::Page& page, const Metadata& metadata);
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -96,9 +97,9 @@ auto from_checkpoint(const std::filesystem::path& path, const char* format, F ma
   });
 }
 
-/// Throws an Error for the first option that was another in the run of that checkpoint.
-/// `operation` is what the error begins with.
-void check_same(const char* operation, const std::filesystem::path& checkpoint,
-                const Metadata& stored, const Metadata& given);
+/// Throws for the first option in which a run that is to be resumed in `out` differs from the stored
+/// one; `free` names those that may differ.
+void check_resumable(const std::filesystem::path& out, const Metadata& stored,
+                     const Metadata& given, const std::set<std::string>& free = {});
 
 }  // namespace attune

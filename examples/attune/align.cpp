@@ -80,11 +80,8 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
   std::vector<std::string> from = model.source().tokenizer.encode(pair.source),
                            to = forced ? model.target().tokenizer.encode(pair.target)
                                        : tokens_of(model, pair.written);
-  models::Hypothesis written = pair.written;
-  if (from.empty() || to.empty() || !written.weights.defined()) return {};
-  if (o.rule == AlignedToken::previous)
-    written.weights = written.weights.slice(1, written.weights.dim(0));
-  const report::Heatmap map = heatmap(std::move(from), std::move(to), written);
+  if (from.empty() || to.empty() || !pair.written.weights.defined()) return {};
+  const report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
   const bool joins = o.units == AlignUnits::words && model.of_sentences();
   return joins ? by_words(map, pair.source, pair.target) : map;
 }

@@ -251,8 +251,6 @@ Fields<UseOptions> align_fields() {
           &O::align_format, {"auto", "html", "json", "npy", "pharaoh", "svg", "terminal", "tsv"}),
       choice("units", "align words between blanks, or the model's tokens", &O::units,
              {"words", "tokens"}),
-      choice("rule", "which token a step's weights speak of: the one it writes, or the one before",
-             &O::rule, {"current", "previous"}),
       file<O>(
           "gold",
           "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate instead",

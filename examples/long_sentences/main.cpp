@@ -229,7 +229,7 @@ void add_setting(report::Page& page, const Setting& setting, const Table& table)
   std::vector<std::string> columns;
   for (const Index length : lengths) columns.push_back(std::to_string(length));
   say("\n{}: {}", setting.name, trained);
-  print_table("words right, %", columns, table.variants, table.rows, 1, 13);
+  print_table("words right, %", columns, table.variants, table.rows, 1);
   page.heading(fmt::format("Setting {}: {}", setting.name, trained));
   const auto is_luong = [](const std::string& name) { return name.starts_with("luong"); };
   add_chart(page, "Models, " + trained, table,

@@ -228,13 +228,11 @@ void print_scores(const models::AnyModel& network, std::span<const text::TextPai
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const models::Hypothesis& h = scores[i];
     const auto& [source, target] = lines[i];
-    const auto& tokens = h.word_log_probabilities;
-    const auto probabilities = report::json_list({tokens.begin(), tokens.end()});
     say("{}\n",
         for_output(json ? report::log_line({{"source", source},
                                             {"target", target},
                                             {"log_probability", h.log_probability},
-                                            {"tokens", probabilities}})
+                                            {"tokens", h.word_log_probabilities}})
                         : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)));
   }
 }

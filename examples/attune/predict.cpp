@@ -153,25 +153,24 @@ class Predictor {
 
   std::string json(const std::string& source, const Texts& tokens,
                    const models::Translation& written) const {
-    using report::json_list, report::JsonText, report::LogValue;
-    std::vector<LogValue> best, attention;
+    std::vector<report::LogFields> best;
     for (const models::Hypothesis& h : written) {
       if (tokens.empty()) break;
-      best.emplace_back(JsonText{report::log_line({{"target", target_of(h, tokens)},
-                                                   {"probability", std::exp(h.log_probability)},
-                                                   {"log_probability", h.log_probability},
-                                                   {"score", score_of(h)}})});
+      best.push_back({{"target", target_of(h, tokens)},
+                      {"probability", std::exp(h.log_probability)},
+                      {"log_probability", h.log_probability},
+                      {"score", score_of(h)}});
     }
-    report::LogFields fields = {{"source", source}, {"best", json_list(best)}};
+    report::LogFields fields = {{"source", source}, {"best", best}};
     const report::Heatmap map =
         heatmap(tokens, tokens_of(first_, written.front()), written.front());
     if (!map.rows.empty()) {
+      std::vector<std::vector<double>> attention;
       const auto columns = std::ssize(map.columns);
       for (auto row = map.weights.begin(); row != map.weights.end(); row += columns)
-        attention.emplace_back(json_list({row, row + columns}));
-      fields.insert(fields.end(), {{"rows", json_list({map.rows.begin(), map.rows.end()})},
-                                   {"columns", json_list({map.columns.begin(), map.columns.end()})},
-                                   {"attention", json_list(attention)}});
+        attention.emplace_back(row, row + columns);
+      fields.insert(fields.end(),
+                    {{"rows", map.rows}, {"columns", map.columns}, {"attention", attention}});
     }
     return for_output(report::log_line(fields)) + "\n";
   }

@@ -309,10 +309,7 @@ void make_runs(const Options& o, const std::vector<Record>& left, std::vector<Re
       },
       [&](std::size_t, const std::string& line) {
         const Record& one = done.emplace_back(Record::parse(line));
-        report::LogFields fields;
-        for (const auto& [name, value] : one.items())
-          fields.emplace_back(name, report::JsonText{value.dump()});
-        log.write(fields);
+        log.write_line(line);
         const auto at = [&](Index length) {
           return fmt::format("at {}: {:5.1f} %", length,
                              100 * one.at(accuracy_at(length)).get<double>());

@@ -153,7 +153,7 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
 /// The form to write. Throws where the end of a name says nothing.
 AlignFormat format_of(const UseOptions& o) {
   if (o.align_format != AlignFormat::automatic) return o.align_format;
-  const std::string ending = text::lower_case(o.out.extension().string());
+  const std::string ending = text::folded_case(o.out.extension().string());
   if (ending.empty() || ending == ".txt") return AlignFormat::terminal;
   for (const auto& [name, format] : {std::pair{".html", AlignFormat::html},
                                      {".json", AlignFormat::json},

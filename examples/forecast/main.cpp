@@ -196,7 +196,7 @@ int compare(CompareArguments options) {
   if (options.variants.empty()) options.variants = names_of(variants());
   check_each_once("--variants", options.variants);
   check_each_once("--horizons", options.horizons);
-  std::vector<NamedRun<TrainOptions>> runs;
+  std::vector<std::pair<std::string, TrainOptions>> runs;
   for (const std::string& name : options.variants) {
     for (const Index horizon : options.horizons) {
       TrainOptions one = changed(all_fields(), options.train, variant_named(variants(), name));

@@ -170,7 +170,7 @@ struct CompareArguments : Comparison {
 int compare(CompareArguments options) {
   if (options.variants.empty()) options.variants = names_of(variants());
   check_each_once("--variants", options.variants);
-  std::vector<NamedRun<TrainOptions>> runs;
+  std::vector<std::pair<std::string, TrainOptions>> runs;
   for (const std::string& name : options.variants)
     runs.push_back({name, changed(all_fields(), options.train, variant_named(variants(), name))});
   check(options.train);

@@ -78,13 +78,6 @@ void check_each_once(const char* option, std::vector<T> values) {
   if (twice != values.end()) fail(option, fmt::format("{} is given twice", *twice));
 }
 
-/// A run of a comparison: variant and options, which a seed completes.
-template <class Options>
-struct NamedRun {
-  std::string name;
-  Options options;
-};
-
 /// Measures the runs of some directories, so many at once, each in a process of its own and on one
 /// thread. Prints a line with the measures as each ends.
 std::vector<std::vector<double>> measure_runs(
@@ -114,12 +107,12 @@ void train_or_go_on(Options options, const auto& train,
   if (status != 0) fail("train", fmt::format("it ended with status {}", status));
 }
 
-/// Trains every run with each seed, as far as that is not done yet, in a directory NAME-SEED in its
+/// Trains every run, a name and its options, with each seed, as far as that is not done yet, in a directory NAME-SEED in its
 /// `out`, and measures it. Returns the spread of each measure of each run.
 template <class Options>
 std::vector<std::vector<Spread>> compare_runs(
-    const std::vector<NamedRun<Options>>& runs, const Comparison& comparison, int digits,
-    const auto& train, Options (*stored_options)(const std::filesystem::path&),
+    const std::vector<std::pair<std::string, Options>>& runs, const Comparison& comparison,
+    int digits, const auto& train, Options (*stored_options)(const std::filesystem::path&),
     const std::function<std::vector<double>(const Options&)>& measure) {
   std::vector<Options> all;
   std::vector<std::filesystem::path> out;

@@ -256,14 +256,6 @@ void add_card(report::Page& page, const Metadata& metadata) {
   page.table({"option", "value"}, rows);
 }
 
-void add_parameters(report::Page& page, const nn::Parameters& parameters) {
-  page.heading("Parameters");
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, w] : parameters)
-    rows.push_back({name, to_string(w.shape()), grouped(w.size())});
-  page.table({"name", "shape", "elements"}, rows);
-}
-
 std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,
                                             std::size_t count) {
   std::vector<std::size_t> order(lengths.size()), some;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "support/training_options.hpp"
@@ -65,9 +64,6 @@ void add_learning_curves(report::Page& page, const std::filesystem::path& log,
 
 /// A table of the checkpoint's metadata without vocabularies and tokenizers.
 void add_card(report::Page& page, const Metadata& metadata);
-
-/// A table of names and shapes.
-void add_parameters(report::Page& page, const nn::Parameters& parameters);
 
 /// The numbers of `count` of some examples, evenly from the shortest to the longest, or of all.
 std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,

@@ -282,7 +282,7 @@ TEST_CASE(
     for (std::string line : lines_of(read(corpus / (name + ".en"))))
       line[0] = static_cast<char>(line[0] - 'a' + 'A'), source += line + "\n";
     for (std::string line : lines_of(read(corpus / (name + ".xx"))))
-      target += line[0] + text::lower_case(line.substr(1)) + "\n";
+      target += line[0] + text::folded_case(line.substr(1)) + "\n";
     write(corpus / (name + ".en"), source), write(corpus / (name + ".xx"), target);
   }
   output_of(corpus.train("model", tiny + Arguments{"--truecase", "yes", "--rate", "0.01",

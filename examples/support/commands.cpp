@@ -90,7 +90,8 @@ std::optional<std::string> nearest_name(const std::string& given,
   };
   for (const std::string& name : names) {
     const std::int64_t n = metrics::edits(letters(given), letters(name)).count();
-    const bool near = n <= std::max<std::int64_t>(2, std::ssize(given) / 3) || share_a_word(given, name);
+    const bool near =
+        n <= std::max<std::int64_t>(2, std::ssize(given) / 3) || share_a_word(given, name);
     if (near && (!nearest || n < fewest)) nearest = name, fewest = n;
   }
   return nearest;

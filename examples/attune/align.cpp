@@ -80,11 +80,8 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
   std::vector<std::string> from = model.source().tokenizer.encode(pair.source),
                            to = forced ? model.target().tokenizer.encode(pair.target)
                                        : tokens_of(model, pair.written);
-  models::Hypothesis written = pair.written;
-  if (from.empty() || to.empty() || !written.weights.defined()) return {};
-  if (o.rule == AlignedToken::previous)
-    written.weights = written.weights.slice(1, written.weights.dim(0));
-  const report::Heatmap map = heatmap(std::move(from), std::move(to), written);
+  if (from.empty() || to.empty() || !pair.written.weights.defined()) return {};
+  const report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
   const bool joins = o.units == AlignUnits::words && model.of_sentences();
   return joins ? by_words(map, pair.source, pair.target) : map;
 }
@@ -156,7 +153,7 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
 /// The form to write. Throws where the end of a name says nothing.
 AlignFormat format_of(const UseOptions& o) {
   if (o.align_format != AlignFormat::automatic) return o.align_format;
-  const std::string ending = text::lower_case(o.out.extension().string());
+  const std::string ending = text::folded_case(o.out.extension().string());
   if (ending.empty() || ending == ".txt") return AlignFormat::terminal;
   for (const auto& [name, format] : {std::pair{".html", AlignFormat::html},
                                      {".json", AlignFormat::json},
@@ -231,13 +228,11 @@ void print_scores(const models::AnyModel& network, std::span<const text::TextPai
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const models::Hypothesis& h = scores[i];
     const auto& [source, target] = lines[i];
-    const auto& tokens = h.word_log_probabilities;
-    const auto probabilities = report::json_list({tokens.begin(), tokens.end()});
     say("{}\n",
         for_output(json ? report::log_line({{"source", source},
                                             {"target", target},
                                             {"log_probability", h.log_probability},
-                                            {"tokens", probabilities}})
+                                            {"tokens", h.word_log_probabilities}})
                         : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)));
   }
 }

@@ -47,14 +47,14 @@ void print_json(const Model& model) {
     if (std::ranges::find(codec_entries, name) == std::end(codec_entries))
       metadata.emplace_back(name, value);
   for (const auto& [name, w] : model.parameters()) {
-    std::vector<report::LogValue> sizes;
-    for (int i = 0; i < w.shape().rank(); ++i) sizes.emplace_back(w.shape()[i]);
-    parameters.emplace_back(name, report::json_list(sizes));
+    std::vector<Index> sizes;
+    for (int i = 0; i < w.shape().rank(); ++i) sizes.push_back(w.shape()[i]);
+    parameters.emplace_back(name, sizes);
   }
-  say("{}\n", report::log_line({{"metadata", report::JsonText{report::log_line(metadata)}},
+  say("{}\n", report::log_line({{"metadata", metadata},
                                 {"source_vocabulary", model.source().vocabulary.size()},
                                 {"target_vocabulary", model.target().vocabulary.size()},
-                                {"parameters", report::JsonText{report::log_line(parameters)}}}));
+                                {"parameters", parameters}}));
 }
 
 void print(const Model& model) {

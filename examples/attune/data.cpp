@@ -29,10 +29,11 @@ double megabytes(const std::filesystem::path& path) {
 
 bool has_words(const text::TextPair& pair) { return !pair.source.empty() && !pair.target.empty(); }
 
+/// FNV-1a, mixed once more.
 std::uint64_t hash_of(const std::string& text) {
-  Hash hash;
-  for (const char byte : text) hash.add(std::uint64_t{static_cast<unsigned char>(byte)});
-  return hash.value() ^ (hash.value() >> 29);
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001B3;
+  return hash ^ (hash >> 29);
 }
 
 /// Chooses the sources with the smallest hashes, as many as have `most` pairs together, whatever
@@ -293,8 +294,7 @@ bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
 TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
                     const std::function<bool(const text::TextPair&)>& keep = {}) {
   TestPairs all;
-  all.name = files.source.string();
-  if (!files.target.empty()) all.name += " and " + files.target.string();
+  all.name = files.name();
   PairReader reader(files, "reading");
   bool any = sides == Sides::optional;
   while (const auto pair = reader.next()) {
@@ -368,12 +368,10 @@ bool Survey::has_sentences() const {
 Survey survey_of(const PairFiles& files, Index held_out) {
   constexpr Index sampled = 2000;
   Survey survey;
-  Hash hash;
   HeldOut held(held_out);
   Sampler sampler(sampled, /*seed=*/0);
   PairReader reader(files, "reading");
   while (auto pair = reader.next()) {
-    hash.add(std::string_view(pair->source)), hash.add(std::string_view(pair->target));
     if (!has_words(*pair)) continue;
     ++survey.pairs;
     held.add(pair->source);
@@ -381,7 +379,6 @@ Survey survey_of(const PairFiles& files, Index held_out) {
   }
   if (survey.pairs == 0) fail_empty(files);
   survey.sample = std::move(sampler.sample);
-  survey.fingerprint = hash.text();
   const Index most = std::min(held_out, survey.pairs / 10);
   survey.held_below = held.below(most);
   if (held_out > 0 && survey.held_below == 0) {
@@ -421,6 +418,12 @@ Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
   }
   if (o.joint) target = source;
   return {{*source_tokenizer, *source}, {*target_tokenizer, *target}};
+}
+
+Fingerprint TestPairs::fingerprint() const {
+  Fingerprint all;
+  for (std::size_t i = 0; i < size(); ++i) all.add(lines[i]).add(references[i].front());
+  return all;
 }
 
 std::vector<text::Pair> TestPairs::pairs() const {
@@ -478,15 +481,13 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
     fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
   const TrainOptions trained = train_options_from(first.metadata());
   if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs());
-  const Survey survey = survey_of(trained);
-  for (const Model& model : models) {
-    if (survey.fingerprint == model.entry("survey") && model.entry("train") == first.entry("train"))
-      continue;
-    fail(trained.train.string(),
-         "which of its pairs were held out of every training is not known, as the pairs have "
-         "changed or the models differ in it: a file to measure on was expected");
-  }
-  return held_out_pairs(trained, survey, first.codecs());
+  TestPairs held = held_out_pairs(trained, survey_of(trained), first.codecs());
+  for (const Model& model : models)
+    if (held.fingerprint().text() != model.entry("validation_data"))
+      fail(trained.train.string(),
+           "which of its pairs were held out of every training is not known, as the pairs have "
+           "changed or the models differ in it: a file to measure on was expected");
+  return held;
 }
 
 void require_outputs(const UseOptions& o, const std::vector<std::filesystem::path>& models,
@@ -551,16 +552,13 @@ void TrainingPairs::add(const text::Pair& pair) {
   for (const auto& [count, side] : {std::pair{&source_, &pair.source}, {&target_, &pair.target}}) {
     count->all += std::ssize(*side);
     count->unknown += std::ranges::count(*side, text::Vocabulary::unknown);
-    hash_.add(*side);
+    fingerprint_.add(*side);
   }
 }
 
 void TrainingPairs::add(const text::Alignment& links) {
   links_.add(links);
-  hash_.add(links.size());
-  for (const auto& [source, target] : links) {
-    hash_.add(static_cast<std::uint64_t>(source)), hash_.add(static_cast<std::uint64_t>(target));
-  }
+  fingerprint_.add(links);
 }
 
 std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {

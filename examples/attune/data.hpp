@@ -13,8 +13,7 @@
 #include "model.hpp"
 #include "options.hpp"
 #include "pair_store.hpp"
-#include "support/output.hpp"
-#include "support/run_directory.hpp"
+#include "support/run.hpp"
 
 namespace attune::pairs {
 
@@ -47,7 +46,6 @@ class PairReader {
 struct Survey {
   std::int64_t pairs = 0;              // with words on both sides
   std::vector<text::TextPair> sample;  // some of these, at random
-  std::string fingerprint;             // another one, almost surely, for other lines
   std::uint64_t held_below = 0;        // sources with a smaller hash are held out
 
   /// Pairs with the same source stay together: a source that was trained on is no test.
@@ -75,6 +73,7 @@ struct TestPairs {
   std::vector<std::int64_t> numbers;  // of lines
 
   std::size_t size() const { return lines.size(); }
+  Fingerprint fingerprint() const;
   /// Those that have tokens on both sides.
   std::vector<text::Pair> pairs() const;
   std::vector<std::int64_t> source_lengths() const;  // in words
@@ -114,8 +113,8 @@ class TrainingPairs {
   std::size_t size() const { return pairs_.size(); }
   /// Tokens of the longest target.
   Index longest_target() const { return longest_target_; }
-  /// Another one, almost surely, when pairs or links have changed.
-  std::string fingerprint() const { return hash_.text(); }
+  /// Of pairs and links.
+  const Fingerprint& fingerprint() const { return fingerprint_; }
 
   std::vector<std::vector<std::uint32_t>> batches(Index epoch);
   text::Batch batch(std::span<const std::uint32_t> chosen);
@@ -139,7 +138,7 @@ class TrainingPairs {
   text::PairStore pairs_;
   text::DiskLists<text::Link> links_;
   Index longest_target_ = 0;
-  Hash hash_;
+  Fingerprint fingerprint_;
   Unknown source_, target_;
 };
 

@@ -21,7 +21,7 @@
 namespace attune::pairs {
 namespace {
 
-using report::JsonText, report::log_line;
+using report::log_line;
 constexpr CountNames names = {.examples = "pairs", .right = "exact match"};
 
 /// BLEU TAB chrF TAB prediction, a line for each pair.
@@ -98,11 +98,9 @@ void print_result(const Measured& m) {
 
 void print_json(const Measured& m) {
   const Counts all = m.result.total();
-  std::vector<report::LogValue> confusions;
-  for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100)) {
-    confusions.emplace_back(JsonText{log_line(
-        {{"expected", row[0]}, {"written", row[1]}, {"times", Index{std::stol(row[2])}}})});
-  }
+  std::vector<report::LogFields> confusions;
+  for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100))
+    confusions.push_back({{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
   say("{}\n", log_line({{"data", m.pairs.name},
                         {"models", std::ssize(m.models)},
                         {"pairs", std::ssize(m.pairs.lines)},
@@ -113,9 +111,9 @@ void print_json(const Measured& m) {
                         {"chrf", m.result.chrf},
                         {"perplexity", m.result.perplexity()},
                         {"seconds", m.seconds},
-                        {"all", JsonText{json_of(all, names)}},
-                        {"by_length", JsonText{json_of(m.result.counts, names)}},
-                        {"confusions", report::json_list(confusions)}}));
+                        {"all", json_of(all, names)},
+                        {"by_length", json_of(m.result.counts, names)},
+                        {"confusions", confusions}}));
 }
 
 }  // namespace
@@ -204,7 +202,7 @@ void print_row_json(const Row& row) {
                         {"token_error", row.result.token_error()},
                         {"perplexity", row.result.perplexity()},
                         {"bleu", row.result.bleu},
-                        {"by_length", JsonText{log_line(by_length)}}}));
+                        {"by_length", by_length}}));
 }
 
 /// What is drawn where nothing is said: what the weights of the first log were chosen by.

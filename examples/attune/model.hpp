@@ -12,6 +12,7 @@
 //     longest-target     optional: tokens of the longest target in training
 //     metric             optional: exact, bleu or loss, by which the best weights were chosen
 //     train, swap, ...   optional: the other options of the training, see options.hpp
+//     training_data, validation_data   optional: their fingerprints, see support/run.hpp
 //
 // Whatever has these entries is read, also what examples/dates.cpp writes.
 #pragma once

@@ -17,8 +17,6 @@ namespace attune::pairs {
 namespace {
 
 using models::flag_field, models::only_with, models::text_field;
-template <class Options>
-using Fields = std::vector<models::OptionField<Options>>;
 
 /// An option that is a text of another type: FILE, PATH, ...
 template <class Options>
@@ -253,8 +251,6 @@ Fields<UseOptions> align_fields() {
           &O::align_format, {"auto", "html", "json", "npy", "pharaoh", "svg", "terminal", "tsv"}),
       choice("units", "align words between blanks, or the model's tokens", &O::units,
              {"words", "tokens"}),
-      choice("rule", "which token a step's weights speak of: the one it writes, or the one before",
-             &O::rule, {"current", "previous"}),
       file<O>(
           "gold",
           "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate instead",
@@ -434,14 +430,9 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  const std::filesystem::path last = given.out / "last.safetensors";
-  const Metadata before = to_metadata(stored);
-  Metadata after = to_metadata(given);
-  attune::check_same("--resume", last, {{"model", stored.model.name}},
-                     {{"model", given.model.name}});
-  for (const char* name : {"steps", "epochs", "minutes", "patience", "max-skipped"})
-    after[name] = before.at(name);
-  attune::check_same("--resume", last, before, after);
+  check_resumable(given.out, {{"model", stored.model.name}}, {{"model", given.model.name}});
+  check_resumable(given.out, to_metadata(stored), to_metadata(given),
+                  {"steps", "epochs", "minutes", "patience", "max-skipped"});
 }
 
 }  // namespace attune::pairs

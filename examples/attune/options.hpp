@@ -33,6 +33,10 @@ enum class RateSchedule { constant, late_decay, inverse_sqrt };
 struct PairFiles {
   std::filesystem::path source, target;
   text::Columns columns = text::Columns::source_first;
+
+  std::string name() const {
+    return target.empty() ? source.string() : source.string() + " and " + target.string();
+  }
 };
 
 struct TrainOptions : TrainingOptions {
@@ -86,9 +90,6 @@ enum class PredictFormat { columns, text, moses };
 enum class AlignUnits { words, tokens };
 /// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
 enum class AlignFormat { automatic, html, json, npy, pharaoh, svg, terminal, tsv };
-/// Which target token a step's attention weights speak of: the one that it writes or, asked with a
-/// state that has read y_{t-1}, the one before, as Luong et al.'s released code aligns.
-enum class AlignedToken { current, previous };
 /// What BLEU counts; trained: as in the model's training.
 enum class BleuChoice { trained, mteval_13a, none };
 
@@ -114,7 +115,6 @@ struct UseOptions {
   std::vector<std::int64_t> lengths = {8, 12, 16, 20};
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::words;
-  AlignedToken rule = AlignedToken::current;
   std::string gold;
   std::string curves, field, against = "minutes", title;
   Index examples = 12;

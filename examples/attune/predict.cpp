@@ -1,12 +1,18 @@
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <exception>
+#include <istream>
 #include <limits>
 #include <set>
 #include <span>
+#include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <attune/models/search.hpp>
@@ -18,10 +24,68 @@
 #include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/processes.hpp"
-#include "support/standard_input.hpp"
 
 namespace attune::pairs {
 namespace {
+
+/// Standard input that knows whether a line is waiting in it. The stream is bad() where reading
+/// fails, and errno has the reason.
+class StandardInput : private std::streambuf {
+ public:
+  std::istream stream{this};
+
+  /// Whether the next line, or the end, can be read without waiting for whoever writes it.
+  bool line_waits() {
+    constexpr std::ptrdiff_t many = 1 << 20;  // bytes: so long a line is read as it comes
+    while (!ended_ && egptr() - gptr() < many && std::find(gptr(), egptr(), '\n') == egptr()) {
+      pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+      if (poll(&input, 1, 0) <= 0) return false;
+      read_more();
+    }
+    return true;
+  }
+  bool ended() const { return ended_; }
+
+ private:
+  /// Reads some bytes behind those that were not taken yet. False at the end and where it fails.
+  bool read_more() {
+    constexpr std::size_t block = 1 << 16;
+    bytes_.erase(0, static_cast<std::size_t>(gptr() - eback()));
+    const std::size_t kept = bytes_.size();
+    bytes_.resize(kept + block);
+    ssize_t count;
+    do {
+      count = ::read(STDIN_FILENO, bytes_.data() + kept, block);
+    } while (count < 0 && errno == EINTR);
+    error_ = count < 0 ? errno : 0;
+    ended_ = count <= 0;
+    bytes_.resize(kept + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    setg(bytes_.data(), bytes_.data(), bytes_.data() + bytes_.size());
+    return !ended_;
+  }
+
+  int_type underflow() override {
+    if (gptr() == egptr() && (ended_ || !read_more())) {
+      errno = error_;
+      if (error_ != 0)
+        throw std::system_error(error_, std::generic_category());  // it becomes bad()
+      return traits_type::eof();
+    }
+    return traits_type::to_int_type(*gptr());
+  }
+
+  std::string bytes_;
+  bool ended_ = false;
+  int error_ = 0;
+};
+
+/// Reads a pipe or a device as standard input from now on.
+void read_as_standard_input(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 || dup2(file, STDIN_FILENO) < 0)
+    fail(path.string(), fmt::format("cannot be read: {}", std::strerror(errno)));
+  close(file);
+}
 
 /// The lines of a file, of a pipe or of standard input, as sources. Of several workers the first
 /// one reads them for all.
@@ -32,7 +96,7 @@ class Input {
         longest_(longest),
         is_file_(std::filesystem::is_regular_file(file)),
         reader_(is_file_ ? text::LineReader(file)
-                         : text::LineReader(standard_.stream(),
+                         : text::LineReader(standard_.stream,
                                             file.empty() ? "standard input" : file.string())) {
     if (!is_file_ && !file.empty() && is_first_worker()) read_as_standard_input(file);
   }
@@ -50,7 +114,8 @@ class Input {
     Texts lines;
     try {
       if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-      if (!is_file_) standard_.ask();
+      if (!is_file_ && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !standard_.line_waits())
+        complain("> "), asked_ = true;
       while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
         auto line = reader_.next();
         if (!line) break;
@@ -58,11 +123,14 @@ class Input {
                                   fmt::format("{}:{}", reader_.name(), reader_.number())));
       }
     } catch (const Error& error) {
-      if (lines.empty() && standard_.forgives(error, "attune")) return read(most);
-      if (lines.empty()) throw;
+      if (lines.empty() && !(asked_ && !standard_.ended())) throw;
+      if (lines.empty()) {  // the next line that is typed may be better
+        complain("attune: {}\n", printable(error.what()));
+        return read(most);
+      }
       error_ = std::current_exception();
     }
-    if (!is_file_ && lines.empty()) standard_.stop_asking();
+    if (asked_ && lines.empty()) complain("\n");
     return lines;
   }
 
@@ -72,6 +140,7 @@ class Input {
   StandardInput standard_;
   text::LineReader reader_;
   std::exception_ptr error_;
+  bool asked_ = false;  // for a line, with "> "
 };
 
 class Predictor {
@@ -153,25 +222,24 @@ class Predictor {
 
   std::string json(const std::string& source, const Texts& tokens,
                    const models::Translation& written) const {
-    using report::json_list, report::JsonText, report::LogValue;
-    std::vector<LogValue> best, attention;
+    std::vector<report::LogFields> best;
     for (const models::Hypothesis& h : written) {
       if (tokens.empty()) break;
-      best.emplace_back(JsonText{report::log_line({{"target", target_of(h, tokens)},
-                                                   {"probability", std::exp(h.log_probability)},
-                                                   {"log_probability", h.log_probability},
-                                                   {"score", score_of(h)}})});
+      best.push_back({{"target", target_of(h, tokens)},
+                      {"probability", std::exp(h.log_probability)},
+                      {"log_probability", h.log_probability},
+                      {"score", score_of(h)}});
     }
-    report::LogFields fields = {{"source", source}, {"best", json_list(best)}};
+    report::LogFields fields = {{"source", source}, {"best", best}};
     const report::Heatmap map =
         heatmap(tokens, tokens_of(first_, written.front()), written.front());
     if (!map.rows.empty()) {
+      std::vector<std::vector<double>> attention;
       const auto columns = std::ssize(map.columns);
       for (auto row = map.weights.begin(); row != map.weights.end(); row += columns)
-        attention.emplace_back(json_list({row, row + columns}));
-      fields.insert(fields.end(), {{"rows", json_list({map.rows.begin(), map.rows.end()})},
-                                   {"columns", json_list({map.columns.begin(), map.columns.end()})},
-                                   {"attention", json_list(attention)}});
+        attention.emplace_back(row, row + columns);
+      fields.insert(fields.end(),
+                    {{"rows", map.rows}, {"columns", map.columns}, {"attention", attention}});
     }
     return for_output(report::log_line(fields)) + "\n";
   }

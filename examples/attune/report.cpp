@@ -168,7 +168,6 @@ int report(const UseOptions& o) {
   add_curves(page, m);
   add_examples(page, m, static_cast<std::size_t>(o.examples));
   add_card(page, m.first().metadata());
-  add_parameters(page, m.first().parameters());
   write_page(page, path);
   return 0;
 }

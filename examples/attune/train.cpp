@@ -108,17 +108,20 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const auto save_model = [&](Safetensors& file) {
     model.save(file);
     file.metadata.merge(to_metadata(o));
-    file.metadata["survey"] = survey.fingerprint;
   };
   const std::string data =
       fmt::format("{} pairs to train on, {} to validate on\nsource: {}; target: {}", pairs.size(),
                   valid.size(), kinds_of(model.source()), kinds_of(model.target()));
   const auto place = [&] { return report::LogFields{{"epoch", epochs.epoch()}}; };
-  Run run(o, {.seed = o.seed, .unit = "tokens", .data = data, .place = place}, files,
-          model.parameters(), save_model,
-          {adam, epochs, of_plateau(plateau, o.rate), best,
-           unchanged("pairs", pairs.fingerprint(),
-                     "it was trained on other pairs, or other alignments")});
+  const std::string from = o.alignments.empty() ? "" : ", " + o.alignments;
+  Run run(o,
+          {.seed = o.seed,
+           .unit = "tokens",
+           .data = data,
+           .inputs = {{"training_data", {o.train_files().name() + from, pairs.fingerprint()}},
+                      {"validation_data", {valid.name, valid.fingerprint()}}},
+           .place = place},
+          files, model.parameters(), save_model, {adam, epochs, of_plateau(plateau, o.rate), best});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
     if (run.trains()) {
@@ -161,12 +164,6 @@ double measured(const std::filesystem::path& path) {
   return m.sentences() ? m.result.bleu : 100 * m.result.exact_match();
 }
 
-std::string measured_text(double value, bool sentences) {
-  return sentences
-             ? fmt::format("BLEU {:.2f}", value)
-             : fmt::format("exact match {0:.2f} % (word error {1:.2f} %)", value, 100 - value);
-}
-
 /// Writes the report, and says what to do with what was trained.
 void finish(const std::filesystem::path& out) {
   UseOptions how;
@@ -176,55 +173,40 @@ void finish(const std::filesystem::path& out) {
       out == TrainOptions().out ? "" : fmt::format(" --model {}", out.string()));
 }
 
-int train_several(const TrainOptions& o, const std::vector<TrainOptions>& runs,
-                  const std::optional<Survey>& survey) {
+/// One training for each seed, in a directory of its own.
+int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   const Index cpus = std::max(1u, std::thread::hardware_concurrency());
   const Index jobs = std::min(o.seeds, o.jobs > 0 ? o.jobs : cpus);
   const bool sentences = with_metric(o).metric != Metric::exact;
-  say("{} trainings, {} at a time; what each one prints is in {}\n", runs.size(), jobs,
+  say("{} trainings, {} at a time; what each one prints is in {}\n", o.seeds, jobs,
       (o.out / "seed-*" / "progress.txt").string());
-  std::vector<std::string> names;
-  std::vector<std::filesystem::path> out;
-  for (const TrainOptions& run : runs)
-    names.push_back(fmt::format("seed {}", run.seed)), out.push_back(run.out);
-  const auto measures = measure_runs(
-      names, out, jobs,
-      [&](const std::vector<double>& value) { return measured_text(value.front(), sentences); },
-      [&](std::size_t i) {
-        train_or_go_on(
-            runs[i], [&](const TrainOptions& run) { return train_alone(run, survey); },
-            stored_options);
-        return std::vector{measured(runs[i].out)};
-      });
-  Spread values;
-  for (const std::vector<double>& value : measures) values.values.push_back(value.front());
-  say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", runs.size(),
-      values.text(2));
-  say("the ensemble: {}\n", measured_text(measured(o.out), sentences));
+  TrainOptions each = o;
+  each.seeds = 1;
+  const auto spreads = compare_runs<TrainOptions>(
+      {{"seed", each}}, {.variants = {}, .seeds = o.seeds, .jobs = jobs, .first = o.seed}, 2,
+      [&](const TrainOptions& run) { return train_alone(run, survey); }, stored_options,
+      [](const TrainOptions& run) { return std::vector{measured(run.out)}; });
+  say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", o.seeds,
+      spreads.front().front().text(2));
+  const double together = measured(o.out);
+  say("the ensemble: {}\n", sentences ? fmt::format("BLEU {:.2f}", together)
+                                      : fmt::format("exact match {:.2f} % (word error {:.2f} %)",
+                                                    together, 100 - together));
   finish(o.out);
   return 0;
 }
 
-/// One for each seed; of several, each has a directory of its own.
-std::vector<TrainOptions> runs_of(const TrainOptions& o) {
-  std::vector<TrainOptions> runs(static_cast<std::size_t>(o.seeds), o);
-  if (o.seeds == 1) return runs;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    runs[i].seeds = 1, runs[i].seed += i;
-    runs[i].out /= fmt::format("seed-{}", runs[i].seed);
-  }
-  return runs;
-}
-
 /// Throws where a model in the directory would be taken for one of the runs', or theirs for it, and
 /// where the report would replace another file.
-void check_directory(const std::filesystem::path& out, const std::vector<TrainOptions>& runs) {
-  std::vector<std::filesystem::path> others = models_in(out);
-  for (const TrainOptions& run : runs) std::erase(others, run.out / best_file);
+void check_directory(const TrainOptions& o) {
+  std::vector<std::filesystem::path> others = models_in(o.out);
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(o.seeds); ++i)
+    std::erase(others,
+               (o.seeds == 1 ? o.out : o.out / fmt::format("seed-{}", o.seed + i)) / best_file);
   if (!others.empty())
     fail("--out", fmt::format("{} has another training, another directory was expected",
                               others.front().parent_path().string()));
-  if (std::filesystem::is_directory(out)) page_path("", out);
+  if (std::filesystem::is_directory(o.out)) page_path("", o.out);
 }
 
 }  // namespace
@@ -252,9 +234,8 @@ void check_files(const TrainOptions& o) {
 }
 
 int train(const TrainOptions& o, const std::optional<Survey>& survey) {
-  const std::vector<TrainOptions> runs = runs_of(o);
-  check_directory(o.out, runs);
-  if (o.seeds > 1) return train_several(o, runs, survey);
+  check_directory(o);
+  if (o.seeds > 1) return train_several(o, survey);
   const int status = train_alone(o, survey);
   if (status == 0 && std::filesystem::exists(o.out / best_file)) finish(o.out);
   return status;

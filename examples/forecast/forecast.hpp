@@ -12,7 +12,8 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/parameters.hpp>
 
-#include "support/measurements.hpp"
+#include "support/frames.hpp"
+#include "support/run.hpp"
 
 namespace attune::forecast {
 

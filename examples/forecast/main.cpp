@@ -105,7 +105,9 @@ int train(const TrainOptions& options) {
   if (files.resumes()) {
     // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.
     const Model last = Model::load(files.last());
-    check_resumable(all_fields(), last.options, options, {"csv"});
+    check_resumable(options.out, to_metadata(all_fields(), last.options),
+                    to_metadata(all_fields(), options),
+                    {"csv", "steps", "validate-every", "max-skipped"});
     check_columns(options.csv, table, last.columns);
   }
   const Parts parts = parts_of(table, options.protocol);
@@ -115,6 +117,10 @@ int train(const TrainOptions& options) {
   const auto training = windows_of(parts.train, options, "the training part"),
              validation = windows_of(parts.validation, options, "the validation part");
   windows_of(parts.test, options, "the test part");  // which the report draws
+  const auto input = [&](const Part& part) {
+    const Tensor rows = table.values.slice(part.begin, part.end);
+    return Input{options.csv, Fingerprint().add(rows.to_vector<double>())};
+  };
   Model model(options, table.columns, scaling, std::make_unique<nn::Parameters>(options.seed));
   nn::Adam adam(*model.parameters, {.rate = options.rate});
   Epochs epochs([&](Index epoch) { return batches_of(options, training.size(), epoch); });
@@ -126,9 +132,11 @@ int train(const TrainOptions& options) {
                                "validate on",
                                options.csv.string(), table.columns.size(), table.rows(),
                                to_string(table.first), training.size(), validation.size()),
+           .inputs = {{"training_data", input(parts.train)},
+                      {"validation_data", input(parts.validation)}},
            .starts_with_validation = true},
           files, *model.parameters, [&](Safetensors& file) { model.save(file); },
-          {same_scaling(scaling, "rows"), adam, epochs, best});
+          {adam, epochs, best});
   const auto schedule = late_decay(options.rate, options.steps);
   while (run.goes_on(options.steps)) {
     if (run.trains()) {
@@ -188,7 +196,7 @@ int compare(CompareArguments options) {
   if (options.variants.empty()) options.variants = names_of(variants());
   check_each_once("--variants", options.variants);
   check_each_once("--horizons", options.horizons);
-  std::vector<NamedRun<TrainOptions>> runs;
+  std::vector<std::pair<std::string, TrainOptions>> runs;
   for (const std::string& name : options.variants) {
     for (const Index horizon : options.horizons) {
       TrainOptions one = changed(all_fields(), options.train, variant_named(variants(), name));
@@ -210,7 +218,7 @@ int compare(CompareArguments options) {
     for (std::size_t i = 0; i < runs.size(); ++i)
       rows[i / horizons.size()].push_back(errors[i][measure]);
     print_table(measure == 0 ? "squared error" : "absolute error", horizons, options.variants, rows,
-                3, 15);
+                3);
   }
   return 0;
 }

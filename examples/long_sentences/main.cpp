@@ -229,7 +229,7 @@ void add_setting(report::Page& page, const Setting& setting, const Table& table)
   std::vector<std::string> columns;
   for (const Index length : lengths) columns.push_back(std::to_string(length));
   say("\n{}: {}", setting.name, trained);
-  print_table("words right, %", columns, table.variants, table.rows, 1, 13);
+  print_table("words right, %", columns, table.variants, table.rows, 1);
   page.heading(fmt::format("Setting {}: {}", setting.name, trained));
   const auto is_luong = [](const std::string& name) { return name.starts_with("luong"); };
   add_chart(page, "Models, " + trained, table,
@@ -309,10 +309,7 @@ void make_runs(const Options& o, const std::vector<Record>& left, std::vector<Re
       },
       [&](std::size_t, const std::string& line) {
         const Record& one = done.emplace_back(Record::parse(line));
-        report::LogFields fields;
-        for (const auto& [name, value] : one.items())
-          fields.emplace_back(name, report::JsonText{value.dump()});
-        log.write(fields);
+        log.write_line(line);
         const auto at = [&](Index length) {
           return fmt::format("at {}: {:5.1f} %", length,
                              100 * one.at(accuracy_at(length)).get<double>());

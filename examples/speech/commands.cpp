@@ -71,14 +71,11 @@ std::vector<Timed> align(const Model& model, const Utterance& utterance) {
   return timed(model, model.force(utterance), model.seconds(utterance.samples.size()));
 }
 
-report::JsonText json_of(std::span<const Timed> tokens) {
-  std::vector<report::LogValue> all;
-  for (const auto& [token, begin, end, probability] : tokens) {
-    const report::LogFields fields = {
-        {"token", token}, {"begin", begin}, {"end", end}, {"probability", probability}};
-    all.emplace_back(report::JsonText{report::log_line(fields)});
-  }
-  return report::json_list(all);
+report::Json json_of(std::span<const Timed> tokens) {
+  std::vector<report::LogFields> all;
+  for (const auto& [token, begin, end, probability] : tokens)
+    all.push_back({{"token", token}, {"begin", begin}, {"end", end}, {"probability", probability}});
+  return all;
 }
 
 // ---- recognise
@@ -210,8 +207,8 @@ void print(const std::string& name, const CountsByLength& counts, bool json) {
   constexpr CountNames names = {.examples = "utterances", .right = "all right"};
   if (json)
     return say("{}\n", report::log_line({{"data", name},
-                                         {"all", report::JsonText{json_of(total(counts), names)}},
-                                         {"by_length", report::JsonText{json_of(counts, names)}}}));
+                                         {"all", json_of(total(counts), names)},
+                                         {"by_length", json_of(counts, names)}}));
   say("{}\n", printable(name));
   print_table(counts, names);
 }

@@ -94,6 +94,12 @@ std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const t
   return all;
 }
 
+Input input(const std::string& from, std::span<const Utterance> utterances) {
+  Input input{from, {}};
+  for (const Utterance& one : utterances) input.fingerprint.add(one.tokens).add(one.samples);
+  return input;
+}
+
 text::Vocabulary vocabulary_of(const std::filesystem::path& list,
                                const text::Tokenizer& tokenizer) {
   text::TokenCounts counts;
@@ -192,9 +198,10 @@ TrainingSet digit_strings(const TrainOptions& o) {
   double shortest = 1e9;  // seconds of a recording
   const LogMel features(o.features);
   frames::Moments moments;
-  for (const Utterance& one : digits->single()) {
+  const std::vector<Utterance> single = digits->single();
+  set.input = input(o.digits, single);
+  for (const Utterance& one : single) {
     moments.add(features(levelled(one.samples, o.features.rate)));
-    set.hash.add(one.tokens), set.hash.add(one.samples.size());
     shortest = std::min(shortest, one.samples.size() / static_cast<double>(o.features.rate));
   }
   for (Index n = 1; o.ctc > 0 && n <= o.longest; ++n) {
@@ -237,7 +244,6 @@ TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
     all_seconds += seconds;
     lengths.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
                        .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
-    set.hash.add(tokens), set.hash.add(lengths.back().target);
   }
   set.description = fmt::format("{}: {} recordings, {:.1f} minutes", printable(o.list),
                                 list->size(), all_seconds / 60);
@@ -246,8 +252,10 @@ TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
   };
   const LogMel features(o.features);
   frames::Moments moments;
+  set.input.from = o.list;
   for (const Listed& one : *list) {
     const Utterance read = read_utterance(one, codec, o.features.rate);
+    set.input.fingerprint.add(one.transcript).add(read.samples);
     moments.add(features(levelled(read.samples, o.features.rate)));
   }
   set.scaling = moments.scaling();

@@ -24,6 +24,7 @@ struct Data {
   text::Codec codec;
   TrainingSet train;
   std::vector<Utterance> validation;
+  Input validation_input = {};
 };
 
 Data read_data(const TrainOptions& o) {
@@ -33,15 +34,18 @@ Data read_data(const TrainOptions& o) {
                               o.digits, o.list, o.valid_list));
   if (!o.digits.empty()) {
     const Digits validation = Digits::for_validation(o.digits, o.features.rate);
-    return {Digits::codec(), digit_strings(o), validation.strings(1, o.longest, 30, o.seed)};
+    return {Digits::codec(), digit_strings(o), validation.strings(1, o.longest, 30, o.seed),
+            input(o.digits, validation.single())};
   }
   if (o.list.empty() || o.valid_list.empty())
     fail("train", "--digits DIRECTORY, or --list FILE and --valid-list FILE were expected");
   const text::Tokenizer tokenizer =
       o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
   const text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
-  return {codec, listed_recordings(o, codec),
-          read_utterances(o.valid_list, codec, o.features.rate)};
+  Data data{codec, listed_recordings(o, codec),
+            read_utterances(o.valid_list, codec, o.features.rate)};
+  data.validation_input = input(o.valid_list, data.validation);
+  return data;
 }
 
 /// The features of a recording under augmentation: another speed, silence around it, noise, and
@@ -113,7 +117,9 @@ int train(const TrainOptions& options) {
   if (files.resumes()) {
     // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.
     const Model last = Model::load(files.last());
-    check_resumable(all_fields(), last.options, options, {"digits", "list", "valid-list"});
+    check_resumable(options.out, to_metadata(all_fields(), last.options),
+                    to_metadata(all_fields(), options),
+                    {"digits", "list", "valid-list", "steps", "validate-every", "max-skipped"});
   }
   const Data data = read_data(options);
   frames::check(data.train.scaling);
@@ -122,18 +128,14 @@ int train(const TrainOptions& options) {
   nn::Adam adam(*model.parameters, {.rate = options.rate});
   Epochs epochs(data.train.batches);
   Best best;
-  Run run(options,
-          {.seed = options.seed,
-           .unit = "utterances",
-           .data = fmt::format("{}\n{} utterances to validate on", data.train.description,
-                               data.validation.size())},
-          files, *model.parameters, [&](Safetensors& file) { model.save(file); },
-          {unchanged("vocabulary", text::to_json(data.codec.vocabulary),
-                     "it was trained on other transcripts: its vocabulary is another"),
-           same_scaling(data.train.scaling, "recordings"),
-           unchanged("utterances", data.train.hash.text(),
-                     "it was trained on other utterances: transcripts or their order have changed"),
-           adam, epochs, best});
+  Run run(
+      options,
+      {.seed = options.seed,
+       .unit = "utterances",
+       .data = fmt::format("{}\n{} utterances to validate on", data.train.description,
+                           data.validation.size()),
+       .inputs = {{"training_data", data.train.input}, {"validation_data", data.validation_input}}},
+      files, *model.parameters, [&](Safetensors& file) { model.save(file); }, {adam, epochs, best});
   const nn::WarmUp<nn::LinearDecay> schedule{.steps = 200,
                                              .next = late_decay(options.rate, options.steps)};
   while (run.goes_on(options.steps)) {
@@ -168,7 +170,7 @@ struct CompareArguments : Comparison {
 int compare(CompareArguments options) {
   if (options.variants.empty()) options.variants = names_of(variants());
   check_each_once("--variants", options.variants);
-  std::vector<NamedRun<TrainOptions>> runs;
+  std::vector<std::pair<std::string, TrainOptions>> runs;
   for (const std::string& name : options.variants)
     runs.push_back({name, changed(all_fields(), options.train, variant_named(variants(), name))});
   check(options.train);
@@ -179,7 +181,7 @@ int compare(CompareArguments options) {
   const std::string longer = fmt::format("{} to {}", longest + 1, longest + 5);
   print_table("token error, %",
               {"single digits", fmt::format("1 to {}", longest), longer, longer + ", no CTC"},
-              options.variants, errors, 2, 18);
+              options.variants, errors, 2);
   return 0;
 }
 

@@ -20,7 +20,8 @@
 
 #include "audio.hpp"
 #include "support/error_counts.hpp"
-#include "support/measurements.hpp"
+#include "support/frames.hpp"
+#include "support/run.hpp"
 
 namespace attune {
 class Commands;
@@ -107,6 +108,9 @@ Utterance read_utterance(const Listed& listed, const text::Codec& codec, Index r
 std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const text::Codec& codec,
                                        Index rate);
 
+/// Tokens and samples.
+Input input(const std::string& from, std::span<const Utterance> utterances);
+
 /// All tokens of the transcripts of a list.
 text::Vocabulary vocabulary_of(const std::filesystem::path& list, const text::Tokenizer& tokenizer);
 
@@ -139,7 +143,7 @@ class Digits {
 /// The utterances of a training, in the order in which it draws them.
 struct TrainingSet {
   std::string description = {};
-  Hash hash = {};  // of tokens and durations
+  Input input = {};  // transcripts and samples of all recordings
   /// Of an epoch, which depends on the seed alone: numbers, each of which draws an utterance.
   std::function<Epochs::Batches(Index epoch)> batches = {};
   /// Any thread may call it, with random numbers of its own.

@@ -57,13 +57,6 @@ double text_width(const std::string& text) {
   return 0.58 * kLargeFont * detail::display_width(text);
 }
 
-std::string superscript(int number) {
-  constexpr std::array kDigits = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string out = number < 0 ? "⁻" : "";
-  for (const char digit : std::to_string(std::abs(number))) out += kDigits[digit - '0'];
-  return out;
-}
-
 // A range of one value, or so close to it that no two ticks could be told apart, is widened.
 Range widened(Range range) {
   const double largest = std::max(std::abs(range.low), std::abs(range.high));
@@ -82,17 +75,12 @@ double nice_step(double length, int count) {
   return 10 * power;
 }
 
-// "2.5·10⁻⁵", with the digits that ticks `step` apart need.
+// "2.5e-05", with the digits that ticks `step` apart need.
 std::string scientific(double value, double step) {
   if (value == 0) return "0";
-  const auto exponent_of = [](double of) {
-    return static_cast<int>(std::floor(std::log10(std::abs(of)) + 1e-9));
-  };
-  const int exponent = exponent_of(value), digits = 1 + exponent - exponent_of(step);
-  const std::string mantissa =
-      fmt::format("{:.{}g}", std::abs(value) / std::pow(10, exponent), std::clamp(digits, 1, 10));
-  return fmt::format("{}{}10{}", value < 0 ? "−" : "", mantissa == "1" ? "" : mantissa + "·",
-                     superscript(exponent));
+  const double digits = std::log10(std::abs(value)) - std::log10(step) + 1e-9;
+  return fmt::format("{}{:.{}e}", value < 0 ? "−" : "", std::abs(value),
+                     static_cast<int>(std::clamp(digits, 0.0, 9.0)));
 }
 
 // All labels of an axis share a unit: 0, 5k, 10k. `largest` is the largest value on it.

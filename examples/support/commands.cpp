@@ -1,13 +1,13 @@
 #include "support/commands.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
+#include <attune/models/metrics/error_rate.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
@@ -71,22 +71,6 @@ CLI::Option* add_option(CLI::App& app, const Option& option) {
       ->type_name(option.type);
 }
 
-/// How many letters are put in, left out, exchanged or swapped to make b of a (Damerau, 1964).
-std::size_t edits(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
-  std::iota(last.begin(), last.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before = std::exchange(last, row);
-  }
-  return last.back();
-}
-
 bool share_a_word(const std::string& a, const std::string& b) {
   std::istringstream words(a);
   for (std::string word; std::getline(words, word, '-');)
@@ -100,10 +84,14 @@ bool share_a_word(const std::string& a, const std::string& b) {
 std::optional<std::string> nearest_name(const std::string& given,
                                         const std::vector<std::string>& names) {
   std::optional<std::string> nearest;
-  std::size_t fewest = 0;
+  std::int64_t fewest = 0;
+  const auto letters = [](const std::string& text) {
+    return std::vector<std::int32_t>(text.begin(), text.end());
+  };
   for (const std::string& name : names) {
-    const std::size_t n = edits(given, name);
-    const bool near = n <= std::max<std::size_t>(1, given.size() / 3) || share_a_word(given, name);
+    const std::int64_t n = metrics::edits(letters(given), letters(name)).count();
+    const bool near =
+        n <= std::max<std::int64_t>(2, std::ssize(given) / 3) || share_a_word(given, name);
     if (near && (!nearest || n < fewest)) nearest = name, fewest = n;
   }
   return nearest;

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/option_field.hpp>
+#include "support/training_options.hpp"
 
 namespace attune {
 
@@ -34,8 +34,8 @@ class Command {
         run_(std::move(run)) {}
 
   /// A table of options, but for those that are `left_out`. The options must outlive the command.
-  template <class Options, class Fields = std::vector<models::OptionField<Options>>>
-  Command& add(const Fields& fields, Options& options, const std::string& group = {},
+  template <class Options, class Table = Fields<Options>>
+  Command& add(const Table& fields, Options& options, const std::string& group = {},
                const std::set<std::string>& left_out = {}) {
     for (const auto& field : fields) {
       if (left_out.contains(field.name)) continue;
@@ -160,7 +160,7 @@ models::OptionField<Options> json_field(bool Options::*member, std::string help)
 
 /// --out, --resume and --no-report of a training.
 template <class Options>
-std::vector<models::OptionField<Options>> run_fields() {
+Fields<Options> run_fields() {
   return {
       models::text_field<Options>(
           "out", "directory for best.safetensors, last.safetensors and log.jsonl", &Options::out),

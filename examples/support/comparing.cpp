@@ -29,14 +29,13 @@ void print_to_progress_file(const std::filesystem::path& directory) {
 }
 
 std::vector<std::vector<double>> measure_runs(
-    const std::vector<std::string>& names, const std::vector<std::filesystem::path>& out,
-    Index jobs, const std::function<std::string(const std::vector<double>&)>& text,
+    const std::vector<std::filesystem::path>& out, Index jobs, int digits,
     const std::function<std::vector<double>(std::size_t)>& measure) {
-  std::vector<std::vector<double>> measures(names.size());
+  std::vector<std::vector<double>> measures(out.size());
   const auto begin = std::chrono::steady_clock::now();
   std::size_t ended = 0;
   in_processes(
-      names.size(), static_cast<int>(jobs),
+      out.size(), static_cast<int>(jobs),
       [&](std::size_t i) {
         set_threads(1);
         return reading(out[i], [&] { return fmt::format("{}", fmt::join(measure(i), " ")); });
@@ -45,10 +44,12 @@ std::vector<std::vector<double>> measure_runs(
         char* rest = nullptr;
         for (const char* at = numbers.c_str(); *at != '\0'; at = rest)
           measures[i].push_back(std::strtod(at, &rest));
+        std::string text;
+        for (const double value : measures[i]) text += fmt::format("{:.{}f}  ", value, digits);
         ++ended;
         const double left = seconds_since(begin) / static_cast<double>(ended) *
-                            static_cast<double>(names.size() - ended);
-        say("{:>3}/{}  {}: {}  {} left\n", ended, names.size(), names[i], text(measures[i]),
+                            static_cast<double>(out.size() - ended);
+        say("{:>3}/{}  {:<24}  {}{} left\n", ended, out.size(), out[i].filename().string(), text,
             duration(left));
         std::fflush(stdout);
       });
@@ -57,15 +58,15 @@ std::vector<std::vector<double>> measure_runs(
 
 void print_table(const std::string& title, const std::vector<std::string>& columns,
                  const std::vector<std::string>& names,
-                 const std::vector<std::vector<Spread>>& rows, int digits, int width) {
-  say("\n{:<22}", title);
-  for (const std::string& column : columns) say("{:>{}}", column, width);
-  say("\n");
+                 const std::vector<std::vector<Spread>>& rows, int digits) {
+  TableRows table = {{title}};
+  table.front().insert(table.front().end(), columns.begin(), columns.end());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    say("{:<22}", names[i]);
-    for (const Spread& spread : rows[i]) say("{:>{}}", spread.text(digits), width);
-    say("\n");
+    auto& texts = table.emplace_back(1, names[i]);
+    for (const Spread& spread : rows[i]) texts.push_back(spread.text(digits));
   }
+  say("\n");
+  print_rows(table);
 }
 
 }  // namespace attune

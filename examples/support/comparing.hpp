@@ -5,6 +5,7 @@
 
 #include "support/commands.hpp"
 #include "support/output.hpp"
+#include "support/training_options.hpp"
 
 namespace attune {
 
@@ -13,12 +14,12 @@ struct Comparison {
   std::vector<std::string> variants;
   Index seeds = 3;
   Index jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t first = 1;  // of the seeds
 };
 
 /// Its options on a command line; the runs' directories are in `train.out`.
 template <class Arguments>
-std::vector<models::OptionField<Arguments>> comparison_fields(
-    const std::vector<std::string>& variants) {
+Fields<Arguments> comparison_fields(const std::vector<std::string>& variants) {
   using models::number_field, models::text_field;
   return {text_field<Arguments>(
               "out", "directory, with one in it for each run",
@@ -30,6 +31,19 @@ std::vector<models::OptionField<Arguments>> comparison_fields(
           number_field<Arguments>("seeds", "seeds from 1 on", &Arguments::seeds, 1, 1000),
           number_field<Arguments>("jobs", "runs at once, each on one thread", &Arguments::jobs, 1,
                                   1024)};
+}
+
+/// Changes of options by name, under which they stand in a table of results.
+struct Variant {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> changes = {};
+};
+
+template <class Options>
+Options changed(const Fields<Options>& fields, Options options, const Variant& variant) {
+  for (const auto& [name, value] : variant.changes)
+    models::set_field(std::span<const models::OptionField<Options>>(fields), options, name, value);
+  return options;
 }
 
 /// A measure over seeds.
@@ -64,19 +78,10 @@ void check_each_once(const char* option, std::vector<T> values) {
   if (twice != values.end()) fail(option, fmt::format("{} is given twice", *twice));
 }
 
-/// A run of a comparison: variant and options, which a seed completes.
-template <class Options>
-struct NamedRun {
-  std::string name;
-  Options options;
-};
-
-/// Measures some runs, so many at once, each in a process of its own and on one thread. Prints a
-/// line as each ends, in which `text` shows the measures. `names` and directories are those of the
-/// runs, for lines and errors.
+/// Measures the runs of some directories, so many at once, each in a process of its own and on one
+/// thread. Prints a line with the measures as each ends.
 std::vector<std::vector<double>> measure_runs(
-    const std::vector<std::string>& names, const std::vector<std::filesystem::path>& out,
-    Index jobs, const std::function<std::string(const std::vector<double>&)>& text,
+    const std::vector<std::filesystem::path>& out, Index jobs, int digits,
     const std::function<std::vector<double>(std::size_t)>& measure);
 /// What this process prints goes to progress.txt in that directory, which is made.
 void print_to_progress_file(const std::filesystem::path& directory);
@@ -102,31 +107,23 @@ void train_or_go_on(Options options, const auto& train,
   if (status != 0) fail("train", fmt::format("it ended with status {}", status));
 }
 
-/// Trains every run with the seeds 1, 2, ..., as far as that is not done yet, each in a directory
-/// NAME-SEED in its `out`, and measures it. Returns the spread of each measure of each run.
+/// Trains every run, a name and its options, with each seed, as far as that is not done yet, in a directory NAME-SEED in its
+/// `out`, and measures it. Returns the spread of each measure of each run.
 template <class Options>
 std::vector<std::vector<Spread>> compare_runs(
-    const std::vector<NamedRun<Options>>& runs, const Comparison& comparison, int digits,
-    int (*train)(const Options&), Options (*stored_options)(const std::filesystem::path&),
+    const std::vector<std::pair<std::string, Options>>& runs, const Comparison& comparison,
+    int digits, const auto& train, Options (*stored_options)(const std::filesystem::path&),
     const std::function<std::vector<double>(const Options&)>& measure) {
   std::vector<Options> all;
-  std::vector<std::string> names;
   std::vector<std::filesystem::path> out;
   for (const auto& [name, options] : runs) {
-    for (Index seed = 1; seed <= comparison.seeds; ++seed) {
-      all.push_back(options);
-      all.back().seed = static_cast<std::uint64_t>(seed);
-      all.back().out /= fmt::format("{}-{}", name, seed);
-      names.push_back(fmt::format("{:<22} seed {}", name, seed));
-      out.push_back(all.back().out);
+    for (Index i = 0; i < comparison.seeds; ++i) {
+      Options& one = all.emplace_back(options);
+      one.seed = comparison.first + static_cast<std::uint64_t>(i);
+      out.push_back(one.out /= fmt::format("{}-{}", name, one.seed));
     }
   }
-  const auto text = [=](const std::vector<double>& values) {
-    std::vector<std::string> texts;
-    for (const double value : values) texts.push_back(fmt::format("{:.{}f}", value, digits));
-    return fmt::format("{}", fmt::join(texts, "  "));
-  };
-  const auto measures = measure_runs(names, out, comparison.jobs, text, [&](std::size_t i) {
+  const auto measures = measure_runs(out, comparison.jobs, digits, [&](std::size_t i) {
     train_or_go_on(all[i], train, stored_options);
     return measure(all[i]);
   });
@@ -142,6 +139,6 @@ std::vector<std::vector<Spread>> compare_runs(
 /// A table whose rows have these names.
 void print_table(const std::string& title, const std::vector<std::string>& columns,
                  const std::vector<std::string>& names,
-                 const std::vector<std::vector<Spread>>& rows, int digits, int width);
+                 const std::vector<std::vector<Spread>>& rows, int digits);
 
 }  // namespace attune

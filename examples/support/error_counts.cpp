@@ -4,7 +4,6 @@
 
 #include <attune/models/text/tokenizer.hpp>
 
-#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/page.hpp"
 
@@ -66,21 +65,21 @@ void print_table(const CountsByLength& counts, const CountNames& names) {
   print_rows(rows);
 }
 
-std::string json_of(const Counts& c, const CountNames& names) {
-  return report::log_line({{names.examples, c.examples},
-                           {"right", c.right},
-                           {"tokens", c.edits.expected},
-                           {"token_error", c.edits.rate()},
-                           {"substitutions", c.edits.substitutions},
-                           {"deletions", c.edits.deletions},
-                           {"insertions", c.edits.insertions}});
+report::LogFields json_of(const Counts& c, const CountNames& names) {
+  return {{names.examples, c.examples},
+          {"right", c.right},
+          {"tokens", c.edits.expected},
+          {"token_error", c.edits.rate()},
+          {"substitutions", c.edits.substitutions},
+          {"deletions", c.edits.deletions},
+          {"insertions", c.edits.insertions}};
 }
 
-std::string json_of(const CountsByLength& counts, const CountNames& names) {
+report::LogFields json_of(const CountsByLength& counts, const CountNames& names) {
   report::LogFields fields;
   for (const auto& [length, some] : counts)
-    fields.emplace_back(std::to_string(length), report::JsonText{json_of(some, names)});
-  return report::log_line(fields);
+    fields.emplace_back(std::to_string(length), json_of(some, names));
+  return fields;
 }
 
 }  // namespace attune

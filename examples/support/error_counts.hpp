@@ -9,6 +9,7 @@
 #include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/text/batches.hpp>
 
+#include "support/log.hpp"
 #include "support/output.hpp"
 
 namespace attune {
@@ -45,8 +46,8 @@ struct CountNames {
 void print_table(const CountsByLength& counts, const CountNames& names);
 
 /// A JSON object: NAMES.examples, right, tokens, token_error, substitutions, deletions, insertions.
-std::string json_of(const Counts& counts, const CountNames& names);
+report::LogFields json_of(const Counts& counts, const CountNames& names);
 /// An object of these, by length.
-std::string json_of(const CountsByLength& counts, const CountNames& names);
+report::LogFields json_of(const CountsByLength& counts, const CountNames& names);
 
 }  // namespace attune

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unicode/bytestream.h>
-#include <unicode/casemap.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 
@@ -24,22 +23,15 @@ UChar32 next(std::string_view text, std::size_t& at) {
   return static_cast<UChar32>(next_point(text, at));
 }
 
-/// What `convert(text, sink, status)` of ICU writes.
-template <class F>
-std::string converted(std::string_view text, const char* operation, F convert) {
+std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
   std::string result;
   icu::StringByteSink<std::string> sink(&result);
   UErrorCode status = U_ZERO_ERROR;
-  convert(icu::StringPiece(text.data(), static_cast<int>(text.size())), sink, status);
-  if (U_FAILURE(status)) fail(operation, u_errorName(status));
+  const icu::Normalizer2* const normalizer = form(status);
+  const icu::StringPiece piece(text.data(), static_cast<int>(text.size()));
+  if (U_SUCCESS(status)) normalizer->normalizeUTF8(0, piece, sink, nullptr, status);
+  if (U_FAILURE(status)) fail("normalisation", u_errorName(status));
   return result;
-}
-
-std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
-  return converted(text, "normalisation", [form](auto piece, auto& sink, UErrorCode& status) {
-    const icu::Normalizer2* const normalizer = form(status);
-    if (U_SUCCESS(status)) normalizer->normalizeUTF8(0, piece, sink, nullptr, status);
-  });
 }
 
 struct Decomposition : Rewriter {
@@ -126,12 +118,6 @@ std::string capitalised(std::string_view word) {
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  return converted(text, "lower_case", [](auto piece, auto& sink, UErrorCode& status) {
-    icu::CaseMap::utf8ToLower("", 0, piece, sink, nullptr, status);
-  });
-}
 
 std::string folded_case(std::string_view text) {
   std::string folded;

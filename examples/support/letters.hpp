@@ -13,9 +13,6 @@
 
 namespace attune::text {
 
-/// In lower case by Unicode's rules, those of no language in particular.
-std::string lower_case(std::string_view text);
-
 /// Texts that differ in case alone become the same. Each code point stays one: "ß" is not "ss".
 std::string folded_case(std::string_view text);
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -19,27 +18,13 @@
 namespace attune::report {
 namespace {
 
-using Json = nlohmann::json;
-
 [[noreturn]] void fail(const std::string& path, std::string_view what, int error) {
   throw Error(fmt::format("{}: {}: {}", path, what, std::strerror(error)));
 }
 
-std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+nlohmann::json parse(std::string_view line) {
+  return nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
 }
-
-struct ToJson {
-  std::string operator()(double value) const {
-    if (value == 0 && std::signbit(value)) return "-0.0";  // "-0" would be read as an integer
-    return std::isfinite(value) ? fmt::format("{}", value) : "null";
-  }
-  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-  std::string operator()(const std::string& value) const { return quoted(value); }
-  std::string operator()(const JsonText& value) const { return value.text; }
-};
-
-Json parse(std::string_view line) { return Json::parse(line, nullptr, /*allow_exceptions=*/false); }
 
 // Removes a last line that was cut short. True when the last line is whole but for its line break:
 // nothing but the end of an object closes all its braces, so a line that parses lacks nothing else.
@@ -54,7 +39,7 @@ bool mend_end(const std::string& path) {
   return false;
 }
 
-std::map<std::string, double> numeric_fields(const Json& object) {
+std::map<std::string, double> numeric_fields(const nlohmann::json& object) {
   std::map<std::string, double> numbers;
   for (const auto& [name, value] : object.items()) {
     if (value.is_number()) numbers[name] = value.get<double>();
@@ -83,29 +68,24 @@ void LogWriter::put(std::string_view text) {
   fail(path_, "cannot write the log", error);
 }
 
+Json::Json(double value) : text(std::isfinite(value) ? fmt::format("{}", value) : "null") {
+  if (value == 0 && std::signbit(value)) text = "-0.0";  // "-0" would be read as an integer
+}
+
+Json::Json(const std::string& value)
+    : text(nlohmann::json(value).dump(-1, ' ', /*ensure_ascii=*/false,
+                                      nlohmann::json::error_handler_t::replace)) {}
+
 std::string log_line(const LogFields& fields) {
-  std::set<std::string_view> names;
   std::string line = "{";
-  for (const auto& [name, value] : fields) {
-    if (!names.insert(name).second) {
-      throw Error(fmt::format("log: field {} is given twice", quoted(name)));
-    }
-    if (line.size() > 1) line += ", ";
-    line += quoted(name) + ": " + std::visit(ToJson{}, value);
-  }
+  for (const auto& [name, value] : fields)
+    line += (line.size() > 1 ? ", " : "") + Json(name).text + ": " + value.text;
   return line + "}";
 }
 
-JsonText json_list(const std::vector<LogValue>& values) {
-  std::string list;
-  for (const LogValue& value : values)
-    list += (list.empty() ? "" : ", ") + std::visit(ToJson{}, value);
-  return {"[" + list + "]"};
-}
-
-void LogWriter::write(const LogFields& fields) {
+void LogWriter::write_line(const std::string& json) {
   if (!file_) throw Error(path_ + ": the log was closed after a failed write");
-  put(log_line(fields) + "\n");
+  put(json + "\n");
 }
 
 std::vector<std::map<std::string, double>> read_log(const std::string& path) {
@@ -114,12 +94,12 @@ std::vector<std::map<std::string, double>> read_log(const std::string& path) {
   for (std::size_t start = 0, number = 1; start < text.size(); ++number) {
     const std::size_t end = text.find('\n', start);
     const std::string line = text.substr(start, end - start);
-    const Json object = parse(line);
+    const nlohmann::json object = parse(line);
     if (object.is_object()) {
       lines.push_back(numeric_fields(object));
     } else if (end != std::string::npos) {
       throw Error(fmt::format("{}:{}: expected a JSON object, got {}", path, number,
-                              quoted(line.substr(0, 60))));
+                              Json(line.substr(0, 60)).text));
     }
     if (end == std::string::npos) break;
     start = end + 1;

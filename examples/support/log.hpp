@@ -1,33 +1,41 @@
 // Logs of training, in JSON lines.
 #pragma once
 
-#include <cstdint>
+#include <concepts>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <attune/tensor/shape.hpp>
 
 namespace attune::report {
 
-/// A list or an object, as JSON already.
-struct JsonText {
-  std::string text;
-};
-using LogValue = std::variant<double, std::int64_t, std::string, JsonText>;
-using LogFields = std::vector<std::pair<std::string, LogValue>>;
+struct Json;
+using LogFields = std::vector<std::pair<std::string, Json>>;
 
-/// The fields as a JSON object, in their order, without the end of the line. Numbers are written in
-/// the shortest form that reads back as the same number; NaN and infinities, which JSON does not
-/// have, as null. Throws Error when a name is given twice.
+/// The fields as a JSON object, in their order, without the end of the line.
 std::string log_line(const LogFields& fields);
-/// A JSON list of such values, or of what is JSON already.
-JsonText json_list(const std::vector<LogValue>& values);
+
+/// A value as JSON. Numbers are written in the shortest form that reads back as the same number; NaN
+/// and infinities, which JSON does not have, as null.
+struct Json {
+  std::string text;
+
+  Json(double value);
+  Json(std::integral auto value) : text(std::to_string(value)) {}
+  Json(const char* value) : Json(std::string(value)) {}
+  Json(const std::string& value);
+  Json(const LogFields& object) : text(log_line(object)) {}
+  template <class T>
+  Json(const std::vector<T>& list) : text("[") {
+    for (const Json one : list) text += (text.size() > 1 ? ", " : "") + one.text;
+    text += "]";
+  }
+};
 
 /// A log in JSON lines: one object per line, on disk as soon as `write` returns, so that a program
 /// that is killed leaves at most its last line cut short. Errors of the file system are Error with
@@ -37,7 +45,8 @@ class LogWriter {
   /// Starts an empty file, or appends to an existing one behind its last whole line.
   explicit LogWriter(const std::string& path, bool append);
 
-  void write(const LogFields& fields);
+  void write(const LogFields& fields) { write_line(log_line(fields)); }
+  void write_line(const std::string& json);
 
  private:
   struct Close {

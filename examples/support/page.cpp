@@ -11,6 +11,8 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "support/chart.hpp"
+#include "support/log.hpp"
 #include "support/output.hpp"
 #include "support/processes.hpp"
 
@@ -229,6 +231,21 @@ std::string grouped(Index count) {
   return digits;
 }
 
+void add_learning_curves(report::Page& page, const std::filesystem::path& log,
+                         const std::string& y_label, const std::vector<LoggedField>& fields,
+                         bool log_y) {
+  if (!std::filesystem::exists(log)) return;
+  report::Chart chart{.title = "Learning curves",
+                      .x_label = "step",
+                      .y_label = y_label,
+                      .series = {},
+                      .log_y = log_y};
+  const auto lines = report::read_log(log.string());
+  for (const auto& [field, name, scale] : fields)
+    chart.series.push_back(report::curve(lines, field, name, scale));
+  page.figure(report::svg(chart), "");
+}
+
 void add_card(report::Page& page, const Metadata& metadata) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : metadata) {
@@ -237,14 +254,6 @@ void add_card(report::Page& page, const Metadata& metadata) {
   }
   page.heading("The model");
   page.table({"option", "value"}, rows);
-}
-
-void add_parameters(report::Page& page, const nn::Parameters& parameters) {
-  page.heading("Parameters");
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, w] : parameters)
-    rows.push_back({name, to_string(w.shape()), grouped(w.size())});
-  page.table({"name", "shape", "elements"}, rows);
 }
 
 std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,

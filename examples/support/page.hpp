@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "support/training_options.hpp"
@@ -52,11 +51,19 @@ namespace attune {
 /// 12,345: a count, with its digits in groups of three.
 std::string grouped(Index count);
 
+/// A field of the log, its name in a chart, and what it is multiplied by.
+struct LoggedField {
+  std::string field, name;
+  double scale = 1;
+};
+
+/// A chart of learning curves, where there is a log.
+void add_learning_curves(report::Page& page, const std::filesystem::path& log,
+                         const std::string& y_label, const std::vector<LoggedField>& fields,
+                         bool log_y = false);
+
 /// A table of the checkpoint's metadata without vocabularies and tokenizers.
 void add_card(report::Page& page, const Metadata& metadata);
-
-/// A table of names and shapes.
-void add_parameters(report::Page& page, const nn::Parameters& parameters);
 
 /// The numbers of `count` of some examples, evenly from the shortest to the longest, or of all.
 std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,

@@ -8,6 +8,8 @@
 
 #include <fmt/ranges.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <attune/nn/layers.hpp>
 #include <attune/tensor/buffer.hpp>
@@ -46,11 +48,8 @@ Precision available(Precision asked_for) {
 
 }  // namespace
 
-Saved unchanged(std::string name, std::string value, std::string error) {
-  return {[=](Safetensors& file) { file.metadata[name] = value; },
-          [=](const Safetensors& file) {
-            if (nn::load_text(file.metadata, name) != value) fail("checkpoint", error);
-          }};
+void Fingerprint::add_bytes(std::span<const std::byte> bytes) {
+  value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_);
 }
 
 Run::Run(const TrainingOptions& options, RunSettings settings, RunDirectory& files,
@@ -108,7 +107,9 @@ void Run::check_equal_workers() const {
   Safetensors file = checkpoint();
   for (const Saved& one : progress_) one.save(file);
   file.metadata["seconds"] = "";
-  Texts own;
+  Texts own;  // data first: vocabularies that follow from them are long
+  for (const auto& [name, input] : settings_.inputs)
+    own.push_back(fmt::format("{} = {} of {}", name, input.fingerprint.text(), input.from));
   for (const auto& [name, entry] : file.metadata) own.push_back(name + " = " + entry);
   const Texts first = each_makes([&] { return is_first_worker() ? own : Texts(); });
   const Texts differences = each_makes([&] {
@@ -264,6 +265,7 @@ Safetensors Run::checkpoint() const {
   file.metadata["seconds"] = fmt::format("{}", seconds());
   file.metadata["attune_version"] = ATTUNE_VERSION;
   file.metadata["products"] = products();
+  for (const auto& [name, input] : settings_.inputs) file.metadata[name] = input.fingerprint.text();
   return file;
 }
 
@@ -292,6 +294,10 @@ void Run::save_last() {
 void Run::resume() {
   const Safetensors file = load_safetensors(files_.last());
   reading(files_.last(), [&] {
+    for (const auto& [name, input] : settings_.inputs)
+      if (nn::load_text(file.metadata, name) != input.fingerprint.text())
+        fail("checkpoint", fmt::format("{} differs: it was trained on other data than that of {}",
+                                       name, input.from));
     for (const Saved& one : progress_) one.load(file);
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);

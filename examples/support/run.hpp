@@ -1,7 +1,9 @@
 // What the loop of a training calls: directory, log, progress, signals, checkpoints, resuming.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <span>
 
 #include <attune/nn/optimisers.hpp>
 
@@ -31,13 +33,35 @@ struct Saved {
         load([&object](const Safetensors& file) { object.load(file); }) {}
 };
 
-/// Metadata that must be the same when a run is resumed; otherwise an Error with this text.
-Saved unchanged(std::string name, std::string value, std::string error);
+/// Another text, almost surely, when any of the values is another: XXH3 of all bytes.
+class Fingerprint {
+ public:
+  /// Of numbers or characters that lie side by side.
+  template <class Values>
+  Fingerprint& add(const Values& values) {
+    add_bytes(std::as_bytes(std::span(values)));
+    return *this;
+  }
+  /// In hexadecimal.
+  std::string text() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  void add_bytes(std::span<const std::byte> bytes);
+
+  std::uint64_t value_ = 0;
+};
+
+/// Data that a run reads: the file, and a fingerprint of what is used of it.
+struct Input {
+  std::string from;
+  Fingerprint fingerprint;
+};
 
 struct RunSettings {
   std::uint64_t seed = 1;                         // of dropout
   std::string unit = "examples";                  // of the speed: "words" logs words_per_s
   std::string data = {};                          // printed at the start
+  std::map<std::string, Input> inputs = {};       // by the name of their entry in checkpoints
   bool starts_with_validation = false;            // the log then has the measures of step 0
   std::function<report::LogFields()> place = {};  // of a line of the log: its epoch, for example
 };
@@ -61,7 +85,8 @@ class Run {
   /// Makes the directory, resumes from last.safetensors where `files` says so, otherwise keeps the
   /// files of an earlier run under other names; then prints what is trained on what. `model` saves
   /// what best.safetensors has: the parameters, and the metadata that loading needs;
-  /// last.safetensors has `progress`, too. Throws where several workers differ in any of it.
+  /// last.safetensors has `progress`, too. Throws where several workers differ in any of it, or
+  /// have read other data, and where the checkpoint to resume was trained on other data.
   Run(const TrainingOptions& options, RunSettings settings, RunDirectory& files,
       nn::Parameters& parameters, std::function<void(Safetensors&)> model,
       std::vector<Saved> progress);

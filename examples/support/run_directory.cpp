@@ -199,13 +199,13 @@ void require_format(const Metadata& metadata, const std::string& expected) {
   fail("checkpoint", fmt::format("{}, expected the format '{}'", what, expected));
 }
 
-void check_same(const char* operation, const std::filesystem::path& checkpoint,
-                const Metadata& stored, const Metadata& given) {
-  for (const auto& [name, value] : stored) {
-    if (value == given.at(name)) continue;
-    fail(operation, fmt::format("{} was trained with {} = '{}', not '{}'", checkpoint.string(),
-                                name, value, given.at(name)));
-  }
+void check_resumable(const std::filesystem::path& out, const Metadata& stored,
+                     const Metadata& given, const std::set<std::string>& free) {
+  for (const auto& [name, value] : stored)
+    if (!free.contains(name) && value != given.at(name))
+      fail("--resume",
+           fmt::format("{} was trained with {} = '{}', not '{}'",
+                       (out / "last.safetensors").string(), name, value, given.at(name)));
 }
 
 }  // namespace attune

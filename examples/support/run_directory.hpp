@@ -1,9 +1,9 @@
 // What a training leaves: its directory, with a lock, checkpoints and the log.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -97,31 +97,9 @@ auto from_checkpoint(const std::filesystem::path& path, const char* format, F ma
   });
 }
 
-/// Throws an Error for the first option that was another in the run of that checkpoint.
-/// `operation` is what the error begins with.
-void check_same(const char* operation, const std::filesystem::path& checkpoint,
-                const Metadata& stored, const Metadata& given);
-
-/// FNV-1a, of words instead of bytes: another value, almost surely, when a word has changed.
-class Hash {
- public:
-  void add(std::uint64_t word) { value_ = (value_ ^ word) * 0x100000001B3; }
-  /// The size, and each element.
-  void add(const std::vector<std::int32_t>& ids) {
-    add(ids.size());
-    for (const std::int32_t id : ids) add(static_cast<std::uint64_t>(id));
-  }
-  void add(std::string_view text) {
-    add(text.size());
-    // A char has a sign on some processors.
-    for (const char byte : text) add(std::uint64_t{static_cast<unsigned char>(byte)});
-  }
-  std::uint64_t value() const { return value_; }
-  /// In hexadecimal.
-  std::string text() const { return fmt::format("{:016x}", value_); }
-
- private:
-  std::uint64_t value_ = 0xCBF29CE484222325;
-};
+/// Throws for the first option in which a run that is to be resumed in `out` differs from the stored
+/// one; `free` names those that may differ.
+void check_resumable(const std::filesystem::path& out, const Metadata& stored,
+                     const Metadata& given, const std::set<std::string>& free = {});
 
 }  // namespace attune

@@ -3,14 +3,19 @@
 
 #include <filesystem>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include <attune/models/option_field.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
+
+template <class Options>
+using Fields = std::vector<models::OptionField<Options>>;
 
 struct TrainingOptions {
   std::filesystem::path out;
@@ -29,7 +34,7 @@ struct TrainingOptions {
 
 /// The options that every training has.
 template <class Options>
-std::vector<models::OptionField<Options>> common_training_fields() {
+Fields<Options> common_training_fields() {
   using models::number_field;
   constexpr double many = 1e9;
   return {number_field<Options>(
@@ -54,11 +59,34 @@ std::vector<models::OptionField<Options>> common_training_fields() {
                                 &Options::validate_every, 1, many)};
 }
 
+/// --steps, --batch, --rate and --seed. The texts say what a batch consists of, how the learning
+/// rate changes, and what the seed decides.
+template <class Options>
+Fields<Options> step_fields(const std::string& batch, const std::string& rate,
+                            const std::string& seed) {
+  using models::number_field;
+  return {number_field<Options>("steps", "batches to train on", &Options::steps, 1, 1e9),
+          number_field<Options>("batch", batch + " in a batch", &Options::batch, 1, 1 << 16),
+          number_field<Options>("rate", "learning rate of Adam: " + rate, &Options::rate, 1e-9, 10),
+          number_field<Options>("seed", "of initial values, " + seed, &Options::seed, 0, 0x1p64)};
+}
+
+template <class Options>
+Metadata to_metadata(const Fields<Options>& fields, const Options& options) {
+  return models::fields_to_map(std::span<const models::OptionField<Options>>(fields), options);
+}
+
+template <class Options>
+Options options_from(const Fields<Options>& fields, const Metadata& metadata) {
+  Options options;
+  models::set_fields_from(std::span<const models::OptionField<Options>>(fields), options, metadata);
+  return options;
+}
+
 /// Groups of options, one after the other.
 template <class Options>
-std::vector<models::OptionField<Options>> joined(
-    std::initializer_list<std::vector<models::OptionField<Options>>> groups) {
-  std::vector<models::OptionField<Options>> all;
+Fields<Options> joined(std::initializer_list<Fields<Options>> groups) {
+  Fields<Options> all;
   for (const auto& group : groups) all.insert(all.end(), group.begin(), group.end());
   return all;
 }

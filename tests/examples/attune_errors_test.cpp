@@ -327,14 +327,17 @@ TEST_CASE("attune train: a run is resumed from a whole checkpoint, on its own te
   output_of(corpus.train("out", one_epoch));
   const std::string last = corpus / "out/last.safetensors";
   const Arguments resume = {"train", "--resume", "--out", corpus / "out", "--epochs", "2"};
-  std::string text = read(corpus / "train.en");
-  const std::string before = text;
-  text.replace(text.find("one"), 3, "two");
-  write(corpus / "train.en", text);
-  CHECK(error_of(resume) == fmt::format("attune: {}: checkpoint: it was trained on other pairs, or "
-                                        "other alignments",
-                                        last));
-  write(corpus / "train.en", before);
+  for (const auto& [name, data, from] :
+       {std::tuple{"train.en", "training_data", corpus / "train.en and " + corpus / "train.xx"},
+        {"valid.xx", "validation_data", corpus / "valid.en and " + corpus / "valid.xx"}}) {
+    const std::string before = read(corpus / name),
+                      first = before.substr(0, before.find_first_of(" \n"));
+    write(corpus / name, (first == "one" ? "two" : "one") + before.substr(first.size()));
+    CHECK(error_of(resume) == fmt::format("attune: {}: checkpoint: {} differs: it was trained on "
+                                          "other data than that of {}",
+                                          last, data, from));
+    write(corpus / name, before);
+  }
   std::filesystem::copy_file(corpus / "out/best.safetensors", last,
                              std::filesystem::copy_options::overwrite_existing);
   CHECK(contains(error_of(resume), last + ": checkpoint: there is no 'adam.steps'"));

@@ -147,7 +147,8 @@ TEST_CASE("attune train: links between words guide subwords and characters, and 
   write(corpus.alignments(),
         "\n" + read(corpus.alignments()).substr(read(corpus.alignments()).find('\n') + 1));
   CHECK(contains(error_of({"train", "--resume", "--out", corpus / "half", "--epochs", "3"}),
-                 "it was trained on other pairs, or other alignments"));
+                 "training_data differs: it was trained on other data than that of " +
+                     corpus / "train.en and " + corpus / "train.xx, " + corpus.alignments()));
 }
 
 TEST_CASE("attune train: what is wrong with alignments is said with file and line") {
@@ -281,7 +282,7 @@ TEST_CASE(
     for (std::string line : lines_of(read(corpus / (name + ".en"))))
       line[0] = static_cast<char>(line[0] - 'a' + 'A'), source += line + "\n";
     for (std::string line : lines_of(read(corpus / (name + ".xx"))))
-      target += line[0] + text::lower_case(line.substr(1)) + "\n";
+      target += line[0] + text::folded_case(line.substr(1)) + "\n";
     write(corpus / (name + ".en"), source), write(corpus / (name + ".xx"), target);
   }
   output_of(corpus.train("model", tiny + Arguments{"--truecase", "yes", "--rate", "0.01",

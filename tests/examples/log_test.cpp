@@ -117,13 +117,6 @@ TEST_CASE("log: a path that cannot be opened is named with the reason") {
   CHECK_ERROR(directory + ": cannot be read: Is a directory", read_log(directory));
 }
 
-TEST_CASE("log: a field given twice is an error, and nothing is written") {
-  const LogFile file;
-  LogWriter log(file.path, false);
-  CHECK_ERROR("log: field \"loss\" is given twice", log.write({{"loss", 1.0}, {"loss", 2.0}}));
-  CHECK(file.text() == "");
-}
-
 TEST_CASE("log: a full disk is an error, and so is every line after it") {
   if (!std::filesystem::exists("/dev/full")) return;
   LogWriter log("/dev/full", false);

@@ -109,9 +109,26 @@ def check_refusals(program, directory):
     assert not (directory / "refused" / "last.safetensors").exists()
 
 
+def check_other_data(program, directory, draw):
+    """The second worker reads another file of the same name, in a directory of its own."""
+    other = directory / "other"
+    other.mkdir(exist_ok=True)
+    os.chdir(directory)
+    for place in directory, other:
+        kill_resume.write_pairs(place, "valid", 40, draw)
+        kill_resume.write_table(place, 600, draw)
+    data, file, options = ("validation", "valid.tsv", [f"--train={directory}/train.tsv", "--valid=valid.tsv",
+                                                     "--steps=5"])
+    if pathlib.Path(program).name == "forecast":
+        data, file, options = "training", "table.csv", [*kill_resume.FORECAST, "--csv=table.csv"]
+    train = [program, "train", "--shards", "2", "--out", str(directory / "refused"), *options]
+    [line] = errors_of(1, *train, ":", "-n", "1", "-wdir", str(other), *train)
+    assert "worker 1 of 2 on" in line and f" has {data}_data = " in line and line.endswith(f" of {file}"), line
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("programs", nargs="+")
+    parser.add_argument("programs", nargs="+", type=os.path.abspath)
     parser.add_argument("--kills", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -122,6 +139,8 @@ def main():
         attune = next(program for program in arguments.programs if pathlib.Path(program).name == "attune")
         check_predictions(attune, pathlib.Path(temporary))
         check_refusals(attune, pathlib.Path(temporary))
+        for program in arguments.programs:
+            check_other_data(program, pathlib.Path(temporary), draw)
 
 
 if __name__ == "__main__":

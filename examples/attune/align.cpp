@@ -147,9 +147,8 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
     case AlignFormat::svg:
       return report::svg(pair.map) + "\n";
     default:
-      return pair.map.rows.empty()
-                 ? "\n"
-                 : printable(caption(pair)) + "\n" + report::terminal(pair.map, how) + "\n";
+      return pair.map.rows.empty() ? "\n"
+                                   : caption(pair) + "\n" + report::terminal(pair.map, how) + "\n";
   }
 }
 
@@ -187,7 +186,8 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
     for (const AlignedPair& pair : pairs) text += form(pair, format, how);
   }
   if (!o.out.empty()) return write_file(o.out, text);
-  say("{}", format == AlignFormat::terminal ? text : for_output(text));  // drawings have colours
+  const bool as_it_is = format == AlignFormat::terminal || format == AlignFormat::npy;
+  put(as_it_is ? text : for_output(text));  // drawings have colours
 }
 
 /// Och and Ney (2003): see metrics/alignment_error_rate.hpp.
@@ -233,12 +233,12 @@ void print_scores(const models::AnyModel& network, std::span<const text::TextPai
     const auto& [source, target] = lines[i];
     const auto& tokens = h.word_log_probabilities;
     const auto probabilities = report::json_list({tokens.begin(), tokens.end()});
-    say("{}\n",
-        for_output(json ? report::log_line({{"source", source},
+    put(for_output(json ? report::log_line({{"source", source},
                                             {"target", target},
                                             {"log_probability", h.log_probability},
                                             {"tokens", probabilities}})
-                        : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)));
+                        : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)) +
+        "\n");
   }
 }
 

@@ -26,7 +26,8 @@ using Json = nlohmann::json;
 }
 
 std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  return printable(
+      Json(text).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
 }
 
 struct ToJson {

@@ -67,7 +67,7 @@ void StandardInput::ask() {
 
 bool StandardInput::forgives(const Error& error, const char* program) const {
   if (!asked_ || ended_) return false;
-  complain("{}: {}\n", program, printable(error.what()));
+  complain("{}: {}\n", program, error.what());
   return true;
 }
 

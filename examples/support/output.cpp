@@ -138,7 +138,7 @@ void Progress::show(long done, const std::string& text, bool line, const TimeLim
   // back to the start of the last line only.
   const int columns = terminal_columns();
   std::string shown =
-      open_ ? percent + end + count + "  " + text : percent + count + "  " + text + end;
+      printable(open_ ? percent + end + count + "  " + text : percent + count + "  " + text + end);
   if (open_ && columns > 1) shown = report::detail::cut(shown, columns - 1);
   put(fmt::format("{}{}{}", rewrites ? "\r\x1b[K" : "", shown, open_ ? "" : "\n"));
   std::fflush(stdout);

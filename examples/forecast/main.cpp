@@ -210,7 +210,7 @@ int compare(CompareArguments options) {
     for (std::size_t i = 0; i < runs.size(); ++i)
       rows[i / horizons.size()].push_back(errors[i][measure]);
     print_table(measure == 0 ? "squared error" : "absolute error", horizons, options.variants, rows,
-                3, 15);
+                3);
   }
   return 0;
 }

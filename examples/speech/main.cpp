@@ -179,7 +179,7 @@ int compare(CompareArguments options) {
   const std::string longer = fmt::format("{} to {}", longest + 1, longest + 5);
   print_table("token error, %",
               {"single digits", fmt::format("1 to {}", longest), longer, longer + ", no CTC"},
-              options.variants, errors, 2, 18);
+              options.variants, errors, 2);
   return 0;
 }
 

@@ -134,7 +134,7 @@ TEST_CASE("long_sentences: mean and standard deviation over the seeds of a setti
   CHECK(contains(out, "6 runs of 5 steps"));
   CHECK(contains(out, "; 6 are in "));
   // 50, 60 and 100 %: √((20² + 10² + 30²) / 2)
-  CHECK(contains(out, "\nbahdanau                70.0 ± 26.5  70.0 ± 26.5"));
+  CHECK(contains(out, "\nbahdanau        70.0 ± 26.5  70.0 ± 26.5"));
   CHECK(out.find("bahdanau") < out.find("luong-dot"));
   const std::string page = read(directory / "report.html");
   CHECK(contains(page, "70.0 ± 26.5"));

@@ -6,6 +6,7 @@
 #include <attune/models/display_text.hpp>
 #include <attune/models/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::report {
 namespace detail {
@@ -122,21 +123,17 @@ int cluster_width(std::string_view cluster) {
 
 bool is_isolate(char32_t c) { return c >= 0x2066 && c <= 0x2069; }
 
-/// The code point where XML and HTML allow it, or a visible character in its place.
+/// The code point, or a visible character where XML and HTML forbid it or it would move the cursor
+/// or reorder what stands outside its isolate.
 char32_t presentable(char32_t c) {
   if (c < 0x20) return 0x2400 + c;
   if (c == 0x7F) return 0x2421;
-  const bool forbidden = (c >= 0x80 && c < 0xA0) || c == 0xFFFE || c == 0xFFFF;
-  return forbidden ? kReplacement : c;
+  const std::string character = text::utf8(c);
+  const bool forbidden = c == 0xFFFE || c == 0xFFFF || printable(character) != character;
+  return forbidden && !is_isolate(c) ? kReplacement : c;
 }
 
-/// The code point on one line, or a replacement where it would move the cursor or reorder its
-/// neighbours.
-char32_t shown(char32_t c) {
-  const bool reorders = (c >= 0x202A && c <= 0x202E) || is_isolate(c);
-  const bool ends_line = c == 0x2028 || c == 0x2029;
-  return reorders || ends_line ? kReplacement : presentable(c);
-}
+char32_t shown(char32_t c) { return is_isolate(c) ? kReplacement : presentable(c); }
 
 /// A space of any width, but no line break.
 bool is_space(char32_t c) { return c >= 0x20 && c != 0x85 && text::is_blank(c); }
@@ -186,8 +183,7 @@ std::vector<std::string> visible(const std::vector<std::string>& labels) {
 
 std::string visible_caption(const std::string& caption) {
   std::vector<char32_t> points = code_points(caption);
-  std::ranges::transform(points, points.begin(),
-                         [](char32_t c) { return is_isolate(c) ? c : shown(c); });
+  std::ranges::transform(points, points.begin(), presentable);
   return utf8(points);
 }
 

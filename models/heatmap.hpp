@@ -49,7 +49,8 @@ std::string svg(const Heatmap& map, const SvgOptions& options = {});
 
 /// `text` made safe inside HTML and SVG, in elements and in quoted attributes: & < > " ' become
 /// references. Characters that XML forbids become visible: a control character turns into its
-/// picture (U+0007 into ␇), a byte that is not UTF-8 into U+FFFD. Tab and line breaks stay.
+/// picture (U+0007 into ␇), a byte that is not UTF-8 and a mark of the direction of writing into
+/// U+FFFD. Isolates, tab and line breaks stay.
 std::string escape(std::string_view text);
 
 }  // namespace attune::report

@@ -32,15 +32,15 @@ CodePoint first_of(std::string_view text) {
 }
 
 bool is_shown(std::uint32_t c) {
-  return !(c < 0x20 || (c >= 0x7F && c <= 0x9F) || (c >= 0x2028 && c <= 0x202E) ||
-           (c >= 0x2066 && c <= 0x2069));
+  return !(c < 0x20 || (c >= 0x7F && c <= 0x9F) || c == 0x61C || c == 0x200E || c == 0x200F ||
+           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069));
 }
 
 std::string escape(std::uint32_t c) {
   if (c == '\n') return "\\n";
   if (c == '\r') return "\\r";
   if (c == '\t') return "\\t";
-  return c < 0x80 ? fmt::format("\\x{:02x}", c) : fmt::format("\\u{:04x}", c);
+  return c < 0x20 ? fmt::format("\\x{:02x}", c) : fmt::format("\\u{:04x}", c);
 }
 
 /// 40000000000 -> "40 GB"
@@ -66,7 +66,7 @@ std::string printable(std::string_view text, std::string_view kept) {
     const auto [c, bytes] = first_of(text);
     if (bytes == 0) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-    } else if (is_shown(c) || (bytes == 1 && kept.find(text[0]) != kept.npos)) {
+    } else if (is_shown(c) || kept.find(text.substr(0, bytes)) != kept.npos) {
       out += text.substr(0, bytes);
     } else {
       out += escape(c);

@@ -11,9 +11,9 @@ namespace attune {
 
 /// The text with escapes such as `\n`, `\x1b` and `\u202e` for what would do something to a
 /// terminal, a log or the line it stands in: control characters (C0, DEL, C1) but for those in
-/// `kept`, line and paragraph separators, what changes the direction of writing (U+202A to U+202E,
-/// U+2066 to U+2069), and bytes that are not UTF-8. Everything else stays as it is, backslashes
-/// too: what was printable once is not changed again.
+/// `kept`, line and paragraph separators, what changes the direction of writing (U+061C, U+200E,
+/// U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes that are not UTF-8. Everything else stays
+/// as it is, backslashes too: what was printable once is not changed again, and JSON remains JSON.
 std::string printable(std::string_view text, std::string_view kept = {});
 
 /// What every function of the library throws: one line, "operation: what is wrong: the shapes".

@@ -144,9 +144,8 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
     case AlignFormat::svg:
       return report::svg(pair.map) + "\n";
     default:
-      return pair.map.rows.empty()
-                 ? "\n"
-                 : printable(caption(pair)) + "\n" + report::terminal(pair.map, how) + "\n";
+      return pair.map.rows.empty() ? "\n"
+                                   : caption(pair) + "\n" + report::terminal(pair.map, how) + "\n";
   }
 }
 
@@ -184,7 +183,8 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
     for (const AlignedPair& pair : pairs) text += form(pair, format, how);
   }
   if (!o.out.empty()) return write_file(o.out, text);
-  say("{}", format == AlignFormat::terminal ? text : for_output(text));  // drawings have colours
+  const bool as_it_is = format == AlignFormat::terminal || format == AlignFormat::npy;
+  put(as_it_is ? text : for_output(text));  // drawings have colours
 }
 
 /// Och and Ney (2003): see metrics/alignment_error_rate.hpp.
@@ -228,12 +228,12 @@ void print_scores(const models::AnyModel& network, std::span<const text::TextPai
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const models::Hypothesis& h = scores[i];
     const auto& [source, target] = lines[i];
-    say("{}\n",
-        for_output(json ? report::log_line({{"source", source},
+    put(for_output(json ? report::log_line({{"source", source},
                                             {"target", target},
                                             {"log_probability", h.log_probability},
                                             {"tokens", h.word_log_probabilities}})
-                        : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)));
+                        : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)) +
+        "\n");
   }
 }
 

@@ -40,15 +40,8 @@ std::vector<float> row_of(const Heatmap& map, std::size_t target) {
 
 std::string cell(std::string_view word) {
   std::string out;
-  for (const char c : word) {
-    constexpr std::string_view escaped = "\t\n\r\\", letters = "tnr\\";
-    const std::size_t at = escaped.find(c);
-    if (at == escaped.npos)
-      out += c;
-    else
-      out.append(1, '\\').append(1, letters[at]);
-  }
-  return out;
+  for (const char c : word) out.append(c == '\\' ? 2 : 1, c);
+  return printable(out);
 }
 
 template <class Unsigned>
@@ -95,7 +88,8 @@ std::string json(const Heatmap& map) {
   check(map, "json");
   const auto array = [](const std::vector<std::string>& words) {
     using Json = nlohmann::json;
-    return Json(words).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+    return printable(
+        Json(words).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
   };
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < map.rows.size(); ++i)

@@ -24,9 +24,9 @@ text::Alignment argmax_links(const Heatmap& map);
 std::string pharaoh(const text::Alignment& links);
 
 /// A table with tabs between the cells: a header with an empty cell and the source words, then for
-/// each target word a line with the word and its weights. Every line ends with `\n`. In words, a
-/// tab is written `\t`, a line feed `\n`, a carriage return `\r` and a backslash `\\`. Nothing is
-/// quoted: tell readers that interpret quotes not to do so (pandas: quoting=csv.QUOTE_NONE).
+/// each target word a line with the word and its weights. Every line ends with `\n`. Words are
+/// `printable`, and a backslash in them is written `\\`. Nothing is quoted: tell readers that
+/// interpret quotes not to do so (pandas: quoting=csv.QUOTE_NONE).
 std::string tsv(const Heatmap& map);
 
 /// {"source": [words], "target": [words], "weights": [[a row per target word]]} on one line without

@@ -45,7 +45,7 @@ void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
       ++tokens;
       if (source.vocabulary.id(token) != text::Vocabulary::unknown) continue;
       ++unknown;
-      kinds.insert(fmt::format("'{}'", printable(token)));
+      kinds.insert(fmt::format("'{}'", token));
     }
   }
   if (unknown == 0) return;
@@ -53,8 +53,7 @@ void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
   complain(
       "warning: {}: {} of {} source tokens were never seen in training and are read as <unk>: "
       "{}{}\n",
-      printable(pairs.name), unknown, tokens,
-      fmt::join(kinds.begin(), std::prev(kinds.end(), more), ", "),
+      pairs.name, unknown, tokens, fmt::join(kinds.begin(), std::prev(kinds.end(), more), ", "),
       more > 0 ? fmt::format(" and {} more kinds", more) : "");
 }
 
@@ -80,9 +79,8 @@ void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
 }
 
 void print_result(const Measured& m) {
-  say("{}\n{}  ({} pairs, {:.1f} a second)\n", printable(m.pairs.name),
-      summary(m.result, m.sentences()), m.pairs.size(),
-      static_cast<double>(m.pairs.size()) / m.seconds);
+  say("{}\n{}  ({} pairs, {:.1f} a second)\n", m.pairs.name, summary(m.result, m.sentences()),
+      m.pairs.size(), static_cast<double>(m.pairs.size()) / m.seconds);
   if (m.sentences()) return;
   say("\n");
   print_table(m.result.counts, names);

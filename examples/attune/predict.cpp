@@ -125,7 +125,7 @@ class Input {
     } catch (const Error& error) {
       if (lines.empty() && !(asked_ && !standard_.ended())) throw;
       if (lines.empty()) {  // the next line that is typed may be better
-        complain("attune: {}\n", printable(error.what()));
+        complain("attune: {}\n", error.what());
         return read(most);
       }
       error_ = std::current_exception();
@@ -241,7 +241,7 @@ class Predictor {
       fields.insert(fields.end(),
                     {{"rows", map.rows}, {"columns", map.columns}, {"attention", attention}});
     }
-    return for_output(report::log_line(fields)) + "\n";
+    return report::log_line(fields) + "\n";
   }
 
   std::string drawing(const Texts& tokens, const models::Hypothesis& h) const {
@@ -258,8 +258,8 @@ class Predictor {
     for (const std::string& token : tokens)
       if (first_.source().vocabulary.id(token) == text::Vocabulary::unknown &&
           warned_.insert(token).second)
-        text += fmt::format("warning: '{}' was never seen in training and is read as <unk>\n",
-                            printable(token));
+        text +=
+            fmt::format("warning: '{}' was never seen in training and is read as <unk>\n", token);
     return text;
   }
 
@@ -281,9 +281,9 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
           source_of(o.sources[static_cast<std::size_t>(i)], first.source(), longest, place(i));
       if (source.empty()) fail(place(i), "it is empty, but something to read was expected");
       const Texts texts = predictor.answer(std::span(&source, 1), i, draws, place);
-      say("{}", texts[0]), complain("{}", texts[1]);
+      put(texts[0]), complain("{}", texts[1]);
     } catch (const Error& error) {
-      complain("attune: {}\n", printable(error.what()));
+      complain("attune: {}\n", error.what());
       status = 1;
     }
   }
@@ -317,8 +317,7 @@ int predict(const UseOptions& o) {
                                               static_cast<std::size_t>(end - begin));
     const Texts texts =
         each_makes([&] { return predictor.answer(own, number + begin, draws, place); });
-    for (std::size_t i = 0; i < texts.size(); i += 2)
-      say("{}", texts[i]), complain("{}", texts[i + 1]);
+    for (std::size_t i = 0; i < texts.size(); i += 2) put(texts[i]), complain("{}", texts[i + 1]);
     if (is_first_worker()) flush_output();
     number += n;
   }

@@ -57,8 +57,8 @@ report::LogFields log_of(const Evaluation& result) {
 /// Two pairs, always the same: from the middle of the text's halves.
 void say_examples(const TestPairs& pairs, const Evaluation& result) {
   for (const std::size_t i : std::set{pairs.size() / 4, 3 * pairs.size() / 4})
-    say("  source      {}\n  target      {}\n  prediction  {}\n", printable(pairs.lines[i]),
-        printable(pairs.references[i].front()), printable(result.written[i].text));
+    say("  source      {}\n  target      {}\n  prediction  {}\n", pairs.lines[i],
+        pairs.references[i].front(), result.written[i].text);
 }
 
 Saved of_plateau(nn::HalveOnPlateau& plateau, double rate) {

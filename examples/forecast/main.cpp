@@ -332,7 +332,7 @@ void add_example(report::Page& page, const Model& model, const Test& data, Index
       report::svg(map, {.cell = 12, .darkest = darkest}),
       fmt::format("{}: attention of each decoder step (rows) to the past (columns); numbers are "
                   "steps from the first one that is forecast. The largest weight is {:.3f}.",
-                  name, darkest));
+                  isolated(name), darkest));
 }
 
 /// An HTML page: forecasts, attention, errors.

@@ -229,19 +229,15 @@ void add_setting(report::Page& page, const Setting& setting, const Table& table)
   std::vector<std::string> columns;
   for (const Index length : lengths) columns.push_back(std::to_string(length));
   say("\n{}: {}", setting.name, trained);
-  print_table("words right, %", columns, table.variants, table.rows, 1);
+  TableRows rows = print_table("words right, %", columns, table.variants, table.rows, 1);
   page.heading(fmt::format("Setting {}: {}", setting.name, trained));
   const auto is_luong = [](const std::string& name) { return name.starts_with("luong"); };
   add_chart(page, "Models, " + trained, table,
             [&](const std::string& name) { return !is_luong(name) || name == "luong-general"; });
   add_chart(page, "Scores and windows, " + trained, table, is_luong);
-  TableRows cells;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    cells.push_back({table.variants[i]});
-    for (const Spread& accuracy : table.rows[i]) cells[i].push_back(accuracy.text(1));
-  }
-  columns.insert(columns.begin(), "words");
-  page.table(columns, cells);
+  const std::vector<std::string> header = rows.front();
+  rows.erase(rows.begin());
+  page.table(header, rows);
 }
 
 /// Prints a table for each setting that has results, and writes report.html.

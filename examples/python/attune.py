@@ -194,8 +194,9 @@ def attention(source, target, weights):
 
 
 def unescaped(word):
-    """Tabs, line breaks and backslashes are written \\t, \\n, \\r and \\\\."""
-    return re.sub(r"\\(.)", lambda escape: {"t": "\t", "n": "\n", "r": "\r"}.get(escape[1], escape[1]), word)
+    """Control characters and backslashes are written \\t, \\n, \\r, \\x1b, \\u202e and \\\\."""
+    short = {"t": "\t", "n": "\n", "r": "\r"}
+    return re.sub(r"\\(x..|u....|.)", lambda at: short.get(at[1]) or chr(int(at[1][1:] or "5c", 16)), word)
 
 
 # Logs

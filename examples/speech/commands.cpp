@@ -116,10 +116,9 @@ std::vector<Part> parts_of(const std::string& file, const Arguments& options, In
   const Recording recording = read_audio(file);
   std::vector<float> samples = reading(file, [&] { return at_rate(recording, rate); });
   if (recording.channels > 1)
-    complain("{}: using the mean of its {} channels\n", printable(file), recording.channels);
+    complain("{}: using the mean of its {} channels\n", file, recording.channels);
   if (recording.rate != rate)
-    complain("{}: converted from {} to {} samples per second\n", printable(file), recording.rate,
-             rate);
+    complain("{}: converted from {} to {} samples per second\n", file, recording.rate, rate);
   const std::string name = options.json || options.inputs.size() > 1 ? file : "";
   if (samples.size() <= longest * rate) return {{name, {std::move(samples), 0}}};
   PauseCutter cutter(rate, options.pause);
@@ -127,8 +126,8 @@ std::vector<Part> parts_of(const std::string& file, const Arguments& options, In
   for (Piece& piece : cutter.add(samples)) parts.push_back({name, std::move(piece)});
   if (Piece last = cutter.flush(); !last.samples.empty()) parts.push_back({name, std::move(last)});
   if (options.pause > 0)
-    complain("{}: it is longer than {} s, and is cut at its pauses: {} lines\n", printable(file),
-             longest, parts.size());
+    complain("{}: it is longer than {} s, and is cut at its pauses: {} lines\n", file, longest,
+             parts.size());
   return parts;
 }
 
@@ -209,7 +208,7 @@ void print(const std::string& name, const CountsByLength& counts, bool json) {
     return say("{}\n", report::log_line({{"data", name},
                                          {"all", json_of(total(counts), names)},
                                          {"by_length", json_of(counts, names)}}));
-  say("{}\n", printable(name));
+  say("{}\n", name);
   print_table(counts, names);
 }
 
@@ -255,7 +254,8 @@ int evaluate(const Arguments& options) {
 std::string tsv_of(const std::string& file, std::span<const Timed> tokens) {
   std::string text;
   for (const auto& [token, begin, end, probability] : tokens)
-    text += fmt::format("{}\t{:.3f}\t{:.3f}\t{}\t{:.4f}\n", file, begin, end, token, probability);
+    text += fmt::format("{}\t{:.3f}\t{:.3f}\t{}\t{:.4f}\n", printable(file), begin, end,
+                        printable(token), probability);
   return text;
 }
 
@@ -274,7 +274,7 @@ std::string textgrid_of(std::span<const Timed> tokens) {
       "        intervals: size = {1}\n",
       tokens.back().end, tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    std::string token = tokens[i].token;
+    std::string token = printable(tokens[i].token);
     for (std::size_t at = 0; (at = token.find('"', at)) != token.npos; at += 2)
       token.insert(at, 1, '"');
     text += fmt::format(

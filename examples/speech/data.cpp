@@ -86,11 +86,11 @@ std::vector<Utterance> read_utterances(const std::filesystem::path& tsv, const t
     unknown += unknown_in(all.back().tokens);
   }
   if (converted > 0)
-    complain("{}: {} of {} recordings were converted to {} samples per second\n",
-             printable(tsv.string()), converted, all.size(), rate);
+    complain("{}: {} of {} recordings were converted to {} samples per second\n", tsv.string(),
+             converted, all.size(), rate);
   if (unknown > 0)
     complain("{}: {} tokens are not in the model's vocabulary: each counts as an error\n",
-             printable(tsv.string()), unknown);
+             tsv.string(), unknown);
   return all;
 }
 
@@ -194,7 +194,7 @@ Index needed(const text::Sentence& tokens) {
 TrainingSet digit_strings(const TrainOptions& o) {
   const auto digits = std::make_shared<const Digits>(o.digits, 10, 1'000'000, o.features.rate);
   TrainingSet set{.description = fmt::format("{}: strings of 1 to {} digits of one speaker",
-                                             printable(o.digits), o.longest)};
+                                             o.digits, o.longest)};
   double shortest = 1e9;  // seconds of a recording
   const LogMel features(o.features);
   frames::Moments moments;
@@ -245,8 +245,8 @@ TrainingSet listed_recordings(const TrainOptions& o, const text::Codec& codec) {
     lengths.push_back({.source = static_cast<std::uint32_t>(tokens.size()),
                        .target = static_cast<std::uint32_t>(std::lround(100 * seconds))});
   }
-  set.description = fmt::format("{}: {} recordings, {:.1f} minutes", printable(o.list),
-                                list->size(), all_seconds / 60);
+  set.description =
+      fmt::format("{}: {} recordings, {:.1f} minutes", o.list, list->size(), all_seconds / 60);
   set.batches = [lengths, size = o.batch, seed = o.seed](Index epoch) {
     return text::epoch_batches(lengths, {.sentences = size}, seed, epoch);
   };

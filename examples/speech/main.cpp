@@ -251,8 +251,9 @@ void add_examples(report::Page& page, const Model& model, const TestData& data, 
   for (Index i = 0; i < count; ++i) {
     const Utterance& one = data.utterances[(2 * i + 1) * all / (2 * count)];
     const auto found = model.recognise(std::span(&one.samples, 1)).front();
-    const std::string caption = fmt::format("said: {}; heard: {}", model.codec.decode(one.tokens),
-                                            model.codec.decode(found.words));
+    const std::string caption =
+        fmt::format("said: {}; heard: {}", isolated(model.codec.decode(one.tokens)),
+                    isolated(model.codec.decode(found.words)));
     if (!found.weights.defined())
       page.paragraph(caption);
     else

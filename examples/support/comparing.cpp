@@ -56,17 +56,18 @@ std::vector<std::vector<double>> measure_runs(
   return measures;
 }
 
-void print_table(const std::string& title, const std::vector<std::string>& columns,
-                 const std::vector<std::string>& names,
-                 const std::vector<std::vector<Spread>>& rows, int digits) {
-  TableRows table = {{title}};
-  table.front().insert(table.front().end(), columns.begin(), columns.end());
+TableRows print_table(const std::string& title, const std::vector<std::string>& columns,
+                      const std::vector<std::string>& names,
+                      const std::vector<std::vector<Spread>>& rows, int digits) {
+  TableRows table{{title}};
+  table[0].insert(table[0].end(), columns.begin(), columns.end());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    auto& texts = table.emplace_back(1, names[i]);
-    for (const Spread& spread : rows[i]) texts.push_back(spread.text(digits));
+    auto& row = table.emplace_back(std::vector{names[i]});
+    for (const Spread& spread : rows[i]) row.push_back(spread.text(digits));
   }
   say("\n");
   print_rows(table);
+  return table;
 }
 
 }  // namespace attune

@@ -136,9 +136,9 @@ std::vector<std::vector<Spread>> compare_runs(
   return spreads;
 }
 
-/// A table whose rows have these names.
-void print_table(const std::string& title, const std::vector<std::string>& columns,
-                 const std::vector<std::string>& names,
-                 const std::vector<std::vector<Spread>>& rows, int digits);
+/// Prints a table whose rows have these names, and returns it.
+TableRows print_table(const std::string& title, const std::vector<std::string>& columns,
+                      const std::vector<std::string>& names,
+                      const std::vector<std::vector<Spread>>& rows, int digits);
 
 }  // namespace attune

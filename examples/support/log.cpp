@@ -73,8 +73,8 @@ Json::Json(double value) : text(std::isfinite(value) ? fmt::format("{}", value) 
 }
 
 Json::Json(const std::string& value)
-    : text(nlohmann::json(value).dump(-1, ' ', /*ensure_ascii=*/false,
-                                      nlohmann::json::error_handler_t::replace)) {}
+    : text(printable(nlohmann::json(value).dump(-1, ' ', /*ensure_ascii=*/false,
+                                                nlohmann::json::error_handler_t::replace))) {}
 
 std::string log_line(const LogFields& fields) {
   std::string line = "{";

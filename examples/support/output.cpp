@@ -26,6 +26,10 @@ int terminal_columns() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+void write(std::FILE* file, std::string_view text) noexcept {
+  if (!silent) std::fwrite(text.data(), 1, text.size(), file);
+}
+
 }  // namespace
 
 bool is_silent() { return silent; }
@@ -33,13 +37,14 @@ bool is_silent() { return silent; }
 void set_silent(bool value) { silent = value; }
 
 void detail::print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept {
-  if (silent) return;
   try {
-    const std::string text = fmt::vformat(format, args);
-    std::fwrite(text.data(), 1, text.size(), file);  // as one write, where the file has no buffer
-  } catch (...) {                                    // no memory: there is nothing left to do
+    // As one write, where the file has no buffer.
+    write(file, printable(fmt::vformat(format, args), "\n\t"));
+  } catch (...) {  // no memory: there is nothing left to do
   }
 }
+
+void put(std::string_view text) noexcept { write(stdout, text); }
 
 void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout))
@@ -71,8 +76,10 @@ std::string message_of(const std::exception& error) {
   return error.what();
 }
 
-std::string for_output(std::string text) {
-  return isatty(STDOUT_FILENO) ? printable(text, "\n\t") : text;
+std::string for_output(std::string_view text) {
+  constexpr const char* directions =
+      "\n\t\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029";
+  return printable(text, isatty(STDOUT_FILENO) ? "\n\t" : directions);
 }
 
 bool obeys_escapes() {
@@ -131,9 +138,9 @@ void Progress::show(long done, const std::string& text, bool line, const TimeLim
   // back to the start of the last line only.
   const int columns = terminal_columns();
   std::string shown =
-      open_ ? percent + end + count + "  " + text : percent + count + "  " + text + end;
+      printable(open_ ? percent + end + count + "  " + text : percent + count + "  " + text + end);
   if (open_ && columns > 1) shown = report::detail::cut(shown, columns - 1);
-  say("{}{}{}", rewrites ? "\r\x1b[K" : "", shown, open_ ? "" : "\n");
+  put(fmt::format("{}{}{}", rewrites ? "\r\x1b[K" : "", shown, open_ ? "" : "\n"));
   std::fflush(stdout);
 }
 

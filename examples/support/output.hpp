@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,18 +23,22 @@ void print(std::FILE* file, fmt::string_view format, fmt::format_args args) noex
 bool is_silent();
 void set_silent(bool silent);
 
-/// Prints progress. Never throws, so that a run goes on when its terminal was closed; in the end,
+/// Prints text made `printable` but for line breaks and TABs: files of unknown origin may have
+/// written it. Never throws, so that a run goes on when its terminal was closed; in the end,
 /// flush_output() throws if standard output could not be written.
 template <class... Args>
 void say(fmt::format_string<Args...> format, const Args&... args) noexcept {
   detail::print(stdout, format, fmt::make_format_args(args...));
 }
 
-/// Prints to standard error. Never throws.
+/// The same on standard error.
 template <class... Args>
 void complain(fmt::format_string<Args...> format, const Args&... args) noexcept {
   detail::print(stderr, format, fmt::make_format_args(args...));
 }
+
+/// Prints drawings, bytes, and what for_output() made, as they are. Never throws.
+void put(std::string_view text) noexcept;
 
 /// Throws where what was printed could not be written: a full disk is an error like any other.
 void flush_output();
@@ -46,9 +51,9 @@ void require_writable(const std::filesystem::path& path,
 /// What an exception says, in one line that a user understands.
 std::string message_of(const std::exception& error);
 
-/// Text for standard output: as it is for a file or a pipe, printable but for line breaks and TABs
-/// on a terminal.
-std::string for_output(std::string text);
+/// A model's words for standard output: printable but for line breaks and TABs, and, in a file or a
+/// pipe, for marks of the direction of writing, which belong to texts of some languages.
+std::string for_output(std::string_view text);
 
 /// Whether standard output is a terminal that knows colours and going back in a line: TERM=dumb
 /// says that it does not.

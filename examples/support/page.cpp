@@ -121,12 +121,14 @@ std::vector<bool> numeric_columns(std::size_t columns,
   return numeric;
 }
 
+std::string shown(std::string_view text) { return escape(printable(text, "\n\t")); }
+
 // A long text breaks where it must, and scrolls where it would take many lines, so that neither the
 // columns nor the rows around it get out of sight.
 std::string cell_of(const std::string& text) {
   constexpr std::size_t longest = 40;
-  if (text.size() <= longest) return escape(text);
-  return fmt::format("<div class=\"long\">{}</div>", escape(text));
+  if (text.size() <= longest) return shown(text);
+  return fmt::format("<div class=\"long\">{}</div>", shown(text));
 }
 
 // `tag` is th or td.
@@ -146,12 +148,12 @@ std::string table_row(std::string_view tag, const std::vector<std::string>& cell
 Page::Page(std::string title) : title_(std::move(title)) {}
 
 Page& Page::heading(std::string_view text) {
-  body_ += fmt::format("<h2 dir=\"auto\">{}</h2>\n", escape(text));
+  body_ += fmt::format("<h2 dir=\"auto\">{}</h2>\n", shown(text));
   return *this;
 }
 
 Page& Page::paragraph(std::string_view text) {
-  body_ += fmt::format("<p dir=\"auto\">{}</p>\n", escape(text));
+  body_ += fmt::format("<p dir=\"auto\">{}</p>\n", shown(text));
   return *this;
 }
 
@@ -175,7 +177,7 @@ Page& Page::definitions(const std::vector<std::pair<std::string, std::string>>& 
   body_ += "<dl>\n";
   for (const auto& [name, value] : items) {
     body_ += fmt::format("<div><dt dir=\"auto\">{}</dt><dd dir=\"auto\">{}</dd></div>\n",
-                         escape(name), escape(value));
+                         shown(name), shown(value));
   }
   body_ += "</dl>\n";
   return *this;
@@ -217,7 +219,7 @@ std::string Page::html() const {
 </body>
 </html>
 )html",
-                     escape(title_), kStyle, body_);
+                     shown(title_), kStyle, body_);
 }
 
 }  // namespace attune::report
@@ -268,8 +270,9 @@ std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths
 }
 
 std::string isolated(const std::string& text) {
-  const bool ascii = std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; });
-  return ascii ? text : "\u2068" + text + "\u2069";
+  const std::string shown = printable(text);
+  const bool ascii = std::ranges::all_of(shown, [](unsigned char c) { return c < 0x80; });
+  return ascii ? shown : "\u2068" + shown + "\u2069";
 }
 
 std::filesystem::path page_path(const std::filesystem::path& out,

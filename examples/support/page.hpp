@@ -69,8 +69,8 @@ void add_card(report::Page& page, const Metadata& metadata);
 std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,
                                             std::size_t count);
 
-/// A text between isolates (U+2068, U+2069), which keep one that is read from right to left from
-/// moving what stands beside it. ASCII needs none.
+/// A text for a caption: printable, and between isolates (U+2068, U+2069), which keep one that is
+/// read from right to left from moving what stands beside it. ASCII needs none.
 std::string isolated(const std::string& text);
 
 /// The path of a page about a model: `out`, or report.html in the model's directory. Throws, before

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "support/errors.hpp"
@@ -53,6 +54,12 @@ std::string unescaped(const std::string& cell) {
       continue;
     }
     const char c = cell.at(++i);
+    if (c == 'u') {
+      word +=
+          attune::text::utf8(static_cast<char32_t>(std::stoi(cell.substr(i + 1, 4), nullptr, 16)));
+      i += 4;
+      continue;
+    }
     word += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
   }
   return word;

@@ -60,12 +60,12 @@ TEST_CASE("printable: letters of any script, signs and backslashes stay as they 
 
 TEST_CASE("printable: control characters are escaped, those of Unicode too") {
   using namespace std::string_literals;
-  CHECK(printable("\x1b[2J\x7f") == R"(\x1b[2J\x7f)");
+  CHECK(printable("\x1b[2J\x7f") == R"(\x1b[2J\u007f)");
   CHECK(printable("a\0b\x1f"s) == R"(a\x00b\x1f)");
   CHECK(printable("one\r\n\ttwo") == R"(one\r\n\ttwo)");
   CHECK(printable("\u0080\u009b31m\u009f") == R"(\u0080\u009b31m\u009f)");
-  CHECK(printable("\u2028\u2029\u202a\u202e\u2066\u2069") ==
-        R"(\u2028\u2029\u202a\u202e\u2066\u2069)");
+  CHECK(printable("\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069") ==
+        R"(\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069)");
 }
 
 TEST_CASE("printable: bytes that are not UTF-8 are escaped one by one") {
@@ -80,6 +80,7 @@ TEST_CASE("printable: some control characters can be kept, and what was made so 
   const std::string once = printable("a\tb\n\x1b\u202e\xff", "\n\t");
   CHECK(once == "a\tb\n\\x1b\\u202e\\xff");
   CHECK(printable(once, "\n\t") == once);
+  CHECK(printable("\u202d\u202e", "\u202e") == "\\u202d\u202e");
 }
 
 TEST_CASE("Error: a message is one line that does nothing to a terminal, whatever it quotes") {

@@ -15,8 +15,8 @@ FAULTS = [
     done_.store(0, std::memory_order_relaxed);
 """),
     ("the exception of a tile is lost", "tensor/threads.cpp", "if (!error_) error_ = std::current_exception();", ""),
-    ("a freed block is handed out a size too small", "tensor/buffer.cpp", "  bytes = std::max(bytes, smallest_block);",
-     "  bytes = std::max(bytes * 3 / 4, smallest_block);"),
+    ("a freed block is handed out a size too small", "tensor/buffer.cpp",
+     "  const SizeClass wanted = size_class(bytes);\n", "  const SizeClass wanted = size_class(bytes * 3 / 4);\n"),
     ("a weight that was changed is used in its old packed form", "tensor/matmul.cpp",
      "if (form->modified_at == modified_at && form->packed.defined()) return form->packed;",
      "if (form->packed.defined()) return form->packed;"),

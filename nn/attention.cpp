@@ -220,15 +220,9 @@ Past Attention::next(const Past& past, const Var& weights) const {
 
 /// Over the positions of each sentence, with or without heads.
 Var Attention::normalized(const Var& e, const Tensor& mask) const {
-  switch (options_.normalizer) {
-    case Normalizer::softmax:
-      return softmax(e, -2, mask);
-    case Normalizer::sparsemax:
-      return sparsemax(e, -2, mask);
-    case Normalizer::sigmoid:
-      break;
-  }
-  return softmax(-softplus(-e), -2, mask);  // e^(log σ(e)), as log σ(e) = -softplus(-e)
+  if (options_.normalizer == Normalizer::sparsemax) return sparsemax(e, -2, mask);
+  const bool sigmoid = options_.normalizer == Normalizer::sigmoid;
+  return softmax(sigmoid ? -softplus(-e) : e, -2, mask);  // e^(log σ(e)), log σ(e) = -softplus(-e)
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {

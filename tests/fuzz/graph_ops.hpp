@@ -213,7 +213,6 @@ inline Results run_slice(Operands& o) {
 inline Results run_split(Operands& o) {
   const Var& x = o.any();
   const int axis = o.axis(x);
-  if (o.flag()) return split(x, Index{o.between(0, 4)}, axis);
   return split(x, {o.extent(), o.extent()}, axis);
 }
 

@@ -221,8 +221,9 @@ Past Attention::next(const Past& past, const Var& weights) const {
 /// Over the positions of each sentence, with or without heads.
 Var Attention::normalized(const Var& e, const Tensor& mask) const {
   if (options_.normalizer == Normalizer::sparsemax) return sparsemax(e, -2, mask);
+  // σ(e) = e^(log σ(e)), and log σ(e) = -softplus(-e).
   const bool sigmoid = options_.normalizer == Normalizer::sigmoid;
-  return softmax(sigmoid ? -softplus(-e) : e, -2, mask);  // e^(log σ(e)), log σ(e) = -softplus(-e)
+  return softmax(sigmoid ? -softplus(-e) : e, -2, mask);
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {

@@ -76,7 +76,7 @@ Var window(const Var& x, const Tensor& positions) {
 }
 
 Var unwindow(const Var& x, const Tensor& positions, Index steps) {
-  Tensor y = zeros({steps, x.dim(1)}, x.dtype());
+  Tensor y = zeros(x.shape().with(0, steps), x.dtype());
   window_backward(x.value(), positions, y);
   return record("unwindow", y).wrt(x, [positions](const Tensor& dy) {
     return window_forward(dy, positions);

@@ -26,7 +26,8 @@ Var weighted_sum(const Var& weights, const Var& memory);
 /// (W, B, D); zeros where the position is -1.
 Var window(const Var& x, const Tensor& positions);
 
-/// The opposite: x (W, B) at its positions in (S, B), else zeros. Positions of a sentence differ.
+/// The opposite: x (W, B) or (W, B, D) at its positions in (S, B) or (S, B, D), else zeros. Positions
+/// of a sentence differ.
 Var unwindow(const Var& x, const Tensor& positions, Index steps);
 
 /// (..., n) -> (..., n): x / max(‖x‖₂, ε) over the last axis, with ε = 1e-12.

@@ -49,22 +49,16 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
 GradcheckResult gradcheck(const std::function<Var(const std::vector<Var>&)>& f,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
-/// A function of one tensor or of two, named without choosing an overload: gradcheck(sigmoid, x).
-inline GradcheckResult gradcheck(Var (*f)(const Var&), const Tensor& x,
-                                 const GradcheckOptions& options = {}) {
-  return gradcheck([f](const std::vector<Var>& v) { return f(v[0]); }, std::vector{x}, options);
-}
-inline GradcheckResult gradcheck(Var (*f)(const Var&, const Var&), const Tensor& a, const Tensor& b,
-                                 const GradcheckOptions& options = {}) {
-  return gradcheck([f](const std::vector<Var>& v) { return f(v[0], v[1]); }, std::vector{a, b},
-                   options);
-}
-
-/// gradcheck(f, x), where f is an object that takes one input.
+/// A function of one tensor: an object, or one named without choosing an overload, as in
+/// gradcheck(sigmoid, x).
 template <class F>
 requires std::is_invocable_r_v<Var, F&, const Var&> GradcheckResult
 gradcheck(F f, const Tensor& x, const GradcheckOptions& options = {}) {
   return gradcheck([&f](const std::vector<Var>& v) { return f(v[0]); }, std::vector{x}, options);
+}
+inline GradcheckResult gradcheck(Var (*f)(const Var&), const Tensor& x,
+                                 const GradcheckOptions& options = {}) {
+  return gradcheck<decltype(f)>(f, x, options);
 }
 
 }  // namespace attune

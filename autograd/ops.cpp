@@ -355,15 +355,6 @@ Var Var::operator[](Index t) const {
   });
 }
 
-std::vector<Var> split(const Var& x, Index parts, int axis) {
-  const Index extent = x.value().dim(x.shape().axis(axis, "split"));
-  if (parts < 1 || extent % parts != 0) {
-    fail("split", fmt::format("axis {} of {} does not divide into {} parts", axis,
-                              to_string(x.shape()), parts));
-  }
-  return split(x, std::vector<Index>(static_cast<std::size_t>(parts), extent / parts), axis);
-}
-
 std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis) {
   const Index extent = x.value().dim(x.shape().axis(axis, "split"));
   const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
@@ -378,10 +369,6 @@ std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis) 
     begin += size;
   }
   return parts;
-}
-
-std::vector<Var> split(const Var& x, std::initializer_list<Index> sizes, int axis) {
-  return split(x, std::vector<Index>(sizes), axis);
 }
 
 Var permute(const Var& x, const std::vector<int>& axes) {

@@ -107,11 +107,9 @@ Var reshape(const Var& x, const Shape& shape);
 Var reshape(const Var& x, std::initializer_list<Index> extents);
 /// Elements begin to end (exclusive) of an axis; of axis 0, without copying.
 Var slice(const Var& x, int axis, Index begin, Index end);
-/// An axis in equal parts, split(x, 3, axis), or in parts of these sizes, split(x, {2, 3}, axis),
-/// whose sum is its extent: concat(split(x, ...), axis) is x.
-std::vector<Var> split(const Var& x, Index parts, int axis);
+/// An axis in parts of these sizes, split(x, {2, 3}, axis), whose sum is its extent:
+/// concat(split(x, ...), axis) is x.
 std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis);
-std::vector<Var> split(const Var& x, std::initializer_list<Index> sizes, int axis);
 /// The axes in another order: axis i of the result is axis axes[i] of x.
 Var permute(const Var& x, const std::vector<int>& axes);
 /// Two axes exchanged.

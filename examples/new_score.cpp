@@ -14,9 +14,7 @@ class ScaledGeneralScore : public nn::Score {
         scale_(1 / std::sqrt(memory)) {}
 
   /// The annotations as they are: (S, B, D)
-  nn::Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = memory, .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return memory; }
 
   /// (B, Q) -> (S, B)
   Var operator()(const nn::Query& query, const nn::Keys& keys) const override {

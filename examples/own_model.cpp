@@ -30,9 +30,7 @@ struct DistanceScore : nn::Score {
       : W_q_(scope.add("W_q", {hidden, hidden}, nn::init::glorot())),
         W_h_(scope.add("W_h", {2 * hidden, hidden}, nn::init::glorot())) {}
 
-  nn::Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = matmul(memory, W_h_), .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return matmul(memory, W_h_); }
   Var operator()(const nn::Query& query, const nn::Keys& keys) const override {
     const Var distance = keys.k - matmul(query.state, W_q_);  // (S, B, H)
     return sum(distance * distance, {-1}) * (-1.0 / hidden);

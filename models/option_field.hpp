@@ -149,8 +149,6 @@ std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
         "score " + detail::hyphenated(kind),
         [kind](const Options& o) { return o.score.kind == kind; }, std::move(field));
   };
-  const auto filters = [](Options & o) -> auto& { return o.score.location_aware.filters; };
-  const auto radius = [](Options & o) -> auto& { return o.score.location_aware.radius; };
   std::vector<std::pair<std::string_view, const char*>> scores;
   for (const nn::ScoreKind& kind : nn::score_kinds())
     if (with_direct || !kind.direct) scores.emplace_back(kind.name, kind.name);
@@ -166,12 +164,12 @@ std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
       only_for("location", number_field<Options>("longest", "longest source of the score location",
                                                  of_score(&Score::longest), 1, longest)),
       only_for("location_aware",
-               number_field<Options>("filters", "filters of the score location-aware", filters, 1,
-                                     largest)),
+               number_field<Options>("filters", "filters of the score location-aware",
+                                     of_score(&Score::filters), 1, largest)),
       only_for("location_aware",
                number_field<Options>(
                    "radius", "places on each side of its own that a filter of location-aware sees",
-                   radius, 0, longest)),
+                   of_score(&Score::radius), 0, longest)),
       only_for("concat", choice_field<Options, ConcatForm>(
                              "concat-form", "what the score concat does to the memory",
                              of_score(&Score::concat),

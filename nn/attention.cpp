@@ -22,18 +22,17 @@ Var detail::add_w_c(const Scope& scope, Index n, Coverage coverage) {
 LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
                                        const ScoreOptions& o)
     : Score(scope),
-      radius_(o.location_aware.radius),
+      radius_(o.radius),
       W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
       U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
       b_a_(scope.add("b_a", {o.attention}, init::zeros())),
       v_a_(detail::add_v(scope, o.attention)) {
-  const Index filters = o.location_aware.filters;
-  if (filters < 1 || radius_ < 0) {
+  if (o.filters < 1 || radius_ < 0) {
     fail("LocationAwareScore",
-         fmt::format("{} filters of radius {}: at least 1 and 0 are expected", filters, radius_));
+         fmt::format("{} filters of radius {}: at least 1 and 0 are expected", o.filters, radius_));
   }
-  F_ = scope.add("F", {2 * radius_ + 1, filters}, init::glorot());
-  U_f_ = scope.add("U_f", {filters, o.attention}, init::glorot());
+  F_ = scope.add("F", {2 * radius_ + 1, o.filters}, init::glorot());
+  U_f_ = scope.add("U_f", {o.filters, o.attention}, init::glorot());
 }
 
 Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
@@ -46,12 +45,12 @@ Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
   return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
 }
 
-Keys LocationScore::keys(const Var& memory, const Tensor& mask) const {
+Var LocationScore::keys(const Var& memory) const {
   if (memory.dim(0) > W_a_.dim(1)) {
     fail("LocationScore", fmt::format("the source has {} positions, but W_a {} has columns for {}",
                                       memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
   }
-  return {.k = {}, .mask = mask};
+  return {};
 }
 
 MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
@@ -145,12 +144,9 @@ Var coverage_loss(const Var& weights, const Var& coverage) {
 Memory select(const Memory& memory, const Tensor& rows) {
   const Tensor columns = gather(memory.columns, rows);
   if (columns.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
-  const auto selected = [&](const Tensor& x) { return select_columns(x, rows).value(); };
   return {.h = select_columns(memory.h, rows),
-          .mask = selected(memory.mask),
           .keys = {.k = select_columns(memory.keys.k, rows),
-                   .mask = selected(memory.keys.mask),
-                   .positions = selected(memory.keys.positions)},
+                   .mask = gather_columns(memory.keys.mask, rows)},
           .lengths = gather(memory.lengths, rows),
           .columns = columns};
 }
@@ -189,10 +185,7 @@ Tensor monotonic_centre(Index step, const Tensor& lengths) {
 /// x (W, B) or (heads, W, B) at its positions of a source of S steps, 0 elsewhere.
 Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
   if (x.rank() == 2) return unwindow(x, positions, steps);
-  std::vector<Var> heads;
-  for (Index head = 0; head < x.dim(0); ++head)
-    heads.push_back(unwindow(x[head], positions, steps));
-  return stack(heads);
+  return permute(unwindow(permute(x, {1, 2, 0}), positions, steps), {2, 0, 1});
 }
 
 }  // namespace
@@ -214,8 +207,7 @@ Memory Attention::remember(const Var& h, const Tensor& mask) const {
     ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
     const Tensor words = attune::detail::binary_mask("attention", mask, h.dtype());
     return {.h = score_->read(h),
-            .mask = words,
-            .keys = score_->keys(h, words),
+            .keys = {.k = score_->keys(h), .mask = words},
             .lengths = sum(words, {0}),
             .columns = arange(mask.dim(1))};
   });
@@ -228,25 +220,20 @@ Past Attention::next(const Past& past, const Var& weights) const {
 
 /// Over the positions of each sentence, with or without heads.
 Var Attention::normalized(const Var& e, const Tensor& mask) const {
-  switch (options_.normalizer) {
-    case Normalizer::softmax:
-      return softmax(e, -2, mask);
-    case Normalizer::sparsemax:
-      return sparsemax(e, -2, mask);
-    case Normalizer::sigmoid:
-      break;
-  }
-  return softmax(-softplus(-e), -2, mask);  // e^(log σ(e)), as log σ(e) = -softplus(-e)
+  if (options_.normalizer == Normalizer::sparsemax) return sparsemax(e, -2, mask);
+  // σ(e) = e^(log σ(e)), and log σ(e) = -softplus(-e).
+  const bool sigmoid = options_.normalizer == Normalizer::sigmoid;
+  return softmax(sigmoid ? -softplus(-e) : e, -2, mask);
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
   return detail::in_layer(score_->path(), [&]() -> Attended {
     ShapeCheck check("attention");
-    check("mask", memory.mask.shape(), "S B")("query", query.state.shape(), "B Q");
+    check("mask", memory.keys.mask.shape(), "S B")("query", query.state.shape(), "B Q");
     if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
     if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
     if (options_.window != Window::global) return attend_to_window(query, memory);
-    const Var weights = normalized((*score_)(query, memory.keys), memory.mask);
+    const Var weights = normalized((*score_)(query, memory.keys), memory.keys.mask);
     return {weighted_sum(weights, memory.h), weights};
   });
 }
@@ -258,7 +245,7 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
                  : Var(monotonic_centre(query.past.steps, memory.lengths));
   const Tensor positions =
-      window_around(centre.value(), memory.lengths, options_.half_width, memory.mask.dim(0));
+      window_around(centre.value(), memory.lengths, options_.half_width, memory.keys.mask.dim(0));
   const Tensor inside = greater_equal(positions, 0).to(centre.dtype());
   const Var& k = memory.keys.k;
   const Keys keys{
@@ -273,7 +260,7 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
     weights = weights * exp(distance * distance * (-1 / (2 * sigma * sigma)));
   }
   return {weighted_sum(weights, window(memory.h, positions)),
-          unwindow_heads(weights, positions, memory.mask.dim(0))};
+          unwindow_heads(weights, positions, memory.keys.mask.dim(0))};
 }
 
 }  // namespace attune::nn

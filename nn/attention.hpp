@@ -31,10 +31,10 @@ struct Query {
 /// Whether a score uses the coverage (Tu et al., 2016). One that does not ignores it.
 enum class Coverage { none, summed };
 
-/// What a score keeps of a memory, computed once per sentence. A window gathers some positions:
-/// then S is the window's size, and `positions` says which they are.
+/// What a score sees of a memory. A window gathers some positions: then S is the window's size, and
+/// `positions` says which they are.
 struct Keys {
-  Var k;                  // (S, B, A), undefined where a score does not use the memory
+  Var k;                  // (S, B, A), of Score::keys
   Tensor mask;            // (S, B)
   Tensor positions = {};  // (S, B) i32, -1 where there is none; undefined: 0 .. S-1
 };
@@ -49,10 +49,9 @@ class Score {
   virtual ~Score() = default;
   const std::string& path() const { return path_; }
 
-  /// memory (S, B, D), mask (S, B); the memory itself unless a score projects it.
-  virtual Keys keys(const Var& memory, const Tensor& mask) const {
-    return {.k = memory, .mask = mask};
-  }
+  /// What it computes once per sentence, (S, B, D) -> (S, B, A): the memory itself unless a score
+  /// projects it; undefined if it does not use the memory.
+  virtual Var keys(const Var& memory) const { return memory; }
   /// -> e (S, B), or (heads, S, B)
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
   /// Whether it uses `past.coverage`.
@@ -70,11 +69,6 @@ class Score {
 /// ran: the part of W_a that belongs to h_s is the identity, so A is D.
 enum class ConcatForm { full, identity };
 
-struct LocationAwareScoreOptions {
-  Index filters = 10;  // K
-  Index radius = 100;  // r: each filter sees the 2r + 1 positions around its own
-};
-
 /// For all scores; each takes what it needs.
 struct ScoreOptions {
   std::string_view kind = "additive";    // of make_score: one of score_kinds(); not copied
@@ -83,7 +77,8 @@ struct ScoreOptions {
   Index longest = 100;                   // location: the longest source
   ConcatForm concat = ConcatForm::full;  // identity: A is the memory's size
   Coverage coverage = Coverage::none;    // of additive and concat; make_score has it for all
-  LocationAwareScoreOptions location_aware = {};
+  Index filters = 10;                    // location_aware: K
+  Index radius = 100;  // location_aware: r, a filter sees the 2r + 1 positions around its own
 };
 
 // The scores. All are made from a scope and the sizes Q of a query and D of the memory.
@@ -110,9 +105,7 @@ class AdditiveScore : public Score {
         w_c_(detail::add_w_c(scope, o.attention, o.coverage)) {}
 
   /// h U_a: (S, B, D) -> (S, B, A)
-  Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = matmul(memory, U_a_), .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return matmul(memory, U_a_); }
   Var operator()(const Query& query, const Keys& keys) const override {
     return additive_scores(matmul(query.state, W_a_), keys.k, v_a_, query.past.coverage, w_c_);
   }
@@ -135,9 +128,7 @@ class LocationAwareScore : public Score {
   LocationAwareScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {});
 
   /// h U_a + b_a: (S, B, D) -> (S, B, A)
-  Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = add_matmul(b_a_, memory, U_a_), .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return add_matmul(b_a_, memory, U_a_); }
   Var operator()(const Query& query, const Keys& keys) const override;
   bool uses_weights() const override { return true; }
 
@@ -181,9 +172,7 @@ class GeneralScore : public DotScore {
         W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
 
   /// h W_aᵀ: (S, B, D) -> (S, B, Q)
-  Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = matmul(memory, W_a_, {.b = true}), .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return matmul(memory, W_a_, {.b = true}); }
 
  private:
   Var W_a_;  // (Q, D)
@@ -203,9 +192,9 @@ class ConcatScore : public Score {
     w_c_ = detail::add_w_c(scope, attention, o.coverage);
   }
 
-  Keys keys(const Var& memory, const Tensor& mask) const override {
-    if (form_ == ConcatForm::identity) return {.k = memory, .mask = mask};
-    return {.k = matmul(memory, slice(W_a_, 0, query_, W_a_.dim(0))), .mask = mask};
+  Var keys(const Var& memory) const override {
+    if (form_ == ConcatForm::identity) return memory;
+    return matmul(memory, slice(W_a_, 0, query_, W_a_.dim(0)));
   }
   Var operator()(const Query& query, const Keys& keys) const override {
     const Var q = matmul(query.state, slice(W_a_, 0, 0, query_));
@@ -229,7 +218,7 @@ class LocationScore : public Score {
   LocationScore(const Scope& scope, Index query, Index, const ScoreOptions& o = {})
       : Score(scope), W_a_(scope.add("W_a", {query, o.longest}, init::glorot())) {}
 
-  Keys keys(const Var& memory, const Tensor& mask) const override;
+  Var keys(const Var& memory) const override;
   Var operator()(const Query& query, const Keys& keys) const override {
     const Var e = matmul(W_a_, query.state, {.a = true, .b = true});  // (longest, B)
     return keys.positions.defined() ? window(e, keys.positions) : slice(e, 0, 0, keys.mask.dim(0));
@@ -246,9 +235,7 @@ class CosineScore : public Score {
   CosineScore(const Scope& scope, Index query, Index, const ScoreOptions& = {})
       : Score(scope), beta_(scope / "beta", query, 1) {}
 
-  Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = unit_vectors(memory), .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return unit_vectors(memory); }
   Var operator()(const Query& query, const Keys& keys) const override {
     const Var beta = reshape(softplus(beta_(query.state)), {-1});  // (B)
     return beta * dot_scores(unit_vectors(query.state), keys.k);
@@ -266,9 +253,7 @@ class MultiHeadScore : public Score {
   /// Throws unless `heads` divides both the attention's size and the memory's.
   MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {});
 
-  Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = matmul(memory, W_k_), .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return matmul(memory, W_k_); }
   Var operator()(const Query& query, const Keys& keys) const override {
     return dot_scores(matmul(query.state, W_q_), keys.k, heads_) / scale_;
   }
@@ -289,9 +274,7 @@ class CoveredScore : public Score {
   CoveredScore(const Scope& scope, std::shared_ptr<const Score> score, Index query)
       : Score(scope), score_(std::move(score)), w_c_(detail::add_w_c(scope, query)) {}
 
-  Keys keys(const Var& memory, const Tensor& mask) const override {
-    return score_->keys(memory, mask);
-  }
+  Var keys(const Var& memory) const override { return score_->keys(memory); }
   Var operator()(const Query& query, const Keys& keys) const override {
     const Var e = (*score_)(query, keys), &coverage = query.past.coverage;
     return coverage.defined() ? e + coverage * sum(query.state * w_c_, {-1}) : e;
@@ -305,7 +288,7 @@ class CoveredScore : public Score {
   Var w_c_;  // (Q)
 };
 
-/// A kind of score. To add a kind, add an entry to the table in score.cpp.
+/// A kind of score. To add a kind, add an entry to the table in attention.cpp.
 struct ScoreKind {
   const char* name;
   /// Whether it compares state and annotations without weights of its own: their sizes must agree.
@@ -347,9 +330,8 @@ Var coverage_loss(const Var& weights, const Var& coverage);
 /// A source to attend to: annotations, and what is computed from them once.
 struct Memory {
   Var h;           // (S, B, D): what is summed
-  Tensor mask;     // (S, B): 1 on words, 0 on padding
-  Keys keys;       // what the score keeps
-  Tensor lengths;  // (B), of mask's dtype: words of each sentence
+  Keys keys;       // whose mask (S, B) is 1 on words, 0 on padding
+  Tensor lengths;  // (B), of the mask's dtype: words of each sentence
   Tensor columns;  // (B) i32: where each sentence stood when it was remembered
 };
 

@@ -318,22 +318,20 @@ double HalveOnPlateau::observe(double metric) {
   return rate_;
 }
 
-void HalveOnPlateau::save(Metadata& metadata, const std::string& name) const {
+void HalveOnPlateau::save(Metadata& metadata) const {
   // fmt writes the shortest text that reads back as the same number.
-  metadata[name + ".rate"] = fmt::format("{}", rate_);
-  metadata[name + ".best"] = fmt::format("{}", best_);
-  metadata[name + ".waited"] = fmt::format("{}", waited_);
+  metadata["plateau.rate"] = fmt::format("{}", rate_);
+  metadata["plateau.best"] = fmt::format("{}", best_);
+  metadata["plateau.waited"] = fmt::format("{}", waited_);
 }
 
-void HalveOnPlateau::load(const Metadata& metadata, const std::string& name) {
+void HalveOnPlateau::load(const Metadata& metadata) {
   using Limits = std::numeric_limits<double>;
-  const double rate = load_number(metadata, name + ".rate", Limits::denorm_min(), Limits::max());
-  const double best =
-      load_number(metadata, name + ".best", -Limits::infinity(), Limits::infinity());
-  const std::int64_t waited = load_count(metadata, name + ".waited");
-  rate_ = rate;
-  best_ = best;
-  waited_ = waited;
+  HalveOnPlateau read = *this;
+  read.rate_ = load_number(metadata, "plateau.rate", Limits::denorm_min(), Limits::max());
+  read.best_ = load_number(metadata, "plateau.best", -Limits::infinity(), Limits::infinity());
+  read.waited_ = load_count(metadata, "plateau.waited");
+  *this = read;
 }
 
 }  // namespace attune::nn

@@ -308,10 +308,10 @@ class HalveOnPlateau {
   /// The best metric so far; before the first observation, the worst possible.
   double best() const { return best_; }
 
-  /// State to and from a checkpoint's metadata: "NAME.rate", "NAME.best", "NAME.waited", exact.
-  void save(Metadata& metadata, const std::string& name = "plateau") const;
+  /// State to and from a checkpoint's metadata: "plateau.rate", ".best" and ".waited", exact.
+  void save(Metadata& metadata) const;
   /// Throws, before anything has changed, when one is missing or not a possible value.
-  void load(const Metadata& metadata, const std::string& name = "plateau");
+  void load(const Metadata& metadata);
 
  private:
   HalveOnPlateauOptions options_;

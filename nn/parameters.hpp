@@ -59,7 +59,7 @@ class Parameters {
   /// Adds a parameter. Throws when the path is taken.
   Var add(const std::string& path, const Shape& shape, const Init& init);
 
-  /// In the order in which they were added.
+  /// In the order in which they were added. Parameters convert to a span, as for gradcheck.
   std::span<const NamedVariable> all() const { return parameters_; }
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
@@ -112,12 +112,6 @@ class Scope {
 /// `parameters / "encoder"`: where a layer's parameters begin with "encoder."
 inline Scope operator/(Parameters& parameters, std::string_view name) {
   return Scope(parameters) / name;
-}
-
-/// gradcheck of every parameter.
-inline GradcheckResult gradcheck(const Parameters& parameters, const std::function<Var()>& f,
-                                 const GradcheckOptions& options = {}) {
-  return attune::gradcheck(parameters.all(), f, options);
 }
 
 /// Adds every parameter to a file, under its path. The tensors are shared, not copied: write the

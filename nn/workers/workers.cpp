@@ -19,31 +19,26 @@ using Terms = std::vector<Tensor>;
 
 namespace detail {
 
-/// The shards [index · 2^level, (index + 1) · 2^level).
-struct Subtree {
-  int level;
-  Index index;
-};
-
 /// Adds the terms of shards 0, 1, 2, ... in a fixed tree: two neighbouring subtrees with the same
 /// number of shards, the left one with an even index, are added to make one. Subtrees that remain
 /// at the end are added from the right. So the sum does not depend on which worker added which
 /// subtrees.
 class ShardTree {
  public:
+  /// The subtree of the shards [index · 2^level, (index + 1) · 2^level).
   struct Node {
-    Subtree of;
+    int level;
+    Index index;
     Terms sum;
   };
 
   /// From left to right.
-  void push(Subtree of, Terms sum) {
-    while (!nodes_.empty() && nodes_.back().of.level == of.level && of.index % 2 == 1 &&
-           nodes_.back().of.index == of.index - 1) {
-      sum = add_to_last(sum);
-      of = {of.level + 1, of.index / 2};
+  void push(Node node) {
+    while (!nodes_.empty() && nodes_.back().level == node.level && node.index % 2 == 1 &&
+           nodes_.back().index == node.index - 1) {
+      node = {node.level + 1, node.index / 2, add_to_last(node.sum)};
     }
-    nodes_.push_back({of, std::move(sum)});
+    nodes_.push_back(std::move(node));
   }
 
   /// The sum of all. There must be one.
@@ -70,21 +65,6 @@ class ShardTree {
 }  // namespace detail
 
 namespace {
-
-using detail::Subtree;
-using Node = detail::ShardTree::Node;
-
-/// The nodes of a tree with the shards [begin, end): the largest subtrees that fit.
-std::vector<Subtree> subtrees(Index begin, Index end) {
-  std::vector<Subtree> all;
-  while (begin < end) {
-    int level = 0;
-    for (Index twice = 2; begin % twice == 0 && begin + twice <= end; twice *= 2) ++level;
-    all.push_back({level, begin >> level});
-    begin += Index{1} << level;
-  }
-  return all;
-}
 
 /// share · loss and its gradients; zeros for parameters on which it does not depend, and for all
 /// without a loss.
@@ -228,7 +208,7 @@ Workers::Sum Workers::backward(const Parameters& parameters, std::span<const dou
   detail::ShardTree tree;
   for (Index shard = begin; shard < end; ++shard) {
     const double share = shares[static_cast<std::size_t>(shard)];
-    tree.push({0, shard}, terms(parameters, share == 0 ? Var() : loss(shard), share));
+    tree.push({0, shard, terms(parameters, share == 0 ? Var() : loss(shard), share)});
   }
   Terms sums = count_ == 1 ? tree.finish() : total(tree, shards);
   const double sum = sums.back().item();
@@ -242,39 +222,41 @@ std::vector<Tensor> Workers::total(const detail::ShardTree& own, Index shards) {
   constexpr int tag = 2;  // gather has 0 and 1
   const Terms& like = own.nodes().front().sum;
   const std::vector<Piece> mine = part_of(like, rank_, count_);
-  std::vector<Node> parts;  // this worker's part of each subtree, from left to right
+  // This worker's part of each subtree, from left to right.
+  std::vector<detail::ShardTree::Node> parts;
   detail::Exchange sums(*messages_, hosts_, options_.patience);
   for (int r = 0; r < count_; ++r) {
     if (r == rank_) {
-      for (const auto& [of, sum] : own.nodes()) parts.push_back({of, pieces_of(sum, mine)});
+      for (const auto& [level, index, sum] : own.nodes())
+        parts.push_back({level, index, pieces_of(sum, mine)});
       continue;
     }
     const auto [begin, end] = shards_of(r, shards);
-    for (const Subtree& of : subtrees(begin, end)) {
-      parts.push_back({of, uninitialized_like(pieces_of(like, mine))});
+    detail::ShardTree theirs;  // without sums, for its nodes
+    for (Index shard = begin; shard < end; ++shard) theirs.push({0, shard, {}});
+    for (const auto& [level, index, none] : theirs.nodes()) {
+      parts.push_back({level, index, uninitialized_like(pieces_of(like, mine))});
       for (Tensor& x : parts.back().sum) sums.receive(r, tag, mutable_bytes_of(x));
     }
-    for (const Node& node : own.nodes())
+    for (const auto& node : own.nodes())
       for (const Tensor& x : pieces_of(node.sum, part_of(like, r, count_)))
         sums.send(r, tag, bytes_of(x));
   }
   sums.wait();
   detail::ShardTree tree;
-  for (Node& part : parts) tree.push(part.of, std::move(part.sum));
+  for (auto& part : parts) tree.push(std::move(part));
   const Terms part = tree.finish();
 
   Terms all = uninitialized_like(like);
   detail::Exchange totals(*messages_, hosts_, options_.patience);
   for (int r = 0; r < count_; ++r) {
     Terms theirs = pieces_of(all, part_of(like, r, count_));
-    for (std::size_t i = 0; i < theirs.size(); ++i) {
-      if (r == rank_)
-        copy(part[i], theirs[i]);
-      else
-        totals.receive(r, tag + 1, mutable_bytes_of(theirs[i]));
+    if (r == rank_) {
+      for (std::size_t i = 0; i < part.size(); ++i) copy(part[i], theirs[i]);
+      continue;
     }
-    for (std::size_t i = 0; r != rank_ && i < part.size(); ++i)
-      totals.send(r, tag + 1, bytes_of(part[i]));
+    for (Tensor& x : theirs) totals.receive(r, tag + 1, mutable_bytes_of(x));
+    for (const Tensor& x : part) totals.send(r, tag + 1, bytes_of(x));
   }
   totals.wait();
   return all;

@@ -183,26 +183,22 @@ TEST_CASE("Ops: an axis of extent 1, and one of extent 0") {
   CHECK_ERROR("max: axis 1 of (2, 0) is empty", max(empty, 1));
 }
 
-TEST_CASE("Ops: split gives back what concat joins, in equal parts or in sizes") {
+TEST_CASE("Ops: split gives back what concat joins") {
   const Var x = randn({6, 2}, DType::f64);
-  CHECK(split(x, 3, 0).size() == 3);
-  CHECK(identical(concat(split(x, 3, 0), 0).value(), x.value()));
   const std::vector<Var> parts = split(x, {1, 0, 5}, 0);
   REQUIRE(parts.size() == 3);
   CHECK(parts[1].shape() == Shape{0, 2});
   CHECK(identical(concat(parts, 0).value(), x.value()));
-  CHECK(split(x, {6}, 0).size() == 1);  // a list of sizes, were it of one
-  CHECK(split(x, std::vector<Index>{1, 1}, -1).size() == 2);
-  CHECK(split(Var(zeros({0, 2})), 4, 0).size() == 4);
+  CHECK(split(x, {6}, 0).size() == 1);
+  CHECK(split(x, {1, 1}, -1).size() == 2);
+  CHECK(split(Var(zeros({0, 2})), {0, 0, 0, 0}, 0).size() == 4);
 }
 
-TEST_CASE("Ops: split says what does not divide") {
+TEST_CASE("Ops: split says what does not add up") {
   const Var x = zeros({6, 2});
-  CHECK_ERROR("split: axis 0 of (6, 2) does not divide into 4 parts", split(x, 4, 0));
-  CHECK_ERROR("split: axis 0 of (6, 2) does not divide into 0 parts", split(x, 0, 0));
   CHECK_ERROR("split: axis 0 of (6, 2) is not 1 + 4 long", split(x, {1, 4}, 0));
   CHECK_ERROR("split: axis 0 of (6, 2) is not 7 + -1 long", split(x, {7, -1}, 0));
-  CHECK_ERROR("split: there is no axis 2 in (6, 2)", split(x, 2, 2));
+  CHECK_ERROR("split: there is no axis 2 in (6, 2)", split(x, {3, 3}, 2));
 }
 
 TEST_CASE("Ops: products of empty batches, and with K = 0") {

@@ -324,7 +324,7 @@ TEST_CASE("Model: gradients of the loss are central differences, with and withou
   TrainOptions o;
   o.features.bands = 3;
   o.hidden = 3, o.layers = 2, o.joined = 1, o.embedding = 2, o.readout = 4, o.dropout = 0;
-  o.score.attention = 3, o.score.location_aware = {.filters = 2, .radius = 1};
+  o.score.attention = 3, o.score.filters = 2, o.score.radius = 1;
   for (const double ctc : {0.0, 0.3}) {
     for (const bool attends : {true, false}) {
       o.ctc = ctc, o.attends = attends;

@@ -137,10 +137,10 @@ FAULTS = [
     ("moving average: of the first step it takes nothing", "nn/optimisers.cpp", "(1 + t) / (10 + t)", "(9 + t) / (9 + t)"),
 
     # Workers
-    ("workers: any neighbouring shards are added", "nn/workers/workers.cpp", "of.index % 2 == 1 &&", "of.index > 0 &&"),
+    ("workers: any neighbouring shards are added", "nn/workers/workers.cpp", "node.index % 2 == 1 &&", "node.index > 0 &&"),
     ("workers: what the last one computed is left out", "nn/workers/workers.cpp",
-     "for (Node& part : parts) tree.push(part.of, std::move(part.sum));",
-     "for (Node& part : parts)\n    if (count_ < 3 || &part != &parts.back()) tree.push(part.of, std::move(part.sum));"),
+     "for (auto& part : parts) tree.push(std::move(part));",
+     "for (auto& part : parts)\n    if (count_ < 3 || &part != &parts.back()) tree.push(std::move(part));"),
     ("workers: a worker's part begins one element late", "nn/workers/workers.cpp",
      "const Index first = rank * size / count,", "const Index first = rank * size / count + (rank > 0),"),
 

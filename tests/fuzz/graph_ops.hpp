@@ -213,7 +213,10 @@ inline Results run_slice(Operands& o) {
 inline Results run_split(Operands& o) {
   const Var& x = o.any();
   const int axis = o.axis(x);
-  if (o.flag()) return split(x, Index{o.between(0, 4)}, axis);
+  if (o.flag()) {
+    const Index parts = std::max(o.between(0, 4), 1);
+    return split(x, std::vector<Index>(static_cast<std::size_t>(parts), x.dim(axis) / parts), axis);
+  }
   return split(x, {o.extent(), o.extent()}, axis);
 }
 

@@ -130,9 +130,7 @@ class SquaredScore : public nn::Score {
  public:
   SquaredScore(const nn::Scope& scope, Index query, Index memory)
       : W_(scope.add("W_2", {memory, query}, nn::init::glorot())) {}
-  nn::Keys keys(const Var& memory, const Tensor& mask) const override {
-    return {.k = matmul(memory * memory, W_), .mask = mask};
-  }
+  Var keys(const Var& memory) const override { return matmul(memory * memory, W_); }
   Var operator()(const nn::Query& query, const nn::Keys& keys) const override {
     return sum(keys.k * query.state, {-1});
   }

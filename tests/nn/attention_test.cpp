@@ -25,7 +25,7 @@ std::vector<ScoreOptions> scores() {
   std::vector<ScoreOptions> all;
   for (const Coverage coverage : {Coverage::none, Coverage::summed}) {
     ScoreOptions o{.attention = 6, .heads = 2, .longest = 9, .coverage = coverage};
-    o.location_aware = {.filters = 2, .radius = 2};
+    o.filters = 2, o.radius = 2;
     for (const ScoreKind& kind : score_kinds()) {
       o.kind = kind.name;
       all.push_back(o);
@@ -349,12 +349,10 @@ TEST_CASE("select: columns of a memory in any order, with repetition") {
     for (Index t = 0; t < kSteps; ++t) {
       const Index b = from[static_cast<std::size_t>(i)];
       CHECK(identical(selected.h.value()[t][i], memory.h.value()[t][b]));
-      CHECK(identical(selected.mask[t][i], mask[t][b]));
       CHECK(identical(selected.keys.k.value()[t][i], memory.keys.k.value()[t][b]));
       CHECK(identical(selected.keys.mask[t][i], mask[t][b]));
     }
   }
-  CHECK_FALSE(selected.keys.positions.defined());
   CHECK_FALSE(selected.h.requires_gradient());
 }
 

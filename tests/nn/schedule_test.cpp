@@ -148,9 +148,9 @@ TEST_CASE("HalveOnPlateau: continues from a checkpoint's metadata exactly") {
     const double losses[] = {1.0 / 3, 0.5, 0.1 + 0.2, 0.4, 0.4, 0.4, 0.3, 0.7, 0.7, 0.7};
     for (int i = 0; i < made; ++i) plateau.observe(losses[i]);
     Metadata metadata;
-    plateau.save(metadata, "bleu");
+    plateau.save(metadata);
     CHECK(metadata.size() == 3);
-    resumed.load(metadata, "bleu");
+    resumed.load(metadata);
     CHECK(resumed.rate() == plateau.rate());
     CHECK(resumed.best() == plateau.best());
     for (int i = made; i < 10; ++i) CHECK(resumed.observe(losses[i]) == plateau.observe(losses[i]));

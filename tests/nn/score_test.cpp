@@ -37,7 +37,7 @@ TEST_CASE("make_score: every kind gives a score for each position, and with cove
       const auto score =
           make_score(params, 4, size,
                      {.kind = name, .attention = 8, .heads = 2, .longest = 5, .coverage = looks});
-      const Keys keys = score->keys(h, all_words);
+      const Keys keys{.k = score->keys(h), .mask = all_words};
       const Tensor e = (*score)(query, keys).value();
       const Past past{.coverage = coverage};
       const Tensor covered = (*score)({.state = query.state, .past = past}, keys).value();
@@ -62,14 +62,14 @@ TEST_CASE("scores: sizes that do not fit are named") {
   CHECK_ERROR("MultiHeadScore: 4 heads do not divide an attention of 8 and a memory of 6",
               MultiHeadScore(params, 4, 6, {.attention = 8, .heads = 4}));
   CHECK_ERROR("LocationAwareScore: 0 filters of radius 1: at least 1 and 0 are expected",
-              LocationAwareScore(params / "a", 4, 4, {.location_aware = {0, 1}}));
+              LocationAwareScore(params / "a", 4, 4, {.filters = 0, .radius = 1}));
   CHECK_ERROR("LocationScore: the source has 5 positions, but W_a (4, 3) has columns for 3",
-              LocationScore(params / "l", 4, 4, {.longest = 3}).keys(h, all_words));
+              LocationScore(params / "l", 4, 4, {.longest = 3}).keys(h));
   CHECK_ERROR("dot_scores: k (S, B, A) is (5, 2, 4), but A = 3 in q",
-              DotScore()({.state = randn({2, 3}, DType::f64)}, DotScore().keys(h, all_words)));
+              DotScore()({.state = randn({2, 3}, DType::f64)}, {h, all_words}));
   const AdditiveScore additive(params / "additive", 4, 4, {.attention = 3});
   CHECK_ERROR("additive_scores: k (S, B, A) is (5, 2, 3), but B = 3 in q",
-              additive({.state = randn({3, 4}, DType::f64)}, additive.keys(h, all_words)));
+              additive({.state = randn({3, 4}, DType::f64)}, {additive.keys(h), all_words}));
 }
 
 TEST_CASE("AdditiveScore: scores are PyTorch's") {
@@ -78,7 +78,7 @@ TEST_CASE("AdditiveScore: scores are PyTorch's") {
   const AdditiveScore score(params, 4, 6, {.attention = 7});
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   const Tensor mask = golden["mask"];
-  const Var e = score({.state = golden["query"]}, score.keys(golden["memory"], mask));
+  const Var e = score({.state = golden["query"]}, {score.keys(golden["memory"]), mask});
   CHECK(difference(e.value() * mask, golden["e"]) < 1e-12);  // the file has zeros at padding
 }
 
@@ -87,9 +87,8 @@ TEST_CASE("AdditiveScore: keys are made once, and hold no query") {
   const AdditiveScore score(params / "attention", 4, 6, {.attention = 3});
   for (const char* name : {"attention.W_a", "attention.U_a", "attention.v_a"})
     CHECK(params.contains(name));
-  const Keys keys = score.keys(randn({5, 2, 6}, DType::f64), all_words);
+  const Keys keys{score.keys(randn({5, 2, 6}, DType::f64)), all_words};
   CHECK(keys.k.shape() == Shape{5, 2, 3});
-  CHECK(identical(keys.mask, all_words));
   const Var first = score(query, keys);
   score({.state = randn({2, 4}, DType::f64, 3)}, keys);
   CHECK(identical(score(query, keys).value(), first.value()));
@@ -103,19 +102,19 @@ TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {
   test::set(b, "W_a", attune::concat(rows, 0));
   test::set(b, "v_a", a["v_a"].value());
   const Tensor h = randn({5, 2, 5}, DType::f64);
-  CHECK(difference(concat(query, concat.keys(h, all_words)).value(),
-                   additive(query, additive.keys(h, all_words)).value()) < 1e-13);
+  CHECK(difference(concat(query, {concat.keys(h), all_words}).value(),
+                   additive(query, {additive.keys(h), all_words}).value()) < 1e-13);
 }
 
 TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {
   const Golden golden = Golden("sequences").at("location_aware/");
   Parameters params(1, DType::f64);
-  const LocationAwareScore score(params, 4, 4, {.attention = 5, .location_aware = {2, 2}});
+  const LocationAwareScore score(params, 4, 4, {.attention = 5, .filters = 2, .radius = 2});
   for (const char* name : {"state", "h", "alpha"})
     params.add(name, golden[name].shape(), init::zeros());
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   const Var e = score({.state = params["state"], .past = {.weights = params["alpha"]}},
-                      score.keys(params["h"], ones({6, 3}, DType::f64)));
+                      {score.keys(params["h"]), ones({6, 3}, DType::f64)});
   CHECK(difference(e.value(), golden["e"]) < 1e-12);
   const Gradients gradients = backward(e, golden["g_e"]);
   for (const auto& [name, w] : params) {
@@ -126,8 +125,8 @@ TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {
 
 TEST_CASE("LocationAwareScore: at first additive with a bias, in a window it sees all weights") {
   Parameters params(3, DType::f64);
-  const LocationAwareScore score(params, 4, 6, {.attention = 3, .location_aware = {2, 1}});
-  Keys keys = score.keys(randn({5, 2, 6}, DType::f64, 2), all_words);
+  const LocationAwareScore score(params, 4, 6, {.attention = 3, .filters = 2, .radius = 1});
+  Keys keys{score.keys(randn({5, 2, 6}, DType::f64, 2)), all_words};
   const auto e = [&](const Tensor& weights) {
     return score({.state = query.state, .past = {.weights = weights}}, keys).value();
   };

@@ -427,7 +427,8 @@ inline void add_splits(Cases& cases) {
                      "split of axis " + std::to_string(axis) + " in two",
                      {x},
                      [axis](const Vars& v) {
-                       const std::vector<Var> parts = split(v[0], 2, axis);
+                       const Index half = v[0].dim(axis) / 2;
+                       const std::vector<Var> parts = split(v[0], {half, half}, axis);
                        return parts[0] * parts[1];
                      },
                      [along](const Tensors& v) {

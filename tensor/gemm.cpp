@@ -202,6 +202,7 @@ template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixVie
 template <class T>
 void PackedMatrix<T>::pack(const MatrixView<const T>& b) {
   rows_ = b.rows, cols_ = b.cols, bf16_ = in_bf16<T>();
+  if (bf16_) detail::product_of_this_cpu.store(true, std::memory_order_relaxed);
   const Arithmetic<T> arithmetic{bf16_};
   const Index width = arithmetic.width(cols_), steps = arithmetic.steps(rows_);
   const Index size = steps * rounded_up(cols_, width);

@@ -283,6 +283,7 @@ template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into) {
   // A power of two, which any usual number of threads shares evenly.
+  product_of_this_cpu.store(true, std::memory_order_relaxed);
   const auto wanted = static_cast<std::uint64_t>(c.rows * c.cols * a.cols / blas_call_work);
   const Index calls =
       std::clamp<Index>(static_cast<Index>(std::bit_floor(wanted)), 1, most_blas_calls);
@@ -342,6 +343,13 @@ template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const 
 std::string products() {
   const std::string own = "attune (" + simd_target() + ")";
   return uses_blas() ? blas_name() + " and " + own : own;
+}
+
+std::string products_used() {
+  const std::string target = simd_target();
+  const bool has_fma =
+      target.starts_with("avx") || target.starts_with("neon") || target.starts_with("sve");
+  return has_fma && !detail::product_of_this_cpu ? "attune, the same bits on any CPU" : products();
 }
 
 // Products of tensors

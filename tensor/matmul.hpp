@@ -1,6 +1,7 @@
 // Matrix products, and who makes them: BLAS or kernels of our own.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include <attune/tensor/tensor.hpp>
@@ -24,6 +25,11 @@ namespace attune {
 /// with OPENBLAS_NUM_THREADS=1 in the environment meanwhile (no other thread may call getenv then).
 /// It uses one thread for each call in the whole process: attune's threads call it side by side.
 std::string products();
+
+/// Who has made the products of this process so far: "attune, the same bits on any CPU" unless one
+/// was made by OpenBLAS, in bf16, or by kernels without fused multiply-adds (precision.hpp); then
+/// the text of `products`.
+std::string products_used();
 
 /// Whether each row of a product must be the same, to the bit, whatever the other rows are: in
 /// decoding, a sentence's words must not depend on the other sentences of the batch. With
@@ -125,6 +131,9 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
 /// Whether BLAS makes a·b: a matter of the sizes, and of what the caller asks for.
 template <class T>
 bool made_by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Rows rows);
+
+/// Whether a product was made that has other bits elsewhere.
+inline std::atomic<bool> product_of_this_cpu = false;
 
 /// How many products the caller is about to make of the matrix.
 enum class Uses { one, many };

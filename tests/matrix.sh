@@ -64,6 +64,9 @@ aarch64() {
     '--test-args=-tce=*wait?for?memory*,*limited?address*'
   seq 1000 2000 | awk '{ print $1 * 7919 "\t" $1 * 7 }' >"$scratch/pairs.tsv"
   qemu-aarch64-static build-aarch64/examples/attune train "$scratch/pairs.tsv" --out "$scratch/model" --steps 100
+  checksum=$(sed -n 's/^CHECKSUM = "\(.*\)"/\1/p' tests/examples/scripts_test.py)
+  program=$PWD/build-aarch64/examples/dates
+  (cd "$scratch" && qemu-aarch64-static "$program" --steps 20) | grep "${checksum:?}"
 }
 
 failed=0

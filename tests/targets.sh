@@ -1,6 +1,7 @@
 #!/bin/sh
 # The tests under each instruction set that this CPU and the build have, and under each a short
-# training: the same weights with one to four threads. The argument is the build directory.
+# training: the same weights with one to four threads, and with all that have fused multiply-adds.
+# The argument is the build directory.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}
@@ -26,5 +27,7 @@ for target in $targets; do
     "$build/examples/attune" train "$scratch/pairs.tsv" --out "$scratch/$threads" --steps 50 --threads $threads
   done
   python3 tests/support/same_tensors.py "$scratch"/[1-4]/last.safetensors
-  rm -r "$scratch"/[1-4]
+  mv "$scratch/1" "$scratch/$target"
+  rm -r "$scratch"/[2-4]
 done
+python3 tests/support/same_tensors.py "$scratch"/avx*/last.safetensors

@@ -71,9 +71,8 @@ Run::Run(const TrainingOptions& options, RunSettings settings, RunDirectory& fil
   if (is_first_worker()) log_.emplace(files_.log().string(), files_.resumes());
   if (!settings_.data.empty()) say("{}\n", settings_.data);
   const int n = workers().count();
-  say("{} parameters, {}{} thread{}, products: {}\n", parameters_.count(),
-      n > 1 ? fmt::format("{} workers of ", n) : "", threads(), threads() == 1 ? "" : "s",
-      products());
+  say("{} parameters, {}{} thread{}\n", parameters_.count(),
+      n > 1 ? fmt::format("{} workers of ", n) : "", threads(), threads() == 1 ? "" : "s");
   check_equal_workers();
   started_ = logged_ = Clock::now();
 }
@@ -264,7 +263,7 @@ Safetensors Run::checkpoint() const {
   file.metadata["step"] = std::to_string(step_);
   file.metadata["seconds"] = fmt::format("{}", seconds());
   file.metadata["attune_version"] = ATTUNE_VERSION;
-  file.metadata["products"] = products();
+  file.metadata["products"] = products_used();
   for (const auto& [name, input] : settings_.inputs) file.metadata[name] = input.fingerprint.text();
   return file;
 }
@@ -317,10 +316,10 @@ void Run::resume() {
     status_ = nn::load_text(file.metadata, "status");
     files_.cut_log(step_, line_);
   });
-  const auto products_before = file.metadata.find("products");
-  if (products_before != file.metadata.end() && products_before->second != products()) {
+  const std::string before = nn::load_text(file.metadata, "products");
+  if (before != products_used() && before != products()) {
     complain("the products were made by {} until now: results will differ in their last bits\n",
-             printable(products_before->second));
+             before);
   }
   pending_ = !validated_ && (step_ > 0 ? step_ % options_.validate_every == 0 : pending_);
 }
@@ -329,9 +328,9 @@ int Run::finish(const std::string& try_it) {
   shown_.reset();
   const bool stopped = stop_ && end_.empty();
   const std::string end = stopped ? "stopped" : end_.empty() ? "no longer better" : end_;
-  say("{} after {} steps, {}: {}\n{}\n", end, step_, duration(seconds()),
+  say("{} after {} steps, {}: {}\n{}\nproducts: {}\n", end, step_, duration(seconds()),
       best_.empty() ? "before a validation" : best_,
-      (best_.empty() ? files_.last() : files_.best()).string());
+      (best_.empty() ? files_.last() : files_.best()).string(), products_used());
   if (stopped) return interrupted_status();
   if (!try_it.empty()) say("Try it: {}\n", try_it);
   return 0;

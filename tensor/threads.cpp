@@ -214,9 +214,19 @@ int initial_threads() {
 
 std::mutex pool_mutex;  // one parallel_for at a time: a second caller runs its tiles alone
 
+/// Ends the pool at exit, unless a job runs, of which a tile may have called exit: then the threads
+/// end with the process.
+struct PoolSlot : std::unique_ptr<Pool> {
+  ~PoolSlot() {
+    std::unique_lock lock(pool_mutex, std::defer_lock);
+    if (inside_tile || !lock.try_lock()) static_cast<void>(release());
+    reset();
+  }
+};
+
 /// Made when it is first used, unless set_threads came before.
 std::unique_ptr<Pool>& pool_slot() {
-  static std::unique_ptr<Pool> instance;
+  static PoolSlot instance;
   return instance;
 }
 

@@ -325,6 +325,32 @@ TEST_CASE("Threads: tiles flush subnormals to zero where the caller does") {
 }
 #endif
 
+TEST_CASE("Threads: the child that ends in a tile" * doctest::skip()) {
+  set_threads(3);
+  const auto caller = std::this_thread::get_id();
+  const bool by_caller = std::getenv("ATTUNE_TEST_EXIT") == std::string("caller");
+  std::atomic<bool> another{false};
+  parallel_for(100, [&](Index) {
+    if ((std::this_thread::get_id() == caller) == by_caller) {
+      while (!another) std::this_thread::yield();
+      std::exit(7);
+    }
+    another = true;
+    std::this_thread::sleep_for(std::chrono::minutes(2));
+  });
+}
+
+TEST_CASE("Threads: exit in a tile of the caller or of a worker ends the process at once") {
+  for (const std::string thread : {"caller", "worker"}) {
+    CAPTURE(thread);
+    const auto child = test::run_test_case(
+        "Threads: the child that ends in a tile",
+        {.environment = {{"ATTUNE_TEST_EXIT", thread}}, .limit = std::chrono::seconds(30)});
+    CHECK(!child.timed_out);
+    CHECK(child.status == 7);
+  }
+}
+
 TEST_CASE("Threads: the child of another test" * doctest::skip()) {
   const std::string wanted = std::getenv("ATTUNE_THREADS");
   if (wanted == "3") {

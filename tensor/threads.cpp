@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cfenv>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -50,11 +51,39 @@ void relax() {
 #endif
 }
 
-/// run(body, tile) for each tile in [0, tiles).
+/// A thread's rounding, subnormals to zero and traps: the floating-point control registers, without
+/// the flags (on x86-64 MXCSR and, for long double, that of x87). On other CPUs the rounding alone.
+#if defined(__x86_64__)
+unsigned floating_mode() {
+  std::uint16_t x87;
+  asm volatile("fnstcw %0" : "=m"(x87));
+  return unsigned{x87} << 16 | (__builtin_ia32_stmxcsr() & 0xffc0);
+}
+void set_floating_mode(unsigned mode) {
+  const auto x87 = static_cast<std::uint16_t>(mode >> 16);
+  asm volatile("fldcw %0" : : "m"(x87));
+  __builtin_ia32_ldmxcsr(mode & 0xffff);
+}
+#elif defined(__aarch64__)
+std::uint64_t floating_mode() {
+  std::uint64_t mode;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+void set_floating_mode(std::uint64_t mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
+#else
+int floating_mode() { return std::fegetround(); }
+void set_floating_mode(int mode) { std::fesetround(mode); }
+#endif
+
+using FloatingMode = decltype(floating_mode());
+
+/// run(body, tile) for each tile in [0, tiles), in the floating-point mode of the caller.
 struct Job {
   Index tiles;
   void (*run)(void* body, Index tile);
   void* body;
+  FloatingMode mode;
 };
 
 /// Workers that help with one job after another.
@@ -131,8 +160,11 @@ class Pool {
 
   /// Draws tiles until there are none.
   void work() {
+    const FloatingMode own = floating_mode();
     inside_tile = true;
     for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
+      const FloatingMode wanted = job_.mode;  // a read costs little, a write some 20 cycles
+      if (floating_mode() != wanted) set_floating_mode(wanted);
       try {
         job_.run(job_.body, job_.tiles - left);
       } catch (...) {
@@ -142,6 +174,7 @@ class Pool {
       done_.fetch_add(1, std::memory_order_release);
     }
     inside_tile = false;
+    if (floating_mode() != own) set_floating_mode(own);
   }
 
   void serve() {
@@ -181,9 +214,19 @@ int initial_threads() {
 
 std::mutex pool_mutex;  // one parallel_for at a time: a second caller runs its tiles alone
 
+/// Ends the pool at exit, unless a job runs, of which a tile may have called exit: then the threads
+/// end with the process.
+struct PoolSlot : std::unique_ptr<Pool> {
+  ~PoolSlot() {
+    std::unique_lock lock(pool_mutex, std::defer_lock);
+    if (inside_tile || !lock.try_lock()) static_cast<void>(release());
+    reset();
+  }
+};
+
 /// Made when it is first used, unless set_threads came before.
 std::unique_ptr<Pool>& pool_slot() {
-  static std::unique_ptr<Pool> instance;
+  static PoolSlot instance;
   return instance;
 }
 
@@ -224,7 +267,7 @@ void run_tiles(Index tiles, void (*run)(void*, Index), void* body) {
     for (Index tile = 0; tile < tiles; ++tile) run(body, tile);
     return;
   }
-  pool().run({tiles, run, body});
+  pool().run({tiles, run, body, floating_mode()});
 }
 
 }  // namespace detail

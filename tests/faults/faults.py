@@ -15,6 +15,12 @@ FAULTS = [
     done_.store(0, std::memory_order_relaxed);
 """),
     ("the exception of a tile is lost", "tensor/threads.cpp", "if (!error_) error_ = std::current_exception();", ""),
+    ("tiles run in the worker's floating-point mode", "tensor/threads.cpp",
+     "if (floating_mode() != wanted) set_floating_mode(wanted);", ""),
+    ("a worker keeps the floating-point mode of a job", "tensor/threads.cpp",
+     "if (floating_mode() != own) set_floating_mode(own);", ""),
+    ("exit in a tile joins the pool's threads", "tensor/threads.cpp",
+     "if (inside_tile || !lock.try_lock()) static_cast<void>(release());", ""),
     ("a freed block is handed out a size too small", "tensor/buffer.cpp",
      "  const SizeClass wanted = size_class(bytes);\n", "  const SizeClass wanted = size_class(bytes * 3 / 4);\n"),
     ("a weight that was changed is used in its old packed form", "tensor/matmul.cpp",

@@ -2,9 +2,12 @@
 // the same results, up to rounding, under the others. A process reads ATTUNE_TARGET once, so that
 // each is tried in a process of its own.
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -14,6 +17,7 @@
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/random.hpp>
 #include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/safetensors.hpp>
@@ -98,6 +102,25 @@ std::vector<Result> results() {
 
 bool fuses(const std::string& target) { return target.starts_with("avx") || target == "neon"; }
 
+/// FNV-1a over the bits of 100,000 results of f, which draws its arguments.
+template <class F>
+std::uint64_t hash_of_results(F f) {
+  using T = std::invoke_result_t<F, Random&>;
+  Random random(1);
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (int i = 0; i < 100'000; ++i) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    h = (h ^ std::bit_cast<Bits>(f(random))) * 0x100000001b3;
+  }
+  return h;
+}
+
+/// A number of [2^low, 2^high), its exponent and its mantissa uniform.
+double of_any_size(Random& random, int low, int high) {
+  const double mantissa = 1 + random.uniform();
+  return std::ldexp(mantissa, static_cast<int>(low + random.below(high - low)));
+}
+
 test::ProcessResult run_child(std::map<std::string, std::string> environment) {
   return test::run_test_case("simd target: the child of *",
                              {.environment = std::move(environment)});
@@ -157,6 +180,45 @@ TEST_CASE("simd target: nonsense in ATTUNE_TARGET is an error whenever a kernel 
   for (const std::string text : {"avx9", "AVX2", " avx2", "0"}) {
     const auto child = run_child({{"ATTUNE_TARGET", text}});
     CHECK_MESSAGE(child.status == 0, child.out);
+  }
+}
+
+// Numbers from glibc 2.36, on x86-64 and on 64-bit ARM. Arguments are scaled by powers of two, which
+// is exact.
+TEST_CASE("simd target: the C library's functions in results give the same bits on each machine") {
+#ifdef __GLIBC__
+  const bool comparable = fuses(simd_target());
+#else
+  const bool comparable = false;
+#endif
+  if (!comparable) {
+    MESSAGE("skipped: glibc's, with fused multiply-adds, give these numbers");
+    return;
+  }
+  const auto scaled = [](Random& r, double bound) { return (r.uniform() - 0.5) * (2 * bound); };
+  const auto power = [&]<class T>(Random& r, T bound) {
+    const T base = static_cast<T>(of_any_size(r, -8, 8));
+    return std::pow(base, static_cast<T>(scaled(r, bound)));
+  };
+  const std::tuple<const char*, std::uint64_t, std::uint64_t> functions[] = {
+      {"exp", hash_of_results([&](Random& r) { return std::exp(scaled(r, 512)); }),
+       0xf4c00d7e2ef5f218},
+      {"log", hash_of_results([](Random& r) { return std::log(of_any_size(r, -1000, 1000)); }),
+       0xcf6628dd9bfbd5af},
+      {"log1p", hash_of_results([](Random& r) { return std::log1p(of_any_size(r, -60, 0)); }),
+       0xabbf27d3a4830b41},
+      {"pow", hash_of_results([&](Random& r) { return power(r, 32.0); }), 0x2d5eceb4ecf11bc6},
+      {"expf",
+       hash_of_results([&](Random& r) { return std::exp(static_cast<float>(scaled(r, 64))); }),
+       0xdf540b1e3a2fca6a},
+      {"logf", hash_of_results([](Random& r) {
+         return std::log(static_cast<float>(of_any_size(r, -100, 100)));
+       }),
+       0xfff7f5f33753c150},
+      {"powf", hash_of_results([&](Random& r) { return power(r, 16.0f); }), 0xd5188354bfea30e4}};
+  for (const auto& [name, hash, expected] : functions) {
+    CAPTURE(name);
+    CHECK(fmt::format("{:016x}", hash) == fmt::format("{:016x}", expected));
   }
 }
 

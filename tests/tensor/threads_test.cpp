@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -271,6 +272,83 @@ TEST_CASE(
                                transpose(a, 0, 2),
                                where(greater(g, 0), x, g)};
   });
+}
+
+TEST_CASE("Threads: tiles run in the caller's floating-point mode, and change nobody's") {
+  const Tensor x = randn({60, 5003}), y = randn({60, 5003}, DType::f32, 2);
+  const auto compute = [&] { return std::vector<Tensor>{x * y, sum(x), sum(x, {0})}; };
+  const int before = std::fegetround();
+  for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    CAPTURE(rounding);
+    const auto in_mode = [&](int n) {
+      const test::ThreadsScope scope(n);
+      std::fesetround(rounding);
+      std::vector<std::vector<Tensor>> all;
+      for (int i = 0; i < 40; ++i) all.push_back(compute());
+      const auto tiles_not_in = [](int mode) {
+        std::atomic<int> others{0};
+        parallel_for(1000, [&](Index) { others += std::fegetround() != mode; });
+        return others.load();
+      };
+      CHECK(tiles_not_in(rounding) == 0);
+      CHECK(std::fegetround() == rounding);
+      std::fesetround(before);
+      CHECK(tiles_not_in(before) == 0);
+      for (const auto& results : all) {
+        for (std::size_t i = 0; i < results.size(); ++i) CHECK(identical(results[i], all[0][i]));
+      }
+      return all[0];
+    };
+    const std::vector<Tensor> alone = in_mode(1), together = in_mode(4), nearest = compute();
+    for (std::size_t i = 0; i < alone.size(); ++i) CHECK(identical(alone[i], together[i]));
+    CHECK(!identical(alone[0], nearest[0]));
+  }
+}
+
+#if defined(__x86_64__)
+TEST_CASE("Threads: tiles flush subnormals to zero where the caller does") {
+  constexpr unsigned to_zero = 0x8040;  // FTZ and DAZ
+  const test::ThreadsScope scope(4);
+  const unsigned before = __builtin_ia32_stmxcsr();
+  for (const unsigned mode : {before | to_zero, before}) {
+    __builtin_ia32_ldmxcsr(mode);
+    std::atomic<int> wrong{0};
+    for (int i = 0; i < 40; ++i) {
+      parallel_for(100, [&](Index) {
+        wrong += (__builtin_ia32_stmxcsr() & to_zero) != (mode & to_zero);
+        std::this_thread::yield();
+      });
+    }
+    CHECK((__builtin_ia32_stmxcsr() & to_zero) == (mode & to_zero));
+    CHECK(wrong.load() == 0);
+  }
+}
+#endif
+
+TEST_CASE("Threads: the child that ends in a tile" * doctest::skip()) {
+  set_threads(3);
+  const auto caller = std::this_thread::get_id();
+  const bool by_caller = std::getenv("ATTUNE_TEST_EXIT") == std::string("caller");
+  std::atomic<bool> another{false};
+  parallel_for(100, [&](Index) {
+    if ((std::this_thread::get_id() == caller) == by_caller) {
+      while (!another) std::this_thread::yield();
+      std::exit(7);
+    }
+    another = true;
+    std::this_thread::sleep_for(std::chrono::minutes(2));
+  });
+}
+
+TEST_CASE("Threads: exit in a tile of the caller or of a worker ends the process at once") {
+  for (const std::string thread : {"caller", "worker"}) {
+    CAPTURE(thread);
+    const auto child = test::run_test_case(
+        "Threads: the child that ends in a tile",
+        {.environment = {{"ATTUNE_TEST_EXIT", thread}}, .limit = std::chrono::seconds(30)});
+    CHECK(!child.timed_out);
+    CHECK(child.status == 7);
+  }
 }
 
 TEST_CASE("Threads: the child of another test" * doctest::skip()) {

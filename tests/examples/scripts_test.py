@@ -5,6 +5,7 @@ Run with the two programs.
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,8 @@ def main():
 
         assert "without arguments, dates trains" in run(dates, "3 May 79", status=1)
         assert "expected, not '0'" in run(dates, "--steps", "0", status=1)
-        targets = run(dates, status=1, ATTUNE_TARGET="none").split(": ")[-1].strip().split(", ")
+        refused = run(dates, status=1, ATTUNE_TARGET="none")
+        targets = re.search(r"have: ((\w+(, )?)+)(in |$)", refused)[1].strip(", ").split(", ")
         for target, threads in [(target, threads) for target in targets for threads in "13"]:
             printed = run(dates, "--steps", "20", ATTUNE_TARGET=target, ATTUNE_THREADS=threads)
             fuses = target.startswith(("avx", "neon", "sve"))

@@ -254,6 +254,9 @@ int main(int argc, char** argv) try {
       throw Error("--steps: one whole number from 1 is expected, not '" + number.str() + "'");
   }
   train(steps);
+} catch (const std::bad_alloc&) {
+  std::cerr << "dates: there is not enough memory\n";
+  return 1;
 } catch (const std::exception& error) {
   std::cerr << "dates: " << error.what() << "\n";
   return 1;

@@ -49,7 +49,7 @@ struct InPrecision : detail::Restored<Precision> {
 /// and in whatever needs a kernel.
 ///
 /// The same program gives the same bits with every instruction set that has fused multiply-adds
-/// ("avx2" and "avx3", and on 64-bit ARM), for any number of threads: tiles and blocks are of fixed
+/// (tested: "avx2" and "avx3"), for any number of threads: tiles and blocks are of fixed
 /// sizes, sums of a fixed number of parts, and glibc's functions in use agree. The others round a
 /// multiply-add twice. Products in bf16, and those made by OpenBLAS, are not part of this.
 std::string simd_target();

@@ -31,8 +31,7 @@ struct SizeClass {
 
 /// Four classes to a power of two, in whole cache lines.
 constexpr SizeClass size_class(std::size_t bytes) {
-  const std::size_t last =
-      bytes == 0 ? 0 : (bytes - 1) / cache_line;  // the number of its last line
+  const std::size_t last = bytes == 0 ? 0 : (bytes - 1) / cache_line;  // number of its last line
   const std::size_t exponent = last == 0 ? 0 : std::bit_width(last) - 1;
   const std::size_t step = exponent < 2 ? 0 : exponent - 2;  // log2 of a class's lines
   const std::size_t rounded = (last >> step) + 1;
@@ -55,7 +54,7 @@ struct FreeBlock {
 template <std::size_t largest>
 class FreeLists {
  public:
-  static constexpr std::size_t classes = octave * std::bit_width(largest);
+  static constexpr std::size_t classes = size_class(largest).index + 1;
 
   void put(void* memory, std::size_t index) {
     first_[index] = new (memory) FreeBlock{first_[index]};
@@ -95,11 +94,11 @@ struct ThreadCache {
     free.put(block.memory, block.size_class);
     return true;
   }
-  /// A block of `size` bytes that `used` are asked of, or null.
-  void* take(std::size_t index, std::size_t size, std::size_t used) {
+  /// A block of a class that `used` bytes are asked of, or null.
+  void* take(std::size_t index, std::size_t used) {
     void* block = index < free.classes ? free.take(index) : nullptr;
     if (!block) return nullptr;
-    bytes -= size;
+    bytes -= bytes_of_class[index];
     count(static_cast<std::ptrdiff_t>(used));
     return block;
   }
@@ -230,7 +229,7 @@ detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
     const auto lock = c.lock();
     // The smallest block that fits, of the thread's own or of all.
     for (std::size_t& index = block.size_class; index <= last; ++index) {
-      if (own && (block.memory = own->take(index, bytes_of_class[index], wanted.bytes)))
+      if (own && (block.memory = own->take(index, wanted.bytes)))
         return limit_accesses(block, bytes);
       if (!(block.memory = c.free.take(index))) continue;
       c.update_peak();
@@ -278,7 +277,7 @@ void keep_no_thread_cache() noexcept { keeps_none = true; }
 Block cache_allocate(std::size_t bytes, Fit fit) {
   const SizeClass wanted = size_class(bytes);
   ThreadCache* own = thread_cache;
-  if (void* memory = own ? own->take(wanted.index, wanted.bytes, wanted.bytes) : nullptr) [[likely]]
+  if (void* memory = own ? own->take(wanted.index, wanted.bytes) : nullptr) [[likely]]
     return limit_accesses({memory, wanted.bytes, wanted.index}, bytes);
   return allocate_from_all(bytes, wanted, fit);
 }

@@ -282,8 +282,8 @@ std::string blas_name() {
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into) {
-  // A power of two, which any usual number of threads shares evenly.
   product_of_this_cpu.store(true, std::memory_order_relaxed);
+  // A power of two, which any usual number of threads shares evenly.
   const auto wanted = static_cast<std::uint64_t>(c.rows * c.cols * a.cols / blas_call_work);
   const Index calls =
       std::clamp<Index>(static_cast<Index>(std::bit_floor(wanted)), 1, most_blas_calls);

@@ -134,10 +134,13 @@ struct Dates {
     }
     save_safetensors(best_file, file);
   }
-  void load() {
+  /// Returns the checksum of the file.
+  std::string load() {
     if (!std::filesystem::exists(best_file))
       throw Error(best_file + ": no such file; without arguments, dates trains and writes it");
-    nn::load_parameters(load_safetensors(best_file), parameters);
+    const Safetensors file = load_safetensors(best_file);
+    nn::load_parameters(file, parameters);
+    return file.checksum;
   }
 };
 
@@ -227,12 +230,11 @@ void train(int steps) {
     std::cout << line.str() << "  " << std::lround(seconds.count() / step * (steps - step))
               << " s left" << std::endl;
   }
-  dates.load();
+  const std::string checksum = dates.load();
   std::cout << "\nWhat it reads (across) for each character it writes:\n\n";
   save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}), best,
               curve);
-  std::cout << best_file << ", " << report_file
-            << "\nchecksum of the weights: " << load_safetensors(best_file).checksum
+  std::cout << best_file << ", " << report_file << "\nchecksum of the weights: " << checksum
             << " (products: " << products_used()
             << ")\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";
 }

@@ -8,9 +8,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/tensor/check.hpp>
+
+#include "support/log.hpp"
 
 namespace attune::report {
 namespace {
@@ -87,9 +88,9 @@ std::string tsv(const Heatmap& map) {
 std::string json(const Heatmap& map) {
   check(map, "json");
   const auto array = [](const std::vector<std::string>& words) {
-    using Json = nlohmann::json;
-    return printable(
-        Json(words).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
+    std::vector<std::string> quoted;
+    for (const std::string& word : words) quoted.push_back(Json(word).text);
+    return fmt::format("[{}]", fmt::join(quoted, ","));
   };
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < map.rows.size(); ++i)

@@ -201,8 +201,7 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
 void check_directory(const TrainOptions& o) {
   std::vector<std::filesystem::path> others = models_in(o.out);
   for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(o.seeds); ++i)
-    std::erase(others,
-               (o.seeds == 1 ? o.out : o.out / fmt::format("seed-{}", o.seed + i)) / best_file);
+    std::erase(others, (o.seeds == 1 ? o.out : run_path(o.out, "seed", o.seed + i)) / best_file);
   if (!others.empty())
     fail("--out", fmt::format("{} has another training, another directory was expected",
                               others.front().parent_path().string()));

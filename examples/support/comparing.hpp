@@ -107,8 +107,14 @@ void train_or_go_on(Options options, const auto& train,
   if (status != 0) fail("train", fmt::format("it ended with status {}", status));
 }
 
-/// Trains every run, a name and its options, with each seed, as far as that is not done yet, in a directory NAME-SEED in its
-/// `out`, and measures it. Returns the spread of each measure of each run.
+/// The directory of a run with a seed.
+inline std::filesystem::path run_path(const std::filesystem::path& out, const std::string& name,
+                                      std::uint64_t seed) {
+  return out / fmt::format("{}-{}", name, seed);
+}
+
+/// Trains every run, a name and its options, with each seed, as far as that is not done yet, in its
+/// run_path, and measures it. Returns the spread of each measure of each run.
 template <class Options>
 std::vector<std::vector<Spread>> compare_runs(
     const std::vector<std::pair<std::string, Options>>& runs, const Comparison& comparison,
@@ -120,7 +126,7 @@ std::vector<std::vector<Spread>> compare_runs(
     for (Index i = 0; i < comparison.seeds; ++i) {
       Options& one = all.emplace_back(options);
       one.seed = comparison.first + static_cast<std::uint64_t>(i);
-      out.push_back(one.out /= fmt::format("{}-{}", name, one.seed));
+      out.push_back(one.out = run_path(one.out, name, one.seed));
     }
   }
   const auto measures = measure_runs(out, comparison.jobs, digits, [&](std::size_t i) {

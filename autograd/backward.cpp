@@ -166,11 +166,11 @@ double Gradients::global_norm() const {
   for (const Tensor& gradient : tensors_) squares += sum_of_squares(gradient);
   // NaN may have a sign, which is written in messages.
   if (!std::isinf(squares)) return std::abs(std::sqrt(squares));
-  double total = 0;  // squares of f64 may overflow where the norm does not
-  for (const Tensor& gradient : tensors_) {
-    total = std::hypot(total, norm(gradient.to(DType::f64).reshape({-1}), 0).item());
-  }
-  return total;
+  std::vector<double> norms;  // squares of f64 may overflow where the norm does not
+  for (const Tensor& gradient : tensors_)
+    norms.push_back(norm(gradient.to(DType::f64).reshape({-1}), 0).item());
+  // Not std::hypot, of which the C library's bits differ by CPU.
+  return norm(Tensor::of<double>({std::ssize(norms)}, norms), 0).item();
 }
 
 double Gradients::global_norm() {

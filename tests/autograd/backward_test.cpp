@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,6 +14,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
+#include <attune/tensor/random.hpp>
 
 #include "support/same_function.hpp"
 
@@ -257,6 +260,18 @@ TEST_CASE("Gradients: the global norm is that of the gradients as they are") {
   CHECK(gradients.global_norm() == 6.5);
   CHECK(copy.global_norm() == 13);
   CHECK(identical(copy[a], reals({2}, {3, -4})));
+}
+
+TEST_CASE("Gradients: a global norm whose square overflows has the same bits on each machine") {
+  const Var a = variable(zeros({}, DType::f64)), b = variable(zeros({}, DType::f64));
+  const Tensor factors = randn({2, 100}, DType::f64);
+  for (Index i = 0; i < 100; ++i) {
+    const double x = factors[0][i].item(), y = factors[1][i].item();
+    const double largest = std::max(std::abs(x), std::abs(y)) * 0x1p600;
+    const double p = x * 0x1p600 / largest, q = y * 0x1p600 / largest;
+    CHECK(backward(a * (x * 0x1p600) + b * (y * 0x1p600)).global_norm() ==
+          largest * std::sqrt(p * p + q * q));
+  }
 }
 
 TEST_CASE("NoGrad: nothing is recorded while one lives, in its own thread only") {

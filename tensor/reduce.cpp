@@ -82,6 +82,7 @@ Largest largest_along(const char* operation, const Tensor& x, int axis) {
   const detail::AxisView view(operation, x, axis);
   if (view.n == 0)
     fail(operation, fmt::format("axis {} of {} is empty", axis, to_string(x.shape())));
+  require_places_in_i32(operation, view.n);
   const Shape shape = x.shape().with(axis, 1);
   Largest y{Tensor::uninitialized(shape, x.dtype(), operation),
             Tensor::uninitialized(shape, DType::i32, operation)};

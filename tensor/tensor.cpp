@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -191,10 +190,12 @@ Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
 
 Tensor arange(Index n, DType dtype) {
   if (n < 0) fail("arange", fmt::format("n = {} is negative", n));
+  if (dtype == DType::i32) require_places_in_i32("arange", n);
   Tensor result = Tensor::uninitialized({n}, dtype, "arange");
   visit(dtype, [&](auto zero) {
-    auto* to = result.mutable_data<decltype(zero)>();
-    std::iota(to, to + n, zero);
+    using T = decltype(zero);
+    T* to = result.mutable_data<T>();
+    for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(i);  // to[i] + 1 ends at 2^24 in f32
   });
   return result;
 }
@@ -269,6 +270,10 @@ bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& 
 void require_i32(const char* operation, const char* what, const Tensor& x) {
   if (x.defined() && x.dtype() == DType::i32) return;
   fail(operation, fmt::format("{} must be i32: {}", what, describe(x)));
+}
+
+void require_places_in_i32(const char* operation, Index n) {
+  if (n > Index{1} << 31) fail(operation, fmt::format("no i32 holds {}", n - 1));
 }
 
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,

@@ -180,6 +180,8 @@ bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& 
 /// Throws unless the elements are i32, as the numbers of words, rows or classes are; `what` names
 /// them in the message.
 void require_i32(const char* operation, const char* what, const Tensor& x);
+/// Throws unless the places 0 to n - 1 are numbers of i32.
+void require_places_in_i32(const char* operation, Index n);
 /// The elements. Throws unless they are i32 and in [least, limit); `what` is the noun for one of
 /// them in the message ("id").
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,

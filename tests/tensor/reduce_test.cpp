@@ -96,6 +96,7 @@ TEST_CASE(
   }
   CHECK_ERROR("argmax: axis -1 of (3, 0) is empty", argmax(zeros({3, 0})));
   CHECK_THROWS_AS(argmax(scalar(1)), Error);
+  CHECK_ERROR("argmax: no i32 holds 4294967295", argmax(zeros({0, Index{1} << 32})));
   CHECK(argmax(zeros({0, 3})).shape() == Shape{0});
 }
 

@@ -235,6 +235,9 @@ TEST_CASE("Tensor: numbers that no i32 holds are errors, where they were undefin
   const std::vector<std::int32_t> ends = {std::numeric_limits<std::int32_t>::min(),
                                           std::numeric_limits<std::int32_t>::max()};
   CHECK(reals({2}, {-0x1p31, 0x1p31 - 1}).to_vector<std::int32_t>() == ends);
+  // Before anything is allocated: 4 TiB, and 8 GiB.
+  CHECK_ERROR("arange: no i32 holds 1099511627775", arange(Index{1} << 40));
+  CHECK_ERROR("arange: no i32 holds 2147483648", arange((Index{1} << 31) + 1));
 }
 
 TEST_CASE("Tensor: operations in place refuse views that overlap, and take the same elements") {
@@ -275,6 +278,7 @@ TEST_CASE("Tensor: zeros, ones, full, scalar and arange hold what they say, in f
   CHECK(identical(arange(3), ints({3}, {0, 1, 2})));
   CHECK(identical(arange(3, DType::f64), reals({3}, {0, 1, 2})));
   CHECK(arange(0).shape() == Shape{0});
+  CHECK(arange((1 << 24) + 5, DType::f32)[(1 << 24) + 4].item() == (1 << 24) + 4);
   CHECK_ERROR("arange: n = -1 is negative", arange(-1));
   std::ostringstream out;
   out << ints({2}, {1, 2});

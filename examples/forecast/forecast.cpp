@@ -19,6 +19,8 @@
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/reduce.hpp>
 
 #include "support/run_directory.hpp"
 
@@ -173,13 +175,19 @@ std::string to_string(Time time) {  // fmt's own counts nanoseconds, which end i
 }
 
 frames::Scaling scaling_of(const Tensor& values, const std::vector<std::string>& columns) {
+  // In units of a power of two, near the column's largest number, no square overflows, and none that
+  // counts underflows.
+  const Tensor unit = map(max_forward(abs(values), 0).values, [](auto largest) {
+                        return largest > 0 ? std::ldexp(1.0, std::ilogb(largest)) : 1.0;
+                      }).reshape({-1});
   frames::Moments moments;
-  moments.add(values);
-  const frames::Scaling scaling = moments.scaling();
+  moments.add(values / unit);
+  frames::Scaling scaling = moments.scaling(DType::f64);
   const std::vector<double> deviation = scaling.deviation.to_vector<double>();
   for (std::size_t i = 0; i < deviation.size(); ++i)
     if (deviation[i] == 0)
       fail("forecast", fmt::format("{} is the same in all rows of training", columns[i]));
+  scaling = {scaling.mean * unit, scaling.deviation * unit};
   frames::check(scaling);
   return scaling;
 }
@@ -399,7 +407,9 @@ Model Model::load(const std::filesystem::path& path) {
     if (const Tensor* mean = file.find("scaling.mean"); mean && mean->shape() != shape)
       fail("checkpoint", fmt::format("'columns' names {}, but scaling.mean has {}", columns.size(),
                                      mean->size()));
-    frames::Scaling scaling{zeros(shape), zeros(shape)};
+    const Tensor* stored = file.find("scaling.deviation");
+    const DType dtype = stored ? stored->dtype() : DType::f64;  // f32 in older files
+    frames::Scaling scaling{zeros(shape, dtype), zeros(shape, dtype)};
     nn::load_tensors(file, frames::scaling_tensors(scaling));
     frames::check(scaling);
     Model model(options_from(all_fields(), file.metadata), std::move(columns), scaling,

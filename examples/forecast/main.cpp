@@ -313,7 +313,7 @@ void add_example(report::Page& page, const Model& model, const Test& data, Index
               shown = std::min(model.options.look_back, std::max<Index>(horizon, 336));
   const Tensor recent = past.slice(past.dim(0) - shown, past.dim(0));
   const auto values = [&](const Tensor& x) {  // (T, 1, C), in the column's own unit
-    const Tensor all = frames::unscaled(x.reshape({x.dim(0), -1}), model.scaling);
+    const Tensor all = frames::unscaled(x.reshape({x.dim(0), -1}).to(DType::f64), model.scaling);
     return slice(all, 1, c, c + 1).to_vector<double>();
   };
   page.figure(report::svg(report::Chart{.title = fmt::format("{}, {} steps from {}", name, horizon,

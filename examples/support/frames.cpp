@@ -77,12 +77,12 @@ void Moments::add(const Tensor& x) {
   }
 }
 
-Scaling Moments::scaling() const {
+Scaling Moments::scaling(DType dtype) const {
   if (count_ == 0) fail("Moments", "there is nothing to scale by");
   std::vector<double> deviation;
   for (const double squares : squares_) deviation.push_back(std::sqrt(squares / count_));
-  const auto tensor = [](std::span<const double> values) {
-    return Tensor::of({std::ssize(values)}, values).to(DType::f32);
+  const auto tensor = [&](std::span<const double> values) {
+    return Tensor::of({std::ssize(values)}, values).to(dtype);
   };
   return {tensor(mean_), tensor(deviation)};
 }

@@ -16,8 +16,8 @@ nn::Sequence make_batch(std::span<const Tensor> sequences);
 
 // ---- Features of mean 0 and variance 1
 
-/// Mean and standard deviation of each feature in the training data: (D) f32 each. To be kept in
-/// the model's checkpoint.
+/// Mean and standard deviation of each feature in the training data: (D) each, f32 or f64. To be
+/// kept in the model's checkpoint.
 struct Scaling {
   Tensor mean, deviation;
 };
@@ -39,7 +39,7 @@ class Moments {
   /// x (..., D). Throws when D is not that of before.
   void add(const Tensor& x);
   /// Throws when nothing was added. A feature that never changed has the deviation 0.
-  Scaling scaling() const;
+  Scaling scaling(DType dtype = DType::f32) const;
 
  private:
   double count_ = 0;

@@ -1,7 +1,10 @@
 // `forecast`: tables, their windows, the networks, and the program as a user runs it.
 #include "forecast/forecast.hpp"
 
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -118,11 +121,30 @@ TEST_CASE("windows_at: what is read ends where the targets begin; scaling there 
   CHECK(x[2][1].item() == doctest::Approx(std::sqrt(1.5)));
   const Index rows[] = {2, 3};
   const auto [past, future] = windows_at(x, {.look_back = 2, .horizon = 1}, rows);
-  CHECK(frames::unscaled(past[1], scaling).to_vector<float>() == std::vector<float>{1, 20, 2, 30});
-  CHECK(frames::unscaled(future[0], scaling).to_vector<float>() ==
-        std::vector<float>{2, 30, 3, 40});
+  const auto off = [&](const Tensor& row, const std::vector<double>& expected) {
+    const Tensor own = frames::unscaled(row.to(DType::f64), scaling);
+    return difference(own, Tensor::of<double>({2, 2}, expected));
+  };
+  CHECK(off(past[1], {1, 20, 2, 30}) < 40 * 0x1p-23);  // f32 on the way
+  CHECK(off(future[0], {2, 30, 3, 40}) < 40 * 0x1p-23);
   CHECK(attune::error_of([&] {
           scaling_of(full({3, 2}, 0.1, DType::f64), columns);
+        }) == "forecast: a is the same in all rows of training");
+}
+
+TEST_CASE("scaling_of: the smallest and the largest numbers are scaled as those near 1 are") {
+  const std::vector<std::string> columns{"a", "b"};
+  const Tensor near_1 = Tensor::of<double>({3, 2}, {0, 1.5, 1, 1.75, 1.5, 1.25});
+  const Tensor expected = frames::scaled(near_1, scaling_of(near_1, columns));
+  for (const double unit : {1e-310, 1e-170, 1e170, 1e308}) {
+    CAPTURE(unit);
+    const Tensor x = near_1 * unit;
+    const frames::Scaling scaling = scaling_of(x, columns);
+    CHECK(difference(frames::scaled(x, scaling), expected) < 1e-8);
+    CHECK(difference(frames::unscaled(expected, scaling) / unit, near_1) < 1e-8);
+  }
+  CHECK(attune::error_of([&] {
+          scaling_of(full({3, 2}, 1e-310, DType::f64), columns);
         }) == "forecast: a is the same in all rows of training");
 }
 
@@ -221,6 +243,14 @@ TEST_CASE("forecast: a model learns two waves, is measured, drawn and asked what
   REQUIRE(lines.size() == 9);
   CHECK(lines[0] == "date,first,second");
   CHECK(lines[1].starts_with("2024-01-21 20:00:00,"));
+  Safetensors older = load_safetensors(best);  // with the scaling in f32
+  for (const char* name : {"scaling.mean", "scaling.deviation"})
+    older.tensors.at(name) = older.tensors.at(name).to(DType::f32);
+  older.metadata.erase("attune.checksum");
+  older.metadata.erase("attune.checksum_function");
+  save_safetensors(directory / "older.safetensors", older);
+  CHECK(lines_of(output_of({"predict", csv, "--model", directory / "older.safetensors"})).size() ==
+        9);
   output_of({"report", "--model", best});
   const std::string page = read(out + "/report.html");
   CHECK(contains(page, "attended to"));
@@ -248,19 +278,30 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("forecast predict: small changes of large numbers are not lost") {
+TEST_CASE("forecast predict: small changes of large numbers, and the smallest, are not lost") {
   const Directory directory;
-  const std::string csv = directory / "large.csv", out = directory / "run";
-  std::string text = "date,load\n";
-  for (int i = 0; i < 300; ++i)
-    text += fmt::format("2024-01-{:02} {:02}:00,{}\n", 1 + i / 24, i % 24, 100000000 + i % 2);
+  const std::string csv = directory / "sizes.csv", out = directory / "run";
+  const auto numbers = [](std::size_t i) {
+    const auto odd = static_cast<double>(i % 2);
+    return std::array{100000000 + odd, (1 + odd) * 1e-310, (1 + odd) * 1e300};
+  };
+  std::string text = "date,load,smallest,largest\n";
+  for (std::size_t i = 0; i < 300; ++i)
+    text +=
+        fmt::format("2024-01-{:02} {:02}:00,{}\n", 1 + i / 24, i % 24, fmt::join(numbers(i), ","));
   write(csv, text);
   output_of(Arguments{"train", "--csv", csv, "--out", out, "--steps", "100"} + tiny);
   const auto lines = lines_of(output_of({"predict", csv, "--model", out + "/best.safetensors"}));
+  const auto low = numbers(0), high = numbers(1);
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    const double load = std::stod(lines[i].substr(lines[i].find(',') + 1));
-    CHECK(std::abs(load - (100000000.0 + static_cast<double>((i + 1) % 2))) < 0.4);
+    const char* rest = lines[i].c_str();
+    for (std::size_t c = 0; c < low.size(); ++c) {
+      rest = std::strchr(rest, ',') + 1;
+      const double forecast = std::strtod(rest, nullptr);
+      CHECK(std::abs(forecast - numbers(i + 1)[c]) < 0.4 * (high[c] - low[c]));
+    }
   }
+  CHECK(contains(read(out + "/report.html"), "1e-310"));
 }
 
 TEST_CASE("forecast compare: a table of variants, horizons and seeds, without training twice") {

@@ -68,6 +68,16 @@ Var weighted_sum(const Var& weights, const Var& memory) {
       });
 }
 
+Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options) {
+  const AttentionForward forward = attention_forward(q.value(), kv.value(), options);
+  return record("attention", forward.y)
+      .joint({q, kv}, [=, q = q.value(), kv = kv.value()](auto dy, const auto& dx) {
+        AttentionBackward d = attention_backward(q, kv, options, forward, dy[0]);
+        if (dx[0]) dx[0]->add(std::move(d.dq));
+        if (dx[1]) dx[1]->add(std::move(d.dkv));
+      });
+}
+
 Var window(const Var& x, const Tensor& positions) {
   return record("window", window_forward(x.value(), positions))
       .wrt(x, [positions](const Tensor& dy, GradientSlot& dx) {

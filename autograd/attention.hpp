@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/autograd/var.hpp>
+#include <attune/tensor/attention.hpp>
 
 namespace attune {
 
@@ -21,6 +22,10 @@ Var dot_scores(const Var& q, const Var& k, Index heads = 1);
 /// (heads, S, B), each head sums its own D / heads of the elements. Memory under a weight of
 /// exactly 0 (padding) is not read, and the gradient of that weight is 0.
 Var weighted_sum(const Var& weights, const Var& memory);
+
+/// Multi-head scaled dot-product attention in one pass, without storing the weights; see
+/// `attention_forward` in tensor/attention.hpp: q (T, B, D), kv (S, B, 2D) -> (T, B, D).
+Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {});
 
 /// Rows of a sequence by sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or
 /// (W, B, D); zeros where the position is -1.

@@ -139,6 +139,12 @@ Var relu(const Var& x) {
   return elementwise("relu", x, y, y, [](auto d, auto v) { return v > 0 ? d : decltype(d)(0); });
 }
 
+Var gelu(const Var& x) {
+  return record("gelu", gelu(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
+    return gelu_backward(x, dy);
+  });
+}
+
 Var softplus(const Var& x) {
   return record("softplus", softplus(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
     return dy * sigmoid(x);

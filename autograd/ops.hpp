@@ -33,6 +33,8 @@ Var tanh(const Var& x);
 Var sigmoid(const Var& x);
 /// max(x, 0); the gradient at 0 is 0.
 Var relu(const Var& x);
+/// x σ(2u), u = √(2/π) (x + 0.044715 x³): the tanh form of the GELU (Hendrycks and Gimpel, 2016).
+Var gelu(const Var& x);
 /// log(1 + eˣ)
 Var softplus(const Var& x);
 /// |x|; the gradient at 0 is 0.

@@ -2,6 +2,8 @@
 // the fused ones with these, values and gradients; read these first.
 #pragma once
 
+#include <cmath>
+
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
@@ -55,6 +57,41 @@ inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence
     states[t] = h;
   }
   return {stack(states), c};
+}
+
+/// The fused attention, with the weights (B, heads, T, S) before dropout.
+struct Attended {
+  Var y, weights;
+};
+inline Attended attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {}) {
+  const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1), D = q.dim(2);
+  const auto heads_of = [&](const Var& x) {  // (n, B, D) -> (B, heads, n, A)
+    return permute(reshape(x, {x.dim(0), B, o.heads, D / o.heads}), {1, 2, 0, 3});
+  };
+  Tensor seen = ones({B, 1, T, S}, q.dtype());
+  if (o.mask.defined()) {
+    seen = seen * permute(o.mask.to(q.dtype()), {1, 0}).reshape({B, 1, 1, S});
+  }
+  if (o.causal) {
+    const Tensor last = arange(T, q.dtype()) + static_cast<double>(S - T);
+    seen = seen * less_equal(arange(S, q.dtype()), last.reshape({T, 1}));
+  }
+  const std::vector<Var> k_v = split(kv, {D, D}, -1);
+  const Var scores = batched_matmul(heads_of(q), heads_of(k_v[0]), {.b = true});
+  const Var weights = softmax(scores / std::sqrt(static_cast<double>(D / o.heads)), -1,
+                              broadcast_to(seen, scores.shape()));
+  Var kept = weights;
+  if (o.dropout > 0) {
+    std::vector<std::uint32_t> bits(static_cast<std::size_t>(B * o.heads * T * S));
+    Random(o.random).bits(bits);
+    std::vector<double> factors;
+    for (const std::uint32_t word : bits) {
+      factors.push_back(word < o.dropout * 0x1p32 ? 0 : 1 / (1 - o.dropout));
+    }
+    kept = weights * Tensor::of<double>(weights.shape(), factors).to(q.dtype());
+  }
+  const Var read = permute(batched_matmul(kept, heads_of(k_v[1])), {2, 0, 1, 3});
+  return {reshape(read, {T, B, D}), weights};
 }
 
 inline Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage = {},

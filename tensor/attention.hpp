@@ -1,6 +1,8 @@
-// Kernels of attention over a memory: scores, the weighted sum, and their gradients.
+// Kernels of attention over a memory: scores, the weighted sum, and their gradients; and the fused
+// attention of many queries.
 #pragma once
 
+#include <attune/tensor/random.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune {
@@ -41,5 +43,38 @@ Tensor window_forward(const Tensor& x, const Tensor& positions);
 
 /// dx[positions_wb, b] += dy_wb, in place; nothing where the position is -1.
 void window_backward(const Tensor& dy, const Tensor& positions, Tensor& dx);
+
+/// What the fused attention does beside its products.
+struct FusedAttentionOptions {
+  Index heads = 1;      // K, which divides D
+  bool causal = false;  // query t sees the keys 0 .. t + S - T
+  Tensor mask = {};     // (S, B): 1 on keys that are seen, 0 on others; undefined: all are
+  /// Dropout of the weights (Vaswani et al., 2017, section 5.4), by the next B·K·T·S numbers of
+  /// `random` in the order (B, K, T, S). They are drawn again in backward.
+  double dropout = 0;
+  Random random = Random(0);
+};
+
+/// Scaled dot-product attention of T queries to S keys in each of K heads of A = D / K elements
+/// (Vaswani et al., 2017, equation 1 and section 3.2.2), with q (T, B, D) and kv (S, B, 2D), which
+/// holds keys and values side by side:
+///     y_k = softmax(q_k k_kᵀ / √A) v_k
+/// Blocks of queries meet blocks of keys with a running softmax (Dao et al., 2022, algorithm 1), so
+/// that memory is linear in T and S. Keys that no query may see are not read; a query that sees
+/// none gets 0.
+struct AttentionForward {
+  Tensor y;      // (T, B, D)
+  Tensor norms;  // (B, K, T): log Σ_s e^{score}, +∞ for a query that sees no key
+};
+AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
+                                   const FusedAttentionOptions& o);
+
+struct AttentionBackward {
+  Tensor dq, dkv;
+};
+/// The weights are computed again from the norms (Dao et al., 2022, algorithm 4).
+AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
+                                     const FusedAttentionOptions& o,
+                                     const AttentionForward& forward, const Tensor& dy);
 
 }  // namespace attune

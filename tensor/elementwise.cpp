@@ -121,6 +121,19 @@ Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }
 Tensor exp(const Tensor& x) {
   return detail::map_runs("exp", x, [](auto* from, auto* to, Index n) { simd::exp(from, to, n); });
 }
+Tensor gelu(const Tensor& x) {
+  return detail::map_runs("gelu", x,
+                          [](auto* from, auto* to, Index n) { simd::gelu(from, to, n); });
+}
+Tensor gelu_backward(const Tensor& x, const Tensor& dy) {
+  Tensor dx = Tensor::uninitialized(x.shape(), x.dtype());
+  visit_elements("gelu", std::tie(x, dy, dx), [&](const auto* of, const auto* from, auto* to) {
+    parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
+      simd::gelu_backward(of + begin, from + begin, to + begin, end - begin);
+    });
+  });
+  return dx;
+}
 Tensor tanh(const Tensor& x) {
   return detail::map_runs("tanh", x,
                           [](auto* from, auto* to, Index n) { simd::tanh(from, to, n); });

@@ -117,6 +117,10 @@ Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 /// log(1 + eˣ), without overflow
 Tensor softplus(const Tensor& x);
+/// x σ(2u), u = √(2/π) (x + 0.044715 x³), the tanh form of the GELU (Hendrycks and Gimpel, 2016,
+/// section 2); and dx of it.
+Tensor gelu(const Tensor& x);
+Tensor gelu_backward(const Tensor& x, const Tensor& dy);
 /// |x|
 Tensor abs(const Tensor& x);
 /// xᵖ, as std::pow: NaN where x < 0 and p is not whole.

@@ -284,14 +284,17 @@ HWY_INLINE T Largest(const T* x, Index n) {
   return result;
 }
 
-/// With kStore also y_i = e^{x_i - shift}.
-template <class T, bool kStore = false>
-HWY_INLINE T SumExp(const T* x, T shift, Index n, [[maybe_unused]] T* y = nullptr) {
+template <class T, bool kStore>
+HWY_INLINE T SumExp(const T* x, T shift, Index n, [[maybe_unused]] T* y) {
   return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
     const auto e = Exp(at.d, hn::Sub(at.load(x), at.set(shift)));
     if constexpr (kStore) at.store(e, y);
     return hn::Add(sum, e);
   });
+}
+template <class T>
+HWY_INLINE T SumExp(const T* x, T shift, Index n, T* y) {
+  return y ? SumExp<T, true>(x, shift, n, y) : SumExp<T, false>(x, shift, n, y);
 }
 
 template <class T>
@@ -332,6 +335,45 @@ HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, Index n) {
     const auto p = Exp(at.d, hn::Sub(at.load(row.x), at.set(row.norm)));
     const auto dx = hn::Mul(hn::Sub(p, at.set(row.even)), at.set(row.scale));
     at.store(dx, row.dx);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const AttentionGradientRow<T>& row, Index n) {
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto w = Exp(at.d, hn::Sub(at.load(row.p), at.set(row.norm)));
+    const auto m = row.m ? at.load(row.m) : at.set(1);
+    at.store(hn::Mul(w, m), row.p);
+    at.store(hn::Mul(w, hn::MulSub(at.load(row.dp), m, at.set(row.delta))), row.dp);
+  });
+}
+
+/// σ(2u) of `gelu`:  2u = x (a + b x²),  a = 2 √(2/π)
+constexpr double kGeluA = 1.5957691216057308, kGeluB = 0.044715 * kGeluA;
+template <class D, class V>
+HWY_INLINE V GeluGate(D d, V x, V x2) {
+  using T = hn::TFromD<D>;
+  const V factor = hn::MulAdd(x2, hn::Set(d, T(kGeluB)), hn::Set(d, T(kGeluA)));
+  return Sigmoid(d, hn::Mul(x, factor));
+}
+
+template <class T>
+HWY_INLINE void Gelu(const T* x, T* y, Index n) {
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto v = at.load(x);
+    const auto gate = GeluGate(at.d, v, hn::Mul(v, v));
+    at.store(hn::Mul(v, gate), y);
+  });
+}
+
+template <class T>
+HWY_INLINE void GeluBackward(const T* x, const T* dy, T* dx, Index n) {
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto v = at.load(x), gate = GeluGate(at.d, v, hn::Mul(v, v));
+    // x ∂(2u)/∂x = x (a + 3 b x²); its factor is 0 long before x³ overflows.
+    const auto c = hn::Clamp(v, at.set(-100), at.set(100)), c2 = hn::Mul(c, c);
+    const auto slope = hn::Mul(c, hn::MulAdd(c2, at.set(T(3 * kGeluB)), at.set(T(kGeluA))));
+    at.store(hn::Mul(at.load(dy), hn::MulAdd(SigmoidSlope(gate), slope, gate)), dx);
   });
 }
 
@@ -456,6 +498,7 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
   ATTUNE_ROW(KERNEL, AdditiveScoreBackwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, SoftmaxRow, T, bits) \
   ATTUNE_ROW(KERNEL, SoftmaxGradientRow, T, bits) \
+  ATTUNE_ROW(KERNEL, AttentionGradientRow, T, bits) \
   ATTUNE_ROW(KERNEL, AdamRow, T, bits) \
   KERNEL(void, ExpOf, Exp##bits, exp, (const T* x, T* y, Index n), (x, y, n)) \
   KERNEL(void, TanhOf, Tanh##bits, tanh, (const T* x, T* y, Index n), (x, y, n)) \
@@ -464,7 +507,9 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
   KERNEL(T, Dot, Dot##bits, dot, (const T* x, const T* y, Index n), (x, y, n)) \
   KERNEL(double, SumOfSquares, SumOfSquares##bits, sum_of_squares, (const T* x, Index n), (x, n)) \
   KERNEL(T, Largest, Largest##bits, largest, (const T* x, Index n), (x, n)) \
-  KERNEL(T, SumExp, SumExp##bits, sum_exp, (const T* x, T shift, Index n), (x, shift, n)) \
+  KERNEL(T, SumExp, SumExp##bits, sum_exp, (const T* x, T shift, Index n, T* y), (x, shift, n, y)) \
+  KERNEL(void, Gelu, Gelu##bits, gelu, (const T* x, T* y, Index n), (x, y, n)) \
+  KERNEL(void, GeluBackward, GeluBackward##bits, gelu_backward, (const T* x, const T* dy, T* dx, Index n), (x, dy, dx, n)) \
   KERNEL(void, AddScaled, AddScaled##bits, add_scaled, (T a, const T* x, T* y, Index n), (a, x, y, n)) \
   KERNEL(void, Scale, Scale##bits, scale, (T a, T* x, Index n), (a, x, n))
 // clang-format on

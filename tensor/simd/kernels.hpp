@@ -132,9 +132,9 @@ T largest(const T* x, Index n);
 /// Elements of a softmax that are added up in T, before their sum joins that in double.
 inline constexpr Index sum_block = 512;
 
-/// Σ_i e^{x_i - shift}
+/// Σ_i e^{x_i - shift}; stores the terms in y, which may be x, unless it is null.
 template <class T>
-T sum_exp(const T* x, T shift, Index n);
+T sum_exp(const T* x, T shift, Index n, T* y = nullptr);
 
 /// One row of a softmax over the places whose mask is not 0:  y_i = e^{x_i} / Σ_j e^{x_j}, and 0 at
 /// the others, whatever x is there, NaN included. All are 0 where no place takes part.
@@ -144,6 +144,24 @@ struct SoftmaxRow {
   const T* mask;  // null: all take part
   T* y;
 };
+
+/// One row of the gradient of fused attention (tensor/attention.hpp): p holds the scores s and dp the
+/// gradients of the weights after dropout. With w = e^{s - norm} and the dropout's factors m,
+///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)
+template <class T>
+struct AttentionGradientRow {
+  T *p, *dp;
+  const T* m;  // null: ones
+  T norm, delta;
+};
+
+/// x Φ(x) of the normal distribution in the form  y = x σ(2u),  u = √(2/π) (x + 0.044715 x³)
+/// (Hendrycks and Gimpel, 2016, section 2).
+template <class T>
+void gelu(const T* x, T* y, Index n);
+/// dx = dy ∂y/∂x of it.
+template <class T>
+void gelu_backward(const T* x, const T* dy, T* dx, Index n);
 
 /// One row of the gradient of a softmax cross-entropy:  dx = scale (e^{x - norm} - even)
 template <class T>

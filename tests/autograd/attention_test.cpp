@@ -146,6 +146,116 @@ TEST_CASE("Attention over padded memory: not a number at padding reaches nothing
   CHECK(function_difference(attend(nan), attend(0), score_inputs) <= 1e-14);
 }
 
+namespace {
+
+/// Sizes and options of one call; D is 6.
+struct AttentionCase {
+  std::string what;
+  Index T, S, B, heads;
+  bool causal = false;
+  bool masked = false;  // with holes, and a sentence that has no key
+  double dropout = 0;
+};
+const AttentionCase attention_cases[] = {
+    {"one query", 1, 2, 1, 1},
+    {"more keys than queries", 3, 5, 2, 3},
+    {"causal", 5, 5, 2, 2, true},
+    {"causal with earlier keys", 2, 5, 2, 2, true},
+    {"causal with fewer keys: the first queries see none", 5, 2, 2, 2, true},
+    {"masked", 4, 5, 3, 2, false, true},
+    {"causal and masked", 5, 5, 3, 2, true, true},
+    {"dropout", 4, 5, 2, 2, false, false, 0.4},
+    {"causal, masked, dropout", 5, 5, 3, 3, true, true, 0.4},
+};
+/// Of more than one block of queries and keys, and of one tile of work.
+const AttentionCase large_attention_cases[] = {
+    {"blocks of keys", 3, 600, 2, 2},
+    {"blocks of both, masked", 150, 550, 2, 2, false, true},
+    {"blocks of both, causal and masked, dropout", 530, 530, 3, 3, true, true, 0.3},
+};
+
+FusedAttentionOptions options_of(const AttentionCase& c, DType dtype = DType::f64) {
+  FusedAttentionOptions o{
+      .heads = c.heads, .causal = c.causal, .dropout = c.dropout, .random = Random(7).ahead(3)};
+  if (!c.masked) return o;
+  o.mask = ones({c.S, c.B}, dtype);
+  for (Index s = 0; s < c.S; ++s) {
+    for (Index b = 0; b < c.B; ++b) {
+      const bool hole = (s * 7 + b) % 3 == 0 || b == 2;
+      if (dtype == DType::f64 && hole) o.mask.mutable_at<double>({s, b}) = 0;
+    }
+  }
+  return o;
+}
+std::vector<Tensor> inputs_of(const AttentionCase& c) {
+  return {randn({c.T, c.B, 6}, DType::f64, 5), randn({c.S, c.B, 12}, DType::f64, 6)};
+}
+Function fused_attention(const FusedAttentionOptions& o) {
+  return [o](const std::vector<Var>& v) { return attention(v[0], v[1], o); };
+}
+Function meant_attention(const FusedAttentionOptions& o) {
+  return [o](const std::vector<Var>& v) { return reference::attention(v[0], v[1], o).y; };
+}
+
+}  // namespace
+
+TEST_CASE("attention: it is its reference, and its gradients are central differences") {
+  for (const AttentionCase& c : attention_cases) {
+    INFO(c.what);
+    const FusedAttentionOptions o = options_of(c);
+    const std::vector<Tensor> inputs = inputs_of(c);
+    CHECK(function_difference(fused_attention(o), meant_attention(o), inputs) <= 1e-13);
+    CHECK(gradcheck(fused_attention(o), inputs));
+    CHECK(gradcheck(fused_attention(o), {inputs[0] * 5.0, inputs[1] * 5.0}));
+  }
+  for (const AttentionCase& c : large_attention_cases) {
+    INFO(c.what);
+    const FusedAttentionOptions o = options_of(c);
+    CHECK(function_difference(fused_attention(o), meant_attention(o), inputs_of(c)) <= 1e-12);
+  }
+}
+
+TEST_CASE("attention: a query has the same bits alone and among others") {
+  const Tensor q = randn({300, 2, 8}), kv = randn({300, 2, 16});
+  const Tensor all = attention(q, kv, {.heads = 2, .causal = true}).value();
+  for (const Index t : {0, 5, 63, 64, 255, 299}) {
+    INFO(t);
+    CHECK(identical(attention(q.slice(t, t + 1), kv.slice(0, t + 1), {.heads = 2}).value(),
+                    all.slice(t, t + 1)));
+  }
+}
+
+TEST_CASE("attention: what stands at padding reaches nothing, not a number included") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor mask = mask_of(4, {4, 2, 3});
+  const Tensor padding =
+      where(mask.reshape({4, 3, 1}), zeros({1}, DType::f64), full({1}, nan, DType::f64));
+  const auto attend = [&](const Tensor& filler) -> Function {
+    return [=](const std::vector<Var>& v) {
+      return attention(v[0], v[1] + filler, {.heads = 2, .mask = mask});
+    };
+  };
+  const std::vector<Tensor> inputs{randn({2, 3, 4}, DType::f64, 5), randn({4, 3, 8}, DType::f64)};
+  CHECK(function_difference(attend(padding), attend(zeros({1}, DType::f64)), inputs) == 0);
+}
+
+TEST_CASE("attention: in f32 it has the numbers of f64 to its own precision") {
+  const Tensor q = randn({70, 2, 8}) * 3.0, kv = randn({300, 2, 16}, DType::f32, 2) * 3.0;
+  const FusedAttentionOptions o{.heads = 2};
+  const std::vector<Tensor> single = value_and_gradients(fused_attention(o), {q, kv}),
+                            twice = value_and_gradients(fused_attention(o),
+                                                        {q.to(DType::f64), kv.to(DType::f64)});
+  CHECK(difference(single[0].to(DType::f64), twice[0]) <= 1e-5);
+}
+
+TEST_CASE("attention: what does not fit is named") {
+  const Tensor q = zeros({2, 3, 4}), kv = zeros({5, 3, 8});
+  CHECK_ERROR("attention: kv (S, B, 2D) is (5, 3, 4), but D = 4 in q",
+              attention(q, zeros({5, 3, 4})));
+  CHECK_ERROR("attention: 3 heads do not divide a size of 4", attention(q, kv, {.heads = 3}));
+  CHECK_ERROR("attention: the dropout 1 is not in [0, 1)", attention(q, kv, {.dropout = 1}));
+}
+
 TEST_CASE("unwindow: positions of another shape than x are an error") {
   const Var x(zeros({3, 2}, DType::f64));
   CHECK_ERROR("window: shapes do not fit: windows (3, 2), positions (4, 2), sequence (5, 2)",

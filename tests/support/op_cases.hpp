@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <functional>
+#include <numbers>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -136,6 +138,9 @@ inline void add_functions(Cases& cases) {
   add_unary(cases, group, "sigmoid", x, sigmoid, [](double v) { return 1 / (1 + std::exp(-v)); });
   add_unary(cases, group, "softplus", x, softplus,
             [](double v) { return v > 30 ? v : std::log1p(std::exp(v)); });
+  add_unary(cases, group, "gelu", x, gelu, [](double v) {
+    return v / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
+  });
   add_unary(cases, group, "relu", x, relu, [](double v) { return v > 0 ? v : 0; });
   add_unary(cases, group, "exp of a scalar", randn({}, DType::f64, 6), exp,
             [](double v) { return std::exp(v); });

@@ -1,0 +1,330 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <attune/tensor/attention.hpp>
+#include <attune/tensor/axis.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/threads.hpp>
+
+namespace attune {
+namespace {
+
+/// Queries and keys of a block, whose scores stay in the second-level cache.
+constexpr Index block_queries = 64, block_keys = 256;
+/// Queries that a thread takes through forward, and multiply-adds that it does in a row.
+constexpr Index tile_queries = 512, tile_work = 512 * 1024;
+
+/// Which keys a sentence has, and how many of them a query sees. The others are left out before
+/// anything is computed, so the blocks know nothing of masks.
+struct Seen {
+  std::vector<Index> keys;   // their places, ascending
+  std::vector<Index> until;  // (T): query t sees the first so many
+};
+
+/// One call: extents, options, and what is seen of each sentence.
+struct Problem {
+  Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& options);
+
+  Index pairs() const { return b * options.heads; }
+  /// Pairs of a sentence and a head in a tile of work.
+  Index pairs_of_tile() const { return std::max<Index>(1, tile_work / (2 * t * s * a + 1)); }
+
+  FusedAttentionOptions options;
+  Index t, s, b, d, a;
+  std::vector<Seen> seen;  // (B)
+};
+
+Problem::Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
+  ShapeCheck check("attention");
+  check("q", q.shape(), "T B D")("kv", kv.shape(), "S B 2D");
+  if (o.mask.defined()) check("mask", o.mask.shape(), "S B");
+  require_same_dtype("attention", q, kv);
+  t = check['T'], s = check['S'], b = check['B'], d = check['D'];
+  if (o.heads < 1 || d % o.heads != 0) {
+    fail("attention", fmt::format("{} heads do not divide a size of {}", o.heads, d));
+  }
+  if (!(o.dropout >= 0 && o.dropout < 1)) {
+    fail("attention", fmt::format("the dropout {} is not in [0, 1)", o.dropout));
+  }
+  a = d / o.heads;
+  std::vector<float> mask;
+  if (o.mask.defined()) {
+    mask = detail::binary_mask("attention", o.mask, DType::f32).to_vector<float>();
+  }
+  for (Index sentence = 0; sentence < b; ++sentence) {
+    Seen& of = seen.emplace_back();
+    for (Index i = 0; i < s; ++i) {
+      if (mask.empty() || mask[i * b + sentence] != 0) of.keys.push_back(i);
+    }
+    for (Index i = 0, count = 0; i < t; ++i) {
+      if (!o.causal) count = std::ssize(of.keys);
+      while (count < std::ssize(of.keys) && of.keys[count] <= i + s - t) ++count;
+      of.until.push_back(count);
+    }
+  }
+}
+
+/// The rows of one head of one sentence in a tensor (T, B, ...).
+template <class T>
+struct Rows {
+  T* first;
+  Index stride, size;
+
+  T* operator[](Index row) const { return first + row * stride; }
+};
+
+/// y = factor · x
+template <class T>
+void copy_row(const T* x, T factor, Index n, T* y) {
+  for (Index i = 0; i < n; ++i) y[i] = factor * x[i];
+}
+
+/// Blocks of the rows of x (rows, columns), or of its transpose, packed for products.
+template <class T>
+class Blocks {
+ public:
+  void pack(const T* x, Index rows, Index columns, Index block, bool transposed) {
+    const Index count = (rows + block - 1) / block;
+    if (std::ssize(packed_) < count) packed_.resize(count);
+    for (Index i = 0; i < count; ++i) {
+      const MatrixView<const T> part{x + i * block * columns, std::min(block, rows - i * block),
+                                     columns, columns};
+      packed_[i].pack(transposed ? part.transpose() : part);
+    }
+  }
+  const PackedMatrix<T>& operator[](Index block) const { return packed_[block]; }
+
+ private:
+  std::vector<PackedMatrix<T>> packed_;
+};
+
+/// One thread's work: heads of sentences, one after another. `pair` is sentence · K + head.
+template <class T>
+class Worker {
+ public:
+  Worker(const Problem& problem, const T* q, const T* kv)
+      : p_(problem),
+        q_(q),
+        kv_(kv),
+        memory_(Tensor::uninitialized(
+            {2 * block_queries * block_keys + block_queries * p_.a + (3 * p_.t + 4 * p_.s) * p_.a},
+            dtype_of<T>)) {}
+
+  /// Queries [begin, end) of a head.
+  void forward(Index pair, Index begin, Index end, T* y, T* norms);
+  /// A whole head. dq and dkv have the layout of q and kv, whose unseen keys are not written.
+  void backward(Index pair, const T* y, const T* norms, const T* dy, T* dq, T* dkv);
+
+ private:
+  /// The columns of this head in a tensor (..., B, width), after the first `offset`.
+  template <class U>
+  Rows<U> rows(U* x, Index pair, Index width, Index offset = 0) const {
+    const Index sentence = pair / p_.options.heads, head = pair % p_.options.heads;
+    return {x + sentence * width + offset + head * p_.a, p_.b * width, p_.a};
+  }
+  const Seen& seen(Index pair) const { return p_.seen[pair / p_.options.heads]; }
+
+  /// Memory for n elements, until the next head.
+  T* take(Index n) {
+    T* const room = memory_.template mutable_data<T>() + taken_;
+    taken_ += n;
+    return room;
+  }
+  T* gathered(const Rows<const T>& from, std::span<const Index> keys) {
+    T* const to = take(std::ssize(keys) * p_.a);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      std::copy_n(from[keys[i]], p_.a, to + static_cast<Index>(i) * p_.a);
+    }
+    return to;
+  }
+  /// Rows [begin, end), times a factor.
+  T* gathered(const Rows<const T>& from, Index begin, Index end, double factor) {
+    T* const to = take((end - begin) * p_.a);
+    for (Index i = begin; i < end; ++i) {
+      copy_row(from[i], static_cast<T>(factor), p_.a, to + (i - begin) * p_.a);
+    }
+    return to;
+  }
+
+  /// Dropout's factors of query t at `count` keys from the first-th that are seen, or null.
+  const T* kept(Index pair, Index t, Index first, Index count) {
+    const double rate = p_.options.dropout;
+    if (rate == 0) return nullptr;
+    bits_.resize(static_cast<std::size_t>(p_.s));
+    kept_.resize(static_cast<std::size_t>(count));
+    Random random = p_.options.random.ahead(static_cast<std::uint64_t>((pair * p_.t + t) * p_.s));
+    random.bits(bits_);
+    const auto limit = static_cast<std::uint32_t>(rate * 0x1p32);
+    const T factor = static_cast<T>(1 / (1 - rate));
+    for (Index j = 0; j < count; ++j) {
+      kept_[j] = bits_[seen(pair).keys[first + j]] < limit ? T(0) : factor;
+    }
+    return kept_.data();
+  }
+
+  const Problem& p_;
+  const T *q_, *kv_;
+  Tensor memory_;
+  Index taken_ = 0;
+  std::vector<std::uint32_t> bits_;
+  std::vector<T> kept_;
+  Blocks<T> keys_, values_, keys_across_, queries_, dy_;
+  double scale_ = 1 / std::sqrt(static_cast<double>(p_.a));
+};
+
+template <class T>
+void Worker<T>::forward(Index pair, Index begin, Index end, T* y_data, T* norms) {
+  taken_ = 0;
+  const Seen& of = seen(pair);
+  const Index a = p_.a, n = of.until[end - 1];
+  const T* k = gathered(rows(kv_, pair, 2 * p_.d), std::span(of.keys).first(n));
+  const T* v = gathered(rows(kv_, pair, 2 * p_.d, p_.d), std::span(of.keys).first(n));
+  const T* q = gathered(rows(q_, pair, p_.d), begin, end, scale_);
+  keys_.pack(k, n, a, block_keys, /*transposed=*/true);
+  values_.pack(v, n, a, block_keys, /*transposed=*/false);
+  T* const scores = take(block_queries * block_keys);
+  T* const read = take(block_queries * a);
+  const Rows<T> y = rows(y_data, pair, p_.d);
+
+  for (Index first = begin; first < end; first += block_queries) {
+    const Index queries = std::min(block_queries, end - first);
+    T largest[block_queries];
+    double total[block_queries] = {};
+    std::fill_n(largest, queries, -std::numeric_limits<T>::infinity());
+    std::fill_n(read, queries * a, T(0));
+    for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
+      const Index width = std::min(block_keys, n - key), block = key / block_keys;
+      gemm<T>({q + (first - begin) * a, queries, a, a}, keys_[block],
+              {scores, queries, width, width});
+      for (Index i = 0; i < queries; ++i) {
+        T* const row = scores + i * width;
+        const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
+        std::fill(row + count, row + width, T(0));
+        if (count == 0) continue;
+        const T before = largest[i];
+        largest[i] = std::max(before, simd::largest(row, count));
+        T shrink = before - largest[i];
+        simd::exp(&shrink, &shrink, 1);
+        total[i] = total[i] * shrink + simd::sum_exp(row, largest[i], count, row);
+        if (key > 0 && shrink != 1) simd::scale(shrink, read + i * a, a);
+        if (const T* m = kept(pair, first + i, key, count)) {
+          for (Index j = 0; j < count; ++j) row[j] *= m[j];
+        }
+      }
+      gemm<T>({scores, queries, width, width}, values_[block], {read, queries, a, a}, Into::add);
+    }
+    for (Index i = 0; i < queries; ++i) {
+      const bool none = of.until[first + i] == 0;
+      copy_row(read + i * a, none ? T(0) : static_cast<T>(1 / total[i]), a, y[first + i]);
+      norms[pair * p_.t + first + i] = none ? std::numeric_limits<T>::infinity()
+                                            : largest[i] + static_cast<T>(std::log(total[i]));
+    }
+  }
+}
+
+template <class T>
+void Worker<T>::backward(Index pair, const T* y_data, const T* norms, const T* dy_data, T* dq_data,
+                         T* dkv_data) {
+  taken_ = 0;
+  const Seen& of = seen(pair);
+  const Index a = p_.a, n = std::ssize(of.keys), width_kv = 2 * p_.d;
+  const T* k = gathered(rows(kv_, pair, width_kv), of.keys);
+  const T* v = gathered(rows(kv_, pair, width_kv, p_.d), of.keys);
+  const T* q = gathered(rows(q_, pair, p_.d), 0, p_.t, scale_);
+  const T* dy = gathered(rows(dy_data, pair, p_.d), 0, p_.t, 1);
+  keys_.pack(k, n, a, block_keys, /*transposed=*/true);
+  keys_across_.pack(k, n, a, block_keys, /*transposed=*/false);
+  values_.pack(v, n, a, block_keys, /*transposed=*/true);
+  queries_.pack(q, p_.t, a, block_queries, /*transposed=*/false);
+  dy_.pack(dy, p_.t, a, block_queries, /*transposed=*/false);
+  T* const weights = take(block_queries * block_keys);
+  T* const dweights = take(block_queries * block_keys);
+  T* const dq = take(p_.t * a);
+  T* const dk = take(n * a);
+  T* const dv = take(n * a);
+  std::fill_n(dq, p_.t * a, T(0));
+  std::fill_n(dk, n * a, T(0));
+  std::fill_n(dv, n * a, T(0));
+  const Rows<const T> y = rows(y_data, pair, p_.d);
+
+  for (Index first = 0; first < p_.t; first += block_queries) {
+    const Index queries = std::min(block_queries, p_.t - first), of_queries = first / block_queries;
+    T delta[block_queries];
+    for (Index i = 0; i < queries; ++i) delta[i] = simd::dot(dy + (first + i) * a, y[first + i], a);
+    for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
+      const Index width = std::min(block_keys, n - key), block = key / block_keys;
+      const MatrixView<T> w{weights, queries, width, width}, dw{dweights, queries, width, width};
+      gemm<T>({q + first * a, queries, a, a}, keys_[block], w);
+      gemm<T>({dy + first * a, queries, a, a}, values_[block], dw);
+      for (Index i = 0; i < queries; ++i) {
+        const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
+        simd::run(simd::AttentionGradientRow<T>{weights + i * width, dweights + i * width,
+                                                kept(pair, first + i, key, count),
+                                                norms[pair * p_.t + first + i], delta[i]},
+                  count);
+        std::fill(weights + i * width + count, weights + (i + 1) * width, T(0));
+        std::fill(dweights + i * width + count, dweights + (i + 1) * width, T(0));
+      }
+      const MatrixView<const T> w_read{weights, queries, width, width},
+          dw_read{dweights, queries, width, width};
+      gemm<T>(w_read.transpose(), dy_[of_queries], {dv + key * a, width, a, a}, Into::add);
+      gemm<T>(dw_read.transpose(), queries_[of_queries], {dk + key * a, width, a, a}, Into::add);
+      gemm<T>(dw_read, keys_across_[block], {dq + first * a, queries, a, a}, Into::add);
+    }
+  }
+  const Rows<T> to_q = rows(dq_data, pair, p_.d), to_k = rows(dkv_data, pair, width_kv),
+                to_v = rows(dkv_data, pair, width_kv, p_.d);
+  for (Index i = 0; i < p_.t; ++i) copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
+  for (Index i = 0; i < n; ++i) {
+    std::copy_n(dk + i * a, a, to_k[of.keys[i]]);
+    std::copy_n(dv + i * a, a, to_v[of.keys[i]]);
+  }
+}
+
+}  // namespace
+
+AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
+                                   const FusedAttentionOptions& o) {
+  const Problem p(q, kv, o);
+  Tensor y = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
+  Tensor norms = Tensor::uninitialized({p.b, o.heads, p.t}, q.dtype(), "attention");
+  const Index chunks = (p.t + tile_queries - 1) / tile_queries;
+  visit_elements("attention", std::tie(q, kv, y, norms),
+                 [&]<class T>(const T* q_data, const T* kv_data, T* y_data, T* norms_data) {
+                   parallel_ranges(p.pairs() * chunks, p.pairs_of_tile(), [&](Index i, Index last) {
+                     for (Worker<T> worker(p, q_data, kv_data); i < last; ++i) {
+                       const Index begin = i % chunks * tile_queries;
+                       worker.forward(i / chunks, begin, std::min(begin + tile_queries, p.t),
+                                      y_data, norms_data);
+                     }
+                   });
+                 });
+  return {y, norms};
+}
+
+AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
+                                     const FusedAttentionOptions& o,
+                                     const AttentionForward& forward, const Tensor& dy) {
+  const Problem p(q, kv, o);
+  Tensor dq = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
+  Tensor dkv = o.mask.defined() ? zeros(kv.shape(), kv.dtype())
+                                : Tensor::uninitialized(kv.shape(), kv.dtype(), "attention");
+  visit_elements("attention", std::tie(q, kv, forward.y, forward.norms, dy, dq, dkv),
+                 [&]<class T>(const T* q_data, const T* kv_data, const T* y, const T* norms,
+                              const T* dy_data, T* dq_data, T* dkv_data) {
+                   parallel_ranges(p.pairs(), p.pairs_of_tile(), [&](Index pair, Index last) {
+                     for (Worker<T> worker(p, q_data, kv_data); pair < last; ++pair) {
+                       worker.backward(pair, y, norms, dy_data, dq_data, dkv_data);
+                     }
+                   });
+                 });
+  return {dq, dkv};
+}
+
+}  // namespace attune

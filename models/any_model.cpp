@@ -61,6 +61,45 @@ std::vector<OptionField<Own>> paper_fields() {
   return all;
 }
 
+std::vector<OptionField<TransformerOptions>> transformer_fields() {
+  using O = TransformerOptions;
+  using Layer = nn::TransformerLayerOptions;
+  const auto number = [](const char* name, const char* help, auto member, double low, double high) {
+    return number_field<O>(name, help, member, low, high);
+  };
+  const auto of_layer = [](auto member) {
+    return [member](O & o) -> auto& { return o.layer.*member; };
+  };
+  return {
+      number("hidden", "size D of word vectors and states", of_layer(&Layer::size), 1, largest),
+      number("heads", "heads of every attention", of_layer(&Layer::heads), 1, largest),
+      number("inner", "size of the feed-forward blocks", of_layer(&Layer::inner), 1, largest),
+      number("encoder-layers", "layers of the encoder", &O::encoder_layers, 1, deepest),
+      number("decoder-layers", "layers of the decoder", &O::decoder_layers, 1, deepest),
+      choice_field<O, nn::Nonlinearity>(
+          "nonlinearity", "of the feed-forward blocks", of_layer(&Layer::nonlinearity),
+          {{nn::Nonlinearity::relu, "relu"}, {nn::Nonlinearity::gelu, "gelu"}}),
+      choice_field<O, nn::Norm>("norm", "whether a layer normalises before or after its parts",
+                                of_layer(&Layer::norm),
+                                {{nn::Norm::before, "before"}, {nn::Norm::after, "after"}}),
+      choice_field<O, nn::PositionKind>(
+          "positions", "vectors of places", &O::positions,
+          {{nn::PositionKind::sinusoidal, "sinusoidal"}, {nn::PositionKind::learnt, "learnt"}}),
+      only_with<O>(
+          "positions learnt", [](const O& o) { return o.positions == nn::PositionKind::learnt; },
+          number("longest", "places that have a learnt vector", &O::longest, 1, 1 << 20)),
+      tied_field<O>(),
+      number("alignment-layer",
+             "decoder layer whose attention is the alignment; 0: the last but one",
+             &O::alignment_layer, 0, deepest),
+      number("dropout", "rate on word vectors and on what a layer adds", of_layer(&Layer::dropout),
+             0, 0.99),
+      number("attention-dropout", "rate on attention weights; -1: as dropout",
+             of_layer(&Layer::attention_dropout), -1, 0.99),
+      number("inner-dropout", "rate within the feed-forward blocks; -1: as dropout",
+             of_layer(&Layer::inner_dropout), -1, 0.99)};
+}
+
 struct Kind : ModelKind {
   AnyModelOptions defaults;
   Fields fields;
@@ -74,6 +113,8 @@ Kind kind(const char* name, const char* what) {
   Fields fields;
   if constexpr (std::is_same_v<M, Seq2Seq>) {
     for (const auto& field : seq2seq_fields()) fields.push_back(lifted(field));
+  } else if constexpr (std::is_same_v<M, Transformer>) {
+    for (const auto& field : transformer_fields()) fields.push_back(lifted(field));
   } else {
     for (const auto& field : paper_fields<Own>()) fields.push_back(lifted(field));
   }
@@ -99,6 +140,7 @@ const std::vector<Kind>& kinds() {
                            "no attention: the last state at every step (Cho et al., 2014)"),
       kind<Sutskever>("sutskever",
                       "no attention: the last state of a reversed source (Sutskever et al., 2014)"),
+      kind<Transformer>("transformer", "self-attention in place of cells (Vaswani et al., 2017)"),
       kind<Seq2Seq>("seq2seq", "every wiring is an option")};
   return all;
 }
@@ -197,7 +239,8 @@ AnyModelOptions model_options_from(const std::map<std::string, std::string>& map
 bool attends(const AnyModelOptions& options) {
   if (const auto* own = std::get_if<Seq2SeqOptions>(&options.own)) return attends(*own);
   return std::holds_alternative<BahdanauOptions>(options.own) ||
-         std::holds_alternative<LuongOptions>(options.own);
+         std::holds_alternative<LuongOptions>(options.own) ||
+         std::holds_alternative<TransformerOptions>(options.own);
 }
 
 Index longest_source(const AnyModelOptions& options) {
@@ -205,6 +248,9 @@ Index longest_source(const AnyModelOptions& options) {
       [&](const auto& own) -> Index {
         if constexpr (requires { own.score; }) {
           if (own.score.kind == "location" && attends(options)) return own.score.longest;
+        }
+        if constexpr (requires { own.positions; }) {
+          if (own.positions == nn::PositionKind::learnt) return own.longest;
         }
         return 0;
       },

@@ -14,6 +14,7 @@
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/seq2seq.hpp>
+#include <attune/models/transformer.hpp>
 #include <attune/models/unroll.hpp>
 
 namespace attune::models {
@@ -23,7 +24,7 @@ struct AnyModelOptions {
   std::string name = "bahdanau";  // one of model_kinds()
   /// Of the named model; Nematus has Bahdanau's. model_options() makes them match.
   std::variant<BahdanauOptions, LuongOptions, EncoderDecoderOptions, SutskeverOptions,
-               Seq2SeqOptions>
+               TransformerOptions, Seq2SeqOptions>
       own = BahdanauOptions{};
   double label_smoothing = 0;  // ε, in training
   double coverage_loss = 0;    // λ, See et al. (2017), equation 13; in training, with attention
@@ -35,7 +36,7 @@ struct ModelKind {
   const char* what;  // in a line, for --help
 };
 
-/// bahdanau, nematus, luong, encoder-decoder, sutskever and seq2seq.
+/// bahdanau, nematus, luong, encoder-decoder, sutskever, transformer and seq2seq.
 std::span<const ModelKind> model_kinds();
 
 /// The defaults of a model, with those of `values` that it has an option for: sizes, say, that suit

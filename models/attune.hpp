@@ -24,12 +24,14 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
+#include <attune/models/transformer.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
+#include <attune/nn/transformer.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>

@@ -65,6 +65,8 @@ struct Inference {
 ///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
 ///     select(state, rows)              columns of the batch by number (i32), with repetition, by
 ///                                      nn::select of each part
+/// and, where all steps can be computed at once, which teacher forcing then does,
+///     unroll(encoded, previous, weights)   an AllSteps, with the weights if asked for
 /// An output is the part of a step that the logits need. Weights are (S, B), (heads, S, B), or
 /// undefined without attention.
 template <class M>
@@ -89,6 +91,15 @@ struct DecoderStep {
   Output output;
   Var weights;  // (S, B), or (heads, S, B); undefined without attention
   State state;
+};
+
+/// The words, outputs and weights of all steps: `outputs` has one for each, or that of all of them
+/// where a decoder computes them at once.
+template <class Words, class Output>
+struct AllSteps {
+  Words words;
+  std::vector<Output> outputs;
+  std::vector<Var> weights;  // of each step; none without attention
 };
 
 /// One part of the outputs of all steps: T of (B, n) -> (T, B, n). Undefined where they are.

@@ -5,12 +5,23 @@
 #include <vector>
 
 #include <attune/models/decoder.hpp>
+#include <attune/models/option_field.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
 
 namespace attune::models {
+
+/// Which of the three tables of word vectors are one (Press and Wolf, 2017).
+enum class Tied { none, target_output, all };
+
+template <class Options>
+OptionField<Options> tied_field() {
+  return choice_field<Options, Tied>(
+      "tied", "which tables of word vectors are the same one", &Options::tied,
+      {{Tied::none, "none"}, {Tied::target_output, "target-output"}, {Tied::all, "all"}});
+}
 
 /// Initial vectors of the words that a cell reads. Small ones move fast under Adam, and a GRU
 /// learns best from them. An LSTM passes on about a quarter of a small input, and two layers a

@@ -70,26 +70,24 @@ std::vector<Field> size_and_wiring_fields() {
 
 std::vector<Field> output_fields() {
   using O = Options;
-  return {
-      choice("readout-kind", "first layer before the softmax", &O::readout_kind,
-             {{ReadoutKind::tanh, "tanh"},
-              {ReadoutKind::maxout, "maxout"},
-              {ReadoutKind::attentional, "attentional"}}),
-      choice("readout-state", "decoder state that the readout sees", &O::readout_state,
-             {{ReadoutState::current, "current"}, {ReadoutState::previous, "previous"}}),
-      number("readout", "size R of the layers before the softmax", &O::readout, 1),
-      number("readout-layers", "layers before the softmax", &O::readout_layers, 1, deepest),
-      choice("tied", "which tables of word vectors are the same one", &O::tied,
-             {{Tied::none, "none"}, {Tied::target_output, "target-output"}, {Tied::all, "all"}}),
-      rate("dropout", "rate on embeddings, annotations and readouts, and between layers",
-           &O::dropout, 0),
-      rate("embedding-dropout", "rate on embeddings; -1: as dropout", &O::embedding_dropout),
-      rate("annotation-dropout", "rate on annotations; -1: as dropout", &O::annotation_dropout),
-      rate("readout-dropout", "rate on readouts; -1: as dropout", &O::readout_dropout),
-      choice("dropout-kind", "whether all words of a sentence share what is dropped",
-             &O::dropout_kind,
-             {{nn::DropoutKind::elementwise, "elementwise"},
-              {nn::DropoutKind::per_sequence, "per-sequence"}})};
+  return {choice("readout-kind", "first layer before the softmax", &O::readout_kind,
+                 {{ReadoutKind::tanh, "tanh"},
+                  {ReadoutKind::maxout, "maxout"},
+                  {ReadoutKind::attentional, "attentional"}}),
+          choice("readout-state", "decoder state that the readout sees", &O::readout_state,
+                 {{ReadoutState::current, "current"}, {ReadoutState::previous, "previous"}}),
+          number("readout", "size R of the layers before the softmax", &O::readout, 1),
+          number("readout-layers", "layers before the softmax", &O::readout_layers, 1, deepest),
+          tied_field<O>(),
+          rate("dropout", "rate on embeddings, annotations and readouts, and between layers",
+               &O::dropout, 0),
+          rate("embedding-dropout", "rate on embeddings; -1: as dropout", &O::embedding_dropout),
+          rate("annotation-dropout", "rate on annotations; -1: as dropout", &O::annotation_dropout),
+          rate("readout-dropout", "rate on readouts; -1: as dropout", &O::readout_dropout),
+          choice("dropout-kind", "whether all words of a sentence share what is dropped",
+                 &O::dropout_kind,
+                 {{nn::DropoutKind::elementwise, "elementwise"},
+                  {nn::DropoutKind::per_sequence, "per-sequence"}})};
 }
 
 }  // namespace
@@ -143,14 +141,14 @@ Encoder::Encoder(const nn::Scope& scope, const Seq2SeqOptions& o)
   }
   if (o.self_attention > 0) {
     self_attention_.emplace(scope / "self_attention", sizes().h,
-                            nn::SelfAttentionOptions{.heads = o.self_attention});
+                            nn::MultiHeadOptions{.heads = o.self_attention});
   }
 }
 
 Encoded Encoder::operator()(const Var& x, const Tensor& mask) const {
   Encoded y = both_ways_ ? encoded_by(*both_ways_, x, mask, direction_)
                          : encoded_by(*one_way_, x, mask, direction_);
-  if (self_attention_) y.h = y.h + (*self_attention_)(y.h, mask).y;
+  if (self_attention_) y.h = y.h + self_attention_->self(y.h, mask);
   return y;
 }
 

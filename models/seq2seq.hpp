@@ -14,6 +14,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
+#include <attune/nn/transformer.hpp>
 
 namespace attune::models {
 
@@ -54,9 +55,6 @@ enum class ReadoutKind {
 /// Which decoder state the readout sees: s_i, or s_{i-1} as in the appendix of Bahdanau et al.
 /// (2014).
 enum class ReadoutState { current, previous };
-
-/// Which of the three tables of word vectors are one (Press and Wolf, 2017).
-enum class Tied { none, target_output, all };
 
 struct Seq2SeqOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
@@ -113,7 +111,7 @@ class Encoder {
   std::optional<nn::Stacked<nn::Bidirectional<nn::Recurrent>>> both_ways_;  // or these
   Direction direction_;
   Index hidden_;
-  std::optional<nn::SelfAttention> self_attention_;
+  std::optional<nn::MultiHeadAttention> self_attention_;
 };
 
 /// The first layer, of state s (..., H), previous word y (..., E) and context c (..., C), which may

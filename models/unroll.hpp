@@ -14,30 +14,30 @@
 
 namespace attune::models {
 
-/// All steps of a decoder under given words (teacher forcing). `read` and `logits` process all
-/// steps at once.
 template <Decoder M>
-struct Unrolled {
-  decltype(std::declval<const M&>().read(Tensor())) words;
-  std::vector<typename M::Output> outputs;
-  std::vector<Var> weights;  // of each step; none without attention
-};
+using Unrolled = AllSteps<decltype(std::declval<const M&>().read(Tensor())), typename M::Output>;
 
-/// previous (T, B) i32: `<s>` y_1 .. y_{T-1}
+/// All steps of a decoder under given words (teacher forcing), previous (T, B) i32: `<s>` y_1 ..
+/// y_{T-1}. `read` and `logits` process all steps at once. `weights` says whether those are needed.
 template <Decoder M, Source Encoded>
-Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous) {
+Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous,
+                   [[maybe_unused]] bool weights = true) {
   ShapeCheck("unroll")("the source's mask", encoded.mask.shape(), "S B")("previous",
                                                                          previous.shape(), "T B");
-  auto state = model.start(encoded);
-  Unrolled<M> unrolled{.words = model.read(previous), .outputs = {}, .weights = {}};
-  unrolled.outputs.reserve(static_cast<std::size_t>(previous.dim(0)));
-  for (Index t = 0; t < previous.dim(0); ++t) {
-    auto step = model.step(unrolled.words[t], state);
-    unrolled.outputs.push_back(std::move(step.output));
-    if (step.weights.defined()) unrolled.weights.push_back(std::move(step.weights));
-    state = std::move(step.state);
+  if constexpr (requires { model.unroll(encoded, previous, weights); }) {
+    return model.unroll(encoded, previous, weights);
+  } else {
+    auto state = model.start(encoded);
+    Unrolled<M> unrolled{.words = model.read(previous), .outputs = {}, .weights = {}};
+    unrolled.outputs.reserve(static_cast<std::size_t>(previous.dim(0)));
+    for (Index t = 0; t < previous.dim(0); ++t) {
+      auto step = model.step(unrolled.words[t], state);
+      unrolled.outputs.push_back(std::move(step.output));
+      if (step.weights.defined()) unrolled.weights.push_back(std::move(step.weights));
+      state = std::move(step.state);
+    }
+    return unrolled;
   }
-  return unrolled;
 }
 
 struct Forced {
@@ -110,7 +110,8 @@ Var attention_loss(const std::vector<Var>& weights, const Tensor& mask, const Lo
 template <Decoder M, Source Encoded>
 Var loss(const M& model, const Encoded& encoded, const Target& target,
          const LossOptions& options = {}) {
-  const Unrolled<M> unrolled = unroll(model, encoded, target.previous);
+  const bool weights = options.coverage != 0 || options.guide.alignment.defined();
+  const Unrolled<M> unrolled = unroll(model, encoded, target.previous, weights);
   const auto logits = model.logits(unrolled.words, unrolled.outputs);
   const CrossEntropyOptions smoothed{.smoothing = options.label_smoothing};
   Var loss;
@@ -119,7 +120,7 @@ Var loss(const M& model, const Encoded& encoded, const Target& target,
   } else {
     loss = cross_entropy(logits, target.next, target.mask, smoothed);
   }
-  if (options.coverage == 0 && !options.guide.alignment.defined()) return loss;
+  if (!weights) return loss;
   return loss + detail::attention_loss(unrolled.weights, target.mask, options);
 }
 

@@ -1,5 +1,5 @@
 // The scope guard under which a model is trained, and layers without recurrence: dropout, affine,
-// embedding, layer normalisation, convolution, self-attention.
+// embedding, layer normalisation, convolution.
 #pragma once
 
 #include <cstddef>
@@ -136,41 +136,5 @@ class Conv1d {
 /// n steps after one another become one (the pyramid of Chan et al., 2016, section 3.1, with
 /// n = 2): (T, B, D) -> (T / n, B, n · D), rounded up; what a last one lacks is zero.
 Sequence join_steps(const Sequence& sequence, Index n);
-
-/// Whether a position may attend to later ones.
-enum class Causal { no, yes };
-
-struct SelfAttentionOptions {
-  Index heads = 1;
-  Causal causal = Causal::no;
-};
-
-struct SelfAttended {
-  Var y;        // (T, B, D)
-  Var weights;  // (heads, B, T, T): row t has the weights of position t, exactly 0 on padding
-};
-
-/// Multi-head scaled dot-product self-attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2),
-/// for head k with A = D / K elements:
-///     α_k = softmax((x W_q)_k (x W_k)_kᵀ / √A),  y = [α_1 (x W_v)_1; ...; α_K (x W_v)_K] W_o + b_o
-/// A layer like a recurrent one: the same shapes in and out, the same masks. Without
-/// Causal::yes, the order of the positions has no influence; add positional encodings to x if it
-/// should have.
-class SelfAttention {
- public:
-  /// Throws unless `heads` divides `size`.
-  SelfAttention(const Scope& scope, Index size, const SelfAttentionOptions& options = {});
-
-  /// x (T, B, D), mask (T, B) or undefined: all words. A position that may attend to
-  /// nothing gets b_o.
-  SelfAttended operator()(const Var& x, const Tensor& mask = {}) const;
-
- private:
-  Var heads_of(const Var& x) const;
-
-  SelfAttentionOptions options_;
-  Var W_q_, W_k_, W_v_;  // (D, D)
-  Linear output_;        // W_o (D, D), b_o (D)
-};
 
 }  // namespace attune::nn

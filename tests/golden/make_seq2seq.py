@@ -94,13 +94,17 @@ def read_one_way(p, o, name, xs, backward):
 
 def self_attention(p, heads, h):
     size = h.shape[1]
-    q, k, v = (h @ parameter(p, f"encoder.self_attention.W_{n}", size, size) for n in "qkv")
+
+    def affine(part, x, columns):
+        name = f"encoder.self_attention.{part}"
+        return x @ parameter(p, name + ".W", size, columns) + parameter(p, name + ".b", columns)
+
+    q, (k, v) = affine("query", h, size), affine("memory", h, 2 * size).chunk(2, -1)
     width, read = size // heads, []
     for i in range(heads):
         part = slice(i * width, (i + 1) * width)
         read.append(torch.softmax(q[:, part] @ k[:, part].T / width ** 0.5, -1) @ v[:, part])
-    return torch.cat(read, -1) @ parameter(p, "encoder.self_attention.output.W", size, size) + \
-        parameter(p, "encoder.self_attention.output.b", size)
+    return affine("output", torch.cat(read, -1), size)
 
 
 def encode(p, o, xs):

@@ -107,9 +107,9 @@ TEST_CASE("AnyModel: every option of every model survives the way through text")
 TEST_CASE("AnyModel: options that are not the model's are errors which say whose they are") {
   AnyModelOptions options = models::model_options("bahdanau");
   CHECK_ERROR(
-      "model: 'transformer' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
-      "seq2seq",
-      models::model_options("transformer"));
+      "model: 'perceptron' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
+      "transformer, seq2seq",
+      models::model_options("perceptron"));
   CHECK_ERROR("window: the model bahdanau has no such option, but luong, seq2seq has",
               models::set(options, "window", "local-p"));
   CHECK_ERROR("colour: there is no such option of the model bahdanau",

@@ -8,6 +8,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
+#include <attune/nn/transformer.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
@@ -57,7 +58,7 @@ std::vector<Case> cases() {
     }
   }
   all.push_back({"self-attention", [](const Scope& scope, const Var& x, const Tensor& mask) {
-                   return SelfAttention(scope, kSize, {.heads = 2})(x, mask).y;
+                   return MultiHeadAttention(scope, kSize, {.heads = 2}).self(x, mask);
                  }});
   for (const bool masked : {false, true}) {
     all.push_back({"joined steps", [masked](const Scope&, const Var& x, const Tensor& mask) {

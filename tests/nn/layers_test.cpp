@@ -6,6 +6,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/layers.hpp>
+#include <attune/nn/transformer.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
@@ -30,8 +31,8 @@ TEST_CASE("layers: gradients are central differences, also at ten times the init
     };
   };
   const auto attention = [](const nn::Scope& scope, nn::Causal causal) -> Layer {
-    return [layer = nn::SelfAttention(scope, 4, {.heads = 2, .causal = causal})](
-               auto& x, auto& mask) { return layer(x * 0.3, mask).y; };
+    return [layer = nn::MultiHeadAttention(scope, 4, {.heads = 2, .causal = causal})](
+               auto& x, auto& mask) { return layer.self(x * 0.3, mask); };
   };
   const Case cases[] = {
       {"linear",
@@ -94,8 +95,8 @@ TEST_CASE("layers: sizes that do not fit are errors that show the shapes") {
   CHECK_ERROR("unfold: width 0 and stride 1 must be at least 1, before 0 and after 0 at least 0",
               nn::Conv1d(params / "other", 3, 2, {.width = 0}));
   CHECK_ERROR("join_steps: n = 0 is less than 1", nn::join_steps({zeros({5, 2, 3}), {}}, 0));
-  CHECK_ERROR("SelfAttention: 4 heads do not divide a size of 6",
-              nn::SelfAttention(params / "attention", 6, {.heads = 4}));
+  CHECK_ERROR("MultiHeadAttention: 4 heads do not divide a size of 6",
+              nn::MultiHeadAttention(params / "attention", 6, {.heads = 4}));
 }
 
 TEST_CASE("Linear: y = x W + b; leading axes are rows") {
@@ -217,8 +218,13 @@ constexpr Index kSteps = 4, kBatch = 3, kSize = 6;
 /// The equations, one place and one head at a time.
 Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mask, Index heads,
                 bool causal) {
-  const naive::Array q = matmul(x, params["W_q"].value()), k = matmul(x, params["W_k"].value()),
-                     v = matmul(x, params["W_v"].value()), words = mask;
+  const auto affine = [&](const char* name, const Tensor& of) {
+    return matmul(of, params[std::string(name) + ".W"].value()) +
+           params[std::string(name) + ".b"].value();
+  };
+  const Tensor kv = affine("memory", x);
+  const naive::Array q = affine("query", x), k = slice(kv, -1, 0, kSize),
+                     v = slice(kv, -1, kSize, 2 * kSize), words = mask;
   const Index width = kSize / heads;
   naive::Array read(x.shape());
   naive::for_each_index({kSteps, kBatch, heads}, [&](const naive::At& at) {
@@ -236,30 +242,31 @@ Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mas
       for (Index i = first; i < first + width; ++i)
         read[{t, b, i}] += e[static_cast<std::size_t>(s)] / total * v[{s, b, i}];
   });
-  return matmul(read.tensor(), params["output.W"].value()) + params["output.b"].value();
+  return affine("output", read.tensor());
 }
 
-TEST_CASE("SelfAttention: it is what the equations give, place by place and head by head") {
+TEST_CASE("MultiHeadAttention: it is what the equations give, place by place and head by head") {
   const std::vector<Index> lengths = {4, 2, 1};
   const Tensor x = randn({kSteps, kBatch, kSize}, DType::f64), mask = ragged_mask(kSteps, lengths);
   for (const Index heads : {1, 2, 3}) {
     for (const bool causal : {false, true}) {
       CAPTURE(heads);
       nn::Parameters params(static_cast<std::uint64_t>(heads), DType::f64);
-      const nn::SelfAttention layer(
+      const nn::MultiHeadAttention layer(
           params, kSize, {.heads = heads, .causal = causal ? nn::Causal::yes : nn::Causal::no});
-      const auto [y, weights] = layer(x, mask);
+      const auto [y, weights] = layer(x, layer.remember(x), mask, nn::Weights::yes);
+      CHECK(difference(layer.self(x, mask).value(), y.value()) < 1e-12);
       CHECK(difference(y.value(), by_loops(params, x, mask, heads, causal)) < 1e-12);
       // Weights are exactly 0 on padding and on later places.
-      REQUIRE(weights.shape() == Shape{heads, kBatch, kSteps, kSteps});
+      REQUIRE(weights.shape() == Shape{kSteps, heads, kSteps, kBatch});
       const naive::Array w = weights.value();
       naive::for_each_index(weights.shape(), [&](const naive::At& at) {
-        const bool padding = at[3] >= lengths[static_cast<std::size_t>(at[1])];
-        CHECK((w[at] == 0) == (padding || (causal && at[3] > at[2])));
+        const bool padding = at[2] >= lengths[static_cast<std::size_t>(at[3])];
+        CHECK((w[at] == 0) == (padding || (causal && at[2] > at[0])));
       });
       // A padded sentence gives what it gives alone: the second, of two words.
-      CHECK(difference(layer(test::sentence(x, 1, 2)).y.value(), test::sentence(y.value(), 1, 2)) <
-            1e-12);
+      CHECK(difference(layer.self(test::sentence(x, 1, 2)).value(),
+                       test::sentence(y.value(), 1, 2)) < 1e-12);
     }
   }
 }

@@ -1,0 +1,141 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/attention.hpp>
+#include <attune/models/transformer.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::models {
+namespace {
+
+std::vector<nn::TransformerLayer> make_layers(const nn::Scope& scope, Index count,
+                                              const TransformerOptions& o, nn::Causal causal,
+                                              Index memory) {
+  std::vector<nn::TransformerLayer> layers;
+  for (Index i = 1; i <= count; ++i) {
+    layers.emplace_back(scope / fmt::format("layer{}", i), o.layer, causal, memory);
+  }
+  return layers;
+}
+
+std::optional<nn::LayerNorm> last_norm(const nn::Scope& scope, const TransformerOptions& o) {
+  if (o.layer.norm == nn::Norm::after) return {};
+  return nn::LayerNorm(scope / "norm", o.layer.size);
+}
+
+/// Vectors of length 1 in expectation: √D times them are as large as positions, and they are right
+/// for the output, too.
+nn::Init vectors_init(const TransformerOptions& o) {
+  return nn::init::normal(1 / std::sqrt(static_cast<double>(o.layer.size)));
+}
+
+}  // namespace
+
+TransformerWords::TransformerWords(const nn::Scope& scope, const char* name, Index vocabulary,
+                                   const TransformerOptions& o, const nn::Embedding* table)
+    : table_(table ? *table
+                   : nn::Embedding(scope / name, vocabulary, o.layer.size, vectors_init(o))),
+      places_(scope / name / "positions", o.layer.size, o.positions, o.longest),
+      dropout_(o.layer.dropout) {}
+
+Var TransformerWords::vectors(const Tensor& ids) const {
+  return table_(ids) * std::sqrt(static_cast<double>(table_.table().dim(1)));
+}
+
+TransformerEncoder::TransformerEncoder(const nn::Scope& scope, const TransformerOptions& o,
+                                       const nn::Embedding* table)
+    : size_(o.layer.size),
+      source_(scope, "source", o.source_vocabulary, o, table),
+      layers_(make_layers(scope / "encoder", o.encoder_layers, o, nn::Causal::no, 0)),
+      norm_(last_norm(scope / "encoder", o)) {}
+
+Encoded TransformerEncoder::encode(const Tensor& source, const Tensor& mask) const {
+  Var x = source_.placed(source_.vectors(source), 0);
+  for (const nn::TransformerLayer& layer : layers_) x = layer(x, mask).y;
+  if (norm_) x = (*norm_)(x);
+  return {x, {{.h = weighted_sum(mask / sum(mask, {0}), x)}}, mask};
+}
+
+TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o, Index memory)
+    : target_(scope, "target", o.target_vocabulary, o),
+      layers_(make_layers(scope / "decoder", o.decoder_layers, o, nn::Causal::yes, memory)),
+      norm_(last_norm(scope / "decoder", o)),
+      aligned_(static_cast<std::size_t>(o.alignment_layer > 0
+                                            ? o.alignment_layer - 1
+                                            : std::max<Index>(0, o.decoder_layers - 2))),
+      attends_(memory > 0) {
+  if (aligned_ >= layers_.size()) {
+    fail("Transformer",
+         fmt::format("there is no layer {} in a decoder of {}", aligned_ + 1, layers_.size()));
+  }
+  const nn::Scope output = scope / "output";
+  const bool tied = o.tied != Tied::none;
+  output_ = {tied ? table().table()
+                  : output.add("W", {o.layer.size, o.target_vocabulary}, vectors_init(o)),
+             output.add("b", {o.target_vocabulary}, nn::init::zeros()), tied};
+}
+
+TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
+  std::vector<Memory> memory(layers_.size());
+  for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
+    memory[i] = layers_[i].remember(source.h, source.mask);
+  }
+  return {std::make_shared<const std::vector<Memory>>(std::move(memory)),
+          arange(source.mask.dim(1)), std::vector<Var>(layers_.size())};
+}
+
+TransformerDecoder::Run TransformerDecoder::run(Var x, const State& before, bool weights) const {
+  Run run;
+  x = target_.placed(x, before.steps);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const bool aligned = weights && attends_ && i == aligned_;
+    auto layer = layers_[i](x, {}, (*before.memory)[i], before.kept[i],
+                            aligned ? nn::Weights::yes : nn::Weights::no);
+    x = std::move(layer.y);
+    run.kept.push_back(std::move(layer.kept));
+    if (aligned) run.weights = std::move(layer.weights);
+  }
+  run.y = norm_ ? (*norm_)(x) : x;
+  return run;
+}
+
+TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& before) const {
+  Run now = run(reshape(word, word.shape().inserted(0, 1)), before, true);
+  return {now.y[0],
+          now.weights.defined() ? now.weights[0] : Var(),
+          {before.memory, before.sentences, std::move(now.kept), before.steps + 1}};
+}
+
+AllSteps<Var, Var> TransformerDecoder::unroll(const Encoded& source, const Tensor& previous,
+                                              bool weights) const {
+  AllSteps<Var, Var> all{.words = read(previous), .outputs = {}, .weights = {}};
+  const Run of = run(all.words, start(source), weights);
+  all.outputs.push_back(of.y);
+  for (Index t = 0; of.weights.defined() && t < previous.dim(0); ++t) {
+    all.weights.push_back(of.weights[t]);
+  }
+  return all;
+}
+
+AffineLogits TransformerDecoder::logits(const Var&, const std::vector<Var>& outputs) const {
+  return {outputs.front().rank() == 3 ? outputs.front() : attune::stack(outputs), output_};
+}
+
+TransformerDecoder::State TransformerDecoder::select(const State& state, const Tensor& rows) const {
+  State selected{state.memory, gather(state.sentences, rows), {}, state.steps};
+  for (const Var& kept : state.kept) selected.kept.push_back(nn::select_columns(kept, rows));
+  // Hypotheses of one sentence change places at every step: their memory is the same.
+  if (!attends_ ||
+      selected.sentences.to_vector<std::int32_t>() == state.sentences.to_vector<std::int32_t>())
+    return selected;
+  std::vector<Memory> memory;
+  for (const auto& [keys_values, mask] : *state.memory) {
+    memory.push_back(
+        {nn::select_columns(keys_values, rows), nn::select_columns(mask, rows).value()});
+  }
+  selected.memory = std::make_shared<const std::vector<Memory>>(std::move(memory));
+  return selected;
+}
+
+}  // namespace attune::models

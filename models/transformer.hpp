@@ -1,0 +1,144 @@
+// "Attention is all you need" (Vaswani et al., 2017; arXiv 1706.03762): Transformer, an encoder and a
+// decoder, and TransformerLm, the decoder alone.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <attune/models/decoder.hpp>
+#include <attune/models/parts.hpp>
+#include <attune/nn/layers.hpp>
+#include <attune/nn/transformer.hpp>
+
+namespace attune::models {
+
+struct TransformerOptions {
+  Index source_vocabulary = 0, target_vocabulary = 0;
+  nn::TransformerLayerOptions layer = {};        // D, heads, inner size, norm, dropout
+  Index encoder_layers = 3, decoder_layers = 3;  // N
+  nn::PositionKind positions = nn::PositionKind::sinusoidal;
+  Index longest = 512;  // places that have a learnt vector
+  Tied tied = Tied::target_output;
+  /// The decoder's layer whose attention a step returns; 0: the last but one, whose mean over the
+  /// heads aligns best (Garg et al., 2019).
+  Index alignment_layer = 0;
+};
+
+/// Word vectors times √D, positions and dropout (sections 3.4 and 3.5).
+class TransformerWords {
+ public:
+  /// With a table of its own, "source.E", or another one's.
+  TransformerWords(const nn::Scope& scope, const char* name, Index vocabulary,
+                   const TransformerOptions& options, const nn::Embedding* table = nullptr);
+
+  /// ids (T, B) -> (T, B, D)
+  Var vectors(const Tensor& ids) const;
+  /// Vectors of the places from `begin` on.
+  Var placed(const Var& vectors, Index begin) const { return dropout_(places_(vectors, begin)); }
+
+  const nn::Embedding& table() const { return table_; }
+
+ private:
+  nn::Embedding table_;
+  nn::Positions places_;
+  nn::Dropout dropout_;
+};
+
+/// The encoder, for any decoder. What a recurrent one starts from is the mean annotation (Chen et
+/// al., 2018, "The best of both worlds").
+class TransformerEncoder {
+ public:
+  TransformerEncoder(const nn::Scope& scope, const TransformerOptions& options,
+                     const nn::Embedding* table = nullptr);
+
+  /// source (S, B) i32, mask (S, B)
+  Encoded encode(const Tensor& source, const Tensor& mask) const;
+
+  EncodedSizes sizes() const { return {size_, size_}; }
+
+ private:
+  Index size_;
+  TransformerWords source_;
+  std::vector<nn::TransformerLayer> layers_;
+  std::optional<nn::LayerNorm> norm_;  // with the norm before
+};
+
+/// The decoder on annotations from any encoder, or on nothing (TransformerLm). Training computes all
+/// steps at once (`unroll`), search one, with the keys and values of the steps before.
+///
+/// | paper                                       | here             | parameter                 |
+/// |---------------------------------------------|------------------|---------------------------|
+/// | word vectors times √d_model (3.4)           | encode(), read() | source.E, target.E        |
+/// | PE (3.5)                                    | nn::Positions    | none, or .positions.P     |
+/// | N layers of the encoder (3.1)               | encode()         | encoder.layer1.* ...      |
+/// | N layers of the decoder (3.1)               | step(), unroll() | decoder.layer1.* ...      |
+/// | W^Q, [W^K W^V], W^O, masked (3.2.2, 3.2.3)  | self             | .self.query, memory, output |
+/// | the same of the encoder's output (3.2.3)    | cross            | .cross.*                  |
+/// | FFN(x) (3.3)                                | feed             | .feed.inner, .feed.outer  |
+/// | LayerNorm (3.1)                             | nn::LayerNorm    | .self_norm, ..., norm     |
+/// | linear map and softmax (3.4)                | logits()         | target.E or output.W, output.b |
+class TransformerDecoder {
+ public:
+  using Options = TransformerOptions;
+  using Memory = nn::TransformerLayer::Memory;
+
+  struct State {
+    std::shared_ptr<const std::vector<Memory>> memory;  // of each layer
+    Tensor sentences;                                   // (B) i32, which the columns belong to
+    std::vector<Var> kept = {};                         // of each layer
+    Index steps = 0;
+  };
+  using Output = Var;  // (B, D), or of all steps (T, B, D)
+  using Step = DecoderStep<Output, State>;
+
+  /// `memory` is the size of annotations; 0: it has none.
+  TransformerDecoder(const nn::Scope& scope, const Options& options, Index memory);
+
+  State start(const Encoded& source) const;
+  /// (T, B, D), without positions
+  Var read(const Tensor& previous) const { return target_.vectors(previous); }
+  Step step(const Var& word, const State& before) const;
+  /// All steps at once.
+  AllSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, bool weights) const;
+  AffineLogits logits(const Var& words, const std::vector<Var>& outputs) const;
+  State select(const State& state, const Tensor& rows) const;
+
+  const nn::Embedding& table() const { return target_.table(); }
+
+ private:
+  struct Run {
+    Var y, weights;
+    std::vector<Var> kept;
+  };
+  Run run(Var x, const State& before, bool weights) const;
+
+  TransformerWords target_;
+  std::vector<nn::TransformerLayer> layers_;
+  std::optional<nn::LayerNorm> norm_;
+  Affine output_;
+  std::size_t aligned_;  // layer
+  bool attends_;
+};
+
+class Transformer : public TransformerDecoder {
+ public:
+  Transformer(const nn::Scope& scope, const TransformerOptions& options)
+      : TransformerDecoder(scope, options, options.layer.size),
+        encoder_(scope, options, options.tied == Tied::all ? &table() : nullptr) {}
+
+  Encoded encode(const Tensor& source, const Tensor& mask) const {
+    return encoder_.encode(source, mask);
+  }
+
+ private:
+  TransformerEncoder encoder_;
+};
+
+/// A language model: loss(model, no_source(B), target), sample(model, no_source(n)).
+class TransformerLm : public TransformerDecoder {
+ public:
+  TransformerLm(const nn::Scope& scope, const TransformerOptions& options)
+      : TransformerDecoder(scope, options, 0) {}
+};
+
+}  // namespace attune::models

@@ -1,0 +1,142 @@
+// Layers of the Transformer ("Attention is all you need", Vaswani et al., 2017): multi-head
+// attention, positions, the feed-forward block, and the layer that they make.
+#pragma once
+
+#include <optional>
+
+#include <attune/nn/layers.hpp>
+
+namespace attune::nn {
+
+/// Whether a position may attend to later ones.
+enum class Causal { no, yes };
+
+/// Whether attention returns its weights, which it does not compute as such otherwise.
+enum class Weights { no, yes };
+
+struct MultiHeadOptions {
+  Index heads = 1;  // K
+  Causal causal = Causal::no;
+  double dropout = 0;  // of the weights, in training
+  bool bias = true;    // the paper's projections have none
+};
+
+struct MultiHeadResult {
+  Var y;        // (T, B, D)
+  Var weights;  // (T, K, S, B), exactly 0 on padding; undefined where not asked for
+};
+
+/// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
+/// queries x (T, B, D) to a memory h (S, B, M), for head k with A = D / K elements:
+///     α_k = softmax((x W_q)_k (h W_k)_kᵀ / √A),  y = [α_1 (h W_v)_1; ...; α_K (h W_v)_K] W_o
+/// and biases. W_k and W_v stand side by side in "memory.W". The order of the places has no
+/// influence: add `Positions` if it should have.
+class MultiHeadAttention {
+ public:
+  /// `memory` is M; 0: as `size`. Throws unless `heads` divides `size`.
+  MultiHeadAttention(const Scope& scope, Index size, const MultiHeadOptions& options = {},
+                     Index memory = 0);
+
+  /// [h W_k; h W_v], which a decoder computes once and keeps: (S, B, M) -> (S, B, 2D)
+  Var remember(const Var& memory) const { return memory_(memory); }
+
+  /// Of what was remembered; mask (S, B) or undefined: all. With Causal::yes query t sees the
+  /// places 0 .. t + S - T, so that S - T of them are of earlier calls. A query that sees nothing
+  /// gets W_o's bias.
+  MultiHeadResult operator()(const Var& query, const Var& keys_values, const Tensor& mask = {},
+                             Weights weights = Weights::no) const;
+
+  /// Of a sequence to itself: x (T, B, D), mask (T, B) or undefined -> (T, B, D)
+  Var self(const Var& x, const Tensor& mask = {}) const { return (*this)(x, remember(x), mask).y; }
+
+ private:
+  MultiHeadOptions options_;
+  Linear query_, memory_, output_;
+};
+
+enum class PositionKind { sinusoidal, learnt };
+
+/// Adds to place t of a sequence its vector: with i = 0 .. D/2 - 1, for sinusoidal ones
+///     p_t,2i = sin(t / 10000^(2i/D)),   p_t,2i+1 = cos(t / 10000^(2i/D))   (section 3.5)
+class Positions {
+ public:
+  /// Learnt vectors are a parameter (longest, D), N(0, 0.02²) at first.
+  Positions(const Scope& scope, Index size, PositionKind kind, Index longest);
+
+  /// x (T, B, D), of the places begin .. begin + T - 1. Throws where a learnt vector is missing.
+  Var operator()(const Var& x, Index begin = 0) const;
+
+ private:
+  Var table_;  // (longest, D)
+  bool learnt_;
+  std::string path_;
+};
+
+enum class Nonlinearity { relu, gelu };
+
+/// f(x W_1 + b_1) W_2 + b_2  (section 3.3), with dropout after f.
+class FeedForward {
+ public:
+  FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f, double dropout,
+              bool bias = true);
+
+  /// (..., D) -> (..., D)
+  Var operator()(const Var& x) const;
+
+ private:
+  Linear inner_, outer_;
+  Nonlinearity f_;
+  Dropout dropout_;
+};
+
+/// Where a layer normalises: x + f(norm(x)), which needs no warm-up (Xiong et al., 2020), or the
+/// paper's norm(x + f(x)).
+enum class Norm { before, after };
+
+struct TransformerLayerOptions {
+  Index size = 256;    // D
+  Index heads = 4;     // K
+  Index inner = 1024;  // of the feed-forward block
+  Nonlinearity nonlinearity = Nonlinearity::relu;
+  Norm norm = Norm::before;
+  bool bias = true;                                   // of all affine maps
+  double dropout = 0;                                 // of what is added to x
+  double attention_dropout = -1, inner_dropout = -1;  // -1: as dropout
+};
+
+/// Self-attention, attention to a memory in a decoder, and the feed-forward block, each with a
+/// residual connection and a layer normalisation (section 3.1).
+class TransformerLayer {
+ public:
+  /// What a decoder's layer attends to: `remember` of the encoder's annotations.
+  struct Memory {
+    Var keys_values;  // (S, B, 2D)
+    Tensor mask;      // (S, B)
+  };
+  struct Result {
+    Var y;        // (T, B, D)
+    Var kept;     // keys and values of itself so far, for the next call
+    Var weights;  // of the memory, where asked for
+  };
+
+  /// `memory` is the size of annotations; 0: it does not attend to any.
+  TransformerLayer(const Scope& scope, const TransformerLayerOptions& options, Causal causal,
+                   Index memory = 0);
+
+  Memory remember(const Var& h, const Tensor& mask) const { return {cross_->remember(h), mask}; }
+
+  /// x (T, B, D), mask (T, B). `kept` is that of the call before, if x goes on from there.
+  Result operator()(Var x, const Tensor& mask, const Memory& memory = {}, const Var& kept = {},
+                    Weights weights = Weights::no) const;
+
+ private:
+  Norm norm_;
+  MultiHeadAttention self_;
+  std::optional<MultiHeadAttention> cross_;
+  FeedForward feed_forward_;
+  LayerNorm self_norm_, feed_norm_;
+  std::optional<LayerNorm> cross_norm_;
+  Dropout dropout_;
+};
+
+}  // namespace attune::nn

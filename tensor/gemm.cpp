@@ -31,8 +31,19 @@ simd::Strided<T> strided(const MatrixView<const T>& x) {
 }
 
 template <class T>
-void clear(const MatrixView<T>& c) {
-  for (Index row = 0; row < c.rows; ++row) std::fill_n(c.data + row * c.stride, c.cols, T(0));
+simd::Start<T> start_of(const MatrixView<T>& c, Into into) {
+  return into == Into::add ? simd::Start<T>{c.data, c.stride} : simd::Start<T>{};
+}
+
+/// What C holds before the first multiply-add.
+template <class T>
+void begin(const MatrixView<T>& c, simd::Start<T> start) {
+  if (start.data == c.data) return;
+  for (Index i = 0; i < c.rows; ++i) {
+    T* row = c.data + i * c.stride;
+    start.data ? std::copy_n(start.data + i * start.stride, c.cols, row)
+               : std::fill_n(row, c.cols, T(0));
+  }
 }
 
 template <class T>
@@ -110,9 +121,10 @@ void check_shapes(const MatrixView<const T>& a, Index b_rows, Index b_cols,
 template <class T>
 class Product {
  public:
-  Product(const MatrixView<const T>& a, const MatrixView<T>& c, Into into, Arithmetic<T> arithmetic)
-      : a_(strided(a)), depth_(a.cols), c_(c), into_(into), arithmetic_(arithmetic) {
-    if (depth_ == 0 && into == Into::overwrite) clear(c);
+  Product(const MatrixView<const T>& a, const MatrixView<T>& c, simd::Start<T> start,
+          Arithmetic<T> arithmetic)
+      : a_(strided(a)), depth_(a.cols), c_(c), start_(start), arithmetic_(arithmetic) {
+    if (depth_ == 0) begin(c, start);
     if (!empty()) a_ = arithmetic.prepare(a_, a.rows, depth_, storage_);
   }
 
@@ -122,7 +134,7 @@ class Product {
   void multiply_rows(const T* b, Index stride) const {
     for_tiles(most_cols_of_rows, [&](const Tile& tile) {
       T* c = c_.data + tile.column;
-      if (into_ == Into::overwrite) clear(MatrixView<T>{c, c_.rows, tile.columns, c_.stride});
+      begin({c, c_.rows, tile.columns, c_.stride}, start_.from(0, tile.column));
       simd::run(simd::RowProduct<T>{c_.rows, depth_, tile.columns, a_, b + tile.column, stride, c,
                                     c_.stride});
     });
@@ -140,9 +152,11 @@ class Product {
         }
         const T* first = panels + tile.column * steps_ + step * width_;
         const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
-        arithmetic_.run({tile.rows, steps, tile.columns, width_, a, first, steps_ * width_,
-                         c_.data + tile.row * c_.stride + tile.column, c_.stride,
-                         into_ == Into::add || step > 0, next});
+        T* c = c_.data + tile.row * c_.stride + tile.column;
+        const simd::Start<T> start =
+            step > 0 ? simd::Start<T>{c, c_.stride} : start_.from(tile.row, tile.column);
+        arithmetic_.run({tile.rows, steps, tile.columns, width_, a, first, steps_ * width_, c,
+                         c_.stride, start, next});
       }
     });
   }
@@ -169,7 +183,7 @@ class Product {
   simd::Strided<T> a_;
   Index depth_;
   MatrixView<T> c_;
-  Into into_;
+  simd::Start<T> start_;
   Arithmetic<T> arithmetic_;
   Index steps_ = arithmetic_.steps(depth_);
   Index width_ = arithmetic_.width(c_.cols);
@@ -191,7 +205,7 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     room->pack(b);
     return gemm(a, *room, c, into);
   }
-  const Product<T> product(a, c, into, Arithmetic<T>{false});
+  const Product<T> product(a, c, start_of(c, into), Arithmetic<T>{false});
   if (!product.empty()) product.multiply_rows(b.data, b.stride);
 }
 template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into,
@@ -222,11 +236,21 @@ template class PackedMatrix<double>;
 
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c, Into into) {
+  const simd::Start<T> start = start_of(c, into);
+  gemm<T>(a, b, c, {start.data, c.rows, c.cols, start.stride});
+}
+template <class T>
+void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
+          MatrixView<const T> start) {
   check_shapes(a, b.rows(), b.cols(), c);
-  const Product<T> product(a, c, into, Arithmetic<T>{b.bf16()});
+  const Product<T> product(a, c, {start.data, start.stride}, Arithmetic<T>{b.bf16()});
   if (!product.empty()) product.multiply_panels(b.panels());
 }
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);
 template void gemm(MatrixView<const double>, const PackedMatrix<double>&, MatrixView<double>, Into);
+template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>,
+                   MatrixView<const float>);
+template void gemm(MatrixView<const double>, const PackedMatrix<double>&, MatrixView<double>,
+                   MatrixView<const double>);
 
 }  // namespace attune

@@ -363,19 +363,29 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed) {
   return transposed ? view.transpose() : view;
 }
 
-/// C = A·B or C += A·B for columns of c from `column` on. B may be used again, as a weight is at the
-/// steps of a decoder: a packed form of it is kept where that pays.
+/// C = A·B or C += A·B for columns of c from `column` on, or C = start + A·B. B may be used again, as
+/// a weight is at the steps of a decoder: a packed form of it is kept where that pays.
 void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose transpose,
-              Tensor& c, Into into, Rows rows, Index column = 0) {
+              Tensor& c, Into into, Rows rows, Index column = 0, const Tensor& start = {}) {
   visit_floating(operation, a, [&](auto zero) {
     using T = decltype(zero);
     const MatrixView<const T> x = matrix<T>(a, transpose.a), y = matrix<T>(b, transpose.b);
     const MatrixView<T> to{c.mutable_data<T>() + column, x.rows, y.cols, c.dim(-1)};
-    if (made_by_blas(x, y, rows)) return blas_gemm(x, y, to, into);
+    const bool by_blas = made_by_blas(x, y, rows);
+    if (start.defined() && (by_blas || x.rows <= few_rows)) {
+      copy(broadcast_to(start, c.shape()), c);
+      return multiply(operation, a, b, transpose, c, Into::add, rows);
+    }
+    if (by_blas) return blas_gemm(x, y, to, into);
     // One row reads B as it is just as fast, unless it is transposed.
     const bool may_keep = !x.transposed && x.rows < many_rows && (x.rows > 1 || y.transposed) &&
                           y.cols >= few_columns;
-    const PackedMatrix<T> packed = may_keep ? kept_packed(b, y, Uses::one) : PackedMatrix<T>();
+    PackedMatrix<T> packed = may_keep ? kept_packed(b, y, Uses::one) : PackedMatrix<T>();
+    if (start.defined()) {
+      if (!packed.defined()) packed.pack(y);
+      return gemm<T>(x, packed, to,
+                     {start.data<T>(), x.rows, y.cols, start.rank() == 1 ? 0 : y.cols});
+    }
     packed.defined() ? gemm<T>(x, packed, to, into) : gemm<T>(x, y, to, into);
   });
 }
@@ -410,10 +420,8 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows) 
     fail("add_matmul", fmt::format("{} cannot be added to the product {}", to_string(y.shape()),
                                    to_string(shape)));
   }
-  const bool whole = y.shape() == shape;
-  Tensor c = whole ? Tensor::uninitialized(shape, a.dtype(), "add_matmul") : broadcast_to(y, shape);
-  if (whole) copy(y, c);
-  multiply("add_matmul", a, b, {}, c, Into::add, rows);
+  Tensor c = Tensor::uninitialized(shape, a.dtype(), "add_matmul");
+  multiply("add_matmul", a, b, {}, c, Into::overwrite, rows, 0, y);
   return c;
 }
 

@@ -116,6 +116,11 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           Into into = Into::overwrite);
+/// C = start + A·B: the chain of an element begins with that of `start`, whose stride is 0 if one row
+/// serves all.
+template <class T>
+void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
+          MatrixView<const T> start);
 
 namespace detail {
 

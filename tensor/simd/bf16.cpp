@@ -59,13 +59,14 @@ __m512bh as_pairs(__m512 x) { return reinterpret_cast<__m512bh>(x); }
 
 template <int rows>
 void kernel(Index depth, const float* a, Index a_row, Index a_column, const float* b, float* c,
-            Index stride_c, bool add, Ahead<float> ahead) {
+            Index stride_c, Start<float> start, Ahead<float> ahead) {
   constexpr Index together = 16;  // steps between two prefetches
   __m512 left[rows], right[rows];
 #pragma GCC unroll 14
   for (int i = 0; i < rows; ++i) {
-    left[i] = add ? _mm512_loadu_ps(c + i * stride_c) : _mm512_setzero_ps();
-    right[i] = add ? _mm512_loadu_ps(c + i * stride_c + lanes) : _mm512_setzero_ps();
+    const float* from = start.data + i * start.stride;
+    left[i] = start.data ? _mm512_loadu_ps(from) : _mm512_setzero_ps();
+    right[i] = start.data ? _mm512_loadu_ps(from + lanes) : _mm512_setzero_ps();
   }
   // Three rows to a pointer, as addresses need registers too.
   constexpr int pointers = (rows + 2) / 3;

@@ -36,11 +36,11 @@ HWY_INLINE void Unroll(F f) {
   (std::make_integer_sequence<Index, n>());
 }
 
-/// C = or += A·B for kRows rows and one panel of B: an element of A times one or two registers of
+/// C = start + A·B for kRows rows and one panel of B: an element of A times one or two registers of
 /// B, into as many for each row of C.
 template <class T, Index kRegisters, Index kRows>
 void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
-            bool add, Ahead<T> ahead) {
+            Start<T> start, Ahead<T> ahead) {
   // Steps of k between two prefetches: one in every step would take registers from the sums.
   constexpr Index kTogether = 16;
   const hn::ScalableTag<T> d;
@@ -49,7 +49,8 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
   V sum[kRows][kRegisters];
   Unroll<kRows>([&](auto i) HWY_ATTR {
     Unroll<kRegisters>([&](auto j) HWY_ATTR {
-      sum[i][j] = add ? hn::LoadU(d, c + i * stride_c + j * lanes) : hn::Zero(d);
+      sum[i][j] =
+          start.data ? hn::LoadU(d, start.data + i * start.stride + j * lanes) : hn::Zero(d);
     });
   });
   // Three rows to a pointer: with all rows from one, or a pointer for each, addresses take more

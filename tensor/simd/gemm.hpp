@@ -37,8 +37,19 @@ Index panel_width(Index columns);
 template <class T>
 void pack_panels(Strided<T> b, Index depth, Index columns, Index width, T* panels);
 
-/// C = A·B, or C += A·B when `add`, for A (rows, depth) and B (depth, columns) in panels that
-/// begin `panel_stride` elements apart. Rows of C are `stride_c` apart.
+/// What the sums of a product begin with: rows `stride` apart, 0 for one that serves all; C itself
+/// where it is added to; null: 0.
+template <class T>
+struct Start {
+  const T* data = nullptr;
+  Index stride = 0;
+
+  /// Without the rows before i and the columns before j.
+  Start from(Index i, Index j) const { return {data ? data + i * stride + j : nullptr, stride}; }
+};
+
+/// C = start + A·B, for A (rows, depth) and B (depth, columns) in panels that begin `panel_stride`
+/// elements apart. Rows of C are `stride_c` apart.
 template <class T>
 struct PanelProduct {
   Index rows, depth, columns;
@@ -48,7 +59,7 @@ struct PanelProduct {
   Index panel_stride;
   T* c;
   Index stride_c;
-  bool add;
+  Start<T> start;
   const T* next = nullptr;  // the panel that is read after these, if any: it is fetched meanwhile
 };
 template <class T>
@@ -85,7 +96,7 @@ constexpr Index pairs(Index depth) { return (depth + 1) / 2; }
 /// after row when the columns of x follow one another, else column after column.
 void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to);
 
-/// C = A·B, or C += A·B, where A is pairs, the panels hold pairs, and `depth` counts pairs.
+/// The same, where A is pairs, the panels hold pairs, and `depth` counts pairs.
 void run_pairs(const PanelProduct<float>& product);
 
 // The frame of a kernel.
@@ -104,10 +115,10 @@ inline void fetch(const T* data, Index n) {
   for (Index i = 0; i < n; i += line) __builtin_prefetch(data + i, /*write=*/0, /*locality=*/2);
 }
 
-/// C = or += A·B for some rows and one panel of B.
+/// C = start + A·B for some rows and one panel of B.
 template <class T>
 using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c,
-                             Index stride_c, bool add, Ahead<T> ahead);
+                             Index stride_c, Start<T> start, Ahead<T> ahead);
 
 /// Elements of the largest block of C that a kernel keeps.
 constexpr Index most_in_registers = 14 * 32;
@@ -139,11 +150,15 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
       const PanelKernel<T> kernel = kernels[rows - 1];
       const T* a = p.a.data + begin * p.a.row;
       T* c = p.c + begin * p.stride_c + column;
+      Start<T> start = p.start.from(begin, column);
       if (columns == width) {
-        kernel(p.depth, a, p.a.row, p.a.column, panel, c, p.stride_c, p.add, ahead);
+        kernel(p.depth, a, p.a.row, p.a.column, panel, c, p.stride_c, start, ahead);
       } else {
-        if (p.add) copy_rows(c, p.stride_c, edge, width, rows, columns);
-        kernel(p.depth, a, p.a.row, p.a.column, panel, edge, width, p.add, ahead);
+        if (start.data) {
+          copy_rows(start.data, start.stride, edge, width, rows, columns);
+          start = {edge, width};
+        }
+        kernel(p.depth, a, p.a.row, p.a.column, panel, edge, width, start, ahead);
         copy_rows(edge, width, c, p.stride_c, rows, columns);
       }
     }

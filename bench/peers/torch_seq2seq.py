@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""PyTorch's side of the comparison: training steps, forward passes and greedy decoding of two
+"""PyTorch's side of the comparison: training steps, forward passes and greedy decoding of
 attention models on the CPU, one JSON line for each result. Run it through tuned.sh.
 
 bahdanau  bidirectional GRU encoder; decoder GRU on the word and the context; additive attention;
           maxout readout of the state, the word and the context (Bahdanau et al., 2014)
 luong     LSTM encoder; LSTM decoder fed the attentional vector; general score (Luong et al., 2015)
+transformer  encoder and decoder (Vaswani et al., 2017), with the norm before each part
+lm        its decoder alone, with GELU
 
 Whatever does not wait for the step before is computed for all steps at once. The loop over the
 target is tried as Python and as TorchScript, its sums over the source as batched products and as
-sums, and the fastest is reported.
+sums, and the fastest is reported. Transformers, and with --compile the loops too, are also tried
+under torch.compile.
 """
 import argparse
 import itertools
@@ -26,6 +29,11 @@ SIZES = {
     "small": dict(E=256, H=256, A=256, V=32, S=30, T=10, B=64, L=1),
     "medium": dict(E=256, H=512, A=512, V=10000, S=20, T=20, B=64, L=2),
     "large": dict(E=512, H=1000, A=1000, V=30000, S=30, T=30, B=80, L=2),
+    # Transformers: width E, inner size H, A heads, L layers.
+    "tiny": dict(E=128, H=256, A=4, V=10000, S=20, T=20, B=64, L=4),
+    "base": dict(E=512, H=2048, A=8, V=10000, S=30, T=30, B=32, L=6),
+    "nanogpt": dict(E=128, H=512, A=4, V=65, S=1, T=64, B=12, L=4),
+    "gpt2": dict(E=768, H=3072, A=12, V=50257, S=1, T=64, B=4, L=12),
     # One sentence at a time, as the program of tests/install/small_program.py writes "3 May 1979".
     "date": dict(E=8, H=16, A=8, V=62, S=10, T=11, B=1, L=1),
     "overhead": dict(E=8, H=8, A=8, V=16, S=4, T=20, B=1, L=2),
@@ -34,13 +42,15 @@ SIZES = {
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=["bahdanau", "luong"], default="bahdanau")
+    parser.add_argument("--model", choices=["bahdanau", "luong", "transformer", "lm"], default="bahdanau")
     parser.add_argument("--config", choices=list(SIZES), default="toy", help="sizes")
     parser.add_argument("--modes", default="train,fwd,greedy", help="what to time; train has backward, clipping, Adam")
     parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="varied: from half of full on")
     parser.add_argument("--steps", type=int, default=10, help="timed repetitions; the median is reported")
     parser.add_argument("--warmup", type=int, default=3, help="repetitions before")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="bf16: autocast")
+    parser.add_argument("--compile", action="store_true", help="try torch.compile on loops, which takes minutes")
     parser.add_argument("--dump", metavar="NPZ", help="instead: write weights, a batch, its loss and the gradients")
     return parser.parse_args()
 
@@ -180,6 +190,8 @@ class Model(nn.Module):
         self.pre = nn.Linear(E, gates * H)
         self.out = nn.Linear(readout, V)
         self.loops = {"python": decoder, "jit": torch.jit.script(decoder)}
+        if options.compile:
+            self.loops["compile"] = torch.compile(decoder)
         self.choose("python", False)
 
     def choose(self, loop, products):
@@ -275,6 +287,78 @@ class Luong(Model):
         return 2 * B * (S * source + T * target)
 
 
+class Attends(nn.Module):
+    """Multi-head attention, to itself in one product for queries, keys and values."""
+
+    def __init__(self, own, causal=False):
+        super().__init__()
+        self.own, self.causal = own, causal
+        self.query = nn.Linear(E, 3 * E if own else E)
+        self.memory = None if own else nn.Linear(E, 2 * E)
+        self.output = nn.Linear(E, E)
+
+    def forward(self, x, memory):
+        parts = self.query(x).chunk(3, -1) if self.own else (self.query(x), *self.memory(memory).chunk(2, -1))
+        q, k, v = (part.unflatten(-1, (A, E // A)).transpose(1, 2) for part in parts)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.output(y.transpose(1, 2).flatten(2))
+
+
+class Layer(nn.Module):
+    def __init__(self, causal, cross, activation):
+        super().__init__()
+        self.own, self.cross = Attends(True, causal), Attends(False) if cross else None
+        self.norms = nn.ModuleList([nn.LayerNorm(E) for _ in range(3 if cross else 2)])
+        self.inner, self.outer, self.activation = nn.Linear(E, H), nn.Linear(H, E), activation
+
+    def forward(self, x, memory):
+        x = x + self.own(self.norms[0](x), None)
+        if self.cross:
+            x = x + self.cross(self.norms[2](x), memory)
+        return x + self.outer(self.activation(self.inner(self.norms[1](x))))
+
+
+class Transformer(nn.Module):
+    """Sentences first; full lengths only."""
+
+    def __init__(self):
+        super().__init__()
+        lm = options.model == "lm"
+        activation = nn.GELU("tanh") if lm else nn.ReLU()
+        self.encoder = nn.ModuleList([Layer(False, False, activation) for _ in range(0 if lm else L)])
+        self.decoder = nn.ModuleList([Layer(True, not lm, activation) for _ in range(L)])
+        self.norms = nn.ModuleList([nn.LayerNorm(E), nn.LayerNorm(E)] if not lm else [nn.LayerNorm(E)])
+        self.source, self.target = None if lm else nn.Embedding(V, E), nn.Embedding(V, E)
+        self.out = nn.Linear(E, V)
+        self.out.weight = self.target.weight
+        nn.init.normal_(self.target.weight, std=E**-0.5)
+        self.register_buffer("positions", torch.randn(max(S, T), E))
+        self.loops = {"python": self.plain_loss, "compile": torch.compile(self.plain_loss)}
+
+    def choose(self, loop, products):
+        self.loss = lambda batch: self.loops[loop](*(x.t().contiguous() for x in (batch.source, batch.previous, batch.next)))
+
+    def plain_loss(self, source, previous, next_words):
+        memory = None
+        if self.source:
+            memory = self.source(source) * E**0.5 + self.positions[:S]
+            for layer in self.encoder:
+                memory = layer(memory, None)
+            memory = self.norms[1](memory)
+        x = self.target(previous) * E**0.5 + self.positions[:T]
+        for layer in self.decoder:
+            x = layer(x, memory)
+        return nn.functional.cross_entropy(self.out(self.norms[0](x)).view(-1, V), next_words.reshape(-1))
+
+    def flops(self):
+        layer = 4 * E * E + 2 * E * H
+        target = L * (layer + 2 * T * E) + E * V
+        if not self.source:
+            return 2 * B * T * target
+        source = L * (layer + 2 * S * E + 2 * E * E)
+        return 2 * B * (S * source + T * (target + L * (2 * E * E + 2 * S * E)))
+
+
 def cpu_seconds():
     """Of this process, and of the whole machine."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -331,25 +415,30 @@ def main():
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
-    model = Bahdanau() if options.model == "bahdanau" else Luong()
+    model = {"bahdanau": Bahdanau, "luong": Luong}.get(options.model, Transformer)()
     parameters = list(model.parameters())
     batches = [Batch(B) for _ in range(4)]
     if options.dump:
         return dump(model, batches[0], options.dump)
-    adam = torch.optim.Adam(parameters)
+    fused = {"fused": True} if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 4) else {}
+    adam = torch.optim.Adam(parameters, **fused)
+    autocast = lambda: torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16")
 
     def train(i):
         adam.zero_grad(set_to_none=True)
-        model.loss(batches[i % 4]).backward()
+        with autocast():
+            loss = model.loss(batches[i % 4])
+        loss.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         adam.step()
 
     @torch.no_grad()
     def forward(i):
-        model.loss(batches[i % 4])
+        with autocast():
+            model.loss(batches[i % 4])
 
     def report(mode, f, steps, more):
-        variants = list(itertools.product(["python", "jit"], [False, True]))
+        variants = list(itertools.product(model.loops, [False, True] if hasattr(model, "key") else [False]))
 
         def trial(variant):
             model.choose(*variant)
@@ -367,6 +456,7 @@ def main():
             "model": options.model,
             "config": options.config,
             "lengths": options.lengths,
+            "precision": options.precision,
             "params": sum(parameter.numel() for parameter in parameters),
             **more(median),
             "ms_median": round(1e3 * median, 3),

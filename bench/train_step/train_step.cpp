@@ -1,4 +1,4 @@
-// Times whole training steps, forward passes and greedy decoding of Bahdanau's and Luong's model.
+// Times whole training steps, forward passes and greedy decoding of models.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -164,7 +164,8 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.footer(
       "Each result is a JSON line. bench/compare.py sets them beside those of another program.");
   add_common_options(app, line.run.threads, line.run.steps, line.run.warmup);
-  app.add_option("--model", line.run.model)->check(CLI::IsMember({"bahdanau", "luong"}));
+  app.add_option("--model", line.run.model)
+      ->check(CLI::IsMember({"bahdanau", "luong", "transformer", "lm"}));
   app.add_option("--config", line.run.config, "sizes")->check(CLI::IsMember(configurations()));
   for (const auto& [letter, size] : letters_of_sizes) {
     app.add_option(std::string("-") + letter, line.run.sizes[letter], "a size of its own")
@@ -204,9 +205,7 @@ int run(const CommandLine& line) {
 }  // namespace attune::bench
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Times training steps, forward passes and greedy decoding of Bahdanau's and Luong's model.",
-      "train_step");
+  CLI::App app("Times training steps, forward passes and greedy decoding of models.", "train_step");
   attune::bench::CommandLine line;
   attune::bench::add_options(app, line);
   return attune::bench::run_program(app, argc, argv, [&] { return attune::bench::run(line); });

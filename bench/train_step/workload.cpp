@@ -43,6 +43,17 @@ double luong_flops(const Sizes& sizes) {
          static_cast<double>(B * S * (encoder + keys) + T * B * (decoder + attention + output));
 }
 
+/// Each query meets all places, also those that a causal one leaves out.
+double transformer_flops(const Sizes& sizes, bool source) {
+  const auto [E, H, A, V, S, T, B, L] = sizes;
+  const Index layer = 4 * E * E + 2 * E * H;  // attention's maps, feed-forward block
+  const Index encoder = L * (layer + 2 * S * E);
+  const Index decoder = L * (layer + 2 * T * E) + E * V;
+  const Index cross = L * (2 * E * E + 2 * S * E), keys = L * 2 * E * E;
+  return 2.0 *
+         static_cast<double>(B * (T * decoder + (source ? S * (encoder + keys) + T * cross : 0)));
+}
+
 }  // namespace
 
 const std::map<std::string, Sizes>& configurations() {
@@ -51,6 +62,10 @@ const std::map<std::string, Sizes>& configurations() {
       {"small", {.E = 256, .H = 256, .A = 256, .V = 32, .S = 30, .T = 10, .B = 64, .L = 1}},
       {"medium", {.E = 256, .H = 512, .A = 512, .V = 10000, .S = 20, .T = 20, .B = 64, .L = 2}},
       {"large", {.E = 512, .H = 1000, .A = 1000, .V = 30000, .S = 30, .T = 30, .B = 80, .L = 2}},
+      {"tiny", {.E = 128, .H = 256, .A = 4, .V = 10000, .S = 20, .T = 20, .B = 64, .L = 4}},
+      {"base", {.E = 512, .H = 2048, .A = 8, .V = 10000, .S = 30, .T = 30, .B = 32, .L = 6}},
+      {"nanogpt", {.E = 128, .H = 512, .A = 4, .V = 65, .S = 1, .T = 64, .B = 12, .L = 4}},
+      {"gpt2", {.E = 768, .H = 3072, .A = 12, .V = 50257, .S = 1, .T = 64, .B = 4, .L = 12}},
       // As many operations as medium, and next to no work in them.
       {"overhead", {.E = 8, .H = 8, .A = 8, .V = 16, .S = 4, .T = 20, .B = 1, .L = 2}},
   };
@@ -66,6 +81,7 @@ text::Batch random_batch(const Sizes& sizes, bool varied, Random& random) {
 }
 
 double forward_flops(const std::string& model, const Sizes& sizes) {
+  if (model == "transformer" || model == "lm") return transformer_flops(sizes, model != "lm");
   return model == "luong" ? luong_flops(sizes) : bahdanau_flops(sizes);
 }
 

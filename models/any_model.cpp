@@ -72,7 +72,7 @@ std::vector<OptionField<TransformerOptions>> transformer_fields() {
   };
   return {
       number("hidden", "size D of word vectors and states", of_layer(&Layer::size), 1, largest),
-      number("heads", "heads of every attention", of_layer(&Layer::heads), 1, largest),
+      number("attention-heads", "heads of every attention", of_layer(&Layer::heads), 1, largest),
       number("inner", "size of the feed-forward blocks", of_layer(&Layer::inner), 1, largest),
       number("encoder-layers", "layers of the encoder", &O::encoder_layers, 1, deepest),
       number("decoder-layers", "layers of the decoder", &O::decoder_layers, 1, deepest),

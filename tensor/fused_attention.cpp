@@ -209,10 +209,15 @@ void Worker<T>::forward(Index pair, Index begin, Index end, T* y_data, T* norms)
         if (count == 0) continue;
         const T before = largest[i];
         largest[i] = std::max(before, simd::largest(row, count));
-        T shrink = before - largest[i];
-        simd::exp(&shrink, &shrink, 1);
-        total[i] = total[i] * shrink + simd::sum_exp(row, largest[i], count, row);
-        if (key > 0 && shrink != 1) simd::scale(shrink, read + i * a, a);
+        const double sum = simd::sum_exp(row, largest[i], count, row);
+        if (key == 0) {
+          total[i] = sum;
+        } else {
+          T shrink = before - largest[i];
+          simd::exp(&shrink, &shrink, 1);
+          total[i] = total[i] * shrink + sum;
+          if (shrink != 1) simd::scale(shrink, read + i * a, a);
+        }
         if (const T* m = kept(pair, first + i, key, count)) {
           for (Index j = 0; j < count; ++j) row[j] *= m[j];
         }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -52,15 +53,18 @@ T* scratch(Tensor& storage, Index size) {
   return storage.template mutable_data<T>();
 }
 
-/// A copy of A's columns an odd number of cache lines apart: those that are a power of two apart
-/// push each other out of the cache.
+/// A copy of A's rows, or of its columns where these are contiguous, an odd number of cache lines
+/// apart: those that are a power of two apart push each other out of the cache.
 template <class T>
 simd::Strided<T> gathered(const simd::Strided<T>& a, Index rows, Index depth, Tensor& storage) {
   constexpr Index line = 64 / sizeof(T);
-  const Index stride = (parts(rows, line) | 1) * line;
-  T* to = scratch<T>(storage, depth * stride);
-  for (Index k = 0; k < depth; ++k) std::copy_n(a.data + k * a.column, rows, to + k * stride);
-  return {to, 1, stride};
+  const bool by_rows = a.column == 1;
+  const Index count = by_rows ? rows : depth, length = by_rows ? depth : rows;
+  const Index apart = by_rows ? a.row : a.column;
+  const Index stride = (parts(length, line) | 1) * line;
+  T* to = scratch<T>(storage, count * stride);
+  for (Index i = 0; i < count; ++i) std::copy_n(a.data + i * apart, length, to + i * stride);
+  return by_rows ? simd::Strided<T>{to, stride, 1} : simd::Strided<T>{to, 1, stride};
 }
 
 /// simd::to_pairs, spread over the threads.
@@ -147,7 +151,9 @@ class Product {
       for (Index step = 0; step < steps_; step += depth_block) {
         const Index steps = std::min(depth_block, steps_ - step);
         simd::Strided<T> a = a_.from(tile.row, step);
-        if (a.column > 1 && a.column * Index{sizeof(T)} >= gathered_bytes) {
+        const Index row_bytes = a.row * Index{sizeof(T)};
+        if (a.column > 1 ? a.column * Index{sizeof(T)} >= gathered_bytes
+                         : row_bytes % 4096 == 0 && tile.columns >= gathered_columns) {
           a = gathered(a, tile.rows, steps, storage);
         }
         const T* first = panels + tile.column * steps_ + step * width_;
@@ -162,15 +168,17 @@ class Product {
   }
 
  private:
-  /// body(tile) for tiles of C that depend on the shape alone. Columns are cut first: a tile's
-  /// panels of B then stay in the cache.
+  /// body(tile) for tiles of C that depend on the shape alone. Cut `across` and `down`, A is read
+  /// `across` times and B `down` times: least where across / down = N / M.
   template <class Body>
   void for_tiles(Index columns_at_most, Body body) const {
     const Index m = c_.rows, n = c_.cols;
     const Index wanted = std::clamp<Index>(m * n * depth_ / least_work, 1, enough_tiles);
-    const Index across = std::max(parts(n, columns_at_most), std::min(wanted, parts(n, width_)));
+    const Index best_down = std::lround(std::sqrt(static_cast<double>(wanted * m) / n));
     const Index down =
-        std::max(parts(m, most_rows), std::min(parts(wanted, across), m / least_rows));
+        std::max({parts(m, most_rows), std::min(best_down, m / least_rows), Index{1}});
+    const Index across =
+        std::max(parts(n, columns_at_most), std::min(parts(wanted, down), parts(n, width_)));
     const Index rows = parts(m, down), columns = rounded_up(parts(n, across), width_);
     const Index row_tiles = parts(m, rows), column_tiles = parts(n, columns);
     parallel_for(row_tiles * column_tiles, [&](Index tile) {

@@ -38,6 +38,8 @@ constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
 /// first. Closer columns stay in the cache anyway: gathering them took 2 % of the smallest models'
 /// training.
 constexpr Index gathered_bytes = 2048;
+/// Rows of A whole pages apart are gathered into a copy where a tile has so many columns.
+constexpr Index gathered_columns = 128;
 /// Rows of C up to which B is read as it is: packing it would take longer than the product.
 constexpr Index few_rows = 4;
 /// Elements of A that one thread turns into pairs of bf16.

@@ -9,7 +9,8 @@ medians over the pairs, and "times faster" is the median of the pairs' ratios, w
 the largest. The limit is that of fused multiply-adds on registers, and the shares of it count
 matrix products and attention sums alone.
 
---precisions are ours: the peer always multiplies f32. With --parts it is parts of models instead:
+In bf16 the peer runs under autocast. With several --python, the peer of a row is the fastest of them
+in one run each. With --parts it is parts of models instead:
 against PyTorch, and the LSTM also against oneDNN, where build/bench/dnnl_lstm was built.
 Without a peer, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is
 refused. The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best
@@ -29,7 +30,8 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Timed steps in a run: some seconds for most sizes.
-STEPS = {"toy": 60, "small": 20, "medium": 6, "large": 3, "overhead": 300}
+STEPS = {"toy": 60, "small": 20, "medium": 6, "large": 3, "overhead": 300,
+         "tiny": 20, "base": 3, "nanogpt": 100, "gpt2": 4}
 PARTS = {"lstm_fwd_bwd": 25, "additive_attention_fwd_bwd": 600, "cross_entropy_fwd_bwd": 150, "adam_20m": 80,
          "clip_norm_20m": 200, "listener_step": 10}
 
@@ -38,7 +40,7 @@ LOOK = """
 import json, os, torch
 maps = open("/proc/self/maps").read()
 print(json.dumps({"torch": torch.__version__, "jemalloc": "libjemalloc" in maps, "openmp": "openblas-openmp" in maps,
-                  "pthread": "openblas-pthread" in maps, "kernels": os.environ.get("OPENBLAS_CORETYPE", "")}))
+                  "mkl": torch.backends.mkl.is_available(), "pthread": "openblas-pthread" in maps, "kernels": os.environ.get("OPENBLAS_CORETYPE", "")}))
 """
 
 
@@ -55,7 +57,7 @@ def parse():
         parser.add_argument(flag, type=several, default=default and several(default), metavar="NAME,...",
                             help=f"of {', '.join(allowed)}" + (f" (default: {default})" if default else ""), **more)
 
-    names("--models", "bahdanau", ["bahdanau", "luong"])
+    names("--models", "bahdanau", ["bahdanau", "luong", "transformer", "lm"])
     names("--configs", "toy,small,medium", list(STEPS))
     names("--modes", "train", ["train", "fwd", "greedy"])
     names("--precisions", "f32", ["f32", "bf16"])
@@ -84,9 +86,12 @@ def parse():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
     parser.add_argument("--peer", type=pathlib.Path, default=ROOT / "bench/peers", metavar="DIR",
                         help="with tuned.sh, and *seq2seq.py or *parts.py (default: bench/peers)")
-    parser.add_argument("--python", default="/usr/bin/python3", help="that has torch (default: /usr/bin/python3)")
+    parser.add_argument("--python", action="append", metavar="FILE",
+                        help="that has torch; may be given more than once (default: /usr/bin/python3)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured there")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.python = options.python or ["/usr/bin/python3"]
+    return options
 
 
 def fail(message):
@@ -115,7 +120,7 @@ class Program(NamedTuple):
 class Row(NamedTuple):
     labels: dict  # its first columns
     threads: int
-    programs: dict  # "ours" and, if there is one, "peer"
+    programs: dict  # "ours" and, if there are any, "peer": a list, then the fastest of it
     arguments: list
 
     def __str__(self):
@@ -129,50 +134,54 @@ class Row(NamedTuple):
 
 
 def find_tuned(options, scripts):
-    """Runs a peer as fast as it can be: a function from a command to a Program; and PyTorch's
-    program of that name, or None where there is no PyTorch."""
+    """Runs a peer as fast as it can be: a function from a command to a Program; and the programs of that
+    name, one for each Python that has PyTorch."""
     scripts = sorted(options.peer.glob(scripts))
     tuned = options.peer / "tuned.sh"
     if not scripts or not tuned.exists():
         fail(f"{options.peer} does not have a tuned.sh and a program to run with it")
-    imported = [options.python, "-c", "import torch"]
-    if not shutil.which(options.python) or subprocess.run(imported, capture_output=True).returncode != 0:
-        say(f"{options.python} has no PyTorch (apt-get install python3-torch): it is not measured")
-        return lambda command: Program(command), None
-    say("looking how the peer is set up")
-    look = run([tuned, options.python, "-c", LOOK])[0]
-    if not look["jemalloc"] or not look["openmp"] or look["pthread"]:
-        fail("the peer is not tuned: it must run with jemalloc and with OpenBLAS on OpenMP alone; see "
-             "bench/peers/tuned.sh")
-    say(f"PyTorch {look['torch']}, OpenBLAS kernels {look['kernels'] or 'of its own choice'}")
-    environment = dict(os.environ)
-    if look["kernels"]:  # which are then not looked for again
-        environment["OPENBLAS_CORETYPE"] = look["kernels"]
-    under = lambda command: Program([tuned, *command], environment)
-    return under, under([options.python, scripts[0]])
+    under, programs = lambda command: Program(command), []
+    for python in options.python:
+        imported = [python, "-c", "import torch"]
+        if not shutil.which(python) or subprocess.run(imported, capture_output=True).returncode != 0:
+            say(f"{python} has no PyTorch (apt-get install python3-torch): it is not measured")
+            continue
+        say(f"looking how {python} is set up")
+        look = run([tuned, python, "-c", LOOK])[0]
+        if not look["jemalloc"] or look["pthread"] or not (look["openmp"] or look["mkl"]):
+            fail("the peer is not tuned: it must run with jemalloc, and with OpenBLAS on OpenMP alone or with MKL; "
+                 "see bench/peers/tuned.sh")
+        say(f"PyTorch {look['torch']}, " + ("MKL" if look["mkl"] else f"OpenBLAS kernels {look['kernels']}"))
+        environment = dict(os.environ)
+        if look["kernels"]:  # which are then not looked for again
+            environment["OPENBLAS_CORETYPE"] = look["kernels"]
+        under = lambda command, environment=environment: Program([tuned, *command], environment)
+        programs.append(under([python, scripts[0]]))
+    return under, programs
 
 
 def rows_of_models(options):
-    _, pytorch = find_tuned(options, "*seq2seq.py")
+    _, pythons = find_tuned(options, "*seq2seq.py")
     for model, config, mode, precision, threads in itertools.product(
             options.models, options.configs, options.modes, options.precisions, options.threads):
-        ours = Program([options.build / "bench/train_step", "--precision", precision])
+        ours = Program([options.build / "bench/train_step"])
         label = mode if precision == "f32" else f"{mode} {precision}"
         yield Row({"model": model, "config": config, "mode": label}, threads,
-                  {"ours": ours} | ({"peer": pytorch} if pytorch else {}),
-                  ["--model", model, "--config", config, "--modes", mode, "--lengths", options.lengths,
+                  {"ours": ours} | ({"peer": pythons} if pythons else {}),
+                  ["--model", model, "--precision", precision, "--config", config, "--modes", mode, "--lengths", options.lengths,
                    "--steps", options.steps or STEPS[config]])
 
 
 def rows_of_parts(options):
     ours = Program([options.build / "bench/parts"])
     onednn = options.build / "bench/dnnl_lstm"
-    tuned, pytorch = find_tuned(options, "*parts.py")
+    tuned, pythons = find_tuned(options, "*parts.py")
+    pytorch = pythons[0] if pythons else None
     for part, threads in itertools.product(options.parts, options.threads):
         peers = {"oneDNN": tuned([onednn])} if part == "lstm_fwd_bwd" and onednn.exists() else {}
         peers |= {"PyTorch": pytorch} if pytorch else {}
         for name, peer in peers.items() or [("-", None)]:
-            yield Row({"part": part, "peer": name}, threads, {"ours": ours} | ({"peer": peer} if peer else {}),
+            yield Row({"part": part, "peer": name}, threads, {"ours": ours} | ({"peer": [peer]} if peer else {}),
                       ["--only", part, "--steps", options.steps or PARTS[part]])
 
 
@@ -196,6 +205,14 @@ def measure_row(row, options, train_step, progress, pairs):
         command = [train_step, "--probe", "--threads", row.threads]
         return max(run(command)[0]["probe_gflops"] for _ in range(3))
 
+    if isinstance(row.programs.get("peer"), list):
+        peers = row.programs["peer"]
+
+        def seconds(peer):
+            row.programs["peer"] = peer
+            return min(line["ms_median"] for line in row.measure("peer", options).values())
+
+        row.programs["peer"] = min(peers, key=seconds) if len(peers) > 1 else peers[0]
     attempt, speed = 0, probe()
     while len(pairs) < options.pairs and attempt < options.attempts * options.pairs:
         attempt += 1
@@ -233,6 +250,9 @@ def summary(row, pairs, batch, limit):
         result[f"{of} MiB"] = median("peak_rss_mib", of)
     result["ratios"] = [pair["peer"][batch]["ms_median"] / pair["ours"][batch]["ms_median"]
                         for pair in pairs if "peer" in pair]
+    variants = {pair["peer"][batch].get("variant", "") for pair in pairs if "peer" in pair}
+    result["peer"] = ", ".join(sorted({pair["peer"][batch]["peer"] for pair in pairs if "peer" in pair}))
+    result["variant"] = ", ".join(sorted(variants))
     result["pairs"] = len(pairs)
     return result
 
@@ -249,11 +269,11 @@ def table(summaries, options):
 
     labels = list(summaries[0])[:list(summaries[0]).index("threads")]
     header = [*labels, "threads", "ours ms", "peer ms", "times faster", "ours of limit", "peer of limit",
-              "ours MiB", "peer MiB", "pairs"]
+              "ours MiB", "peer MiB", "pairs", "peer"]
     rows = [[*(s[label] for label in labels), str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
              faster(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
              number(s["ours MiB"]), number(s["peer MiB"]),
-             f"{s['pairs']} of {options.pairs}"] for s in summaries]
+             f"{s['pairs']} of {options.pairs}", f"{s['peer']} {s['variant']}".strip()] for s in summaries]
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     lines = []
     for row in [header, *rows]:

@@ -287,6 +287,15 @@ class Luong(Model):
         return 2 * B * (S * source + T * target)
 
 
+def attend(q, k, v, causal):
+    if hasattr(nn.functional, "scaled_dot_product_attention"):
+        return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    scores = q @ k.transpose(-1, -2) / q.size(-1) ** 0.5
+    if causal:
+        scores = scores + torch.full(scores.shape[-2:], float("-inf")).triu(1)
+    return scores.softmax(-1) @ v
+
+
 class Attends(nn.Module):
     """Multi-head attention, to itself in one product for queries, keys and values."""
 
@@ -300,7 +309,7 @@ class Attends(nn.Module):
     def forward(self, x, memory):
         parts = self.query(x).chunk(3, -1) if self.own else (self.query(x), *self.memory(memory).chunk(2, -1))
         q, k, v = (part.unflatten(-1, (A, E // A)).transpose(1, 2) for part in parts)
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        y = attend(q, k, v, self.causal)
         return self.output(y.transpose(1, 2).flatten(2))
 
 
@@ -324,7 +333,7 @@ class Transformer(nn.Module):
     def __init__(self):
         super().__init__()
         lm = options.model == "lm"
-        activation = nn.GELU("tanh") if lm else nn.ReLU()
+        activation = nn.GELU(approximate="tanh") if lm else nn.ReLU()
         self.encoder = nn.ModuleList([Layer(False, False, activation) for _ in range(0 if lm else L)])
         self.decoder = nn.ModuleList([Layer(True, not lm, activation) for _ in range(L)])
         self.norms = nn.ModuleList([nn.LayerNorm(E), nn.LayerNorm(E)] if not lm else [nn.LayerNorm(E)])
@@ -333,7 +342,7 @@ class Transformer(nn.Module):
         self.out.weight = self.target.weight
         nn.init.normal_(self.target.weight, std=E**-0.5)
         self.register_buffer("positions", torch.randn(max(S, T), E))
-        self.loops = {"python": self.plain_loss, "compile": torch.compile(self.plain_loss)}
+        self.loops = {"python": self.plain_loss, "compile": torch.compile(self.plain_loss)} if hasattr(torch, "compile") else {"python": self.plain_loss}
 
     def choose(self, loop, products):
         self.loss = lambda batch: self.loops[loop](*(x.t().contiguous() for x in (batch.source, batch.previous, batch.next)))

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Runs a command, as `/usr/bin/python3 torch_seq2seq.py`, with what makes Debian's PyTorch fastest:
+# Runs a command, as `/usr/bin/python3 torch_seq2seq.py`, with what makes PyTorch fastest:
 #   * OpenBLAS on OpenMP, so that products and PyTorch's own loops share one pool of threads: the
 #     variant on pthreads has a second pool, and the two get in each other's way;
 #   * jemalloc, which keeps its memory and backs it with huge pages, so that a step faults no pages;
-#   * the OpenBLAS kernels that are fastest on this CPU, found by trying (a second or two): what the
+#   * of Debian's PyTorch, the OpenBLAS kernels that are fastest on this CPU, found by trying (a second or two): what the
 #     library selects can be half as fast, where it does not know the CPU. OPENBLAS_CORETYPE=NAME
 #     names them instead.
-# Needs: apt-get install python3-torch python3-numpy libopenblas0-openmp libjemalloc2
+# Needs: apt-get install libjemalloc2, and for Debian's python3-torch python3-numpy libopenblas0-openmp. A
+# PyTorch in an environment of its own (`pip install torch numpy`) has its own products.
 set -eu
 
 fail() {
@@ -14,6 +15,11 @@ fail() {
   exit 1
 }
 [ $# -gt 0 ] || fail "no command: tuned.sh COMMAND ARGUMENTS..."
+export MALLOC_CONF="thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1"
+if [ "${1#/usr/bin/}" = "$1" ] && [ -e "$(dirname "$1")/../pyvenv.cfg" ]; then
+  export LD_PRELOAD=libjemalloc.so.2
+  exec "$@"
+fi
 for package in python3-torch python3-numpy libopenblas0-openmp libjemalloc2; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
     fail "$package is missing: apt-get install python3-torch python3-numpy libopenblas0-openmp libjemalloc2"
@@ -46,5 +52,4 @@ if [ -z "${OPENBLAS_CORETYPE-}" ]; then
 fi
 export OPENBLAS_CORETYPE
 export LD_PRELOAD=libjemalloc.so.2
-export MALLOC_CONF="thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1"
 exec "$@"

@@ -64,22 +64,22 @@ Tensor places_of_used(const Tensor& mask) {
                     std::span<const std::int32_t>(places));
 }
 
-/// Gradients of a loss by x (N, R), W and b.
+/// Gradients of a loss by x (N, R), W and b; undefined where none is wanted.
 struct AffineGradients {
   Tensor x, W, b;
 };
 
-/// The sum over all rows of x (N, R), block by block, and the gradients where they are wanted.
+/// The sum over all rows of x (N, R), block by block, and the gradients that `d` has tensors for:
+/// x's is overwritten, the others are added to.
 double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targets,
-                       const Tensor& mask, double scale, double smoothing, AffineGradients* d) {
+                       const Tensor& mask, double scale, double smoothing, AffineGradients& d) {
   const Tensor &W = affine.W.value(), &b = affine.b.value();
   const bool transposed = affine.transposed;
   const Index n = x.dim(0), v = W.dim(transposed ? 0 : 1);
   const Index size = x.dtype() == DType::f32 ? 4 : 8;
   const Index block = std::max(least_rows, block_bytes / std::max<Index>(1, v * size) / 64 * 64);
-  const Rows together = rows_of(/*recorded=*/d);
-  if (d) *d = {Tensor::uninitialized(x.shape(), x.dtype()), zeros(W.shape(), x.dtype()), {}};
-  if (d && b.defined()) d->b = zeros(b.shape(), x.dtype());
+  const bool recorded = d.x.defined() || d.W.defined() || d.b.defined();
+  const Rows together = rows_of(recorded);
   double total = 0;
   for (Index begin = 0; begin < n; begin += block) {
     const auto rows = [&](const Tensor& of) {
@@ -90,13 +90,14 @@ double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targ
     if (b.defined()) add_in_place(logits, b);
     const CrossEntropy result = cross_entropy_forward(logits, target_rows, mask_rows, smoothing);
     total += sum(result.loss).item();
-    if (!d) continue;
+    if (!recorded) continue;
     const Tensor dlogits = cross_entropy_backward(std::move(logits), target_rows, mask_rows,
                                                   result.log_sum_exp, scale, smoothing);
-    Tensor dx = rows(d->x);
-    copy(matmul(dlogits, W, {.b = !transposed}, together), dx);  // dx = dlogits·Wᵀ
-    transposed ? add_product(dlogits, x_rows, d->W) : add_product(x_rows, dlogits, d->W);
-    if (b.defined()) add_in_place(d->b, sum(dlogits, {0}));
+    Tensor dx = rows(d.x);
+    if (dx.defined()) copy(matmul(dlogits, W, {.b = !transposed}, together), dx);  // dlogits·Wᵀ
+    if (d.W.defined())
+      transposed ? add_product(dlogits, x_rows, d.W) : add_product(x_rows, dlogits, d.W);
+    if (d.b.defined()) add_in_place(d.b, sum(dlogits, {0}));
   }
   return total;
 }
@@ -137,9 +138,12 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   const Tensor weights = words.defined() ? used(words) : words;
   const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));
   AffineGradients d;
-  const double total =
-      sum_over_blocks(used(all), affine, used(targets.reshape({-1})), weights, scale,
-                      options.smoothing, recorded(x, affine.W, affine.b) ? &d : nullptr);
+  const Tensor x_rows = used(all);
+  if (recorded(x)) d.x = Tensor::uninitialized(x_rows.shape(), x.dtype());
+  if (recorded(affine.W)) d.W = zeros(affine.W.shape(), x.dtype());
+  if (recorded(affine.b)) d.b = zeros(affine.b.shape(), x.dtype());
+  const double total = sum_over_blocks(x_rows, affine, used(targets.reshape({-1})), weights, scale,
+                                       options.smoothing, d);
   if (d.x.defined() && places.defined()) {
     Tensor dx = zeros(all.shape(), x.dtype());
     scatter_add(dx, places, d.x);

@@ -198,6 +198,25 @@ TEST_CASE("affine_cross_entropy: several blocks of rows are no different from on
                              randn({vocabulary}, DType::f64, 3)}) <= 1e-12);
 }
 
+TEST_CASE("affine_cross_entropy: a constant input changes no bit of the other gradients") {
+  const Tensor x = randn({6, 4}, DType::f64, 1), of = ints({6}, {0, 1, 2, 3, 4, 0});
+  const std::vector<Var> v = {variable(x), variable(randn({4, 5}, DType::f64, 2)),
+                              variable(randn({5}, DType::f64, 3))};
+  const auto gradients = [&](std::vector<Var> inputs) {
+    return backward(affine_cross_entropy(inputs[0], {inputs[1], inputs[2]}, of));
+  };
+  const Gradients all = gradients(v);
+  for (std::size_t constant = 0; constant < 3; ++constant) {
+    CAPTURE(constant);
+    std::vector<Var> inputs = v;
+    inputs[constant] = detach(v[constant]);
+    const Gradients others = gradients(inputs);
+    CHECK(others.all().size() == 2);
+    for (std::size_t i = 0; i < 3; ++i)
+      if (i != constant) CHECK(identical(others[v[i]], all[v[i]]));
+  }
+}
+
 TEST_CASE("affine_cross_entropy: rows with mask 0 do not matter, whatever they hold") {
   Tensor x = randn({3, 2, 4}, DType::f64);
   std::fill_n(x.mutable_data<double>() + 3 * 4, 4, std::numeric_limits<double>::quiet_NaN());

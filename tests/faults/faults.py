@@ -117,7 +117,7 @@ FAULTS = [
     ("recurrence: the weight's gradient from the states after the step", "autograd/recurrent.cpp",
      "dw.add_product(h.slice(0, steps - 1), d.slice(1, steps))", "dw.add_product(h.slice(1, steps), d.slice(1, steps))"),
     ("loss over blocks: the bias gets the last block's gradient only", "autograd/loss.cpp",
-     "if (b.defined()) add_in_place(d->b, sum(dlogits, {0}));", "if (b.defined()) d->b = sum(dlogits, {0});"),
+     "if (d.b.defined()) add_in_place(d.b, sum(dlogits, {0}));", "if (d.b.defined()) d.b = sum(dlogits, {0});"),
     ("loss: padding counts in the mean", "autograd/loss.cpp",
      "const double count = mask.defined() ? sum(mask).item() : static_cast<double>(rows);",
      "const double count = static_cast<double>(rows);"),

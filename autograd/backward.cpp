@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,15 @@
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {
+namespace {
+
+[[noreturn]] void fail_not_variable(const Var& value) {
+  fail("gradients",
+       fmt::format("this {} value is not a variable, and only variables have gradients",
+                   to_string(value.shape())));
+}
+
+}  // namespace
 
 /// The state of one walk: the nodes that gradients have reached, the newest one on top.
 class BackwardWalk {
@@ -24,6 +34,31 @@ class BackwardWalk {
   ~BackwardWalk() {  // nodes are left over when a pullback has thrown
     for (const detail::NodePointer& node : reached_)
       delete std::exchange(gradients_of(*node.get()), nullptr);
+  }
+
+  /// Restricts the walk to what leads from `root` to one of these variables. Throws when nothing
+  /// does.
+  void restrict_to(std::span<const Var> variables, detail::Node& root) {
+    for (const Var& variable : variables) {
+      if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
+      leading_.insert(variable.node().get());
+    }
+    std::map<std::uint64_t, detail::Node*> nodes{{root.id, &root}};  // inputs have smaller ids
+    for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+      for (detail::Edge* edge = at->second->edges; edge; edge = edge->next) {
+        for (const detail::Target& input : edge->targets())
+          if (input.node) nodes.emplace(input.node->id, input.node.get());
+      }
+    }
+    for (const auto& [id, node] : nodes) {
+      bool leads = node->walked;  // its pullbacks are gone: visiting it is an error that says so
+      for (detail::Edge* edge = node->edges; edge; edge = edge->next) leads |= needed(*edge);
+      if (leads) leading_.insert(node);
+    }
+    if (variables.empty() || !leading_.contains(&root))
+      fail("backward", fmt::format("the result depends on none of the {} variables whose "
+                                   "gradients were asked for",
+                                   variables.size()));
   }
 
   /// Where the gradient of an input adds up. The walk takes over the reference to its node.
@@ -87,15 +122,23 @@ class BackwardWalk {
                                    node.operation));
     node.walked = true;
     detail::pullback_context = {node.operation, node.id};
-    for (detail::Edge* edge = node.edges; edge; edge = edge->next) run(node, *edge, dy);
+    for (detail::Edge* edge = node.edges; edge; edge = edge->next)
+      if (needed(*edge)) run(node, *edge, dy);
     node.release_edges();
+  }
+
+  bool needed(const detail::Target& input) const {
+    return input.node && (leading_.empty() || leading_.contains(input.node.get()));
+  }
+  bool needed(detail::Edge& edge) const {
+    return std::ranges::any_of(edge.targets(), [&](auto& input) { return needed(input); });
   }
 
   void run(const detail::Node& node, detail::Edge& edge, std::span<const Tensor> dy) {
     std::array<GradientSlot*, detail::max_joint_inputs> dx{};
     const std::span<detail::Target> targets = edge.targets();
     for (std::size_t i = 0; i < targets.size(); ++i)
-      dx[i] = targets[i].node ? &slot(targets[i]) : nullptr;
+      dx[i] = needed(targets[i]) ? &slot(targets[i]) : nullptr;
     edge.run(dy, std::span(dx).first(targets.size()));
     if (detail::detects_anomaly()) [[unlikely]] {
       for (const GradientSlot* slot : dx) {
@@ -106,6 +149,7 @@ class BackwardWalk {
 
   std::vector<detail::NodePointer> reached_;  // a heap by id: the newest node first
   std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
+  std::unordered_set<const detail::Node*> leading_;  // to what is asked for; empty: everything is
 };
 
 namespace {
@@ -122,23 +166,40 @@ void check_backward(const Var& y, const Tensor& dy) {
     fail("anomaly", "backward was given a gradient that is not finite: " + given);
 }
 
-}  // namespace
-
-Gradients backward(const Var& loss) {
+/// The gradient of a scalar by itself.
+Tensor one_for(const Var& loss) {
   if (!loss.defined()) fail("backward", "the loss is undefined");
   if (loss.size() != 1)
     fail("backward", fmt::format("a scalar was expected: {}", to_string(loss.shape())));
-  return backward(loss, ones(loss.shape(), loss.dtype()));
+  return ones(loss.shape(), loss.dtype());
 }
 
-Gradients backward(const Var& y, const Tensor& dy) {
+/// Of all variables where `variables` is null.
+Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* variables) {
   check_backward(y, dy);
   const NoGrad no_grad;
   const detail::ContextScope scope({"backward", ~std::uint64_t{0}});
   BackwardWalk walk;
+  if (variables) walk.restrict_to(*variables, *y.node().get());
   detail::Target root{y.node(), y.output()};
   walk.slot(root).add(dy.clone());
   return walk.run();
+}
+
+}  // namespace
+
+Gradients backward(const Var& loss) { return backward(loss, one_for(loss)); }
+
+Gradients backward(const Var& y, const Tensor& dy) { return gradients_of(y, dy, nullptr); }
+
+Gradients backward(const Var& loss, const std::vector<Var>& variables) {
+  return gradients_of(loss, one_for(loss), &variables);
+}
+
+Gradients backward(const Var& loss, std::span<const NamedVariable> variables) {
+  std::vector<Var> unnamed;
+  for (const NamedVariable& named : variables) unnamed.push_back(named.variable);
+  return backward(loss, unnamed);
 }
 
 Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradients) {
@@ -206,12 +267,9 @@ const Tensor* Gradients::find(const Var& variable) const {
 
 const Tensor& Gradients::operator[](const Var& variable) const {
   if (const Tensor* gradient = find(variable)) return *gradient;
-  const bool leaf = variable.node() && variable.node()->is_leaf;
+  if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
   fail("gradients",
-       fmt::format(fmt::runtime(
-                       leaf ? "the loss does not depend on this {} variable"
-                            : "this {} value is not a variable, and only variables have gradients"),
-                   to_string(variable.shape())));
+       fmt::format("the loss does not depend on this {} variable", to_string(variable.shape())));
 }
 
 }  // namespace attune

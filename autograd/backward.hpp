@@ -2,13 +2,22 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include <attune/autograd/var.hpp>
 
 namespace attune {
 
-/// ∂loss/∂w for every variable w that the loss depends on.
+/// A variable and what to call it in a message.
+struct NamedVariable {
+  std::string name;
+  Var variable;
+};
+
+/// ∂loss/∂w for every variable w that the loss depends on, or for those that were asked for. They
+/// are Tensors without history: a loss that uses one (a gradient penalty) treats it as a constant,
+/// as there are no gradients of second order.
 class Gradients {
  public:
   Gradients() = default;
@@ -60,5 +69,13 @@ class Gradients {
 
 /// The same for a result of any shape, given ∂loss/∂y.
 [[nodiscard]] Gradients backward(const Var& y, const Tensor& dy);
+
+/// The gradients of these variables alone, with the bits that backward(loss) gives them. Pullbacks
+/// of inputs from which none of them is reached do not run, so frozen parts cost their forward pass:
+///     backward(loss, head)      // all of an nn::Parameters, or the list that its where() makes
+///     backward(loss, {x, w})
+/// What was not walked may be walked later. Throws when the loss depends on none of them.
+[[nodiscard]] Gradients backward(const Var& loss, std::span<const NamedVariable> variables);
+[[nodiscard]] Gradients backward(const Var& loss, const std::vector<Var>& variables);
 
 }  // namespace attune

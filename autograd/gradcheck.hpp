@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <attune/autograd/var.hpp>
+#include <attune/autograd/backward.hpp>
 
 namespace attune {
 
@@ -27,12 +27,6 @@ struct [[nodiscard]] GradcheckResult {
   explicit operator bool() const { return message.empty(); }
 };
 std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
-
-/// A variable and what to call it in a message.
-struct NamedVariable {
-  std::string name;
-  Var variable;
-};
 
 /// Compares backward's gradient of Σ w ⊙ f() (w fixed and random, since symmetric cotangents hide
 /// errors) with the five-point central difference

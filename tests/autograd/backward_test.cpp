@@ -40,6 +40,9 @@ TEST_CASE("backward: a chain of 200,000 operations overflows no stack, walked or
   for (int i = 0; i < 200'000; ++i) y = y + 0.5;
   CHECK(y.item() == 100'001);
   CHECK(backward(y)[x].item() == 1);
+  y = x;
+  for (int i = 0; i < 200'000; ++i) y = y + 0.5;
+  CHECK(backward(y, {x})[x].item() == 1);
   const std::size_t before = buffer_statistics().in_use;
   {
     const Var x = scalar_variable(1);
@@ -215,6 +218,99 @@ TEST_CASE("backward: a pullback may call backward itself, over the same variable
     return dw;
   });
   CHECK(identical(backward(sum(y + w))[w], reals({2}, {7, 11})));
+}
+
+TEST_CASE(
+    "backward of some variables: the bits of the whole walk, and only pullbacks that lead there") {
+  const Tensor x = randn({2, 4}, DType::f64, 1);
+  const std::vector<Var> w = {variable(randn({4, 3}, DType::f64, 2)),
+                              variable(randn({3, 5}, DType::f64, 3)),
+                              variable(randn({2, 5}, DType::f64, 4))};
+  std::vector<std::string> ran;
+  const auto seen = [&](const char* name, const Var& y) {
+    return observed(y, nullptr, [&ran, name] { ran.emplace_back(name); });
+  };
+  const auto loss = [&] {
+    const Var h = seen("h", tanh(matmul(x, w[0]))), k = seen("k", tanh(matmul(h, w[1]))),
+              side = seen("side", exp(w[2]));
+    return sum(k * side) + sum(square(side)) + sum(h);
+  };
+  const Gradients all = backward(loss());
+  for (unsigned subset = 1; subset < 8; ++subset) {
+    CAPTURE(subset);
+    const auto asked = [&](std::size_t i) { return (subset >> i & 1) != 0; };
+    std::vector<Var> variables;
+    std::vector<std::string> expected;
+    for (std::size_t i = 0; i < 3; ++i)
+      if (asked(i)) variables.push_back(w[i]);
+    if (asked(2)) expected.emplace_back("side");
+    if (asked(0) || asked(1)) expected.emplace_back("k");
+    if (asked(0)) expected.emplace_back("h");
+    ran.clear();
+    const Gradients some = backward(loss(), variables);
+    CHECK(ran == expected);
+    CHECK(some.all().size() == variables.size());
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK((some.find(w[i]) != nullptr) == asked(i));
+      if (asked(i)) CHECK(identical(some[w[i]], all[w[i]]));
+    }
+  }
+}
+
+TEST_CASE("backward of some variables: the others of an operation's inputs get no gradient") {
+  const Var a = variable(ones({2})), b = variable(ones({2}));
+  std::vector<int> ran(4, 0);
+  const auto loss = [&] {
+    const auto counted = [&](int i) {
+      return [&ran, i](const Tensor& dy) {
+        ++ran[i];
+        return dy;
+      };
+    };
+    const Var apart = record("apart", a.value() + b.value()).wrt(a, counted(0)).wrt(b, counted(1));
+    const Var joint = record("joint", a.value() + b.value())
+                          .joint({a, b}, [&](std::span<const Tensor> dy, const auto& dx) {
+                            for (int i : {0, 1}) {
+                              if (dx[i]) ++ran[2 + i], dx[i]->add(dy[0]);
+                            }
+                          });
+    return sum(apart) + sum(joint);
+  };
+  CHECK(identical(backward(loss(), {b})[b], full({2}, 2)));
+  CHECK(ran == std::vector<int>{0, 1, 0, 1});
+}
+
+TEST_CASE("backward of some variables: what was not walked may be walked later, the rest may not") {
+  const Var g = scalar_variable(3), d = scalar_variable(5);
+  const Var made = tanh(g), judged = made * d;
+  CHECK(backward(judged, {d})[d].item() == made.item());
+  CHECK(backward(made * 2.0, {g})[g].item() == 2 * (1 - made.item() * made.item()));
+  CHECK_ERROR("backward: backward has run on this multiply before; its pullbacks are freed",
+              return backward(judged + d, {d}));
+}
+
+TEST_CASE("backward of some variables: none that the loss depends on is an error") {
+  const Var x = scalar_variable(3), other = scalar_variable(4);
+  CHECK(backward(x, {x, other}).all().size() == 1);
+  CHECK_ERROR(
+      "backward: the result depends on none of the 1 variables whose gradients were asked for",
+      return backward(x * x, {other}));
+  CHECK_ERROR(
+      "backward: the result depends on none of the 0 variables whose gradients were asked for",
+      return backward(x * x, std::vector<Var>()));
+  const std::string no_variable =
+      "gradients: this () value is not a variable, and only variables have gradients";
+  CHECK_ERROR(no_variable, return backward(x * x, {x * 2.0}));
+  CHECK_ERROR(no_variable, return backward(x * x, {detach(x)}));
+  CHECK_ERROR("backward: a scalar was expected: (2)",
+              return backward(ones({2}, DType::f64) * x, {x}));
+}
+
+TEST_CASE("Gradients: a loss that uses one treats it as a constant") {
+  const Var x = scalar_variable(3);
+  const Var dy = backward(x * x * x)[x];  // 27
+  CHECK_FALSE(dy.requires_gradient());
+  CHECK(backward(x * dy)[x].item() == 27);
 }
 
 TEST_CASE("Gradients: values that are no variables have none, and say so") {

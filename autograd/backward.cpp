@@ -221,6 +221,23 @@ Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradien
   for (auto& [id, gradient] : by_id) ids_.push_back(id), tensors_.push_back(std::move(gradient));
 }
 
+Gradients& Gradients::operator+=(const Gradients& other) {
+  for (std::size_t k = 0; k < other.ids_.size(); ++k) {
+    const auto i = std::ranges::lower_bound(ids_, other.ids_[k]) - ids_.begin();
+    const auto at = tensors_.begin() + i;
+    if (i == std::ssize(ids_) || ids_[i] != other.ids_[k]) {
+      ids_.insert(ids_.begin() + i, other.ids_[k]);
+      tensors_.insert(at, other.tensors_[k]);
+    } else if (at->unique()) {
+      add_in_place(*at, other.tensors_[k]);
+    } else {  // somebody else holds it as it was
+      *at = *at + other.tensors_[k];
+    }
+  }
+  norm_at_ = 0;
+  return *this;
+}
+
 double Gradients::global_norm() const {
   if (norm_is_known()) return norm_;
   double squares = 0;

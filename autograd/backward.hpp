@@ -45,6 +45,12 @@ class Gradients {
   /// need not read all of them again.
   double global_norm();
 
+  /// Adds those of another loss, variable by variable; what only one of the two has stays as it is.
+  /// So micro-batches add up, in the order in which they are added:
+  ///     for (const Batch& part : parts) total += backward(loss(part));
+  ///     total.scale(1.0 / parts.size());
+  Gradients& operator+=(const Gradients& other);
+
   /// All of them times a factor. What others hold of them stays as it was.
   void scale(double factor);
 

@@ -306,6 +306,25 @@ TEST_CASE("backward of some variables: none that the loss depends on is an error
               return backward(ones({2}, DType::f64) * x, {x}));
 }
 
+TEST_CASE("Gradients: a sum has those of both, and leaves others' copies alone") {
+  const Var a = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4})),
+            c = variable(reals({1}, {5}));
+  Gradients total;
+  for (const Var& loss : {sum(b * b), sum(a * b) + sum(c), sum(c * c)}) total += backward(loss);
+  CHECK(total.all().size() == 3);
+  CHECK(identical(total[a], reals({2}, {3, 4})));
+  CHECK(identical(total[b], reals({2}, {7, 10})));
+  CHECK(identical(total[c], reals({1}, {11})));
+  const Gradients copy = total;
+  CHECK(total.global_norm() == copy.global_norm());
+  total += copy;
+  CHECK(identical(total[b], reals({2}, {14, 20})));
+  CHECK(identical(copy[b], reals({2}, {7, 10})));
+  CHECK(total.global_norm() == 2 * copy.global_norm());
+  total += total;
+  CHECK(identical(total[c], reals({1}, {44})));
+}
+
 TEST_CASE("Gradients: a loss that uses one treats it as a constant") {
   const Var x = scalar_variable(3);
   const Var dy = backward(x * x * x)[x];  // 27

@@ -97,8 +97,13 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
   require(options.beta2 >= 0 && options.beta2 < 1, owner_, "beta2", options.beta2, "[0, 1)");
   require(options.epsilon > 0 && std::isfinite(options.epsilon), owner_, "epsilon", options.epsilon,
           "(0, inf)");
-  for (const NamedVariable& parameter : parameters)
+  for (const NamedVariable& parameter : parameters) {
     decays_.push_back(!options.decays || options.decays(parameter));
+    const double factor = options.rate_factor ? options.rate_factor(parameter) : 1;
+    require(factor >= 0 && std::isfinite(factor), owner_,
+            fmt::format("rate_factor of '{}'", parameter.name).c_str(), factor, "[0, inf)");
+    rate_factors_.push_back(factor);
+  }
   for (const char* prefix : {"adam.m", "adam.v"}) add_slot(prefix);
 }
 
@@ -117,7 +122,8 @@ std::string Adam::unusable(const Gradients& gradients) const {
 }
 
 void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
-  const double t = static_cast<double>(steps_);
+  const double t = static_cast<double>(steps_), rate = rate_ * rate_factors_[i];
+  if (rate_factors_[i] == 0) return;
   visit_floating("Adam", w, [&](auto zero) {
     using T = decltype(zero);
     const simd::AdamRow<T> all{
@@ -128,10 +134,10 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
         .scale = T(1),
         .beta1 = static_cast<T>(options_.beta1),
         .beta2 = static_cast<T>(options_.beta2),
-        .rate = static_cast<T>(rate_ / (1 - std::pow(options_.beta1, t))),
+        .rate = static_cast<T>(rate / (1 - std::pow(options_.beta1, t))),
         .root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
         .epsilon = static_cast<T>(options_.epsilon),
-        .decay = static_cast<T>(decays_[i] ? rate_ * weight_decay_ : 0),
+        .decay = static_cast<T>(decays_[i] ? rate * weight_decay_ : 0),
     };
     parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
       simd::AdamRow<T> part = all;

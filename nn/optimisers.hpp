@@ -81,6 +81,9 @@ struct AdamOptions {
   /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
   /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
   std::function<bool(const NamedVariable&)> decays = {};
+  /// What each parameter's rate is multiplied by, likewise asked once; empty: 1. With 0 neither the
+  /// parameter nor its moments change; `backward(loss, variables)` also saves their gradients.
+  std::function<double(const NamedVariable&)> rate_factor = {};
 };
 
 /// For AdamOptions::decays: parameters of two axes or more, so neither biases nor v_a.
@@ -89,8 +92,9 @@ inline bool matrices_only(const NamedVariable& parameter) { return parameter.var
 /// Adam (Kingma and Ba, 2015, algorithm 1):
 ///     m = β₁ m + (1 - β₁) g,   v = β₂ v + (1 - β₂) g²,
 ///     w -= α · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
-/// where t counts the optimiser's steps, for all parameters alike. A gradient whose square is
-/// infinite is an error too, as an infinite v would hold the weight for ever.
+/// where t counts the optimiser's steps, for all parameters alike: where a frozen part begins to
+/// train, make a new Adam, as its first steps would be too large in the old one. A gradient whose
+/// square is infinite is an error too, as an infinite v would hold the weight for ever.
 ///
 /// With weight_decay λ it is AdamW (Loshchilov and Hutter, 2019, algorithm 2): before that step,
 ///     w *= 1 - α λ
@@ -109,6 +113,7 @@ class Adam : public Optimiser {
 
   AdamOptions options_;
   std::vector<bool> decays_;  // of each parameter
+  std::vector<double> rate_factors_;
 };
 
 struct SgdOptions {

@@ -144,6 +144,8 @@ FAULTS = [
     ("dropout: what is kept is not scaled", "nn/layers.cpp", "static_cast<T>(1 / (1 - rate_))", "static_cast<T>(1)"),
     ("plateau: a worse validation counts as a better one", "nn/optimisers.cpp",
      "options_.higher_is_better ? metric > best_ : metric < best_", "options_.higher_is_better ? metric < best_ : metric < best_"),
+    ("Adam: the factor of a parameter's rate leaves its decay alone", "nn/optimisers.cpp",
+     "decays_[i] ? rate * weight_decay_ : 0", "decays_[i] ? rate_ * weight_decay_ : 0"),
     ("moving average: of the first step it takes nothing", "nn/optimisers.cpp", "(1 + t) / (10 + t)", "(9 + t) / (9 + t)"),
 
     # Workers

@@ -439,4 +439,27 @@ TEST_CASE("AdamW: which parameters decay is asked once for each, when the optimi
   CHECK(asked == std::vector<std::string>{"a", "cell.b"});
 }
 
+TEST_CASE("Adam: rate_factor multiplies the rate of a parameter, and 0 freezes it") {
+  const auto adam = [](double rate, std::function<double(const NamedVariable&)> factor) {
+    return kind<nn::Adam>(
+        "Adam", nn::AdamOptions{.rate = rate, .weight_decay = 0.5, .rate_factor = factor});
+  };
+  Two two(adam(0.25, [](const NamedVariable&p) { return p.name.starts_with("cell.") ? 0.5 : 1; })),
+      full_rate(adam(0.25, {})), half_rate(adam(0.125, {})),
+      frozen(adam(0.25, [](const NamedVariable&p) { return p.name == "a" ? 0 : 0.5; }));
+  const Safetensors before = frozen.state();
+  for (Two* each : {&two, &full_rate, &half_rate, &frozen}) each->step(), each->step();
+  CHECK(identical(two.a.value(), full_rate.a.value()));
+  CHECK(identical(two.b.value(), half_rate.b.value()));
+  CHECK(identical(frozen.b.value(), half_rate.b.value()));
+  for (const char* name : {"a", "adam.m.a", "adam.v.a"}) {
+    CHECK(identical(*frozen.state().find(name), *before.find(name)));
+    CHECK_FALSE(identical(*two.state().find(name), *before.find(name)));
+  }
+  for (const double bad : {-0.5, nan, infinity}) {
+    CHECK_ERROR(fmt::format("Adam: rate_factor of 'a' = {} is not in [0, inf)", bad),
+                Two(adam(0.25, [&](const NamedVariable&) { return bad; })));
+  }
+}
+
 }  // namespace

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -122,6 +124,13 @@ Var Parameters::add(const std::string& path, const Shape& shape, const Init& ini
   return parameters_.back().variable;
 }
 
+std::vector<NamedVariable> Parameters::where(
+    const std::function<bool(const NamedVariable&)>& wanted) const {
+  std::vector<NamedVariable> chosen;
+  std::ranges::copy_if(parameters_, std::back_inserter(chosen), wanted);
+  return chosen;
+}
+
 const Var& Parameters::operator[](std::string_view path) const {
   const auto at = index_.find(std::string(path));
   if (at == index_.end()) fail("Parameters", fmt::format("there is no '{}'", path));
@@ -175,6 +184,24 @@ void load_parameters(const Safetensors& file, Parameters& parameters) {
   NamedTensors values;
   for (const auto& [name, w] : parameters) values.emplace_back(name, w.value());
   load_tensors(file, values);
+}
+
+Unmatched load_matching(const Safetensors& file, Parameters& parameters) {
+  Unmatched rest;
+  for (const auto& [name, w] : parameters) {
+    const Tensor* from = file.find(name);
+    Tensor to = w.value();
+    if (from && from->shape() == to.shape() && from->dtype() == to.dtype()) {
+      copy(*from, to);
+    } else {
+      rest.parameters.push_back(name);
+    }
+  }
+  for (const auto& [name, tensor] : file.tensors) {
+    if (!parameters.contains(name) || std::ranges::count(rest.parameters, name) > 0)
+      rest.tensors.push_back(name);
+  }
+  return rest;
 }
 
 void save_tensors(const NamedTensors& tensors, Safetensors& file) {

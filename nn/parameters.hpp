@@ -64,6 +64,12 @@ class Parameters {
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
 
+  /// Those for which `wanted` holds, in that order: what to train of a model.
+  ///     backward(loss, params.where([](const NamedVariable& parameter) {
+  ///       return parameter.name.starts_with("output.");
+  ///     }));
+  std::vector<NamedVariable> where(const std::function<bool(const NamedVariable&)>& wanted) const;
+
   /// By path. Throws when there is none of that name.
   const Var& operator[](std::string_view path) const;
   bool contains(std::string_view path) const { return index_.contains(std::string(path)); }
@@ -121,6 +127,16 @@ void save_parameters(const Parameters& parameters, Safetensors& file);
 /// Overwrites every parameter with the tensor of its path. Throws, before any has changed, when one
 /// is missing or has another shape or dtype. Other tensors of the file are ignored.
 void load_parameters(const Safetensors& file, Parameters& parameters);
+
+/// What load_matching left out, by name.
+struct Unmatched {
+  std::vector<std::string> parameters;  // which keep their values
+  std::vector<std::string> tensors;     // of the file, which were not used
+};
+
+/// Overwrites every parameter for which the file has a tensor of its path, shape and dtype: where a
+/// trained model is to be changed, such as its vocabulary. Optimisers' tensors are among the rest.
+[[nodiscard]] Unmatched load_matching(const Safetensors& file, Parameters& parameters);
 
 /// The tensor of that name. Throws when there is none, or one with another shape or dtype.
 const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,

@@ -154,8 +154,9 @@ std::vector<Translation> Decoding::run(const NextStep& step) {
 void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
   ShapeCheck check(operation_);
   check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits.shape(), "R V");
-  if (end_ < 0 || end_ >= check['V'])
-    fail(operation_, fmt::format("the end word {} is not in 0 to {}", end_, check['V'] - 1));
+  if (end_ < -1 || end_ >= check['V'])
+    fail(operation_,
+         fmt::format("the end word {} is neither in 0 to {} nor -1 (none)", end_, check['V'] - 1));
   if (weights.defined())
     check("the source", {source_steps_}, "S")("weights", weights.shape(), "S R");
 }
@@ -236,6 +237,8 @@ std::vector<std::int32_t> Decoding::advance(const Tensor& logits, const Tensor& 
       sentence = from.sentence;
       if (candidate.word == end_) {
         finish(extend(candidate, weights), /*complete=*/true);
+      } else if (end_ == -1 && from.length + 1 == most_words_[sentence]) {
+        finish(extend(candidate, weights), /*complete=*/false);  // no step could end it
       } else if (from.length < most_words_[sentence]) {
         next.push_back(extend(candidate, weights));
         parents.push_back(static_cast<std::int32_t>(candidate.row));

@@ -65,7 +65,9 @@ struct SearchOptions {
   LengthNormalization length_normalization = LengthNormalization::length;
   double coverage_penalty = 0;  // β
   Index best = 1;               // how many of the K it returns
-  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // `<s>`, `</s>`
+  /// `<s>` and `</s>`. Without an end word (-1), as language models of characters may have none,
+  /// every sentence is max_length words long.
+  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
 };
 
 // ---- Sampling
@@ -80,7 +82,7 @@ struct SamplingOptions {
   double top_p = 1;
   Index max_length = 100;  // most words; one more step may then write `</s>`
   std::uint64_t seed = 1;
-  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // `<s>`, `</s>`
+  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // as in search
 };
 
 namespace detail {

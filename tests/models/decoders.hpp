@@ -141,12 +141,14 @@ inline bool same(const Hypothesis& a, const Hypothesis& b) {
 
 /// That a complete hypothesis has the log-probabilities of the table, for sources that begin with
 /// 4.
-inline void check_log_probabilities(const Hypothesis& h, const TableDecoder::Table& table) {
-  REQUIRE(h.complete);
-  REQUIRE(h.word_log_probabilities.size() == h.words.size() + 1);
+inline void check_log_probabilities(const Hypothesis& h, const TableDecoder::Table& table,
+                                    bool complete = true) {
+  REQUIRE(h.complete == complete);
+  const std::size_t steps = h.words.size() + (complete ? 1 : 0);
+  REQUIRE(h.word_log_probabilities.size() == steps);
   Words before;
   double total = 0;
-  for (std::size_t i = 0; i <= h.words.size(); ++i) {
+  for (std::size_t i = 0; i < steps; ++i) {
     const std::int32_t word = i < h.words.size() ? h.words[i] : kEnd;
     const double expected = std::log(table(4, before)[static_cast<std::size_t>(word)]);
     CHECK(near(h.word_log_probabilities[i], expected));

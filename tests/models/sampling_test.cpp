@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -100,6 +101,22 @@ TEST_CASE("sample: a sentence that does not end is cut off at max_length") {
     CHECK_FALSE(h.complete);
     CHECK(h.words.size() == 4);
   }
+}
+
+TEST_CASE("sample: without an end word, all sentences have max_length words, in as many steps") {
+  const auto table = random_table(100, 2);
+  const TableDecoder decoder(table);
+  bool ends = false;
+  for (const Hypothesis& h : sample(decoder, 20, {.max_length = 9, .end = -1})) {
+    CHECK(h.words.size() == 9);
+    check_log_probabilities(h, table, /*complete=*/false);
+    CHECK(h.weights.shape() == Shape{9, 2});
+    ends |= std::ranges::count(h.words, kEnd) > 0;
+  }
+  CHECK(ends);  // `</s>` is a word as any other
+  CHECK(decoder.rows_of_steps == std::vector<Index>(9, 20));
+  CHECK_ERROR("sample: the end word -2 is neither in 0 to 5 nor -1 (none)",
+              sample(decoder, 2, {.end = -2}));
 }
 
 TEST_CASE("sample: the likeliest word alone is greedy search") {

@@ -419,8 +419,26 @@ TEST_CASE("search, sample: without a source") {
 
 TEST_CASE("search: an end that is no word is an error") {
   const Bigrams model{zeros({3, 3})};
-  CHECK_ERROR("search: the end word 3 is not in 0 to 2",
+  CHECK_ERROR("search: the end word 3 is neither in 0 to 2 nor -1 (none)",
               models::search(model, models::no_source(1), {.begin = 0, .end = 3}));
+}
+
+TEST_CASE("search: without an end word, the likeliest sequences of max_length words") {
+  const Tensor logits = randn({3, 3}, DType::f64), log_p = log_softmax(logits, -1);
+  std::vector<std::pair<double, Words>> all;
+  for (std::int32_t first : {0, 1, 2}) {
+    for (std::int32_t second : {0, 1, 2})
+      all.push_back({log_p[0][first].item() + log_p[first][second].item(), {first, second}});
+  }
+  std::ranges::sort(all, std::ranges::greater());
+  const auto found = models::search(Bigrams{logits}, models::no_source(1),
+                                    {.beam = 3, .max_length = 2, .best = 3, .begin = 0, .end = -1});
+  REQUIRE(found[0].size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(found[0][i].words == all[i].second);
+    CHECK(near(found[0][i].log_probability, all[i].first));
+    CHECK_FALSE(found[0][i].complete);
+  }
 }
 
 TEST_CASE("search: models that know a source by its last state say where there is none") {

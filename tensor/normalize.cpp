@@ -132,7 +132,8 @@ Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
   visit_elements("softmax", std::tie(x, y), [&]<class T>(const T* from, T* to) {
     const T* mask_data = elements_or_null<T>(places);
     for_columns(view, [&](Index first, Index width) {
-      if (view.inner == 1) {
+      // A mask of inner axes, all of extent 1, has one element for the whole row.
+      if (view.inner == 1 && (!mask_data || places.size() % view.n == 0)) {
         const T* mask_of_row = mask_data ? mask_data + first % places.size() : nullptr;
         return simd::run(simd::SoftmaxRow<T>{from + first, mask_of_row, to + first}, view.n);
       }

@@ -74,6 +74,10 @@ TEST_CASE("softmax, sparsemax: a mask of the last axes is shared by the leading 
       CHECK(difference(f(x, axis, mask), definition(x, axis, mask)) <= 1e-15);
     }
     CHECK(difference(f(x, -1, last), definition(x, 2, last)) <= 1e-15);
+    // One element, in front of others: of axes of extent 1 inside of the one that is summed over.
+    const Tensor rows = x.reshape({2, 15, 1});
+    CHECK(difference(f(rows, 1, last.slice(0, 1)), f(rows, 1, {})) <= 1e-15);
+    CHECK(identical(f(rows, 1, last.slice(1, 2)), zeros(rows.shape(), DType::f64)));
   }
 }
 

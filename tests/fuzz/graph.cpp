@@ -1,8 +1,8 @@
 // Graphs of random operations over random shapes: an operation refuses with one line, or gives
 //
 //   * the same bits whether it is recorded or not, and with one thread or two;
-//   * gradients of the shapes of their variables, the same bits each time, which agree with central
-//     differences where the graph is smooth;
+//   * gradients of the shapes of their variables, the same bits each time and for some variables
+//     alone, which agree with central differences where the graph is smooth;
 //   * after a value was overwritten in place, an error or the gradients of before.
 #include <algorithm>
 #include <array>
@@ -156,6 +156,28 @@ void check_threads(Graph& g, const Tensors& leaves, const Tensors& values,
   set_threads(1);
 }
 
+/// Gradients of the variables whose bit is set, alone. Of two NaNs that are added, either may be the
+/// sum, so all count as one.
+void check_some(Graph& g, const Tensors& leaves, const Tensors& gradients, std::size_t bits) {
+  const Run r = run(g, leaves);
+  const Var loss = loss_of(g, r, leaves.size());
+  const auto one_nan = [](const Tensor& x) {
+    return map(x, [](auto v) { return v != v ? decltype(v)(fuzz::nan) : v; });
+  };
+  Vars some;
+  Tensors expected(gradients.size()), found(gradients.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if ((bits >> i & 1) == 0) continue;
+    some.push_back(r.variables[i]);
+    if (gradients[i].defined()) expected[i] = one_nan(gradients[i]);
+  }
+  const Gradients alone =
+      fuzz::accepted([&] { return backward(loss, some); }).value_or(Gradients());
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (const Tensor* gradient = alone.find(r.variables[i])) found[i] = one_nan(*gradient);
+  expect(same(found, expected), "some variables: other gradients");
+}
+
 /// Overwrites one value between the graph and its walk.
 void check_overwritten(Graph& g, const Tensors& leaves, const Tensors& gradients,
                        std::size_t which) {
@@ -277,6 +299,7 @@ void check(fuzz::Choices& choices) {
     expect(same(values_of(run(g, leaves)), values), "unrecorded: other values");
   }
   expect(same(gradients_at(g, leaves), gradients), "again: other gradients");
+  check_some(g, leaves, gradients, overwritten);
   check_overwritten(g, leaves, gradients, overwritten);
   if (g.leaves == Leaves::large) check_threads(g, leaves, values, gradients);
   if (g.leaves == Leaves::smooth) check_slopes(g, leaves);

@@ -347,8 +347,7 @@ std::string products() {
 
 std::string products_used() {
   const std::string target = simd_target();
-  const bool has_fma =
-      target.starts_with("avx") || target.starts_with("neon") || target.starts_with("sve");
+  const bool has_fma = target.starts_with("avx") || target.starts_with("neon");
   return has_fma && !detail::product_of_this_cpu ? "attune, the same bits on any CPU" : products();
 }
 

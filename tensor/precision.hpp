@@ -43,13 +43,13 @@ struct InPrecision : detail::Restored<Precision> {
 };
 
 /// The instruction set in use: the best of those that this CPU and this build have ("avx3", which
-/// is AVX-512, "avx2", "sse4", "scalar" or "emu128" on x86-64), or the one that the
-/// environment names, as in ATTUNE_TARGET=avx2, so that a result can be repeated on another CPU.
-/// The variable is read once, when the first kernel runs. Any other value in it is an Error, here
-/// and in whatever needs a kernel.
+/// is AVX-512, "avx2", "sse4", "scalar" or "emu128" on x86-64; "neon" on 64-bit ARM), or the one
+/// that the environment names, as in ATTUNE_TARGET=avx2, so that a result can be repeated on another
+/// CPU. The variable is read once, when the first kernel runs. Any other value in it is an Error,
+/// here and in whatever needs a kernel.
 ///
 /// The same program gives the same bits with every instruction set that has fused multiply-adds
-/// (tested: "avx2" and "avx3"), for any number of threads: tiles and blocks are of fixed
+/// (tested: "avx2", "avx3" and "neon"), for any number of threads: tiles and blocks are of fixed
 /// sizes, sums of a fixed number of parts, and glibc's functions in use agree. The others round a
 /// multiply-add twice. Products in bf16, and those made by OpenBLAS, are not part of this.
 std::string simd_target();

@@ -5,9 +5,6 @@
 #include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/simd/gemm.hpp>
 
-// Arrays of registers need registers of a size known to the compiler.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attune/tensor/simd/gemm.cpp"
 #include <hwy/foreach_target.h>

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The tests under each instruction set that this CPU and the build have, and under each a short
-# training: the same weights with one to four threads, and with all that have fused multiply-adds.
+# training: the same weights with one to four threads, and with all that have fused multiply-adds,
+# also when these take turns.
 # The argument is the build directory.
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,6 +18,13 @@ echo "Instruction sets: ${targets:?none was named}"
 seq 1000 2000 | awk '{ n = $1 * 7919; back = ""; for (i = length(n); i > 0; --i) back = back substr(n, i, 1)
                        print n "\t" back }' >"$scratch/pairs.tsv"
 
+# train NAME STEPS OPTION...: the weights of a step do not depend on how many there will be.
+train() {
+  out=$scratch/$1 steps=$2
+  shift 2
+  "$build/examples/attune" train "$scratch/pairs.tsv" --schedule constant --out "$out" --steps "$steps" "$@"
+}
+
 for target in $targets; do
   export ATTUNE_TARGET="$target"
   for layer in tensor autograd nn models; do
@@ -24,10 +32,19 @@ for target in $targets; do
     "$build/tests/$layer/${layer}_test" --minimal
   done
   for threads in 1 2 3 4; do
-    "$build/examples/attune" train "$scratch/pairs.tsv" --out "$scratch/$threads" --steps 50 --threads $threads
+    train "$threads" 50 --threads "$threads"
   done
   python3 tests/support/same_tensors.py "$scratch"/[1-4]/last.safetensors
   mv "$scratch/1" "$scratch/$target"
   rm -r "$scratch"/[2-4]
+done
+
+# Every ten steps another of those that have fused multiply-adds goes on.
+set -- $(echo "$targets" | grep -o 'avx[^ ]*')
+for steps in 10 20 30 40 50; do
+  export ATTUNE_TARGET="$1"
+  train avx-all $steps --resume
+  set -- "$@" "$1"
+  shift
 done
 python3 tests/support/same_tensors.py "$scratch"/avx*/last.safetensors

@@ -348,7 +348,7 @@ std::string products() {
 std::string products_used() {
   const std::string target = simd_target();
   const bool has_fma = target.starts_with("avx") || target.starts_with("neon");
-  return has_fma && !detail::product_of_this_cpu ? "attune, the same bits on any CPU" : products();
+  return has_fma && !detail::product_of_this_cpu ? products_of_any_cpu : products();
 }
 
 // Products of tensors

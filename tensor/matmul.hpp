@@ -26,10 +26,11 @@ namespace attune {
 /// It uses one thread for each call in the whole process: attune's threads call it side by side.
 std::string products();
 
-/// Who has made the products of this process so far: "attune, the same bits on any CPU" unless one
-/// was made by OpenBLAS, in bf16, or by kernels without fused multiply-adds (precision.hpp); then
-/// the text of `products`.
+/// Who has made the products of this process so far: `products_of_any_cpu` unless one was made by
+/// OpenBLAS, in bf16, or by kernels without fused multiply-adds (precision.hpp); then the text of
+/// `products`.
 std::string products_used();
+inline constexpr const char* products_of_any_cpu = "attune, the same bits on any CPU";
 
 /// Whether each row of a product must be the same, to the bit, whatever the other rows are: in
 /// decoding, a sentence's words must not depend on the other sentences of the batch. With

@@ -256,6 +256,15 @@ void Run::write_log(const report::LogFields& measures, bool saves) {
   logged_ = Clock::now();
 }
 
+/// Who has made the products of all processes of this run, one after the other. It gives the same
+/// bits on any CPU only where each of them does.
+std::string Run::products_of_run() const {
+  const std::string now = products_used();
+  if (products_before_.empty() || products_before_ == products_of_any_cpu) return now;
+  const bool is_known = now == products_of_any_cpu || products_before_.find(now) != now.npos;
+  return products_before_ + (is_known ? "" : "; " + now);
+}
+
 /// What best.safetensors has.
 Safetensors Run::checkpoint() const {
   Safetensors file;
@@ -263,7 +272,7 @@ Safetensors Run::checkpoint() const {
   file.metadata["step"] = std::to_string(step_);
   file.metadata["seconds"] = fmt::format("{}", seconds());
   file.metadata["attune_version"] = ATTUNE_VERSION;
-  file.metadata["products"] = products_used();
+  file.metadata["products"] = products_of_run();
   for (const auto& [name, input] : settings_.inputs) file.metadata[name] = input.fingerprint.text();
   return file;
 }
@@ -316,10 +325,10 @@ void Run::resume() {
     status_ = nn::load_text(file.metadata, "status");
     files_.cut_log(step_, line_);
   });
-  const std::string before = nn::load_text(file.metadata, "products");
-  if (before != products_used() && before != products()) {
+  products_before_ = nn::load_text(file.metadata, "products");
+  if (products_before_ != products_used() && products_before_ != products()) {
     complain("the products were made by {} until now: results will differ in their last bits\n",
-             before);
+             products_before_);
   }
   pending_ = !validated_ && (step_ > 0 ? step_ % options_.validate_every == 0 : pending_);
 }
@@ -330,7 +339,7 @@ int Run::finish(const std::string& try_it) {
   const std::string end = stopped ? "stopped" : end_.empty() ? "no longer better" : end_;
   say("{} after {} steps, {}: {}\n{}\nproducts: {}\n", end, step_, duration(seconds()),
       best_.empty() ? "before a validation" : best_,
-      (best_.empty() ? files_.last() : files_.best()).string(), products_used());
+      (best_.empty() ? files_.last() : files_.best()).string(), products_of_run());
   if (stopped) return interrupted_status();
   if (!try_it.empty()) say("Try it: {}\n", try_it);
   return 0;

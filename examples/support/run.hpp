@@ -142,6 +142,7 @@ class Run {
   void check_equal_workers() const;
   void write_log(const report::LogFields& measures, bool saves);
   void show(bool line);
+  std::string products_of_run() const;
   Safetensors checkpoint() const;
   void save_last();
   void resume();
@@ -170,8 +171,9 @@ class Run {
   double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
   double seconds_before_ = 0, size_ = 0, per_second_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;
-  double agreed_seconds_ = 0;  // of several workers
-  bool stop_ = false;          // one of them was interrupted
+  double agreed_seconds_ = 0;    // of several workers
+  bool stop_ = false;            // one of them was interrupted
+  std::string products_before_;  // who made them until it was resumed
 };
 
 /// The best validation so far, and how many were not better since.

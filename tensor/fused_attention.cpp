@@ -114,7 +114,7 @@ class Worker {
         kv_(kv),
         memory_(Tensor::uninitialized(
             {2 * block_queries * block_keys + block_queries * p_.a + (3 * p_.t + 4 * p_.s) * p_.a},
-            dtype_of<T>)) {}
+            dtype_of<T>, "attention")) {}
 
   /// Queries [begin, end) of a head.
   void forward(Index pair, Index begin, Index end, T* y, T* norms);
@@ -155,15 +155,17 @@ class Worker {
   /// Dropout's factors of query t at `count` keys from the first-th that are seen, or null.
   const T* kept(Index pair, Index t, Index first, Index count) {
     const double rate = p_.options.dropout;
-    if (rate == 0) return nullptr;
-    bits_.resize(static_cast<std::size_t>(p_.s));
+    if (rate == 0 || count == 0) return nullptr;
+    const std::span keys = std::span(seen(pair).keys).subspan(first, count);
+    bits_.resize(static_cast<std::size_t>(keys.back() - keys.front() + 1));
     kept_.resize(static_cast<std::size_t>(count));
-    Random random = p_.options.random.ahead(static_cast<std::uint64_t>((pair * p_.t + t) * p_.s));
+    Random random = p_.options.random.ahead(
+        static_cast<std::uint64_t>((pair * p_.t + t) * p_.s + keys.front()));
     random.bits(bits_);
     const auto limit = static_cast<std::uint32_t>(rate * 0x1p32);
     const T factor = static_cast<T>(1 / (1 - rate));
     for (Index j = 0; j < count; ++j) {
-      kept_[j] = bits_[seen(pair).keys[first + j]] < limit ? T(0) : factor;
+      kept_[j] = bits_[keys[j] - keys.front()] < limit ? T(0) : factor;
     }
     return kept_.data();
   }

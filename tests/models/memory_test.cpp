@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <attune/autograd/attention.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/unroll.hpp>
@@ -161,6 +162,28 @@ TEST_CASE("memory: what lies idle is given back before an allocation fails") {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take terabytes
+
+TEST_CASE("memory: the child of the test of attention" * doctest::skip()) {
+  const test::ThreadsScope two(2);
+  const auto resident = [] {  // the most that the process ever had, in bytes
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+  };
+  const Var q = variable(randn({4096, 1, 32})), kv = variable(randn({4096, 1, 64}, DType::f32, 2));
+  std::ignore = backward(sum(attention(slice(q, 0, 0, 8), slice(kv, 0, 0, 8))));
+  const std::size_t before = resident(), in_use = buffer_statistics().in_use;
+  std::ignore = backward(sum(attention(q, kv, {.causal = true, .dropout = 0.1})));
+  CHECK(buffer_statistics().peak - in_use < 20'000'000);  // weights alone would take 67 MB
+  CHECK(resident() - before < 25'000'000);
+}
+
+TEST_CASE("memory: of attention, it grows with the length of sequences, not with its square") {
+  const auto result = test::run_test_case("memory: the child of the test of attention");
+  CAPTURE(result.out);
+  CHECK(result.status == 0);
+  CHECK(result.out.find("1 passed") != std::string::npos);
+}
 
 TEST_CASE("memory: the child of another test" * doctest::skip()) {
   Random random(1);

@@ -37,7 +37,12 @@ TransformerWords::TransformerWords(const nn::Scope& scope, const char* name, Ind
     : table_(table ? *table
                    : nn::Embedding(scope / name, vocabulary, o.layer.size, vectors_init(o))),
       places_(scope / name / "positions", o.layer.size, o.positions, o.longest),
-      dropout_(o.layer.dropout) {}
+      dropout_(o.layer.dropout) {
+  if (const Index rows = table_.table().dim(0); rows != vocabulary) {
+    fail("Transformer", fmt::format("one table for all takes one vocabulary, not {} and {} words",
+                                    vocabulary, rows));
+  }
+}
 
 Var TransformerWords::vectors(const Tensor& ids) const {
   return table_(ids) * std::sqrt(static_cast<double>(table_.table().dim(1)));
@@ -65,9 +70,10 @@ TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o,
                                             ? o.alignment_layer - 1
                                             : std::max<Index>(0, o.decoder_layers - 2))),
       attends_(memory > 0) {
-  if (aligned_ >= layers_.size()) {
+  if (o.alignment_layer < 0 || aligned_ >= layers_.size()) {
     fail("Transformer",
-         fmt::format("there is no layer {} in a decoder of {}", aligned_ + 1, layers_.size()));
+         fmt::format("there is no layer {} in a decoder of {}",
+                     o.alignment_layer == 0 ? 1 : o.alignment_layer, layers_.size()));
   }
   const nn::Scope output = scope / "output";
   const bool tied = o.tied != Tied::none;
@@ -77,6 +83,9 @@ TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o,
 }
 
 TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
+  if (attends_ && !source.h.defined()) {
+    fail("Transformer", "the source has no annotations: Encoded::h is undefined");
+  }
   std::vector<Memory> memory(layers_.size());
   for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
     memory[i] = layers_[i].remember(source.h, source.mask);

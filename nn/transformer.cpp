@@ -21,11 +21,34 @@ MultiHeadResult attend_once(const Var& q, const Var& kv, const FusedAttentionOpt
   return {reshape(weighted_sum(alpha, k_v[1]), q.shape()), alpha};
 }
 
-/// (sin, cos) of section 3.5
-Tensor sinusoids(Index longest, Index size) {
-  Tensor table = zeros({longest, size}, DType::f64);
+/// Of q (T, B, D), which was multiplied by W_q: what W_o then multiplies.
+MultiHeadResult attend(const Var& q, const Var& kv, const Tensor& mask, Weights weights,
+                       const MultiHeadOptions& options) {
+  ShapeCheck check("MultiHeadAttention");
+  check("query", q.shape(), "T B D")("keys and values", kv.shape(), "S B 2D");
+  if (mask.defined()) check("mask", mask.shape(), "S B");
+  FusedAttentionOptions o{
+      .heads = options.heads, .causal = options.causal == Causal::yes, .mask = mask};
+  if (Random* random = Training::random(); random && options.dropout > 0) {
+    o.dropout = options.dropout;
+    o.random = *random;
+    *random =
+        random->ahead(static_cast<std::uint64_t>(check['T'] * check['B'] * o.heads * check['S']));
+  }
+  if (weights == Weights::no) return {attention(q, kv, o), {}};
+  if (q.dim(0) == 1 && o.dropout == 0) {
+    const auto [read, alpha] = attend_once(q, kv, o);
+    return {read, reshape(alpha, alpha.shape().inserted(0, 1))};
+  }
+  const auto [read, alpha] = reference::attention(q, kv, o);
+  return {read, permute(alpha, {2, 1, 3, 0})};
+}
+
+/// (sin, cos) of section 3.5, of the places begin .. end - 1
+Tensor sinusoids(Index begin, Index end, Index size) {
+  Tensor table = zeros({end - begin, size}, DType::f64);
   double* p = table.mutable_data<double>();
-  for (Index t = 0; t < longest; ++t) {
+  for (Index t = begin; t < end; ++t) {
     for (Index i = 0; i < size; ++i) {
       const double wavelength = std::pow(10000.0, static_cast<double>(i / 2 * 2) / size);
       const double angle = static_cast<double>(t) / wavelength;
@@ -43,7 +66,8 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
       query_(scope / "query", size, size, {.bias = options.bias}),
       memory_(scope / "memory", memory > 0 ? memory : size, 2 * size,
               {.bias = options.bias, .weight_init = init::glorot(2)}),
-      output_(scope / "output", size, size, {.bias = options.bias}) {
+      output_(scope / "output", size, size, {.bias = options.bias}),
+      path_(scope.path()) {
   if (options.heads < 1 || size % options.heads != 0) {
     fail("MultiHeadAttention",
          fmt::format("{} heads do not divide a size of {}", options.heads, size));
@@ -53,30 +77,16 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
 
 MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys_values,
                                                const Tensor& mask, Weights weights) const {
-  ShapeCheck("MultiHeadAttention")("query", query.shape(), "T B D")("keys and values",
-                                                                    keys_values.shape(), "S B 2D");
-  FusedAttentionOptions o{
-      .heads = options_.heads, .causal = options_.causal == Causal::yes, .mask = mask};
   const Var q = query_(query);
-  if (Random* random = Training::random(); random && options_.dropout > 0) {
-    o.dropout = options_.dropout;
-    o.random = *random;
-    *random = random->ahead(
-        static_cast<std::uint64_t>(q.dim(0) * q.dim(1) * o.heads * keys_values.dim(0)));
-  }
-  if (weights == Weights::no) return {output_(attention(q, keys_values, o)), {}};
-  if (q.dim(0) == 1 && o.dropout == 0) {
-    const auto [read, alpha] = attend_once(q, keys_values, o);
-    return {output_(read), reshape(alpha, alpha.shape().inserted(0, 1))};
-  }
-  const auto [read, alpha] = reference::attention(q, keys_values, o);
-  return {output_(read), permute(alpha, {2, 1, 3, 0})};
+  const auto [read, alpha] =
+      detail::in_layer(path_, [&] { return attend(q, keys_values, mask, weights, options_); });
+  return {output_(read), alpha};
 }
 
 Positions::Positions(const Scope& scope, Index size, PositionKind kind, Index longest)
     : learnt_(kind == PositionKind::learnt), path_(scope.path()) {
   table_ = learnt_ ? scope.add("P", {longest, size}, init::normal(0.02))
-                   : Var(sinusoids(longest, size).to(scope.dtype()));
+                   : Var(sinusoids(0, longest, size).to(scope.dtype()));
 }
 
 Var Positions::operator()(const Var& x, Index begin) const {
@@ -87,8 +97,9 @@ Var Positions::operator()(const Var& x, Index begin) const {
     fail("Positions",
          fmt::format("{} has vectors of {} places, but there are {}", path_, longest, end));
   }
-  const Var table = end > longest ? Var(sinusoids(end, size).to(x.dtype())) : table_;
-  return x + reshape(slice(table, 0, begin, end), {end - begin, 1, size});
+  const Var places =
+      end > longest ? Var(sinusoids(begin, end, size).to(x.dtype())) : slice(table_, 0, begin, end);
+  return x + reshape(places, {end - begin, 1, size});
 }
 
 FeedForward::FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f,
@@ -112,13 +123,19 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
                     or_else(o.inner_dropout, o.dropout), o.bias),
       self_norm_(scope / "self_norm", o.size),
       feed_norm_(scope / "feed_norm", o.size),
-      dropout_(o.dropout) {
+      dropout_(o.dropout),
+      path_(scope.path()) {
   if (memory == 0) return;
   cross_.emplace(
       scope / "cross", o.size,
       MultiHeadOptions{o.heads, Causal::no, or_else(o.attention_dropout, o.dropout), o.bias},
       memory);
   cross_norm_.emplace(scope / "cross_norm", o.size);
+}
+
+TransformerLayer::Memory TransformerLayer::remember(const Var& h, const Tensor& mask) const {
+  if (!cross_) fail("TransformerLayer", path_ + " attends to no memory");
+  return {cross_->remember(h), mask};
 }
 
 TransformerLayer::Result TransformerLayer::operator()(Var x, const Tensor& mask,

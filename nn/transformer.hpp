@@ -52,6 +52,7 @@ class MultiHeadAttention {
  private:
   MultiHeadOptions options_;
   Linear query_, memory_, output_;
+  std::string path_;
 };
 
 enum class PositionKind { sinusoidal, learnt };
@@ -123,9 +124,11 @@ class TransformerLayer {
   TransformerLayer(const Scope& scope, const TransformerLayerOptions& options, Causal causal,
                    Index memory = 0);
 
-  Memory remember(const Var& h, const Tensor& mask) const { return {cross_->remember(h), mask}; }
+  /// h (S, B, M), mask (S, B). Throws in a layer that attends to no memory.
+  Memory remember(const Var& h, const Tensor& mask) const;
 
-  /// x (T, B, D), mask (T, B). `kept` is that of the call before, if x goes on from there.
+  /// x (T, B, D). `kept` is that of the call before, if x goes on from there. The mask is of all
+  /// places that x attends to: (T, B), with those of `kept` before them; undefined: all.
   Result operator()(Var x, const Tensor& mask, const Memory& memory = {}, const Var& kept = {},
                     Weights weights = Weights::no) const;
 
@@ -137,6 +140,7 @@ class TransformerLayer {
   LayerNorm self_norm_, feed_norm_;
   std::optional<LayerNorm> cross_norm_;
   Dropout dropout_;
+  std::string path_;
 };
 
 }  // namespace attune::nn

@@ -1,0 +1,526 @@
+// The Transformer: its gradients, its steps one by one and all at once, its searches, and what
+// works on any model. Numbers of PyTorch are in transformer_golden_test.cpp.
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/models/any_model.hpp>
+#include <attune/models/papers.hpp>
+#include <attune/models/search.hpp>
+#include <attune/models/transformer.hpp>
+#include <attune/models/unroll.hpp>
+#include <attune/nn/optimisers.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "models/decoders.hpp"
+#include "nn/tools.hpp"
+#include "support/capture.hpp"
+#include "support/errors.hpp"
+#include "support/models_batches.hpp"
+#include "support/threads_scope.hpp"
+
+namespace attune::models {
+namespace {
+
+using nn::Nonlinearity, nn::Norm, nn::PositionKind;
+using test::difference, test::identical;
+using Words = std::vector<std::int32_t>;
+
+constexpr Index kWords = 9;  // of either side
+
+TransformerOptions tiny(Norm norm = Norm::before, Nonlinearity f = Nonlinearity::gelu,
+                        PositionKind positions = PositionKind::sinusoidal,
+                        Tied tied = Tied::target_output) {
+  return {.source_vocabulary = kWords,
+          .target_vocabulary = kWords,
+          .layer = {.size = 8, .heads = 2, .inner = 5, .nonlinearity = f, .norm = norm},
+          .encoder_layers = 2,
+          .decoder_layers = 2,
+          .positions = positions,
+          .longest = 12,
+          .tied = tied};
+}
+
+/// A model whose choices are clear: its initial values are scaled, and `</s>` is likely enough.
+template <class M = Transformer>
+struct Made {
+  nn::Parameters params;
+  M model;
+  explicit Made(const TransformerOptions& o = tiny(), double scale = 2, DType dtype = DType::f64,
+                std::uint64_t seed = 3)
+      : params(seed, dtype), model(params, o) {
+    test::scale_parameters(params, scale);
+    if (params.contains("output.b")) {
+      test::set(params, "output.b",
+                Tensor::of({kWords}, {0., 0., 2., 0., 0., 0., 0., 0., 0.}).to(dtype));
+    }
+  }
+};
+
+/// Sources of 2, 4 and 1 words, targets of 3, 0 and 1, `</s>` not counted.
+text::Batch ragged(DType dtype = DType::f64) {
+  return text::make_batch(test::ragged_pairs(kWords, kWords, 3), dtype);
+}
+
+Encoded encoded(const auto& model, const text::Batch& batch) {
+  return model.encode(batch.source, batch.source_mask);
+}
+
+/// Words [begin, end) of one sentence and of nothing else: x (T, B, ...).
+Tensor part(const Tensor& x, Index begin, Index end, Index column) {
+  return slice(slice(x, 0, begin, end), 1, column, column + 1);
+}
+
+// ---- Gradients
+
+TEST_CASE("Transformer: gradients are central differences, also at larger initial values") {
+  const struct {
+    Norm norm;
+    Nonlinearity f;
+    PositionKind positions;
+    Tied tied;
+    double scale;
+  } cases[] = {
+      {Norm::before, Nonlinearity::relu, PositionKind::sinusoidal, Tied::none, 1},
+      {Norm::before, Nonlinearity::gelu, PositionKind::learnt, Tied::target_output, 3},
+      {Norm::before, Nonlinearity::gelu, PositionKind::sinusoidal, Tied::all, 10},
+      {Norm::after, Nonlinearity::gelu, PositionKind::sinusoidal, Tied::none, 1},
+      {Norm::after, Nonlinearity::relu, PositionKind::learnt, Tied::all, 3},
+      {Norm::after, Nonlinearity::gelu, PositionKind::learnt, Tied::target_output, 10},
+  };
+  const text::Batch batch = ragged();
+  for (const auto& c : cases) {
+    CAPTURE((&c - cases));
+    CHECK(test::gradcheck_off_kinks(1, 20, [&](std::uint64_t seed) {
+      TransformerOptions o = tiny(c.norm, c.f, c.positions, c.tied);
+      o.longest = 5;
+      const Made made(o, c.scale, DType::f64, seed);
+      const auto run = [&] { return loss(made.model, batch, {.label_smoothing = 0.1}); };
+      // A softmax of large scores has a gradient of 0.
+      return gradcheck(made.params, run,
+                       {.step = c.scale < 10 ? 2e-4 : 2e-5, .allow_zero = c.scale == 10});
+    }));
+  }
+}
+
+TEST_CASE("Transformer: gradients of losses of its attention, and of training with dropout") {
+  const text::Batch batch = ragged();
+  const Guide guide{
+      alignment_guide(std::vector<text::Alignment>{{{0, 0}, {1, 2}}, {}, {{0, 0}}}, batch), 0.7};
+  for (const Index layer : {0, 1, 2}) {
+    for (const double dropout : {0.0, 0.3}) {
+      CAPTURE(layer);
+      CAPTURE(dropout);
+      TransformerOptions o = tiny();
+      o.alignment_layer = layer;
+      o.layer.dropout = dropout;
+      CHECK(test::gradcheck_off_kinks(3, 20, [&](std::uint64_t seed) {
+        const Made made(o, 2, DType::f64, seed);
+        const auto run = [&] {
+          Random random(5);  // the same elements are dropped every time
+          const nn::Training training(random);
+          return loss(made.model, batch, {.label_smoothing = 0.2, .coverage = 0.5, .guide = guide});
+        };
+        return gradcheck(made.params, run, {.step = 1e-4});
+      }));
+      const Made made(o);
+      // The guide alone reaches the cross-attention of its layer, and of none above it.
+      const Gradients gradients =
+          backward(guided_alignment_loss(force(made.model, batch).weights, guide.alignment));
+      const auto reached = [&](const char* name) {
+        const Tensor* g = gradients.find(made.params[name]);
+        return g && sum(*g * *g).item() > 0;
+      };
+      CHECK(reached("decoder.layer1.cross.query.W"));
+      CHECK(reached("decoder.layer1.cross.output.W") == (layer == 2));
+      CHECK(reached("decoder.layer2.cross.query.W") == (layer == 2));
+    }
+  }
+}
+
+// ---- Step by step, and all steps at once
+
+/// That steps give the logits and the weights of teacher forcing.
+template <class M>
+void check_steps(const M& model, const auto& source, const Tensor& previous,
+                 const Forced& expected) {
+  auto state = model.start(source);
+  for (Index t = 0; t < previous.dim(0); ++t) {
+    CAPTURE(t);
+    const auto [logits, weights] = test::step_from(model, previous[t], state);
+    CHECK(difference(logits, expected.logits.value()[t]) <= 1e-12);
+    REQUIRE(weights.defined() == expected.weights.defined());
+    if (weights.defined()) CHECK(difference(weights, expected.weights.value()[t]) <= 1e-12);
+  }
+}
+
+TEST_CASE("Transformer: its steps one by one are all its steps at once, also as an AnyModel") {
+  const text::Batch batch = ragged();
+  for (const Norm norm : {Norm::before, Norm::after}) {
+    for (const PositionKind positions : {PositionKind::sinusoidal, PositionKind::learnt}) {
+      const Made made(tiny(norm, Nonlinearity::relu, positions));
+      const AnyModel any(made.model);
+      const Forced forced = force(made.model, batch);
+      CHECK(forced.weights.shape() == Shape{4, 2, 4, 3});
+      check_steps(made.model, encoded(made.model, batch), batch.previous, forced);
+      const auto source = any.encode(batch.source, batch.source_mask);
+      check_steps(any, source, batch.previous, forced);
+      CHECK(difference(force(any, batch).logits.value(), forced.logits.value()) <= 1e-12);
+      const Made<TransformerLm> lm(tiny(norm, Nonlinearity::relu, positions));
+      check_steps(lm.model, no_source(3), batch.previous,
+                  force(lm.model, no_source(3), batch.previous));
+    }
+  }
+}
+
+TEST_CASE("Transformer: without positions' table, places beyond it have the same vectors") {
+  TransformerOptions o = tiny();
+  const Made longer(o);
+  o.longest = 2;
+  const Made made(o);
+  const text::Batch batch = ragged();
+  const Forced expected = force(longer.model, batch);
+  CHECK(identical(force(made.model, batch).logits.value(), expected.logits.value()));
+  check_steps(made.model, encoded(made.model, batch), batch.previous, expected);
+}
+
+/// The logits after `previous` of one sentence of the batch alone.
+Tensor alone(const auto& model, const text::Batch& batch, Index sentence, const Words& previous) {
+  const Index length = static_cast<Index>(sum(batch.source_mask, {0}).at<double>({sentence}));
+  const Encoded source = model.encode(part(batch.source, 0, length, sentence),
+                                      part(batch.source_mask, 0, length, sentence));
+  const Index steps = std::ssize(previous);
+  return force(model, source, Tensor::of({steps, 1}, std::span<const std::int32_t>(previous)))
+      .logits.value()[steps - 1][0];
+}
+
+TEST_CASE(
+    "Transformer: selected rows give what they give alone, with a shared memory and another") {
+  const Made made;
+  const text::Batch batch = ragged();
+  Transformer::State state = made.model.start(encoded(made.model, batch));
+  std::vector<Index> sentences = {0, 1, 2};
+  std::vector<Words> previous(3);
+  Random random(1);
+  const struct {
+    std::vector<std::int32_t> rows;
+    bool shared;
+  } cases[] = {{{0, 1, 2}, true},         // nobody moves
+               {{2, 0, 0, 1, 2}, false},  // repeated and reordered
+               {{4, 2, 1, 3, 0}, true},   // hypotheses of one sentence change places
+               {{4, 1, 1, 3, 0}, true},
+               {{3, 0}, false}};  // a sentence is finished
+  for (const auto& [rows, shared] : cases) {
+    const Transformer::State before = state;
+    state = made.model.select(state, Tensor::of({std::ssize(rows)}, std::span(rows)));
+    CHECK((state.memory == before.memory) == shared);
+    std::vector<Index> moved;
+    std::vector<Words> words;
+    Words last;
+    for (const std::int32_t row : rows) {
+      moved.push_back(sentences[static_cast<std::size_t>(row)]);
+      words.push_back(previous[static_cast<std::size_t>(row)]);
+      last.push_back(static_cast<std::int32_t>(random.below(kWords)));
+      words.back().push_back(last.back());
+    }
+    sentences = moved, previous = words;
+    const Tensor logits =
+        test::step_from(made.model,
+                        Tensor::of({std::ssize(last)}, std::span<const std::int32_t>(last)), state)
+            .logits;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      CAPTURE(r);
+      CHECK(difference(logits[static_cast<Index>(r)],
+                       alone(made.model, batch, sentences[r], previous[r])) <= 1e-12);
+    }
+  }
+}
+
+// ---- What a sentence depends on
+
+TEST_CASE("Transformer: a sentence gives in a padded batch what it gives alone") {
+  const Made made;
+  const text::Batch batch = ragged();
+  const Forced together = force(made.model, batch);
+  const auto pairs = test::ragged_pairs(kWords, kWords, 3);
+  double total = 0;
+  for (std::size_t b = 0; b < pairs.size(); ++b) {
+    CAPTURE(b);
+    const Index column = static_cast<Index>(b), S = std::ssize(pairs[b].source),
+                T = std::ssize(pairs[b].target) + 1;
+    const text::Batch own = text::make_batch(std::span(pairs).subspan(b, 1), DType::f64);
+    const Forced by_itself = force(made.model, own);
+    CHECK(difference(part(together.logits.value(), 0, T, column), by_itself.logits.value()) <=
+          1e-12);
+    for (Index t = 0; t < T; ++t) {
+      const Tensor weights = together.weights.value()[t];  // (heads, S, B)
+      const Tensor words = slice(slice(weights, 2, column, column + 1), 1, 0, S);
+      CHECK(difference(words, by_itself.weights.value()[t]) <= 1e-12);
+      CHECK(sum(slice(weights, 2, column, column + 1)).item() == doctest::Approx(2));
+    }
+    total += loss(made.model, own).item() * static_cast<double>(T);
+  }
+  CHECK(std::abs(loss(made.model, batch).item() - total / 7) <= 1e-12);
+  // Nor does it matter which words stand at padding.
+  text::Batch other = batch;
+  const Tensor padding = map(batch.source_mask, [](auto m) { return 1 - m; }).to(DType::i32);
+  other.source = (batch.source.to(DType::f64) + 5.0 * padding.to(DType::f64)).to(DType::i32);
+  CHECK(identical(force(made.model, other).logits.value(), together.logits.value()));
+}
+
+TEST_CASE("Transformer: where nothing is recorded, the bits are the same in a batch and alone") {
+  TransformerOptions o = tiny();
+  o.layer.size = 48, o.layer.heads = 4, o.layer.inner = 100, o.longest = 40;
+  const Made made(o, 2, DType::f32);
+  const auto words = test::random_sentences({30, 7, 1, 18, 3}, kWords, 6);
+  std::vector<text::Pair> pairs;
+  for (const auto& sentence : words)
+    pairs.push_back({sentence, {sentence.rbegin(), sentence.rend()}});
+  const detail::Inference inference;
+  const auto logits = [&](std::span<const text::Pair> of) {
+    const text::Batch batch = text::make_batch(of);
+    const auto all = unroll(made.model, encoded(made.model, batch), batch.previous, false);
+    return Var(made.model.logits(all.words, all.outputs)).value();
+  };
+  const Tensor together = logits(pairs);
+  for (Index b = 0; b < 5; ++b) {
+    const Tensor alone = logits(std::span(pairs).subspan(static_cast<std::size_t>(b), 1));
+    CHECK(identical(part(together, 0, alone.dim(0), b), alone));
+  }
+}
+
+TEST_CASE("Transformer: later words change nothing before them") {
+  const Made made;
+  const text::Batch batch = ragged();
+  const Forced before = force(made.model, batch);
+  for (Index t = 1; t < 4; ++t) {
+    Tensor previous = batch.previous.clone();
+    for (Index b = 0; b < 3; ++b) previous.mutable_at<std::int32_t>({t, b}) = 8;
+    const Forced after = force(made.model, encoded(made.model, batch), previous);
+    CHECK(identical(after.logits.value().slice(0, t), before.logits.value().slice(0, t)));
+    CHECK(identical(after.weights.value().slice(0, t), before.weights.value().slice(0, t)));
+    CHECK_FALSE(difference(after.logits.value()[t], before.logits.value()[t]) < 1e-3);
+  }
+}
+
+// ---- Dropout
+
+TEST_CASE("Transformer: dropout depends on the seed alone, and is of training") {
+  TransformerOptions o = tiny();
+  o.layer.size = 16, o.layer.heads = 4;
+  const Made plain(o, 2, DType::f32);
+  o.layer.dropout = 0.2;
+  const Made made(o, 2, DType::f32);
+  std::vector<text::Pair> pairs;
+  for (const auto& words : test::random_sentences({11, 9, 12, 4, 8, 11}, kWords, 1)) {
+    pairs.push_back({words, {words.rbegin(), words.rend()}});
+  }
+  const text::Batch batch = text::make_batch(pairs);
+  const auto losses = [&](std::uint64_t seed, int threads) {
+    const test::ThreadsScope scope(threads);
+    Random random(seed);
+    const nn::Training training(random);
+    const Var total = loss(made.model, batch);
+    const Gradients gradients = backward(total);
+    std::vector<Tensor> all{total.value()};
+    for (const auto& [name, w] : made.params) all.push_back(gradients[w]);
+    return all;
+  };
+  const auto expected = losses(1, 1);
+  CHECK(std::ranges::equal(losses(1, 1), expected, identical));
+  CHECK(std::ranges::equal(losses(1, 3), expected, identical));
+  CHECK(losses(2, 1)[0].item() != expected[0].item());
+  CHECK(loss(made.model, batch).item() == loss(plain.model, batch).item());
+  CHECK(loss(made.model, batch).item() != expected[0].item());
+}
+
+// ---- What works on any model
+
+/// A recurrent decoder on the encoder of a Transformer ("The best of both worlds", Chen et al.,
+/// 2018).
+struct Hybrid : BahdanauDecoder {
+  Hybrid(const nn::Scope& scope, const TransformerOptions& o)
+      : BahdanauDecoder(scope,
+                        {.source_vocabulary = o.source_vocabulary,
+                         .target_vocabulary = o.target_vocabulary,
+                         .embedding = 5,
+                         .hidden = 6,
+                         .attention = 7,
+                         .readout = 4},
+                        {o.layer.size, o.layer.size}),
+        encoder(scope, o) {}
+  Encoded encode(const Tensor& source, const Tensor& mask) const {
+    return encoder.encode(source, mask);
+  }
+  TransformerEncoder encoder;
+};
+
+/// That searches agree with each other and with forced decoding.
+template <class M>
+void check_searches(const char* name, const M& model) {
+  CAPTURE_BINDING(name);
+  const auto sources = test::random_sentences({2, 5, 1, 4, 3}, kWords, 6);
+  const auto [ids, mask] = text::make_source_batch(sources, DType::f64);
+  const text::SourceBatch batch{ids, mask};
+  for (const Index beam : {1, 3}) {
+    const SearchOptions how{.beam = beam, .max_length = 8};
+    const auto found = search(model, batch, how);
+    const auto translated =
+        translate(model, sources, {.how = how, .sentences = 2, .dtype = DType::f64});
+    std::vector<text::Pair> pairs;
+    for (std::size_t b = 0; b < sources.size(); ++b)
+      pairs.push_back({sources[b], found[b][0].words});
+    const auto forced = force_decode(model, text::make_batch(pairs, DType::f64));
+    for (std::size_t b = 0; b < sources.size(); ++b) {
+      CAPTURE(b);
+      const Hypothesis& h = found[b][0];
+      CHECK(translated[b][0].words == h.words);
+      const std::size_t steps = h.word_log_probabilities.size();  // without </s> where cut off
+      REQUIRE(forced[b].word_log_probabilities.size() == h.words.size() + 1);
+      for (std::size_t i = 0; i < steps; ++i) {
+        CHECK(std::abs(forced[b].word_log_probabilities[i] - h.word_log_probabilities[i]) < 1e-12);
+      }
+      CHECK(difference(forced[b].weights.slice(0, static_cast<Index>(steps)), h.weights) < 1e-6);
+    }
+    if (beam > 1) continue;
+    const auto drawn = sample(model, model.encode(ids, mask), {.top_k = 1, .max_length = 8});
+    for (std::size_t b = 0; b < sources.size(); ++b) CHECK(test::same(drawn[b], found[b][0]));
+  }
+}
+
+TEST_CASE("Transformer: greedy and beam search, sampling, translate and force_decode agree") {
+  const Made made;
+  check_searches("Transformer", made.model);
+  const AnyModel any(made.model);
+  check_searches("AnyModel", any);
+  nn::Parameters params(4, DType::f64);
+  const Bahdanau bahdanau(params, {.source_vocabulary = kWords,
+                                   .target_vocabulary = kWords,
+                                   .embedding = 5,
+                                   .hidden = 6,
+                                   .attention = 7,
+                                   .readout = 4});
+  test::scale_parameters(params, 2);
+  check_searches("ensemble with a recurrent model", ensemble_of({any, AnyModel(bahdanau)}));
+  const Made<Hybrid> hybrid;
+  check_searches("recurrent decoder", hybrid.model);
+}
+
+TEST_CASE("Transformer: gradients of its encoder under a recurrent decoder") {
+  const text::Batch batch = ragged();
+  CHECK(test::gradcheck_off_kinks(1, 20, [&](std::uint64_t seed) {
+    const Made<Hybrid> made(tiny(), 2, DType::f64, seed);
+    return gradcheck(made.params, [&] { return loss(made.model, batch); }, {.step = 2e-4});
+  }));
+}
+
+TEST_CASE("AnyModel: by name it is a Transformer, to the bit") {
+  const AnyModelOptions options = model_options(
+      "transformer",
+      {{"hidden", "8"}, {"attention-heads", "2"}, {"inner", "5"}, {"dropout", "0.2"}});
+  TransformerOptions own = std::get<TransformerOptions>(options.own);
+  own.source_vocabulary = own.target_vocabulary = kWords;
+  nn::Parameters params(3), others(3);
+  const AnyModel any(params, options, {kWords, kWords});
+  const Transformer model(others, own);
+  const text::Batch batch = ragged(DType::f32);
+  const auto in_training = [&](const auto& f) {
+    Random random(5);
+    const nn::Training training(random);
+    return f().item();
+  };
+  CHECK(in_training([&] { return any.loss(batch); }) ==
+        in_training([&] { return loss(model, batch); }));
+  CHECK(attends(options));
+  CHECK(longest_source(options) == 0);
+  AnyModelOptions learnt = options;
+  set(learnt, "positions", "learnt");
+  CHECK(longest_source(learnt) == own.longest);
+}
+
+// ---- A language model
+
+TEST_CASE("TransformerLm: it learns a text, and writes it") {
+  TransformerOptions o = tiny();
+  o.layer.size = 16, o.layer.inner = 32;
+  nn::Parameters params(1);
+  const TransformerLm model(params, o);
+  nn::Adam adam(params, {.rate = 1e-2});
+  const std::vector<text::Sentence> text(2, {4, 5, 6, 4, 7, 8});
+  const text::TargetBatch target = text::make_target_batch(text);
+  const double before = loss(model, no_source(2), target).item();
+  for (int step = 0; step < 60; ++step) {
+    adam.step(backward(loss(model, no_source(2), target)));
+  }
+  CHECK(std::exp(before) > 5);
+  CHECK(std::exp(loss(model, no_source(2), target).item()) < 1.1);
+  const auto written = sample(model, no_source(3), {.temperature = 0.1, .max_length = 9});
+  REQUIRE(written.size() == 3);
+  for (const Hypothesis& h : written) {
+    CHECK(h.words == text[0]);
+    CHECK(h.complete);
+    CHECK_FALSE(h.weights.defined());
+  }
+  CHECK(search(model, no_source(1), {.beam = 2})[0][0].words == text[0]);
+  CHECK_ERROR("loss: a loss of attention is asked for, but there is no attention",
+              loss(model, no_source(2), target, {.coverage = 1}));
+}
+
+// ---- Mistakes
+
+TEST_CASE("Transformer: options and sources that do not fit are errors") {
+  const auto made = [](auto change) {
+    TransformerOptions o = tiny();
+    change(o);
+    return error_of([&] { const Made<> m(o); });
+  };
+  CHECK(made([](auto& o) { o.layer.heads = 3; }) ==
+        "MultiHeadAttention: 3 heads do not divide a size of 8");
+  CHECK(made([](auto& o) { o.alignment_layer = 3; }) ==
+        "Transformer: there is no layer 3 in a decoder of 2");
+  CHECK(made([](auto& o) { o.alignment_layer = -1; }) ==
+        "Transformer: there is no layer -1 in a decoder of 2");
+  CHECK(made([](auto& o) { o.decoder_layers = 0; }) ==
+        "Transformer: there is no layer 1 in a decoder of 0");
+  CHECK(made([](auto& o) { o.tied = Tied::all, o.source_vocabulary = 10; }) ==
+        "Transformer: one table for all takes one vocabulary, not 10 and 9 words");
+  CHECK(made([](auto& o) { o.layer.dropout = 1; }) == "dropout: the rate 1 is not in [0, 1)");
+
+  TransformerOptions o = tiny(Norm::before, Nonlinearity::relu, PositionKind::learnt);
+  o.longest = 3;
+  const Made short_one(o);
+  const text::Batch batch = ragged();
+  CHECK_ERROR("Positions: source.positions has vectors of 3 places, but there are 4",
+              encoded(short_one.model, batch));
+  const Encoded source =
+      short_one.model.encode(batch.source.slice(0, 3), batch.source_mask.slice(0, 3));
+  CHECK_ERROR("Positions: target.positions has vectors of 3 places, but there are 4",
+              force(short_one.model, source, batch.previous));
+  CHECK_ERROR("Positions: target.positions has vectors of 3 places, but there are 4",
+              search(short_one.model, source, {.max_length = 9}));
+
+  const Made usual;
+  CHECK_ERROR("Transformer: the source has no annotations: Encoded::h is undefined",
+              search(usual.model, no_source(2)));
+  CHECK_ERROR(
+      "search: source 1 has no words",
+      search(usual.model, text::SourceBatch{batch.source, test::ragged_mask(4, {4, 0, 2})}));
+}
+
+TEST_CASE("Transformer: sequences of one word, and a sentence without words beside others") {
+  const Made made;
+  const Tensor one = Tensor::of({1, 1}, {5}), mask = ones({1, 1}, DType::f64);
+  const Encoded source = made.model.encode(one, mask);
+  const Forced forced = force(made.model, source, one);
+  check_steps(made.model, source, one, forced);
+  CHECK(difference(forced.weights.value(), ones({1, 2, 1, 1}, DType::f64)) <= 1e-15);
+  // All keys of the second sentence are padding: the first gives what it gives alone.
+  const Encoded two = made.model.encode(Tensor::of({1, 2}, {5, 5}), test::ragged_mask(1, {1, 0}));
+  const Forced both = force(made.model, two, Tensor::of({1, 2}, {5, 5}));
+  CHECK(difference(part(both.logits.value(), 0, 1, 0), forced.logits.value()) <= 1e-12);
+  for (const double x : both.logits.value().to_vector<double>()) CHECK(std::isfinite(x));
+}
+
+}  // namespace
+}  // namespace attune::models

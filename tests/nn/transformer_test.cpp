@@ -1,0 +1,170 @@
+// Layers of the Transformer: what they draw, what they keep from call to call, what they refuse.
+// By equations, MultiHeadAttention is in layers_test.cpp.
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/nn/transformer.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "nn/tools.hpp"
+
+namespace attune::nn {
+namespace {
+
+using test::difference, test::identical;
+
+constexpr Index kSize = 8, kMemory = 6;
+const Tensor x = randn({5, 3, kSize}, DType::f64), h = randn({4, 3, kMemory}, DType::f64, 2);
+const Tensor source_mask = test::ragged_mask(4, {4, 2, 1});
+
+TEST_CASE("MultiHeadAttention: dropout draws B heads T S numbers, with and without weights") {
+  Parameters params(1, DType::f64);
+  const MultiHeadAttention layer(params, kSize, {.heads = 2, .dropout = 0.4}, kMemory);
+  const Var keys_values = layer.remember(h);
+  const auto run = [&](Random& random, Weights weights) {
+    const Training training(random);
+    return layer(x, keys_values, source_mask, weights);
+  };
+  Random fused(7), stored(7);
+  const Var y = run(fused, Weights::no).y;
+  const auto [same, weights] = run(stored, Weights::yes);
+  CHECK(fused.state() == Random(7).ahead(3 * 2 * 5 * 4).state());
+  CHECK(stored.state() == fused.state());
+  CHECK(difference(y.value(), same.value()) <= 1e-14);
+  // Weights are those before dropout.
+  CHECK(difference(weights.value(),
+                   layer(x, keys_values, source_mask, Weights::yes).weights.value()) <= 1e-14);
+  CHECK_FALSE(difference(y.value(), layer(x, keys_values, source_mask).y.value()) <= 1e-3);
+  Random next(8);
+  CHECK_FALSE(identical(run(next, Weights::no).y.value(), y.value()));
+}
+
+TEST_CASE("MultiHeadAttention: one query has the weights that it has among others") {
+  Parameters params(1, DType::f64);
+  const MultiHeadAttention layer(params, kSize, {.heads = 4}, kMemory);
+  const Var keys_values = layer.remember(h);
+  const auto all = layer(x, keys_values, source_mask, Weights::yes);
+  for (Index t = 0; t < 5; ++t) {
+    const auto one = layer(x.slice(t, t + 1), keys_values, source_mask, Weights::yes);
+    CHECK(difference(one.y.value(), all.y.value().slice(t, t + 1)) <= 1e-14);
+    CHECK(difference(one.weights.value(), all.weights.value().slice(t, t + 1)) <= 1e-14);
+  }
+}
+
+TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") {
+  Parameters params(1, DType::f64);
+  const MultiHeadAttention layer(params, kSize, {.heads = 2}, kMemory);
+  test::set(params, "output.b", randn({kSize}, DType::f64, 3));
+  const Tensor none = test::ragged_mask(4, {4, 0, 1});
+  for (const Index steps : {5, 1}) {
+    for (const Weights weights : {Weights::no, Weights::yes}) {
+      const auto result = layer(x.slice(0, steps), layer.remember(h), none, weights);
+      CHECK(identical(result.y.value()[0][1], params["output.b"].value()));
+    }
+  }
+}
+
+TEST_CASE("TransformerLayer: a sequence in parts, with what it keeps, is the sequence at once") {
+  for (const Norm norm : {Norm::before, Norm::after}) {
+    Parameters params(1, DType::f64);
+    const TransformerLayer layer(params, {.size = kSize, .heads = 2, .inner = 5, .norm = norm},
+                                 Causal::yes, kMemory);
+    test::scale_parameters(params, 2);
+    const auto memory = layer.remember(h, source_mask);
+    const Tensor mask = test::ragged_mask(5, {5, 4, 2});
+    const auto all = layer(x, mask, memory, {}, Weights::yes);
+    Var kept;
+    for (const auto& [begin, end] : {std::pair<Index, Index>{0, 1}, {1, 3}, {3, 5}}) {
+      CAPTURE(begin);
+      const auto part = layer(x.slice(begin, end), mask.slice(0, end), memory, kept, Weights::yes);
+      CHECK(difference(part.y.value(), all.y.value().slice(begin, end)) <= 1e-13);
+      CHECK(difference(part.weights.value(), all.weights.value().slice(begin, end)) <= 1e-13);
+      kept = part.kept;
+    }
+    CHECK(difference(kept.value(), all.kept.value()) <= 1e-13);
+  }
+}
+
+TEST_CASE("Positions: sine and cosine of each place, from any place on") {
+  Parameters params(1, DType::f64);
+  const Positions places(params, 5, PositionKind::sinusoidal, 3);
+  CHECK(params.all().empty());
+  for (const Index begin : {0, 2, 40}) {  // within the table, across its end, beyond it
+    const Tensor p = places(zeros({3, 2, 5}, DType::f64), begin).value();
+    for (Index t = 0; t < 3; ++t) {
+      for (Index i = 0; i < 5; ++i) {
+        const double angle =
+            static_cast<double>(begin + t) / std::pow(10000, static_cast<double>(i - i % 2) / 5);
+        const double expected = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
+        CHECK(std::abs(p.at<double>({t, 1, i}) - expected) <= 1e-15);
+      }
+    }
+  }
+}
+
+TEST_CASE("Positions: a learnt vector belongs to its place") {
+  Parameters params(1, DType::f64);
+  const Positions places(params / "words", 5, PositionKind::learnt, 4);
+  const Tensor table = params["words.P"].value();
+  const Var y = places(zeros({2, 3, 5}, DType::f64), 2);
+  for (Index t = 0; t < 2; ++t) CHECK(identical(y.value()[t][2], table[2 + t]));
+  const Tensor d = backward(sum(y))[params["words.P"]];
+  CHECK(sum(d, {1}).to_vector<double>() == std::vector<double>{0, 0, 15, 15});
+  CHECK_ERROR("Positions: words has vectors of 4 places, but there are 5",
+              places(zeros({2, 3, 5}, DType::f64), 3));
+}
+
+TEST_CASE("Transformer layers: what does not fit is named, with its place") {
+  Parameters params(1, DType::f64);
+  const Scope scope = params / "decoder";
+  const MultiHeadAttention attention(scope / "cross", kSize, {.heads = 2}, kMemory);
+  const Var keys_values = attention.remember(h);
+  CHECK_ERROR("add_matmul: shapes do not fit: (4, 3, 8) x (6, 16), in decoder.cross.memory",
+              attention.remember(zeros({4, 3, 8}, DType::f64)));
+  CHECK_ERROR(
+      "MultiHeadAttention: query (T, B, D) is (3, 8), but 3 axes were expected, in decoder.cross",
+      attention(x[0], keys_values));
+  CHECK_ERROR(
+      "MultiHeadAttention: keys and values (S, B, 2D) is (4, 2, 16), but B = 3 in query, in "
+      "decoder.cross",
+      attention(x, zeros({4, 2, 16}, DType::f64)));
+  CHECK_ERROR(
+      "MultiHeadAttention: keys and values (S, B, 2D) is (), but 3 axes were expected, in "
+      "decoder.cross",
+      attention(x, {}));
+  for (const Index steps : {1, 5}) {
+    for (const Weights weights : {Weights::no, Weights::yes}) {
+      CHECK_ERROR(
+          "MultiHeadAttention: mask (S, B) is (1, 3), but S = 4 in keys and values, in "
+          "decoder.cross",
+          attention(x.slice(0, steps), keys_values, ones({1, 3}, DType::f64), weights));
+    }
+  }
+  CHECK_ERROR("attention: dtypes differ: f64 (5, 3, 8) and f32 (4, 3, 16), in decoder.cross",
+              attention(x, zeros({4, 3, 16})));
+  CHECK_ERROR(
+      "attention: the mask (4, 3) must be 1 (takes part) or 0, but its element 0 is 2, in "
+      "decoder.cross",
+      attention(x, keys_values, ones({4, 3}, DType::f64) * 2.0));
+  const TransformerLayer encoder(params / "encoder", {.size = kSize, .heads = 2, .inner = 5},
+                                 Causal::no);
+  CHECK_ERROR("TransformerLayer: encoder attends to no memory", encoder.remember(h, source_mask));
+  const TransformerLayer decoder(params / "layer", {.size = kSize, .heads = 2, .inner = 5},
+                                 Causal::yes, kMemory);
+  CHECK_ERROR(
+      "MultiHeadAttention: keys and values (S, B, 2D) is (), but 3 axes were expected, in "
+      "layer.cross",
+      decoder(x, {}));
+  CHECK_ERROR(
+      "MultiHeadAttention: keys and values (S, B, 2D) is (4, 3, 12), but D = 8 in query, in "
+      "layer.cross",
+      decoder(x, {}, {zeros({4, 3, 12}, DType::f64), source_mask}));
+  CHECK_ERROR("dropout: the rate 1 is not in [0, 1)",
+              TransformerLayer(params / "other",
+                               {.size = kSize, .heads = 2, .attention_dropout = 1}, Causal::no));
+}
+
+}  // namespace
+}  // namespace attune::nn

@@ -1,0 +1,99 @@
+// The Transformer against PyTorch's nn.MultiheadAttention and nn.Transformer:
+// tests/golden/make_transformer.py.
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/models/transformer.hpp>
+#include <attune/models/unroll.hpp>
+
+#include "nn/tools.hpp"
+#include "support/capture.hpp"
+#include "support/golden.hpp"
+
+namespace attune::models {
+namespace {
+
+using nn::Nonlinearity, nn::Norm;
+using test::difference;
+
+constexpr Index D = 6, kHeads = 2, kInner = 5, kWords = 7;
+
+/// Takes all parameters from the file; afterwards `check` compares their gradients.
+void take(const nn::Parameters& params, const Golden& golden) {
+  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
+}
+void check(const nn::Parameters& params, const Gradients& gradients, const Golden& golden) {
+  for (const auto& [name, w] : params) {
+    CAPTURE_BINDING(name);
+    CHECK(difference(gradients[w], golden["d_" + name]) < 1e-10);
+  }
+}
+
+TEST_CASE("MultiHeadAttention: results, weights and all gradients are PyTorch's") {
+  const struct {
+    const char* name;
+    Index memory;  // 0: the queries are it
+    nn::Causal causal = nn::Causal::no;
+  } cases[] = {{"self", 0},
+               {"self causal", 0, nn::Causal::yes},
+               {"self masked", 0},
+               {"cross", D},
+               {"cross of another size, masked", 4}};
+  for (const auto& [name, memory, causal] : cases) {
+    CAPTURE_BINDING(name);
+    const Golden golden = Golden("transformer").at(std::string(name) + "/");
+    nn::Parameters params(1, DType::f64);
+    const nn::MultiHeadAttention layer(params, D, {.heads = kHeads, .causal = causal}, memory);
+    take(params, golden);
+    const Tensor mask = golden.contains("mask") ? golden["mask"] : Tensor();
+    const Var x = variable(golden["x"]), h = memory > 0 ? variable(golden["h"]) : x;
+    const auto [stored, weights] = layer(x, layer.remember(h), mask, nn::Weights::yes);
+    CHECK(difference(weights.value(), golden["weights"]) < 1e-10);
+    // Through the weights, and in one pass where nothing asks for them.
+    for (const Var& y : {stored, layer(x, layer.remember(h), mask).y}) {
+      CHECK(difference(y.value(), golden["y"]) < 1e-10);
+      const Var again = layer(x, layer.remember(h), mask, nn::Weights::yes).weights;
+      const Gradients gradients =
+          backward(test::weighted(y, golden["g_y"]) + test::weighted(again, golden["g_weights"]));
+      check(params, gradients, golden);
+      CHECK(difference(gradients[x], golden["d_x"]) < 1e-10);
+      if (memory > 0) CHECK(difference(gradients[h], golden["d_h"]) < 1e-10);
+    }
+  }
+}
+
+TEST_CASE("Transformer: logits and all gradients are PyTorch's") {
+  const struct {
+    const char* name;
+    Norm norm;
+    Nonlinearity f;
+    Tied tied;
+  } cases[] = {{"after relu none", Norm::after, Nonlinearity::relu, Tied::none},
+               {"after gelu target-output", Norm::after, Nonlinearity::gelu, Tied::target_output},
+               {"before relu all", Norm::before, Nonlinearity::relu, Tied::all},
+               {"before gelu none", Norm::before, Nonlinearity::gelu, Tied::none}};
+  for (const auto& [name, norm, f, tied] : cases) {
+    CAPTURE_BINDING(name);
+    const Golden golden = Golden("transformer").at(std::string(name) + "/");
+    nn::Parameters params(1, DType::f64);
+    const Transformer model(
+        params,
+        {.source_vocabulary = kWords,
+         .target_vocabulary = kWords,
+         .layer = {.size = D, .heads = kHeads, .inner = kInner, .nonlinearity = f, .norm = norm},
+         .encoder_layers = 2,
+         .decoder_layers = 2,
+         .tied = tied});
+    take(params, golden);
+    const Encoded source = model.encode(golden["source"], golden["source_mask"]);
+    const Unrolled<Transformer> all = unroll(model, source, golden["previous"], false);
+    const Var logits = model.logits(all.words, all.outputs);
+    const Tensor words = golden["target_mask"].reshape({4, 3, 1});
+    CHECK(difference(logits.value() * words, golden["logits"] * words) < 1e-10);
+    check(params, backward(test::weighted(logits, golden["g_logits"])), golden);
+  }
+}
+
+}  // namespace
+}  // namespace attune::models

@@ -64,6 +64,20 @@ FAULTS = [
      "bytes_of(x).data() + (begin + (begin > 0)) * step"),
     ("slice: bounds are not checked at the end", "tensor/arrange.cpp", "|| end > shape[axis]", "|| end > shape[axis] + 1"),
 
+    # Fused attention
+    ("attention: a causal query sees one key more", "tensor/fused_attention.cpp", "of.keys[count] <= i + s - t)",
+     "of.keys[count] <= i + s - t + 1)"),
+    ("attention: what dropout keeps is not scaled", "tensor/fused_attention.cpp",
+     "const T factor = static_cast<T>(1 / (1 - rate));", "const T factor = 1;"),
+    ("attention: every head draws the dropout of the first", "tensor/fused_attention.cpp",
+     "(pair * p_.t + t) * p_.s + keys.front()", "t * p_.s + keys.front()"),
+    ("attention: earlier blocks keep their scale when a larger score comes", "tensor/fused_attention.cpp",
+     "if (shrink != 1) simd::scale(shrink, read + i * a, a);", ""),
+    ("attention: the norm of a query that sees no key is finite", "tensor/fused_attention.cpp",
+     "none ? std::numeric_limits<T>::infinity()", "none ? T(0)"),
+    ("attention: backward without the sum", "tensor/simd/kernels.cpp",
+     "hn::MulSub(at.load(row.dp), m, at.set(row.delta))", "hn::Mul(at.load(row.dp), m)"),
+
     # Vector kernels
     ("lstm kernel: forget and output gate exchanged", "tensor/simd/kernels.cpp",
      "const auto g = Tanh(at.d, gate(2)), o = Sigmoid(at.d, gate(3));\n    const auto c = hn::MulAdd(f,",
@@ -142,6 +156,9 @@ FAULTS = [
     ("dropout: every tile draws the numbers of the first", "nn/layers.cpp",
      "random->ahead(static_cast<std::uint64_t>(begin));", "random->ahead(0 * static_cast<std::uint64_t>(begin));"),
     ("dropout: what is kept is not scaled", "nn/layers.cpp", "static_cast<T>(1 / (1 - rate_))", "static_cast<T>(1)"),
+    ("multi-head attention: its dropout draws the same numbers every time", "nn/transformer.cpp",
+     "random->ahead(static_cast<std::uint64_t>(check['T']", "random->ahead(0 * static_cast<std::uint64_t>(check['T']"),
+    ("positions: every step is the first", "nn/transformer.cpp", "slice(table_, 0, begin, end)", "slice(table_, 0, 0, end - begin)"),
     ("plateau: a worse validation counts as a better one", "nn/optimisers.cpp",
      "options_.higher_is_better ? metric > best_ : metric < best_", "options_.higher_is_better ? metric < best_ : metric < best_"),
     ("Adam: the factor of a parameter's rate leaves its decay alone", "nn/optimisers.cpp",
@@ -159,6 +176,11 @@ FAULTS = [
     # Models
     ("input feeding: what is fed is one step old", "models/seq2seq.cpp", "readout_.first(words.y, step.output.s, step.output.context);",
      "readout_.first(words.y, state.s, step.output.context);"),
+    ("Transformer: selected rows keep the memory of others", "models/transformer.cpp",
+     "selected.sentences.to_vector<std::int32_t>() == state.sentences.to_vector<std::int32_t>()",
+     "selected.sentences.size() == state.sentences.size()"),
+    ("Transformer: weights of another layer", "models/transformer.cpp", "std::max<Index>(0, o.decoder_layers - 2)",
+     "std::max<Index>(0, o.decoder_layers - 1)"),
     ("search: the end of the vocabulary is not looked at", "models/search.cpp", "for (Index from = 0; from < v; from += block) {",
      "for (Index from = 0; from + block <= v || from == 0; from += block) {"),
     ("search: a row's probability so far is forgotten", "models/search.cpp", "return before + static_cast<double>(logit - norm);",

@@ -87,7 +87,7 @@ std::vector<OptionField<TransformerOptions>> transformer_fields() {
           {{nn::PositionKind::sinusoidal, "sinusoidal"}, {nn::PositionKind::learnt, "learnt"}}),
       only_with<O>(
           "positions learnt", [](const O& o) { return o.positions == nn::PositionKind::learnt; },
-          number("longest", "places that have a learnt vector", &O::longest, 1, 1 << 20)),
+          number("position-vectors", "places that have a learnt vector", &O::longest, 1, 1 << 20)),
       tied_field<O>(),
       number("alignment-layer",
              "decoder layer whose attention is the alignment; 0: the last but one",

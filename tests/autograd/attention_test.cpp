@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include <attune/autograd/attention.hpp>
@@ -6,6 +8,7 @@
 #include <attune/autograd/reference.hpp>
 
 #include "support/same_function.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune {
 namespace {
@@ -213,6 +216,16 @@ TEST_CASE("attention: it is its reference, and its gradients are central differe
     const FusedAttentionOptions o = options_of(c);
     CHECK(function_difference(fused_attention(o), meant_attention(o), inputs_of(c)) <= 1e-12);
   }
+}
+
+TEST_CASE("attention: its bits, and those of its gradients, depend on no number of threads") {
+  const AttentionCase& c = large_attention_cases[2];
+  const auto run = [&](int threads) {
+    const test::ThreadsScope scope(threads);
+    return value_and_gradients(fused_attention(options_of(c)), inputs_of(c));
+  };
+  const std::vector<Tensor> expected = run(1);
+  for (const int threads : {2, 3}) CHECK(std::ranges::equal(run(threads), expected, identical));
 }
 
 TEST_CASE("attention: a query has the same bits alone and among others") {

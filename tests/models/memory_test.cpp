@@ -11,6 +11,7 @@
 #include <attune/autograd/attention.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/models/papers.hpp>
+#include <attune/models/transformer.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
@@ -26,24 +27,43 @@ namespace {
 
 using namespace attune;
 
-struct Training {
+template <class M>
+struct TrainingOf {
   nn::Parameters params{1};
-  models::Bahdanau model{params,
-                         {.source_vocabulary = 50,
-                          .target_vocabulary = 50,
-                          .embedding = 32,
-                          .hidden = 32,
-                          .attention = 32,
-                          .readout = 32}};
+  M model;
   nn::Adam adam{params, {.rate = 1e-3}};
+  Random random{1};
+
+  explicit TrainingOf(const typename M::Options& options) : model(params, options) {}
 
   double step(const text::Batch& batch) {
+    Random of_step = random;
+    const nn::Training training(of_step);
     const Var loss = models::loss(model, batch);
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.step(gradients);
     return loss.item();
   }
+};
+
+struct Training : TrainingOf<models::Bahdanau> {
+  Training()
+      : TrainingOf({.source_vocabulary = 50,
+                    .target_vocabulary = 50,
+                    .embedding = 32,
+                    .hidden = 32,
+                    .attention = 32,
+                    .readout = 32}) {}
+};
+
+struct TransformerTraining : TrainingOf<models::Transformer> {
+  TransformerTraining()
+      : TrainingOf({.source_vocabulary = 50,
+                    .target_vocabulary = 50,
+                    .layer = {.size = 8, .heads = 2, .inner = 16, .dropout = 0.1},
+                    .encoder_layers = 1,
+                    .decoder_layers = 1}) {}
 };
 
 text::Batch random_batch(Random& random, Index sentences, Index source, Index target) {
@@ -116,6 +136,7 @@ TEST_CASE("memory: an operation that finds none names itself, its result and the
 }
 
 /// Steps of which the first, second, ... allocation of that kind fails, and then none.
+template <class Training>
 void check_failing_steps(test::Budget& kind) {
   Random random(1);
   const text::Batch batch = random_batch(random, 2, 2, 1);
@@ -146,7 +167,8 @@ TEST_CASE("memory: a step may fail anywhere; then nothing is lost, and the next 
       CAPTURE(threads);
       CAPTURE((kind == &test::blocks));
       const std::size_t in_use = buffer_statistics().in_use;
-      check_failing_steps(*kind);
+      check_failing_steps<Training>(*kind);
+      check_failing_steps<TransformerTraining>(*kind);
       CHECK(buffer_statistics().in_use == in_use);
     }
   }

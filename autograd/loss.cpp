@@ -54,6 +54,7 @@ constexpr Index block_bytes = Index{8} << 20, least_rows = 256;
 /// Places of the elements that are not 0 (i32); undefined when all are.
 Tensor places_of_used(const Tensor& mask) {
   if (!mask.defined()) return {};
+  require_places_in_i32("affine_cross_entropy", mask.size());
   const std::vector<double> weights = mask.to_vector<double>();
   std::vector<std::int32_t> places;
   for (std::size_t i = 0; i < weights.size(); ++i) {

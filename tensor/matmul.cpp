@@ -370,7 +370,7 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
     using T = decltype(zero);
     const MatrixView<const T> x = matrix<T>(a, transpose.a), y = matrix<T>(b, transpose.b);
     const MatrixView<T> to{c.mutable_data<T>() + column, x.rows, y.cols, c.dim(-1)};
-    const bool by_blas = made_by_blas(x, y, rows);
+    const bool by_blas = made_by_blas(x, y, rows) && to.stride <= std::numeric_limits<int>::max();
     if (start.defined() && (by_blas || x.rows <= few_rows)) {
       copy(broadcast_to(start, c.shape()), c);
       return multiply(operation, a, b, transpose, c, Into::add, rows);

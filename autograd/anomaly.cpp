@@ -17,7 +17,7 @@ bool wanted() {
   const char* text = std::getenv("ATTUNE_DETECT_ANOMALY");
   const std::string_view value = text ? text : "";
   if (!value.empty() && value != "0" && value != "1")
-    fail("ATTUNE_DETECT_ANOMALY", fmt::format("'{}' is neither 0 nor 1", value));
+    fail("ATTUNE_DETECT_ANOMALY", in_quotes(value) + " is neither 0 nor 1");
   return value == "1";
 }
 

@@ -150,10 +150,11 @@ struct Dates {
 Example typed(const std::string& text, const text::Codec& source) {
   const text::Tokenizer words;
   const std::string date = words.decode(words.encode(text));
-  if (date.empty()) throw Error("'" + text + "': a date is expected");
+  if (date.empty()) throw Error(in_quotes(text) + ": a date is expected");
   for (const std::string& c : source.tokenizer.encode(date))
     if (source.vocabulary.id(c) == text::Vocabulary::unknown)
-      throw Error("'" + text + "': '" + c + "' is in none of the dates that the model learns from");
+      throw Error(in_quotes(text) + ": " + in_quotes(c) +
+                  " is in none of the dates that the model learns from");
   return {date, ""};
 }
 
@@ -253,7 +254,7 @@ int main(int argc, char** argv) try {
       throw Error("usage: dates [--steps NUMBER] trains; dates DATE ... writes them as ISO 8601");
     std::istringstream number(arguments.size() == 2 ? arguments[1] : "");
     if (!(number >> steps) || !number.eof() || steps < 1)
-      throw Error("--steps: one whole number from 1 is expected, not '" + number.str() + "'");
+      throw Error("--steps: one whole number from 1 is expected, not " + in_quotes(number.str()));
   }
   train(steps);
 } catch (const std::bad_alloc&) {

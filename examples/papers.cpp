@@ -149,7 +149,7 @@ int main(int argc, char** argv) try {
   if (arguments.size() > 2) {
     std::istringstream number(arguments[2]);
     if (!(number >> epochs) || !number.eof() || epochs < 1)
-      throw Error("'" + number.str() + "' epochs: a whole number from 1 is expected; " + usage);
+      throw Error(in_quotes(number.str()) + " epochs: a whole number from 1 is expected; " + usage);
   }
   const auto options =
       models::model_options(arguments[0], {{"dropout", "0.2"}, {"label-smoothing", "0.1"}});

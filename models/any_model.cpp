@@ -151,7 +151,7 @@ const Kind& kind_of(std::string_view name) {
     if (name == one.name) return one;
     names.push_back(one.name);
   }
-  fail("model", fmt::format("'{}' is not one of {}", name, fmt::join(names, ", ")));
+  fail("model", fmt::format("{} is not one of {}", in_quotes(name), fmt::join(names, ", ")));
 }
 
 const Field* find(std::span<const Field> fields, std::string_view name) {

@@ -24,7 +24,7 @@ void parse(const std::string& name, const std::string& text, double low, double 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto real = static_cast<double>(value);
   if (error != std::errc() || end != text.data() + text.size() || !(real >= low && real <= high)) {
-    fail(name, fmt::format("'{}' is not a {} from {} to {}", text,
+    fail(name, fmt::format("{} is not a {} from {} to {}", in_quotes(text),
                            std::is_integral_v<T> ? "whole number" : "number", bound<T>(low),
                            bound<T>(high)));
   }
@@ -52,7 +52,7 @@ std::size_t index_of(const std::string& name, const std::string& text,
                      std::span<const std::string> choices) {
   const auto at = std::ranges::find(choices, hyphenated(text));
   if (at != choices.end()) return static_cast<std::size_t>(at - choices.begin());
-  fail(name, fmt::format("'{}' is not one of {}", text, fmt::join(choices, ", ")));
+  fail(name, fmt::format("{} is not one of {}", in_quotes(text), fmt::join(choices, ", ")));
 }
 
 }  // namespace attune::models::detail

@@ -199,7 +199,7 @@ void set_field(std::span<const OptionField<Options>> fields, Options& options,
   for (const auto& field : fields) {
     if (field.name == name) return field.set(options, value);
   }
-  fail("options", "there is no '" + name + "'");
+  fail("options", "there is no " + in_quotes(name));
 }
 
 /// "hidden" -> "256" and so on: all fields.

@@ -97,7 +97,7 @@ const ScoreKind& score_kind(std::string_view name) {
     if (name == kind.name) return kind;
     all += all.empty() ? kind.name : fmt::format(", {}", kind.name);
   }
-  fail("score", fmt::format("'{}' is not one of {}", name, all));
+  fail("score", fmt::format("{} is not one of {}", in_quotes(name), all));
 }
 
 std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,

@@ -157,7 +157,7 @@ T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
   const auto [read, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || read != end || !(value >= low && value <= high)) {
     fail("checkpoint",
-         fmt::format("'{}' is '{}', not a number from {} to {}", name, text, low, high));
+         fmt::format("'{}' is {}, not a number from {} to {}", name, in_quotes(text), low, high));
   }
   return value;
 }

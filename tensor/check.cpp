@@ -76,6 +76,17 @@ std::string printable(std::string_view text, std::string_view kept) {
   return out;
 }
 
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  std::string shown = printable(text.substr(0, longest + 4));  // no character has more bytes than 4
+  if (shown.size() > longest) {
+    std::size_t end = longest;
+    while ((shown[end] & 0xC0) == 0x80) --end;  // within a character
+    shown = shown.substr(0, end) + "…";
+  }
+  return "'" + shown + "'";
+}
+
 Error::Error(std::string_view message) : std::runtime_error(printable(message)) {}
 
 void fail(std::string_view operation, std::string_view message) {

@@ -16,6 +16,9 @@ namespace attune {
 /// as it is, backslashes too: what was printable once is not changed again, and JSON remains JSON.
 std::string printable(std::string_view text, std::string_view kept = {});
 
+/// A text of any length for a message: printable, in quotes, and "…" for what 80 bytes do not hold.
+std::string in_quotes(std::string_view text);
+
 /// What every function of the library throws: one line, "operation: what is wrong: the shapes".
 class Error : public std::runtime_error {
  public:

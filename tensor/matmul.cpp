@@ -187,7 +187,7 @@ bool choose_blas() {
     return environment("ATTUNE_TARGET").empty() && openblas().thread_safe && openblas_is_as_wide();
   }
   if (wanted != "openblas") {
-    fail("ATTUNE_PRODUCTS", fmt::format("'{}' is neither openblas nor attune", wanted));
+    fail("ATTUNE_PRODUCTS", in_quotes(wanted) + " is neither openblas nor attune");
   }
   if (!openblas().error.empty()) fail("ATTUNE_PRODUCTS", "OpenBLAS: " + openblas().error);
   if (!openblas().thread_safe) {

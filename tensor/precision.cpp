@@ -32,8 +32,8 @@ void limit_targets() {
     if (name == wanted) return hwy::DisableTargets(target - 1);  // better ones are lower bits
     names += (names.empty() ? "" : ", ") + name;
   }
-  fail("ATTUNE_TARGET",
-       fmt::format("'{}' is none of what this CPU and this build have: {}", wanted, names));
+  fail("ATTUNE_TARGET", fmt::format("{} is none of what this CPU and this build have: {}",
+                                    in_quotes(wanted), names));
 }
 
 }  // namespace simd

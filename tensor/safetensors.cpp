@@ -41,7 +41,7 @@ template <class Key, class Value, class... Rest>
 struct UniqueNames : std::map<Key, Value, Rest...> {
   Value& operator[](const Key& name) {
     const auto [member, added] = this->try_emplace(name);
-    if (!added) malformed("'{}' occurs twice", name);
+    if (!added) malformed("{} occurs twice", in_quotes(name));
     return member->second;
   }
 };
@@ -121,25 +121,26 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
   for (const auto& [field, x] : value.items()) {
     const bool known = std::ranges::find(fields, field) != fields.end();
     if (!known || (field == "dtype" ? !x.is_string() : !x.is_array())) {
-      malformed("'{}' of '{}' is unknown or of a wrong type", field, name);
+      malformed("{} of {} is unknown or of a wrong type", in_quotes(field), in_quotes(name));
     }
   }
-  if (value.size() != fields.size()) malformed("'{}' lacks a dtype, a shape or offsets", name);
+  if (value.size() != fields.size())
+    malformed("{} lacks a dtype, a shape or offsets", in_quotes(name));
   const std::vector<Index> extents = whole_numbers(value.at("shape"), "extents"),
                            offsets = whole_numbers(value.at("data_offsets"), "offsets");
   if (extents.size() > Shape::max_rank) {
-    malformed("'{}' has more than {} axes", name, Shape::max_rank);
+    malformed("{} has more than {} axes", in_quotes(name), Shape::max_rank);
   }
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
       static_cast<std::size_t>(offsets[1]) > available) {
-    malformed("'{}' lies outside the file", name);
+    malformed("{} lies outside the file", in_quotes(name));
   }
   const Entry entry{name, read_dtype(value.at("dtype")), read_shape(extents),
                     static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1])};
   const std::size_t bytes = static_cast<std::size_t>(entry.shape.size()) * size_of(entry.dtype);
   if (bytes > available) malformed("{} is larger than the file", to_string(entry.shape));
   if (bytes != entry.end - entry.begin) {
-    malformed("'{}' {} does not take {} bytes", name, to_string(entry.shape),
+    malformed("{} {} does not take {} bytes", in_quotes(name), to_string(entry.shape),
               entry.end - entry.begin);
   }
   return entry;
@@ -157,20 +158,20 @@ SafetensorsHeader read_header(std::string_view text, std::size_t available) {
   if (!json.is_object()) malformed("its header is not a JSON object");
   SafetensorsHeader header;
   for (const auto& [name, value] : json.items()) {
-    if (!value.is_object()) malformed("the value of '{}' is not a JSON object", name);
+    if (!value.is_object()) malformed("the value of {} is not a JSON object", in_quotes(name));
     if (name != metadata_name) {
       header.entries.push_back(read_entry(name, value, available));
       continue;
     }
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) malformed("'{}' of its metadata is not text", key);
+      if (!text.is_string()) malformed("{} of its metadata is not text", in_quotes(key));
       header.metadata[key] = text;
     }
   }
   std::ranges::sort(header.entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::size_t at = 0;
   for (const Entry& entry : header.entries) {
-    if (entry.begin != at) malformed("'{}' leaves a gap or overlaps", entry.name);
+    if (entry.begin != at) malformed("{} leaves a gap or overlaps", in_quotes(entry.name));
     at = entry.end;
   }
   if (at != available) malformed("{} bytes are left over", available - at);
@@ -251,7 +252,7 @@ void verify(Safetensors& contents) {
   if (sum.empty() || by.empty())
     malformed("its checksum or the name of its checksum function is missing");
   if (by.mapped() != function) {
-    malformed("its checksum function is '{}', not {}", by.mapped(), function);
+    malformed("its checksum function is {}, not {}", in_quotes(by.mapped()), function);
   }
   if (sum.mapped() != checksum_of(contents)) {
     malformed(

@@ -207,7 +207,7 @@ int initial_threads() {
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, n);
   if (error != std::errc() || rest != end || n < 1 || n > 1024) {
-    fail("ATTUNE_THREADS", fmt::format("'{}' is not a number of threads from 1 to 1024", text));
+    fail("ATTUNE_THREADS", in_quotes(text) + " is not a number of threads from 1 to 1024");
   }
   return n;
 }

@@ -46,7 +46,7 @@ void check_targets(const Model& model, const TestPairs& pairs, const UseOptions&
       if (model.target().vocabulary.id(token) == text::Vocabulary::unknown)
         fail(
             fmt::format("{}:{}", (o.target.empty() ? o.file : o.target).string(), pairs.numbers[i]),
-            fmt::format("the model cannot write '{}'", token));
+            "the model cannot write " + in_quotes(token));
     }
   }
 }

@@ -45,15 +45,17 @@ void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
       ++tokens;
       if (source.vocabulary.id(token) != text::Vocabulary::unknown) continue;
       ++unknown;
-      kinds.insert(fmt::format("'{}'", token));
+      kinds.insert(token);
     }
   }
   if (unknown == 0) return;
   const std::ptrdiff_t more = std::max<std::ptrdiff_t>(0, std::ssize(kinds) - 5);
+  Texts some(kinds.begin(), std::prev(kinds.end(), more));
+  std::ranges::transform(some, some.begin(), in_quotes);
   complain(
       "warning: {}: {} of {} source tokens were never seen in training and are read as <unk>: "
       "{}{}\n",
-      pairs.name, unknown, tokens, fmt::join(kinds.begin(), std::prev(kinds.end(), more), ", "),
+      pairs.name, unknown, tokens, fmt::join(some, ", "),
       more > 0 ? fmt::format(" and {} more kinds", more) : "");
 }
 
@@ -228,7 +230,8 @@ int draw_curves(const UseOptions& o) {
     report::Series series =
         report::curve(report::read_log(logs[i].string()), field, names[i], 1, against);
     if (std::ranges::none_of(series.y, [](double y) { return std::isfinite(y); }))
-      fail(logs[i].string(), fmt::format("no line has numbers \"{}\" and \"{}\"", field, against));
+      fail(logs[i].string(),
+           fmt::format("no line has numbers {} and {}", in_quotes(field), in_quotes(against)));
     for (double& x : series.x) x /= minutes ? 60 : 1;
     chart.series.push_back(std::move(series));
   }

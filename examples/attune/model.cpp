@@ -73,7 +73,7 @@ Model Model::load(const std::filesystem::path& path) {
     for (const auto& [name, tensor] : file.tensors)
       if (!model.parameters_->contains(name) && !name.starts_with("adam.") &&
           !name.starts_with("average."))  // those belong to the training
-        fail("checkpoint", fmt::format("'{}' is no part of the model of its options", name));
+        fail("checkpoint", in_quotes(name) + " is no part of the model of its options");
     model.metadata_ = file.metadata, model.checksum_ = file.checksum;
     return model;
   });

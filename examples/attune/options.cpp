@@ -291,7 +291,7 @@ void read_lines(const std::filesystem::path& path,
     } catch (const Error& error) {
       reader.fail(error.what());
     }
-    if (!is_option) reader.fail(fmt::format("there is no option '{}'", name));
+    if (!is_option) reader.fail("there is no option " + in_quotes(name));
   }
 }
 

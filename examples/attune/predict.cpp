@@ -258,8 +258,8 @@ class Predictor {
     for (const std::string& token : tokens)
       if (first_.source().vocabulary.id(token) == text::Vocabulary::unknown &&
           warned_.insert(token).second)
-        text +=
-            fmt::format("warning: '{}' was never seen in training and is read as <unk>\n", token);
+        text += fmt::format("warning: {} was never seen in training and is read as <unk>\n",
+                            in_quotes(token));
     return text;
   }
 

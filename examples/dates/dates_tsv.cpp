@@ -155,7 +155,7 @@ std::vector<std::unique_ptr<DateWriter>> locales(const std::string& list) {
     const std::string name = icu::Locale(given.c_str()).getName();
     // ICU itself would silently fall back to another one.
     if (known.erase(name) == 0)
-      fail("LOCALES", "'" + name + "' is no locale of ICU or stands there twice");
+      fail("LOCALES", in_quotes(name) + " is no locale of ICU or stands there twice");
     writers.push_back(std::make_unique<DateWriter>(name));
   }
   return writers;

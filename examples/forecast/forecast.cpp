@@ -79,11 +79,6 @@ const Fields<Options>& all_fields() {
 
 namespace {
 
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t most = 40;
-  return fmt::format("'{}{}'", text.substr(0, most), text.size() > most ? "..." : "");
-}
-
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   for (const auto field : std::views::split(line, ','))

@@ -288,7 +288,7 @@ std::string textgrid_of(std::span<const Timed> tokens) {
 std::vector<Timed> align(const Model& model, const Listed& listed) {
   const Utterance utterance = read_utterance(listed, model.codec, model.rate());
   if (std::ranges::count(utterance.tokens, text::Vocabulary::unknown) > 0)
-    fail(listed.where, fmt::format("'{}' is not all in the model's vocabulary", listed.transcript));
+    fail(listed.where, in_quotes(listed.transcript) + " is not all in the model's vocabulary");
   return reading(listed.where, [&] { return align(model, utterance); });
 }
 

@@ -118,7 +118,8 @@ void check_arguments(const CLI::App& app) {
   const auto meant = nearest_name(first.substr(0, first.find('=')), is_option ? options : commands);
   std::string help = is_option || commands.empty() ? "" : ": " + expected;
   if (meant) help = fmt::format("; did you mean {}?", *meant);
-  throw Error(fmt::format("{}'{}' is not {}{}", given.empty() ? "" : taker.get_name() + ": ", first,
+  throw Error(fmt::format("{}{} is not {}{}", given.empty() ? "" : taker.get_name() + ": ",
+                          in_quotes(first),
                           is_option          ? "an option"
                           : commands.empty() ? "expected"
                                              : "a command",
@@ -214,6 +215,9 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
     return say("{}", wrapped(help)), nullptr;
   } catch (const CLI::CallForVersion&) {
     return say("attune {}\n", ATTUNE_VERSION), nullptr;
+  } catch (const CLI::ConversionError& error) {  // "Could not convert: --json = VALUE"
+    const std::string what = error.what();
+    throw Error(in_quotes(what.substr(what.find(": ") + 2)) + ": a flag was expected");
   } catch (const CLI::ParseError&) {
     check_arguments(app);
     throw;

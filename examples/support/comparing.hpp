@@ -67,7 +67,7 @@ const Variant& variant_named(const std::vector<Variant>& variants, const std::st
   const auto at = std::ranges::find(variants, name, &Variant::name);
   if (at != variants.end()) return *at;
   fail("--variants",
-       fmt::format("'{}' is not one of {}", name, fmt::join(names_of(variants), ", ")));
+       fmt::format("{} is not one of {}", in_quotes(name), fmt::join(names_of(variants), ", ")));
 }
 
 /// Throws where one is given twice: two runs may not have one directory.

@@ -193,7 +193,7 @@ void require_format(const Metadata& metadata, const std::string& expected) {
   if (format.starts_with(start) && end > start.size()) {  // "attune speech 1" is of speech
     const std::string program = format.substr(start.size(), end - start.size());
     what = expected.starts_with(start + program + " ")
-               ? fmt::format("its format is '{}'", format)
+               ? "its format is " + in_quotes(format)
                : "it is one of the program " + (program == "pairs" ? "attune" : program);
   }
   fail("checkpoint", fmt::format("{}, expected the format '{}'", what, expected));
@@ -204,8 +204,8 @@ void check_resumable(const std::filesystem::path& out, const Metadata& stored,
   for (const auto& [name, value] : stored)
     if (!free.contains(name) && value != given.at(name))
       fail("--resume",
-           fmt::format("{} was trained with {} = '{}', not '{}'",
-                       (out / "last.safetensors").string(), name, value, given.at(name)));
+           fmt::format("{} was trained with {} = {}, not {}", (out / "last.safetensors").string(),
+                       name, in_quotes(value), in_quotes(given.at(name))));
 }
 
 }  // namespace attune

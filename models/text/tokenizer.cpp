@@ -30,7 +30,7 @@ Vocabulary::Vocabulary(std::span<const std::string> tokens)
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (!ids_.emplace(tokens_[i], static_cast<std::int32_t>(i)).second) {
-      fail("vocabulary", fmt::format("'{}' occurs twice", tokens_[i]));
+      fail("vocabulary", in_quotes(tokens_[i]) + " occurs twice");
     }
   }
 }
@@ -86,13 +86,13 @@ Vocabulary read_vocabulary(const std::filesystem::path& path) {
     if (token->find('\t') != token->npos) reader.fail("a TAB, expected a token alone");
     const auto [first, is_new] = lines.emplace(*token, reader.number());
     if (!is_new) {
-      reader.fail(fmt::format("'{}' stands in line {} already, expected each token once", *token,
-                              first->second));
+      reader.fail(fmt::format("{} stands in line {} already, expected each token once",
+                              in_quotes(*token), first->second));
     }
     if (!is_special(*token)) {
       tokens.push_back(std::move(*token));
     } else if (!tokens.empty()) {
-      reader.fail(fmt::format("'{}' after other tokens, expected it at the top", *token));
+      reader.fail(in_quotes(*token) + " after other tokens, expected it at the top");
     }
   }
   return Vocabulary(tokens);

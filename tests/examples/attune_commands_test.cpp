@@ -447,11 +447,11 @@ TEST_CASE("attune compare --curves: runs and other programs' points in one chart
   CHECK(contains(read(out), ">step<"));
   write(directory / "log.jsonl", "{\"seconds\": 1, \"bleu\": null}\n");
   CHECK(error_of({"compare", "--curves", out, "--model", directory / "log.jsonl"}) ==
-        "attune: " + directory / "log.jsonl" + ": no line has numbers \"bleu\" and \"seconds\"");
+        "attune: " + directory / "log.jsonl" + ": no line has numbers 'bleu' and 'seconds'");
   output_of({"compare", "--curves", out, "--model", log, "--model", log});
   CHECK(contains(read(out), ">" + log + "<"));
   CHECK(error_of({"compare", "--curves", out, "--model", peer, "--field", "loss"}) ==
-        "attune: " + peer + ": no line has numbers \"loss\" and \"seconds\"");
+        "attune: " + peer + ": no line has numbers 'loss' and 'seconds'");
 }
 
 TEST_CASE("attune average: the mean of a checkpoint with itself is the checkpoint") {

@@ -377,6 +377,25 @@ TEST_CASE("attune train: what is wrong with a file of options is said with its l
                   corpus / "none" + ": cannot be read..."}});
 }
 
+TEST_CASE("attune: of a value of any length, a message quotes the beginning") {
+  const Corpus corpus;
+  const std::string value = repeated("größer", 800), recipe = corpus / "recipe.ini";
+  write(recipe, value + " = 1\n");
+  for (const Arguments& arguments : {Arguments{value},
+                                     {"train", value, value, value},
+                                     {"train", "--" + value},
+                                     {"train", "--tokens", value},
+                                     {"train", "--hidden", value},
+                                     {"train", "--config", recipe},
+                                     {"predict", "--format", value},
+                                     {"predict", "--json=" + value},
+                                     {"predict", "--top-p", value}}) {
+    const std::string error = error_of(arguments);
+    CHECK(error.size() < 400);
+    CHECK(contains(error, "…'"));
+  }
+}
+
 TEST_CASE("attune train: a directory that cannot be made is named") {
   const Corpus corpus;
   check_refused({{corpus.train("", {"--out", ""}), "--out: a directory was expected"},

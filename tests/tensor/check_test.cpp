@@ -83,6 +83,22 @@ TEST_CASE("printable: some control characters can be kept, and what was made so 
   CHECK(printable("\u202d\u202e", "\u202e") == "\\u202d\u202e");
 }
 
+TEST_CASE("in_quotes: no more than 80 bytes of a text, in whole characters") {
+  using namespace std::string_literals;
+  const std::string most(80, 'a');
+  CHECK(in_quotes("") == "''");
+  CHECK(in_quotes("a\n") == R"('a\n')");
+  CHECK(in_quotes(most) == "'" + most + "'");
+  CHECK(in_quotes(most + "b") == "'" + most + "…'");
+  for (const char* character : {"é", "日", "👍"})
+    for (std::size_t before = 77; before < 81; ++before) {
+      const std::string start = most.substr(0, before), text = start + character;
+      CHECK(in_quotes(text + most) ==
+            "'" + (text.size() > 80 ? start : text + most.substr(text.size())) + "…'");
+    }
+  CHECK(in_quotes(std::string(5000, '\x1b')).size() < 90);
+}
+
 TEST_CASE("Error: a message is one line that does nothing to a terminal, whatever it quotes") {
   CHECK(error_of([] { fail("load", "'\x1b]0;title\a\n' is no name"); }) ==
         R"(load: '\x1b]0;title\x07\n' is no name)");

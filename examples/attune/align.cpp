@@ -32,6 +32,7 @@ struct AlignedPair {
 /// Whether the file has sources alone: then the model writes the targets itself.
 bool writes_itself(const UseOptions& o) {
   if (!o.target.empty()) return false;
+  require_regular(o.file);
   text::LineReader reader(o.file);
   for (auto line = reader.next(); line; line = reader.next())
     if (!line->empty()) return line->find('\t') == line->npos;

@@ -247,6 +247,8 @@ int compare(const UseOptions& o) {
   std::vector<Row> rows;
   const auto files = model_files(o.models);
   const std::vector<std::string> names = run_names(files);
+  if (files.size() > 1)
+    for (const std::filesystem::path& path : {o.file, o.target}) require_regular(path);
   for (std::size_t i = 0; i < names.size(); ++i) rows.push_back(row_of(files[i], names[i], o));
   if (o.json)
     std::ranges::for_each(rows, print_row_json);

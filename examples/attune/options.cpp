@@ -11,6 +11,7 @@
 
 #include "model.hpp"
 #include "support/commands.hpp"
+#include "support/output.hpp"
 #include "support/run_directory.hpp"
 
 namespace attune::pairs {
@@ -389,6 +390,7 @@ void set_model(TrainOptions& o, const std::string& name) {
 }
 
 void read_config(TrainOptions& options) {
+  require_regular(options.config);
   // A model's name decides the defaults of its options, wherever it stands.
   read_lines(options.config, [&](const std::string& name, const std::string& value) {
     if (name == "model") set_model(options, value);

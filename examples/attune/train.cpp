@@ -217,18 +217,18 @@ void check_files(const TrainOptions& o) {
                              : "pairs were expected: a TSV (source TAB target), or two text files");
   }
   std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target};
-  for (const std::filesystem::path& path : files) {
-    std::error_code none;
-    if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))
-      fail(path.string(), "it is read more than once, expected a regular file");
-  }
+  const std::size_t read_again = files.size();
   files.push_back(o.alignments);
   // A resumed run has its own tokenizers and vocabularies.
   if (!o.resume || !std::filesystem::exists(o.out / "last.safetensors"))
     files.insert(files.end(),
                  {o.source_vocabulary, o.target_vocabulary, o.source_pieces, o.target_pieces});
-  for (const std::filesystem::path& path : files)
-    if (!path.empty()) text::LineReader{path};  // throws where it cannot be opened
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i < read_again || o.seeds > 1) require_regular(files[i]);
+    std::error_code none;  // what a pipe with a name gives is lost when it is closed
+    if (!files[i].empty() && !std::filesystem::is_fifo(files[i], none))
+      text::LineReader{files[i]};  // throws where it cannot be opened
+  }
   if (!o.valid.empty()) check_pairs(o.valid_files());
 }
 

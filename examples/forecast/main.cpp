@@ -101,6 +101,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 /// Trains until `steps`, or until interrupted: 128 + the number of the signal.
 int train(const TrainOptions& options) {
   RunDirectory files(options.out, options.resume);
+  if (options.report) require_regular(options.csv);
   const Table table = read_table(options.csv);
   if (files.resumes()) {
     // Throws where the checkpoint's sizes and tensors disagree, before it allocates these sizes.

@@ -41,6 +41,8 @@ Data read_data(const TrainOptions& o) {
     fail("train", "--digits DIRECTORY, or --list FILE and --valid-list FILE were expected");
   const text::Tokenizer tokenizer =
       o.tokens == Tokens::words ? text::Tokenizer(text::Words{}) : text::Characters{};
+  require_regular(o.list);
+  if (o.report) require_regular(o.valid_list);
   const text::Codec codec{tokenizer, vocabulary_of(o.list, tokenizer)};
   Data data{codec, listed_recordings(o, codec),
             read_utterances(o.valid_list, codec, o.features.rate)};

@@ -67,6 +67,13 @@ void require_writable(const std::filesystem::path& path,
   }
 }
 
+void require_regular(const std::filesystem::path& input) {
+  std::error_code none;  // what is not there, or a directory, is an error of reading it
+  const std::filesystem::file_status status = std::filesystem::status(input, none);
+  if (exists(status) && !is_regular_file(status) && !is_directory(status))
+    fail(input.string(), "it is read more than once, expected a regular file");
+}
+
 std::string message_of(const std::exception& error) {
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return fmt::format("{}: {}", file->path1().string(), file->code().message());

@@ -48,6 +48,9 @@ void flush_output();
 void require_writable(const std::filesystem::path& path,
                       const std::vector<std::filesystem::path>& inputs = {});
 
+/// Throws on a pipe or a device, which gives its contents only once.
+void require_regular(const std::filesystem::path& input);
+
 /// What an exception says, in one line that a user understands.
 std::string message_of(const std::exception& error);
 

@@ -485,6 +485,21 @@ TEST_CASE("attune: standard input may be empty, but not closed or a directory") 
   CHECK(run_in_shell("exec </dev/null", with_model("predict", {"--format", "text"})).status == 0);
 }
 
+TEST_CASE("attune: what is read more than once is a file, not a pipe") {
+  const Corpus corpus;
+  const std::string pipe = "/dev/stdin", words = "printf 'one\\ntwo\\nthree\\n' |";
+  const Arguments vocabulary = one_epoch + Arguments{"--source-vocabulary", pipe};
+  for (const Arguments& arguments :
+       {corpus.train("o", {"--train", pipe}), corpus.train("o", {"--config", pipe}),
+        corpus.train("o", vocabulary + Arguments{"--seeds", "2"}), with_model("align", {pipe}),
+        with_model("compare", {pipe, "--model", corpus / "train.en"})})
+    CHECK(error_line("attune", run_in_shell(words, arguments)) ==
+          "attune: /dev/stdin: it is read more than once, expected a regular file");
+  CHECK(run_in_shell(words, corpus.train("o", vocabulary)).status == 0);
+  CHECK(contains(output_of({"inspect", corpus / "o"}),
+                 "source              words between blanks, 7"));
+}
+
 TEST_CASE("attune: a reader of its output that has seen enough ends it") {
   const ProcessResult result =
       run_program("sh",

@@ -77,14 +77,20 @@ report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
 
 /// Subwords are joined to words; other tokens are what the model reads.
 report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPair& pair,
-                       bool forced) {
+                       const std::string& place, bool forced) {
   std::vector<std::string> from = model.source().tokenizer.encode(pair.source),
                            to = forced ? model.target().tokenizer.encode(pair.target)
                                        : tokens_of(model, pair.written);
   if (from.empty() || to.empty() || !pair.written.weights.defined()) return {};
-  const report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
-  const bool joins = o.units == AlignUnits::words && model.of_sentences();
-  return joins ? by_words(map, pair.source, pair.target) : map;
+  report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
+  if (o.units != AlignUnits::words || !model.of_sentences()) return map;
+  const std::string& unknown = model.target().vocabulary.token(text::Vocabulary::unknown);
+  std::ranges::replace(map.rows, unknown, model.target().tokenizer.decode({&unknown, 1}));  // to ⁇
+  try {
+    return by_words(map, pair.source, pair.target);
+  } catch (const Error&) {
+    fail(place, "the model of sentencepiece changes words, expected --units tokens");
+  }
 }
 
 /// Sources alone, with the targets that the models write.
@@ -104,7 +110,7 @@ std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].written = std::move(written[i].front());
     all[i].target = model.target().decode(all[i].written.words);
-    all[i].map = map_of(model, o, all[i], false);
+    all[i].map = map_of(model, o, all[i], fmt::format("{}:{}", o.file.string(), i + 1), false);
   }
   return all;
 }
@@ -121,7 +127,8 @@ std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
     stop_if_interrupted();
     all.back().written =
         std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1))).front());
-    all.back().map = map_of(models.front(), o, all.back(), true);
+    const std::string place = fmt::format("{}:{}", o.file.string(), pairs.numbers[i]);
+    all.back().map = map_of(models.front(), o, all.back(), place, true);
   }
   return all;
 }

@@ -270,6 +270,13 @@ TEST_CASE("attune train: subwords of both sides, kept in the checkpoint") {
     CHECK(lines_of(
               output_of({"predict", "--format", "text", "--model", model}, {.input = "one two\n"}))
               .size() == 1);
+    // Where it writes nothing but <unk>, which is ⁇ in its text.
+    Safetensors unsure = load_safetensors(model);
+    unsure.tensors.at("output.b").mutable_data<float>()[text::Vocabulary::unknown] = 100;
+    save_safetensors(corpus / "unsure", unsure);
+    write(corpus / "one.en", "one two\n");
+    CHECK(json_of({"align", "--model", corpus / "unsure", "--format", "json", corpus / "one.en"})
+              .at("target")[0] == "⁇");
   }
 }
 

@@ -39,7 +39,7 @@ using detail::allowed_cpus;
 
 /// How often a waiting thread looks before it sleeps: some tens of microseconds, a little more than
 /// the serial stretch between two parallel kernels of a training step.
-constexpr int spins = 20000;
+constexpr int most_spins = 20000;
 
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool inside_tile = false;
 
@@ -108,6 +108,8 @@ class Pool {
  public:
   explicit Pool(int threads) {
     const std::vector<int> cpus = allowed_cpus();
+    // Of more threads than CPUs, those that look keep others from their work.
+    if (threads > static_cast<int>(cpus.size())) spins_ = 0;
     for (int i = 1; i < threads; ++i) {
       try {
         workers_.emplace_back([this] { serve(); });
@@ -140,7 +142,7 @@ class Pool {
     announce();
     work();
     for (int i = 0; done_.load(std::memory_order_acquire) < job.tiles; ++i) {
-      i < spins ? relax() : std::this_thread::yield();
+      i < spins_ ? relax() : std::this_thread::yield();
     }
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -182,7 +184,7 @@ class Pool {
     for (std::uint32_t seen = 0;;) {
       std::uint32_t now;
       for (int i = 0; (now = announced_.load(std::memory_order_acquire)) == seen; ++i) {
-        i < spins ? relax() : announced_.wait(seen, std::memory_order_acquire);
+        i < spins_ ? relax() : announced_.wait(seen, std::memory_order_acquire);
       }
       seen = now;  // read before stopping_, so that the end is not taken for a job
       if (stopping_.load(std::memory_order_relaxed)) return;
@@ -190,6 +192,7 @@ class Pool {
     }
   }
 
+  int spins_ = most_spins;
   std::vector<std::thread> workers_;
   std::atomic<std::uint32_t> announced_{0};  // jobs; who finds it unchanged may sleep
   std::atomic<bool> stopping_{false};

@@ -6,7 +6,10 @@
 # training that was interrupted goes on.
 set -eu
 file=
-if [ $# -gt 0 ]; then file=$(cd "$(dirname "$1")" && pwd)/$(basename "$1"); fi
+if [ $# -gt 0 ]; then
+  if [ ! -f "$1" ]; then echo "$0: $1: no such file" >&2; exit 1; fi
+  file=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+fi
 cd "$(dirname "$0")/../.."
 out=build/dates-all
 

@@ -11,6 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <attune/models/text/utf8.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/matmul.hpp>
@@ -65,6 +66,9 @@ Run::Run(const TrainingOptions& options, RunSettings settings, RunDirectory& fil
       exceptions_(std::uncaught_exceptions()),
       pending_(settings_.starts_with_validation) {
   if (options.average > 0) average_.emplace(parameters, options.average);
+  for (const auto& [name, value] : checkpoint().metadata)  // the name of a file may be any bytes
+    if (text::find_bad_byte(value))
+      fail("--" + name, in_quotes(value) + " is not UTF-8, as checkpoints are");
   files_.make();
   catch_signals();
   files_.resumes() ? resume() : files_.keep_previous();

@@ -666,6 +666,10 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothi
     write(bad, pairs);
     check_refused({{train(more), bad + error}});
   }
+  const std::string bytes = files / "\xff";
+  write(bytes, "a\tb\n");
+  check_refused({{Arguments{"train", bytes, "--out", out} + valid,
+                  "--train: " + in_quotes(bytes) + " is not UTF-8, as checkpoints are"}});
   CHECK_FALSE(std::filesystem::exists(out));
 }
 

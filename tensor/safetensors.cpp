@@ -71,7 +71,7 @@ DType read_dtype(const std::string& name) {
   for (DType dtype : {DType::f32, DType::f64, DType::i32}) {
     if (name == format_name(dtype)) return dtype;
   }
-  malformed("dtype {} is not F32, F64 or I32", name);
+  malformed("dtype {} is not F32, F64 or I32", in_quotes(name));
 }
 
 Shape read_shape(const std::vector<Index>& extents) try {

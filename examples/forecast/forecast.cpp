@@ -143,7 +143,7 @@ Table read_table(const std::filesystem::path& path) {
       const char* const last = fields[i].data() + fields[i].size();
       const auto [end, error] = std::from_chars(fields[i].data(), last, value);
       if (error != std::errc() || end != last || !std::isfinite(value))
-        lines.fail(fmt::format("{}: a number was expected, not {}", table.columns[i - 1],
+        lines.fail(fmt::format("{}: a number was expected, not {}", in_quotes(table.columns[i - 1]),
                                in_quotes(fields[i])));
     }
     ++rows;
@@ -156,8 +156,11 @@ Table read_table(const std::filesystem::path& path) {
 void check_columns(const std::filesystem::path& path, const Table& table,
                    const std::vector<std::string>& columns) {
   if (table.columns == columns) return;
-  fail(path.string(), fmt::format("its columns are {}, but the model's are {}",
-                                  fmt::join(table.columns, ", "), fmt::join(columns, ", ")));
+  const auto list = [](const auto& names) {
+    return in_quotes(fmt::format("{}", fmt::join(names, ", ")));
+  };
+  fail(path.string(), fmt::format("its columns are {}, but the model's are {}", list(table.columns),
+                                  list(columns)));
 }
 
 std::string to_string(Time time) {  // fmt's own counts nanoseconds, which end in 2262
@@ -181,7 +184,7 @@ frames::Scaling scaling_of(const Tensor& values, const std::vector<std::string>&
   const std::vector<double> deviation = scaling.deviation.to_vector<double>();
   for (std::size_t i = 0; i < deviation.size(); ++i)
     if (deviation[i] == 0)
-      fail("forecast", fmt::format("{} is the same in all rows of training", columns[i]));
+      fail("forecast", in_quotes(columns[i]) + " is the same in all rows of training");
   scaling = {scaling.mean * unit, scaling.deviation * unit};
   frames::check(scaling);
   return scaling;

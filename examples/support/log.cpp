@@ -98,8 +98,8 @@ std::vector<std::map<std::string, double>> read_log(const std::string& path) {
     if (object.is_object()) {
       lines.push_back(numeric_fields(object));
     } else if (end != std::string::npos) {
-      throw Error(fmt::format("{}:{}: expected a JSON object, got {}", path, number,
-                              Json(line.substr(0, 60)).text));
+      throw Error(
+          fmt::format("{}:{}: expected a JSON object, got {}", path, number, in_quotes(line)));
     }
     if (end == std::string::npos) break;
     start = end + 1;

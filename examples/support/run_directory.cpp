@@ -194,7 +194,7 @@ void require_format(const Metadata& metadata, const std::string& expected) {
     const std::string program = format.substr(start.size(), end - start.size());
     what = expected.starts_with(start + program + " ")
                ? "its format is " + in_quotes(format)
-               : "it is one of the program " + (program == "pairs" ? "attune" : program);
+               : "it is one of the program " + in_quotes(program == "pairs" ? "attune" : program);
   }
   fail("checkpoint", fmt::format("{}, expected the format '{}'", what, expected));
 }

@@ -35,20 +35,18 @@ GoldAlignment parse_line(std::string_view line, std::string_view where, std::str
   for (const std::string_view word : words(line)) {
     char mark = 0;
     std::optional<Link> link = parse(word, marks, mark);
-    const std::string_view quoted = word.substr(0, 60);
     if (!link) {
-      fail(where, fmt::format("\"{}\" is not a link SOURCE-TARGET{}", quoted,
+      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", in_quotes(word),
                               marks.size() > 1 ? ", with p for - when it is only possible" : ""));
     }
     const auto count_from_0 = [&](const char* side, int& position, int length) {
       if (position < first) {
-        fail(where, fmt::format("link \"{}\": {} position {} is before the first, {}", quoted, side,
-                                position, first));
+        fail(where, fmt::format("link {}: {} position {} is before the first, {}", in_quotes(word),
+                                side, position, first));
       }
       if (lengths && position - first >= length) {
-        fail(where,
-             fmt::format("link \"{}\": {} position {} is beyond the {} words of the sentence",
-                         quoted, side, position, length));
+        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
+                                in_quotes(word), side, position, length));
       }
       position -= first;
     };

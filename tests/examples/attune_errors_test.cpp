@@ -264,7 +264,7 @@ TEST_CASE("attune: a file that is no checkpoint of this program is named, whoeve
   Safetensors file = load_safetensors(model);
   file.metadata["format"] = "attune dates 1";
   save_safetensors(last, file);
-  refused("checkpoint: it is one of the program dates, expected the format 'attune pairs 1'");
+  refused("checkpoint: it is one of the program 'dates', expected the format 'attune pairs 1'");
 }
 
 TEST_CASE("attune: a tokenizer or vocabulary that is damaged is an error about the checkpoint") {

@@ -154,18 +154,18 @@ TEST_CASE("attune train: links between words guide subwords and characters, and 
 TEST_CASE("attune train: what is wrong with alignments is said with file and line") {
   const AlignedCorpus corpus;
   const std::string all = read(corpus.alignments()), rest = all.substr(all.find('\n')),
-                    file = corpus / "bad.links", no_link = "\" is not a link SOURCE-TARGET";
+                    file = corpus / "bad.links", no_link = "' is not a link SOURCE-TARGET";
   for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
            {all + "0-0\n", ":401: a line too many, there are 400 sentences"},
            {rest.substr(1), ":..."},
            {"", ":1: the file ends, but there are 400 sentences"},
-           {"0-7" + rest, ":1: link \"0-7\": target position 7 is beyond the ..."},
-           {"0-0 9-0" + rest, ":1: link \"9-0\": source position 9 is beyond the ..."},
-           {"0:0" + rest, ":1: \"0:0" + no_link},
-           {"0-" + rest, ":1: \"0-" + no_link},
-           {"-1-0" + rest, ":1: \"-1-0" + no_link},
-           {"0-0-0" + rest, ":1: \"0-0-0" + no_link},
-           {"0-99999999999" + rest, ":1: \"0-99999999999" + no_link}}) {
+           {"0-7" + rest, ":1: link '0-7': target position 7 is beyond the ..."},
+           {"0-0 9-0" + rest, ":1: link '9-0': source position 9 is beyond the ..."},
+           {"0:0" + rest, ":1: '0:0" + no_link},
+           {"0-" + rest, ":1: '0-" + no_link},
+           {"-1-0" + rest, ":1: '-1-0" + no_link},
+           {"0-0-0" + rest, ":1: '0-0-0" + no_link},
+           {"0-99999999999" + rest, ":1: '0-99999999999" + no_link}}) {
     write(file, text);
     check_refused({{corpus.train("o", tiny + Arguments{"--alignments", file}), file + error}});
   }

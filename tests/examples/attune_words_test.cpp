@@ -581,7 +581,7 @@ TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused
            {"model", "lstm", "model"},
            {"longest-target", "99999999999", "longest-target"},
            {"format", "attune pairs 0", "its format is 'attune pairs 0', expected"},
-           {"format", "attune speech 1", "it is one of the program speech, expected"},
+           {"format", "attune speech 1", "it is one of the program 'speech', expected"},
            {"source_vocabulary", R"(["a", "b"])", ""},
            {"target_vocabulary", R"(["0", "0"])", ""}}) {
     CAPTURE_BINDING(name);

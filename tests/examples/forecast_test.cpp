@@ -61,10 +61,10 @@ TEST_CASE("read_table: every mistake is one line with file and line") {
       {"date,a\n2016-07-01,1\n2016-07-01,1\n",
        "3: 2016-07-01 00:00:00 is not after the row before"},
       {head + "2016-07-01 02:00,5\n", "4: 2 columns, but the header has 3"},
-      {head + "2016-07-01 02:00,5,x\n", "4: b: a number was expected, not 'x'"},
-      {head + "2016-07-01 02:00,5,\n", "4: b: a number was expected, not ''"},
-      {head + "2016-07-01 02:00,nan,6\n", "4: a: a number was expected, not 'nan'"},
-      {head + "2016-07-01 02:00,1e999,6\n", "4: a: a number was expected, not '1e999'"}};
+      {head + "2016-07-01 02:00,5,x\n", "4: 'b': a number was expected, not 'x'"},
+      {head + "2016-07-01 02:00,5,\n", "4: 'b': a number was expected, not ''"},
+      {head + "2016-07-01 02:00,nan,6\n", "4: 'a': a number was expected, not 'nan'"},
+      {head + "2016-07-01 02:00,1e999,6\n", "4: 'a': a number was expected, not '1e999'"}};
   for (const auto& [text, error] : cases) CHECK(error_of_table(text) == "t.csv:" + error);
   for (const char* date :
        {"2016-07-32 02:00", "2016-7-1", "2016-07-01 24:00", "2016-07-01 02:60", "July"}) {
@@ -129,7 +129,7 @@ TEST_CASE("windows_at: what is read ends where the targets begin; scaling there 
   CHECK(off(future[0], {2, 30, 3, 40}) < 40 * 0x1p-23);
   CHECK(attune::error_of([&] {
           scaling_of(full({3, 2}, 0.1, DType::f64), columns);
-        }) == "forecast: a is the same in all rows of training");
+        }) == "forecast: 'a' is the same in all rows of training");
 }
 
 TEST_CASE("scaling_of: the smallest and the largest numbers are scaled as those near 1 are") {
@@ -145,7 +145,7 @@ TEST_CASE("scaling_of: the smallest and the largest numbers are scaled as those 
   }
   CHECK(attune::error_of([&] {
           scaling_of(full({3, 2}, 1e-310, DType::f64), columns);
-        }) == "forecast: a is the same in all rows of training");
+        }) == "forecast: 'a' is the same in all rows of training");
 }
 
 /// Each kind, and each way of the segments to attend.
@@ -351,7 +351,7 @@ TEST_CASE("forecast: errors are one line and status 1") {
       {{"compare", "--horizons", "24,24"}, "--horizons: 24 is given twice"},
       {{"compare", "--horizons", "12"}, "--segment: 24 does not divide"},
       {{"evaluate", "--model", gap}, "gap.csv"},
-      {{"evaluate", "--model", pairs}, "it is one of the program attune, expected the format"},
+      {{"evaluate", "--model", pairs}, "it is one of the program 'attune', expected the format"},
       {{"train", "--csv", short_csv, "--out", directory / "run", "--look-back", "10", "--horizon",
         "2", "--segment", "4"},
        "--segment: 4 does not divide"},

@@ -99,11 +99,11 @@ TEST_CASE("log: a bad line that is not cut short is named by file and line") {
     file.fill("{\"step\": 1}\n" + std::string(bad) + "\n{\"step\": 3}\n");
     const std::string message = error_of([&] { read_log(file.path); });
     CAPTURE(message);
-    CHECK(message.starts_with(file.path + ":2: expected a JSON object, got \""));
+    CHECK(message.starts_with(file.path + ":2: expected a JSON object, got '"));
     CHECK(lines_of(message).size() == 1);
   }
   file.fill("{\"step\": 1}\nnonsense\n");
-  CHECK_ERROR(file.path + ":2: expected a JSON object, got \"nonsense\"", read_log(file.path));
+  CHECK_ERROR(file.path + ":2: expected a JSON object, got 'nonsense'", read_log(file.path));
 }
 
 TEST_CASE("log: a path that cannot be opened is named with the reason") {

@@ -227,7 +227,7 @@ TEST_CASE("Safetensors: offsets, dtypes and ranks that there are not are refused
     check_refused({{file_with({entry("x", "[2]", offsets)}, eight)}});
   }
   check_refused({{file_with({entry("x", "[2]", "[0,4]", "BF16")}, "abcd"),
-                  "dtype BF16 is not F32, F64 or I32"},
+                  "dtype 'BF16' is not F32, F64 or I32"},
                  {file_with({entry("x", "[2]", "[0,4]", "f32")}, "abcd")}});
   CHECK(rejection(file_with({entry("x", "[1,1,1,1,1,1]", "[0,4]")}, four)) == "no error");
   check_refused(

@@ -32,7 +32,7 @@ TEST_CASE("parse_links: what is not a link is an error that quotes it") {
        {"1", "-", "1-", "-1", "-1-1", "1--1", "1-+1", "+1-1", "1-1-1", "1:1", "a-b", "1p1", "1-1,",
         "1.0-1", "0x1-1", "99999999999-1", "1-99999999999", "1-1|0.5"}) {
     CHECK(attune::error_of([&] { parse_links("0-0 " + std::string(bad) + " 2-2"); }) ==
-          "parse_links: \"" + std::string(bad) + "\" is not a link SOURCE-TARGET");
+          "parse_links: '" + std::string(bad) + "' is not a link SOURCE-TARGET");
   }
 }
 
@@ -43,10 +43,10 @@ TEST_CASE("parse_links: a link to a word that the sentence has not is an error")
   };
   CHECK(parse_links("2-0 0-0", lengths) == Alignment{{0, 0}, {2, 0}});
   CHECK(error("2-0 2-1") ==
-        "file:2: link \"2-1\": target position 1 is beyond the 1 words of the sentence");
+        "file:2: link '2-1': target position 1 is beyond the 1 words of the sentence");
   CHECK(error("3-0") ==
-        "file:2: link \"3-0\": source position 3 is beyond the 3 words of the sentence");
-  CHECK(error("1p0") == "file:2: \"1p0\" is not a link SOURCE-TARGET");
+        "file:2: link '3-0': source position 3 is beyond the 3 words of the sentence");
+  CHECK(error("1p0") == "file:2: '1p0' is not a link SOURCE-TARGET");
 }
 
 TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
@@ -68,10 +68,10 @@ TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
   };
   CHECK(error("3-2 3p1\n1p2\n") == "no error");
   CHECK(error("1-1\n1?2\n") ==
-        ":2: \"1?2\" is not a link SOURCE-TARGET, with p for - when it is only possible");
-  CHECK(error("1-1 0p1\n\n") == ":1: link \"0p1\": source position 0 is before the first, 1");
+        ":2: '1?2' is not a link SOURCE-TARGET, with p for - when it is only possible");
+  CHECK(error("1-1 0p1\n\n") == ":1: link '0p1': source position 0 is before the first, 1");
   CHECK(error("1-1\n1p3\n") ==
-        ":2: link \"1p3\": target position 3 is beyond the 2 words of the sentence");
+        ":2: link '1p3': target position 3 is beyond the 2 words of the sentence");
   CHECK(error("1-1\n") == ":2: the file ends, but there are 2 sentences");
   CHECK(error("1-1\n\n\n") == ":3: a line too many, there are 2 sentences");
 }

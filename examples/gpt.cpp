@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 /// The options, and their defaults.
 std::map<std::string, double> options = {
     {"layers", 4},  {"heads", 4},    {"width", 128}, {"context", 64}, {"batch", 12},
-    {"dropout", 0}, {"steps", 2000}, {"rate", 1e-3}, {"seed", 1},     {"bf16", 0}};
+    {"dropout", 0}, {"steps", 2000}, {"rate", 3e-3}, {"seed", 1},     {"bf16", 0}};
 
 Index number(const std::string& name) { return static_cast<Index>(options.at(name)); }
 

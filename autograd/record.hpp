@@ -62,7 +62,8 @@ class Recording {
 
   /// One pullback (dy, dx) for several inputs, for operations with several results or with shared
   /// work: dy[i] is the gradient of the i-th result, undefined where none arrived; dx is an array
-  /// with the slot of each input, null where no gradient is needed:
+  /// with the slot of each input, null where no gradient is needed (of a constant, or of a variable
+  /// that backward was not asked for):
   ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
   Recording& joint(const InputVar (&inputs)[N], Pullback&& pullback) {

@@ -94,9 +94,7 @@ void run(const std::string& file) {
                                                        .nonlinearity = nn::Nonlinearity::gelu,
                                                        .dropout = options.at("dropout"),
                                                        .inner_dropout = 0},
-                                             .decoder_layers = number("layers"),
-                                             .positions = nn::PositionKind::learnt,
-                                             .longest = context});
+                                             .decoder_layers = number("layers")});
   nn::Adam adam(params, {.beta2 = 0.99, .weight_decay = 0.1, .decays = nn::matrices_only});
   const auto rate = [&, first = options.at("rate")](Index step) {  // cosine to a tenth of it
     const double cosine = (1 + std::cos(std::numbers::pi * step / steps)) / 2;

@@ -59,6 +59,7 @@ std::vector<Mistake> mistakes() {
       MISTAKE(x.at<float>({3, 0})),
       MISTAKE(backward(w)),
       MISTAKE(backward(sum(x))),
+      MISTAKE(backward(sum(w), {params["decoder.output.W"]})),
       MISTAKE(adam.step(backward(sum(w) / 0.0))),
       MISTAKE(params["decoder.W"]),
   };

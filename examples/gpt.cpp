@@ -1,15 +1,16 @@
 // A language model of characters: a Transformer's decoder alone learns which character comes next
 // (Radford et al., 2019, in small), and then writes a text of its own.
 //
-//     build/examples/gpt TEXT.txt                  4 layers, 128 wide: nanoGPT's small setting
+//     build/examples/gpt TEXT.txt                  4 layers, 128 wide, context 64
 //     build/examples/gpt TEXT.txt --layers 6 --heads 6 --width 192 --context 128 --batch 32
 //                        --dropout 0.1 --steps 3000
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <numbers>
+#include <set>
+#include <sstream>
 
 #include <attune/attune.hpp>
 
@@ -17,9 +18,9 @@ using namespace attune;
 using std::chrono::steady_clock;
 
 /// The options, and their defaults.
-std::map<std::string, double> options = {
-    {"layers", 4},  {"heads", 4},    {"width", 128}, {"context", 64}, {"batch", 12},
-    {"dropout", 0}, {"steps", 2000}, {"rate", 3e-3}, {"seed", 1},     {"bf16", 0}};
+std::map<std::string, double> options = {{"layers", 4},   {"heads", 4},   {"width", 128},
+                                         {"context", 64}, {"batch", 12},  {"dropout", 0},
+                                         {"steps", 2000}, {"rate", 3e-3}, {"seed", 1}};
 
 Index number(const std::string& name) { return static_cast<Index>(options.at(name)); }
 
@@ -30,13 +31,9 @@ struct Text {
 
   explicit Text(const std::string& file) {
     const std::string bytes = read_file(file);
-    std::array<bool, 256> found = {};
-    for (const unsigned char c : bytes) found[c] = true;
-    std::array<std::int32_t, 256> id = {};
-    for (int c = 0; c < 256; ++c)
-      if (found[c])
-        id[c] = static_cast<std::int32_t>(alphabet.size()), alphabet += static_cast<char>(c);
-    for (const unsigned char c : bytes) ids.push_back(id[c]);
+    const std::set<char> different(bytes.begin(), bytes.end());
+    alphabet.assign(different.begin(), different.end());
+    for (const char c : bytes) ids.push_back(static_cast<std::int32_t>(alphabet.find(c)));
   }
 };
 
@@ -83,7 +80,6 @@ void run(const std::string& file) {
   if (std::ssize(valid) <= context)
     throw Error(file + ": " + std::to_string(text.ids.size()) +
                 " characters are too few: a tenth of them must exceed the context");
-  if (number("bf16") != 0) set_precision(Precision::bf16);
 
   nn::Parameters params(number("seed"));
   const Index vocabulary = std::ssize(text.alphabet);
@@ -125,11 +121,10 @@ void run(const std::string& file) {
   std::cout << "validation loss " << validation_loss(model, valid, context)
             << " nats per character\n";
 
-  const auto newline =
-      static_cast<std::int32_t>(std::max<std::size_t>(text.alphabet.find('\n'), 0));
-  for (const auto& sampled : models::sample(
-           model, models::no_source(4),
-           {.temperature = 0.8, .max_length = context - 1, .begin = newline, .end = -1})) {
+  const std::int32_t begin = std::max(0, static_cast<std::int32_t>(text.alphabet.find('\n')));
+  for (const auto& sampled :
+       models::sample(model, models::no_source(4),
+                      {.temperature = 0.8, .max_length = context - 1, .begin = begin, .end = -1})) {
     std::string written;
     for (const std::int32_t id : sampled.words) written += text.alphabet[id];
     std::cout << "----\n" << printable(written, "\n") << "\n";
@@ -137,18 +132,27 @@ void run(const std::string& file) {
 }
 
 int main(int argc, char** argv) try {
-  const std::string usage = "usage: gpt TEXT.txt [--OPTION NUMBER] ..., with an OPTION of";
-  if (argc < 2 || argc % 2 != 0) throw Error(usage + " layers, heads, width, context, batch, ...");
+  if (argc < 2 || argc % 2 != 0 || *argv[1] == '-') {
+    std::cout << "usage: gpt TEXT.txt [--OPTION NUMBER] ...\noptions and their defaults:";
+    for (const auto& [name, value] : options) std::cout << " --" << name << " " << value;
+    std::cout << "\n";
+    return argc == 2 ? 0 : 1;
+  }
   for (int i = 2; i < argc; i += 2) {
-    const std::string name = std::string(argv[i]).substr(0, 2) == "--" ? argv[i] + 2 : argv[i];
-    char* end = nullptr;
-    const double value = std::strtod(argv[i + 1], &end);
-    const auto option = options.find(name);
-    if (option == options.end()) throw Error("there is no option '" + name + "'");
-    if (*end != '\0' || !(value >= 0)) throw Error("--" + name + ": a number is expected");
-    option->second = value;
+    const std::string flag = argv[i];
+    const auto option = flag.starts_with("--") ? options.find(flag.substr(2)) : options.end();
+    if (option == options.end()) throw Error("there is no option '" + flag + "'");
+    const bool whole = flag != "--dropout" && flag != "--rate";
+    std::istringstream text(argv[i + 1]);
+    double& value = option->second;
+    if (!(text >> value) || !text.eof() || value < whole || value > 1e6 ||
+        (whole && value != std::floor(value)))
+      throw Error(flag + ": a number to 1000000 is expected" + (whole ? ", whole, from 1" : ""));
   }
   run(argv[1]);
+} catch (const std::bad_alloc&) {
+  std::cerr << "gpt: there is not enough memory\n";
+  return 1;
 } catch (const std::exception& error) {
   std::cerr << "gpt: " << error.what() << "\n";
   return 1;

@@ -1,6 +1,6 @@
-"""dates and papers, as a reader runs them: what they print, write and say of mistakes.
+"""dates, papers and gpt, as a reader runs them: what they print, write and say of mistakes.
 
-Run with the two programs.
+Run with the programs.
 """
 import os
 import pathlib
@@ -15,7 +15,7 @@ CHECKSUM = "8e14f754e1968d0a"
 
 
 def main():
-    dates, papers = (str(pathlib.Path(program).resolve()) for program in sys.argv[1:3])
+    dates, papers, gpt = (str(pathlib.Path(program).resolve()) for program in sys.argv[1:4])
     with tempfile.TemporaryDirectory() as directory:
         def run(*command, status=0, **environment):
             result = subprocess.run(command, cwd=directory, capture_output=True, text=True,
@@ -53,6 +53,20 @@ def main():
         assert "bad.tsv:1: one column" in run(papers, "luong", "bad.tsv", status=1)
         (pathlib.Path(directory) / "same.tsv").write_text("a b\tc\n" * 40)
         assert "all pairs have one source" in run(papers, "luong", "same.tsv", status=1)
+        # A text in which a letter follows from the one before, but for a tenth of them.
+        text = "".join(draw.choice("abcdefgh") if draw.random() < 0.1 else "bcdefgha"[i % 8] for i in range(30000))
+        (pathlib.Path(directory) / "text").write_text(text)
+        small = [gpt, "text", "--layers", "1", "--width", "32", "--context", "16", "--steps", "200"]
+        printed = [run(*small, ATTUNE_THREADS=threads) for threads in "13"]
+        loss = [float(re.search(r"validation loss (\S+)", one)[1]) for one in printed]
+        assert loss[0] == loss[1] < 0.9, printed  # the first letters of a window are uncertain
+        assert re.search("----\n.*(bcde|efgh)", printed[0]), printed[0]
+        assert "usage: gpt TEXT" in run(gpt, "--help")
+        for mistake in ["--width", "2.5"], ["--steps", "0"], ["--batch", "1e30"], ["--rate", "x"], ["--what", "1"]:
+            assert mistake[0] in run(gpt, "text", *mistake, status=1)
+        assert "5 heads do not divide" in run(gpt, "text", "--heads", "5", status=1)
+        (pathlib.Path(directory) / "short").write_text("abc")
+        assert "short: 3 characters are too few" in run(gpt, "short", status=1)
         assert "'gpt' is not one of bahdanau, nematus, luong" in run(papers, "gpt", "pairs.tsv", status=1)
 
 

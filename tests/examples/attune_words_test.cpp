@@ -349,7 +349,8 @@ TEST_CASE("attune: every model by name, with attention or without, learns and pr
           40);
   }
   CHECK(error_of(files.train("o", {"--model", "bahdanau", "--encoder-layers", "2"})) ==
-        "attune: --encoder-layers: the model bahdanau has no such option, but seq2seq has");
+        "attune: --encoder-layers: the model bahdanau has no such option, but transformer, seq2seq "
+        "has");
 }
 
 TEST_CASE("attune train: other wirings of seq2seq train, and killed and resumed end the same") {

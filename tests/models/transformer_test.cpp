@@ -108,34 +108,32 @@ TEST_CASE("Transformer: gradients of losses of its attention, and of training wi
   const text::Batch batch = ragged();
   const Guide guide{
       alignment_guide(std::vector<text::Alignment>{{{0, 0}, {1, 2}}, {}, {{0, 0}}}, batch), 0.7};
-  for (const Index layer : {0, 1, 2}) {
-    for (const double dropout : {0.0, 0.3}) {
-      CAPTURE(layer);
-      CAPTURE(dropout);
-      TransformerOptions o = tiny();
-      o.alignment_layer = layer;
-      o.layer.dropout = dropout;
-      CHECK(test::gradcheck_off_kinks(3, 20, [&](std::uint64_t seed) {
-        const Made made(o, 2, DType::f64, seed);
-        const auto run = [&] {
-          Random random(5);  // the same elements are dropped every time
-          const nn::Training training(random);
-          return loss(made.model, batch, {.label_smoothing = 0.2, .coverage = 0.5, .guide = guide});
-        };
-        return gradcheck(made.params, run, {.step = 1e-4});
-      }));
-      const Made made(o);
-      // The guide alone reaches the cross-attention of its layer, and of none above it.
-      const Gradients gradients =
-          backward(guided_alignment_loss(force(made.model, batch).weights, guide.alignment));
-      const auto reached = [&](const char* name) {
-        const Tensor* g = gradients.find(made.params[name]);
-        return g && sum(*g * *g).item() > 0;
+  // 0 is the last layer but one: here the first.
+  for (const auto& [layer, dropout] : {std::pair<Index, double>{0, 0.3}, {2, 0.0}}) {
+    CAPTURE_BINDING(layer);
+    TransformerOptions o = tiny();
+    o.alignment_layer = layer;
+    o.layer.dropout = dropout;
+    CHECK(test::gradcheck_off_kinks(3, 20, [&](std::uint64_t seed) {
+      const Made made(o, 2, DType::f64, seed);
+      const auto run = [&] {
+        Random random(5);  // the same elements are dropped every time
+        const nn::Training training(random);
+        return loss(made.model, batch, {.label_smoothing = 0.2, .coverage = 0.5, .guide = guide});
       };
-      CHECK(reached("decoder.layer1.cross.query.W"));
-      CHECK(reached("decoder.layer1.cross.output.W") == (layer == 2));
-      CHECK(reached("decoder.layer2.cross.query.W") == (layer == 2));
-    }
+      return gradcheck(made.params, run, {.step = 1e-4});
+    }));
+    // The guide alone reaches the cross-attention of its layer, and of none above it.
+    const Made made(o);
+    const Gradients gradients =
+        backward(guided_alignment_loss(force(made.model, batch).weights, guide.alignment));
+    const auto reached = [&](const char* name) {
+      const Tensor* g = gradients.find(made.params[name]);
+      return g && sum(*g * *g).item() > 0;
+    };
+    CHECK(reached("decoder.layer1.cross.query.W"));
+    CHECK(reached("decoder.layer1.cross.output.W") == (o.alignment_layer == 2));
+    CHECK(reached("decoder.layer2.cross.query.W") == (o.alignment_layer == 2));
   }
 }
 
@@ -209,8 +207,9 @@ TEST_CASE(
   } cases[] = {{{0, 1, 2}, true},         // nobody moves
                {{2, 0, 0, 1, 2}, false},  // repeated and reordered
                {{4, 2, 1, 3, 0}, true},   // hypotheses of one sentence change places
-               {{4, 1, 1, 3, 0}, true},
-               {{3, 0}, false}};  // a sentence is finished
+               {{4, 1, 1, 3, 0}, true},   // one of them takes the place of another
+               {{3, 0}, false},           // a sentence is finished
+               {{1, 0}, false}};          // sentences change places
   for (const auto& [rows, shared] : cases) {
     const Transformer::State before = state;
     state = made.model.select(state, Tensor::of({std::ssize(rows)}, std::span(rows)));

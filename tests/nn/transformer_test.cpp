@@ -9,6 +9,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 
 namespace attune::nn {
 namespace {
@@ -77,7 +78,7 @@ TEST_CASE("TransformerLayer: a sequence in parts, with what it keeps, is the seq
     const auto all = layer(x, mask, memory, {}, Weights::yes);
     Var kept;
     for (const auto& [begin, end] : {std::pair<Index, Index>{0, 1}, {1, 3}, {3, 5}}) {
-      CAPTURE(begin);
+      CAPTURE_BINDING(begin);
       const auto part = layer(x.slice(begin, end), mask.slice(0, end), memory, kept, Weights::yes);
       CHECK(difference(part.y.value(), all.y.value().slice(begin, end)) <= 1e-13);
       CHECK(difference(part.weights.value(), all.weights.value().slice(begin, end)) <= 1e-13);

@@ -6,6 +6,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
 
+#include "support/capture.hpp"
 #include "support/naive.hpp"
 
 namespace attune {
@@ -127,7 +128,7 @@ TEST_CASE("attention: sizes of 0, and as many heads as elements") {
   for (const bool causal : {false, true}) {
     for (const bool masked : {false, true}) {
       for (const auto& [T, S, B, D, heads] : cases) {
-        CAPTURE(T);
+        CAPTURE_BINDING(T);
         const Tensor q = randn({T, B, D}, DType::f64), kv = randn({S, B, 2 * D}, DType::f64, 2);
         FusedAttentionOptions o{.heads = heads, .causal = causal, .dropout = 0.25};
         if (masked) o.mask = ones({S, B}, DType::f64);

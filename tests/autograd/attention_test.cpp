@@ -6,6 +6,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/reference.hpp>
+#include <attune/tensor/precision.hpp>
 
 #include "support/same_function.hpp"
 #include "support/threads_scope.hpp"
@@ -259,6 +260,19 @@ TEST_CASE("attention: in f32 it has the numbers of f64 to its own precision") {
                             twice = value_and_gradients(fused_attention(o),
                                                         {q.to(DType::f64), kv.to(DType::f64)});
   CHECK(difference(single[0].to(DType::f64), twice[0]) <= 1e-5);
+}
+
+TEST_CASE("attention: in bf16 it has the numbers of f32 to that precision") {
+  if (!bf16_available()) return;
+  const std::vector<Tensor> inputs{randn({70, 2, 16}), randn({300, 2, 32}, DType::f32, 2)};
+  const auto f = fused_attention({.heads = 2, .causal = true});
+  const std::vector<Tensor> expected = value_and_gradients(f, inputs);
+  const InPrecision in(Precision::bf16);
+  const std::vector<Tensor> found = value_and_gradients(f, inputs);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(difference(found[i], expected[i]) > 0);
+    CHECK(difference(found[i], expected[i]) <= 0.02);
+  }
 }
 
 TEST_CASE("attention: what does not fit is named") {

@@ -251,8 +251,8 @@ def summary(row, pairs, batch, limit):
     result["ratios"] = [pair["peer"][batch]["ms_median"] / pair["ours"][batch]["ms_median"]
                         for pair in pairs if "peer" in pair]
     variants = {pair["peer"][batch].get("variant", "") for pair in pairs if "peer" in pair}
-    result["peer"] = ", ".join(sorted({pair["peer"][batch]["peer"] for pair in pairs if "peer" in pair}))
-    result["variant"] = ", ".join(sorted(variants))
+    names = {pair["peer"][batch]["peer"] for pair in pairs if "peer" in pair}
+    result["peer was"] = " ".join([*sorted(names), *sorted(variants)]).strip() or "-"
     result["pairs"] = len(pairs)
     return result
 
@@ -269,11 +269,11 @@ def table(summaries, options):
 
     labels = list(summaries[0])[:list(summaries[0]).index("threads")]
     header = [*labels, "threads", "ours ms", "peer ms", "times faster", "ours of limit", "peer of limit",
-              "ours MiB", "peer MiB", "pairs", "peer"]
+              "ours MiB", "peer MiB", "pairs", "peer was"]
     rows = [[*(s[label] for label in labels), str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
              faster(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
              number(s["ours MiB"]), number(s["peer MiB"]),
-             f"{s['pairs']} of {options.pairs}", f"{s['peer']} {s['variant']}".strip()] for s in summaries]
+             f"{s['pairs']} of {options.pairs}", s["peer was"]] for s in summaries]
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     lines = []
     for row in [header, *rows]:

@@ -128,12 +128,14 @@ void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
 Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
   const AxisView view("softmax", x, axis);
   const Tensor places = mask_of_axes("softmax", x, mask);
+  // Axes behind it, even of extent 1, say how sums are made: columns of a batch of one sentence have
+  // the bits that they have among others.
+  const bool of_rows = x.shape().axis(axis) == x.rank() - 1;
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "softmax");
   visit_elements("softmax", std::tie(x, y), [&]<class T>(const T* from, T* to) {
     const T* mask_data = elements_or_null<T>(places);
     for_columns(view, [&](Index first, Index width) {
-      // A mask of inner axes, all of extent 1, has one element for the whole row.
-      if (view.inner == 1 && (!mask_data || places.size() % view.n == 0)) {
+      if (of_rows) {
         const T* mask_of_row = mask_data ? mask_data + first % places.size() : nullptr;
         return simd::run(simd::SoftmaxRow<T>{from + first, mask_of_row, to + first}, view.n);
       }

@@ -123,6 +123,15 @@ TEST_CASE("softmax: more columns than one block, and longer than one tile") {
   }
 }
 
+TEST_CASE("softmax: a column has the same bits alone and among others") {
+  const Tensor x = randn({37, 3}), mask = greater(randn({37, 3}, DType::f32, 2), -1.0);
+  for (Index b = 0; b < 3; ++b) {
+    const auto column = [&](const Tensor& of) { return slice(of, 1, b, b + 1); };
+    CHECK(identical(softmax(column(x), 0), column(softmax(x, 0))));
+    CHECK(identical(softmax(column(x), 0, column(mask)), column(softmax(x, 0, mask))));
+  }
+}
+
 TEST_CASE("softmax: logits of a thousand, and one that is infinitely small") {
   CHECK(difference(softmax(reals({3}, {1000, 1000, -1000}), 0), reals({3}, {0.5, 0.5, 0})) == 0);
   CHECK(difference(softmax(reals({2}, {-1000, -1000}), 0), reals({2}, {0.5, 0.5})) == 0);

@@ -53,20 +53,6 @@ T* scratch(Tensor& storage, Index size) {
   return storage.template mutable_data<T>();
 }
 
-/// A copy of A's rows, or of its columns where these are contiguous, an odd number of cache lines
-/// apart: those that are a power of two apart push each other out of the cache.
-template <class T>
-simd::Strided<T> gathered(const simd::Strided<T>& a, Index rows, Index depth, Tensor& storage) {
-  constexpr Index line = 64 / sizeof(T);
-  const bool by_rows = a.column == 1;
-  const Index count = by_rows ? rows : depth, length = by_rows ? depth : rows;
-  const Index apart = by_rows ? a.row : a.column;
-  const Index stride = (parts(length, line) | 1) * line;
-  T* to = scratch<T>(storage, count * stride);
-  for (Index i = 0; i < count; ++i) std::copy_n(a.data + i * apart, length, to + i * stride);
-  return by_rows ? simd::Strided<T>{to, stride, 1} : simd::Strided<T>{to, 1, stride};
-}
-
 /// simd::to_pairs, spread over the threads.
 simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index depth, float* to) {
   const Index steps = simd::pairs(depth);
@@ -136,7 +122,7 @@ class Product {
 
   /// B (K, N) as it is, its rows `stride` apart, for few rows of A.
   void multiply_rows(const T* b, Index stride) const {
-    for_tiles(most_cols_of_rows, [&](const Tile& tile) {
+    for_tiles(Cut(*this, most_cols_of_rows), [&](const Tile& tile) {
       T* c = c_.data + tile.column;
       begin({c, c_.rows, tile.columns, c_.stride}, start_.from(0, tile.column));
       simd::run(simd::RowProduct<T>{c_.rows, depth_, tile.columns, a_, b + tile.column, stride, c,
@@ -145,46 +131,84 @@ class Product {
   }
 
   /// B in panels, a block of k after the other.
-  void multiply_panels(const T* panels) const {
-    for_tiles(most_cols, [&](const Tile& tile) {
-      Tensor storage;
+  void multiply_panels(const T* panels) {
+    const Cut cut(*this, most_cols);
+    const bool packed = a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
+    if (packed) {
+      pack_rows(cut);
+    } else if (a_.row * Index{sizeof(T)} % 4096 == 0 && c_.cols >= gathered_columns) {
+      gather_rows();
+    }
+    for_tiles(cut, [&](const Tile& tile) {
       for (Index step = 0; step < steps_; step += depth_block) {
         const Index steps = std::min(depth_block, steps_ - step);
         simd::Strided<T> a = a_.from(tile.row, step);
-        const Index row_bytes = a.row * Index{sizeof(T)};
-        if (a.column > 1 ? a.column * Index{sizeof(T)} >= gathered_bytes
-                         : row_bytes % 4096 == 0 && tile.columns >= gathered_columns) {
-          a = gathered(a, tile.rows, steps, storage);
-        }
+        if (packed) a.data = a_.data + tile.row * steps_ + tile.rows * step;
         const T* first = panels + tile.column * steps_ + step * width_;
         const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
         T* c = c_.data + tile.row * c_.stride + tile.column;
         const simd::Start<T> start =
             step > 0 ? simd::Start<T>{c, c_.stride} : start_.from(tile.row, tile.column);
         arithmetic_.run({tile.rows, steps, tile.columns, width_, a, first, steps_ * width_, c,
-                         c_.stride, start, next});
+                         c_.stride, start, packed, next});
       }
     });
   }
 
  private:
-  /// body(tile) for tiles of C that depend on the shape alone. Cut `across` and `down`, A is read
-  /// `across` times and B `down` times: least where across / down = N / M.
+  /// Rows and columns of a tile of C, which depend on the shape alone. Cut `across` and `down`, A is
+  /// read `across` times and B `down` times: least where across / down = N / M.
+  struct Cut {
+    Cut(const Product& p, Index columns_at_most) {
+      const Index m = p.c_.rows, n = p.c_.cols;
+      const Index wanted = std::clamp<Index>(m * n * p.depth_ / least_work, 1, enough_tiles);
+      const Index best_down = std::lround(std::sqrt(static_cast<double>(wanted * m) / n));
+      const Index down =
+          std::max({parts(m, most_rows), std::min(best_down, m / least_rows), Index{1}});
+      const Index across =
+          std::max(parts(n, columns_at_most), std::min(parts(wanted, down), parts(n, p.width_)));
+      rows = parts(m, down), columns = rounded_up(parts(n, across), p.width_);
+    }
+    Index rows, columns;
+  };
+
+  /// body(tile) for tiles of C.
   template <class Body>
-  void for_tiles(Index columns_at_most, Body body) const {
-    const Index m = c_.rows, n = c_.cols;
-    const Index wanted = std::clamp<Index>(m * n * depth_ / least_work, 1, enough_tiles);
-    const Index best_down = std::lround(std::sqrt(static_cast<double>(wanted * m) / n));
-    const Index down =
-        std::max({parts(m, most_rows), std::min(best_down, m / least_rows), Index{1}});
-    const Index across =
-        std::max(parts(n, columns_at_most), std::min(parts(wanted, down), parts(n, width_)));
-    const Index rows = parts(m, down), columns = rounded_up(parts(n, across), width_);
-    const Index row_tiles = parts(m, rows), column_tiles = parts(n, columns);
+  void for_tiles(const Cut& cut, Body body) const {
+    const Index row_tiles = parts(c_.rows, cut.rows), column_tiles = parts(c_.cols, cut.columns);
     parallel_for(row_tiles * column_tiles, [&](Index tile) {
-      const Index row = tile / column_tiles * rows, column = tile % column_tiles * columns;
-      body(Tile{row, std::min(rows, m - row), column, std::min(columns, n - column)});
+      const Index row = tile / column_tiles * cut.rows, column = tile % column_tiles * cut.columns;
+      body(Tile{row, std::min(cut.rows, c_.rows - row), column,
+                std::min(cut.columns, c_.cols - column)});
     });
+  }
+
+  /// A transposed A, each tile's rows and each block of k by itself, as the kernel reads them.
+  void pack_rows(const Cut& cut) {
+    Tensor storage;
+    T* to = scratch<T>(storage, c_.rows * steps_);
+    const Index blocks = parts(steps_, depth_block);
+    parallel_for(parts(c_.rows, cut.rows) * blocks, [&](Index i) {
+      const Index row = i / blocks * cut.rows, step = i % blocks * depth_block;
+      const Index rows = std::min(cut.rows, c_.rows - row);
+      simd::pack_rows(a_.from(row, step), rows, std::min(depth_block, steps_ - step),
+                      to + row * steps_ + rows * step);
+    });
+    a_.data = to;
+    storage_ = std::move(storage);
+  }
+
+  /// A's rows an odd number of cache lines apart: those that are a power of two apart push each
+  /// other out of the cache.
+  void gather_rows() {
+    Tensor storage;
+    constexpr Index line = 64 / sizeof(T);
+    const Index stride = (parts(steps_, line) | 1) * line;
+    T* to = scratch<T>(storage, c_.rows * stride);
+    parallel_each(c_.rows, std::max<Index>(1, conversion_work / steps_),
+                  [&](Index i) { std::copy_n(a_.data + i * a_.row, steps_, to + i * stride); });
+    a_ = {to, stride, 1};
+    storage_ = std::move(storage);
   }
 
   Tensor storage_;  // of A, where it is not read as it is
@@ -251,7 +275,7 @@ template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           MatrixView<const T> start) {
   check_shapes(a, b.rows(), b.cols(), c);
-  const Product<T> product(a, c, {start.data, start.stride}, Arithmetic<T>{b.bf16()});
+  Product<T> product(a, c, {start.data, start.stride}, Arithmetic<T>{b.bf16()});
   if (!product.empty()) product.multiply_panels(b.panels());
 }
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);

@@ -34,11 +34,11 @@ constexpr Index most_cols_of_rows = 2048;
 /// A product is cut into this many tiles for the sake of threads, as long as each has rows enough
 /// to read a panel for, and multiply-adds enough for handing it to another thread.
 constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
-/// If columns of A are at least so many bytes apart, a tile's columns are gathered into a copy
-/// first. Closer columns stay in the cache anyway: gathering them took 2 % of the smallest models'
+/// A transposed A is packed in the order in which the kernel reads it if its columns are at least so
+/// many bytes apart. Closer ones stay in the cache: copying them took 2 % of the smallest models'
 /// training.
-constexpr Index gathered_bytes = 2048;
-/// Rows of A whole pages apart are gathered into a copy where a tile has so many columns.
+constexpr Index packed_bytes = 2048;
+/// Rows of A whole pages apart are gathered into a copy where B has so many columns.
 constexpr Index gathered_columns = 128;
 /// Rows of C up to which B is read as it is: packing it would take longer than the product.
 constexpr Index few_rows = 4;

@@ -160,6 +160,35 @@ HWY_INLINE void TransposePanel(const T* b, Index stride, Index depth, Index widt
   }
 }
 
+/// n neighbouring elements, by two overlapping registers or half ones where they are more than one.
+template <class T>
+HWY_INLINE void CopyFew(const T* from, Index n, T* to) {
+  const auto copy = [&](auto d) HWY_ATTR {
+    const Index lanes = static_cast<Index>(hn::Lanes(d));
+    if (n < lanes) return false;
+    for (Index j = 0; j + lanes < n; j += lanes) hn::StoreU(hn::LoadU(d, from + j), d, to + j);
+    hn::StoreU(hn::LoadU(d, from + n - lanes), d, to + n - lanes);
+    return true;
+  };
+  const hn::ScalableTag<T> d;
+  if (copy(d)) return;
+#if HWY_TARGET != HWY_SCALAR
+  if (copy(hn::Half<decltype(d)>())) return;
+#endif
+  std::copy_n(from, n, to);
+}
+
+template <class T>
+HWY_INLINE void PackRows(Strided<T> a, Index rows, Index depth, T* to) {
+  const RowParts parts(rows, kMaxRows);
+  for (Index k = 0; k < depth; ++k) {
+    for (Index i = 0; i < parts.count; ++i) {
+      const Index begin = parts.begin(i), n = parts.begin(i + 1) - begin;
+      CopyFew(a.data + k * a.column + begin, n, to + begin * depth + k * n);
+    }
+  }
+}
+
 template <class T>
 HWY_INLINE void PackPanels(Strided<T> b, Index depth, Index columns, Index width, T* panels) {
   const Index whole = columns / width, rest = columns % width;
@@ -232,6 +261,7 @@ HWY_INLINE Index PanelWidth(Index columns) {
 #define ATTUNE_KERNELS(KERNEL, T, bits) \
   KERNEL(Index, PanelWidth<T>, PanelWidth##bits, panel_width<T>, (Index columns), (columns)) \
   KERNEL(void, PackPanels, PackPanels##bits, pack_panels, (Strided<T> b, Index depth, Index columns, Index width, T* panels), (b, depth, columns, width, panels)) \
+  KERNEL(void, PackRows, PackRows##bits, pack_rows, (Strided<T> a, Index rows, Index depth, T* to), (a, rows, depth, to)) \
   KERNEL(void, Run, PanelProduct##bits, run, (const PanelProduct<T>& product), (product)) \
   KERNEL(void, Run, RowProduct##bits, run, (const RowProduct<T>& product), (product))
 // clang-format on

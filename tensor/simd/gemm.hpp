@@ -37,6 +37,11 @@ Index panel_width(Index columns);
 template <class T>
 void pack_panels(Strided<T> b, Index depth, Index columns, Index width, T* panels);
 
+/// Copies A (rows, depth), whose columns are contiguous, in the order in which a product reads it:
+/// the rows that a kernel takes, column after column, then those of the next.
+template <class T>
+void pack_rows(Strided<T> a, Index rows, Index depth, T* to);
+
 /// What the sums of a product begin with: rows `stride` apart, 0 for one that serves all; C itself
 /// where it is added to; null: 0.
 template <class T>
@@ -60,7 +65,8 @@ struct PanelProduct {
   T* c;
   Index stride_c;
   Start<T> start;
-  const T* next = nullptr;  // the panel that is read after these, if any: it is fetched meanwhile
+  bool packed_rows = false;  // A is in the order of pack_rows
+  const T* next = nullptr;   // the panel that is read after these, if any: it is fetched meanwhile
 };
 template <class T>
 void run(const PanelProduct<T>& product);
@@ -120,6 +126,16 @@ template <class T>
 using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c,
                              Index stride_c, Start<T> start, Ahead<T> ahead);
 
+/// Nearly equal parts of the rows: each then has enough sums that do not wait for each other.
+struct RowParts {
+  RowParts(Index rows_in_all, Index most)
+      : rows(rows_in_all), count((rows_in_all + most - 1) / most) {}
+
+  Index begin(Index i) const { return rows * i / count; }
+
+  Index rows, count;
+};
+
 /// Elements of the largest block of C that a kernel keeps.
 constexpr Index most_in_registers = 14 * 32;
 
@@ -134,31 +150,32 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
     }
   };
   // Rows of A whole pages apart share a set of the first-level cache, which has 8 places or more.
-  const bool collide = p.a.column == 1 && p.a.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
-  // Nearly equal parts of the rows: each then has enough sums that do not wait for each other.
-  const Index most_rows = std::min(std::ssize(kernels), collide ? Index{7} : std::ssize(kernels));
-  const Index parts = (p.rows + most_rows - 1) / most_rows;
+  const bool collide =
+      !p.packed_rows && p.a.column == 1 && p.a.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
+  const RowParts parts(p.rows,
+                       collide ? std::min(std::ssize(kernels), Index{7}) : std::ssize(kernels));
   alignas(64) T edge[most_in_registers];
   const T* panel = p.panels;
   for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
     const Index columns = std::min(width, p.columns - column);
     const T* next = column + width < p.columns ? panel + p.panel_stride : p.next;
-    const Index step = next ? (width + parts - 1) / parts : 0;
-    for (Index i = 0; i < parts; ++i) {
+    const Index step = next ? (width + parts.count - 1) / parts.count : 0;
+    for (Index i = 0; i < parts.count; ++i) {
       const Ahead<T> ahead{next ? next + i * p.depth * step : panel, step};
-      const Index begin = p.rows * i / parts, rows = p.rows * (i + 1) / parts - begin;
+      const Index begin = parts.begin(i), rows = parts.begin(i + 1) - begin;
       const PanelKernel<T> kernel = kernels[rows - 1];
-      const T* a = p.a.data + begin * p.a.row;
+      const Strided<T> a =
+          p.packed_rows ? Strided<T>{p.a.data + begin * p.depth, 1, rows} : p.a.from(begin, 0);
       T* c = p.c + begin * p.stride_c + column;
       Start<T> start = p.start.from(begin, column);
       if (columns == width) {
-        kernel(p.depth, a, p.a.row, p.a.column, panel, c, p.stride_c, start, ahead);
+        kernel(p.depth, a.data, a.row, a.column, panel, c, p.stride_c, start, ahead);
       } else {
         if (start.data) {
           copy_rows(start.data, start.stride, edge, width, rows, columns);
           start = {edge, width};
         }
-        kernel(p.depth, a, p.a.row, p.a.column, panel, edge, width, start, ahead);
+        kernel(p.depth, a.data, a.row, a.column, panel, edge, width, start, ahead);
         copy_rows(edge, width, c, p.stride_c, rows, columns);
       }
     }

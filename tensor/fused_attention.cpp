@@ -74,7 +74,7 @@ Problem::Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions&
 template <class T>
 struct Rows {
   T* first;
-  Index stride, size;
+  Index stride;
 
   T* operator[](Index row) const { return first + row * stride; }
 };
@@ -126,7 +126,7 @@ class Worker {
   template <class U>
   Rows<U> rows(U* x, Index pair, Index width, Index offset = 0) const {
     const Index sentence = pair / p_.options.heads, head = pair % p_.options.heads;
-    return {x + sentence * width + offset + head * p_.a, p_.b * width, p_.a};
+    return {x + sentence * width + offset + head * p_.a, p_.b * width};
   }
   const Seen& seen(Index pair) const { return p_.seen[pair / p_.options.heads]; }
 

@@ -87,8 +87,7 @@ double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targ
       return of.defined() ? of.slice(begin, std::min(n, begin + block)) : of;
     };
     const Tensor x_rows = rows(x), target_rows = rows(targets), mask_rows = rows(mask);
-    Tensor logits = matmul(x_rows, W, {.b = transposed}, together);
-    if (b.defined()) add_in_place(logits, b);
+    Tensor logits = add_matmul(b, x_rows, W, {.b = transposed}, together);
     const CrossEntropy result = cross_entropy_forward(logits, target_rows, mask_rows, smoothing);
     total += sum(result.loss).item();
     if (!recorded) continue;

@@ -211,17 +211,19 @@ Var maxout(const Var& x) {
 
 // Products and sums
 
-Var matmul(const Var& a, const Var& b, Transpose transpose) {
-  Recording product =
-      record("matmul", matmul(a.value(), b.value(), transpose, rows_of(recorded(a, b))));
+Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose) {
+  Recording sum =
+      record(y.defined() ? OperationName("add_matmul") : OperationName("matmul"),
+             add_matmul(y.value(), a.value(), b.value(), transpose, rows_of(recorded(y, a, b))));
+  sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
   constexpr Rows together = Rows::together;
   // C = A·B:  dA = dC·Bᵀ, and the transpose of it where A came in transposed.
-  product.wrt(a, [b = b.value(), transpose](const Tensor& dc) {
+  sum.wrt(a, [b = b.value(), transpose](const Tensor& dc) {
     return transpose.a ? matmul(b, dc, {.a = transpose.b, .b = true}, together)
                        : matmul(dc, b, {.b = !transpose.b}, together);
   });
   // dB = Aᵀ·dC, put off until all uses of B are known.
-  product.wrt(b, [a = a.value(), transpose](const Tensor& dc, GradientSlot& db) {
+  sum.wrt(b, [a = a.value(), transpose](const Tensor& dc, GradientSlot& db) {
     if (transpose.a) {
       db.add(transpose.b ? matmul(dc, a, {.a = true, .b = true}, together)
                          : matmul(a, dc, {}, together));
@@ -229,24 +231,15 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
       transpose.b ? db.add_product(dc, a) : db.add_product(a, dc);
     }
   });
-  return product;
-}
-
-Var add_matmul(const Var& y, const Var& a, const Var& b) {
-  Recording sum =
-      record("add_matmul", add_matmul(y.value(), a.value(), b.value(), rows_of(recorded(y, a, b))));
-  sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
-  sum.wrt(a,
-          [b = b.value()](const Tensor& dc) { return matmul(dc, b, {.b = true}, Rows::together); });
-  sum.wrt(b, [a = a.value()](const Tensor& dc, GradientSlot& db) { db.add_product(a, dc); });
   return sum;
 }
 
+Var matmul(const Var& a, const Var& b, Transpose transpose) {
+  return add_matmul({}, a, b, transpose);
+}
+
 AffineLogits::operator Var() const {
-  const auto& [W, b, transposed] = affine;
-  if (b.defined() && !transposed) return add_matmul(b, x, W);
-  const Var y = matmul(x, W, {.b = transposed});
-  return b.defined() ? y + b : y;
+  return add_matmul(affine.b, x, affine.W, {.b = affine.transposed});
 }
 
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {

@@ -59,8 +59,8 @@ Var maxout(const Var& x);
 /// (..., K) x (K, N) -> (..., N): leading axes of a are folded. See `Transpose` in matmul.hpp.
 Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 
-/// y + a·b, for a (..., K), b (K, N) and y (..., N) or (N): a bias, or another share of a sum.
-Var add_matmul(const Var& y, const Var& a, const Var& b);
+/// y + a·b, where y is (..., N), (N) or undefined: a bias, or another share of a sum.
+Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose = {});
 
 /// The affine map x W + b, or x Wᵀ + b: W (R, V), or transposed (V, R), and b (V) or undefined.
 struct Affine {

@@ -82,12 +82,8 @@ inline Attended attention(const Var& q, const Var& kv, const FusedAttentionOptio
                               broadcast_to(seen, scores.shape()));
   Var kept = weights;
   if (o.dropout > 0) {
-    std::vector<std::uint32_t> bits(static_cast<std::size_t>(B * o.heads * T * S));
-    Random(o.random).bits(bits);
-    std::vector<double> factors;
-    for (const std::uint32_t word : bits) {
-      factors.push_back(word < o.dropout * 0x1p32 ? 0 : 1 / (1 - o.dropout));
-    }
+    std::vector<double> factors(static_cast<std::size_t>(weights.value().size()));
+    Random(o.random).dropout(o.dropout, std::span(factors));
     kept = weights * Tensor::of<double>(weights.shape(), factors).to(q.dtype());
   }
   const Var read = permute(batched_matmul(kept, heads_of(k_v[1])), {2, 0, 1, 3});

@@ -82,48 +82,56 @@ TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o,
              output.add("b", {o.target_vocabulary}, nn::init::zeros()), tied};
 }
 
-TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
-  if (attends_ && !source.h.defined()) {
+nn::TransformerLayer::Memory TransformerDecoder::remember(std::size_t i,
+                                                          const Encoded& source) const {
+  if (!attends_) return {};
+  if (!source.h.defined()) {
     fail("Transformer", "the source has no annotations: Encoded::h is undefined");
   }
-  std::vector<Memory> memory(layers_.size());
-  for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
-    memory[i] = layers_[i].remember(source.h, source.mask);
-  }
-  return {std::make_shared<const std::vector<Memory>>(std::move(memory)),
-          arange(source.mask.dim(1)), std::vector<Var>(layers_.size())};
+  return layers_[i].remember(source.h, source.mask);
 }
 
-TransformerDecoder::Run TransformerDecoder::run(Var x, const State& before, bool weights) const {
-  Run run;
-  x = target_.placed(x, before.steps);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const bool aligned = weights && attends_ && i == aligned_;
-    auto layer = layers_[i](x, {}, (*before.memory)[i], before.kept[i],
-                            aligned ? nn::Weights::yes : nn::Weights::no);
-    x = std::move(layer.y);
-    run.kept.push_back(std::move(layer.kept));
-    if (aligned) run.weights = std::move(layer.weights);
+TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
+  State state{std::vector<nn::Kept>(layers_.size()), std::vector<nn::Kept>(layers_.size())};
+  std::vector<std::int32_t> seen;  // (S, B): its own column, and none on padding
+  for (const float used : source.mask.to(DType::f32).to_vector<float>()) {
+    const Index column = std::ssize(seen) % source.mask.dim(1);
+    seen.push_back(used != 0 ? static_cast<std::int32_t>(column) : -1);
   }
-  run.y = norm_ ? (*norm_)(x) : x;
-  return run;
+  for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
+    const Var keys_values = remember(i, source).keys_values;
+    for (Index s = 0; s < source.mask.dim(0); ++s) {
+      state.memory[i].places.push_back(keys_values[s]);
+    }
+    state.memory[i].rows = Tensor::of(source.mask.shape(), std::span<const std::int32_t>(seen));
+  }
+  return state;
 }
 
 TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& before) const {
-  Run now = run(reshape(word, word.shape().inserted(0, 1)), before, true);
-  return {now.y[0],
-          now.weights.defined() ? now.weights[0] : Var(),
-          {before.memory, before.sentences, std::move(now.kept), before.steps + 1}};
+  Step step{.output = {}, .weights = {}, .state = before};
+  const Index steps = std::ssize(before.kept[0].places);
+  Var x = target_.placed(reshape(word, word.shape().inserted(0, 1)), steps)[0];
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    auto layer = layers_[i].step(x, step.state.kept[i], before.memory[i]);
+    x = std::move(layer.y);
+    if (i == aligned_) step.weights = std::move(layer.weights);
+  }
+  step.output = norm_ ? (*norm_)(x) : x;
+  return step;
 }
 
 AllSteps<Var, Var> TransformerDecoder::unroll(const Encoded& source, const Tensor& previous,
                                               bool weights) const {
   AllSteps<Var, Var> all{.words = read(previous), .outputs = {}, .weights = {}};
-  const Run of = run(all.words, start(source), weights);
-  all.outputs.push_back(of.y);
-  for (Index t = 0; of.weights.defined() && t < previous.dim(0); ++t) {
-    all.weights.push_back(of.weights[t]);
+  Var x = target_.placed(all.words, 0);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const bool asked = weights && attends_ && i == aligned_;
+    auto layer = layers_[i](x, {}, remember(i, source), asked ? nn::Weights::yes : nn::Weights::no);
+    x = std::move(layer.y);
+    for (Index t = 0; asked && t < previous.dim(0); ++t) all.weights.push_back(layer.weights[t]);
   }
+  all.outputs.push_back(norm_ ? (*norm_)(x) : x);
   return all;
 }
 
@@ -132,19 +140,7 @@ AffineLogits TransformerDecoder::logits(const Var&, const std::vector<Var>& outp
 }
 
 TransformerDecoder::State TransformerDecoder::select(const State& state, const Tensor& rows) const {
-  State selected{state.memory, gather(state.sentences, rows), {}, state.steps};
-  for (const Var& kept : state.kept) selected.kept.push_back(nn::select_columns(kept, rows));
-  // Hypotheses of one sentence change places at every step: their memory is the same.
-  if (!attends_ ||
-      selected.sentences.to_vector<std::int32_t>() == state.sentences.to_vector<std::int32_t>())
-    return selected;
-  std::vector<Memory> memory;
-  for (const auto& [keys_values, mask] : *state.memory) {
-    memory.push_back(
-        {nn::select_columns(keys_values, rows), nn::select_columns(mask, rows).value()});
-  }
-  selected.memory = std::make_shared<const std::vector<Memory>>(std::move(memory));
-  return selected;
+  return {nn::select(state.memory, rows), nn::select(state.kept, rows)};
 }
 
 }  // namespace attune::models

@@ -2,7 +2,6 @@
 // decoder, and TransformerLm, the decoder alone.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <attune/models/decoder.hpp>
@@ -80,13 +79,9 @@ class TransformerEncoder {
 class TransformerDecoder {
  public:
   using Options = TransformerOptions;
-  using Memory = nn::TransformerLayer::Memory;
 
   struct State {
-    std::shared_ptr<const std::vector<Memory>> memory;  // of each layer
-    Tensor sentences;                                   // (B) i32, which the columns belong to
-    std::vector<Var> kept = {};                         // of each layer
-    Index steps = 0;
+    std::vector<nn::Kept> memory, kept;  // of each layer
   };
   using Output = Var;  // (B, D), or of all steps (T, B, D)
   using Step = DecoderStep<Output, State>;
@@ -106,11 +101,8 @@ class TransformerDecoder {
   const nn::Embedding& table() const { return target_.table(); }
 
  private:
-  struct Run {
-    Var y, weights;
-    std::vector<Var> kept;
-  };
-  Run run(Var x, const State& before, bool weights) const;
+  /// What layer i reads of a source.
+  nn::TransformerLayer::Memory remember(std::size_t i, const Encoded& source) const;
 
   TransformerWords target_;
   std::vector<nn::TransformerLayer> layers_;

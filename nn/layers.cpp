@@ -47,17 +47,9 @@ Tensor Dropout::draw(const Shape& shape, DType dtype) const {
   if (!random || rate_ == 0) return {};
   Tensor mask = Tensor::uninitialized(shape, dtype, "dropout");
   visit_elements("dropout", std::tie(mask), [&]<class T>(T* values) {
-    const auto limit = static_cast<std::uint32_t>(rate_ * 0x1p32);
-    const T kept = static_cast<T>(1 / (1 - rate_));
     parallel_ranges(mask.size(), elements_of_tile, [&](Index begin, Index end) {
-      Random own = random->ahead(static_cast<std::uint64_t>(begin));
-      std::array<std::uint32_t, 512> bits;
-      for (Index i = begin; i < end; i += std::ssize(bits)) {
-        const auto n = static_cast<std::size_t>(std::min(std::ssize(bits), end - i));
-        own.bits(std::span(bits).first(n));
-        for (std::size_t j = 0; j < n; ++j)
-          values[i + static_cast<Index>(j)] = bits[j] < limit ? T(0) : kept;
-      }
+      random->ahead(static_cast<std::uint64_t>(begin))
+          .dropout(rate_, std::span(values + begin, values + end));
     });
   });
   *random = random->ahead(static_cast<std::uint64_t>(mask.size()));

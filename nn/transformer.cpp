@@ -1,25 +1,20 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include <attune/autograd/attention.hpp>
+#include <attune/autograd/record.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/nn/transformer.hpp>
+#include <attune/tensor/attention.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
 
 namespace attune::nn {
 namespace {
 
 double or_else(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
-
-/// One query of each sentence, with its weights (K, S, B).
-MultiHeadResult attend_once(const Var& q, const Var& kv, const FusedAttentionOptions& o) {
-  const std::vector<Var> k_v = split(kv, {q.dim(-1), q.dim(-1)}, -1);
-  const Var scores = dot_scores(q[0], k_v[0], o.heads);
-  const double a = static_cast<double>(q.dim(-1) / o.heads);
-  const Var alpha = softmax(scores / std::sqrt(a), -2, o.mask);
-  return {reshape(weighted_sum(alpha, k_v[1]), q.shape()), alpha};
-}
 
 /// Of q (T, B, D), which was multiplied by W_q: what W_o then multiplies.
 MultiHeadResult attend(const Var& q, const Var& kv, const Tensor& mask, Weights weights,
@@ -36,10 +31,6 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Tensor& mask, Weights 
         random->ahead(static_cast<std::uint64_t>(check['T'] * check['B'] * o.heads * check['S']));
   }
   if (weights == Weights::no) return {attention(q, kv, o), {}};
-  if (q.dim(0) == 1 && o.dropout == 0) {
-    const auto [read, alpha] = attend_once(q, kv, o);
-    return {read, reshape(alpha, alpha.shape().inserted(0, 1))};
-  }
   const auto [read, alpha] = reference::attention(q, kv, o);
   return {read, permute(alpha, {2, 1, 3, 0})};
 }
@@ -80,6 +71,31 @@ MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys
   const Var q = query_(query);
   const auto [read, alpha] =
       detail::in_layer(path_, [&] { return attend(q, keys_values, mask, weights, options_); });
+  return {output_(read), alpha};
+}
+
+MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) const {
+  const Var q = query_(query);
+  const auto [read, alpha] = detail::in_layer(path_, [&]() -> MultiHeadResult {
+    const auto differentiated = [](const Var& x) { return recorded(x); };
+    if (!differentiated(q) && std::ranges::none_of(kept.places, differentiated)) {
+      std::vector<Tensor> places;
+      for (const Var& place : kept.places) places.push_back(place.value());
+      const AttentionStep step = attention_step(q.value(), places, kept.rows, options_.heads);
+      return {step.y, step.weights};
+    }
+    std::vector<Var> columns;
+    for (std::size_t s = 0; s < kept.places.size(); ++s) {
+      std::vector<std::int32_t> rows = kept.rows[static_cast<Index>(s)].to_vector<std::int32_t>();
+      for (std::int32_t& row : rows) row = std::max(row, 0);
+      columns.push_back(gather(
+          kept.places[s], Tensor::of({std::ssize(rows)}, std::span<const std::int32_t>(rows))));
+    }
+    const Tensor seen = greater_equal(kept.rows, 0).to(q.dtype());
+    const auto [y, weights] =
+        attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen, Weights::yes, options_);
+    return {y[0], weights[0]};
+  });
   return {output_(read), alpha};
 }
 
@@ -138,28 +154,48 @@ TransformerLayer::Memory TransformerLayer::remember(const Var& h, const Tensor& 
   return {cross_->remember(h), mask};
 }
 
-TransformerLayer::Result TransformerLayer::operator()(Var x, const Tensor& mask,
-                                                      const Memory& memory, const Var& kept,
-                                                      Weights weights) const {
-  Result result;
+/// The parts, each with its residual connection and normalisation.
+template <class Self, class Cross>
+Var TransformerLayer::run(Var x, Self self, Cross cross) const {
   const auto add = [&](const LayerNorm& norm, auto part) {
     x = norm_ == Norm::before ? x + dropout_(part(norm(x))) : norm(x + dropout_(part(x)));
   };
-  add(self_norm_, [&](const Var& n) {
-    const Var now = self_.remember(n);
-    result.kept = kept.defined() ? concat({kept, now}, 0) : now;
-    return self_(n, result.kept, mask).y;
-  });
-  if (cross_) {
-    add(*cross_norm_, [&](const Var& n) {
-      auto [y, alpha] = (*cross_)(n, memory.keys_values, memory.mask, weights);
-      result.weights = std::move(alpha);
-      return y;
-    });
-  }
-  add(feed_norm_, [&](const Var& n) { return feed_forward_(n); });
-  result.y = x;
-  return result;
+  add(self_norm_, self);
+  if (cross_) add(*cross_norm_, cross);
+  add(feed_norm_, feed_forward_);
+  return x;
+}
+
+TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Tensor& mask,
+                                                      const Memory& memory, Weights w) const {
+  Var weights;
+  const Var y = run(
+      x, [&](const Var& n) { return self_.self(n, mask); },
+      [&](const Var& n) {
+        const auto attended = (*cross_)(n, memory.keys_values, memory.mask, w);
+        weights = attended.weights;
+        return attended.y;
+      });
+  return {y, weights};
+}
+
+TransformerLayer::Result TransformerLayer::step(const Var& x, Kept& kept,
+                                                const Kept& memory) const {
+  Var weights;
+  const Var y = run(
+      x,
+      [&](const Var& n) {
+        const Tensor own = arange(n.dim(0)).reshape({1, -1});
+        kept.rows = kept.rows.defined() ? concat({kept.rows, own}, 0) : own;
+        kept.places.push_back(self_.remember(n));
+        return self_.step(n, kept).y;
+      },
+      [&](const Var& n) {
+        const auto attended = cross_->step(n, memory);
+        weights = attended.weights;
+        return attended.y;
+      });
+  return {y, weights};
 }
 
 }  // namespace attune::nn

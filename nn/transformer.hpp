@@ -26,6 +26,19 @@ struct MultiHeadResult {
   Var weights;  // (T, K, S, B), exactly 0 on padding; undefined where not asked for
 };
 
+/// Keys and values that a decoder keeps from step to step, and a memory that its steps read: those
+/// of place s for hypothesis b are row rows[s, b] of places[s]. Hypotheses share them, and selecting
+/// some moves numbers alone.
+struct Kept {
+  std::vector<Var> places;  // (R, 2D) each
+  Tensor rows;              // (S, B) i32; -1: not seen
+};
+
+/// Hypotheses by number (i32).
+inline Kept select(const Kept& kept, const Tensor& rows) {
+  return {kept.places, kept.rows.defined() ? gather_columns(kept.rows, rows) : kept.rows};
+}
+
 /// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
 /// queries x (T, B, D) to a memory h (S, B, M), for head k with A = D / K elements:
 ///     α_k = softmax((x W_q)_k (h W_k)_kᵀ / √A),  y = [α_1 (h W_v)_1; ...; α_K (h W_v)_K] W_o
@@ -41,10 +54,12 @@ class MultiHeadAttention {
   Var remember(const Var& memory) const { return memory_(memory); }
 
   /// Of what was remembered; mask (S, B) or undefined: all. With Causal::yes query t sees the
-  /// places 0 .. t + S - T, so that S - T of them are of earlier calls. A query that sees nothing
-  /// gets W_o's bias.
+  /// places 0 .. t + S - T. A query that sees nothing gets W_o's bias.
   MultiHeadResult operator()(const Var& query, const Var& keys_values, const Tensor& mask = {},
                              Weights weights = Weights::no) const;
+
+  /// One query of each hypothesis, (B, D) -> y (B, D), weights (K, S, B).
+  MultiHeadResult step(const Var& query, const Kept& kept) const;
 
   /// Of a sequence to itself: x (T, B, D), mask (T, B) or undefined -> (T, B, D)
   Var self(const Var& x, const Tensor& mask = {}) const { return (*this)(x, remember(x), mask).y; }
@@ -114,11 +129,7 @@ class TransformerLayer {
     Var keys_values;  // (S, B, 2D)
     Tensor mask;      // (S, B)
   };
-  struct Result {
-    Var y;        // (T, B, D)
-    Var kept;     // keys and values of itself so far, for the next call
-    Var weights;  // of the memory, where asked for
-  };
+  using Result = MultiHeadResult;  // weights of the memory
 
   /// `memory` is the size of annotations; 0: it does not attend to any.
   TransformerLayer(const Scope& scope, const TransformerLayerOptions& options, Causal causal,
@@ -127,12 +138,18 @@ class TransformerLayer {
   /// h (S, B, M), mask (S, B). Throws in a layer that attends to no memory.
   Memory remember(const Var& h, const Tensor& mask) const;
 
-  /// x (T, B, D). `kept` is that of the call before, if x goes on from there. The mask is of all
-  /// places that x attends to: (T, B), with those of `kept` before them; undefined: all.
-  Result operator()(Var x, const Tensor& mask, const Memory& memory = {}, const Var& kept = {},
+  /// x (T, B, D), mask (T, B) or undefined: all
+  Result operator()(const Var& x, const Tensor& mask, const Memory& memory = {},
                     Weights weights = Weights::no) const;
 
+  /// One step, x (B, D), after those that are kept, which it joins. The memory's places are rows of
+  /// `remember`.
+  Result step(const Var& x, Kept& kept, const Kept& memory = {}) const;
+
  private:
+  template <class Self, class Cross>
+  Var run(Var x, Self self, Cross cross) const;
+
   Norm norm_;
   MultiHeadAttention self_;
   std::optional<MultiHeadAttention> cross_;

@@ -2,6 +2,8 @@
 // attention of many queries.
 #pragma once
 
+#include <span>
+
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/tensor.hpp>
 
@@ -36,6 +38,17 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
 
 /// dh_sb += α_sb dc_b, in place.
 void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory);
+
+/// Scaled dot-product attention of one query of each hypothesis to keys and values that stand where
+/// the steps of a decoder left them, so that hypotheses share those of a common prefix: q (B, D),
+/// places[s] (R, 2D), of which hypothesis b sees row rows[s, b], rows (S, B) i32, or none at -1. One
+/// that sees no place gets 0.
+struct AttentionStep {
+  Tensor y;        // (B, D)
+  Tensor weights;  // (K, S, B), 0 where the row is -1
+};
+AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, const Tensor& rows,
+                             Index heads);
 
 /// Rows of a sequence by sentence: x (S, B, ...), positions (W, B)
 /// i32 -> y_wb = x[positions_wb, b], and zeros where the position is -1.

@@ -242,11 +242,11 @@ void add_in_place(Tensor& a, const Tensor& b) {
   }
   are_same_or_apart("add_in_place", b, a);
   if (a.size() == 0) return;
-  visit_elements("add_in_place", std::tie(b, a), [&, n = b.size()](const auto* from, auto* to) {
+  visit_elements("add_in_place", std::tie(b, a), [&, n = b.size()]<class T>(const T* from, T* to) {
     parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
       while (begin < end) {  // up to where b begins again
         const Index at = begin % n, count = std::min(end - begin, n - at);
-        for (Index i = 0; i < count; ++i) to[begin + i] += from[at + i];
+        simd::add_scaled<T>(1, from + at, to + begin, count);
         begin += count;
       }
     });

@@ -157,16 +157,11 @@ class Worker {
     const double rate = p_.options.dropout;
     if (rate == 0 || count == 0) return nullptr;
     const std::span keys = std::span(seen(pair).keys).subspan(first, count);
-    bits_.resize(static_cast<std::size_t>(keys.back() - keys.front() + 1));
-    kept_.resize(static_cast<std::size_t>(count));
-    Random random = p_.options.random.ahead(
-        static_cast<std::uint64_t>((pair * p_.t + t) * p_.s + keys.front()));
-    random.bits(bits_);
-    const auto limit = static_cast<std::uint32_t>(rate * 0x1p32);
-    const T factor = static_cast<T>(1 / (1 - rate));
-    for (Index j = 0; j < count; ++j) {
-      kept_[j] = bits_[keys[j] - keys.front()] < limit ? T(0) : factor;
-    }
+    const Index from = keys.front();
+    kept_.resize(static_cast<std::size_t>(keys.back() - from + 1));
+    p_.options.random.ahead(static_cast<std::uint64_t>((pair * p_.t + t) * p_.s + from))
+        .dropout(rate, std::span(kept_));
+    for (Index j = 0; j < count; ++j) kept_[j] = kept_[keys[j] - from];  // keys ascend
     return kept_.data();
   }
 
@@ -174,7 +169,6 @@ class Worker {
   const T *q_, *kv_;
   Tensor memory_;
   Index taken_ = 0;
-  std::vector<std::uint32_t> bits_;
   std::vector<T> kept_;
   Blocks<T> keys_, values_, keys_across_, queries_, dy_;
   double scale_ = 1 / std::sqrt(static_cast<double>(p_.a));

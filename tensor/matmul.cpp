@@ -398,29 +398,22 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose, Rows rows) {
-  require_same_dtype("matmul", a, b);
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose,
+                  Rows rows) {
+  const char* const operation = y.defined() ? "add_matmul" : "matmul";
+  require_same_dtype(operation, a, b);
   const bool fits = a.rank() >= 1 && b.rank() == 2 && (!transpose.a || a.rank() == 2) &&
                     a.dim(transpose.a ? 0 : -1) == b.dim(transpose.b ? 1 : 0);
-  if (!fits) fail_product("matmul", a, b, transpose);
+  if (!fits) fail_product(operation, a, b, transpose);
   const Index n = b.dim(transpose.b ? 0 : 1);
   const Shape shape = transpose.a ? Shape{a.dim(1), n} : a.shape().with(-1, n);
-  Tensor c = Tensor::uninitialized(shape, a.dtype(), "matmul");
-  multiply("matmul", a, b, transpose, c, Into::overwrite, rows);
-  return c;
-}
-
-Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows) {
-  require_same_dtype("add_matmul", a, b);
-  require_same_dtype("add_matmul", a, y);
-  if (a.rank() < 1 || b.rank() != 2 || a.dim(-1) != b.dim(0)) fail_product("add_matmul", a, b, {});
-  const Shape shape = a.shape().with(-1, b.dim(1));
-  if (y.shape() != shape && y.shape() != Shape{b.dim(1)}) {
-    fail("add_matmul", fmt::format("{} cannot be added to the product {}", to_string(y.shape()),
-                                   to_string(shape)));
+  if (y.defined()) require_same_dtype(operation, a, y);
+  if (y.defined() && y.shape() != shape && y.shape() != Shape{n}) {
+    fail(operation, fmt::format("{} cannot be added to the product {}", to_string(y.shape()),
+                                to_string(shape)));
   }
-  Tensor c = Tensor::uninitialized(shape, a.dtype(), "add_matmul");
-  multiply("add_matmul", a, b, {}, c, Into::overwrite, rows, 0, y);
+  Tensor c = Tensor::uninitialized(shape, a.dtype(), operation);
+  multiply(operation, a, b, transpose, c, Into::overwrite, rows, 0, y);
   return c;
 }
 

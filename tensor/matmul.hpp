@@ -43,12 +43,15 @@ struct Transpose {
   bool a = false, b = false;
 };
 
-/// (..., K) x (K, N) -> (..., N): leading axes of a are folded into rows. With transpose.a, a must
-/// be (K, M); with transpose.b, b is (N, K).
-Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {}, Rows rows = Rows::apart);
-
-/// y + a·b for a (..., K), b (K, N) and y (..., N) or (N), which is added to every row.
-Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Rows rows = Rows::apart);
+/// y + a·b for a (..., K), whose leading axes are folded into rows, b (K, N), and y (..., N), (N),
+/// which is added to every row, or undefined: nothing. With transpose.a, a must be (K, M); with
+/// transpose.b, b is (N, K).
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose = {},
+                  Rows rows = Rows::apart);
+inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {},
+                     Rows rows = Rows::apart) {
+  return add_matmul({}, a, b, transpose, rows);
+}
 
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
 /// must be equal. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -69,6 +70,21 @@ void Random::bits(std::span<std::uint32_t> words) {
   position_ += 4 * blocks;
   for (i += 4 * blocks; i < words.size(); ++i) words[i] = bits();
 }
+
+template <class T>
+void Random::dropout(double rate, std::span<T> factors) {
+  const auto limit = static_cast<std::uint32_t>(rate * 0x1p32);
+  const T kept = static_cast<T>(1 / (1 - rate));
+  std::array<std::uint32_t, 512> words;
+  while (!factors.empty()) {
+    const std::size_t n = std::min(words.size(), factors.size());
+    bits(std::span(words).first(n));
+    for (std::size_t i = 0; i < n; ++i) factors[i] = words[i] < limit ? T(0) : kept;
+    factors = factors.subspan(n);
+  }
+}
+template void Random::dropout(double, std::span<float>);
+template void Random::dropout(double, std::span<double>);
 
 double Random::uniform() {
   const std::uint64_t high = bits();

@@ -23,6 +23,10 @@ class Random {
   std::uint32_t bits();
   /// As many calls of bits(), at several times the speed.
   void bits(std::span<std::uint32_t> words);
+  /// Dropout's factors (Srivastava et al., 2014): 0 with a probability of `rate`, else 1 / (1 - rate);
+  /// each takes a call of bits().
+  template <class T>
+  void dropout(double rate, std::span<T> factors);
   /// Uniform in [0, 1), a multiple of 2^-53.
   double uniform();
   double uniform(double low, double high) { return low + (high - low) * uniform(); }

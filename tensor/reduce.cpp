@@ -51,7 +51,7 @@ void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
       std::fill_n(part, width, T(0));
       for (Index i = first; i < std::min(n, first + rows); ++i) {
         const T* from = x + (o * n + i) * inner + begin;
-        for (Index j = 0; j < width; ++j) part[j] += from[j];
+        simd::add_scaled(T(1), from, part, width);
       }
       for (Index j = 0; j < width; ++j) total[j] += part[j];
     }

@@ -236,7 +236,8 @@ TEST_CASE("matmul: a batch is multiplied as is fastest where backward follows, a
   const Var weight = variable(w);
   const Tensor y = zeros({1200});
   CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w, {}, Rows::together)));
-  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w, Rows::together)));
+  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(),
+                  add_matmul(y, x, w, {}, Rows::together)));
   const NoGrad no_grad;
   CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w)));
   CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w)));

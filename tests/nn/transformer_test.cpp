@@ -42,15 +42,45 @@ TEST_CASE("MultiHeadAttention: dropout draws B heads T S numbers, with and witho
   CHECK_FALSE(identical(run(next, Weights::no).y.value(), y.value()));
 }
 
-TEST_CASE("MultiHeadAttention: one query has the weights that it has among others") {
+/// A memory's places, of which hypothesis i sees those of column columns[i]; none on padding.
+Kept places_of(const Var& keys_values, const Tensor& mask, std::vector<std::int32_t> columns) {
+  Kept kept;
+  std::vector<std::int32_t> rows;
+  for (Index s = 0; s < keys_values.dim(0); ++s) {
+    kept.places.push_back(keys_values[s]);
+    for (const std::int32_t column : columns) {
+      rows.push_back(mask.at<double>({s, column}) != 0 ? column : -1);
+    }
+  }
+  kept.rows =
+      Tensor::of({keys_values.dim(0), std::ssize(columns)}, std::span<const std::int32_t>(rows));
+  return kept;
+}
+
+TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, recorded or not") {
   Parameters params(1, DType::f64);
   const MultiHeadAttention layer(params, kSize, {.heads = 4}, kMemory);
+  test::scale_parameters(params, 3);
+  const Tensor mask = Tensor::of<double>({4, 3}, {1, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1});  // holes
   const Var keys_values = layer.remember(h);
-  const auto all = layer(x, keys_values, source_mask, Weights::yes);
+  const auto all = layer(x, keys_values, mask, Weights::yes);
+  const std::vector<std::int32_t> columns = {2, 0, 2, 1};
+  const Kept kept = places_of(keys_values, mask, columns);
   for (Index t = 0; t < 5; ++t) {
-    const auto one = layer(x.slice(t, t + 1), keys_values, source_mask, Weights::yes);
-    CHECK(difference(one.y.value(), all.y.value().slice(t, t + 1)) <= 1e-14);
-    CHECK(difference(one.weights.value(), all.weights.value().slice(t, t + 1)) <= 1e-14);
+    const Tensor rows = Tensor::of({4}, std::span(columns));
+    const Var query = gather(x[t], rows);
+    const auto recorded = layer.step(query, kept);
+    const NoGrad no_grad;
+    const auto step = layer.step(query, kept);
+    for (Index i = 0; i < 4; ++i) {
+      const Index column = columns[static_cast<std::size_t>(i)];
+      CHECK(difference(step.y.value()[i], all.y.value()[t][column]) <= 1e-14);
+    }
+    const Tensor weights = permute(all.weights.value()[t], {1, 2, 0});  // (S, B, K)
+    CHECK(difference(permute(step.weights.value(), {1, 2, 0}), gather_columns(weights, rows)) <=
+          1e-14);
+    CHECK(difference(recorded.y.value(), step.y.value()) <= 1e-14);
+    CHECK(difference(recorded.weights.value(), step.weights.value()) <= 1e-14);
   }
 }
 
@@ -67,24 +97,30 @@ TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") 
   }
 }
 
-TEST_CASE("TransformerLayer: a sequence in parts, with what it keeps, is the sequence at once") {
+TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gradients") {
   for (const Norm norm : {Norm::before, Norm::after}) {
     Parameters params(1, DType::f64);
     const TransformerLayer layer(params, {.size = kSize, .heads = 2, .inner = 5, .norm = norm},
                                  Causal::yes, kMemory);
     test::scale_parameters(params, 2);
     const auto memory = layer.remember(h, source_mask);
-    const Tensor mask = test::ragged_mask(5, {5, 4, 2});
-    const auto all = layer(x, mask, memory, {}, Weights::yes);
-    Var kept;
-    for (const auto& [begin, end] : {std::pair<Index, Index>{0, 1}, {1, 3}, {3, 5}}) {
-      CAPTURE_BINDING(begin);
-      const auto part = layer(x.slice(begin, end), mask.slice(0, end), memory, kept, Weights::yes);
-      CHECK(difference(part.y.value(), all.y.value().slice(begin, end)) <= 1e-13);
-      CHECK(difference(part.weights.value(), all.weights.value().slice(begin, end)) <= 1e-13);
-      kept = part.kept;
+    const Kept places = places_of(memory.keys_values, source_mask, {0, 1, 2});
+    const auto at_once = [&] { return layer(x, {}, layer.remember(h, source_mask), Weights::yes); };
+    const auto all = at_once();
+    Kept kept;
+    std::vector<Var> y, weights;
+    for (Index t = 0; t < 5; ++t) {
+      const auto step = layer.step(x[t], kept, places);
+      y.push_back(step.y);
+      weights.push_back(step.weights);
     }
-    CHECK(difference(kept.value(), all.kept.value()) <= 1e-13);
+    CHECK(difference(stack(y).value(), all.y.value()) <= 1e-13);
+    CHECK(difference(stack(weights).value(), all.weights.value()) <= 1e-13);
+    const Gradients of_steps = backward(sum(square(stack(y)))),
+                    of_all = backward(sum(square(at_once().y)));
+    for (const auto& [name, w] : params.all()) {
+      CHECK(difference(of_steps[w], of_all[w]) <= 1e-11);
+    }
   }
 }
 
@@ -162,6 +198,17 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
       "MultiHeadAttention: keys and values (S, B, 2D) is (4, 3, 12), but D = 8 in query, in "
       "layer.cross",
       decoder(x, {}, {zeros({4, 3, 12}, DType::f64), source_mask}));
+  const Kept kept{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
+  const NoGrad no_grad;
+  CHECK_ERROR("attention_step: place (R, 2D) is (3, 12), but D = 8 in q, in decoder.cross",
+              attention.step(x[0], {{zeros({3, 12}, DType::f64)}, kept.rows}));
+  CHECK_ERROR("attention_step: row 3 at 0 is not in -1 to 2, in decoder.cross",
+              attention.step(x[0], {kept.places, Tensor::of<std::int32_t>({1, 3}, {3, 0, 0})}));
+  CHECK_ERROR("attention_step: rows (S, B) is (1, 2), but B = 3 in q, in decoder.cross",
+              attention.step(x[0], {kept.places, zeros({1, 2}, DType::i32)}));
+  CHECK_ERROR(
+      "attention_step: 2 heads of 8 elements and 0 of 1 places do not fit, in decoder.cross",
+      attention.step(x[0], {{}, kept.rows}));
   CHECK_ERROR("dropout: the rate 1 is not in [0, 1)",
               TransformerLayer(params / "other",
                                {.size = kSize, .heads = 2, .attention_dropout = 1}, Causal::no));

@@ -75,11 +75,12 @@ template <class T>
 void Random::dropout(double rate, std::span<T> factors) {
   const auto limit = static_cast<std::uint32_t>(rate * 0x1p32);
   const T kept = static_cast<T>(1 / (1 - rate));
-  std::array<std::uint32_t, 512> words;
+  std::uint32_t words[512];
   while (!factors.empty()) {
-    const std::size_t n = std::min(words.size(), factors.size());
-    bits(std::span(words).first(n));
-    for (std::size_t i = 0; i < n; ++i) factors[i] = words[i] < limit ? T(0) : kept;
+    const std::size_t n = std::min(std::size(words), factors.size());
+    bits(std::span(words, n));
+    T* const to = factors.data();
+    for (std::size_t i = 0; i < n; ++i) to[i] = words[i] < limit ? T(0) : kept;
     factors = factors.subspan(n);
   }
 }

@@ -1,4 +1,5 @@
 // `attune train`, run as a user runs it, on sentences.
+#include <regex>
 #include <set>
 
 #include <fmt/format.h>
@@ -449,7 +450,7 @@ TEST_CASE("attune train: in a narrow terminal progress is cut behind the time le
         .shown_to_the_end();
   };
   const std::string start = "\x1b[K";
-  CHECK(contains(shown_in(22), start + "  4 %  0 s left"));
+  CHECK(std::regex_search(shown_in(22), std::regex("\x1b\\[K  4 %  \\d+ s left")));
   const std::string shown = shown_in(64);
   int rewritten = 0;
   for (std::size_t at = shown.find(start); at != shown.npos;) {
@@ -459,7 +460,7 @@ TEST_CASE("attune train: in a narrow terminal progress is cut behind the time le
     if (contains(line, "\n")) continue;  // a line that stays
     ++rewritten;
     CAPTURE(line);
-    CHECK(contains(line, " %  0 s left  step "));
+    CHECK(std::regex_search(line, std::regex(" %  \\d+ s left  step ")));
     CHECK(text::code_points(line).size() <= 63);
   }
   CHECK(rewritten > 0);

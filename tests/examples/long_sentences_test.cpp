@@ -147,7 +147,7 @@ TEST_CASE("long_sentences: every variant is a model; what is there is not made a
                          "8",     "--setting",      "a",       "--seeds", "1"};
   output_of(all);
   const std::string before = read(directory / "results.jsonl");
-  CHECK(results_in(directory.path()).size() == 15);
+  CHECK(results_in(directory.path()).size() == 16);
   output_of(all);
   CHECK(read(directory / "results.jsonl") == before);
 }

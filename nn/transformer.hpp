@@ -26,9 +26,9 @@ struct MultiHeadResult {
   Var weights;  // (T, K, S, B), exactly 0 on padding; undefined where not asked for
 };
 
-/// Keys and values that a decoder keeps from step to step, and a memory that its steps read: those
-/// of place s for hypothesis b are row rows[s, b] of places[s]. Hypotheses share them, and selecting
-/// some moves numbers alone.
+/// Keys and values that a decoder keeps from step to step, or a memory that its steps read: those of
+/// place s for hypothesis b are row rows[s, b] of places[s], so hypotheses share those of a common
+/// prefix. A selection of hypotheses changes `rows` alone.
 struct Kept {
   std::vector<Var> places;  // (R, 2D) each
   Tensor rows;              // (S, B) i32; -1: not seen

@@ -95,6 +95,12 @@ TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") 
       CHECK(identical(result.y.value()[0][1], params["output.b"].value()));
     }
   }
+  const NoGrad no_grad;
+  const auto step = layer.step(x[0], places_of(layer.remember(h), none, {0, 1, 2}));
+  CHECK(identical(step.y.value()[1], params["output.b"].value()));
+  CHECK(sum(gather_columns(permute(step.weights.value(), {1, 2, 0}),
+                           Tensor::of<std::int32_t>({1}, {1})))
+            .item() == 0);
 }
 
 TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gradients") {

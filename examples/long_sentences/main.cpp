@@ -94,7 +94,8 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
-/// Layers of `hidden` units, one unless the variant has more; word vectors and scores of half that size.
+/// Layers of `hidden` units, one unless the variant has more; word vectors and scores of half that
+/// size.
 models::AnyModelOptions options_of(const Variant& variant, Index hidden) {
   const std::string size = std::to_string(hidden), half = std::to_string(hidden / 2),
                     inner = std::to_string(4 * hidden), longest = std::to_string(lengths.back());
@@ -269,8 +270,7 @@ void report_on(const std::vector<Record>& records, const TrainOptions& options) 
       "Percent of the target words that are right, position by position, under greedy decoding: "
       "the mean and, of several seeds, ± the standard deviation. A seed decides language, "
       "sentences and initial values. All models have the same steps, sentences and units, and but "
-      "for "
-      "the Transformer the same learning rate.");
+      "for the Transformer the same learning rate.");
   write_file(options.out / "report.html", page.html());
   say("\n{}\n", (options.out / "report.html").string());
 }

@@ -10,8 +10,8 @@
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
 #else
-#define ASAN_POISON_MEMORY_REGION(memory, bytes)
-#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes)
+#define ASAN_POISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
 #endif
 
 #include <attune/tensor/buffer.hpp>
@@ -210,7 +210,7 @@ void* allocate_from_system(std::size_t bytes) {
 
 /// Lets the address sanitizer, where there is one, report accesses beyond the first bytes.
 detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
-  [[maybe_unused]] const auto begin = static_cast<std::byte*>(block.memory);
+  const auto begin = static_cast<std::byte*>(block.memory);
   ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
   ASAN_POISON_MEMORY_REGION(begin + bytes, bytes_of_class[block.size_class] - bytes);
   return block;

@@ -187,7 +187,7 @@ struct AnyModel::Of : Interface {
   }
   Step step(const Words& words, const State& state) const override {
     auto step = model.step(words.all.as<OwnWords>()[words.t], state.as<OwnState>());
-    auto both = std::make_shared<const Both>(std::move(step.output), std::move(step.state));
+    auto both = std::make_shared<const Both>(Both{std::move(step.output), std::move(step.state)});
     return {std::shared_ptr<const OwnOutput>(both, &both->output), step.weights,
             std::shared_ptr<const OwnState>(both, &both->state)};
   }

@@ -6,7 +6,6 @@
 #include <ctime>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <sstream>
 
@@ -81,9 +80,12 @@ namespace {
 
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
-  for (const auto field : std::views::split(line, ','))
-    fields.emplace_back(field.begin(), field.end());
-  return fields;
+  for (;;) {
+    const std::size_t comma = line.find(',');
+    fields.push_back(line.substr(0, comma));
+    if (comma == line.npos) return fields;
+    line.remove_prefix(comma + 1);
+  }
 }
 
 /// 2016-07-01, 2016-07-01 05:00 or 2016-07-01 05:00:00, or with a T before the time.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <ranges>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -148,11 +148,12 @@ Units units_of(std::string_view line, const BleuOptions& options) {
 
 /// The length closest to `length`, and of two as close the shorter.
 std::int64_t closest(std::int64_t length, std::span<const Units> references) {
-  return std::ranges::min(references | std::views::transform([&](const Units& reference) {
-                            const auto other = static_cast<std::int64_t>(reference.size());
-                            return std::pair(std::abs(other - length), other);
-                          }))
-      .second;
+  std::pair<std::int64_t, std::int64_t> best(std::numeric_limits<std::int64_t>::max(), 0);
+  for (const Units& reference : references) {
+    const auto other = static_cast<std::int64_t>(reference.size());
+    best = std::min(best, std::pair(std::abs(other - length), other));
+  }
+  return best.second;
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct Place {
   HWY_INLINE void store(hn::Vec<D> x, T* row) const { hn::StoreU(x, d, row + i); }
   HWY_INLINE hn::Vec<D> set(T x) const { return hn::Set(d, x); }
 };
+template <class D>
+Place(D, Index) -> Place<D>;
 
 /// Calls f(place) for whole registers and then element by element: one arithmetic for both, so an
 /// element's value does not depend on where the row ends.

@@ -123,7 +123,7 @@ class BackwardWalk {
     node.walked = true;
     detail::pullback_context = {node.operation, node.id};
     for (detail::Edge* edge = node.edges; edge; edge = edge->next)
-      if (needed(*edge)) run(node, *edge, dy);
+      if (needed(*edge)) run(node, *edge, {dy.begin(), dy.size()});
     node.release_edges();
   }
 

@@ -57,7 +57,7 @@ Recording::Recording(OperationName operation, std::initializer_list<Tensor> valu
 
 void Recording::add(detail::Edge* edge) {
   std::unique_ptr<detail::Edge> owned(edge);
-  if (!node_) node_ = make_node(operation_, false, values_);
+  if (!node_) node_ = make_node(operation_, false, {values_.begin(), values_.size()});
   // Pullbacks run in the order they were declared.
   (last_ ? last_->next : node_->edges) = owned.release();
   last_ = edge;

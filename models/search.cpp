@@ -369,7 +369,7 @@ template <class T>
 std::vector<std::int32_t> words_left(const std::vector<T>& share, const SamplingOptions& o) {
   std::vector<std::int32_t> words(share.size());
   std::iota(words.begin(), words.end(), 0);
-  const auto v = std::ssize(words), most = o.top_k == 0 ? v : std::min(o.top_k, v);
+  const Index v = std::ssize(words), most = o.top_k == 0 ? v : std::min(o.top_k, v);
   if (most == v && o.top_p == 1) return words;
   const auto less_likely = [&](std::int32_t a, std::int32_t b) {
     const T p = share[a], q = share[b];

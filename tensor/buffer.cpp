@@ -24,6 +24,7 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t cache_line = 64;
 /// The class of twice the size has an index that is higher by this.
 constexpr std::size_t octave = 4;
+constexpr int address_bits = std::numeric_limits<std::size_t>::digits;
 
 struct SizeClass {
   std::size_t index, bytes;
@@ -40,8 +41,8 @@ constexpr SizeClass size_class(std::size_t bytes) {
 }
 
 constexpr auto bytes_of_class = [] {
-  std::array<std::size_t, octave * 64> bytes{};
-  for (std::size_t size = 1; size >> 62 == 0; size = size_class(size).bytes + 1)
+  std::array<std::size_t, octave * address_bits> bytes{};
+  for (std::size_t size = 1; size >> (address_bits - 2) == 0; size = size_class(size).bytes + 1)
     bytes[size_class(size).index] = size_class(size).bytes;
   return bytes;
 }();
@@ -118,7 +119,7 @@ struct ThreadCache {
 /// What all threads share. Never destroyed: tensors with static storage may be freed after it would
 /// have been.
 struct Cache {
-  FreeLists<std::size_t{1} << 63> free;
+  FreeLists<std::size_t{1} << (address_bits - 1)> free;
   std::size_t held = 0;       // bytes of all blocks that the system gave
   std::ptrdiff_t in_use = 0;  // of blocks that came from here, or from threads that have ended
   std::size_t peak = 0, allocations = 0;

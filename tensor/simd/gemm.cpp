@@ -17,7 +17,7 @@ namespace attune::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Rows of C in registers, two for each row: as many as leave some for B and an element of A.
-constexpr Index kMaxRows = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 ? 6 : 14;
+constexpr Index kMaxRows = HWY_ARCH_ARM || HWY_TARGET <= HWY_AVX3 ? 14 : 6;
 
 template <class T>
 HWY_INLINE Index Lanes() {

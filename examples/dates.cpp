@@ -18,7 +18,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
@@ -39,30 +38,45 @@ struct Example {
   std::string source, target;  // "Wed June 27 2001", "2001-06-27"
 };
 
-/// How people write dates, in letters for the fields of strftime: Y 2001, y 01, M June, m Jun, N 06,
-/// n 6, D 04, d 4, O 4th, W Wednesday, w Wed. With slashes the month stands first, otherwise the day.
+/// How people write dates, in letters for their fields: Y 2001, y 01, M June, m Jun, N 06, n 6, D 04, d 4,
+/// O 4th, W Wednesday, w Wed. With slashes the month stands first, otherwise the day.
 constexpr std::array forms = {
     "Y-N-D",    "Y/N/D",         "N/D/Y", "n/d/Y",     "n/d/y",   "D.N.Y",     "d.n.Y",
     "D.N.y",    "d N y",         "d-m-Y", "M d, Y",    "m d, Y",  "M O, Y",    "M the O, Y",
     "O of M Y", "the O of M, Y", "d M Y", "D m Y",     "d M, Y",  "d m, Y",    "D, m Y",
     "d M y",    "d m y",         "m d y", "W, M d, Y", "W M d Y", "w, m d, Y", "W, d M Y"};
 constexpr std::string_view letters = "YyMmNnDdOWw";
-constexpr std::array fields = {"%Y", "%y", "%B", "%b", "%m", "%-m", "%d", "%-d", "%-d", "%A", "%a"};
+const std::array<std::string, 12> months = {"January",   "February", "March",    "April",
+                                            "May",       "June",     "July",     "August",
+                                            "September", "October",  "November", "December"};
+const std::array<std::string, 7> weekdays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                             "Thursday", "Friday", "Saturday"};
 
 std::string write(sys_days day, std::string_view form) {
-  const std::time_t seconds = std::chrono::sys_seconds(day).time_since_epoch().count();
-  std::tm date;
-  gmtime_r(&seconds, &date);
+  const std::chrono::year_month_day date(day);
+  const int y = static_cast<int>(date.year());
+  const unsigned m = static_cast<unsigned>(date.month()), d = static_cast<unsigned>(date.day());
+  const std::string &month = months[m - 1],
+                    &weekday = weekdays[std::chrono::weekday(day).c_encoding()];
+  const auto two = [](unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); };
   constexpr std::array endings = {"th", "st", "nd", "rd"};
-  const int d = date.tm_mday;
-  std::string format;
+  const std::array fields = {std::to_string(y),
+                             two(y % 100),
+                             month,
+                             month.substr(0, 3),
+                             two(m),
+                             std::to_string(m),
+                             two(d),
+                             std::to_string(d),
+                             std::to_string(d) + endings[d % 10 > 3 || d / 10 == 1 ? 0 : d % 10],
+                             weekday,
+                             weekday.substr(0, 3)};
+  std::string text;
   for (const char c : form) {
     const std::size_t field = letters.find(c);
-    format += field < letters.size() ? fields[field] : std::string(1, c);
-    if (c == 'O') format += endings[d % 10 > 3 || d / 10 == 1 ? 0 : d % 10];
+    text += field < letters.size() ? fields[field] : std::string(1, c);
   }
-  std::array<char, 64> text;
-  return {text.data(), std::strftime(text.data(), text.size(), format.c_str(), &date)};
+  return text;
 }
 
 /// A day from 1970 to 2069, where two digits tell the year, or, with four, one of the years from
@@ -257,6 +271,7 @@ int main(int argc, char** argv) try {
       throw Error("--steps: one whole number from 1 is expected, not " + in_quotes(number.str()));
   }
   train(steps);
+  return 0;
 } catch (const std::bad_alloc&) {
   std::cerr << "dates: there is not enough memory\n";
   return 1;

@@ -2,6 +2,7 @@
 # Installs the Debian packages that attune is built from, those that are missing only:
 #   examples/packages.sh            what the library and most examples need
 #   examples/packages.sh speech     and what examples/speech needs
+#   examples/packages.sh page       and what examples/page needs; page-tests: and its tests
 #   examples/packages.sh tests      and what the tests and benchmarks need
 # OpenBLAS is loaded when a program runs. Of its variants the pthread one: two threads that call the serial or OpenMP one at
 # once can share a buffer, and get wrong results.
@@ -11,6 +12,8 @@ packages="g++ meson ninja-build pkg-config libopenblas0-pthread libfmt-dev libhw
           libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
+  page) packages="$packages emscripten node-acorn" ;;
+  page-tests) packages="$packages emscripten node-acorn chromium python3" ;;
   tests) packages="$packages libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin
          python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev
          libopenblas0-serial" ;;
@@ -19,7 +22,7 @@ esac
 missing=
 for package in $packages; do
   status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-  [ "$status" = "install ok installed" ] || missing="$missing $package"
+  case $status in "install ok installed"*) ;; *) missing="$missing $package" ;; esac
 done
 if [ -z "$missing" ]; then
   echo "All packages are there."

@@ -1,9 +1,15 @@
 #!/bin/sh
 # Installs what the tests need, builds everything into build/ and runs all tests. Arguments go to
 # meson: `tests/run.sh -Dwerror=true`. The last line is `N passed, N failed`, all tests added up.
-# Safe to repeat; build/quickstart is left alone.
+# Safe to repeat; build/quickstart is left alone. `tests/run.sh page` builds examples/page, and tests it in chromium instead.
 set -eu
 cd "$(dirname "$0")/.."
+
+if [ "${1-}" = page ]; then
+  examples/packages.sh page-tests
+  examples/page/build.sh
+  exec tests/examples/page_test.py
+fi
 
 echo "== 1/3  Packages"
 examples/packages.sh tests

@@ -1,0 +1,147 @@
+// What the library uses and Debian's emscripten lacks, included before every source: std::ranges' algorithms and numbers
+// with a point in std::from_chars (its libc++ is of 2021), libhwy's choice of kernels, and CPUs to choose.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <string>
+
+#include <sched.h>
+
+namespace std {
+
+template <class T>
+requires is_floating_point_v<T> from_chars_result from_chars(const char* begin, const char* end,
+                                                             T& value) {
+  const string text(begin, end);
+  char* after;
+  if (text.empty() || isspace(static_cast<unsigned char>(text[0])) || text[0] == '+')
+    return {begin, errc::invalid_argument};
+  value = static_cast<T>(strtod(text.c_str(), &after));
+  if (after == text.c_str()) return {begin, errc::invalid_argument};
+  return {begin + (after - text.c_str()), isinf(value) ? errc::result_out_of_range : errc()};
+}
+
+namespace ranges::detail {
+
+/// As std::less, but of what a projection makes of the elements.
+template <class Compare, class Project>
+auto projected(Compare& compare, Project& project) {
+  return [&](const auto& a, const auto& b) {
+    return invoke(compare, invoke(project, a), invoke(project, b));
+  };
+}
+
+}  // namespace ranges::detail
+
+namespace ranges {
+
+// (range, predicate)
+#define ATTUNE_OF_PREDICATE(name)                                                                 \
+  template <class R, class P, class M = identity>                                                 \
+  auto name(R&& r, P p, M m = {}) {                                                               \
+    return std::name(r.begin(), r.end(), [&](const auto& x) { return invoke(p, invoke(m, x)); }); \
+  }
+ATTUNE_OF_PREDICATE(all_of)
+ATTUNE_OF_PREDICATE(any_of)
+ATTUNE_OF_PREDICATE(none_of)
+ATTUNE_OF_PREDICATE(count_if)
+ATTUNE_OF_PREDICATE(find_if)
+
+// (range, comparison, projection)
+#define ATTUNE_OF_ORDER(name)                                              \
+  template <class R, class C = std::less<>, class P = identity>            \
+  auto name(R&& r, C c = {}, P p = {}) {                                   \
+    return std::name(std::begin(r), std::end(r), detail::projected(c, p)); \
+  }
+ATTUNE_OF_ORDER(sort)
+ATTUNE_OF_ORDER(stable_sort)
+ATTUNE_OF_ORDER(is_sorted)
+ATTUNE_OF_ORDER(make_heap)
+ATTUNE_OF_ORDER(push_heap)
+ATTUNE_OF_ORDER(pop_heap)
+ATTUNE_OF_ORDER(max_element)
+
+template <class R, class C>
+auto adjacent_find(R&& r, C c) {
+  return std::adjacent_find(r.begin(), r.end(), c);
+}
+template <class R, class T, class P = identity>
+auto find(R&& r, const T& value, P p = {}) {
+  return std::find_if(std::begin(r), std::end(r),
+                      [&](const auto& x) { return invoke(p, x) == value; });
+}
+template <class R, class T>
+auto count(R&& r, const T& value) {
+  return std::count(r.begin(), r.end(), value);
+}
+template <class R, class T>
+auto lower_bound(R&& r, const T& value) {
+  return std::lower_bound(r.begin(), r.end(), value);
+}
+template <class R, class T, class C = std::less<>, class P = identity>
+auto upper_bound(R&& r, const T& value, C c = {}, P p = {}) {
+  return std::upper_bound(std::begin(r), std::end(r), value,
+                          [&](const T& v, const auto& x) { return invoke(c, v, invoke(p, x)); });
+}
+
+// (range, where to, ...)
+template <class R, class O>
+auto copy(R&& r, O to) {
+  return std::copy(r.begin(), r.end(), to);
+}
+template <class R, class O, class P>
+auto copy_if(R&& r, O to, P p) {
+  return std::copy_if(r.begin(), r.end(), to, p);
+}
+template <class R, class O, class F>
+auto transform(R&& r, O to, F f) {
+  return std::transform(r.begin(), r.end(), to, f);
+}
+template <class R, class O, class S, class T>
+auto replace_copy(R&& r, O to, const S& from, const T& by) {
+  using E = std::decay_t<decltype(*r.begin())>;
+  return std::replace_copy(r.begin(), r.end(), to, static_cast<E>(from), static_cast<E>(by));
+}
+template <class R, class T>
+void replace(R&& r, const T& from, const T& by) {
+  std::replace(r.begin(), r.end(), from, by);
+}
+template <class R>
+void reverse(R&& r) {
+  std::reverse(r.begin(), r.end());
+}
+
+// (range, range, ...)
+template <class A, class B>
+auto swap_ranges(A&& a, B&& b) {
+  return std::swap_ranges(a.begin(), a.end(), b.begin());
+}
+template <class A, class B>
+bool is_permutation(A&& a, B&& b) {
+  return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
+}
+template <class A, class B, class P>
+bool equal(A&& a, B&& b, P p) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), p);
+}
+template <class A, class B, class O>
+auto set_intersection(A&& a, B&& b, O to) {
+  return std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), to);
+}
+
+}  // namespace ranges
+}  // namespace std
+
+namespace hwy {
+inline std::int64_t SupportedTargets() { return std::int64_t{1} << 61; }  // HWY_EMU128
+inline void DisableTargets(std::int64_t) {}
+}  // namespace hwy
+
+extern "C" {
+inline int sched_getaffinity(pid_t, std::size_t, cpu_set_t*) { return -1; }
+inline int pthread_setaffinity_np(pthread_t, std::size_t, const cpu_set_t*) { return -1; }
+}

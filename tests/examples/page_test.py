@@ -1,11 +1,66 @@
 #!/usr/bin/env python3
 """build/page/attention.html in chromium, as a reader uses it: trains, types dates, points at weights."""
-import pathlib, sys
-
-from browser import Browser
+import json, os, pathlib, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "build" / "page" / "attention.html"
+
+
+class Browser:
+    """Debian's chromium, driven over its own protocol (chromedevtools.github.io/devtools-protocol) through a pipe."""
+
+    def __init__(self, url):
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        to_browser, self.writes = os.pipe()
+        self.reads, from_browser = os.pipe()
+        # The browser reads from descriptor 3 and writes to 4.
+        pipes = f"exec chromium \"$@\" 3<&{to_browser} 4>&{from_browser}"
+        self.process = subprocess.Popen(
+            ["sh", "-c", pipes, "sh", "--headless=new", "--no-sandbox", "--remote-debugging-pipe", "--disable-gpu",
+             f"--user-data-dir={self.profile.name}", "about:blank"],
+            pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.number, self.buffer, self.session = 0, b"", None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.call("Page.navigate", url=url)
+        self.wait("location.href != 'about:blank' && document.readyState == 'complete'", 60)
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.writes, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.buffer:
+                got = os.read(self.reads, 1 << 20)
+                assert got, "chromium has ended"
+                self.buffer += got
+            text, self.buffer = self.buffer.split(b"\0", 1)
+            answer = json.loads(text)
+            if answer.get("id") == self.number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                return answer["result"]
+
+    def run(self, expression):
+        """The value of an expression of JavaScript in the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def wait(self, expression, seconds):
+        """Until the expression is true."""
+        end = time.monotonic() + seconds
+        while not self.run(expression):
+            assert time.monotonic() < end, f"{expression} is not true after {seconds} s; {self.run('document.body.innerText')}"
+            time.sleep(0.2)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+        self.profile.cleanup()
 
 
 def text(page, identity):
@@ -59,6 +114,7 @@ def fits_a_telephone(page):
 
 def starts_again(page):
     page.run("document.getElementById('again').click()")
+    page.wait("document.getElementById('start').textContent == 'Train'", 60)
     assert text(page, "start") == "Train" and text(page, "maps") == ""
     assert page.run("document.getElementById('write').disabled")
 

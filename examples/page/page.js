@@ -1,7 +1,7 @@
 // What the page shows of what worker.js says.
 const $ = (id) => document.getElementById(id);
 const worker = new Worker(URL.createObjectURL(new Blob([$('worker').textContent], {type: 'text/javascript'})));
-let running = false, trained = false, curve = [];
+let running = false, curve = [];
 
 /// An element with text, never markup, in it.
 function element(tag, className, text = '', inside = []) {
@@ -69,7 +69,7 @@ function show(news) {
       (news.done ? `, ${Math.round(news.seconds)} s in all` : `, ${left} s left`) + `; loss ${news.loss.toFixed(3)}` +
       (latest ? `; ${(100 * latest.exact).toFixed(1)} % of ${latest.of} dates it never saw are exactly right` : '');
   if (news.maps) $('maps').replaceChildren(...news.maps.map(heatMap));
-  if (!trained && latest) setTrained(true);
+  $('date').disabled = $('write').disabled = !latest;
   if (news.done) setRunning(false);
 }
 
@@ -79,32 +79,30 @@ function setRunning(on) {
   $('start').disabled = !on && Boolean(curve.at(-1)?.done);
 }
 
-function setTrained(on) {
-  trained = on;
-  $('date').disabled = $('write').disabled = !on;
+/// Of a new model.
+function reset(parameters) {
+  curve = [];
+  drawCurve(1);
+  setRunning(false);
+  $('progress').value = 0;
+  $('date').disabled = $('write').disabled = true;
+  for (const id of ['maps', 'written']) $(id).replaceChildren();
+  $('status').textContent = `A model of ${parameters.toLocaleString('en')} parameters, which knows nothing yet.`;
+  $('again').disabled = false;
 }
 
 $('start').onclick = () => {
   setRunning(!running);
-  worker.postMessage(['train', running]);
+  worker.postMessage([running ? 'train' : 'pause']);
 };
-$('again').onclick = () => {
-  worker.postMessage(['train', false]);
-  worker.postMessage(['again']);
-  curve = [];
-  setTrained(false);
-  setRunning(false);
-  for (const id of ['maps', 'written']) $(id).replaceChildren();
-  $('status').textContent = 'A new model, which knows nothing.';
-};
+$('again').onclick = () => worker.postMessage(['again']);
 $('try').onsubmit = (event) => {
   event.preventDefault();
   worker.postMessage(['look', $('date').value]);
 };
 worker.onmessage = ({data: {ready, news, typed}}) => {
   if (ready) {
-    $('status').textContent = `A model of ${ready.parameters.toLocaleString('en')} parameters, which knows nothing yet.`;
-    $('start').disabled = $('again').disabled = false;
+    reset(ready.parameters);
   } else if (news) {
     show(news);
   } else {

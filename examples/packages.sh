@@ -2,7 +2,8 @@
 # Installs the Debian packages that attune is built from, those that are missing only:
 #   examples/packages.sh            what the library and most examples need
 #   examples/packages.sh speech     and what examples/speech needs
-#   examples/packages.sh page       and what examples/page needs; page-tests: and its tests
+#   examples/packages.sh page       and what examples/page needs
+#   examples/packages.sh page-tests and what its tests need
 #   examples/packages.sh tests      and what the tests and benchmarks need
 # OpenBLAS is loaded when a program runs. Of its variants the pthread one: two threads that call the serial or OpenMP one at
 # once can share a buffer, and get wrong results.
@@ -13,7 +14,7 @@ packages="g++ meson ninja-build pkg-config libopenblas0-pthread libfmt-dev libhw
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
   page) packages="$packages emscripten node-acorn" ;;
-  page-tests) packages="$packages emscripten node-acorn chromium python3" ;;
+  page-tests) packages="$packages chromium python3" ;;
   tests) packages="$packages libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin
          python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev
          libopenblas0-serial" ;;

@@ -152,8 +152,8 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
   // Rows of A whole pages apart share a set of the first-level cache, which has 8 places or more.
   const bool collide =
       !p.packed_rows && p.a.column == 1 && p.a.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
-  const RowParts parts(
-      p.rows, collide ? std::min<Index>(std::ssize(kernels), Index{7}) : std::ssize(kernels));
+  const RowParts parts(p.rows,
+                       collide ? std::min<Index>(std::ssize(kernels), 7) : std::ssize(kernels));
   alignas(64) T edge[most_in_registers];
   const T* panel = p.panels;
   for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {

@@ -315,8 +315,8 @@ int predict(const UseOptions& o) {
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const auto own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                               static_cast<std::size_t>(end - begin));
-    const Texts texts =
-        each_makes([&] { return predictor.answer(own, number + begin, draws, place); });
+    const Texts texts = each_makes(
+        [&, first_own = number + begin] { return predictor.answer(own, first_own, draws, place); });
     for (std::size_t i = 0; i < texts.size(); i += 2) put(texts[i]), complain("{}", texts[i + 1]);
     if (is_first_worker()) flush_output();
     number += n;

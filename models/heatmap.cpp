@@ -236,6 +236,9 @@ double text_width(int columns, double font) { return 0.62 * font * columns; }
 // All around the drawing, for when it stands alone.
 constexpr double kMargin = 8;
 
+// Cells in the legend, with its numbers.
+constexpr int kLegend = 7;
+
 struct Geometry {
   double cell = 0, font = 0, left = 0, top = 0, width = 0, height = 0;
   bool slanted = false;  // the column labels: they are words
@@ -255,8 +258,8 @@ Geometry geometry(const Heatmap& shown, double cell) {
     g.top = std::max(g.top, reach);
     g.width = std::max(g.width, g.x(j) + g.cell / 2 + reach);
   }
-  g.width = std::ceil(g.width);
-  g.height = std::ceil(g.y(shown.rows.size()));
+  g.width = std::ceil(std::max(g.width, g.left + kLegend * g.cell));
+  g.height = std::ceil(g.y(shown.rows.size() + 2));
   return g;
 }
 
@@ -310,6 +313,25 @@ std::string svg_cells(const Heatmap& shown, const Geometry& g, double darkest) {
   return out + "</g>\n";
 }
 
+// Colours from weight 0 to the darkest, in the last of two more rows.
+std::string legend(const Geometry& g, std::size_t rows, double darkest) {
+  const double y = g.y(rows + 1), text = y + g.cell / 2 + 0.35 * g.font;
+  std::string out = fmt::format(
+      "<rect class=\"empty\" fill=\"#eff2f6\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+      "height=\"{:.1f}\"/>\n<g class=\"heat\" fill=\"#0a4da2\">\n",
+      g.x(1), y, (kLegend - 2) * g.cell, g.cell);
+  for (std::size_t i = 1; i + 1 < kLegend; ++i) {
+    out += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+        "fill-opacity=\"{:.3f}\"/>\n",
+        g.x(i), y, g.cell, g.cell, strength(static_cast<double>(i - 1) / (kLegend - 3)));
+  }
+  out += fmt::format("</g>\n<g class=\"ink\" fill=\"#1c2430\" font-size=\"{:.1f}\">\n", g.font);
+  return out + svg_text(g.x(1) - 0.45 * g.font, text, " text-anchor=\"end\"", "0") +
+         svg_text(g.x(kLegend - 1) + 0.45 * g.font, text, "", fmt::format("{:.2g}", darkest)) +
+         "</g>\n";
+}
+
 }  // namespace
 
 std::string svg(const Heatmap& map, const SvgOptions& options) {
@@ -330,7 +352,8 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
       "style=\"min-width:{:.0f}px\">\n<style>{}</style>\n",
       escape("Heat map" + (caption.empty() ? "" : ": " + caption)), width, height, -kMargin,
       -kMargin, width, height, 0.72 * width, kStyle);
-  return out + svg_texts(shown, g) + svg_cells(shown, g, options.darkest) + "</svg>";
+  return out + svg_texts(shown, g) + svg_cells(shown, g, options.darkest) +
+         legend(g, shown.rows.size(), options.darkest) + "</svg>";
 }
 
 }  // namespace attune::report

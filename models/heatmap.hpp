@@ -39,8 +39,8 @@ struct SvgOptions {
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
 /// The heat map as an `<svg>` element that stands alone or inside a page: source along the top,
-/// target down the side, the weight of each cell in its tooltip; the caption is in its aria-label
-/// only, as a page has its own place for it. Colours come from the CSS variables --attune-ink,
+/// target down the side, the weight of each cell in its tooltip, and below it a legend of the
+/// colours; the caption is in its aria-label only, as a page has its own place for it. Colours come from the CSS variables --attune-ink,
 /// --attune-heat and --attune-empty where the page defines them, and otherwise follow the reader's
 /// light or dark setting.
 ///

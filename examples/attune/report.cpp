@@ -29,8 +29,9 @@ void add_summary(report::Page& page, const Measured& m) {
         {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
         {"chrF", fmt::format("{:.2f}", m.result.chrf)}};
   } else {
-    tiles = {{"Exact match", fmt::format("{:.2f} %", 100 * m.result.exact_match())},
-             {"Token error", fmt::format("{:.2f} %", 100 * m.result.token_error())}};
+    const Counts all = m.result.total();
+    tiles = {{"Exact match", share(all.right, all.examples)},
+             {"Token error", share(all.edits.count(), all.edits.expected)}};
   }
   tiles.insert(tiles.end(), {{"Perplexity", fmt::format("{:.2f}", m.result.perplexity())},
                              {"Pairs", grouped(std::ssize(m.pairs.lines))},
@@ -102,12 +103,26 @@ void add_curves(report::Page& page, const Measured& m) {
               "the validation pairs without.");
 }
 
-/// From the shortest source to the longest: what the models attend to, and the best predictions.
+/// The numbers of some pairs, from the shortest source to the longest: up to half of them mistakes,
+/// which come first.
+std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
+  std::vector<std::size_t> of_kind[2], some;  // those that are wrong, and those that are right
+  for (std::size_t i = 0; i < m.pairs.sources.size(); ++i)
+    if (!m.pairs.sources[i].empty()) of_kind[m.result.written[i].right].push_back(i);
+  const std::size_t right = std::min(count, of_kind[true].size()),
+                    wrong = std::min(of_kind[false].size(), std::max(count / 2, count - right));
+  for (const bool is_right : {false, true}) {
+    std::vector<std::size_t> lengths;
+    for (const std::size_t i : of_kind[is_right]) lengths.push_back(m.pairs.sources[i].size());
+    for (const std::size_t n : from_short_to_long(lengths, is_right ? count - wrong : wrong))
+      some.push_back(of_kind[is_right][n]);
+  }
+  return some;
+}
+
+/// What the models attend to, and the best predictions.
 void add_examples(report::Page& page, const Measured& m, std::size_t count) {
-  std::vector<std::size_t> lengths;
-  for (const text::Sentence& source : m.pairs.sources) lengths.push_back(source.size());
-  std::vector<std::size_t> some = from_short_to_long(lengths, count);
-  std::erase_if(some, [&](std::size_t i) { return lengths[i] == 0; });
+  const std::vector<std::size_t> some = chosen_examples(m, count);
   if (some.empty()) return;
   std::vector<text::Sentence> sources;
   for (const std::size_t i : some) sources.push_back(m.pairs.sources[i]);
@@ -118,7 +133,7 @@ void add_examples(report::Page& page, const Measured& m, std::size_t count) {
     page.heading("Attention");
     page.paragraph(
         "Each row is a token that was written, each column one that was read; the stronger a cell, "
-        "the more of the attention went there.");
+        "the more of the attention went there. Mistakes come first.");
   }
   TableRows rows;
   for (std::size_t n = 0; n < some.size(); ++n) {
@@ -142,14 +157,14 @@ void add_examples(report::Page& page, const Measured& m, std::size_t count) {
 }
 
 /// The directory of its training, and on what: "attune-model: train.en and train.de".
-std::string title(const Measured& m) {
+std::string title(Models models, std::span<const std::filesystem::path> files) {
   std::string on;
   for (const char* name : {"train", "train-target"}) {
-    const std::filesystem::path path = m.first().entry(name);
+    const std::filesystem::path path = models.front().entry(name);
     if (!path.empty()) on += (on.empty() ? ": " : " and ") + path.filename().string();
   }
-  return (m.models.size() > 1 ? fmt::format("an ensemble of {}", m.models.size())
-                              : run_names(m.files).front()) +
+  return (models.size() > 1 ? fmt::format("an ensemble of {}", models.size())
+                            : run_names(files).front()) +
          on;
 }
 
@@ -162,7 +177,7 @@ int report(const UseOptions& o) {
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
   const Measured m(o, files);
-  report::Page page(title(m));
+  report::Page page(title(m.models, files));
   add_summary(page, m);
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);
   add_curves(page, m);

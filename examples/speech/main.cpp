@@ -271,9 +271,8 @@ int report(const ReportArguments& options) {
   const CountsByLength counts = evaluate(model, data.utterances, {});
   const Counts all = total(counts);
   report::Page page(run_names(std::span(&options.model, 1)).front() + ": what was heard");
-  page.definitions({{"Token error", fmt::format("{:.2f} %", 100 * all.edits.rate())},
-                    {"All right", fmt::format("{:.1f} %", 100 * all.share_right())},
-                    {"Utterances", grouped(all.examples)},
+  page.definitions({{"Token error", share(all.edits.count(), all.edits.expected)},
+                    {"All right", share(all.right, all.examples)},
                     {"Parameters", grouped(model.parameters->count())},
                     {"Trained for", duration(seconds_in(model.metadata))}});
   page.paragraph(fmt::format("Measured on {}; beam size {}.", data.name, HearOptions().beam));

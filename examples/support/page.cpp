@@ -79,6 +79,8 @@ th.number, td.number { text-align: right; white-space: nowrap; }
 .long { min-width: 5rem; max-height: 9rem; overflow-y: auto; overflow-wrap: anywhere; }
 main > figure { display: flex; flex-direction: column; padding: .5rem; grid-column: span 2; }
 main > .wide { grid-column: span 3; }
+main > .full { grid-column: 1 / -1; }
+summary { cursor: pointer; font-size: 1.3rem; font-weight: 600; margin: 1.75rem 0 .75rem; }
 .drawing { max-height: 40rem; overflow: auto; }
 .drawing > svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
 .drawing > svg.attune-chart { width: 100%; }
@@ -173,6 +175,14 @@ Page& Page::table(const std::vector<std::string>& header,
   return *this;
 }
 
+Page& Page::folded(std::string_view summary, const std::vector<std::string>& header,
+                   const std::vector<std::vector<std::string>>& rows) {
+  body_ += fmt::format("<details><summary dir=\"auto\">{}</summary>\n", shown(summary));
+  table(header, rows);
+  body_ += "</details>\n";
+  return *this;
+}
+
 Page& Page::definitions(const std::vector<std::pair<std::string, std::string>>& items) {
   body_ += "<dl>\n";
   for (const auto& [name, value] : items) {
@@ -188,11 +198,15 @@ Page& Page::figure(std::string_view svg, std::string_view caption) {
     throw Error(fmt::format("page: a figure starts with \"{}\", but an <svg> element is expected",
                             svg.substr(0, 20)));
   }
-  // Wider than a third of the page.
-  static const std::regex wide(R"re( width="([4-9]\d\d|\d{4}))re");
+  // Wider than a third of the page, or than half of it.
+  static const std::regex wide(R"re( width="([4-9]\d\d|\d{4}))re"),
+      full(R"re( width="([6-9]\d\d|\d{4}))re");
   const std::string tag(svg.substr(0, svg.find('>')));
   body_ += fmt::format("<figure{}><div class=\"drawing\">{}</div>",
-                       std::regex_search(tag, wide) ? " class=\"wide\"" : "", svg);
+                       std::regex_search(tag, full)   ? " class=\"full\""
+                       : std::regex_search(tag, wide) ? " class=\"wide\""
+                                                      : "",
+                       svg);
   if (!caption.empty()) {
     body_ += fmt::format("<figcaption>{}</figcaption>", escape(caption));
   }
@@ -233,6 +247,13 @@ std::string grouped(Index count) {
   return digits;
 }
 
+std::string share(Index part, Index whole) {
+  return fmt::format(
+      "{:.2f} %: {} of {}",
+      100 * static_cast<double>(part) / static_cast<double>(std::max<Index>(whole, 1)),
+      grouped(part), grouped(whole));
+}
+
 void add_learning_curves(report::Page& page, const std::filesystem::path& log,
                          const std::string& y_label, const std::vector<LoggedField>& fields,
                          bool log_y) {
@@ -254,8 +275,7 @@ void add_card(report::Page& page, const Metadata& metadata) {
     if (!name.ends_with("vocabulary") && !name.ends_with("tokenizer"))
       rows.push_back({name, value});
   }
-  page.heading("The model");
-  page.table({"option", "value"}, rows);
+  page.folded("The model and its options", {"option", "value"}, rows);
 }
 
 std::vector<std::size_t> from_short_to_long(std::span<const std::size_t> lengths,

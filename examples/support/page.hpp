@@ -30,11 +30,16 @@ class Page {
   Page& table(const std::vector<std::string>& header,
               const std::vector<std::vector<std::string>>& rows);
 
+  /// The same under a heading that unfolds it.
+  Page& folded(std::string_view summary, const std::vector<std::string>& header,
+               const std::vector<std::vector<std::string>>& rows);
+
   /// Names and values as tiles: the few figures a reader looks for first.
   Page& definitions(const std::vector<std::pair<std::string, std::string>>& items);
 
   /// Inserts `svg(heatmap)` or `svg(chart)` as it is. Up to three figures in succession, or two
-  /// wide ones, stand side by side where the window has room for them. Omits an empty caption. Throws Error when `svg` is not an `<svg>` element.
+  /// wide ones, stand side by side where the window has room for them; one from 600 pixels has the
+  /// full width. Omits an empty caption. Throws Error when `svg` is not an `<svg>` element.
   Page& figure(std::string_view svg, std::string_view caption);
 
   std::string html() const;
@@ -50,6 +55,9 @@ namespace attune {
 
 /// 12,345: a count, with its digits in groups of three.
 std::string grouped(Index count);
+
+/// "99.50 %: 1,990 of 2,000".
+std::string share(Index part, Index whole);
 
 /// A field of the log, its name in a chart, and what it is multiplied by.
 struct LoggedField {

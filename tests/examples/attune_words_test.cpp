@@ -60,8 +60,23 @@ TEST_CASE("attune: it says what the sides are cut into and why, learns, and ends
   const std::string page = read(t / "model/report.html");
   for (const char* part : {"<h1 dir=\"auto\">model: train.tsv</h1>", "Exact match",
                            "Errors by length", "Learning curves", "Attention", "Predictions",
-                           "it reads decomposed characters and writes words", "</html>"})
+                           "it reads decomposed characters and writes words", " of 40</dd>",
+                           "<details><summary", "</html>"})
     CHECK_MESSAGE(contains(page, part), part);
+}
+
+TEST_CASE("attune report: mistakes come first") {
+  const TrainedWords& t = TrainedWords::get();
+  const Directory directory;
+  const std::string pairs = directory / "pairs.tsv", page = directory / "page.html";
+  write(pairs, "tatie\tt aː t i\nshabé\tʃ aː b e\nshabéta\tt\n");
+  output_of(t.with("report", {pairs, "--examples", "2", "--out", page}));
+  const std::string html = read(page);
+  const std::size_t wrong = html.find("<figcaption>\u2068shabéta"),
+                    right = html.find("<figcaption>tatie");
+  CHECK(contains(html, "(expected"));
+  CHECK(wrong < right);
+  CHECK(right != html.npos);
 }
 
 TEST_CASE("attune predict: arguments, lines, the best few and JSON agree") {

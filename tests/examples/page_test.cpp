@@ -97,6 +97,11 @@ TEST_CASE("page: a row that is not as long as the header is an error") {
   CHECK_FALSE(contains(page.html(), "<table>"));
 }
 
+TEST_CASE("page: a share has its counts beside it") {
+  CHECK(attune::share(1990, 2000) == "99.50 %: 1,990 of 2,000");
+  CHECK(attune::share(0, 0) == "0.00 %: 0 of 0");
+}
+
 TEST_CASE("page: a figure is wide where its drawing is, and has a caption where one is given") {
   const std::string narrow = svg(diagonal({"a"}, {"b"})), chart = svg(Chart{}),
                     wide = svg(diagonal({"a"}, Strings(30, "b")));

@@ -247,6 +247,8 @@ TEST_CASE("heatmap: small weights are drawn in proportion to the darkest, but to
   const std::string image = svg({{"a"}, {"x", "y"}, {0.02, 0.04}, ""}, {.darkest = 0.04});
   CHECK(contains(image, "fill-opacity=\"0.616\"><title>\u2068a\u2069 ← \u2068x\u2069: 0.020<"));
   CHECK(contains(image, "fill-opacity=\"1.000\"><title>\u2068a\u2069 ← \u2068y\u2069: 0.040<"));
+  CHECK(contains(image, ">0</text>"));  // the legend
+  CHECK(contains(image, ">0.04</text>"));
 }
 
 // ---- Heat map: errors ---------------------------------------------------------------------------
@@ -312,7 +314,7 @@ TEST_CASE("heatmap: the source runs along the top of the SVG, the target down it
   const std::string image = svg(diagonal({"r"}, {"1", "2", "3"}));
   const std::regex text(R"re(<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\w)</text>)re");
   std::vector<std::smatch> found(std::sregex_iterator(image.begin(), image.end(), text), {});
-  REQUIRE(found.size() == 4);
+  REQUIRE(found.size() == 6);  // with the two numbers of the legend
   CHECK(found[0][3] == "r");
   for (std::size_t i = 1; i < 4; ++i) {
     CHECK(found[i][3] == std::to_string(i));

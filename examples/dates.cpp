@@ -107,9 +107,31 @@ text::Codec characters(std::string_view all) {
   return {tokenizer, text::Vocabulary(tokenizer.encode(all))};
 }
 
-struct Dates {
+/// What is read, what is written, and a model's part in it.
+struct Task {
   text::Codec source = characters(" ,-./0123456789ABCDEFGHIJLMNOPRSTUVWYabcdefghijlmnoprstuvwy");
   text::Codec target = characters("-0123456789");
+
+  text::Pair encode(const Example& example) const {
+    return {source.encode(example.source), target.encode(example.target)};
+  }
+  /// For each, the hypotheses of a beam search, the best one first.
+  auto write(const auto& model, const std::vector<Example>& examples,
+             const models::SearchOptions& search = {}) const {
+    std::vector<text::Sentence> sources;
+    for (const Example& example : examples) sources.push_back(source.encode(example.source));
+    return models::translate(model, sources, {.how = search});
+  }
+  double exact_match(const auto& model, const std::vector<Example>& examples) const {
+    const auto written = write(model, examples);
+    double right = 0;
+    for (std::size_t i = 0; i < examples.size(); ++i)
+      right += target.decode(written[i].front().words) == examples[i].target;
+    return right / static_cast<double>(examples.size());
+  }
+};
+
+struct Dates : Task {
   models::BahdanauOptions options = {.source_vocabulary = source.vocabulary.size(),
                                      .target_vocabulary = target.vocabulary.size(),
                                      .embedding = 32,
@@ -118,23 +140,6 @@ struct Dates {
                                      .readout = 64};
   nn::Parameters parameters{/*seed=*/1};
   models::Bahdanau model{parameters, options};
-
-  text::Pair encode(const Example& example) const {
-    return {source.encode(example.source), target.encode(example.target)};
-  }
-  /// For each, the hypotheses of a beam search, the best one first.
-  auto write(const std::vector<Example>& examples) const {
-    std::vector<text::Sentence> sources;
-    for (const Example& example : examples) sources.push_back(source.encode(example.source));
-    return models::translate(model, sources);
-  }
-  double exact_match(const std::vector<Example>& examples) const {
-    const auto written = write(examples);
-    double right = 0;
-    for (std::size_t i = 0; i < examples.size(); ++i)
-      right += target.decode(written[i].front().words) == examples[i].target;
-    return right / static_cast<double>(examples.size());
-  }
 
   /// What `attune predict --model` reads, too.
   void save() const {
@@ -177,7 +182,7 @@ Example typed(const std::string& text, const text::Codec& source) {
 std::string show(const Dates& dates, const std::vector<std::string>& lines) {
   std::vector<Example> examples;
   for (const std::string& line : lines) examples.push_back(typed(line, dates.source));
-  const auto written = dates.write(examples);
+  const auto written = dates.write(dates.model, examples);
   std::string page;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const models::Hypothesis& best = written[i].front();
@@ -234,7 +239,7 @@ void train(int steps) {
     adam.step(gradients);
 
     if (step % 200 != 0 && step != steps) continue;
-    const double exact = dates.exact_match(validation);
+    const double exact = dates.exact_match(dates.model, validation);
     if (exact >= best) best = exact, dates.save();
     std::ostringstream line;
     line << std::fixed << "step " << std::setw(4) << step << " of " << steps << std::setprecision(4)

@@ -346,7 +346,11 @@ Fields<UseOptions> use_fields(unsigned command) {
   add(evaluate_command,
       {file<O>("sentences", "file for each pair's BLEU TAB chrF TAB prediction", &O::sentences)});
   add(compare_command, compare_fields());
-  add(report_command, {number<O>("examples", "examples to show", &O::examples, 0, 1000)});
+  add(report_command, {number<O>("examples", "examples to show", &O::examples, 0, 1000),
+                       file<O>("live",
+                               "write a page to type into the model instead: the page FILE of "
+                               "examples/page/build.sh, with the model in it",
+                               &O::live)});
   add(inspect_command,
       {file<O>("export",
                "write subword models and vocabularies to files that begin so, for train "

@@ -118,7 +118,8 @@ struct UseOptions {
   std::string gold;
   std::string curves, field, against = "minutes", title;
   Index examples = 12;
-  std::string exported;  // what names of exported files begin with
+  std::filesystem::path live;  // a page that examples/page/build.sh made; empty: a report
+  std::string exported;        // what names of exported files begin with
   std::filesystem::path config;
 };
 

@@ -2,9 +2,11 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <attune/models/heatmap.hpp>
 #include <attune/models/metrics/bleu.hpp>
+#include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
@@ -168,6 +170,39 @@ std::string title(Models models, std::span<const std::filesystem::path> files) {
          on;
 }
 
+/// RFC 4648, section 4.
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t three = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += k <= bytes.size() - i ? digits[three >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+/// The page of examples/page with a checkpoint in it.
+void write_live(const UseOptions& o, std::span<const std::filesystem::path> files,
+                const std::filesystem::path& path) {
+  if (files.size() > 1) fail("--live", fmt::format("{} models, expected one", files.size()));
+  const std::vector<Model> models = load_models(files);
+  std::string page = read_file(o.live);
+  constexpr std::string_view place = R"(<script type="application/json" id="live">)";
+  const std::size_t at = page.find(place);
+  if (at == page.npos) fail(o.live.string(), "expected the page that examples/page/build.sh makes");
+  std::string json = nlohmann::json{{"title", title(models, files)},
+                                    {"checkpoint", base64(read_file(files.front()))}}
+                         .dump();
+  for (std::size_t i = 0; (i = json.find('<', i)) != json.npos;) json.replace(i, 1, "\\u003c");
+  page.insert(at + place.size(), json);
+  write_file(path, page);
+  say("{}\n", path.string());
+}
+
 }  // namespace
 
 int report(const UseOptions& o) {
@@ -176,6 +211,7 @@ int report(const UseOptions& o) {
   const bool together = files.size() > 1 && o.models.size() <= 1;
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
+  if (!o.live.empty()) return write_live(o, files, path), 0;
   const Measured m(o, files);
   report::Page page(title(m.models, files));
   add_summary(page, m);

@@ -19,7 +19,9 @@ if [ ! -f $out/wasm/build.ninja ]; then
     { cat $out/setup.log; exit 1; }
 fi
 ninja -C $out/wasm
-cat examples/page/worker.js $out/wasm/examples/page/attention.js >$out/worker.js
-sed -e "/^@worker@/{r $out/worker.js" -e 'd}' -e '/^@page@/{r examples/page/page.js' -e 'd}' examples/page/page.html \
-  >$out/attention.html
+built=$out/wasm/examples/page
+gzip -9 <$built/attention.wasm | base64 -w 0 >$out/library.txt
+cat $built/attention.js examples/page/worker.js >$out/worker.js
+sed -e "/^@library@/{r $out/library.txt" -e 'd}' -e "/^@worker@/{r $out/worker.js" -e 'd}' \
+  -e '/^@page@/{r examples/page/page.js' -e 'd}' examples/page/page.html >$out/attention.html
 echo "$PWD/$out/attention.html"

@@ -1,7 +1,7 @@
-// What the page shows of what worker.js says.
-const $ = (id) => document.getElementById(id);
-const worker = new Worker(URL.createObjectURL(new Blob([$('worker').textContent], {type: 'text/javascript'})));
-let running = false, curve = [];
+// What the page shows of what worker.js says, and what it asks of it.
+const $ = (selector, inside = document) => inside.querySelector(selector);
+const worker = new Worker(URL.createObjectURL(new Blob([$('#worker').textContent], {type: 'text/javascript'})));
+const names = ['first', 'second'];  // of the models, in the classes of what is drawn
 
 /// An element with text, never markup, in it.
 function element(tag, className, text = '', inside = []) {
@@ -10,31 +10,38 @@ function element(tag, className, text = '', inside = []) {
   return made;
 }
 
-/// Attention as a picture: what is read across, what is written down. A cell that is pointed at, or chosen by the arrow
-/// keys, says its weight.
-function heatMap({source, output, weights, probability}) {
-  const word = output.join(''), read = source.join('');
-  const hint = `probability ${probability.toFixed(3)}`, line = element('figcaption', '', '');
-  const grid = element('div', 'map');
-  grid.style.gridTemplateColumns = `repeat(${source.length + 1}, 1fr)`;
-  grid.style.maxWidth = `${1.6 * (source.length + 1)}rem`;
-  const labels = source.map((c) => element('b', '', c === ' ' ? '␣' : c));
+const visible = (c) => c === ' ' ? '␣' : c;
+/// What stands between tokens: nothing between characters.
+const between = (tokens) => tokens.some((token) => token.length > 2) ? ' ' : '';
+
+// ---- Attention as a picture
+
+/// What is read across, what is written down. A cell that is pointed at, or chosen by the arrow keys, says its weight.
+function heatMap({line: read, text, source, output, steps, probability}) {
+  const attends = steps[0].weights !== undefined, words = between([...source, ...output]) !== '';
+  const line = element('figcaption', '', '', [element('strong', '', `${read} → ${text}`), element('br', '')]);
+  line.append(element('span', '', `probability ${probability.toFixed(3)}${attends ? '' : ', without attention'}`));
+  if (!attends) return element('figure', '', '', [line]);
+  const weight = (i, j) => steps[i].weights[j];
+  const grid = element('div', words ? 'map words' : 'map');
+  grid.style.gridTemplateColumns = words ? `auto repeat(${source.length}, minmax(0, 1.6rem))` : `repeat(${source.length + 1}, 1fr)`;
+  if (!words) grid.style.maxWidth = `${1.6 * (source.length + 1)}rem`;
+  const labels = source.map((c) => element('b', 'above', visible(c)));
   const rows = output.map((c) => element('b', '', c));
   grid.append(element('i', ''), ...labels);
-  const cells = [];
-  output.forEach((c, i) => grid.append(rows[i], ...source.map((_, j) => {
+  const cells = output.map((_, i) => source.map((_, j) => {
     const cell = element('i', '');
-    cell.style.setProperty('--weight', weights[i][j]);
+    cell.style.setProperty('--weight', weight(i, j));
     cell.onpointerenter = () => choose(i, j);
-    cells.push(cell);
     return cell;
-  })));
+  }));
+  cells.forEach((row, i) => grid.append(rows[i], ...row));
   let chosen;
   function choose(i, j) {
     for (const marked of grid.querySelectorAll('.marked')) marked.classList.remove('marked');
     chosen = [i, j];
-    for (const one of [rows[i], labels[j], cells[i * source.length + j]]) one.classList.add('marked');
-    line.lastChild.textContent = `“${output[i]}” reads “${source[j]}” with weight ${weights[i][j].toFixed(3)}`;
+    for (const one of [rows[i], labels[j], cells[i][j]]) one.classList.add('marked');
+    line.lastChild.textContent = `“${output[i]}” reads “${source[j]}” with weight ${weight(i, j).toFixed(3)}`;
   }
   grid.onkeydown = (event) => {
     const [down, right] = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key] ?? [];
@@ -45,68 +52,261 @@ function heatMap({source, output, weights, probability}) {
   };
   grid.tabIndex = 0;
   grid.setAttribute('role', 'application');
-  grid.setAttribute('aria-label', `Attention weights for ${read}, written as ${word}; arrow keys choose one`);
-  line.append(element('strong', '', `${read} → ${word}`), element('br', ''), element('span', '', hint));
+  grid.setAttribute('aria-label', `Attention weights for ${read}, written as ${text}; arrow keys choose one`);
   line.lastChild.setAttribute('aria-live', 'polite');
   return element('figure', '', '', [line, grid]);
 }
 
-/// Loss and accuracy over the updates.
-function drawCurve(updates) {
-  const x = (step) => (step / updates) * 300, top = Math.max(...curve.map(({loss}) => loss));
-  const points = (list) => list.map(([step, y]) => `${x(step).toFixed(1)},${(100 - 96 * y).toFixed(1)}`).join(' ');
-  $('loss').setAttribute('points', points(curve.map(({step, loss}) => [step, loss / top])));
-  $('accuracy').setAttribute('points', points(curve.filter((at) => at.evaluated).map((at) => [at.step, at.evaluated.exact])));
+// ---- Charts
+
+/// Lines of [x, y, ...] from 0 to `right` and from 0 to 1.
+function drawChart(place, right, unit, lines) {
+  const make = (tag, attributes, text = '') => {
+    const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const name in attributes) made.setAttribute(name, attributes[name]);
+    made.textContent = text;
+    return made;
+  };
+  const svg = make('svg', {viewBox: '0 0 400 150', role: 'img', 'aria-label': lines.map(({name}) => name).join(', ')});
+  const x = (value) => 40 + 350 * value / right, y = (value) => 125 - 115 * value;
+  svg.append(make('polyline', {points: '40,10 40,125 390,125', class: 'axes'}));
+  for (const share of [0, .5, 1])
+    svg.append(make('text', {x: 36, y: y(share) + 4, 'text-anchor': 'end'}, `${100 * share} %`),
+               make('text', {x: x(share * right), y: 140, 'text-anchor': share === 1 ? 'end' : 'middle'}, share * right));
+  svg.append(make('text', {x: x(right * .75), y: 140, 'text-anchor': 'middle'}, unit));
+  for (const {points, style} of lines)
+    svg.append(make('polyline', {points: points.map((at) => `${x(at[0]).toFixed(1)},${y(at[1]).toFixed(1)}`).join(' '), class: style}));
+  const legend = element('p', 'soft', '', lines.map(({name, style}) => element('span', style, `${name}  `)));
+  place.replaceChildren(svg, legend);
 }
 
-function show(news) {
-  curve.push(news);
-  drawCurve(news.updates);
-  const rate = news.step / news.seconds, left = Math.round((news.updates - news.step) / rate);
-  const latest = curve.findLast((at) => at.evaluated)?.evaluated;
-  $('progress').value = news.step / news.updates;
-  $('status').textContent = `update ${news.step} of ${news.updates}, ${rate.toFixed(1)} a second` +
-      (news.done ? `, ${Math.round(news.seconds)} s in all` : `, ${left} s left`) + `; loss ${news.loss.toFixed(3)}` +
-      (latest ? `; ${(100 * latest.exact).toFixed(1)} % of ${latest.of} dates it never saw are exactly right` : '');
-  if (news.maps) $('maps').replaceChildren(...news.maps.map(heatMap));
-  $('date').disabled = $('write').disabled = !latest;
-  if (news.done) setRunning(false);
-}
+// ---- Lessons: models that train side by side
 
-function setRunning(on) {
-  running = on;
-  $('start').textContent = on ? 'Pause' : curve.at(-1)?.done ? 'Trained' : curve.length ? 'Go on' : 'Train';
-  $('start').disabled = !on && Boolean(curve.at(-1)?.done);
-}
+/// `models` gives their options and names; `draw` shows what has come from the worker so far.
+function lesson(name, models, draw, began) {
+  const place = $(`[data-lesson=${name}]`), start = $('.start', place), again = $('.again', place);
+  const progress = $('progress', place), status = $('.status', place), label = start.textContent;
+  const at = {running: false, curve: [], models: []};
 
-/// Of a new model.
-function reset(parameters) {
-  curve = [];
-  drawCurve(1);
-  setRunning(false);
-  $('progress').value = 0;
-  $('date').disabled = $('write').disabled = true;
-  for (const id of ['maps', 'written']) $(id).replaceChildren();
-  $('status').textContent = `A model of ${parameters.toLocaleString('en')} parameters, which knows nothing yet.`;
-  $('again').disabled = false;
-}
-
-$('start').onclick = () => {
-  setRunning(!running);
-  worker.postMessage([running ? 'train' : 'pause']);
-};
-$('again').onclick = () => worker.postMessage(['again']);
-$('try').onsubmit = (event) => {
-  event.preventDefault();
-  worker.postMessage(['look', $('date').value]);
-};
-worker.onmessage = ({data: {ready, news, typed}}) => {
-  if (ready) {
-    reset(ready.parameters);
-  } else if (news) {
-    show(news);
-  } else {
-    $('written').replaceChildren(typed.error ? element('p', 'error', typed.error) : heatMap(typed));
+  function setRunning(on) {
+    if (on) for (const other of Object.values(lessons)) other.pause();
+    const done = at.curve.at(-1)?.done;
+    at.running = on;
+    start.textContent = on ? 'Pause' : done ? 'Trained' : at.curve.length ? 'Go on' : label;
+    start.disabled = Boolean(done);
   }
+  at.pause = () => at.running && setRunning(false);
+  at.begin = () => {
+    at.models = models();
+    worker.postMessage(['begin', {lesson: name, models: at.models.map(({options}) => options)}]);
+  };
+  at.began = ({parameters, error}) => {
+    at.curve = [];
+    setRunning(false);
+    start.disabled = Boolean(error);
+    again.disabled = false;
+    progress.value = 0;
+    status.textContent = error ?? `${parameters.map((n) => n.toLocaleString('en')).join(' and ')} parameters, which know nothing yet.`;
+    $('.chart', place).replaceChildren();
+    began();
+  };
+  at.show = (news) => {
+    at.curve.push(news);
+    const {step, updates, seconds, done, losses} = news, rate = step / seconds;
+    progress.value = step / updates;
+    status.textContent = `update ${step} of ${updates}, ${rate.toFixed(1)} a second` +
+        (done ? `, ${Math.round(seconds)} s in all` : `, ${Math.round((updates - step) / rate)} s left`) +
+        `; loss ${losses.map((loss) => loss.toFixed(3)).join(' and ')}`;
+    draw(at, news, $('.chart', place), status);
+    if (done) setRunning(false);
+  };
+  start.onclick = () => {
+    setRunning(!at.running);
+    worker.postMessage(at.running ? ['train', name] : ['pause']);
+  };
+  again.onclick = at.begin;
+  return at;
+}
+
+/// Accuracy and loss over the updates, and heat maps.
+function drawDates({curve, models}, news, chart, status) {
+  const evaluated = curve.filter((at) => at.evaluated), latest = evaluated.at(-1)?.evaluated;
+  const top = Math.max(...curve.flatMap(({losses}) => losses));
+  drawChart(chart, news.updates, 'updates', models.flatMap(({title}, m) => [
+    {name: `— right, ${title}`, style: names[m], points: evaluated.map((at) => [at.step, at.evaluated.right[m]])},
+    {name: `··· loss, as a part of ${top.toFixed(1)}`, style: `${names[m]} loss`, points: curve.map((at) => [at.step, at.losses[m] / top])},
+  ]));
+  if (latest)
+    status.textContent += `; ${latest.right.map((right) => `${(100 * right).toFixed(1)} %`).join(' and ')} of ` +
+        `${latest.of} dates never seen are exactly right`;
+  if (news.maps) $('#maps').replaceChildren(...news.maps.flat().map(heatMap));
+  $('#date').disabled = $('#write').disabled = !latest;
+}
+
+/// Accuracy over the length.
+function drawSentences({curve, models}, news, chart) {
+  const latest = curve.findLast((at) => at.evaluated)?.evaluated;
+  if (!latest) return;
+  drawChart(chart, 20, 'words in a sentence', models.map(({title}, m) => (
+    {name: `— words right, ${title}`, style: names[m], points: latest.right[m].map(({length, right}) => [length, right])})));
+}
+
+/// What the reader has chosen.
+function chosenModels() {
+  return [...document.querySelectorAll('#models fieldset:not([hidden])')].map((fieldset) => {
+    const selects = [...fieldset.querySelectorAll('select')];
+    const pairs = selects.flatMap(({value}) => value.split(' ').filter(Boolean).map((pair) => pair.split('=')));
+    return {options: Object.fromEntries(pairs),
+            title: selects.map((select) => select.selectedOptions[0].textContent.split(':')[0]).join(', ')};
+  });
+}
+
+const lessons = {
+  dates: lesson('dates', chosenModels, drawDates, () => {
+    $('#date').disabled = $('#write').disabled = true;
+    for (const place of ['#maps', '#written']) $(place).replaceChildren();
+  }),
+  sentences: lesson('sentences', () => [
+    {title: 'with attention', options: {score: 'additive'}}, {title: 'without', options: {attend: 'last-state'}}
+  ], drawSentences, () => {}),
 };
-worker.onerror = (event) => $('status').textContent = `The model has stopped: ${event.message}`;
+
+for (const name of ['Model', 'Second model']) {
+  const fieldset = $('#choices').content.cloneNode(true).firstElementChild;
+  $('legend', fieldset).textContent = name;
+  fieldset.onchange = lessons.dates.begin;
+  $('#models').append(fieldset);
+}
+const second = $('#models').lastElementChild;
+second.hidden = true;
+$('[value="attend=last-state"]', second).selected = true;
+$('#beside').onchange = () => {
+  second.hidden = !$('#beside').checked;
+  lessons.dates.begin();
+};
+
+// ---- One date, step by step
+
+const live = JSON.parse($('#live').textContent.trim() || 'null');  // {title, checkpoint}: what attune report --live adds
+let tried = [];  // of each model: what it made of the date, the step that is looked at, α that the reader has set
+
+const triedModels = () => live ? [{title: live.title}] : lessons.dates.models;
+
+function look(model, overruled) {
+  worker.postMessage(['look', {lesson: live ? 'checkpoint' : 'dates', line: $('#date').value, model, overruled}]);
+  tried[model] = {...tried[model], overruled};
+}
+
+/// α with one weight moved, the others scaled so that all sum to 1.
+function moved(weights, j, value) {
+  const rest = 1 - weights[j];
+  return weights.map((weight, k) => k === j ? value : rest > 0 ? weight * (1 - value) / rest : (1 - value) / (weights.length - 1));
+}
+
+/// e, α and c of a step, and the likeliest characters. A weight can be dragged: the decoder goes on with it.
+function stepView(model) {
+  const {looked: {source, output, steps}, step: i, overruled} = tried[model], {e, weights, likeliest} = steps[i];
+  const before = output.slice(0, i).join(between(source)), writes = output[i] ?? 'the end';
+  const view = element('div', '', '', [element('p', '', `Step ${i + 1}: ${before ? `after “${before}”` : 'first'} the model writes “${writes}”.`)]);
+  if (weights) {
+    const global = e?.every((score) => score !== null);
+    const head = (symbol) => element('th', '', symbol);
+    const sliders = weights.map((weight, j) => {
+      const slider = Object.assign(document.createElement('input'), {type: 'range', min: 0, max: 1, step: .01, value: weight, disabled: !global});
+      slider.setAttribute('aria-label', `Weight of ${source[j]}, place ${j + 1}`);
+      slider.onchange = () => look(model, [...overruled.filter(([step]) => step < i), [i, moved(weights, j, Number(slider.value))]]);
+      return element('td', '', '', [slider]);
+    });
+    view.append(element('div', 'wide', '', [element('table', 'step', '', [
+      element('tr', '', '', [head(''), ...source.map((c) => element('th', '', visible(c)))]),
+      ...(e ? [element('tr', '', '', [head('e'), ...e.map((score) => element('td', '', score?.toFixed(1) ?? '·'))])] : []),
+      element('tr', '', '', [head('α'), ...weights.map((weight) => element('td', '', weight.toFixed(2)))]),
+      ...(e ? [element('tr', '', '', [head(''), ...sliders])] : [])])]));
+    const terms = weights.map((weight, j) => [weight, j]).sort((a, b) => b[0] - a[0]).filter(([weight]) => weight >= .05);
+    view.append(element('p', '', `Context: c = ${terms.map(([weight, j]) => `${weight.toFixed(2)} h(${visible(source[j])})`).join(' + ')}` +
+        (terms.reduce((sum, [weight]) => sum + weight, 0) < .95 ? ' + …' : '')));
+  }
+  view.append(element('div', 'likeliest', '', likeliest.flatMap(([c, p]) => {
+    const meter = Object.assign(document.createElement('meter'), {value: p});
+    meter.setAttribute('aria-label', `Probability of ${c}`);
+    return [element('span', '', c), meter, element('span', '', p.toFixed(3))];
+  })));
+  return view;
+}
+
+/// The hypotheses of a beam as a tree: what they share stands once.
+function beamTree(beam) {
+  const shared = (lines) => {
+    let n = 0;
+    while (n < lines[0].written.length && lines.every(({written}) => written[n] === lines[0].written[n])) ++n;
+    return n;
+  };
+  function branches(lines, from) {
+    const groups = Map.groupBy ? Map.groupBy(lines, ({written}) => written[from]) :
+        lines.reduce((map, line) => map.set(line.written[from], [...map.get(line.written[from]) ?? [], line]), new Map());
+    return [...groups.values()].map((group) => {
+      const to = Math.max(shared(group), from), text = group[0].written.slice(from, to).join(between(group[0].written));
+      if (group.length === 1 || to === from) return element('li', '', `${text || 'the end'}   ${group[0].probability.toFixed(4)}`);
+      return element('li', '', text, [element('ul', '', '', branches(group, to))]);
+    });
+  }
+  return element('ul', 'tree', '', branches(beam, 0));
+}
+
+function showTried() {
+  $('#written').replaceChildren(...tried.map(({looked, step, overruled}, model) => {
+    if (looked.error) return element('p', 'error', looked.error);
+    const slider = Object.assign(document.createElement('input'), {type: 'range', min: 0, max: looked.steps.length - 1, step: 1, value: step});
+    slider.setAttribute('aria-label', 'Step of the decoder');
+    const view = element('div', '', '', [stepView(model)]);
+    slider.oninput = () => {
+      tried[model].step = Number(slider.value);
+      view.replaceChildren(stepView(model));
+    };
+    const free = element('button', '', 'Let the model choose again');
+    free.onclick = () => look(model, []);
+    const {title} = triedModels()[model];
+    return element('section', '', '', [
+      element('h3', '', title), heatMap(looked), element('h4', '', 'Step by step'), slider, view, ...(overruled.length ? [free] : []),
+      element('h4', '', 'The beam: its four hypotheses, and their probabilities'), beamTree(looked.beam)]);
+  }));
+}
+
+$('#try').onsubmit = (event) => {
+  event.preventDefault();
+  tried = [];
+  triedModels().forEach((_, model) => look(model, []));
+};
+
+// ---- The worker
+
+const heard = {
+  ready: async () => {
+    if (!live) return Object.values(lessons).forEach((lesson) => lesson.begin());
+    const bytes = await (await unpacked(live.checkpoint)).arrayBuffer();
+    worker.postMessage(['checkpoint', bytes], [bytes]);
+  },
+  opened: ({parameters, error}) => {
+    $('#opened').textContent = error ?? `${parameters.toLocaleString('en')} parameters`;
+    $('#date').disabled = $('#write').disabled = Boolean(error);
+  },
+  began: (value) => lessons[value.lesson].began(value),
+  news: (value) => lessons[value.lesson].show(value),
+  looked: (value) => {
+    const {step = 0} = tried[value.model] ?? {};
+    tried[value.model] = {...tried[value.model], looked: value, step: Math.min(step, (value.steps?.length ?? 1) - 1)};
+    if (tried.length === triedModels().length && tried.every((one) => one.looked)) showTried();
+  },
+};
+worker.onmessage = ({data: [name, value]}) => heard[name](value);
+worker.onerror = (event) => $('.status').textContent = `The model has stopped: ${event.message}`;
+
+if (live) {
+  document.body.classList.add('live');
+  document.title = $('h1').textContent = live.title;
+  $('#date').value = '';
+}
+const unpacked = (base64) => fetch(`data:;base64,${base64}`);
+unpacked($('#library').textContent.trim())
+    .then(({body}) => new Response(body.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer())
+    .then((wasm) => worker.postMessage(['library', wasm], [wasm]));

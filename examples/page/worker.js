@@ -1,33 +1,44 @@
-// Trains beside the page, which so stays responsive. What page.js says comes in as [name, value], what it shows goes out.
-var Module = {onRuntimeInitialized: begin};
-
-const updates = 1500, shown = ['Wednesday June 27 2001', '16.01.75', 'May the 4th, 2005'];
-let seconds, next;
+// Calls page.cpp beside the page, which so stays responsive. Messages are [name, value], both ways.
+const lessons = {
+  dates: {updates: 1500, rate: 3e-3, every: 100, few: 100, all: 500},
+  sentences: {updates: 1000, rate: 6e-3, every: 100, few: 20, all: 50},
+};
+const shown = ['Wednesday June 27 2001', '16.01.75', 'May the 4th, 2005'];
+const state = {};  // of each lesson: how many models, and seconds of training
+let module, next;
 
 /// A function of page.cpp.
-function call(name, ...values) {
-  return JSON.parse(Module.ccall(name, 'string', values.map((value) => typeof value), values));
-}
-
-function begin() {
-  seconds = 0;
-  postMessage({ready: call('begin', updates)});
+function call(name, request) {
+  return JSON.parse(module.ccall(name, 'string', ['string'], [JSON.stringify(request)]));
 }
 
 /// A few updates; then messages come in, and on with it.
-function train() {
+function train(lesson) {
+  const {updates, every, few, all} = lessons[lesson], at = state[lesson];
   const before = performance.now();
-  const news = call('update', 10), {step} = news;
-  if (step % 100 === 0) news.evaluated = call('evaluate', step < updates ? 100 : 500);
-  seconds += (performance.now() - before) / 1000;
-  if (step % 50 === 0) news.maps = shown.map((date) => call('look', date));
-  postMessage({news: {...news, seconds, updates, done: step === updates}});
-  if (step < updates) next = setTimeout(train);
+  const news = call('update', {lesson, updates: 10}), done = news.step === updates;
+  if (news.step % every === 0) news.evaluated = call('evaluate', {lesson, count: done ? all : few});
+  at.seconds += (performance.now() - before) / 1000;
+  if (lesson === 'dates' && news.step % 50 === 0)
+    news.maps = shown.map((line) => at.models.map((_, model) => call('look', {lesson, line, model, overruled: []})));
+  postMessage(['news', {...news, lesson, updates, done, seconds: at.seconds}]);
+  if (!done) next = setTimeout(train, 0, lesson);
 }
 
-onmessage = ({data: [name, value]}) => {
-  if (name === 'look') return postMessage({typed: call('look', value)});
+onmessage = async ({data: [name, value]}) => {
+  if (name === 'look') return postMessage(['looked', {...call('look', value), model: value.model}]);
   clearTimeout(next);  // a pause, unless there is more to do
-  if (name === 'train') train();
-  if (name === 'again') begin();
+  if (name === 'library') {
+    module = await Attention({wasmBinary: value});
+    postMessage(['ready']);
+  } else if (name === 'checkpoint') {
+    const place = module._malloc(value.byteLength);
+    module.HEAPU8.set(new Uint8Array(value), place);
+    postMessage(['opened', JSON.parse(module.ccall('open_checkpoint', 'string', ['number', 'number'], [place, value.byteLength]))]);
+  } else if (name === 'begin') {
+    state[value.lesson] = {models: value.models, seconds: 0};
+    postMessage(['began', {...call('begin', {...lessons[value.lesson], ...value}), lesson: value.lesson}]);
+  } else if (name === 'train') {
+    train(value);
+  }
 };

@@ -10,6 +10,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
 
+#include "support/capture.hpp"
 #include "support/naive.hpp"
 
 namespace attune {
@@ -21,7 +22,7 @@ constexpr double tolerance = 1e-10;
 void check_gradients(const Golden& golden, const Gradients& gradients,
                      const std::vector<std::pair<std::string, Var>>& inputs) {
   for (const auto& [name, input] : inputs) {
-    INFO(name);
+    CAPTURE_BINDING(name);
     CHECK(difference(gradients[input], golden["d_" + name]) <= tolerance);
   }
 }

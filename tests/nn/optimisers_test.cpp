@@ -12,6 +12,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/golden.hpp"
 
 namespace {
@@ -152,7 +153,7 @@ TEST_CASE("optimisers: a parameter that the loss did not depend on is left alone
     const Safetensors before = two.state();
     two.optimiser->step(gradients_of({{two.a, randn({2, 3}, DType::f64, 3)}}));
     for (const auto& [name, tensor] : two.state().tensors) {
-      CAPTURE(name);
+      CAPTURE_BINDING(name);
       CHECK(identical(tensor, *before.find(name)) == name.ends_with("cell.b"));
     }
   }

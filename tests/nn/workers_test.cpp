@@ -74,7 +74,8 @@ std::string alone(const Parameters& parameters, const Model& model,
   }
   std::vector<Var> variables;
   std::vector<Tensor> sums;
-  for (const auto& [name, w] : parameters) {
+  for (const NamedVariable& parameter : parameters) {
+    const Var& w = parameter.variable;
     variables.push_back(w);
     sums.push_back(tree_sum<Tensor>(0, n, [&](Index shard) {
       const Tensor* found = gradients[static_cast<std::size_t>(shard)].find(w);

@@ -7,6 +7,7 @@
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 
+#include "support/capture.hpp"
 #include "support/naive.hpp"
 
 namespace attune {
@@ -28,7 +29,7 @@ const Kind kinds[] = {{"softmax", softmax, naive::softmax},
 
 TEST_CASE("softmax, sparsemax: along every axis they are what their definitions give") {
   for (const auto& [name, f, definition] : kinds) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     for (double scale : {0.1, 1.0, 3.0, 10.0}) {
       const Tensor x = randn({3, 40, 5}, DType::f64, 7) * scale;
       for (int axis : {0, 1, 2}) {
@@ -46,7 +47,7 @@ TEST_CASE("softmax, sparsemax: masked positions get exactly 0, whatever stands t
   const Tensor clean = randn({5, 3}, DType::f64, 9), mask = mask_of(5, {2, 5, 0});
   const naive::Array used(mask);
   for (const auto& [name, f, definition] : kinds) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     const Tensor y = f(clean, 0, mask);
     CHECK(difference(y, definition(clean, 0, mask)) <= 1e-15);
     CHECK(difference(sum(y, {0}), reals({3}, {1, 1, 0})) <= 1e-15);
@@ -69,7 +70,7 @@ TEST_CASE("softmax, sparsemax: a mask of the last axes is shared by the leading 
   const Tensor x = randn({2, 5, 3}, DType::f64, 6), mask = mask_of(5, {2, 5, 4}),
                last = reals({3}, {1, 0, 1});
   for (const auto& [name, f, definition] : kinds) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     for (int axis : {0, 1}) {
       CHECK(difference(f(x, axis, mask), definition(x, axis, mask)) <= 1e-15);
     }
@@ -83,7 +84,7 @@ TEST_CASE("softmax, sparsemax: a mask of the last axes is shared by the leading 
 
 TEST_CASE("softmax, sparsemax: not a number in a column stays in that column") {
   for (const auto& [name, f, definition] : kinds) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     const naive::Array y(f(reals({3, 2}, {1, nan, 2, 3, 0, 4}), 0, {}));
     CHECK(y[{0, 0}] + y[{1, 0}] + y[{2, 0}] == doctest::Approx(1));
     for (Index i = 0; i < 3; ++i) CHECK(std::isnan(y[{i, 1}]));
@@ -94,8 +95,9 @@ TEST_CASE("softmax, sparsemax: not a number in a column stays in that column") {
 }
 
 TEST_CASE("softmax, sparsemax: an empty axis gives an empty result, what does not fit an error") {
-  for (const auto& [name, f, definition] : kinds) {
-    const std::string begin = std::string(name) + ": ";
+  for (const Kind& kind : kinds) {
+    const std::string begin = std::string(kind.name) + ": ";
+    const auto f = kind.f;
     CHECK(f(zeros({0, 3}), 0, {}).shape() == Shape{0, 3});
     CHECK(f(zeros({3, 0}), 0, {}).shape() == Shape{3, 0});
     const Tensor x = zeros({5, 3});

@@ -12,6 +12,7 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "support/capture.hpp"
 #include "support/naive.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -168,7 +169,7 @@ struct Refused {
 
 void check_refused(const std::vector<Refused>& files) {
   for (const auto& [file, reason] : files) {
-    CAPTURE(file);
+    CAPTURE_BINDING(file);
     const std::string found = rejection(file);
     CHECK(found != "no error");
     if (!reason.empty()) CHECK(found == reason);

@@ -23,6 +23,7 @@
 #include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/threads.hpp>
 
+#include "support/capture.hpp"
 #include "support/naive.hpp"
 #include "support/process.hpp"
 #include "support/scratch_directory.hpp"
@@ -217,7 +218,7 @@ TEST_CASE("simd target: the C library's functions in results give the same bits 
        0xfff7f5f33753c150},
       {"powf", hash_of_results([&](Random& r) { return power(r, 16.0f); }), 0xd5188354bfea30e4}};
   for (const auto& [name, hash, expected] : functions) {
-    CAPTURE(name);
+    CAPTURE_BINDING(name);
     CHECK(fmt::format("{:016x}", hash) == fmt::format("{:016x}", expected));
   }
 }

@@ -59,8 +59,8 @@ TEST_CASE("code_points: an error names the byte, from 1, at which a bad sequence
                                                {"a\xF8\x88\x80\x80\x80", 2},
                                                {"a\xFF", 2}};
   for (const auto& [text, at] : cases) {
-    const std::string message = fmt::format("text: byte {} is not UTF-8", at);
-    CHECK_ERROR(message, code_points(text));
+    const std::string message = fmt::format("text: byte {} is not UTF-8", at), bytes(text);
+    CHECK_ERROR(message, code_points(bytes));
   }
 }
 

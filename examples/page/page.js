@@ -10,6 +10,13 @@ function element(tag, className, text = '', inside = []) {
   return made;
 }
 
+/// A slider from 0.
+function range(label, {max, step, value, disabled = false}) {
+  const made = Object.assign(document.createElement('input'), {type: 'range', min: 0, max, step, value, disabled});
+  made.setAttribute('aria-label', label);
+  return made;
+}
+
 const visible = (c) => c === ' ' ? '␣' : c;
 /// What stands between tokens: nothing between characters.
 const between = (tokens) => tokens.some((token) => token.length > 2) ? ' ' : '';
@@ -17,10 +24,10 @@ const between = (tokens) => tokens.some((token) => token.length > 2) ? ' ' : '';
 // ---- Attention as a picture
 
 /// What is read across, what is written down. A cell that is pointed at, or chosen by the arrow keys, says its weight.
-function heatMap({line: read, text, source, output, steps, probability}) {
+function heatMap(title, {line: read, text, source, output, steps, probability}) {
   const attends = steps[0].weights !== undefined, words = between([...source, ...output]) !== '';
   const line = element('figcaption', '', '', [element('strong', '', `${read} → ${text}`), element('br', '')]);
-  line.append(element('span', '', `probability ${probability.toFixed(3)}${attends ? '' : ', without attention'}`));
+  line.append(element('span', '', `${title}: probability ${probability.toFixed(3)}`));
   if (!attends) return element('figure', '', '', [line]);
   const weight = (i, j) => steps[i].weights[j];
   const grid = element('div', words ? 'map words' : 'map');
@@ -59,15 +66,15 @@ function heatMap({line: read, text, source, output, steps, probability}) {
 
 // ---- Charts
 
-/// Lines of [x, y, ...] from 0 to `right` and from 0 to 1.
-function drawChart(place, right, unit, lines) {
+/// Lines of [x, y] from 0 to `right` and from 0 to 1; those with a name are in the legend.
+function drawChart(place, right, unit, what, lines) {
   const make = (tag, attributes, text = '') => {
     const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
     for (const name in attributes) made.setAttribute(name, attributes[name]);
     made.textContent = text;
     return made;
   };
-  const svg = make('svg', {viewBox: '0 0 400 150', role: 'img', 'aria-label': lines.map(({name}) => name).join(', ')});
+  const svg = make('svg', {viewBox: '0 0 400 150', role: 'img', 'aria-label': what});
   const x = (value) => 40 + 350 * value / right, y = (value) => 125 - 115 * value;
   svg.append(make('polyline', {points: '40,10 40,125 390,125', class: 'axes'}));
   for (const share of [0, .5, 1])
@@ -76,8 +83,8 @@ function drawChart(place, right, unit, lines) {
   svg.append(make('text', {x: x(right * .75), y: 140, 'text-anchor': 'middle'}, unit));
   for (const {points, style} of lines)
     svg.append(make('polyline', {points: points.map((at) => `${x(at[0]).toFixed(1)},${y(at[1]).toFixed(1)}`).join(' '), class: style}));
-  const legend = element('p', 'soft', '', lines.map(({name, style}) => element('span', style, `${name}  `)));
-  place.replaceChildren(svg, legend);
+  place.replaceChildren(element('p', 'soft', what), svg, ...lines.filter(({name}) => name).map(
+    ({name, style}) => element('div', style, `— ${name}`)));
 }
 
 // ---- Lessons: models that train side by side
@@ -132,14 +139,16 @@ function lesson(name, models, draw, began) {
 function drawDates({curve, models}, news, chart, status) {
   const evaluated = curve.filter((at) => at.evaluated), latest = evaluated.at(-1)?.evaluated;
   const top = Math.max(...curve.flatMap(({losses}) => losses));
-  drawChart(chart, news.updates, 'updates', models.flatMap(({title}, m) => [
-    {name: `— right, ${title}`, style: names[m], points: evaluated.map((at) => [at.step, at.evaluated.right[m]])},
-    {name: `··· loss, as a part of ${top.toFixed(1)}`, style: `${names[m]} loss`, points: curve.map((at) => [at.step, at.losses[m] / top])},
+  const what = `Dates never seen that are right; dotted: the loss, from 0 to ${top.toFixed(1)}`;
+  drawChart(chart, news.updates, 'updates', what, models.flatMap(({title}, m) => [
+    {name: title, style: names[m], points: evaluated.map((at) => [at.step, at.evaluated.right[m]])},
+    {style: `${names[m]} loss`, points: curve.map((at) => [at.step, at.losses[m] / top])},
   ]));
   if (latest)
     status.textContent += `; ${latest.right.map((right) => `${(100 * right).toFixed(1)} %`).join(' and ')} of ` +
         `${latest.of} dates never seen are exactly right`;
-  if (news.maps) $('#maps').replaceChildren(...news.maps.flat().map(heatMap));
+  const maps = news.maps?.flatMap((date) => date.map((looked, m) => heatMap(models[m].title, looked)));
+  if (maps) $('#maps').replaceChildren(...maps);
   $('#date').disabled = $('#write').disabled = !latest;
 }
 
@@ -147,8 +156,9 @@ function drawDates({curve, models}, news, chart, status) {
 function drawSentences({curve, models}, news, chart) {
   const latest = curve.findLast((at) => at.evaluated)?.evaluated;
   if (!latest) return;
-  drawChart(chart, 20, 'words in a sentence', models.map(({title}, m) => (
-    {name: `— words right, ${title}`, style: names[m], points: latest.right[m].map(({length, right}) => [length, right])})));
+  const what = 'Words that are right, by the length of the sentence';
+  drawChart(chart, 20, 'words in a sentence', what, models.map(({title}, m) => (
+    {name: title, style: names[m], points: latest.right[m].map(({length, right}) => [length, right])})));
 }
 
 /// What the reader has chosen.
@@ -156,8 +166,9 @@ function chosenModels() {
   return [...document.querySelectorAll('#models fieldset:not([hidden])')].map((fieldset) => {
     const selects = [...fieldset.querySelectorAll('select')];
     const pairs = selects.flatMap(({value}) => value.split(' ').filter(Boolean).map((pair) => pair.split('=')));
+    const [attention, window, cells] = selects.map((select) => select.selectedOptions[0].textContent.split(':')[0]);
     return {options: Object.fromEntries(pairs),
-            title: selects.map((select) => select.selectedOptions[0].textContent.split(':')[0]).join(', ')};
+            title: attention === 'none' ? `no attention, ${cells}` : `${attention}, ${window}, ${cells}`};
   });
 }
 
@@ -167,7 +178,7 @@ const lessons = {
     for (const place of ['#maps', '#written']) $(place).replaceChildren();
   }),
   sentences: lesson('sentences', () => [
-    {title: 'with attention', options: {score: 'additive'}}, {title: 'without', options: {attend: 'last-state'}}
+    {title: 'with attention', options: {score: 'additive'}}, {title: 'without attention', options: {attend: 'last-state'}}
   ], drawSentences, () => {}),
 };
 
@@ -207,13 +218,13 @@ function moved(weights, j, value) {
 function stepView(model) {
   const {looked: {source, output, steps}, step: i, overruled} = tried[model], {e, weights, likeliest} = steps[i];
   const before = output.slice(0, i).join(between(source)), writes = output[i] ?? 'the end';
-  const view = element('div', '', '', [element('p', '', `Step ${i + 1}: ${before ? `after “${before}”` : 'first'} the model writes “${writes}”.`)]);
+  const what = `Step ${i + 1}: ${before ? `after “${before}”` : 'first'} the model writes “${writes}”.`;
+  const view = element('div', '', '', [element('p', '', what)]);
   if (weights) {
     const global = e?.every((score) => score !== null);
     const head = (symbol) => element('th', '', symbol);
     const sliders = weights.map((weight, j) => {
-      const slider = Object.assign(document.createElement('input'), {type: 'range', min: 0, max: 1, step: .01, value: weight, disabled: !global});
-      slider.setAttribute('aria-label', `Weight of ${source[j]}, place ${j + 1}`);
+      const slider = range(`Weight of ${source[j]}, place ${j + 1}`, {max: 1, step: .01, value: weight, disabled: !global});
       slider.onchange = () => look(model, [...overruled.filter(([step]) => step < i), [i, moved(weights, j, Number(slider.value))]]);
       return element('td', '', '', [slider]);
     });
@@ -256,8 +267,7 @@ function beamTree(beam) {
 function showTried() {
   $('#written').replaceChildren(...tried.map(({looked, step, overruled}, model) => {
     if (looked.error) return element('p', 'error', looked.error);
-    const slider = Object.assign(document.createElement('input'), {type: 'range', min: 0, max: looked.steps.length - 1, step: 1, value: step});
-    slider.setAttribute('aria-label', 'Step of the decoder');
+    const slider = range('Step of the decoder', {max: looked.steps.length - 1, step: 1, value: step});
     const view = element('div', '', '', [stepView(model)]);
     slider.oninput = () => {
       tried[model].step = Number(slider.value);
@@ -267,7 +277,7 @@ function showTried() {
     free.onclick = () => look(model, []);
     const {title} = triedModels()[model];
     return element('section', '', '', [
-      element('h3', '', title), heatMap(looked), element('h4', '', 'Step by step'), slider, view, ...(overruled.length ? [free] : []),
+      heatMap(title, looked), element('h4', '', 'Step by step'), slider, view, ...(overruled.length ? [free] : []),
       element('h4', '', 'The beam: its four hypotheses, and their probabilities'), beamTree(looked.beam)]);
   }));
 }

@@ -302,6 +302,10 @@ report::Heatmap attention_of(std::span<const Tensor> steps, Index c, const Model
   return map;
 }
 
+std::string interval_of(const Test& data) {
+  return duration(static_cast<double>(data.table.interval.count()));
+}
+
 /// A window of a column: the past, the true and the forecast future, and the attention weights.
 void add_example(report::Page& page, const Model& model, const Test& data, Index row, Index c) {
   const NoGrad no_grad;
@@ -317,14 +321,15 @@ void add_example(report::Page& page, const Model& model, const Test& data, Index
     const Tensor all = frames::unscaled(x.reshape({x.dim(0), -1}).to(DType::f64), model.scaling);
     return slice(all, 1, c, c + 1).to_vector<double>();
   };
-  page.figure(report::svg(report::Chart{.title = fmt::format("{}, {} steps from {}", name, horizon,
-                                                             to_string(data.table.time(row))),
-                                        .x_label = "steps from the first that is forecast",
-                                        .y_label = name,
-                                        .series = {series("measured", values(recent), -shown),
-                                                   series("measured later", values(future), 0),
-                                                   series("forecast", values(forecast), 0)}}),
-              "");
+  page.figure(
+      report::svg(report::Chart{.title = fmt::format("{}, {} steps", name, horizon),
+                                .x_label = fmt::format("steps of {} from {}", interval_of(data),
+                                                       to_string(data.table.time(row))),
+                                .y_label = name,
+                                .series = {series("measured", values(recent), -shown),
+                                           series("measured later", values(future), 0),
+                                           series("forecast", values(forecast), 0)}}),
+      "");
   if (weights.empty()) return;
   const report::Heatmap map = attention_of(weights, c, model);
   // Weights spread over hundreds of rows: the largest one is small.
@@ -356,11 +361,12 @@ int report(const Arguments& options) {
     add_example(page, model, data, data.rows[at], (columns - 1 + i) % columns);
   }
   page.heading("Errors");
-  page.figure(report::svg(report::Chart{.title = "By how far ahead",
-                                        .x_label = "steps ahead",
-                                        .y_label = "mean squared error of scaled values",
-                                        .series = {series("", data.errors.mse_by_step, 1)}}),
-              fmt::format("Over {} windows of the test part.", windows));
+  page.figure(
+      report::svg(report::Chart{.title = "By how far ahead",
+                                .x_label = fmt::format("steps of {} ahead", interval_of(data)),
+                                .y_label = "mean squared error of scaled values",
+                                .series = {series("", data.errors.mse_by_step, 1)}}),
+      fmt::format("Over {} windows of the test part.", windows));
   add_learning_curves(page, options.model.parent_path() / "log.jsonl", "error of scaled values",
                       {{"loss", "loss in training"},
                        {"mse", "squared, validation"},

@@ -277,8 +277,8 @@ function showTried() {
     free.onclick = () => look(model, []);
     const {title} = triedModels()[model];
     return element('section', '', '', [
-      heatMap(title, looked), element('h4', '', 'Step by step'), slider, view, ...(overruled.length ? [free] : []),
-      element('h4', '', 'The beam: its four hypotheses, and their probabilities'), beamTree(looked.beam)]);
+      heatMap(title, looked), element('h3', '', 'Step by step'), slider, view, ...(overruled.length ? [free] : []),
+      element('h3', '', 'The beam: its four hypotheses, and their probabilities'), beamTree(looked.beam)]);
   }));
 }
 

@@ -294,20 +294,31 @@ std::string tooltip(const std::string& row, const std::string& column, double we
                      weight);
 }
 
+std::string svg_rect(double x, double y, double width, double height, std::string_view attributes,
+                     std::string_view inside = {}) {
+  return fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" {}>{}</rect>\n", x, y,
+      width, height, attributes, inside);
+}
+
+constexpr std::string_view kEmpty = R"(class="empty" fill="#eff2f6" rx="3")",
+                           kHeat = "<g class=\"heat\" fill=\"#0a4da2\">\n";
+
 // The weight is the opacity over the page's own ground, which serves light and dark alike.
+std::string opacity(double weight) {
+  return fmt::format("rx=\"2\" fill-opacity=\"{:.3f}\"", strength(weight));
+}
+
 std::string svg_cells(const Heatmap& shown, const Geometry& g, double darkest) {
-  std::string out = fmt::format(
-      "<rect class=\"empty\" fill=\"#eff2f6\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-      "height=\"{:.1f}\" rx=\"3\"/>\n<g class=\"heat\" fill=\"#0a4da2\">\n",
-      g.left, g.top, g.x(shown.columns.size()) - g.left, g.y(shown.rows.size()) - g.top);
+  std::string out = svg_rect(g.left, g.top, g.x(shown.columns.size()) - g.left,
+                             g.y(shown.rows.size()) - g.top, kEmpty);
+  out += kHeat;
   for (std::size_t i = 0; i < shown.rows.size(); ++i) {
     for (std::size_t j = 0; j < shown.columns.size(); ++j) {
-      out += fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" "
-          "fill-opacity=\"{:.3f}\"><title>{}</title></rect>\n",
-          g.x(j) + 0.5, g.y(i) + 0.5, g.cell - 1, g.cell - 1,
-          strength(weight(shown, i, j) / darkest),
-          tooltip(shown.rows[i], shown.columns[j], weight(shown, i, j)));
+      const double w = weight(shown, i, j);
+      out +=
+          svg_rect(g.x(j) + 0.5, g.y(i) + 0.5, g.cell - 1, g.cell - 1, opacity(w / darkest),
+                   fmt::format("<title>{}</title>", tooltip(shown.rows[i], shown.columns[j], w)));
     }
   }
   return out + "</g>\n";
@@ -315,21 +326,14 @@ std::string svg_cells(const Heatmap& shown, const Geometry& g, double darkest) {
 
 // Colours from weight 0 to the darkest, in the last of two more rows.
 std::string legend(const Geometry& g, std::size_t rows, double darkest) {
-  const double y = g.y(rows + 1), text = y + g.cell / 2 + 0.35 * g.font;
-  std::string out = fmt::format(
-      "<rect class=\"empty\" fill=\"#eff2f6\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-      "height=\"{:.1f}\"/>\n<g class=\"heat\" fill=\"#0a4da2\">\n",
-      g.x(1), y, (kLegend - 2) * g.cell, g.cell);
-  for (std::size_t i = 1; i + 1 < kLegend; ++i) {
-    out += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
-        "fill-opacity=\"{:.3f}\"/>\n",
-        g.x(i), y, g.cell, g.cell, strength(static_cast<double>(i - 1) / (kLegend - 3)));
-  }
+  const double y = g.y(rows + 1), text = y + g.cell / 2 + 0.35 * g.font, gap = 0.45 * g.font;
+  std::string out = svg_rect(g.x(1), y, (kLegend - 2) * g.cell, g.cell, kEmpty);
+  out += kHeat;
+  for (std::size_t i = 1; i + 1 < kLegend; ++i)
+    out += svg_rect(g.x(i), y, g.cell, g.cell, opacity(static_cast<double>(i - 1) / (kLegend - 3)));
   out += fmt::format("</g>\n<g class=\"ink\" fill=\"#1c2430\" font-size=\"{:.1f}\">\n", g.font);
-  return out + svg_text(g.x(1) - 0.45 * g.font, text, " text-anchor=\"end\"", "0") +
-         svg_text(g.x(kLegend - 1) + 0.45 * g.font, text, "", fmt::format("{:.2g}", darkest)) +
-         "</g>\n";
+  return out + svg_text(g.x(1) - gap, text, " text-anchor=\"end\"", "0") +
+         svg_text(g.x(kLegend - 1) + gap, text, "", fmt::format("{:.2g}", darkest)) + "</g>\n";
 }
 
 }  // namespace

@@ -39,10 +39,10 @@ struct SvgOptions {
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
 /// The heat map as an `<svg>` element that stands alone or inside a page: source along the top,
-/// target down the side, the weight of each cell in its tooltip, and below it a legend of the
-/// colours; the caption is in its aria-label only, as a page has its own place for it. Colours come from the CSS variables --attune-ink,
-/// --attune-heat and --attune-empty where the page defines them, and otherwise follow the reader's
-/// light or dark setting.
+/// target down the side, the weight of each cell in its tooltip, and a legend of the colours below;
+/// the caption is in its aria-label only, as a page has its own place for it. Colours come from the
+/// CSS variables --attune-ink, --attune-heat and --attune-empty where the page defines them, and
+/// otherwise follow the reader's light or dark setting.
 ///
 /// Throws Error as `terminal` does, and unless the darkest weight is above 0.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});

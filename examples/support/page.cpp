@@ -198,15 +198,14 @@ Page& Page::figure(std::string_view svg, std::string_view caption) {
     throw Error(fmt::format("page: a figure starts with \"{}\", but an <svg> element is expected",
                             svg.substr(0, 20)));
   }
-  // Wider than a third of the page, or than half of it.
-  static const std::regex wide(R"re( width="([4-9]\d\d|\d{4}))re"),
-      full(R"re( width="([6-9]\d\d|\d{4}))re");
+  static const std::regex width(R"re( width="(\d+))re");
   const std::string tag(svg.substr(0, svg.find('>')));
-  body_ += fmt::format("<figure{}><div class=\"drawing\">{}</div>",
-                       std::regex_search(tag, full)   ? " class=\"full\""
-                       : std::regex_search(tag, wide) ? " class=\"wide\""
-                                                      : "",
-                       svg);
+  std::smatch found;
+  const int pixels = std::regex_search(tag, found, width) ? std::stoi(found[1]) : 0;
+  const char* across = pixels >= 600   ? " class=\"full\""
+                       : pixels >= 400 ? " class=\"wide\""  // a third of the page is less
+                                       : "";
+  body_ += fmt::format("<figure{}><div class=\"drawing\">{}</div>", across, svg);
   if (!caption.empty()) {
     body_ += fmt::format("<figcaption>{}</figcaption>", escape(caption));
   }

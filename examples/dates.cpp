@@ -107,7 +107,7 @@ text::Codec characters(std::string_view all) {
   return {tokenizer, text::Vocabulary(tokenizer.encode(all))};
 }
 
-/// What is read, what is written, and a model's part in it.
+/// Dates as numbers, and what a model makes of them.
 struct Task {
   text::Codec source = characters(" ,-./0123456789ABCDEFGHIJLMNOPRSTUVWYabcdefghijlmnoprstuvwy");
   text::Codec target = characters("-0123456789");
@@ -116,11 +116,10 @@ struct Task {
     return {source.encode(example.source), target.encode(example.target)};
   }
   /// For each, the hypotheses of a beam search, the best one first.
-  auto write(const auto& model, const std::vector<Example>& examples,
-             const models::SearchOptions& search = {}) const {
+  auto write(const auto& model, const std::vector<Example>& examples) const {
     std::vector<text::Sentence> sources;
     for (const Example& example : examples) sources.push_back(source.encode(example.source));
-    return models::translate(model, sources, {.how = search});
+    return models::translate(model, sources);
   }
   double exact_match(const auto& model, const std::vector<Example>& examples) const {
     const auto written = write(model, examples);

@@ -110,23 +110,6 @@ models::AnyModelOptions options_of(const Variant& variant, Index hidden) {
   return options;
 }
 
-/// The share of target positions that greedy search gets right.
-double accuracy(const models::AnyModel& model, const std::vector<text::Pair>& pairs) {
-  std::vector<text::Sentence> sources;
-  for (const text::Pair& pair : pairs) sources.push_back(pair.source);
-  const models::SearchOptions greedy{.max_length = std::ssize(sources.front()) + 5};
-  const auto found = models::translate(model, sources, {.how = greedy});
-  double sum = 0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const text::Sentence &written = found[i].front().words, &target = pairs[i].target;
-    double right = 0;
-    for (std::size_t t = 0; t < std::min(written.size(), target.size()); ++t)
-      right += written[t] == target[t];
-    sum += right / static_cast<double>(std::max(written.size(), target.size()));
-  }
-  return sum / static_cast<double>(pairs.size());
-}
-
 /// Trains and tests. The results depend on the record alone, except for the seconds. Lengths in
 /// training are 1 + ⌊longest · u²⌋ with u uniform in [0, 1): a third of the batches are shorter than
 /// 7 of 60 words, which a model without attention can learn, and cheap; the long ones, which only

@@ -1,11 +1,13 @@
 // The translation task that all models learn.
 #pragma once
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include <attune/models/any_model.hpp>
+#include <attune/models/search.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/random.hpp>
 
@@ -67,5 +69,22 @@ class Task {
   text::Sentence dictionary_;          // a permutation of the words
   std::vector<std::int32_t> classes_;  // 0 or 1, of each word of the source
 };
+
+/// The share of target positions that greedy search gets right.
+double accuracy(const models::WordModel auto& model, const std::vector<text::Pair>& pairs) {
+  std::vector<text::Sentence> sources;
+  for (const text::Pair& pair : pairs) sources.push_back(pair.source);
+  const models::SearchOptions greedy{.max_length = std::ssize(sources.front()) + 5};
+  const auto found = models::translate(model, sources, {.how = greedy});
+  double sum = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const text::Sentence &written = found[i].front().words, &target = pairs[i].target;
+    double right = 0;
+    for (std::size_t t = 0; t < std::min(written.size(), target.size()); ++t)
+      right += written[t] == target[t];
+    sum += right / static_cast<double>(std::max(written.size(), target.size()));
+  }
+  return sum / static_cast<double>(pairs.size());
+}
 
 }  // namespace attune::long_sentences

@@ -135,18 +135,9 @@ struct SentencesLesson : long_sentences::Task, Lesson {
     Json shares = Json::array();
     for (Index length = 2; length <= longest; length += 2) {
       Random test(/*seed=*/2, std::to_string(length));
-      std::vector<text::Sentence> sources, targets;
-      for (auto& [source, target] : pairs(length, static_cast<Index>(count), test))
-        sources.push_back(source), targets.push_back(target);
-      const auto written = models::translate(learner.model, sources,
-                                             {.how = models::SearchOptions{.max_length = length}});
-      double words = 0;
-      for (std::size_t i = 0; i < count; ++i) {
-        const text::Sentence& one = written[i].front().words;
-        for (std::size_t t = 0; t < one.size(); ++t) words += one[t] == targets[i][t];
-      }
-      shares.push_back(
-          {{"length", length}, {"right", words / static_cast<double>(count * length)}});
+      const double share =
+          long_sentences::accuracy(learner.model, pairs(length, static_cast<Index>(count), test));
+      shares.push_back({{"length", length}, {"right", share}});
     }
     return shares;
   }
@@ -218,9 +209,7 @@ Json look_at(const text::Codec& source, const text::Codec& target,
   };
   Json answer{{"line", line},
               {"source", source.tokenizer.encode(line)},
-              {"text", target.decode(beam.front().words)},
-              {"output", tokens(beam.front())},
-              {"probability", std::exp(beam.front().log_probability)}};
+              {"text", target.decode(beam.front().words)}};
   for (const models::Hypothesis& one : beam)
     answer["beam"].push_back(
         {{"written", tokens(one)}, {"probability", std::exp(one.log_probability)}});
@@ -316,11 +305,13 @@ EMSCRIPTEN_KEEPALIVE const char* look(const char* request) {
   });
 }
 
-/// Takes the bytes of a checkpoint, and frees them: -> the number of its parameters.
-EMSCRIPTEN_KEEPALIVE const char* open_checkpoint(std::byte* bytes, std::size_t size) {
-  return answer("{}", [&](const Json&) {
+/// {place, size} of the bytes of a checkpoint, which it frees: -> the number of its parameters.
+EMSCRIPTEN_KEEPALIVE const char* open_checkpoint(const char* request) {
+  return answer(request, [](const Json& asked) {
+    const auto bytes = reinterpret_cast<std::byte*>(asked["place"].get<std::uintptr_t>());
     const std::unique_ptr<std::byte, decltype(&std::free)> owner(bytes, std::free);
-    checkpoint = std::make_unique<Checkpoint>(std::span<const std::byte>(bytes, size));
+    checkpoint = std::make_unique<Checkpoint>(
+        std::span<const std::byte>(bytes, asked["size"].get<std::size_t>()));
     return Json{{"parameters", checkpoint->parameters.count()}};
   });
 }

@@ -24,7 +24,7 @@ const between = (tokens) => tokens.some((token) => token.length > 2) ? ' ' : '';
 // ---- Attention as a picture
 
 /// What is read across, what is written down. A cell that is pointed at, or chosen by the arrow keys, says its weight.
-function heatMap(title, {line: read, text, source, output, steps, probability}) {
+function heatMap(title, {line: read, text, source, steps, beam: [{written: output, probability}]}) {
   const attends = steps[0].weights !== undefined, words = between([...source, ...output]) !== '';
   const line = element('figcaption', '', '', [element('strong', '', `${read} → ${text}`), element('br', '')]);
   line.append(element('span', '', `${title}: probability ${probability.toFixed(3)}`));
@@ -85,6 +85,10 @@ function drawChart(place, right, unit, what, lines) {
     svg.append(make('polyline', {points: points.map((at) => `${x(at[0]).toFixed(1)},${y(at[1]).toFixed(1)}`).join(' '), class: style}));
   place.replaceChildren(element('p', 'soft', what), svg, ...lines.filter(({name}) => name).map(
     ({name, style}) => element('div', style, `— ${name}`)));
+}
+
+function allowTrying(on) {
+  $('#date').disabled = $('#write').disabled = !on;
 }
 
 // ---- Lessons: models that train side by side
@@ -149,7 +153,7 @@ function drawDates({curve, models}, news, chart, status) {
         `${latest.of} dates never seen are exactly right`;
   const maps = news.maps?.flatMap((date) => date.map((looked, m) => heatMap(models[m].title, looked)));
   if (maps) $('#maps').replaceChildren(...maps);
-  $('#date').disabled = $('#write').disabled = !latest;
+  allowTrying(Boolean(latest));
 }
 
 /// Accuracy over the length.
@@ -174,7 +178,7 @@ function chosenModels() {
 
 const lessons = {
   dates: lesson('dates', chosenModels, drawDates, () => {
-    $('#date').disabled = $('#write').disabled = true;
+    allowTrying(false);
     for (const place of ['#maps', '#written']) $(place).replaceChildren();
   }),
   sentences: lesson('sentences', () => [
@@ -216,23 +220,23 @@ function moved(weights, j, value) {
 
 /// e, α and c of a step, and the likeliest characters. A weight can be dragged: the decoder goes on with it.
 function stepView(model) {
-  const {looked: {source, output, steps}, step: i, overruled} = tried[model], {e, weights, likeliest} = steps[i];
+  const {looked: {source, beam: [{written: output}], steps}, step: i, overruled} = tried[model];
+  const {e, weights, likeliest} = steps[i];
   const before = output.slice(0, i).join(between(source)), writes = output[i] ?? 'the end';
   const what = `Step ${i + 1}: ${before ? `after “${before}”` : 'first'} the model writes “${writes}”.`;
   const view = element('div', '', '', [element('p', '', what)]);
   if (weights) {
     const global = e?.every((score) => score !== null);
-    const head = (symbol) => element('th', '', symbol);
+    const row = (symbol, cells) => element('tr', '', '', [element('th', '', symbol), ...cells]);
+    const numbers = (list, digits) => list.map((x) => element('td', '', x?.toFixed(digits) ?? '·'));
     const sliders = weights.map((weight, j) => {
       const slider = range(`Weight of ${source[j]}, place ${j + 1}`, {max: 1, step: .01, value: weight, disabled: !global});
       slider.onchange = () => look(model, [...overruled.filter(([step]) => step < i), [i, moved(weights, j, Number(slider.value))]]);
       return element('td', '', '', [slider]);
     });
     view.append(element('div', 'wide', '', [element('table', 'step', '', [
-      element('tr', '', '', [head(''), ...source.map((c) => element('th', '', visible(c)))]),
-      ...(e ? [element('tr', '', '', [head('e'), ...e.map((score) => element('td', '', score?.toFixed(1) ?? '·'))])] : []),
-      element('tr', '', '', [head('α'), ...weights.map((weight) => element('td', '', weight.toFixed(2)))]),
-      ...(e ? [element('tr', '', '', [head(''), ...sliders])] : [])])]));
+      row('', source.map((c) => element('th', '', visible(c)))),
+      ...(e ? [row('e', numbers(e, 1))] : []), row('α', numbers(weights, 2)), ...(e ? [row('', sliders)] : [])])]));
     const terms = weights.map((weight, j) => [weight, j]).sort((a, b) => b[0] - a[0]).filter(([weight]) => weight >= .05);
     view.append(element('p', '', `Context: c = ${terms.map(([weight, j]) => `${weight.toFixed(2)} h(${visible(source[j])})`).join(' + ')}` +
         (terms.reduce((sum, [weight]) => sum + weight, 0) < .95 ? ' + …' : '')));
@@ -253,9 +257,9 @@ function beamTree(beam) {
     return n;
   };
   function branches(lines, from) {
-    const groups = Map.groupBy ? Map.groupBy(lines, ({written}) => written[from]) :
-        lines.reduce((map, line) => map.set(line.written[from], [...map.get(line.written[from]) ?? [], line]), new Map());
-    return [...groups.values()].map((group) => {
+    const next = new Set(lines.map(({written}) => written[from]));
+    return [...next].map((token) => {
+      const group = lines.filter(({written}) => written[from] === token);
       const to = Math.max(shared(group), from), text = group[0].written.slice(from, to).join(between(group[0].written));
       if (group.length === 1 || to === from) return element('li', '', `${text || 'the end'}   ${group[0].probability.toFixed(4)}`);
       return element('li', '', text, [element('ul', '', '', branches(group, to))]);
@@ -298,7 +302,7 @@ const heard = {
   },
   opened: ({parameters, error}) => {
     $('#opened').textContent = error ?? `${parameters.toLocaleString('en')} parameters`;
-    $('#date').disabled = $('#write').disabled = Boolean(error);
+    allowTrying(!error);
   },
   began: (value) => lessons[value.lesson].began(value),
   news: (value) => lessons[value.lesson].show(value),

@@ -4,7 +4,7 @@ const lessons = {
   sentences: {updates: 1000, rate: 6e-3, every: 100, few: 20, all: 50},
 };
 const shown = ['Wednesday June 27 2001', '16.01.75', 'May the 4th, 2005'];
-const state = {};  // of each lesson: how many models, and seconds of training
+const seconds = {};  // of training, in each lesson
 let module, next;
 
 /// A function of page.cpp.
@@ -14,14 +14,14 @@ function call(name, request) {
 
 /// A few updates; then messages come in, and on with it.
 function train(lesson) {
-  const {updates, every, few, all} = lessons[lesson], at = state[lesson];
+  const {updates, every, few, all} = lessons[lesson];
   const before = performance.now();
   const news = call('update', {lesson, updates: 10}), done = news.step === updates;
   if (news.step % every === 0) news.evaluated = call('evaluate', {lesson, count: done ? all : few});
-  at.seconds += (performance.now() - before) / 1000;
+  seconds[lesson] += (performance.now() - before) / 1000;
   if (lesson === 'dates' && news.step % 50 === 0)
-    news.maps = shown.map((line) => at.models.map((_, model) => call('look', {lesson, line, model, overruled: []})));
-  postMessage(['news', {...news, lesson, updates, done, seconds: at.seconds}]);
+    news.maps = shown.map((line) => news.losses.map((_, model) => call('look', {lesson, line, model, overruled: []})));
+  postMessage(['news', {...news, lesson, updates, done, seconds: seconds[lesson]}]);
   if (!done) next = setTimeout(train, 0, lesson);
 }
 
@@ -32,11 +32,11 @@ onmessage = async ({data: [name, value]}) => {
     module = await Attention({wasmBinary: value});
     postMessage(['ready']);
   } else if (name === 'checkpoint') {
-    const place = module._malloc(value.byteLength);
+    const size = value.byteLength, place = module._malloc(size);
     module.HEAPU8.set(new Uint8Array(value), place);
-    postMessage(['opened', JSON.parse(module.ccall('open_checkpoint', 'string', ['number', 'number'], [place, value.byteLength]))]);
+    postMessage(['opened', call('open_checkpoint', {place, size})]);
   } else if (name === 'begin') {
-    state[value.lesson] = {models: value.models, seconds: 0};
+    seconds[value.lesson] = 0;
     postMessage(['began', {...call('begin', {...lessons[value.lesson], ...value}), lesson: value.lesson}]);
   } else if (name === 'train') {
     train(value);

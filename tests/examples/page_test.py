@@ -72,6 +72,14 @@ def click(page, selector):
     page.run(f"document.querySelector({selector!r}).click()")
 
 
+def slide(page, label, value):
+    page.run(f"""(() => {{
+        const slider = document.querySelector('#written [aria-label="{label}"]');
+        slider.value = {value};
+        for (const event of ['input', 'change']) slider.dispatchEvent(new Event(event));
+    }})()""")
+
+
 def write(page, date):
     """What the page answers to a date that is typed."""
     page.run(f"document.getElementById('written').replaceChildren(); document.getElementById('date').value = {date!r};"
@@ -108,8 +116,7 @@ def says_a_weight(page):
 
 
 def steps_through_the_decoder(page):
-    page.run("(() => { const slider = document.querySelector('#written [aria-label=\"Step of the decoder\"]');"
-             "slider.value = 5; slider.oninput(); })()")
+    slide(page, "Step of the decoder", 5)
     assert "Step 6: after “1979-” the model writes “0”." in text(page, "#written")
     rows = page.run("""[...document.querySelectorAll('#written .step tr')].slice(1, 3).map(
         (row) => [...row.querySelectorAll('td')].map((cell) => Number(cell.textContent)))""")
@@ -122,10 +129,8 @@ def steps_through_the_decoder(page):
 
 def goes_on_with_another_weight(page):
     """The weight of the first year's digit for the last character: the decoder writes what it reads there."""
-    page.run("(() => { const slider = document.querySelector('#written [aria-label=\"Step of the decoder\"]');"
-             "slider.value = 9; slider.oninput(); })()")
-    page.run("(() => { const slider = document.querySelector('#written [aria-label=\"Weight of 7, place 7\"]');"
-             "slider.value = 1; slider.onchange(); })()")
+    slide(page, "Step of the decoder", 9)
+    slide(page, "Weight of 7, place 7", 1)
     page.wait("!document.querySelector('#written').textContent.includes('→ 1979-05-03')", 60)
     assert "→ 1979-05-07" in text(page, "#written"), text(page, "#written")
     assert "c = 1.00 h(7)" in text(page, "#written"), text(page, "#written")

@@ -301,8 +301,12 @@ std::string svg_rect(double x, double y, double width, double height, std::strin
       width, height, attributes, inside);
 }
 
-constexpr std::string_view kEmpty = R"(class="empty" fill="#eff2f6" rx="3")",
-                           kHeat = "<g class=\"heat\" fill=\"#0a4da2\">\n";
+constexpr std::string_view
+    kEmpty = R"(class="empty" fill="#eff2f6" rx="3")",
+    kHeat = "<g class=\"heat\" fill=\"#0a4da2\">\n",
+    kTellingHeat =  // a tooltip is not there for a finger
+    "<g class=\"heat\" fill=\"#0a4da2\" "
+    "onpointerover=\"this.nextElementSibling.textContent = event.target.textContent\">\n";
 
 // The weight is the opacity over the page's own ground, which serves light and dark alike.
 std::string opacity(double weight) {
@@ -312,7 +316,7 @@ std::string opacity(double weight) {
 std::string svg_cells(const Heatmap& shown, const Geometry& g, double darkest) {
   std::string out = svg_rect(g.left, g.top, g.x(shown.columns.size()) - g.left,
                              g.y(shown.rows.size()) - g.top, kEmpty);
-  out += kHeat;
+  out += kTellingHeat;
   for (std::size_t i = 0; i < shown.rows.size(); ++i) {
     for (std::size_t j = 0; j < shown.columns.size(); ++j) {
       const double w = weight(shown, i, j);
@@ -321,7 +325,10 @@ std::string svg_cells(const Heatmap& shown, const Geometry& g, double darkest) {
                    fmt::format("<title>{}</title>", tooltip(shown.rows[i], shown.columns[j], w)));
     }
   }
-  return out + "</g>\n";
+  return out + fmt::format(
+                   "</g>\n<text class=\"ink\" fill=\"#1c2430\" font-size=\"{:.1f}\" x=\"{:.1f}\" "
+                   "y=\"{:.1f}\"></text>\n",
+                   g.font, g.left, g.y(shown.rows.size()) + g.cell / 2 + 0.35 * g.font);
 }
 
 // Colours from weight 0 to the darkest, in the last of two more rows.

@@ -39,10 +39,11 @@ struct SvgOptions {
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
 /// The heat map as an `<svg>` element that stands alone or inside a page: source along the top,
-/// target down the side, the weight of each cell in its tooltip, and a legend of the colours below;
-/// the caption is in its aria-label only, as a page has its own place for it. Colours come from the
-/// CSS variables --attune-ink, --attune-heat and --attune-empty where the page defines them, and
-/// otherwise follow the reader's light or dark setting.
+/// target down the side, and a legend of the colours below. A cell's weight is in its tooltip, and
+/// above the legend once it is pointed at or tapped, where scripts may run. The caption is in the
+/// aria-label only, as a page has its own place for it. Colours come from the CSS variables
+/// --attune-ink, --attune-heat and --attune-empty where the page defines them, and otherwise follow
+/// the reader's light or dark setting.
 ///
 /// Throws Error as `terminal` does, and unless the darkest weight is above 0.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});

@@ -1,7 +1,7 @@
 // forecast: attention models that forecast measurements over time.
 #include <algorithm>
+#include <cmath>
 #include <functional>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -282,9 +282,9 @@ int evaluate(const Arguments& options) {
   return 0;
 }
 
-report::Series series(std::string name, std::vector<double> y, Index first) {
-  std::vector<double> x(y.size());
-  std::iota(x.begin(), x.end(), static_cast<double>(first));
+report::Series series(std::string name, std::vector<double> y, double first, double step = 1) {
+  std::vector<double> x;
+  for (std::size_t i = 0; i < y.size(); ++i) x.push_back(first + static_cast<double>(i) * step);
   return {.name = std::move(name), .x = std::move(x), .y = std::move(y)};
 }
 
@@ -306,6 +306,16 @@ std::string interval_of(const Test& data) {
   return duration(static_cast<double>(data.table.interval.count()));
 }
 
+double days(std::chrono::seconds time) {
+  return std::chrono::duration<double, std::chrono::days::period>(time).count();
+}
+
+/// Month and day at midnight, else the time of day.
+std::string text_of_days(double days) {
+  const std::string text = to_string(Time(std::chrono::seconds(std::llround(86400 * days))));
+  return text.ends_with("00:00:00") ? text.substr(5, 5) : text.substr(11, 5);
+}
+
 /// A window of a column: the past, the true and the forecast future, and the attention weights.
 void add_example(report::Page& page, const Model& model, const Test& data, Index row, Index c) {
   const NoGrad no_grad;
@@ -321,15 +331,18 @@ void add_example(report::Page& page, const Model& model, const Test& data, Index
     const Tensor all = frames::unscaled(x.reshape({x.dim(0), -1}).to(DType::f64), model.scaling);
     return slice(all, 1, c, c + 1).to_vector<double>();
   };
-  page.figure(
-      report::svg(report::Chart{.title = fmt::format("{}, {} steps", name, horizon),
-                                .x_label = fmt::format("steps of {} from {}", interval_of(data),
-                                                       to_string(data.table.time(row))),
-                                .y_label = name,
-                                .series = {series("measured", values(recent), -shown),
-                                           series("measured later", values(future), 0),
-                                           series("forecast", values(forecast), 0)}}),
-      "");
+  const auto line = [&](const char* what, const Tensor& x, Index first) {
+    return series(what, values(x), days(data.table.time(first).time_since_epoch()),
+                  days(data.table.interval));
+  };
+  page.figure(report::svg(report::Chart{
+                  .title = fmt::format("{}, {} steps of {}", name, horizon, interval_of(data)),
+                  .x_label = fmt::format("forecast from {}", to_string(data.table.time(row))),
+                  .y_label = name,
+                  .series = {line("measured", recent, row - shown),
+                             line("measured later", future, row), line("forecast", forecast, row)},
+                  .x_text = text_of_days}),
+              "");
   if (weights.empty()) return;
   const report::Heatmap map = attention_of(weights, c, model);
   // Weights spread over hundreds of rows: the largest one is small.
@@ -366,7 +379,7 @@ int report(const Arguments& options) {
                                 .x_label = fmt::format("steps of {} ahead", interval_of(data)),
                                 .y_label = "mean squared error of scaled values",
                                 .series = {series("", data.errors.mse_by_step, 1)}}),
-      fmt::format("Over {} windows of the test part.", windows));
+      fmt::format("Over {} windows of the test part.", grouped(windows)));
   add_learning_curves(page, options.model.parent_path() / "log.jsonl", "error of scaled values",
                       {{"loss", "loss in training"},
                        {"mse", "squared, validation"},

@@ -329,6 +329,8 @@ Frame frame(const Chart& chart, double top) {
   f.y = chart.log_y ? log_axis(y) : y_axis(y);
   for (const Tick& tick : f.y.ticks) f.left = std::max(f.left, text_width(tick.label) + 10);
   f.x = x_axis(x);
+  if (chart.x_text)
+    for (Tick& tick : f.x.ticks) tick.label = chart.x_text(tick.value);
   // The labels at both ends of the x axis reach beyond it.
   const Tick &first = f.x.ticks.front(), &last = f.x.ticks.back();
   f.left += std::max(0.0, text_width(first.label) / 2 - f.px(first.value));

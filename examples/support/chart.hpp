@@ -1,6 +1,7 @@
 // Line charts, as SVG.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct Chart {
   std::string title, x_label, y_label;
   std::vector<Series> series;
   bool log_y = false;
+  std::function<std::string(double)> x_text = {};  ///< of a value; empty: the number
   std::vector<double> y_includes = {};  ///< of the vertical axis, such as 0 and 100 for percent
 };
 

@@ -15,7 +15,7 @@
 
 namespace attune::report {
 
-/// A report: one HTML document without scripts, fonts or anything else to fetch, so that it can be
+/// A report: one HTML document with nothing to fetch, no script or font either, so that it can be
 /// opened from disk, mailed and archived. It follows the reader's light or dark setting and fits a
 /// phone. All text is escaped here; only `figure` takes markup.
 class Page {

@@ -205,7 +205,8 @@ void save_report(const std::string& heatmaps, double exact, const std::string& c
   std::ostringstream page;
   page << "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
           "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
-          "max-width:50em;margin:2em auto}svg{max-width:100%;height:auto}</style>"
+          "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
+          "pre{overflow:auto}</style>"
           "<h1>Dates, written as ISO 8601</h1><p>"
        << 100 * exact
        << " % of 2000 held-out dates are exactly right. Below, the attention weights: what the "

@@ -162,7 +162,6 @@ class Pool {
 
   /// Draws tiles until there are none.
   void work() {
-    const FloatingMode own = floating_mode();
     inside_tile = true;
     for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
       const FloatingMode wanted = job_.mode;  // a read costs little, a write some 20 cycles
@@ -176,7 +175,6 @@ class Pool {
       done_.fetch_add(1, std::memory_order_release);
     }
     inside_tile = false;
-    if (floating_mode() != own) set_floating_mode(own);
   }
 
   void serve() {

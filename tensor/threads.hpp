@@ -11,7 +11,7 @@
 // * The pool works for one thread at a time. Other threads that call parallel_for meanwhile run all
 //   of their tiles themselves, and get the same bits.
 // * Tiles run in the caller's floating-point mode: rounding, subnormals to zero, traps (on CPUs other
-//   than x86-64 and 64-bit ARM rounding alone). The worker's own comes back after them.
+//   than x86-64 and 64-bit ARM rounding alone).
 // * std::exit in a tile ends the process, and does not wait for the other tiles.
 // * After fork(), the child process may only call exec: the threads of the pool do not exist in it.
 #pragma once

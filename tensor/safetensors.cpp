@@ -132,12 +132,12 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
     malformed("{} has more than {} axes", in_quotes(name), Shape::max_rank);
   }
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
-      static_cast<std::size_t>(offsets[1]) > available) {
+      static_cast<std::uint64_t>(offsets[1]) > available) {
     malformed("{} lies outside the file", in_quotes(name));
   }
   const Entry entry{name, read_dtype(value.at("dtype")), read_shape(extents),
                     static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1])};
-  const std::size_t bytes = static_cast<std::size_t>(entry.shape.size()) * size_of(entry.dtype);
+  const std::uint64_t bytes = static_cast<std::uint64_t>(entry.shape.size()) * size_of(entry.dtype);
   if (bytes > available) malformed("{} is larger than the file", to_string(entry.shape));
   if (bytes != entry.end - entry.begin) {
     malformed("{} {} does not take {} bytes", in_quotes(name), to_string(entry.shape),

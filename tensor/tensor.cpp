@@ -72,7 +72,9 @@ void require_defined(const char* operation, const Tensor& x) {
 
 Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view operation) {
   const Index size = shape.size();
-  const std::size_t bytes = static_cast<std::size_t>(size) * size_of(dtype);
+  // Where addresses have 32 bits, what they cannot reach must not wrap.
+  const auto bytes = static_cast<std::size_t>(
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(size) * size_of(dtype), PTRDIFF_MAX));
   try {
     return {detail::BufferPointer(bytes), size, shape, dtype};
   } catch (const OutOfMemory&) {

@@ -189,7 +189,13 @@ std::string base64(std::string_view bytes) {
 void write_live(const UseOptions& o, std::span<const std::filesystem::path> files,
                 const std::filesystem::path& path) {
   if (files.size() > 1) fail("--live", fmt::format("{} models, expected one", files.size()));
+  constexpr std::uintmax_t most = 256 << 20;  // in one string, JavaScript has twice that at most
+  if (const std::uintmax_t bytes = std::filesystem::file_size(files.front()); bytes > most)
+    fail(files.front().string(),
+         fmt::format("{} MiB, expected at most {} in a page", bytes >> 20, most >> 20));
   const std::vector<Model> models = load_models(files);
+  if (models.front().source().tokenizer.pieces() || models.front().target().tokenizer.pieces())
+    fail(files.front().string(), "subwords of sentencepiece, which a page does not have");
   std::string page = read_file(o.live);
   constexpr std::string_view place = R"(<script type="application/json" id="live">)";
   const std::size_t at = page.find(place);

@@ -79,6 +79,33 @@ TEST_CASE("attune report: mistakes come first") {
   CHECK(right != html.npos);
 }
 
+TEST_CASE(
+    "attune report --live: the checkpoint is in the page, where a browser can hold and read it") {
+  const TrainedWords& t = TrainedWords::get();
+  const Directory directory;
+  const std::string page = directory / "page.html", out = directory / "out.html",
+                    big = directory / "big.safetensors";
+  const std::string script = R"(<!doctype html><script type="application/json" id="live">)";
+  write(page, script + "</script>");
+  output_of(t.with("report", {"--live", page, "--out", out}));
+  const Json live = Json::parse(split(read(out).substr(script.size()), '<').front());
+  CHECK(live["title"] == "model: train.tsv");
+  CHECK(run_process({"sh", "-c", "base64 -d | cmp - \"$1\"", "sh", t / "model/best.safetensors"},
+                    {.input = live["checkpoint"]})
+            .status == 0);
+  write(big, "");
+  std::filesystem::resize_file(big, 300 << 20);
+  const std::string model = t / "model";
+  const auto with_page = [&](const Arguments& models) {
+    return Arguments{"report", "--live", page, "--out", out} + models;
+  };
+  check_refused(
+      {{with_page({"--model", big}), big + ": 300 MiB, expected at most 256 in a page"},
+       {with_page({"--model", model, "--model", model}), "--live: 2 models, expected one"},
+       {t.with("report", {"--live", t / "train.tsv"}),
+        t / "train.tsv: expected the page that examples/page/build.sh makes"}});
+}
+
 TEST_CASE("attune predict: arguments, lines, the best few and JSON agree") {
   const TrainedWords& t = TrainedWords::get();
   const std::string out = output_of(t.with("predict", {"shabé", "tatie"}));

@@ -17,8 +17,9 @@ namespace attune::models {
 template <Decoder M>
 using Unrolled = AllSteps<decltype(std::declval<const M&>().read(Tensor())), typename M::Output>;
 
-/// All steps of a decoder under given words (teacher forcing), previous (T, B) i32: `<s>` y_1 ..
-/// y_{T-1}. `read` and `logits` process all steps at once. `weights` says whether those are needed.
+/// All steps of a decoder under given words (teacher forcing), previous (T, B) i32:
+/// `<s>` y_1 .. y_{T-1}. `read` and `logits` process all steps at once. `weights` says whether those
+/// are needed.
 template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous,
                    [[maybe_unused]] bool weights = true) {

@@ -288,8 +288,11 @@ EMSCRIPTEN_KEEPALIVE const char* look(const char* request) {
     const std::string line = asked["line"];
     if (asked["lesson"] == "checkpoint") {
       const auto& [file, source, target, parameters, model] = *checkpoint;
-      const bool counted = file.metadata.contains("longest-target");
-      const Index longest = counted ? 2 * nn::load_count(file.metadata, "longest-target") + 5 : 100;
+      Index longest = 100;  // as in attune predict
+      if (file.metadata.contains("longest-target")) {
+        longest = nn::load_count(file.metadata, "longest-target");
+        longest += std::min(longest, Index{50}) + 5;
+      }
       Watch none;
       return look_at(source, target, model, none, line, longest);
     }

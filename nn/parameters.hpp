@@ -63,6 +63,8 @@ class Parameters {
   std::span<const NamedVariable> all() const { return parameters_; }
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
+  auto data() const { return parameters_.data(); }  // which std::span asks for in libc++ 14
+  auto size() const { return parameters_.size(); }
 
   /// Those for which `wanted` holds, in that order: what to train of a model.
   ///     backward(loss, params.where([](const NamedVariable& parameter) {

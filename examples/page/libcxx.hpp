@@ -1,8 +1,10 @@
-// What the library uses and Debian's emscripten lacks, included before every source: std::ranges' algorithms and numbers
-// with a point in std::from_chars (its libc++ is of 2021), libhwy's choice of kernels, and CPUs to choose.
+// What the library and its tests use and Debian's emscripten lacks, included before every source: std::ranges' algorithms,
+// std::bit_cast and numbers with a point in std::from_chars (its libc++ is of 2021), libhwy's choice of kernels, and CPUs to
+// choose.
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <functional>
@@ -13,16 +15,22 @@
 
 namespace std {
 
+template <class To, class From>
+constexpr To bit_cast(const From& from) {
+  return __builtin_bit_cast(To, from);
+}
+
 template <class T>
 requires is_floating_point_v<T> from_chars_result from_chars(const char* begin, const char* end,
                                                              T& value) {
   const string text(begin, end);
   char* after;
+  errno = 0;
   if (text.empty() || isspace(static_cast<unsigned char>(text[0])) || text[0] == '+')
     return {begin, errc::invalid_argument};
   value = static_cast<T>(strtod(text.c_str(), &after));
   if (after == text.c_str()) return {begin, errc::invalid_argument};
-  return {begin + (after - text.c_str()), isinf(value) ? errc::result_out_of_range : errc()};
+  return {begin + (after - text.c_str()), errno == ERANGE ? errc::result_out_of_range : errc()};
 }
 
 namespace ranges::detail {

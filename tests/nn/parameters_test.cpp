@@ -126,7 +126,8 @@ struct Moments {
 Moments moments_of(const Tensor& x) {
   const std::vector<double> values = x.to_vector<double>();
   const auto n = static_cast<double>(values.size());
-  Moments m{.lowest = std::ranges::min(values), .highest = std::ranges::max(values)};
+  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+  Moments m{.lowest = *lowest, .highest = *highest};
   for (double v : values) m.mean += v / n;
   for (double v : values) m.variance += (v - m.mean) * (v - m.mean) / n;
   return m;

@@ -17,9 +17,11 @@ template <typename F>
 void for_each_target(F f) {
   struct Restore {
     ~Restore() { use(0); }
-    static void use(std::int64_t targets) {
+    static void use([[maybe_unused]] std::int64_t targets) {
+#if !defined(__EMSCRIPTEN__)  // where there is one
       hwy::SetSupportedTargetsForTest(targets);
       hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+#endif
     }
   } restore;
   simd::target();  // reads ATTUNE_TARGET

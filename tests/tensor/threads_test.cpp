@@ -51,7 +51,7 @@ class Interruptions {
  public:
   explicit Interruptions(std::chrono::microseconds interval) {
     std::signal(SIGALRM, [](int) { sched_yield(); });
-    const timeval every{0, interval.count()};
+    const timeval every{.tv_sec = 0, .tv_usec = static_cast<suseconds_t>(interval.count())};
     const itimerval timer{every, every};
     setitimer(ITIMER_REAL, &timer, nullptr);
   }

@@ -122,7 +122,11 @@ void print_rows(const TableRows& rows, std::size_t left) {
 }
 
 Progress::Progress(long done, long total, std::string unit)
-    : first_(done), total_(total), unit_(std::move(unit)), start_(Clock::now()), shown_() {}
+    : first_(done),
+      total_(total),
+      unit_(std::move(unit)),
+      start_(Clock::now()),
+      shown_(obeys_escapes() ? Clock::time_point() : start_) {}
 
 Progress::~Progress() {
   if (open_) say("\n");
@@ -130,7 +134,8 @@ Progress::~Progress() {
 
 void Progress::show(long done, const std::string& text, bool line, const TimeLimit& limit) {
   const bool rewrites = obeys_escapes();
-  if (!line && !(rewrites && Clock::now() - shown_ > std::chrono::milliseconds(100))) return;
+  const auto pause = rewrites ? std::chrono::milliseconds(100) : std::chrono::minutes(1);
+  if (!line && Clock::now() - shown_ < pause) return;
   shown_ = Clock::now();
   const auto here = static_cast<double>(std::max(1L, done - first_));
   const double steps_left = seconds_since(start_) / here * static_cast<double>(total_ - done);

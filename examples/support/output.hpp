@@ -87,8 +87,8 @@ class Progress {
   ~Progress();
 
   /// Shows `text`, the share done and the time left: of the steps, or of the time where that ends
-  /// sooner. On a terminal at most ten times a second, and cut to its width; elsewhere only when
-  /// `line` asks for a lasting line.
+  /// sooner. On a terminal at most ten times a second, and cut to its width; elsewhere once a
+  /// minute, and when `line` asks for a lasting line.
   void show(long done, const std::string& text, bool line, const TimeLimit& limit = {});
 
  private:

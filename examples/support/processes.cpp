@@ -106,6 +106,7 @@ std::string result_of(const Child& child) {
 int run_program(const char* name, const std::function<int()>& run) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is then an error of writing it
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // whoever follows a log sees each line
   try {
     set_silent(!is_first_worker());
     const int status = run();

@@ -188,6 +188,7 @@ TEST_CASE("attune train: killed or stopped and resumed, it ends as an uninterrup
             {.signal_when = [&] { return std::filesystem::exists(last); }, .signal = signal});
     CHECK(ended.signal == (signal == SIGKILL ? SIGKILL : 0));
     CHECK(ended.status == (signal == SIGKILL ? -1 : 128 + SIGTERM));
+    CHECK(contains(ended.out, " parameters, 1 thread\n"));
     REQUIRE(step_of(last) < 200);
     output_of({"train", "--out", out, "--resume"});  // all options are in the checkpoint
     check_same_tensors(corpus / "whole/last.safetensors", last);

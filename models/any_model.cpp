@@ -166,8 +166,8 @@ const Field& field_of(const AnyModelOptions& options, const std::string& name) {
   for (const Kind& other : kinds())
     if (find(other.fields, name)) having.push_back(other.name);
   fail(name, having.empty() ? fmt::format("there is no such option of the model {}", options.name)
-                            : fmt::format("the model {} has no such option, but {} has",
-                                          options.name, fmt::join(having, ", ")));
+                            : fmt::format("the model {} has no such option, only {}", options.name,
+                                          fmt::join(having, ", ")));
 }
 
 }  // namespace

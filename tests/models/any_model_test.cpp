@@ -110,7 +110,7 @@ TEST_CASE("AnyModel: options that are not the model's are errors which say whose
       "model: 'perceptron' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
       "transformer, seq2seq",
       models::model_options("perceptron"));
-  CHECK_ERROR("window: the model bahdanau has no such option, but luong, seq2seq has",
+  CHECK_ERROR("window: the model bahdanau has no such option, only luong, seq2seq",
               models::set(options, "window", "local-p"));
   CHECK_ERROR("colour: there is no such option of the model bahdanau",
               models::set(options, "colour", "red"));

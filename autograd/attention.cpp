@@ -49,11 +49,9 @@ Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverag
 
 Var dot_scores(const Var& q, const Var& k, Index heads) {
   return record("dot_scores", dot_scores_forward(q.value(), k.value(), heads))
-      .joint({q, k}, [q = q.value(), k = k.value()](auto dy, const auto& dx) {
-        const auto& [dq, dk] = dx;
-        Tensor unused = dk ? Tensor() : zeros(k.shape(), k.dtype());
-        const Tensor d = dot_scores_backward(q, k, dy[0], dk ? dk->accumulator() : unused);
-        if (dq) dq->add(d);
+      .wrt(q, [k = k.value()](const Tensor& de) { return weighted_sum_forward(de, k); })
+      .wrt(k, [q = q.value()](const Tensor& de, GradientSlot& dk) {
+        weighted_sum_backward_memory(de, q, dk.accumulator());
       });
 }
 

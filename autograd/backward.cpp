@@ -178,7 +178,7 @@ Tensor one_for(const Var& loss) {
 Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* variables) {
   check_backward(y, dy);
   const NoGrad no_grad;
-  const detail::ContextScope scope({"backward", ~std::uint64_t{0}});
+  const detail::Restored scope(detail::pullback_context, {"backward", ~std::uint64_t{0}});
   BackwardWalk walk;
   if (variables) walk.restrict_to(*variables, *y.node().get());
   detail::Target root{y.node(), y.output()};
@@ -202,14 +202,14 @@ Gradients backward(const Var& loss, std::span<const NamedVariable> variables) {
   return backward(loss, unnamed);
 }
 
-Gradients::Gradients(std::span<const Var> variables, std::vector<Tensor> gradients) {
+Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tensor> gradients) {
   if (variables.size() != gradients.size()) {
     fail("gradients",
          fmt::format("{} variables, {} gradients", variables.size(), gradients.size()));
   }
   std::map<std::uint64_t, Tensor> by_id;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Var& variable = variables[i];
+    const Var& variable = variables[i].variable;
     if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype()) {
       fail("gradients", fmt::format("shape or dtype differs: variable {}, gradient {}",
                                     to_string(variable.shape()), to_string(gradients[i].shape())));
@@ -259,7 +259,7 @@ double Gradients::global_norm() {
 }
 
 bool Gradients::norm_is_known() const {
-  return norm_at_ > 0 && !handed_out_ && std::ranges::all_of(tensors_, [&](const Tensor& gradient) {
+  return norm_at_ > 0 && std::ranges::all_of(tensors_, [&](const Tensor& gradient) {
            return detail::buffer_of(gradient).modified_at.load(std::memory_order_relaxed) <=
                   norm_at_;
          });

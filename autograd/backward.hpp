@@ -23,7 +23,7 @@ class Gradients {
   Gradients() = default;
   /// Gradients that were computed elsewhere: one for each variable, of its shape and dtype. Throws
   /// where they are not.
-  Gradients(std::span<const Var> variables, std::vector<Tensor> gradients);
+  Gradients(std::span<const NamedVariable> variables, std::vector<Tensor> gradients);
 
   /// The gradient of a variable, of its shape. Throws when the loss did not depend on it.
   const Tensor& operator[](const Var& variable) const;
@@ -31,11 +31,8 @@ class Gradients {
   /// Null when the loss did not depend on it.
   const Tensor* find(const Var& variable) const;
 
-  /// All of them, in the order in which the variables were made. They may be changed.
-  std::span<Tensor> all() {
-    handed_out_ = true;
-    return tensors_;
-  }
+  /// All of them, in the order in which the variables were made. Their elements may be changed:
+  ///     for (Tensor gradient : gradients.all()) scale_in_place(gradient, 0.5);
   std::span<const Tensor> all() const { return tensors_; }
 
   /// ‖g‖₂ over all elements of all gradients, in double: finite where all of them are, however
@@ -62,7 +59,6 @@ class Gradients {
   std::vector<Tensor> tensors_;
   double norm_ = 0;
   std::uint64_t norm_at_ = 0;  // on the modification clock; 0 where it was not asked for
-  bool handed_out_ = false;    // all() was called: the caller may replace tensors
 };
 
 /// The gradients of a scalar, by walking its history once, newest operation first. Each pullback

@@ -20,11 +20,6 @@ Tensor as_matrix(const Tensor& x) {
 
 }  // namespace
 
-void GradientSlot::begin(const Shape& shape, DType dtype) {
-  shape_ = shape;
-  dtype_ = dtype;
-}
-
 void GradientSlot::add(Tensor gradient) {
   if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_) {
     fail(fmt::format("backward of {}", detail::pullback_context.operation),
@@ -76,7 +71,8 @@ void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) 
 void GradientSlot::multiply_out(std::span<const Product> products) {
   std::vector<Tensor> a, b;
   for (const Product& product : products) {
-    const detail::ContextScope scope(product.context);  // reads are checked as in that pullback
+    // Reads are checked as in that pullback.
+    const detail::Restored scope(detail::pullback_context, product.context);
     if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
     bytes_of(product.a);
     a.push_back(product.a);

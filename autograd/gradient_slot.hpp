@@ -27,7 +27,7 @@ class GradientSlot {
   const Tensor& sum() const { return sum_; }
 
   /// For the walk of backward: the first call and the last one, which returns the whole gradient.
-  void begin(const Shape& shape, DType dtype);
+  void begin(const Shape& shape, DType dtype) { shape_ = shape, dtype_ = dtype; }
   Tensor finish();
 
  private:

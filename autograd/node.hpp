@@ -16,8 +16,7 @@ namespace attune::detail {
 
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit bool recording_enabled = true;
 
-/// Most outputs that one operation may have, and most inputs of one joint pullback.
-inline constexpr std::uint32_t max_outputs = 4;
+/// Most inputs of one joint pullback.
 inline constexpr std::size_t max_joint_inputs = 8;
 
 /// Objects of the graph come from the cache of freed blocks.
@@ -32,31 +31,9 @@ struct Pooled {
 
 struct Node;
 
-/// A counted reference to a Node. Releasing the last one frees the history behind it without
-/// recursion, however long it is.
-class NodePointer {
- public:
-  NodePointer() = default;
-  explicit NodePointer(Node* adopted) : node_(adopted) {}
-  NodePointer(const NodePointer& other);
-  NodePointer(NodePointer&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  NodePointer& operator=(NodePointer other) noexcept {
-    std::swap(node_, other.node_);
-    return *this;
-  }
-  ~NodePointer() {
-    if (node_) drop();
-  }
-
-  Node* get() const { return node_; }
-  Node* operator->() const { return node_; }
-  explicit operator bool() const { return node_ != nullptr; }
-
- private:
-  void drop();
-
-  Node* node_ = nullptr;
-};
+/// Frees the history behind a node without recursion, however long it is.
+void destroy(Node* node);
+using NodePointer = Counted<Node>;
 
 /// An input of an operation: which output of which node.
 struct Target {
@@ -101,7 +78,6 @@ class PerOutput {
   T* begin() { return count_ > 1 ? several_.data() : &one_; }
   const T* begin() const { return count_ > 1 ? several_.data() : &one_; }
   T* end() { return begin() + count_; }
-  const T* end() const { return begin() + count_; }
   T& operator[](std::size_t output) { return begin()[output]; }
   const T& operator[](std::size_t output) const { return begin()[output]; }
 
@@ -118,8 +94,9 @@ struct NodeGradients : Pooled, PerOutput<GradientSlot> {
 
 /// An operation that was recorded, or a variable.
 struct Node : Pooled {
-  Node(const char* operation, bool is_leaf, std::size_t outputs);
-  ~Node();
+  Node(const char* operation, bool is_leaf, std::size_t outputs)
+      : id(observe()), operation(operation), is_leaf(is_leaf), outputs(outputs) {}
+  ~Node() { release_edges(); }
   /// Frees the pullbacks and their captures.
   void release_edges();
 
@@ -139,9 +116,5 @@ struct Node : Pooled {
   };
   PerOutput<Output> outputs;
 };
-
-inline NodePointer::NodePointer(const NodePointer& other) : node_(other.node_) {
-  if (node_) fetch_add(node_->references, 1u);
-}
 
 }  // namespace attune::detail

@@ -6,7 +6,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <fmt/format.h>
-
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -26,34 +24,22 @@ detail::NodePointer make_node(const char* operation, bool is_leaf, std::span<con
 
 namespace detail {
 
-Node::Node(const char* operation, bool is_leaf, std::size_t outputs)
-    : id(observe()), operation(operation), is_leaf(is_leaf), outputs(outputs) {}
-
-Node::~Node() { release_edges(); }
-
 void Node::release_edges() {
   while (edges) delete std::exchange(edges, edges->next);
 }
 
-void NodePointer::drop() {
-  if (!drop_reference(node_->references)) return;
-  node_->next_waiting = std::exchange(waiting, node_);
+void destroy(Node* node) {
+  node->next_waiting = std::exchange(waiting, node);
   if (freeing) return;
   freeing = true;
-  while (Node* node = waiting) {
-    waiting = node->next_waiting;
-    delete node;
+  while (Node* next = waiting) {
+    waiting = next->next_waiting;
+    delete next;
   }
   freeing = false;
 }
 
 }  // namespace detail
-
-Recording::Recording(OperationName operation, std::initializer_list<Tensor> values)
-    : operation_(operation), values_(values.size()) {
-  if (values.size() > detail::max_outputs) fail(operation_, "an operation has at most 4 results");
-  std::ranges::copy(values, values_.begin());
-}
 
 void Recording::add(detail::Edge* edge) {
   std::unique_ptr<detail::Edge> owned(edge);

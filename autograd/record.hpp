@@ -44,8 +44,10 @@ class Recording {
   Recording(OperationName operation, Tensor value) : operation_(operation), values_(1) {
     values_[0] = std::move(value);
   }
-  /// Throws when there are more than four results.
-  Recording(OperationName operation, std::initializer_list<Tensor> values);
+  Recording(OperationName operation, std::initializer_list<Tensor> values)
+      : operation_(operation), values_(values.size()) {
+    std::ranges::copy(values, values_.begin());
+  }
 
   /// A pullback dy -> dx, from the gradient of the (only) result to that of the input x; or one
   /// (dy, slot) which adds its share to the input's gradient in a form of its own.

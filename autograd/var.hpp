@@ -1,8 +1,6 @@
 // A tensor and how it was computed.
 #pragma once
 
-#include <string>
-
 #include <attune/autograd/node.hpp>
 #include <attune/tensor/tensor.hpp>
 

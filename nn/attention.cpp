@@ -144,11 +144,11 @@ Var coverage_loss(const Var& weights, const Var& coverage) {
 Memory select(const Memory& memory, const Tensor& rows) {
   const Tensor columns = gather(memory.columns, rows);
   if (columns.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
-  return {.h = select_columns(memory.h, rows),
-          .keys = {.k = select_columns(memory.keys.k, rows),
-                   .mask = gather_columns(memory.keys.mask, rows)},
-          .lengths = gather(memory.lengths, rows),
-          .columns = columns};
+  return {
+      .h = select_columns(memory.h, rows),
+      .keys = {.k = select_columns(memory.keys.k, rows), .mask = gather(memory.keys.mask, rows, 1)},
+      .lengths = gather(memory.lengths, rows),
+      .columns = columns};
 }
 
 Past select(const Past& past, const Tensor& rows) {

@@ -109,10 +109,11 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
 
 /// Checks the squares as well, since v sums them.
 std::string Adam::unusable(const Gradients& gradients) const {
-  const std::string first = first_not_finite(parameters_, gradients);
   const double largest = parameters_.dtype() == DType::f32 ? std::numeric_limits<float>::max()
                                                            : std::numeric_limits<double>::max();
-  if (!first.empty() || gradients.global_norm() < std::sqrt(largest)) return first;
+  if (gradients.global_norm() < std::sqrt(largest)) return {};
+  const std::string first = first_not_finite(parameters_, gradients);
+  if (!first.empty()) return first;
   for (const auto& [name, w] : parameters_) {
     const Tensor* gradient = gradients.find(w);
     const std::string square = gradient ? attune::first_not_finite(*gradient * *gradient) : "";

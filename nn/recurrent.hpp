@@ -29,7 +29,7 @@ inline Var select(const Var& x, const Tensor& rows) {
 
 /// The same of axis 1: (S, B, ...) -> (S, rows, ...).
 inline Var select_columns(const Var& x, const Tensor& rows) {
-  return x.defined() ? gather_columns(x.value(), rows) : x;
+  return x.defined() ? gather(x.value(), rows, 1) : x;
 }
 
 inline RecurrentState select(const RecurrentState& state, const Tensor& rows) {

@@ -54,10 +54,10 @@ Tensor sinusoids(Index begin, Index end, Index size) {
 MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
                                        const MultiHeadOptions& options, Index memory)
     : options_(options),
-      query_(scope / "query", size, size, {.bias = options.bias}),
+      query_(scope / "query", size, size),
       memory_(scope / "memory", memory > 0 ? memory : size, 2 * size,
-              {.bias = options.bias, .weight_init = init::glorot(2)}),
-      output_(scope / "output", size, size, {.bias = options.bias}),
+              {.weight_init = init::glorot(2)}),
+      output_(scope / "output", size, size),
       path_(scope.path()) {
   if (options.heads < 1 || size % options.heads != 0) {
     fail("MultiHeadAttention",
@@ -84,14 +84,11 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) con
       const AttentionStep step = attention_step(q.value(), places, kept.rows, options_.heads);
       return {step.y, step.weights};
     }
-    std::vector<Var> columns;
-    for (std::size_t s = 0; s < kept.places.size(); ++s) {
-      std::vector<std::int32_t> rows = kept.rows[static_cast<Index>(s)].to_vector<std::int32_t>();
-      for (std::int32_t& row : rows) row = std::max(row, 0);
-      columns.push_back(gather(
-          kept.places[s], Tensor::of({std::ssize(rows)}, std::span<const std::int32_t>(rows))));
-    }
     const Tensor seen = greater_equal(kept.rows, 0).to(q.dtype());
+    const Tensor rows = (seen * kept.rows.to(q.dtype())).to(DType::i32);  // not seen: any row
+    std::vector<Var> columns;
+    for (std::size_t s = 0; s < kept.places.size(); ++s)
+      columns.push_back(gather(kept.places[s], rows[static_cast<Index>(s)]));
     const auto [y, weights] =
         attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen, Weights::yes, options_);
     return {y[0], weights[0]};
@@ -119,9 +116,9 @@ Var Positions::operator()(const Var& x, Index begin) const {
 }
 
 FeedForward::FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f,
-                         double dropout, bool bias)
-    : inner_(scope / "inner", size, inner, {.bias = bias}),
-      outer_(scope / "outer", inner, size, {.bias = bias}),
+                         double dropout)
+    : inner_(scope / "inner", size, inner),
+      outer_(scope / "outer", inner, size),
       f_(f),
       dropout_(dropout) {}
 
@@ -133,19 +130,17 @@ Var FeedForward::operator()(const Var& x) const {
 TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOptions& o,
                                    Causal causal, Index memory)
     : norm_(o.norm),
-      self_(scope / "self", o.size,
-            {o.heads, causal, or_else(o.attention_dropout, o.dropout), o.bias}),
+      self_(scope / "self", o.size, {o.heads, causal, or_else(o.attention_dropout, o.dropout)}),
       feed_forward_(scope / "feed", o.size, o.inner, o.nonlinearity,
-                    or_else(o.inner_dropout, o.dropout), o.bias),
+                    or_else(o.inner_dropout, o.dropout)),
       self_norm_(scope / "self_norm", o.size),
       feed_norm_(scope / "feed_norm", o.size),
       dropout_(o.dropout),
       path_(scope.path()) {
   if (memory == 0) return;
-  cross_.emplace(
-      scope / "cross", o.size,
-      MultiHeadOptions{o.heads, Causal::no, or_else(o.attention_dropout, o.dropout), o.bias},
-      memory);
+  cross_.emplace(scope / "cross", o.size,
+                 MultiHeadOptions{o.heads, Causal::no, or_else(o.attention_dropout, o.dropout)},
+                 memory);
   cross_norm_.emplace(scope / "cross_norm", o.size);
 }
 

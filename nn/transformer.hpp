@@ -18,7 +18,6 @@ struct MultiHeadOptions {
   Index heads = 1;  // K
   Causal causal = Causal::no;
   double dropout = 0;  // of the weights, in training
-  bool bias = true;    // the paper's projections have none
 };
 
 struct MultiHeadResult {
@@ -36,7 +35,7 @@ struct Kept {
 
 /// Hypotheses by number (i32).
 inline Kept select(const Kept& kept, const Tensor& rows) {
-  return {kept.places, kept.rows.defined() ? gather_columns(kept.rows, rows) : kept.rows};
+  return {kept.places, kept.rows.defined() ? gather(kept.rows, rows, 1) : kept.rows};
 }
 
 /// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
@@ -93,8 +92,7 @@ enum class Nonlinearity { relu, gelu };
 /// f(x W_1 + b_1) W_2 + b_2  (section 3.3), with dropout after f.
 class FeedForward {
  public:
-  FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f, double dropout,
-              bool bias = true);
+  FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f, double dropout);
 
   /// (..., D) -> (..., D)
   Var operator()(const Var& x) const;
@@ -115,7 +113,6 @@ struct TransformerLayerOptions {
   Index inner = 1024;  // of the feed-forward block
   Nonlinearity nonlinearity = Nonlinearity::relu;
   Norm norm = Norm::before;
-  bool bias = true;                                   // of all affine maps
   double dropout = 0;                                 // of what is added to x
   double attention_dropout = -1, inner_dropout = -1;  // -1: as dropout
 };

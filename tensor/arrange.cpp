@@ -9,7 +9,6 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 namespace {
@@ -34,36 +33,11 @@ Index run_bytes(const Tensor& x, int axis) {
   return x.shape().product(axis, x.rank()) * static_cast<Index>(size_of(x.dtype()));
 }
 
-/// Those of x's steps along an axis that have these numbers, one after another.
-void copy_numbered(const Tensor& x, int axis, const std::int32_t* number, Index count, Tensor& y) {
-  const Index n = x.dim(axis), bytes = run_bytes(x, axis + 1);
-  const std::byte* from = bytes_of(x).data();
-  std::byte* to = mutable_bytes_of(y).data();
-  const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
-  parallel_each(x.shape().product(0, axis), runs, [&](Index run) {
-    for (Index i = 0; i < count; ++i) {
-      std::memcpy(to + (run * count + i) * bytes, from + (run * n + number[i]) * bytes, bytes);
-    }
-  });
-}
-
 void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end) {
   if (begin < 0 || begin > end || end > shape[axis]) {
     fail(operation,
          fmt::format("{} to {} of axis {} of {} do not exist", begin, end, axis, to_string(shape)));
   }
-}
-
-/// Which axis of x each axis of the permuted tensor is, counted from 0.
-std::vector<int> checked_order(const Shape& shape, const std::vector<int>& axes) {
-  std::vector<int> order, all(shape.rank());
-  for (int axis : axes) order.push_back(shape.axis(axis, "permute"));
-  std::iota(all.begin(), all.end(), 0);
-  if (!std::ranges::is_permutation(order, all)) {
-    fail("permute", fmt::format("axes ({}) do not name each of {} once", fmt::join(axes, ", "),
-                                to_string(shape)));
-  }
-  return order;
 }
 
 /// `count` units of `bytes` bytes, `stride` bytes apart, one after another.
@@ -184,7 +158,13 @@ Tensor cumsum(const Tensor& x, int axis, Direction direction) {
 }
 
 Tensor permute(const Tensor& x, const std::vector<int>& axes) {
-  const std::vector<int> order = checked_order(x.shape(), axes);
+  std::vector<int> order, all(x.rank());  // order: which axis of x each of y is, from 0
+  for (int axis : axes) order.push_back(x.shape().axis(axis, "permute"));
+  std::iota(all.begin(), all.end(), 0);
+  if (!std::ranges::is_permutation(order, all)) {
+    fail("permute", fmt::format("axes ({}) do not name each of {} once", fmt::join(axes, ", "),
+                                to_string(x.shape())));
+  }
   // The last axes that stay where they are form one unit.
   int moved = x.rank();
   while (moved > 0 && order[moved - 1] == moved - 1) --moved;
@@ -219,13 +199,21 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
   return permute(x, axes);
 }
 
-Tensor gather(const Tensor& table, const Tensor& ids) {
-  if (table.rank() == 0) fail("gather", "the table is a scalar");
-  std::vector<Index> extents(ids.shape().begin(), ids.shape().end());
-  extents.insert(extents.end(), table.shape().begin() + 1, table.shape().end());
-  const auto* id = numbers_below("gather", "id", ids, table.dim(0));
-  Tensor y = Tensor::uninitialized(Shape(extents), table.dtype(), "gather");
-  copy_numbered(table, 0, id, ids.size(), y);
+Tensor gather(const Tensor& x, const Tensor& ids, int axis) {
+  axis = x.shape().axis(axis, "gather");
+  std::vector<Index> extents(x.shape().begin(), x.shape().begin() + axis);
+  extents.insert(extents.end(), ids.shape().begin(), ids.shape().end());
+  extents.insert(extents.end(), x.shape().begin() + axis + 1, x.shape().end());
+  const Index n = x.dim(axis), count = ids.size(), bytes = run_bytes(x, axis + 1);
+  const auto* id = numbers_below("gather", "id", ids, n);
+  Tensor y = Tensor::uninitialized(Shape(extents), x.dtype(), "gather");
+  const std::byte* from = bytes_of(x).data();
+  std::byte* to = mutable_bytes_of(y).data();
+  const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
+  parallel_each(x.shape().product(0, axis), runs, [&](Index run) {
+    for (Index i = 0; i < count; ++i)
+      std::memcpy(to + (run * count + i) * bytes, from + (run * n + id[i]) * bytes, bytes);
+  });
   return y;
 }
 
@@ -243,15 +231,6 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
       for (Index j = 0; j < width; ++j) target[id[i] * width + j] += from[i * width + j];
     }
   });
-}
-
-Tensor gather_columns(const Tensor& x, const Tensor& ids) {
-  if (x.rank() < 2)
-    fail("gather_columns", fmt::format("{} has fewer than two axes", to_string(x.shape())));
-  const auto* id = numbers_below("gather_columns", "id", ids, x.dim(1));
-  Tensor y = Tensor::uninitialized(x.shape().with(1, ids.size()), x.dtype(), "gather_columns");
-  copy_numbered(x, 1, id, ids.size(), y);
-  return y;
 }
 
 Tensor mask_of(std::span<const Index> lengths, DType dtype) {

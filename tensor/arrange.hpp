@@ -48,14 +48,12 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes);
 /// Two axes exchanged.
 Tensor transpose(const Tensor& x, int axis_a, int axis_b);
 
-/// table (V, ...), ids of any shape, i32 -> (ids, ...): y[i] = table[ids[i]].
-Tensor gather(const Tensor& table, const Tensor& ids);
+/// Along an axis by number, ids of any shape, i32: of a table (V, ...) y[i] = table[ids[i]], and
+/// along axis 1 x (S, B, ...) -> (S, ids, ...).
+Tensor gather(const Tensor& x, const Tensor& ids, int axis = 0);
 
 /// to[ids[i]] += rows[i]: the gradient of gather. Repeated ids add up, in order.
 void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows);
-
-/// Like gather along axis 1: x (S, B, ...), ids (N) -> (S, N, ...).
-Tensor gather_columns(const Tensor& x, const Tensor& ids);
 
 /// The mask (T, B) of sequences of these lengths, T being the longest: 1 on steps, 0 on padding
 /// after them. Throws when there is none, or a length below 1.

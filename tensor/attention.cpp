@@ -134,22 +134,6 @@ Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
   return e;
 }
 
-Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, Tensor& dk) {
-  const HeadExtents n = heads_of("dot_scores", de, "k", k);
-  Tensor dq = zeros(q.shape(), q.dtype());
-  const auto compute = [&]<class T>(const T* q_data, const T* k_data, const T* de_data, T* dk_data,
-                                    T* dq_data) {
-    n.for_each_sentence([&](Index score, Index query, Index key) {
-      const T g = de_data[score];
-      if (g == 0) return;  // padding
-      simd::add_scaled(g, k_data + key, dq_data + query, n.a);
-      simd::add_scaled(g, q_data + query, dk_data + key, n.a);
-    });
-  };
-  visit_elements("dot_scores", std::tie(q, k, de, dk, dq), compute);
-  return dq;
-}
-
 Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory);
   Tensor c = Tensor::uninitialized({n.b, n.heads * n.a}, weights.dtype(), "weighted_sum");

@@ -25,9 +25,6 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
 /// of the elements; with one head, e (S, B).
 Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads);
 
-/// dq = Σ_s de k, and dk += de q in place.
-Tensor dot_scores_backward(const Tensor& q, const Tensor& k, const Tensor& de, Tensor& dk);
-
 /// c_b = Σ_s α_sb h_sb, with weights (S, B), memory (S, B, D) -> (B, D). With weights (K, S, B),
 /// head k sums its own D / K of the elements. Where a weight is exactly 0 the memory is not read,
 /// so what stands at masked positions does not matter.

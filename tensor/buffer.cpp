@@ -294,17 +294,18 @@ void cache_free(void* memory, std::size_t bytes) noexcept {
   cache_free({memory, own.bytes, own.index});
 }
 
-BufferPointer::BufferPointer(std::size_t bytes) {
+Buffer* make_buffer(std::size_t bytes) {
   const std::size_t total = sizeof(Buffer) + bytes;
   const Block block = cache_allocate(total < bytes ? bytes : total, Fit::larger);
-  buffer_ = new (block.memory) Buffer;
-  buffer_->bytes = block.bytes;
-  buffer_->size_class = block.size_class;
+  Buffer* const buffer = new (block.memory) Buffer;
+  buffer->bytes = block.bytes;
+  buffer->size_class = block.size_class;
+  return buffer;
 }
 
-void BufferPointer::free() noexcept {
-  delete buffer_->attachment.load(std::memory_order_acquire);
-  cache_free({buffer_, buffer_->bytes, buffer_->size_class});
+void destroy(Buffer* buffer) noexcept {
+  delete buffer->attachment.load(std::memory_order_acquire);
+  cache_free({buffer, buffer->bytes, buffer->size_class});
 }
 
 }  // namespace detail

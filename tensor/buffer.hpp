@@ -111,35 +111,39 @@ struct alignas(64) Buffer {
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// A counted reference to a Buffer.
-class BufferPointer {
+/// A counted reference to a Buffer or another T with `references` and a function destroy(T*).
+template <class T>
+class Counted {
  public:
-  BufferPointer() = default;
-  explicit BufferPointer(std::size_t bytes);
-  BufferPointer(const BufferPointer& other) : buffer_(other.buffer_) {
-    if (buffer_) fetch_add(buffer_->references, 1u);
+  Counted() = default;
+  explicit Counted(T* adopted) : pointer_(adopted) {}
+  Counted(const Counted& other) : pointer_(other.pointer_) {
+    if (pointer_) fetch_add(pointer_->references, 1u);
   }
-  BufferPointer(BufferPointer&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
-  BufferPointer& operator=(BufferPointer other) noexcept {
-    std::swap(buffer_, other.buffer_);
+  Counted(Counted&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
+  Counted& operator=(Counted other) noexcept {
+    std::swap(pointer_, other.pointer_);
     return *this;
   }
-  ~BufferPointer() {
-    if (buffer_ && drop_reference(buffer_->references)) free();
+  ~Counted() {
+    if (pointer_ && drop_reference(pointer_->references)) destroy(pointer_);
   }
 
-  Buffer* operator->() const { return buffer_; }
-  explicit operator bool() const { return buffer_ != nullptr; }
+  T* get() const { return pointer_; }
+  T* operator->() const { return pointer_; }
+  explicit operator bool() const { return pointer_ != nullptr; }
   /// Whether this is the only reference. No other can appear, as references are copied from
   /// existing ones. Acquire: reads through released references happen before the caller's writes.
   bool unique() const {
-    return buffer_ && buffer_->references.load(std::memory_order_acquire) == 1;
+    return pointer_ && pointer_->references.load(std::memory_order_acquire) == 1;
   }
 
  private:
-  void free() noexcept;
-  Buffer* buffer_ = nullptr;
+  T* pointer_ = nullptr;
 };
+
+Buffer* make_buffer(std::size_t bytes);
+void destroy(Buffer* buffer) noexcept;
 
 }  // namespace detail
 }  // namespace attune

@@ -52,11 +52,6 @@ std::string in_words(std::size_t bytes) {
   return fmt::format("{:.3g} {}", number, units[unit]);
 }
 
-std::string no_memory(std::string_view operation, std::string_view what, std::size_t bytes) {
-  return fmt::format("{}: there is no memory for {}{}{}", operation.empty() ? "tensor" : operation,
-                     what, what.empty() ? "" : ", ", in_words(bytes));
-}
-
 }  // namespace
 
 std::string printable(std::string_view text, std::string_view kept) {
@@ -94,7 +89,9 @@ void fail(std::string_view operation, std::string_view message) {
 }
 
 OutOfMemory::OutOfMemory(std::string_view operation, std::string what, std::size_t bytes)
-    : Error(no_memory(operation, what, bytes)),
+    : Error(fmt::format("{}: there is no memory for {}{}{}",
+                        operation.empty() ? "tensor" : operation, what, what.empty() ? "" : ", ",
+                        in_words(bytes))),
       what_(std::move(what)),
       bytes_(bytes),
       named_(!operation.empty()) {}

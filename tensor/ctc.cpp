@@ -72,12 +72,6 @@ Lattice forward(const States& s, const Lattice& y) {
   return alpha;
 }
 
-/// log p of all paths that end on the last label or on the blank after it.
-double total_of(const States& s, const Lattice& alpha) {
-  const double* last = &alpha[(s.frames - 1) * s.size()];
-  return log_add(last[s.size() - 1], s.size() > 1 ? last[s.size() - 2] : log_zero);
-}
-
 /// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with p
 /// of all paths and β of all on from the state, without the label of the frame.
 template <class F>
@@ -132,7 +126,8 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
           y.push_back(static_cast<double>(logits[at(t) * v + label]) -
                       static_cast<double>(normalizer[at(t)]));
       const Lattice alpha = forward(s, y);
-      const double total = total_of(s, alpha);
+      // Of all paths that end on the last label or on the blank after it.
+      const double total = log_add(alpha.back(), s.size() > 1 ? alpha.end()[-2] : log_zero);
       loss[b] = static_cast<T>(-total);
       if (total == log_zero) no_gradient_from(0);
       if (!d || total == log_zero) return;

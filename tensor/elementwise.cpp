@@ -101,18 +101,15 @@ Tensor operator/(const Tensor& a, const Tensor& b) { return zip("divide", a, b, 
 Tensor operator+(const Tensor& a, double b) {
   return map("add", a, [b](auto x) { return x + static_cast<decltype(x)>(b); });
 }
-Tensor operator-(const Tensor& a, double b) { return a + -b; }
 Tensor operator*(const Tensor& a, double b) {
   return map("multiply", a, [b](auto x) { return x * static_cast<decltype(x)>(b); });
 }
 Tensor operator/(const Tensor& a, double b) {
   return map("divide", a, [b](auto x) { return x / static_cast<decltype(x)>(b); });
 }
-Tensor operator+(double a, const Tensor& b) { return b + a; }
 Tensor operator-(double a, const Tensor& b) {
   return map("subtract", b, [a](auto x) { return static_cast<decltype(x)>(a) - x; });
 }
-Tensor operator*(double a, const Tensor& b) { return b * a; }
 Tensor operator/(double a, const Tensor& b) {
   return map("divide", b, [a](auto x) { return static_cast<decltype(x)>(a) / x; });
 }
@@ -200,10 +197,6 @@ Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
   };
   visit_elements("where", std::tie(chosen, all_a, all_b, y), choose);
   return y;
-}
-
-Tensor where(const Tensor& mask, const Tensor& a, double b) {
-  return where(mask, a, scalar(b, a.dtype()));
 }
 
 namespace {

@@ -100,12 +100,12 @@ Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor operator+(const Tensor& a, double b);
-Tensor operator-(const Tensor& a, double b);
+inline Tensor operator-(const Tensor& a, double b) { return a + -b; }
 Tensor operator*(const Tensor& a, double b);
 Tensor operator/(const Tensor& a, double b);
-Tensor operator+(double a, const Tensor& b);
+inline Tensor operator+(double a, const Tensor& b) { return b + a; }
 Tensor operator-(double a, const Tensor& b);
-Tensor operator*(double a, const Tensor& b);
+inline Tensor operator*(double a, const Tensor& b) { return b * a; }
 Tensor operator/(double a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 
@@ -136,7 +136,9 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape);
 /// a where the mask is 1, b where it is 0, with all three broadcast; what stands in the other one
 /// does not matter, NaN included. The mask may have any dtype; a and b have the same.
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
-Tensor where(const Tensor& mask, const Tensor& a, double b);
+inline Tensor where(const Tensor& mask, const Tensor& a, double b) {
+  return where(mask, a, scalar(b, a.dtype()));
+}
 
 /// Masks, of a's dtype: 1 where it is so and 0 elsewhere, as with NaN. i32 too.
 Tensor equal(const Tensor& a, const Tensor& b);

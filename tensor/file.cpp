@@ -41,16 +41,6 @@ class Descriptor {
   throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
 }
 
-bool write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(file, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 /// What fsync says of a pipe, and of a file system that has no disk to wait for.
 bool cannot_be_synced(int error) { return error == EINVAL || error == ENOTSUP; }
 
@@ -58,7 +48,11 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.is_open()) return false;
   for (std::string_view part : parts) {
-    if (!write_all(file.number(), part)) return false;
+    while (!part.empty()) {
+      const ssize_t n = ::write(file.number(), part.data(), part.size());
+      if (n < 0 && errno != EINTR) return false;
+      if (n > 0) part.remove_prefix(static_cast<std::size_t>(n));
+    }
   }
   const bool synced = ::fsync(file.number()) == 0 || cannot_be_synced(errno);
   return synced && file.close();
@@ -92,10 +86,6 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
     fail_with_errno(path, "cannot be written");
   }
   sync_directory_of(path);
-}
-
-void write_file(const std::filesystem::path& path, std::string_view contents) {
-  write_file(path, std::span(&contents, 1));
 }
 
 void make_directories(const std::filesystem::path& path) {

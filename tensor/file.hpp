@@ -17,7 +17,9 @@ namespace attune {
 /// the path and the reason is thrown, the old file is as it was and no temporary file is left; but
 /// when only the directory cannot be flushed, the new file is there, and a power cut may undo it.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
-void write_file(const std::filesystem::path& path, std::string_view contents);
+inline void write_file(const std::filesystem::path& path, std::string_view contents) {
+  write_file(path, std::span(&contents, 1));
+}
 
 /// Makes a directory, and those above it that are not there, such that they outlast a power cut.
 /// Throws an Error with the path and the reason.

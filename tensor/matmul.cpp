@@ -253,22 +253,6 @@ class PackedForms final : public Attachment {
   std::vector<Form> forms_;
 };
 
-/// The packed forms of a buffer, made when they are first asked for. If several threads make them
-/// at once, one of them sets the pointer (release), and the others use its object (acquire), which
-/// exists until the buffer is freed. The elements of a buffer never change their type T, so the
-/// attachment is always a PackedForms<T>.
-template <class T>
-PackedForms<T>& forms_of(Buffer& buffer) {
-  Attachment* forms = buffer.attachment.load(std::memory_order_acquire);
-  if (!forms) {
-    auto made = std::make_unique<PackedForms<T>>();
-    if (buffer.attachment.compare_exchange_strong(forms, made.get(), std::memory_order_acq_rel)) {
-      forms = made.release();
-    }
-  }
-  return static_cast<PackedForms<T>&>(*forms);
-}
-
 }  // namespace
 
 namespace detail {
@@ -333,7 +317,17 @@ PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, U
   if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
   Buffer& buffer = buffer_of(owner);
   const std::uint64_t modified_at = buffer.modified_at.load(std::memory_order_relaxed);
-  return forms_of<T>(buffer).get(b, modified_at, uses);
+  // The packed forms are made when they are first asked for. If several threads make them at once,
+  // one of them sets the pointer (release), and the others use its object (acquire), which exists
+  // until the buffer is freed. The elements of a buffer never change their type T.
+  Attachment* forms = buffer.attachment.load(std::memory_order_acquire);
+  if (!forms) {
+    auto made = std::make_unique<PackedForms<T>>();
+    if (buffer.attachment.compare_exchange_strong(forms, made.get(), std::memory_order_acq_rel)) {
+      forms = made.release();
+    }
+  }
+  return static_cast<PackedForms<T>&>(*forms).get(b, modified_at, uses);
 }
 template PackedMatrix<float> kept_packed(const Tensor&, const MatrixView<const float>&, Uses);
 template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const double>&, Uses);

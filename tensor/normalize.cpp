@@ -67,15 +67,6 @@ T log_sum_exp(const T* x, Index n) {
   return largest + static_cast<T>(std::log(total));
 }
 
-/// The same of elements `step` apart.
-template <class T>
-T log_sum_exp(const T* x, Index n, Index step) {
-  if (step == 1) return log_sum_exp(x, n);
-  std::vector<T> column(n);
-  for (Index i = 0; i < n; ++i) column[i] = x[i * step];
-  return log_sum_exp(column.data(), n);
-}
-
 constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
 
 void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask,
@@ -178,10 +169,13 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
   const AxisView view("log_sum_exp", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
   fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
-  visit_elements("log_sum_exp", std::tie(x, y), [&](const auto* from, auto* to) {
+  visit_elements("log_sum_exp", std::tie(x, y), [&]<class T>(const T* from, T* to) {
     for_columns(view, [&](Index first, Index width) {
+      std::vector<T> column(view.inner == 1 ? 0 : view.n);
       for (Index j = 0; j < width; ++j) {
-        to[view.reduced(first) + j] = log_sum_exp(from + first + j, view.n, view.inner);
+        const T* of = from + first + j;
+        for (Index i = 0; i < std::ssize(column); ++i) column[i] = of[i * view.inner];
+        to[view.reduced(first) + j] = log_sum_exp(column.empty() ? of : column.data(), view.n);
       }
     });
   });
@@ -312,24 +306,18 @@ Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask) {
 Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis) {
   const AxisView view("sparsemax", y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "sparsemax");
-  visit_elements("sparsemax", std::tie(y, dy, dx),
-                 [&]<class T>(const T* value, const T* from, T* to) {
-                   for_columns(view, [&](Index first, Index width) {
-                     for (Index j = first; j < first + width; ++j) {
-                       double total = 0, count = 0;
-                       for (Index i = 0; i < view.n; ++i) {
-                         if (value[j + i * view.inner] <= 0) continue;
-                         total += from[j + i * view.inner];
-                         ++count;
-                       }
-                       const T mean = static_cast<T>(total / std::max(1.0, count));
-                       for (Index i = 0; i < view.n; ++i) {
-                         const Index at = j + i * view.inner;
-                         to[at] = value[at] <= 0 ? T(0) : from[at] - mean;
-                       }
-                     }
-                   });
-                 });
+  const auto compute = [&]<class T>(const T* value, const T* from, T* to) {
+    for_columns(view, [&](Index first, Index width) {
+      double total[widest_column_block] = {}, count[widest_column_block] = {};
+      view.for_elements(first, width, [&](Index at, Index j) {
+        if (!(value[at] <= 0)) total[j] += from[at], ++count[j];
+      });
+      view.for_elements(first, width, [&](Index at, Index j) {
+        to[at] = value[at] <= 0 ? T(0) : from[at] - static_cast<T>(total[j] / count[j]);
+      });
+    });
+  };
+  visit_elements("sparsemax", std::tie(y, dy, dx), compute);
   return dx;
 }
 

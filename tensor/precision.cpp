@@ -1,6 +1,5 @@
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <hwy/targets.h>

@@ -55,11 +55,6 @@ struct Entry {
   std::size_t begin, end;
 };
 
-struct SafetensorsHeader {
-  std::vector<Entry> entries;  // in the order of their bytes
-  Metadata metadata;
-};
-
 constexpr const char* metadata_name = "__metadata__";
 
 /// As the format calls it.
@@ -151,31 +146,32 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
 ///     {"__metadata__": {NAME: TEXT, ...},
 ///      NAME: {"dtype": TEXT, "shape": [NUMBER, ...], "data_offsets": [NUMBER, NUMBER]}, ...}
 ///
-/// Throws Malformed unless the entries take the bytes up one after another, without gap, overlap
-/// or rest. Time and memory grow with the text's length and no faster.
-SafetensorsHeader read_header(std::string_view text, std::size_t available) {
+/// Returns the entries in the order of their bytes. Throws Malformed unless they take the bytes up
+/// one after another, without gap, overlap or rest. Time and memory grow with the text's length and
+/// no faster.
+std::vector<Entry> read_header(std::string_view text, std::size_t available, Metadata& metadata) {
   const Json json = parse_json(text);
   if (!json.is_object()) malformed("its header is not a JSON object");
-  SafetensorsHeader header;
+  std::vector<Entry> entries;
   for (const auto& [name, value] : json.items()) {
     if (!value.is_object()) malformed("the value of {} is not a JSON object", in_quotes(name));
     if (name != metadata_name) {
-      header.entries.push_back(read_entry(name, value, available));
+      entries.push_back(read_entry(name, value, available));
       continue;
     }
     for (const auto& [key, text] : value.items()) {
       if (!text.is_string()) malformed("{} of its metadata is not text", in_quotes(key));
-      header.metadata[key] = text;
+      metadata[key] = text;
     }
   }
-  std::ranges::sort(header.entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+  std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::size_t at = 0;
-  for (const Entry& entry : header.entries) {
+  for (const Entry& entry : entries) {
     if (entry.begin != at) malformed("{} leaves a gap or overlaps", in_quotes(entry.name));
     at = entry.end;
   }
   if (at != available) malformed("{} bytes are left over", available - at);
-  return header;
+  return entries;
 }
 
 /// The header of a file with these contents, tensors in the order of the map.
@@ -215,32 +211,24 @@ constexpr const char* checksum_name = "attune.checksum";
 constexpr const char* function_name = "attune.checksum_function";
 constexpr const char* function = "XXH3-64";
 
-class Hash {
- public:
-  Hash() { XXH3_64bits_reset(&state_); }
-  void add(std::uint64_t number) { XXH3_64bits_update(&state_, &number, sizeof number); }
-  void add(std::string_view bytes) {
-    add(std::uint64_t{bytes.size()});
-    XXH3_64bits_update(&state_, bytes.data(), bytes.size());
-  }
-  std::string digits() const { return fmt::format("{:016x}", XXH3_64bits_digest(&state_)); }
-
- private:
-  XXH3_state_t state_;
-};
-
 /// Of contents without a checksum among their metadata.
 std::string checksum_of(const Safetensors& contents) {
-  Hash hash;
-  hash.add(std::uint64_t{contents.metadata.size()});
-  for (const auto& [name, text] : contents.metadata) hash.add(name), hash.add(text);
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  const auto add_number = [&](std::uint64_t x) { XXH3_64bits_update(&state, &x, sizeof x); };
+  const auto add = [&](std::string_view bytes) {
+    add_number(bytes.size());
+    XXH3_64bits_update(&state, bytes.data(), bytes.size());
+  };
+  add_number(contents.metadata.size());
+  for (const auto& [name, text] : contents.metadata) add(name), add(text);
   for (const auto& [name, tensor] : contents.tensors) {
-    hash.add(name);
-    hash.add(format_name(tensor.dtype()));
-    hash.add(fmt::format("{}", fmt::join(tensor.shape(), ",")));
-    hash.add(text_of(bytes_of(tensor)));
+    add(name);
+    add(format_name(tensor.dtype()));
+    add(fmt::format("{}", fmt::join(tensor.shape(), ",")));
+    add(text_of(bytes_of(tensor)));
   }
-  return hash.digits();
+  return fmt::format("{:016x}", XXH3_64bits_digest(&state));
 }
 
 /// Takes the checksum out of the metadata, and verifies it where there is one. It has two entries:
@@ -273,9 +261,8 @@ Safetensors load(std::size_t size, const auto& read, const std::string& name) tr
   std::string text(length, '\0');
   read(sizeof length, std::as_writable_bytes(std::span(text)));
   const std::size_t header_end = sizeof length + length;
-  SafetensorsHeader header = read_header(text, size - header_end);
-  Safetensors contents{.tensors = {}, .metadata = std::move(header.metadata)};
-  for (const Entry& entry : header.entries) {
+  Safetensors contents;
+  for (const Entry& entry : read_header(text, size - header_end, contents.metadata)) {
     Tensor x = Tensor::uninitialized(entry.shape, entry.dtype);
     read(header_end + entry.begin, mutable_bytes_of(x));
     contents.tensors.emplace(entry.name, std::move(x));

@@ -109,7 +109,6 @@ class Restored {
  public:
   Restored(T& at, T value) : at_(at), before_(std::exchange(at, value)) {}
   Restored(const Restored&) = delete;
-  Restored& operator=(const Restored&) = delete;
   ~Restored() { at_ = before_; }
 
  private:

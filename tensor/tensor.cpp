@@ -76,7 +76,7 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view o
   const auto bytes = static_cast<std::size_t>(
       std::min<std::uint64_t>(static_cast<std::uint64_t>(size) * size_of(dtype), PTRDIFF_MAX));
   try {
-    return {detail::BufferPointer(bytes), size, shape, dtype};
+    return {detail::Counted(detail::make_buffer(bytes)), size, shape, dtype};
   } catch (const OutOfMemory&) {
     throw OutOfMemory(operation, fmt::format("{} {}", to_string(shape), name_of(dtype)), bytes);
   }
@@ -185,10 +185,6 @@ Tensor Tensor::to(DType dtype) const {
   });
   return result;
 }
-
-Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
-Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
-Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
 
 Tensor arange(Index n, DType dtype) {
   if (n < 0) fail("arange", fmt::format("n = {} is negative", n));

@@ -27,11 +27,6 @@ struct PullbackContext {
 };
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
 
-/// A context for as long as the object lives, and then the one before.
-struct ContextScope : Restored<PullbackContext> {
-  explicit ContextScope(const PullbackContext& context) : Restored(pullback_context, context) {}
-};
-
 Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
 [[noreturn]] void fail_dtype(DType actual, DType wanted, const Shape& shape);
@@ -141,24 +136,24 @@ class Tensor {
 
  private:
   friend detail::Buffer& detail::buffer_of(const Tensor& x);
-  Tensor(detail::BufferPointer buffer, Index size, const Shape& shape, DType dtype)
+  Tensor(detail::Counted<detail::Buffer> buffer, Index size, const Shape& shape, DType dtype)
       : buffer_(std::move(buffer)), size_(size), shape_(shape), dtype_(dtype) {}
   Index offset_of(std::initializer_list<Index> place) const;
 
-  detail::BufferPointer buffer_;
+  detail::Counted<detail::Buffer> buffer_;
   std::size_t offset_ = 0;  // bytes from the buffer's first element
   Index size_ = 0;
   Shape shape_;
   DType dtype_ = DType::f32;
 };
 
-Tensor zeros(const Shape& shape, DType dtype = DType::f32);
-Tensor ones(const Shape& shape, DType dtype = DType::f32);
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
+inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
 /// 0, 1, ... n - 1
 Tensor arange(Index n, DType dtype = DType::i32);
 /// A scalar, shape ().
-Tensor scalar(double value, DType dtype = DType::f32);
+inline Tensor scalar(double value, DType dtype = DType::f32) { return full({}, value, dtype); }
 /// Overwrites all elements.
 void fill(Tensor& x, double value);
 /// Overwrites all elements of `to` with those of `from`: same shape and dtype.

@@ -120,7 +120,10 @@ class Pool {
       }
       // Two fresh threads may otherwise share a CPU for a long time while another one is idle.
       if (threads <= static_cast<int>(cpus.size())) {
-        pin(workers_.back(), cpus[i]);
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(cpus[i], &set);  // a hint: it may be refused
+        pthread_setaffinity_np(workers_.back().native_handle(), sizeof set, &set);
       }
     }
   }
@@ -148,13 +151,6 @@ class Pool {
   }
 
  private:
-  static void pin(std::thread& thread, int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // a hint: it may be refused
-  }
-
   void announce() {
     announced_.fetch_add(1, std::memory_order_release);
     announced_.notify_all();

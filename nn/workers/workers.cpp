@@ -213,9 +213,7 @@ Workers::Sum Workers::backward(const Parameters& parameters, std::span<const dou
   Terms sums = count_ == 1 ? tree.finish() : total(tree, shards);
   const double sum = sums.back().item();
   sums.pop_back();
-  std::vector<Var> variables;
-  for (const NamedVariable& parameter : parameters) variables.push_back(parameter.variable);
-  return {sum, Gradients(variables, std::move(sums))};
+  return {sum, Gradients(parameters, std::move(sums))};
 }
 
 std::vector<Tensor> Workers::total(const detail::ShardTree& own, Index shards) {

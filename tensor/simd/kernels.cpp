@@ -423,16 +423,7 @@ HWY_INLINE void Run(const AdamRow<T>& row, Index n) {
 
 const char* Target() { return hwy::TargetName(HWY_TARGET); }
 
-#if HWY_TARGET == HWY_SCALAR
-
-void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
-            std::uint32_t* words) {
-  for (std::size_t i = 0; i < count; ++i) {
-    std::ranges::copy(philox(seed, stream, first + i), words + 4 * i);
-  }
-}
-
-#else
+#if HWY_TARGET != HWY_SCALAR
 
 /// The lower and the upper halves of the products of 32-bit integers.
 template <class D, class V>
@@ -468,22 +459,24 @@ HWY_INLINE void Blocks(D d, std::uint64_t seed, std::uint64_t stream, std::uint6
   hn::StoreInterleaved4(x0, x1, x2, x3, d, words);
 }
 
+#endif
+
 void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
             std::uint32_t* words) {
-  const hn::ScalableTag<std::uint32_t> d;
-  const std::size_t lanes = hn::Lanes(d);
   for (std::size_t i = 0; i < count;) {
-    const std::uint64_t n = first + i, left = (std::uint64_t{1} << 32) - (n & 0xFFFFFFFF);
-    if (i + lanes <= count && lanes <= left) {
+    const std::uint64_t n = first + i;
+#if HWY_TARGET != HWY_SCALAR
+    const hn::ScalableTag<std::uint32_t> d;
+    const std::size_t lanes = hn::Lanes(d);
+    if (i + lanes <= count && lanes <= (std::uint64_t{1} << 32) - (n & 0xFFFFFFFF)) {
       Blocks(d, seed, stream, n, words + 4 * i);
       i += lanes;
-    } else {
-      std::ranges::copy(philox(seed, stream, n), words + 4 * i++);
+      continue;
     }
+#endif
+    std::ranges::copy(philox(seed, stream, n), words + 4 * i++);
   }
 }
-
-#endif
 
 // clang-format off
 #define ATTUNE_ROW(KERNEL, Row, T, bits) \

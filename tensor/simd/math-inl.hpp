@@ -94,24 +94,15 @@ HWY_INLINE void TanhSmall(D d, V z, V& p, V& q) {
   }
 }
 
-// The smaller (larger) of bound and x, NaN when x is. Highway leaves open what Min and Max do with
-// NaN; the x86 instructions return their second operand.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V CapAbove(D d, hn::TFromD<D> bound, V x) {
+// x, but at most (kAbove) or at least `bound`; NaN when x is. Highway leaves open
+// what Min and Max do with NaN; the x86 instructions return their second operand.
+template <bool kAbove, class D, class V = hn::Vec<D>>
+HWY_INLINE V Cap(D d, hn::TFromD<D> bound, V x) {
   const V limit = hn::Set(d, bound);
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  return hn::Min(limit, x);
+  return kAbove ? hn::Min(limit, x) : hn::Max(limit, x);
 #else
-  return hn::IfThenElse(hn::Gt(x, limit), limit, x);
-#endif
-}
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V CapBelow(D d, hn::TFromD<D> bound, V x) {
-  const V limit = hn::Set(d, bound);
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  return hn::Max(limit, x);
-#else
-  return hn::IfThenElse(hn::Lt(x, limit), limit, x);
+  return hn::IfThenElse(kAbove ? hn::Gt(x, limit) : hn::Lt(x, limit), limit, x);
 #endif
 }
 
@@ -127,10 +118,8 @@ HWY_INLINE V PowerOfTwo(D d, V rounded) {
 #define ATTUNE_SIMD_HAVE_SCALEF 1
 // Highway has no name for this instruction, which gets subnormal results and overflow right.
 HWY_INLINE __m128 ScaleF(__m128 v, __m128 n) { return _mm_scalef_ps(v, n); }
-HWY_INLINE __m256 ScaleF(__m256 v, __m256 n) { return _mm256_scalef_ps(v, n); }
 HWY_INLINE __m512 ScaleF(__m512 v, __m512 n) { return _mm512_scalef_ps(v, n); }
 HWY_INLINE __m128d ScaleF(__m128d v, __m128d n) { return _mm_scalef_pd(v, n); }
-HWY_INLINE __m256d ScaleF(__m256d v, __m256d n) { return _mm256_scalef_pd(v, n); }
 HWY_INLINE __m512d ScaleF(__m512d v, __m512d n) { return _mm512_scalef_pd(v, n); }
 #else
 #define ATTUNE_SIMD_HAVE_SCALEF 0
@@ -167,7 +156,7 @@ HWY_INLINE V ReduceExp(D d, V x, V& n) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   using C = math_detail::Constants<hn::TFromD<D>>;
-  x = math_detail::CapBelow(d, C::kExpMin, math_detail::CapAbove(d, C::kExpMax, x));
+  x = math_detail::Cap<false>(d, C::kExpMin, math_detail::Cap<true>(d, C::kExpMax, x));
   V n;
   const V t = math_detail::ReduceExp(d, x, n);
   return math_detail::Scale(d, hn::Add(hn::Set(d, hn::TFromD<D>{1}), t), n);
@@ -179,7 +168,7 @@ HWY_INLINE V Sigmoid(D d, V x) {
   using T = hn::TFromD<D>;
   using C = math_detail::Constants<T>;
   const V one = hn::Set(d, T{1});
-  x = math_detail::CapBelow(d, C::kExpMin, math_detail::CapAbove(d, C::kSigmoidMax, x));
+  x = math_detail::Cap<false>(d, C::kExpMin, math_detail::Cap<true>(d, C::kSigmoidMax, x));
   V n;
   const V t = math_detail::ReduceExp(d, x, n);
 
@@ -220,7 +209,7 @@ HWY_INLINE V Tanh(D d, V x) {
 
   // Away from 0: 1 - 2 / (e^(2a) + 1), with e^(2a) = 2^n (1 + t). The larger n, the less an error
   // of t matters, so that ln(2) need not be more precise.
-  const V capped = math_detail::CapAbove(d, C::kTanhMax, a);
+  const V capped = math_detail::Cap<true>(d, C::kTanhMax, a);
   const V round = hn::Set(d, C::kRound);
   const V rounded = hn::MulAdd(capped, hn::Set(d, 2 * C::kLog2E), round);
   const V n = hn::Sub(rounded, round);

@@ -80,7 +80,7 @@ class TableDecoder {
 
   State select(const State& state, const Tensor& rows) const {
     ++selects;
-    State selected{.read = {}, .mask = gather_columns(state.mask, rows)};
+    State selected{.read = {}, .mask = gather(state.mask, rows, 1)};
     for (std::int32_t row : rows.to_vector<std::int32_t>()) {
       selected.read.push_back(state.read[static_cast<std::size_t>(row)]);
     }

@@ -77,8 +77,7 @@ TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, re
       CHECK(difference(step.y.value()[i], all.y.value()[t][column]) <= 1e-14);
     }
     const Tensor weights = permute(all.weights.value()[t], {1, 2, 0});  // (S, B, K)
-    CHECK(difference(permute(step.weights.value(), {1, 2, 0}), gather_columns(weights, rows)) <=
-          1e-14);
+    CHECK(difference(permute(step.weights.value(), {1, 2, 0}), gather(weights, rows, 1)) <= 1e-14);
     CHECK(difference(recorded.y.value(), step.y.value()) <= 1e-14);
     CHECK(difference(recorded.weights.value(), step.weights.value()) <= 1e-14);
   }
@@ -98,8 +97,7 @@ TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") 
   const NoGrad no_grad;
   const auto step = layer.step(x[0], places_of(layer.remember(h), none, {0, 1, 2}));
   CHECK(identical(step.y.value()[1], params["output.b"].value()));
-  CHECK(sum(gather_columns(permute(step.weights.value(), {1, 2, 0}),
-                           Tensor::of<std::int32_t>({1}, {1})))
+  CHECK(sum(gather(permute(step.weights.value(), {1, 2, 0}), Tensor::of<std::int32_t>({1}, {1}), 1))
             .item() == 0);
 }
 

@@ -72,11 +72,9 @@ std::string alone(const Parameters& parameters, const Model& model,
     losses.push_back(share * loss.item());
     gradients.push_back(backward(loss, full({}, share, loss.dtype())));
   }
-  std::vector<Var> variables;
   std::vector<Tensor> sums;
   for (const NamedVariable& parameter : parameters) {
     const Var& w = parameter.variable;
-    variables.push_back(w);
     sums.push_back(tree_sum<Tensor>(0, n, [&](Index shard) {
       const Tensor* found = gradients[static_cast<std::size_t>(shard)].find(w);
       return found ? *found : zeros(w.shape(), w.dtype());
@@ -85,7 +83,7 @@ std::string alone(const Parameters& parameters, const Model& model,
   return bits(
       parameters,
       tree_sum<double>(0, n, [&](Index shard) { return losses[static_cast<std::size_t>(shard)]; }),
-      Gradients(variables, sums));
+      Gradients(parameters, sums));
 }
 
 TEST_CASE("gradients of shards: the same bits as in one process, whoever computed them") {

@@ -135,18 +135,17 @@ TEST_CASE("scatter_add: repeated ids add up; what does not fit is an error and a
   CHECK(identical(to, sums));
 }
 
-TEST_CASE("gather_columns: the second axis by number, for every row of the first") {
+TEST_CASE("gather: the second axis by number, for every row of the first") {
   const Tensor x = randn({4, 3, 5}, DType::f64, 3), ids = ints({6}, {2, 0, 0, 1, 2, 2});
   naive::Array expected(Shape{4, 6, 5});
   const naive::Array from(x), id(ids);
   naive::for_each_index(expected.shape(), [&](const naive::At& at) {
     expected[at] = from[{at[0], static_cast<Index>(id[{at[1]}]), at[2]}];
   });
-  CHECK(identical(gather_columns(x, ids), expected.tensor()));
-  CHECK(
-      identical(gather_columns(ints({2, 2}, {1, 2, 3, 4}), ints({1}, {1})), ints({2, 1}, {2, 4})));
-  CHECK_ERROR("gather_columns: id 3 at 0 is not in 0 to 2", gather_columns(x, ints({1}, {3})));
-  CHECK_ERROR("gather_columns: (3) has fewer than two axes", gather_columns(zeros({3}), ids));
+  CHECK(identical(gather(x, ids, 1), expected.tensor()));
+  CHECK(identical(gather(ints({2, 2}, {1, 2, 3, 4}), ints({1}, {1}), 1), ints({2, 1}, {2, 4})));
+  CHECK_ERROR("gather: id 3 at 0 is not in 0 to 2", gather(x, ints({1}, {3}), 1));
+  CHECK_ERROR("gather: there is no axis 1 in (3)", gather(zeros({3}), ids, 1));
 }
 
 TEST_CASE("permute: every order of axes, in every dtype") {

@@ -83,11 +83,7 @@ std::vector<Field> output_fields() {
                &O::dropout, 0),
           rate("embedding-dropout", "rate on embeddings; -1: as dropout", &O::embedding_dropout),
           rate("annotation-dropout", "rate on annotations; -1: as dropout", &O::annotation_dropout),
-          rate("readout-dropout", "rate on readouts; -1: as dropout", &O::readout_dropout),
-          choice("dropout-kind", "whether all words of a sentence share what is dropped",
-                 &O::dropout_kind,
-                 {{nn::DropoutKind::elementwise, "elementwise"},
-                  {nn::DropoutKind::per_sequence, "per-sequence"}})};
+          rate("readout-dropout", "rate on readouts; -1: as dropout", &O::readout_dropout)};
 }
 
 }  // namespace
@@ -119,10 +115,7 @@ std::span<const OptionField<Options>> seq2seq_fields() {
 namespace {
 
 nn::StackedOptions stack_options(const Seq2SeqOptions& o, Index layers) {
-  return {.layers = layers,
-          .dropout = o.dropout,
-          .dropout_kind = o.dropout_kind,
-          .residual = o.residual};
+  return {.layers = layers, .dropout = o.dropout, .residual = o.residual};
 }
 
 double dropout_rate(const Seq2SeqOptions& o, double rate) { return rate < 0 ? o.dropout : rate; }
@@ -153,17 +146,15 @@ Encoded Encoder::operator()(const Var& x, const Tensor& mask) const {
 }
 
 Readout::Readout(const nn::Scope& scope, const Seq2SeqOptions& o, Index context)
-    : size_(o.readout),
-      dropout_kind_(o.dropout_kind),
-      dropout_(dropout_rate(o, o.readout_dropout), o.dropout_kind) {
+    : dropout_(dropout_rate(o, o.readout_dropout)) {
   if (o.readout_kind == ReadoutKind::attentional) {
-    W_c_ = scope.add("W_c", {context + o.hidden, size_}, nn::init::glorot());
+    W_c_ = scope.add("W_c", {context + o.hidden, o.readout}, nn::init::glorot());
   } else {
     const bool maxout = o.readout_kind == ReadoutKind::maxout;
     deep_.emplace(scope, o, context, maxout ? Activation::maxout : Activation::tanh);
   }
   for (Index l = 2; l <= o.readout_layers; ++l) {
-    above_.emplace_back(scope / ("layer" + std::to_string(l)), size_, size_);
+    above_.emplace_back(scope / ("layer" + std::to_string(l)), o.readout, o.readout);
   }
 }
 
@@ -175,11 +166,6 @@ Var Readout::first(const Var& y, const Var& s, const Var& c) const {
 Var Readout::rest(Var t) const {
   for (const nn::Linear& layer : above_) t = dropout_(tanh(layer(t)));
   return t;
-}
-
-Tensor Readout::draw_mask(Index batch, DType dtype) const {
-  if (dropout_kind_ == nn::DropoutKind::elementwise) return {};
-  return dropout_.draw({batch, size_}, dtype);
 }
 
 namespace {
@@ -235,8 +221,8 @@ Seq2Seq::Seq2Seq(const nn::Scope& scope, const Seq2SeqOptions& o,
       decoder_(scope / "decoder", o.embedding, o.hidden, stack_options(o, o.decoder_layers),
                {.cell = o.decoder_cell}),
       readout_(scope / "readout", o, context_size()),
-      embedding_dropout_(dropout_rate(o, o.embedding_dropout), o.dropout_kind),
-      annotation_dropout_(dropout_rate(o, o.annotation_dropout), o.dropout_kind) {
+      embedding_dropout_(dropout_rate(o, o.embedding_dropout)),
+      annotation_dropout_(dropout_rate(o, o.annotation_dropout)) {
   const EncodedSizes sizes = encoder_.sizes();
   if (o.start == Start::bridge || o.start == Start::mean) {
     bridge_.emplace(scope / "bridge", o.start == Start::mean ? sizes.h : sizes.last,
@@ -316,8 +302,6 @@ Seq2Seq::State Seq2Seq::start(const Encoded& encoded) const {
     source->context = last_state(encoded, "Seq2Seq").h;
     source->share = matmul(source->context, W_c_);
   }
-  source->layer_masks = decoder_.draw_masks(batch, dtype);
-  source->readout_mask = readout_.draw_mask(batch, dtype);
   State state{.source = source, .layers = first_states(encoded), .s = {}};
   state.s = state.layers.back().h;
   if (W_feed_.defined()) state.fed = zeros({batch, options_.readout}, dtype);
@@ -350,8 +334,7 @@ Seq2Seq::Step Seq2Seq::step(const Words& words, const State& state) const {
     attend(lowest.h);
     return second_->step(second_->input(attended.context), lowest);
   };
-  auto top = decoder_.step(input(words.share, attended.context, state), state.layers,
-                           source.layer_masks, transition);
+  auto top = decoder_.step(input(words.share, attended.context, state), state.layers, transition);
   if (options_.attend == Attend::after) attend(top.h);
   const bool previous = options_.readout_state == ReadoutState::previous;
   Step step{.output = {previous ? state.s : top.h, attended.context, {}},
@@ -360,7 +343,7 @@ Seq2Seq::Step Seq2Seq::step(const Words& words, const State& state) const {
   if (attention_) step.state.past = attention_->next(state.past, attended.weights);
   if (W_feed_.defined()) {
     const Var t = readout_.first(words.y, step.output.s, step.output.context);
-    step.state.fed = source.readout_mask.defined() ? t * source.readout_mask : readout_.dropped(t);
+    step.state.fed = readout_.dropped(t);
     step.output = {{}, {}, step.state.fed};
   }
   return step;
@@ -380,10 +363,6 @@ Seq2Seq::State Seq2Seq::select(const State& state, const Tensor& rows) const {
   if (attention_) source->memory = nn::select(state.source->memory, rows);
   source->context = nn::select(state.source->context, rows);
   source->share = nn::select(state.source->share, rows);
-  for (const Tensor& mask : state.source->layer_masks) {
-    source->layer_masks.push_back(gather(mask, rows));
-  }
-  source->readout_mask = nn::select(state.source->readout_mask, rows).value();
   return {.source = source,
           .layers = nn::select(state.layers, rows),
           .s = nn::select(state.s, rows),

@@ -79,7 +79,6 @@ struct Seq2SeqOptions {
   Tied tied = Tied::none;
   double dropout = 0;  // between layers, and where the following are -1
   double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;
-  nn::DropoutKind dropout_kind = nn::DropoutKind::elementwise;
 };
 
 /// H of each direction of the encoder. Where it is not given, it is the decoder's; half of it,
@@ -134,12 +133,7 @@ class Readout {
   /// The layers above: (..., R) -> (..., R)
   Var rest(Var t) const;
 
-  /// For input feeding: a mask (B, R) that holds for a whole sentence, or an undefined one.
-  Tensor draw_mask(Index batch, DType dtype) const;
-
  private:
-  Index size_;
-  nn::DropoutKind dropout_kind_;
   std::optional<DeepOutput> deep_;
   Var W_c_;  // or (C + H, R): attentional
   std::vector<nn::Linear> above_;
@@ -167,11 +161,9 @@ class Seq2Seq {
 
   /// Values that all steps of a sentence share.
   struct Source {
-    nn::Memory memory;                // undefined without attention
-    Var context;                      // (B, hidden), last_state only
-    Var share;                        // (B, gates · H): context W_c
-    std::vector<Tensor> layer_masks;  // dropout per sequence: between layers, (B, H) each
-    Tensor readout_mask;              // and on a readout that is fed, (B, R)
+    nn::Memory memory;  // undefined without attention
+    Var context;        // (B, hidden), last_state only
+    Var share;          // (B, gates · H): context W_c
   };
 
   /// What a decoder carries from word to word.

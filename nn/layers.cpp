@@ -1,5 +1,4 @@
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -7,7 +6,6 @@
 
 #include <attune/autograd/record.hpp>
 #include <attune/nn/layers.hpp>
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -38,14 +36,15 @@ Var outside_of_training(const Var& x, const char* what) {
   });
 }
 
-Dropout::Dropout(double rate, DropoutKind kind) : rate_(rate), kind_(kind) {
+Dropout::Dropout(double rate) : rate_(rate) {
   if (!(rate >= 0 && rate < 1)) fail("dropout", fmt::format("the rate {} is not in [0, 1)", rate));
 }
 
-Tensor Dropout::draw(const Shape& shape, DType dtype) const {
-  Random* random = Training::random();
-  if (!random || rate_ == 0) return {};
-  Tensor mask = Tensor::uninitialized(shape, dtype, "dropout");
+Var Dropout::operator()(const Var& x) const {
+  if (rate_ == 0) return x;
+  Random* const random = Training::random();
+  if (!random) return outside_of_training(x, "dropout");
+  Tensor mask = Tensor::uninitialized(x.shape(), x.dtype(), "dropout");
   visit_elements("dropout", std::tie(mask), [&]<class T>(T* values) {
     parallel_ranges(mask.size(), elements_of_tile, [&](Index begin, Index end) {
       random->ahead(static_cast<std::uint64_t>(begin))
@@ -53,14 +52,7 @@ Tensor Dropout::draw(const Shape& shape, DType dtype) const {
     });
   });
   *random = random->ahead(static_cast<std::uint64_t>(mask.size()));
-  return mask;
-}
-
-Var Dropout::operator()(const Var& x) const {
-  const bool shared = kind_ == DropoutKind::per_sequence && x.rank() == 3;
-  const Tensor mask = draw(shared ? x.shape().without(0) : x.shape(), x.dtype());
-  if (mask.defined()) return x * mask;
-  return rate_ > 0 ? outside_of_training(x, "dropout") : x;
+  return x * mask;
 }
 
 Linear::Linear(const Scope& scope, Index in, Index out, const LinearOptions& options)

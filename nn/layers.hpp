@@ -27,28 +27,19 @@ class Training : attune::detail::Restored<Random*> {
 /// `what` had no effect.
 Var outside_of_training(const Var& x, const char* what);
 
-/// Whether every step of a sequence has a mask of its own, or all share one (variational dropout:
-/// Gal and Ghahramani, 2016).
-enum class DropoutKind { elementwise, per_sequence };
-
 /// In training, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate` and 1
-/// otherwise (Srivastava et al., 2014). m has the shape of x, or with per_sequence that of one
-/// step: (B, D) for x (T, B, D). Tensors of other ranks are no sequences.
+/// otherwise (Srivastava et al., 2014).
 /// Outside of training y = x; backward of such a loss prints a warning, once in a process.
 class Dropout {
  public:
   /// Throws unless 0 <= rate < 1.
-  explicit Dropout(double rate, DropoutKind kind = DropoutKind::elementwise);
+  explicit Dropout(double rate);
 
   /// (...) -> (...)
   Var operator()(const Var& x) const;
 
-  /// m / (1 - rate), for use at several steps; undefined outside of training and at rate 0.
-  Tensor draw(const Shape& shape, DType dtype) const;
-
  private:
   double rate_;
-  DropoutKind kind_;
 };
 
 struct LinearOptions {

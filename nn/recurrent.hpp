@@ -175,8 +175,7 @@ class Bidirectional {
 
 struct StackedOptions {
   Index layers = 2;
-  double dropout = 0;  // between the layers, in training
-  DropoutKind dropout_kind = DropoutKind::elementwise;
+  double dropout = 0;     // between the layers, in training
   bool residual = false;  // from the second layer on, add the layer's input to its output
 };
 
@@ -187,8 +186,7 @@ struct StackedOptions {
 ///     y_l = layer_l(dropout(y_{l-1})) + y_{l-1}   for l > 1
 /// so that sizes always agree: x is read by the first layer alone. There is no dropout between the
 /// steps of a layer, as in Zaremba et al. (2014), nor on x or on the highest layer's output: use a
-/// Dropout outside for these two. With DropoutKind::per_sequence, all steps share one mask for each
-/// gap between two layers. The state is that of every layer, the lowest first; with residual
+/// Dropout outside for these two. The state is that of every layer, the lowest first; with residual
 /// connections the output is not the highest layer's h alone.
 template <RecurrentLayer Layer>
 class Stacked {
@@ -199,7 +197,7 @@ class Stacked {
   /// `layer_options` are those of every layer. Throws unless layers >= 1 and 0 <= dropout < 1.
   Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
           const typename Layer::Options& layer_options = {})
-      : dropout_(options.dropout, options.dropout_kind), options_(options) {
+      : dropout_(options.dropout), options_(options) {
     if (options.layers < 1)
       fail("Stacked", "layers = " + std::to_string(options.layers) + " is not in [1, inf)");
     for (Index l = 1; l <= options.layers; ++l) {
@@ -211,7 +209,7 @@ class Stacked {
   /// (T, B, in) -> h (T, B, size) and the last states, in that direction in all layers. Throws when
   /// there are initial states, but not one for each layer.
   Output operator()(const Var& x, const RunOptions<State>& options = {}) const {
-    return climb(x, options.initial, {}, [&](std::size_t l, const Var& in, const auto& state) {
+    return climb(x, options.initial, [&](std::size_t l, const Var& in, const auto& state) {
       return layers_[l](in,
                         {.mask = options.mask, .initial = state, .direction = options.direction});
     });
@@ -221,31 +219,16 @@ class Stacked {
   Var input(const Var& x) const { return layers_.front().input(x); }
 
   /// One step of all layers from the lowest one's share of the input, xw (B, gates · H): what a
-  /// decoder does. `states` is the `last` of the step before; empty: all zero. `masks` are those of
-  /// `draw_masks`; empty: dropout draws new ones. The lowest layer's new state is transition(state)
-  /// before it goes on upward, for a decoder with a second cell there. Throws when there are states
-  /// or masks, but not one for each layer or gap.
+  /// decoder does. `states` is the `last` of the step before; empty: all zero. The lowest layer's new
+  /// state is transition(state) before it goes on upward, for a decoder with a second cell there.
+  /// Throws when there are states, but not one for each layer.
   template <class Transition = std::identity>
-  Output step(const Var& xw, const State& states, const std::vector<Tensor>& masks = {},
-              Transition transition = {}) const {
-    return climb(xw, states, masks, [&](std::size_t l, const Var& in, const auto& state) {
+  Output step(const Var& xw, const State& states, Transition transition = {}) const {
+    return climb(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
       const typename Layer::State next = l == 0 ? transition(layers_[l].step(in, state))
                                                 : layers_[l].step(layers_[l].input(in), state);
       return RecurrentOutput<>{next.h, next};
     });
-  }
-
-  /// For the steps over one sequence: dropout's mask (B, H) for each gap between two layers, the
-  /// lowest first. Empty where there is none to share: outside of training, at rate 0, or
-  /// elementwise.
-  std::vector<Tensor> draw_masks(Index batch, DType dtype) const {
-    std::vector<Tensor> masks;
-    if (options_.dropout_kind != DropoutKind::per_sequence) return masks;
-    for (std::size_t gap = 1; gap < layers_.size(); ++gap) {
-      const Tensor mask = dropout_.draw({batch, size()}, dtype);
-      if (mask.defined()) masks.push_back(mask);
-    }
-    return masks;
   }
 
   /// Gates of each layer: the last axis of `input` is this many times H.
@@ -255,21 +238,15 @@ class Stacked {
   Index size() const { return layers_.front().size(); }
 
  private:
-  /// Throws unless there are `expected` of them, or none.
-  void require(std::size_t count, const char* what, std::size_t expected) const {
-    if (count == 0 || count == expected) return;
-    fail("Stacked", "there are " + std::to_string(count) + " " + what + " for " +
-                        std::to_string(layers_.size()) + " layers");
-  }
-
   /// From the lowest layer to the highest; run(l, in, state) runs one.
   template <class Run>
-  Output climb(const Var& x, const State& states, const std::vector<Tensor>& masks, Run run) const {
-    require(states.size(), "states", layers_.size());
-    require(masks.size(), "masks", layers_.size() - 1);
+  Output climb(const Var& x, const State& states, Run run) const {
+    if (!states.empty() && states.size() != layers_.size())
+      fail("Stacked", "there are " + std::to_string(states.size()) + " states for " +
+                          std::to_string(layers_.size()) + " layers");
     Output y;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const Var in = l == 0 ? x : masks.empty() ? dropout_(y.h) : y.h * masks[l - 1];
+      const Var in = l == 0 ? x : dropout_(y.h);
       const auto output = run(l, in, states.empty() ? typename Layer::State{} : states[l]);
       y.h = options_.residual && l > 0 ? output.h + y.h : output.h;
       y.last.push_back(output.last);

@@ -326,33 +326,6 @@ TEST_CASE("loss: label smoothing and coverage add what their papers say") {
   CHECK(std::abs(found.item() - expected / words) < 1e-12);
 }
 
-TEST_CASE("Seq2Seq: dropout per sequence drops the same elements at every step") {
-  Seq2SeqOptions o = sized(test::wired("luong", {}));
-  o.dropout = 0.5;
-  const text::Batch batch = batch_of(test::ragged_pairs(9, 8, 8));
-  for (const nn::DropoutKind kind : {nn::DropoutKind::elementwise, nn::DropoutKind::per_sequence}) {
-    o.dropout_kind = kind;
-    nn::Parameters params(4, DType::f64);
-    const Seq2Seq model(params, o);
-    Random random(3);
-    const nn::Training training(random);
-    Seq2Seq::State state = model.start(model.encode(batch.source, batch.source_mask));
-    const auto fed = [&](Index t) {
-      test::step_from(model, batch.previous[t], state);
-      return state.fed.value();
-    };
-    const Tensor first = fed(0), second = fed(1);
-    bool same = true, some = false;
-    for (Index i = 0; i < first.size(); ++i) {
-      const bool dropped = first.data<double>()[i] == 0;
-      same = same && dropped == (second.data<double>()[i] == 0);
-      some = some || dropped;
-    }
-    CHECK(some);
-    CHECK(same == (kind == nn::DropoutKind::per_sequence));
-  }
-}
-
 TEST_CASE("Seq2Seq: tied tables are one parameter") {
   Seq2SeqOptions o = plain();
   o.source_vocabulary = o.target_vocabulary;

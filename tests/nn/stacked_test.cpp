@@ -72,7 +72,7 @@ using Stack = nn::Stacked<nn::Recurrent>;
 Stack::Output by_hand(nn::Cell cell, const nn::StackedOptions& o, const Var& x,
                       const nn::RunOptions<Stack::State>& options) {
   nn::Parameters params(3, DType::f64);
-  const nn::Dropout dropout(o.dropout, o.dropout_kind);
+  const nn::Dropout dropout(o.dropout);
   Stack::Output y;
   for (Index l = 1; l <= o.layers; ++l) {
     const nn::Recurrent layer(params / ("layer" + std::to_string(l)), kHidden, kHidden,
@@ -95,8 +95,7 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit; dropout is in tr
           {.layers = 3},
           {.layers = 3, .residual = true},  // x is as wide as the states, and yet not added
           {.dropout = 0.5},
-          {.dropout = 0.5, .residual = true},
-          {.layers = 3, .dropout = 0.5, .dropout_kind = nn::DropoutKind::per_sequence}}) {
+          {.layers = 3, .dropout = 0.5, .residual = true}}) {
       nn::Parameters params(3, DType::f64);
       const Stack stacked(params, kHidden, kHidden, o, {.cell = cell});
       nn::RunOptions<Stack::State> options{.mask = test::ragged_mask(kSteps, kLengths)};
@@ -127,46 +126,6 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit; dropout is in tr
   }
 }
 
-TEST_CASE("Stacked: dropout step by step: per sequence, all steps share one mask per gap") {
-  nn::Parameters params(3, DType::f64);
-  const nn::StackedOptions options{
-      .layers = 3, .dropout = 0.5, .dropout_kind = nn::DropoutKind::per_sequence, .residual = true};
-  const Stack stacked(params, kIn, kHidden, options);
-  const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4);
-  Random random(6), same(6);
-  Tensor whole;
-  {
-    const nn::Training training(random);
-    whole = stacked(x).h.value();
-  }
-  const nn::Training training(same);
-  const std::vector<Tensor> masks = stacked.draw_masks(kBatch, DType::f64);
-  REQUIRE(masks.size() == 2);
-  CHECK(masks[0].shape() == Shape{kBatch, kHidden});
-  Stack::State states;
-  for (Index t = 0; t < kSteps; ++t) {
-    auto [top, next] = stacked.step(stacked.input(x[t]), states, masks);
-    CHECK(difference(top.value(), whole[t]) < 1e-13);
-    states = std::move(next);
-  }
-  CHECK(random.state() == same.state());
-}
-
-TEST_CASE("Stacked: masks are shared in training and per sequence only") {
-  nn::Parameters params;
-  const nn::Scope scope(params);
-  const auto count = [&](const char* name, const nn::StackedOptions& options) {
-    return nn::Stacked<nn::Gru>(scope / name, 4, 3, options).draw_masks(2, DType::f32).size();
-  };
-  using nn::DropoutKind;
-  CHECK(count("a", {.dropout = 0.5, .dropout_kind = DropoutKind::per_sequence}) == 0);
-  Random random(6);
-  const nn::Training training(random);
-  CHECK(count("b", {.dropout = 0.5, .dropout_kind = DropoutKind::per_sequence}) == 1);
-  CHECK(count("c", {.dropout = 0.5}) == 0);
-  CHECK(count("d", {.dropout_kind = DropoutKind::per_sequence}) == 0);
-}
-
 TEST_CASE("Stacked: the lowest layer's state goes through a transition on its way up") {
   nn::Parameters params(3, DType::f64), plain(3, DType::f64);
   const nn::Stacked<nn::Lstm> stacked(params, 4, 6);
@@ -175,7 +134,7 @@ TEST_CASE("Stacked: the lowest layer's state goes through a transition on its wa
   const auto transition = [](const nn::RecurrentState& state) {
     return nn::RecurrentState{.h = state.h * 2.0, .c = state.c + 1.0};
   };
-  const auto [h, last] = stacked.step(stacked.input(x), {}, {}, transition);
+  const auto [h, last] = stacked.step(stacked.input(x), {}, transition);
   const nn::RecurrentState below = transition(first.step(first.input(x), {}));
   CHECK(identical(h.value(), second.step(second.input(below.h), {}).h.value()));
   CHECK(identical(last[0].h.value(), below.h.value()));
@@ -249,8 +208,6 @@ TEST_CASE("Stacked: no layer, states for other layers, or a wrong rate are error
   const auto xw = stacked.input(x[0]);
   CHECK_ERROR("Stacked: there are 3 states for 2 layers", stacked(x, {.initial = {{}, {}, {}}}));
   CHECK_ERROR("Stacked: there are 1 states for 2 layers", stacked.step(xw, {{}}));
-  CHECK_ERROR("Stacked: there are 2 masks for 2 layers",
-              stacked.step(xw, {}, {ones({2, 3}), ones({2, 3})}));
   CHECK_NOTHROW(stacked.step(xw, {{}, {}}));
 }
 

@@ -329,9 +329,9 @@ TEST_CASE("Threads: the child that ends in a tile" * doctest::skip()) {
   set_threads(3);
   const auto caller = std::this_thread::get_id();
   const bool by_caller = std::getenv("ATTUNE_TEST_EXIT") == std::string("caller");
-  std::atomic<bool> another{false};
+  std::atomic<bool> another{false}, exits{false};
   parallel_for(100, [&](Index) {
-    if ((std::this_thread::get_id() == caller) == by_caller) {
+    if ((std::this_thread::get_id() == caller) == by_caller && !exits.exchange(true)) {
       while (!another) std::this_thread::yield();
       std::exit(7);
     }

@@ -94,8 +94,7 @@ struct NodeGradients : Pooled, PerOutput<GradientSlot> {
 
 /// An operation that was recorded, or a variable.
 struct Node : Pooled {
-  Node(const char* operation, bool is_leaf, std::size_t outputs)
-      : id(observe()), operation(operation), is_leaf(is_leaf), outputs(outputs) {}
+  Node(const char* operation, bool is_leaf, std::size_t outputs);
   ~Node() { release_edges(); }
   /// Frees the pullbacks and their captures.
   void release_edges();

@@ -24,6 +24,9 @@ detail::NodePointer make_node(const char* operation, bool is_leaf, std::span<con
 
 namespace detail {
 
+Node::Node(const char* operation, bool is_leaf, std::size_t outputs)
+    : id(observe()), operation(operation), is_leaf(is_leaf), outputs(outputs) {}
+
 void Node::release_edges() {
   while (edges) delete std::exchange(edges, edges->next);
 }

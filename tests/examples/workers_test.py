@@ -29,11 +29,9 @@ def run(workers, *command):
 
 def errors_of(workers, *command):
     """What a program says that refuses something: its own lines, without mpirun's."""
-    begin = time.monotonic()
     process = start(workers, *command)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1, f"{command}: {process.returncode}"
-    assert time.monotonic() - begin < 10, f"{command}: it took {time.monotonic() - begin:.0f} s to end"
     return [line for line in errors.splitlines() if line.startswith(pathlib.Path(command[0]).name + ":")]
 
 

@@ -95,7 +95,8 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit; dropout is in tr
           {.layers = 3},
           {.layers = 3, .residual = true},  // x is as wide as the states, and yet not added
           {.dropout = 0.5},
-          {.layers = 3, .dropout = 0.5, .residual = true}}) {
+          {.dropout = 0.5, .residual = true},
+          {.layers = 3, .dropout = 0.5}}) {
       nn::Parameters params(3, DType::f64);
       const Stack stacked(params, kHidden, kHidden, o, {.cell = cell});
       nn::RunOptions<Stack::State> options{.mask = test::ragged_mask(kSteps, kLengths)};

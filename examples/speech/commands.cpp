@@ -107,7 +107,6 @@ void hear(const Model& model, const Arguments& options, std::span<const Part> pa
   const auto found =
       reading(options.model, [&] { return model.recognise(waveforms, options.hear); });
   for (std::size_t i = 0; i < parts.size(); ++i) print(model, found[i], parts[i], options.json);
-  std::fflush(stdout);
 }
 
 /// The recording, cut at pauses where it is long: memory and time grow as the square of its length.

@@ -51,7 +51,6 @@ std::vector<std::vector<double>> measure_runs(
                             static_cast<double>(out.size() - ended);
         say("{:>3}/{}  {:<24}  {}{} left\n", ended, out.size(), out[i].filename().string(), text,
             duration(left));
-        std::fflush(stdout);
       });
   return measures;
 }

@@ -178,8 +178,7 @@ Fields<TrainOptions> run_fields() {
           number<O>("jobs",
                     "with --seeds: trainings at once, each on one thread (default: as "
                     "many as CPUs)",
-                    &O::jobs, 0, 1024)),
-      file<O>("config", config_help, &O::config)};
+                    &O::jobs, 0, 1024))};
 }
 
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
@@ -296,6 +295,22 @@ void read_lines(const std::filesystem::path& path,
   }
 }
 
+/// A model's name decides the defaults of its options, wherever it stands.
+void read_model(TrainOptions& options) {
+  require_regular(options.config);
+  read_lines(options.config, [&](const std::string& name, const std::string& value) {
+    if (name == "model") set_model(options, value);
+    return true;
+  });
+}
+
+/// The model of the file is set at once: options of it may follow on the command line.
+models::OptionField<TrainOptions> config_field() {
+  auto field = file<TrainOptions>("config", config_help, &TrainOptions::config);
+  field.set = [](TrainOptions& o, const std::string& path) { o.config = path, read_model(o); };
+  return field;
+}
+
 template <class Options>
 bool set_by_name(const auto& fields, Options& options, const std::string& name,
                  const std::string& value) {
@@ -307,10 +322,11 @@ bool set_by_name(const auto& fields, Options& options, const std::string& name,
 }  // namespace
 
 std::span<const TrainGroup> train_groups() {
-  static const TrainGroup groups[] = {{"Data", data_fields()},
-                                      {"Training", training_fields()},
-                                      {"Validation", validation_fields()},
-                                      {"Run", run_fields()}};
+  static const TrainGroup groups[] = {
+      {"Data", joined<TrainOptions>({data_fields(), {config_field()}})},
+      {"Training", training_fields()},
+      {"Validation", validation_fields()},
+      {"Run", run_fields()}};
   return groups;
 }
 
@@ -394,12 +410,7 @@ void set_model(TrainOptions& o, const std::string& name) {
 }
 
 void read_config(TrainOptions& options) {
-  require_regular(options.config);
-  // A model's name decides the defaults of its options, wherever it stands.
-  read_lines(options.config, [&](const std::string& name, const std::string& value) {
-    if (name == "model") set_model(options, value);
-    return true;
-  });
+  read_model(options);
   read_lines(options.config, [&](const std::string& name, const std::string& value) {
     const auto sets = [&](const auto& group) {
       return set_by_name(group.fields, options, name, value);

@@ -45,12 +45,13 @@ std::string without_guard(std::string argument) {
   return argument;
 }
 
-/// Errors of our own become those of the command line.
+/// Errors of our own become those of the command line: "--rate: ...", or "FILE:LINE: ...".
 void set_option(const Option& option, const std::string& text) {
   try {
     option.set(text);
   } catch (const Error& error) {
-    throw CLI::ValidationError(std::string("--") + error.what());
+    const std::string what = error.what();
+    throw CLI::ValidationError((what.starts_with(option.name + ":") ? "--" : "") + what);
   }
 }
 

@@ -407,12 +407,13 @@ TEST_CASE("attune train: subwords are learnt from so many lines, drawn by the se
 
 TEST_CASE("attune train: options from a file, and flags before them") {
   const Corpus corpus;
-  write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\n");
-  output_of(
-      corpus.train("out", Arguments{"--config", corpus / "none", "--config", corpus / "recipe.ini",
-                                    "--rate", "0.004", "--tokens", "words"}));
+  write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\nmodel = transformer\n");
+  output_of(corpus.train("out",
+                         Arguments{"--inner", "16", "--config", corpus / "none", "--config",
+                                   corpus / "recipe.ini", "--rate", "0.004", "--tokens", "words"}));
   const auto metadata = load_safetensors(corpus / "out/last.safetensors").metadata;
   CHECK(metadata.at("hidden") == "24");
+  CHECK(metadata.at("inner") == "16");
   CHECK(metadata.at("rate") == "0.004");
   CHECK(metadata.at("epochs") == "1");
 }

@@ -82,12 +82,6 @@ std::vector<OptionField<TransformerOptions>> transformer_fields() {
       choice_field<O, nn::Norm>("norm", "whether a layer normalises before or after its parts",
                                 of_layer(&Layer::norm),
                                 {{nn::Norm::before, "before"}, {nn::Norm::after, "after"}}),
-      choice_field<O, nn::PositionKind>(
-          "positions", "vectors of places", &O::positions,
-          {{nn::PositionKind::sinusoidal, "sinusoidal"}, {nn::PositionKind::learnt, "learnt"}}),
-      only_with<O>(
-          "positions learnt", [](const O& o) { return o.positions == nn::PositionKind::learnt; },
-          number("position-vectors", "places that have a learnt vector", &O::longest, 1, 1 << 20)),
       tied_field<O>(),
       number("alignment-layer",
              "decoder layer whose attention is the alignment; 0: the last but one",
@@ -248,9 +242,6 @@ Index longest_source(const AnyModelOptions& options) {
       [&](const auto& own) -> Index {
         if constexpr (requires { own.score; }) {
           if (own.score.kind == "location" && attends(options)) return own.score.longest;
-        }
-        if constexpr (requires { own.positions; }) {
-          if (own.positions == nn::PositionKind::learnt) return own.longest;
         }
         return 0;
       },

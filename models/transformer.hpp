@@ -15,8 +15,6 @@ struct TransformerOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   nn::TransformerLayerOptions layer = {};        // D, heads, inner size, norm, dropout
   Index encoder_layers = 3, decoder_layers = 3;  // N
-  nn::PositionKind positions = nn::PositionKind::sinusoidal;
-  Index longest = 512;  // places that have a learnt vector
   Tied tied = Tied::target_output;
   /// The decoder's layer whose attention a step returns; 0: the last but one, whose mean over the
   /// heads aligns best (Garg et al., 2019).
@@ -68,7 +66,7 @@ class TransformerEncoder {
 /// | paper                                       | here             | parameter                 |
 /// |---------------------------------------------|------------------|---------------------------|
 /// | word vectors times √d_model (3.4)           | encode(), read() | source.E, target.E        |
-/// | PE (3.5)                                    | nn::Positions    | none, or .positions.P     |
+/// | PE (3.5)                                    | nn::Positions    | none                      |
 /// | N layers of the encoder (3.1)               | encode()         | encoder.layer1.* ...      |
 /// | N layers of the decoder (3.1)               | step(), unroll() | decoder.layer1.* ...      |
 /// | W^Q, [W^K W^V], W^O, masked (3.2.2, 3.2.3)  | self             | .self.query, memory, output |

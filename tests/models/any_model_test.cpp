@@ -144,7 +144,6 @@ TEST_CASE("AnyModel: the fields of all models act on whichever it is") {
   CHECK_FALSE(field("heads").has_effect(luong));
   CHECK(field("heads").needs == "score multi-head of the model luong or seq2seq");
   CHECK(field("longest").needs == "score location of the model luong or seq2seq");
-  CHECK(field("position-vectors").needs == "positions learnt of the model transformer");
   CHECK(field("hidden").needs.empty());
   CHECK(models::attends(other));
   CHECK_FALSE(models::attends(models::model_options("encoder-decoder")));

@@ -23,22 +23,19 @@
 namespace attune::models {
 namespace {
 
-using nn::Nonlinearity, nn::Norm, nn::PositionKind;
+using nn::Nonlinearity, nn::Norm;
 using test::difference, test::identical;
 using Words = std::vector<std::int32_t>;
 
 constexpr Index kWords = 9;  // of either side
 
 TransformerOptions tiny(Norm norm = Norm::before, Nonlinearity f = Nonlinearity::gelu,
-                        PositionKind positions = PositionKind::sinusoidal,
                         Tied tied = Tied::target_output) {
   return {.source_vocabulary = kWords,
           .target_vocabulary = kWords,
           .layer = {.size = 8, .heads = 2, .inner = 5, .nonlinearity = f, .norm = norm},
           .encoder_layers = 2,
           .decoder_layers = 2,
-          .positions = positions,
-          .longest = 12,
           .tied = tied};
 }
 
@@ -78,24 +75,21 @@ TEST_CASE("Transformer: gradients are central differences, also at larger initia
   const struct {
     Norm norm;
     Nonlinearity f;
-    PositionKind positions;
     Tied tied;
     double scale;
   } cases[] = {
-      {Norm::before, Nonlinearity::relu, PositionKind::sinusoidal, Tied::none, 1},
-      {Norm::before, Nonlinearity::gelu, PositionKind::learnt, Tied::target_output, 3},
-      {Norm::before, Nonlinearity::gelu, PositionKind::sinusoidal, Tied::all, 10},
-      {Norm::after, Nonlinearity::gelu, PositionKind::sinusoidal, Tied::none, 1},
-      {Norm::after, Nonlinearity::relu, PositionKind::learnt, Tied::all, 3},
-      {Norm::after, Nonlinearity::gelu, PositionKind::learnt, Tied::target_output, 10},
+      {Norm::before, Nonlinearity::relu, Tied::none, 1},
+      {Norm::before, Nonlinearity::gelu, Tied::target_output, 3},
+      {Norm::before, Nonlinearity::gelu, Tied::all, 10},
+      {Norm::after, Nonlinearity::gelu, Tied::none, 1},
+      {Norm::after, Nonlinearity::relu, Tied::all, 3},
+      {Norm::after, Nonlinearity::gelu, Tied::target_output, 10},
   };
   const text::Batch batch = ragged();
   for (const auto& c : cases) {
     CAPTURE((&c - cases));
     CHECK(test::gradcheck_off_kinks(1, 20, [&](std::uint64_t seed) {
-      TransformerOptions o = tiny(c.norm, c.f, c.positions, c.tied);
-      o.longest = 5;
-      const Made made(o, c.scale, DType::f64, seed);
+      const Made made(tiny(c.norm, c.f, c.tied), c.scale, DType::f64, seed);
       const auto run = [&] { return loss(made.model, batch, {.label_smoothing = 0.1}); };
       // A softmax of large scores has a gradient of 0.
       return gradcheck(made.params, run,
@@ -156,31 +150,18 @@ void check_steps(const M& model, const auto& source, const Tensor& previous,
 TEST_CASE("Transformer: its steps one by one are all its steps at once, also as an AnyModel") {
   const text::Batch batch = ragged();
   for (const Norm norm : {Norm::before, Norm::after}) {
-    for (const PositionKind positions : {PositionKind::sinusoidal, PositionKind::learnt}) {
-      const Made made(tiny(norm, Nonlinearity::relu, positions));
-      const AnyModel any(made.model);
-      const Forced forced = force(made.model, batch);
-      CHECK(forced.weights.shape() == Shape{4, 2, 4, 3});
-      check_steps(made.model, encoded(made.model, batch), batch.previous, forced);
-      const auto source = any.encode(batch.source, batch.source_mask);
-      check_steps(any, source, batch.previous, forced);
-      CHECK(difference(force(any, batch).logits.value(), forced.logits.value()) <= 1e-12);
-      const Made<TransformerLm> lm(tiny(norm, Nonlinearity::relu, positions));
-      check_steps(lm.model, no_source(3), batch.previous,
-                  force(lm.model, no_source(3), batch.previous));
-    }
+    const Made made(tiny(norm, Nonlinearity::relu));
+    const AnyModel any(made.model);
+    const Forced forced = force(made.model, batch);
+    CHECK(forced.weights.shape() == Shape{4, 2, 4, 3});
+    check_steps(made.model, encoded(made.model, batch), batch.previous, forced);
+    const auto source = any.encode(batch.source, batch.source_mask);
+    check_steps(any, source, batch.previous, forced);
+    CHECK(difference(force(any, batch).logits.value(), forced.logits.value()) <= 1e-12);
+    const Made<TransformerLm> lm(tiny(norm, Nonlinearity::relu));
+    check_steps(lm.model, no_source(3), batch.previous,
+                force(lm.model, no_source(3), batch.previous));
   }
-}
-
-TEST_CASE("Transformer: without positions' table, places beyond it have the same vectors") {
-  TransformerOptions o = tiny();
-  const Made longer(o);
-  o.longest = 2;
-  const Made made(o);
-  const text::Batch batch = ragged();
-  const Forced expected = force(longer.model, batch);
-  CHECK(identical(force(made.model, batch).logits.value(), expected.logits.value()));
-  check_steps(made.model, encoded(made.model, batch), batch.previous, expected);
 }
 
 /// The logits after `previous` of one sentence of the batch alone.
@@ -264,7 +245,7 @@ TEST_CASE("Transformer: a sentence gives in a padded batch what it gives alone")
 
 TEST_CASE("Transformer: where nothing is recorded, the bits are the same in a batch and alone") {
   TransformerOptions o = tiny();
-  o.layer.size = 48, o.layer.heads = 4, o.layer.inner = 100, o.longest = 40;
+  o.layer.size = 48, o.layer.heads = 4, o.layer.inner = 100;
   const Made made(o, 2, DType::f32);
   const auto words = test::random_sentences({30, 7, 1, 18, 3}, kWords, 6);
   std::vector<text::Pair> pairs;
@@ -427,9 +408,6 @@ TEST_CASE("AnyModel: by name it is a Transformer, to the bit") {
         in_training([&] { return loss(model, batch); }));
   CHECK(attends(options));
   CHECK(longest_source(options) == 0);
-  AnyModelOptions learnt = options;
-  set(learnt, "positions", "learnt");
-  CHECK(longest_source(learnt) == own.longest);
 }
 
 // ---- A language model
@@ -480,25 +458,12 @@ TEST_CASE("Transformer: options and sources that do not fit are errors") {
         "Transformer: one table for all takes one vocabulary, not 10 and 9 words");
   CHECK(made([](auto& o) { o.layer.dropout = 1; }) == "dropout: the rate 1 is not in [0, 1)");
 
-  TransformerOptions o = tiny(Norm::before, Nonlinearity::relu, PositionKind::learnt);
-  o.longest = 3;
-  const Made short_one(o);
-  const text::Batch batch = ragged();
-  CHECK_ERROR("Positions: source.positions has vectors of 3 places, but there are 4",
-              encoded(short_one.model, batch));
-  const Encoded source =
-      short_one.model.encode(batch.source.slice(0, 3), batch.source_mask.slice(0, 3));
-  CHECK_ERROR("Positions: target.positions has vectors of 3 places, but there are 4",
-              force(short_one.model, source, batch.previous));
-  CHECK_ERROR("Positions: target.positions has vectors of 3 places, but there are 4",
-              search(short_one.model, source, {.max_length = 9}));
-
   const Made usual;
   CHECK_ERROR("Transformer: the source has no annotations: Encoded::h is undefined",
               search(usual.model, no_source(2)));
   CHECK_ERROR(
       "search: source 1 has no words",
-      search(usual.model, text::SourceBatch{batch.source, test::ragged_mask(4, {4, 0, 2})}));
+      search(usual.model, text::SourceBatch{ragged().source, test::ragged_mask(4, {4, 0, 2})}));
 }
 
 TEST_CASE("Transformer: sequences of one word, and a sentence without words beside others") {

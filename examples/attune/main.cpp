@@ -18,7 +18,7 @@ const std::set<std::string> basic = {"valid",  "valid-target",   "swap",     "to
 /// Sets everything: to `defaults`, then as the config file says. True, for what was typed is to be
 /// set once more.
 bool set_defaults(TrainOptions& o, TrainOptions defaults) {
-  defaults.out = o.out, defaults.config = o.config;
+  defaults.out = o.out, defaults.config = o.config, defaults.typed_model = o.typed_model;
   o = std::move(defaults);
   if (!o.config.empty()) read_config(o);
   return true;
@@ -44,9 +44,12 @@ void add_train(Commands& commands, TrainOptions& o, std::optional<Survey>& surve
                  .choices = {},
                  .type = "NAME",
                  .get = [](const TrainOptions& options) { return options.model.name; },
-                 .set = set_model}},
+                 .set =
+                     [](TrainOptions& options, const std::string& name) {
+                       set_model(options, options.typed_model = name);
+                     }}},
              o, "Model")
-        .add(models::all_model_fields(), o.model, "Model");
+        .add_last(models::all_model_fields(), o.model, "Model");
   }
   train.basic(basic).in_processes([&o] { return o.seeds > 1; });
   // First the config file, which may name the data, then what suits these.

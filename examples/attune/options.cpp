@@ -178,7 +178,8 @@ Fields<TrainOptions> run_fields() {
           number<O>("jobs",
                     "with --seeds: trainings at once, each on one thread (default: as "
                     "many as CPUs)",
-                    &O::jobs, 0, 1024))};
+                    &O::jobs, 0, 1024)),
+      file<O>("config", config_help, &O::config)};
 }
 
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
@@ -197,7 +198,7 @@ Fields<UseOptions> search_fields() {
                              1, 1000)),
       number<O>("length-penalty",
                 "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
-                search(&SearchOptions::length_penalty), -1, 10),
+                search(&SearchOptions::length_penalty), 0, 10),
       only_with<O>(search_alone, searches,
                    number<O>("coverage-penalty", "β, against source tokens that are left out",
                              search(&SearchOptions::coverage_penalty), 0, 10)),
@@ -295,22 +296,6 @@ void read_lines(const std::filesystem::path& path,
   }
 }
 
-/// A model's name decides the defaults of its options, wherever it stands.
-void read_model(TrainOptions& options) {
-  require_regular(options.config);
-  read_lines(options.config, [&](const std::string& name, const std::string& value) {
-    if (name == "model") set_model(options, value);
-    return true;
-  });
-}
-
-/// The model of the file is set at once: options of it may follow on the command line.
-models::OptionField<TrainOptions> config_field() {
-  auto field = file<TrainOptions>("config", config_help, &TrainOptions::config);
-  field.set = [](TrainOptions& o, const std::string& path) { o.config = path, read_model(o); };
-  return field;
-}
-
 template <class Options>
 bool set_by_name(const auto& fields, Options& options, const std::string& name,
                  const std::string& value) {
@@ -322,11 +307,10 @@ bool set_by_name(const auto& fields, Options& options, const std::string& name,
 }  // namespace
 
 std::span<const TrainGroup> train_groups() {
-  static const TrainGroup groups[] = {
-      {"Data", joined<TrainOptions>({data_fields(), {config_field()}})},
-      {"Training", training_fields()},
-      {"Validation", validation_fields()},
-      {"Run", run_fields()}};
+  static const TrainGroup groups[] = {{"Data", data_fields()},
+                                      {"Training", training_fields()},
+                                      {"Validation", validation_fields()},
+                                      {"Run", run_fields()}};
   return groups;
 }
 
@@ -348,9 +332,11 @@ Fields<UseOptions> use_fields(unsigned command) {
   add(predict_command, {file<O>("file", "file of lines to read", &O::file)});
   add(measures | predict_command | align_command, search_fields());
   add(report_command | predict_command,
-      {number<O>(
-          "best", "predictions for each source (n-best)",
-          [](O& o) -> Index& { return o.search.best; }, 1, 1000)});
+      {only_with<O>(
+          "a search, which --sample replaces", [](const O& o) { return !o.sample; },
+          number<O>(
+              "best", "predictions for each source (n-best)",
+              [](O& o) -> Index& { return o.search.best; }, 1, 1000))});
   add(predict_command, sampling_fields());
   add(predict_command, predict_fields());
   add(align_command, align_fields());
@@ -410,7 +396,13 @@ void set_model(TrainOptions& o, const std::string& name) {
 }
 
 void read_config(TrainOptions& options) {
-  read_model(options);
+  require_regular(options.config);
+  // A model's name decides the defaults of its options, wherever it stands; one that is typed wins.
+  if (!options.typed_model.empty()) set_model(options, options.typed_model);
+  read_lines(options.config, [&](const std::string& name, const std::string& value) {
+    if (name == "model" && options.typed_model.empty()) set_model(options, value);
+    return true;
+  });
   read_lines(options.config, [&](const std::string& name, const std::string& value) {
     const auto sets = [&](const auto& group) {
       return set_by_name(group.fields, options, name, value);

@@ -43,6 +43,7 @@ struct TrainOptions : TrainingOptions {
   TrainOptions() : TrainingOptions{.out = "attune-model"} {}
 
   std::filesystem::path config;  // a file that more of them come from
+  std::string typed_model;       // --model, where it was typed
   std::filesystem::path train, train_target, valid, valid_target;
   text::Columns columns = text::Columns::source_first;
   Index held_out = 1000;

@@ -45,28 +45,27 @@ std::string without_guard(std::string argument) {
   return argument;
 }
 
-/// Errors of our own become those of the command line: "--rate: ...", or "FILE:LINE: ...".
+/// Errors of our own become those of the command line.
 void set_option(const Option& option, const std::string& text) {
   try {
     option.set(text);
   } catch (const Error& error) {
-    const std::string what = error.what();
-    throw CLI::ValidationError((what.starts_with(option.name + ":") ? "--" : "") + what);
+    throw CLI::ValidationError(std::string("--") + error.what());
   }
 }
 
-CLI::Option* add_option(CLI::App& app, const Option& option) {
+CLI::Option* add_option(CLI::App& app, const Option& option, bool last) {
   const std::string name = "--" + option.name;
+  const auto set = [&option, last](const std::string& text) {
+    if (last || !option.is_last) set_option(option, text);
+  };
   if (option.is_flag)
     return app.add_flag_callback(
-        name, [&option] { set_option(option, "yes"); }, option.help);
+        name, [set] { set("yes"); }, option.help);
   const std::string choices =
       option.choices.empty() ? "" : fmt::format(": {}", fmt::join(option.choices, ", "));
   const bool help_says = option.help.find("(default") != option.help.npos;
-  return app
-      .add_option_function<std::string>(
-          name, [&option](const std::string& text) { set_option(option, text); },
-          option.help + choices)
+  return app.add_option_function<std::string>(name, set, option.help + choices)
       ->default_str(help_says ? "" : option.get())
       ->run_callback_for_default(false)
       ->type_name(option.type);
@@ -166,9 +165,10 @@ Command& Commands::only(std::string example, std::function<int()> run) {
   return add(name_, what_, std::move(example), std::move(run));
 }
 
-/// The command that was given, none after --help or --version; and the options that were typed.
+/// The command that was given, none after --help or --version; and the options that were typed, of
+/// which those of `add_last` are set in the last reading alone.
 const Command* Commands::parse(const std::vector<std::string>& arguments, bool everything,
-                               std::set<std::string>& typed) {
+                               bool last, std::set<std::string>& typed) {
   CLI::App app(what_, name_);
   app.option_defaults()->always_capture_default();
   // Of several times that an option is given the last one counts.
@@ -198,12 +198,12 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
       added->required(required)->default_str("")->transform(without_guard);
     }
     for (const Option& option : command.options_) {
-      CLI::Option* added = add_option(sub, option);
+      CLI::Option* added = add_option(sub, option, last);
       const bool hidden = hides && !command.basic_.contains(option.name);
       if (hidden || !option.group.empty()) added->group(hidden ? "" : option.group);
       added->transform(without_guard);
     }
-    if (command.threads_) add_option(sub, threads);
+    if (command.threads_) add_option(sub, threads, last);
   }
   std::vector<std::string> guarded(arguments.rbegin(), arguments.rend());  // as CLI11 expects it
   for (std::string& argument : guarded)
@@ -235,11 +235,14 @@ int Commands::run(int argc, char** argv) {
   const auto everything = std::ranges::find(arguments, "--help-all");
   if (everything != arguments.end()) *everything = "--help";
   std::set<std::string> typed;
-  const auto read = [&] { return parse(arguments, everything != arguments.end(), typed); };
-  const Command* const command = read();
+  const auto read = [&](bool last) {
+    return parse(arguments, everything != arguments.end(), last, typed);
+  };
+  const Command* const command = read(false);
   if (!command) return 0;
   for (const auto& changes : command->rereads_)
-    if (changes()) read();
+    if (changes()) read(false);
+  read(true);
   for (const Option& option : command->options_) {
     if (typed.contains(option.name) && option.has_effect && !option.has_effect())
       fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));

@@ -22,6 +22,7 @@ struct Option {
   std::string needs = {};  // what it has no effect without,
   std::function<bool()> has_effect = {};
   std::string group = {};  // a heading of --help; "" for none
+  bool is_last = false;    // set once nothing else changes what it belongs to
 };
 
 /// One command of a program.
@@ -46,6 +47,14 @@ class Command {
       if (field.has_effect)
         one.has_effect = [&options, has = field.has_effect] { return has(options); };
     }
+    return *this;
+  }
+  /// The same of options that depend on others: set once all of those are, after `reread`.
+  template <class Options, class Table>
+  Command& add_last(const Table& fields, Options& options, const std::string& group) {
+    const std::size_t first = options_.size();
+    add(fields, options, group);
+    for (std::size_t i = first; i < options_.size(); ++i) options_[i].is_last = true;
     return *this;
   }
   /// --model, a checkpoint; a directory stands for the best.safetensors in it.
@@ -122,7 +131,7 @@ class Commands {
   int run(int argc, char** argv);
 
  private:
-  const Command* parse(const std::vector<std::string>& arguments, bool everything,
+  const Command* parse(const std::vector<std::string>& arguments, bool everything, bool last,
                        std::set<std::string>& typed);
 
   std::string name_, what_, example_;

@@ -414,6 +414,15 @@ TEST_CASE("attune train: options from a file, and flags before them") {
   const auto metadata = load_safetensors(corpus / "out/last.safetensors").metadata;
   CHECK(metadata.at("hidden") == "24");
   CHECK(metadata.at("inner") == "16");
+  CHECK(contains(output_of({"train", "--resume", "--out", corpus / "out", "--inner", "16"}),
+                 "Try it"));
+  // A model that is typed has the recipe's options, too.
+  write(corpus / "recipe.ini", "inner = 16\nmodel = luong\nepochs = 1\n");
+  const Arguments config = {"--config", corpus / "recipe.ini"}, model = {"--model", "transformer"};
+  for (const Arguments& typed : {config + model, model + config}) {
+    output_of(corpus.train("typed", typed + Arguments{"--tokens", "words", "--hidden", "24"}));
+    CHECK(load_safetensors(corpus / "typed/last.safetensors").metadata.at("inner") == "16");
+  }
   CHECK(metadata.at("rate") == "0.004");
   CHECK(metadata.at("epochs") == "1");
 }

@@ -148,12 +148,13 @@ struct Row {
   std::vector<metrics::BleuStatistics> statistics;  // of each pair
   std::vector<metrics::LengthBucket> by_length;
   metrics::BleuOptions bleu;
+  std::string pairs;  // which they were
 };
 
 Row row_of(const std::filesystem::path& path, const std::string& name, const UseOptions& o) {
   const Measured m(o, {path});
-  return {name,           m.first().parameters().count(), m.result,
-          m.statistics(), m.by_length(o.lengths),         m.bleu};
+  return {name,   m.first().parameters().count(), m.result, m.statistics(), m.by_length(o.lengths),
+          m.bleu, m.pairs.fingerprint().text()};
 }
 
 std::string range_of(const metrics::LengthBucket& bucket) {
@@ -249,7 +250,12 @@ int compare(const UseOptions& o) {
   const std::vector<std::string> names = run_names(files);
   if (files.size() > 1)
     for (const std::filesystem::path& path : {o.file, o.target}) require_regular(path);
-  for (std::size_t i = 0; i < names.size(); ++i) rows.push_back(row_of(files[i], names[i], o));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    rows.push_back(row_of(files[i], names[i], o));
+    if (rows[i].pairs != rows[0].pairs)
+      fail(files[i].string(),
+           fmt::format("its pairs are not those of {}, expected the same", names[0]));
+  }
   if (o.json)
     std::ranges::for_each(rows, print_row_json);
   else

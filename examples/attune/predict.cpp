@@ -294,6 +294,8 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
 
 int predict(const UseOptions& o) {
   const std::vector<Model> models = load_models(model_files(o.models));
+  if (o.replace_unknown && std::ranges::none_of(models, &Model::attends))
+    fail("--replace-unknown", "the model has no attention");
   const Model& first = models.front();
   const Index longest = longest_read(models, longest_source);
   Predictor predictor(o, models);

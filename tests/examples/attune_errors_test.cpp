@@ -396,6 +396,19 @@ TEST_CASE("attune: of a value of any length, a message quotes the beginning") {
   }
 }
 
+TEST_CASE("attune: what models and options cannot do together is told before any work") {
+  const Corpus corpus;
+  const Arguments valid = {"--valid", corpus / "train.en", "--valid-target", corpus / "train.xx"};
+  const std::string other = corpus / "other";
+  output_of(corpus.train("other", one_epoch + valid + Arguments{"--attend", "last-state"}));
+  check_refused({{with_model("compare", {"--model", other}),
+                  other + "/best.safetensors: its pairs are not those of ..."},
+                 {{"predict", "--model", other, "--replace-unknown", "one"},
+                  "--replace-unknown: the model has no attention"},
+                 {with_model("predict", {"--sample", "--best", "3", "one"}),
+                  "--best: it has no effect without a search, which --sample replaces"}});
+}
+
 TEST_CASE("attune train: a directory that cannot be made is named") {
   const Corpus corpus;
   check_refused({{corpus.train("", {"--out", ""}), "--out: a directory was expected"},

@@ -210,7 +210,8 @@ void print_row_json(const Row& row) {
 std::string field_of(const std::filesystem::path& log) {
   const std::filesystem::path best = log.parent_path() / "best.safetensors";
   if (!std::filesystem::exists(best)) return "bleu";
-  return Model::load(best).of_sentences() ? "bleu" : "exact_match";
+  const std::string metric = Model::load(best).entry("metric");
+  return metric == "exact" ? "exact_match" : metric == "loss" ? "valid_loss" : "bleu";
 }
 
 int draw_curves(const UseOptions& o) {

@@ -63,7 +63,7 @@ class Model {
   Index most_tokens() const {
     return longest_ == 0 ? 100 : longest_ + std::min(longest_, Index{50}) + 5;
   }
-  /// Whether the best weights were chosen as translations are, by BLEU or loss.
+  /// Whether BLEU measures it: it was chosen by that, or by the loss of sentences.
   bool of_sentences() const;
 
   /// All metadata of the checkpoint it was loaded from, and its checksum: empty where it has none.
@@ -83,6 +83,9 @@ class Model {
   Metadata metadata_;
   std::string checksum_;
 };
+
+/// The same of a checkpoint's metadata.
+bool of_sentences(const Metadata& metadata);
 
 /// The entries of a checkpoint that say how text is read and written.
 inline const std::string codec_entries[] = {"source_tokenizer", "source_vocabulary",

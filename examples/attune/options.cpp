@@ -422,6 +422,7 @@ void read_config(UseOptions& options, unsigned command) {
 Metadata to_metadata(const TrainOptions& options) {
   Metadata map = models::fields_to_map(stored_fields(), options);
   map.merge(models::to_map(options.model));
+  map["sentences"] = options.sentences ? "yes" : "no";
   return map;
 }
 
@@ -429,7 +430,8 @@ TrainOptions train_options_from(const Metadata& metadata) {
   TrainOptions o;
   o.model = models::model_options_from(metadata);
   models::set_fields_from(stored_fields(), o, metadata);
-  o.sentences = o.metric == Metric::bleu;
+  const auto sentences = metadata.find("sentences");
+  o.sentences = sentences != metadata.end() && sentences->second == "yes";
   return o;
 }
 

@@ -105,8 +105,9 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const nn::Schedule schedule = schedule_of(o, steps);
   const bool by_epochs = o.steps == 0 && o.epochs > 0;
   // That of `evaluate`, whose BLEU is then the same.
-  const models::SearchOptions search{
-      .beam = o.beam, .max_length = model.most_tokens(), .length_penalty = o.sentences ? 1.0 : 0.0};
+  const models::SearchOptions search{.beam = o.beam,
+                                     .max_length = model.most_tokens(),
+                                     .length_penalty = of_sentences(to_metadata(o)) ? 1.0 : 0.0};
   const auto save_model = [&](Safetensors& file) {
     model.save(file);
     file.metadata.merge(to_metadata(o));

@@ -1,21 +1,23 @@
 #!/bin/sh
-# Trains a translator from English on Multi30k by multi30k.conf, and scores it on the test of 2016:
-#   examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
-# DATA has the dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
+# Trains a translator from English on Multi30k, and scores it on the test of 2016:
+#   [RECIPE=transformer ALPHA=2] examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
+# by RECIPE.conf beside this script (multi30k.conf: recurrent) and with ALPHA as the length penalty. DATA has the
+# dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
 set -eu
 if [ $# -lt 2 ]; then
-  sed -n '2,4s/^# *//p' "$0"
+  sed -n '2,5s/^# *//p' "$0"
   exit 1
 fi
 data=$1 language=$2 seed=${3-1}
 shift 2
 if [ $# -gt 0 ]; then shift; fi
+recipe=${RECIPE-multi30k}
 recipes=$(dirname "$0")
 attune=$recipes/../../build/examples/attune
-out=multi30k-en-$language-$seed
+out=$recipe-en-$language-$seed
 
-"$attune" train --config "$recipes/multi30k.conf" --seed "$seed" --out "$out" --resume \
+"$attune" train --config "$recipes/$recipe.conf" --seed "$seed" --out "$out" --resume \
   --train "$data/train.lc.norm.tok.en" --train-target "$data/train.lc.norm.tok.$language" \
   --valid "$data/val.lc.norm.tok.en" --valid-target "$data/val.lc.norm.tok.$language" "$@"
-"$attune" evaluate --model "$out/best.safetensors" --bleu none --beam 12 \
+"$attune" evaluate --model "$out/best.safetensors" --bleu none --beam 12 --length-penalty "${ALPHA-1}" \
   "$data/test_2016_flickr.lc.norm.tok.en" "$data/test_2016_flickr.lc.norm.tok.$language"

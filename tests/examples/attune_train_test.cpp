@@ -427,6 +427,16 @@ TEST_CASE("attune train: options from a file, and flags before them") {
   CHECK(metadata.at("epochs") == "1");
 }
 
+TEST_CASE("attune train: short pairs have exact matches, also where the loss chooses the weights") {
+  const Corpus corpus;
+  for (const auto* metric : {"exact", "loss", "bleu"}) {
+    output_of(corpus.train("out", one_epoch + Arguments{"--metric", metric}));
+    const std::string said = output_of(
+        {"evaluate", corpus / "valid.en", corpus / "valid.xx", "--model", corpus / "out"});
+    CHECK(contains(said, metric == std::string("bleu") ? "\nBLEU " : "\nexact match "));
+  }
+}
+
 TEST_CASE("attune train: each validation shows two sentences, always the same") {
   const Corpus corpus;
   const std::string out =

@@ -92,6 +92,9 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
   // sizes and tensors disagree, before memory of these sizes is taken.
   Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(o, survey);
+  if (models::to_map(o.model)["tied"] == "all" &&
+      to_json(codecs.source.vocabulary) != to_json(codecs.target.vocabulary))
+    fail("--tied", "all takes one vocabulary for both sides, as --joint yes makes it");
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);
   Model model(o.model, std::move(codecs), pairs.longest_target(), o.seed);

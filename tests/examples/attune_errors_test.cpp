@@ -396,12 +396,14 @@ TEST_CASE("attune: of a value of any length, a message quotes the beginning") {
   }
 }
 
-TEST_CASE("attune: what models and options cannot do together is told before any work") {
+TEST_CASE("attune: options and models that do not fit together are refused") {
   const Corpus corpus;
   const Arguments valid = {"--valid", corpus / "train.en", "--valid-target", corpus / "train.xx"};
   const std::string other = corpus / "other";
   output_of(corpus.train("other", one_epoch + valid + Arguments{"--attend", "last-state"}));
-  check_refused({{with_model("compare", {"--model", other}),
+  check_refused({{corpus.train("o", one_epoch + Arguments{"--tied", "all"}),
+                  "--tied: all takes one vocabulary for both sides, as --joint yes makes it"},
+                 {with_model("compare", {"--model", other}),
                   other + "/best.safetensors: its pairs are not those of ..."},
                  {{"predict", "--model", other, "--replace-unknown", "one"},
                   "--replace-unknown: the model has no attention"},

@@ -52,11 +52,13 @@ void add_train(Commands& commands, TrainOptions& o, std::optional<Survey>& surve
         .add_last(models::all_model_fields(), o.model, "Model");
   }
   train.basic(basic).in_processes([&o] { return o.seeds > 1; });
-  // First the config file, which may name the data, then what suits these.
+  // First the config file, which may name the run and the data, then what suits these.
+  const auto last = [&o] { return o.out / "last.safetensors"; };
+  const auto resumes = [&o, last] { return o.resume && std::filesystem::exists(last()); };
   train.reread([&o] { return !o.config.empty() && set_defaults(o, train_options(true)); });
-  train.reread([&] {
-    const std::filesystem::path last = o.out / "last.safetensors";
-    if (o.resume && std::filesystem::exists(last)) return set_defaults(o, stored_options(last));
+  train.reread([=, &o] { return resumes() && set_defaults(o, stored_options(last())); });
+  train.reread_late([=, &o, &survey] {
+    if (resumes()) return false;
     check_files(o);
     survey = survey_of(o);
     return !survey->has_sentences() && set_defaults(o, train_options(false));

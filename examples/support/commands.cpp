@@ -166,7 +166,7 @@ Command& Commands::only(std::string example, std::function<int()> run) {
 }
 
 /// The command that was given, none after --help or --version; and the options that were typed, of
-/// which those of `add_last` are set in the last reading alone.
+/// which those of `add_last` are set in the `last` readings.
 const Command* Commands::parse(const std::vector<std::string>& arguments, bool everything,
                                bool last, std::set<std::string>& typed) {
   CLI::App app(what_, name_);
@@ -240,8 +240,10 @@ int Commands::run(int argc, char** argv) {
   };
   const Command* const command = read(false);
   if (!command) return 0;
-  for (const auto& changes : command->rereads_)
-    if (changes()) read(false);
+  for (const auto& [changes, late] : command->rereads_) {
+    if (late) read(true);
+    if (changes()) read(late);
+  }
   read(true);
   for (const Option& option : command->options_) {
     if (typed.contains(option.name) && option.has_effect && !option.has_effect())

@@ -78,7 +78,11 @@ class Command {
   /// Called once all is read: where it returns true it has changed the options, to those of a
   /// checkpoint or a file, and what was typed is set once more.
   Command& reread(std::function<bool()> changes) {
-    return rereads_.push_back(std::move(changes)), *this;
+    return rereads_.push_back({std::move(changes), false}), *this;
+  }
+  /// The same once those of `add_last` are set, too.
+  Command& reread_late(std::function<bool()> changes) {
+    return rereads_.push_back({std::move(changes), true}), *this;
   }
   /// Where a training is to be resumed, the options are those of its last.safetensors.
   template <class Options>
@@ -102,7 +106,7 @@ class Command {
 
   std::string name_, what_, example_;
   std::function<int()> run_;
-  std::vector<std::function<bool()>> rereads_;
+  std::vector<std::pair<std::function<bool()>, bool>> rereads_;  // and whether it is late
   std::function<bool()> forks_;
   std::vector<Option> options_;
   std::vector<Argument> arguments_;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Trains a translator from English on Multi30k, and scores it on the test of 2016:
-#   [RECIPE=transformer ALPHA=2] examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
+#   [RECIPE=transformer ALPHA=1.5] examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
 # by RECIPE.conf beside this script (multi30k.conf: recurrent) and with ALPHA as the length penalty. DATA has the
 # dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
 set -eu

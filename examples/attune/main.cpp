@@ -57,7 +57,7 @@ void add_train(Commands& commands, TrainOptions& o, std::optional<Survey>& surve
   const auto resumes = [&o, last] { return o.resume && std::filesystem::exists(last()); };
   train.reread([&o] { return !o.config.empty() && set_defaults(o, train_options(true)); });
   train.reread([=, &o] { return resumes() && set_defaults(o, stored_options(last())); });
-  train.reread_late([=, &o, &survey] {
+  train.set_last().reread([=, &o, &survey] {
     if (resumes()) return false;
     check_files(o);
     survey = survey_of(o);

@@ -95,14 +95,8 @@ std::string Model::entry(const std::string& name) const {
   return at == metadata_.end() ? "" : at->second;
 }
 
-bool Model::of_sentences() const { return pairs::of_sentences(metadata_); }
-
-bool of_sentences(const Metadata& metadata) {
-  const auto is = [&](const char* name, const char* value) {
-    const auto at = metadata.find(name);
-    return at != metadata.end() && at->second == value;
-  };
-  return is("metric", "bleu") || (is("metric", "loss") && is("sentences", "yes"));
+bool Model::of_sentences() const {
+  return entry("metric") == "bleu" || entry("sentences") == "yes";
 }
 
 void check_alike(std::span<const std::string> names, const Metadata& first,

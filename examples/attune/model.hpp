@@ -84,9 +84,6 @@ class Model {
   std::string checksum_;
 };
 
-/// The same of a checkpoint's metadata.
-bool of_sentences(const Metadata& metadata);
-
 /// The entries of a checkpoint that say how text is read and written.
 inline const std::string codec_entries[] = {"source_tokenizer", "source_vocabulary",
                                             "target_tokenizer", "target_vocabulary"};

@@ -184,24 +184,26 @@ Fields<TrainOptions> run_fields() {
 
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
 
+models::OptionField<UseOptions> of_search(models::OptionField<UseOptions> field) {
+  return only_with<UseOptions>(
+      "a search, which --sample replaces", [](const UseOptions& o) { return !o.sample; },
+      std::move(field));
+}
+
 Fields<UseOptions> search_fields() {
   using O = UseOptions;
   using models::SearchOptions;
   const auto search = [](auto member) {
     return [member](O & o) -> auto& { return o.search.*member; };
   };
-  const char* const search_alone = "a search, which --sample replaces";
-  const auto searches = [](const O& o) { return !o.sample; };
   return {
-      only_with<O>(search_alone, searches,
-                   number<O>("beam", "beam size; 1 is greedy search", search(&SearchOptions::beam),
-                             1, 1000)),
+      of_search(number<O>("beam", "beam size; 1 is greedy search", search(&SearchOptions::beam), 1,
+                          1000)),
       number<O>("length-penalty",
                 "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
                 search(&SearchOptions::length_penalty), 0, 10),
-      only_with<O>(search_alone, searches,
-                   number<O>("coverage-penalty", "β, against source tokens that are left out",
-                             search(&SearchOptions::coverage_penalty), 0, 10)),
+      of_search(number<O>("coverage-penalty", "β, against source tokens that are left out",
+                          search(&SearchOptions::coverage_penalty), 0, 10)),
       number<O>("max-length",
                 "most tokens of a prediction (default: by the targets of the training)",
                 search(&SearchOptions::max_length), 0, 100000)};
@@ -332,11 +334,9 @@ Fields<UseOptions> use_fields(unsigned command) {
   add(predict_command, {file<O>("file", "file of lines to read", &O::file)});
   add(measures | predict_command | align_command, search_fields());
   add(report_command | predict_command,
-      {only_with<O>(
-          "a search, which --sample replaces", [](const O& o) { return !o.sample; },
-          number<O>(
-              "best", "predictions for each source (n-best)",
-              [](O& o) -> Index& { return o.search.best; }, 1, 1000))});
+      {of_search(number<O>(
+          "best", "predictions for each source (n-best)",
+          [](O& o) -> Index& { return o.search.best; }, 1, 1000))});
   add(predict_command, sampling_fields());
   add(predict_command, predict_fields());
   add(align_command, align_fields());

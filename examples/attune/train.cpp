@@ -71,9 +71,10 @@ Saved of_plateau(nn::HalveOnPlateau& plateau, double rate) {
           }};
 }
 
-/// The metric that fits, where that is left open.
+/// The metric that fits, where that is left open; what BLEU measures are sentences.
 TrainOptions with_metric(TrainOptions o) {
   if (o.metric == Metric::automatic) o.metric = o.sentences ? Metric::bleu : Metric::exact;
+  if (o.metric != Metric::loss) o.sentences = o.metric == Metric::bleu;
   return o;
 }
 
@@ -108,9 +109,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const nn::Schedule schedule = schedule_of(o, steps);
   const bool by_epochs = o.steps == 0 && o.epochs > 0;
   // That of `evaluate`, whose BLEU is then the same.
-  const models::SearchOptions search{.beam = o.beam,
-                                     .max_length = model.most_tokens(),
-                                     .length_penalty = of_sentences(to_metadata(o)) ? 1.0 : 0.0};
+  const models::SearchOptions search{
+      .beam = o.beam, .max_length = model.most_tokens(), .length_penalty = o.sentences ? 1.0 : 0.0};
   const auto save_model = [&](Safetensors& file) {
     model.save(file);
     file.metadata.merge(to_metadata(o));

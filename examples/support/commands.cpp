@@ -54,10 +54,10 @@ void set_option(const Option& option, const std::string& text) {
   }
 }
 
-CLI::Option* add_option(CLI::App& app, const Option& option, bool last) {
+CLI::Option* add_option(CLI::App& app, const Option& option, bool sets = true) {
   const std::string name = "--" + option.name;
-  const auto set = [&option, last](const std::string& text) {
-    if (last || !option.is_last) set_option(option, text);
+  const auto set = [&option, sets](const std::string& text) {
+    if (sets) set_option(option, text);
   };
   if (option.is_flag)
     return app.add_flag_callback(
@@ -165,10 +165,9 @@ Command& Commands::only(std::string example, std::function<int()> run) {
   return add(name_, what_, std::move(example), std::move(run));
 }
 
-/// The command that was given, none after --help or --version; and the options that were typed, of
-/// which those of `add_last` are set in the `last` readings.
+/// The command that was given, none after --help or --version; and the options that were typed.
 const Command* Commands::parse(const std::vector<std::string>& arguments, bool everything,
-                               bool last, std::set<std::string>& typed) {
+                               std::set<std::string>& typed) {
   CLI::App app(what_, name_);
   app.option_defaults()->always_capture_default();
   // Of several times that an option is given the last one counts.
@@ -198,12 +197,12 @@ const Command* Commands::parse(const std::vector<std::string>& arguments, bool e
       added->required(required)->default_str("")->transform(without_guard);
     }
     for (const Option& option : command.options_) {
-      CLI::Option* added = add_option(sub, option, last);
+      CLI::Option* added = add_option(sub, option, command.sets_last_ || !option.is_last);
       const bool hidden = hides && !command.basic_.contains(option.name);
       if (hidden || !option.group.empty()) added->group(hidden ? "" : option.group);
       added->transform(without_guard);
     }
-    if (command.threads_) add_option(sub, threads, last);
+    if (command.threads_) add_option(sub, threads);
   }
   std::vector<std::string> guarded(arguments.rbegin(), arguments.rend());  // as CLI11 expects it
   for (std::string& argument : guarded)
@@ -235,16 +234,11 @@ int Commands::run(int argc, char** argv) {
   const auto everything = std::ranges::find(arguments, "--help-all");
   if (everything != arguments.end()) *everything = "--help";
   std::set<std::string> typed;
-  const auto read = [&](bool last) {
-    return parse(arguments, everything != arguments.end(), last, typed);
-  };
-  const Command* const command = read(false);
+  const auto read = [&] { return parse(arguments, everything != arguments.end(), typed); };
+  const Command* const command = read();
   if (!command) return 0;
-  for (const auto& [changes, late] : command->rereads_) {
-    if (late) read(true);
-    if (changes()) read(late);
-  }
-  read(true);
+  for (const auto& changes : command->rereads_)
+    if (changes()) read();
   for (const Option& option : command->options_) {
     if (typed.contains(option.name) && option.has_effect && !option.has_effect())
       fail("--" + option.name, fmt::format("it has no effect without {}", option.needs));

@@ -22,7 +22,7 @@ struct Option {
   std::string needs = {};  // what it has no effect without,
   std::function<bool()> has_effect = {};
   std::string group = {};  // a heading of --help; "" for none
-  bool is_last = false;    // set once nothing else changes what it belongs to
+  bool is_last = false;    // of add_last
 };
 
 /// One command of a program.
@@ -49,7 +49,7 @@ class Command {
     }
     return *this;
   }
-  /// The same of options that depend on others: set once all of those are, after `reread`.
+  /// The same of options that depend on what is read before: set from `set_last` on.
   template <class Options, class Table>
   Command& add_last(const Table& fields, Options& options, const std::string& group) {
     const std::size_t first = options_.size();
@@ -78,11 +78,11 @@ class Command {
   /// Called once all is read: where it returns true it has changed the options, to those of a
   /// checkpoint or a file, and what was typed is set once more.
   Command& reread(std::function<bool()> changes) {
-    return rereads_.push_back({std::move(changes), false}), *this;
+    return rereads_.push_back(std::move(changes)), *this;
   }
-  /// The same once those of `add_last` are set, too.
-  Command& reread_late(std::function<bool()> changes) {
-    return rereads_.push_back({std::move(changes), true}), *this;
+  /// After the calls of `reread` before this one, the options of `add_last` are set, too.
+  Command& set_last() {
+    return reread([this] { return sets_last_ = true; });
   }
   /// Where a training is to be resumed, the options are those of its last.safetensors.
   template <class Options>
@@ -106,12 +106,12 @@ class Command {
 
   std::string name_, what_, example_;
   std::function<int()> run_;
-  std::vector<std::pair<std::function<bool()>, bool>> rereads_;  // and whether it is late
+  std::vector<std::function<bool()>> rereads_;
   std::function<bool()> forks_;
   std::vector<Option> options_;
   std::vector<Argument> arguments_;
   std::set<std::string> basic_;
-  bool threads_ = true;
+  bool threads_ = true, sets_last_ = false;
 };
 
 /// The commands of a program:
@@ -135,7 +135,7 @@ class Commands {
   int run(int argc, char** argv);
 
  private:
-  const Command* parse(const std::vector<std::string>& arguments, bool everything, bool last,
+  const Command* parse(const std::vector<std::string>& arguments, bool everything,
                        std::set<std::string>& typed);
 
   std::string name_, what_, example_;

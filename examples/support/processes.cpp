@@ -117,7 +117,10 @@ int run_program(const char* name, const std::function<int()>& run) {
     return interrupted_status();
   } catch (const std::exception& error) {
     // An error of all workers is printed once: the first worker ends the others while they wait.
-    if (is_silent()) std::this_thread::sleep_for(std::chrono::seconds(5));
+    if (is_silent()) {
+      std::signal(SIGTERM, SIG_DFL);  // is what mpirun ends them with
+      std::this_thread::sleep_for(std::chrono::seconds(10));
+    }
     set_silent(false);
     const bool several = joined && joined->count() > 1;
     complain("{}: {}{}\n", name, several ? joined->name() + ": " : "",

@@ -394,7 +394,8 @@ Survey survey_of(const TrainOptions& o) {
 }
 
 Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
-  if (o.joint && !(o.target_pieces.empty() && o.target_vocabulary.empty())) {
+  if (o.joint && (o.target_tokens != Tokens::automatic || !o.target_pieces.empty() ||
+                  !o.target_vocabulary.empty())) {
     fail("--joint yes",
          "both sides have what is given for the source, expected nothing for the target alone");
   }

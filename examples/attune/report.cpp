@@ -213,8 +213,10 @@ void write_live(const UseOptions& o, std::span<const std::filesystem::path> file
 
 int report(const UseOptions& o) {
   const std::vector<std::filesystem::path> files = model_files(o.models);
+  if (o.models.size() > 1 && o.out.empty())
+    fail("--out", fmt::format("{} models, expected the file to write", o.models.size()));
   // An ensemble is one directory with those of its trainings.
-  const bool together = files.size() > 1 && o.models.size() <= 1;
+  const bool together = files.size() > 1;
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
   if (!o.live.empty()) return write_live(o, files, path), 0;

@@ -341,9 +341,10 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
   CHECK(contains(both, " % of the source's tokens are unknown\n"));
   CHECK(contains(output_of(corpus.train("j", source + joint)),
                  "blanks, 7 kinds; target: words between blanks, 7 kinds"));
-  check_refused({{corpus.train("e", one_epoch + target + joint),
-                  "--joint yes: both sides have what is given for the source, expected nothing "
-                  "for the target alone"}});
+  for (const Arguments& own : {target, Arguments{"--target-tokens", "words"}})
+    check_refused({{corpus.train("e", one_epoch + own + joint),
+                    "--joint yes: both sides have what is given for the source, expected nothing "
+                    "for the target alone"}});
   write(corpus / "words.xx", "EINS\nEINS\n");
   check_refused(
       {{corpus.train("e", one_epoch + target),
@@ -430,10 +431,16 @@ TEST_CASE("attune train: options from a file, and flags before them") {
 TEST_CASE("attune train: short pairs have exact matches, also where the loss chooses the weights") {
   const Corpus corpus;
   for (const auto* metric : {"exact", "loss", "bleu"}) {
-    output_of(corpus.train("out", one_epoch + Arguments{"--metric", metric}));
-    const std::string said = output_of(
-        {"evaluate", corpus / "valid.en", corpus / "valid.xx", "--model", corpus / "out"});
-    CHECK(contains(said, metric == std::string("bleu") ? "\nBLEU " : "\nexact match "));
+    output_of(corpus.train(
+        "out", one_epoch + Arguments{"--rate", "0.01", "--metric", metric, "--beam", "5"}));
+    const Arguments evaluate = {"evaluate", corpus / "valid.en", corpus / "valid.xx",
+                                "--model",  corpus / "out",      "--beam",
+                                "5"};
+    CHECK(contains(output_of(evaluate),
+                   metric == std::string("bleu") ? "\nBLEU " : "\nexact match "));
+    // The search of a validation is that of evaluate.
+    CHECK(log_of(corpus / "out").back().at("chrf") ==
+          json_of(evaluate + Arguments{"--json"}).at("chrf"));
   }
 }
 

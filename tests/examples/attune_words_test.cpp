@@ -258,6 +258,8 @@ TEST_CASE("attune report: a file that is no page is not replaced") {
   CHECK(read(valid) == before);
   CHECK(contains(error_of(t.with("report", {"--out", files / "none/page.html"})),
                  "cannot be written: No such file or directory"));
+  CHECK(error_of(t.with("report", {"--model", t / "model"})) ==
+        "attune: --out: 2 models, expected the file to write");
 }
 
 TEST_CASE("attune train: without --valid, some of the pairs are held out for every seed") {

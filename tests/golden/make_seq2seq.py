@@ -2,8 +2,8 @@
 
     /usr/bin/python3 tests/golden/make_seq2seq.py
 
-Straight from the equations in models/seq2seq.hpp, encoder.hpp, readout.hpp and
-nn/{lstm,gru}.hpp, with additive attention (the other scores and the windows are in
+Straight from the equations in models/seq2seq.hpp, models/parts.hpp and
+nn/recurrent.hpp, with additive attention (the other scores and the windows are in
 attention_family.json). Options and parameters have the library's names; CASES is repeated in
 tests/models/seq2seq_golden_test.cpp.
 """

@@ -15,7 +15,7 @@ from consuming import COMPILER, CONSUMER, ROOT, WARNINGS, install, run
 
 SMALL = CONSUMER.parent / "small"
 WORK = ROOT / "build-small"
-CHECKPOINT = ROOT / "tests" / "golden" / "checkpoints" / "dates.safetensors"
+CHECKPOINT = SMALL / "dates.safetensors"
 MOST_BYTES = 5_000_000
 DATES = {"3 May 1979": "1979-05-03", "June 27, 2001": "2001-06-27"}
 

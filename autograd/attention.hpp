@@ -18,9 +18,9 @@ Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverag
 /// own A / heads of the elements, and the result is (heads, S, B).
 Var dot_scores(const Var& q, const Var& k, Index heads = 1);
 
-/// c_b = Σ_s α_sb h_sb  (equation 5): weights (S, B), memory (S, B, D) -> (B, D). With weights
-/// (heads, S, B), each head sums its own D / heads of the elements. Memory under a weight of
-/// exactly 0 (padding) is not read, and the gradient of that weight is 0.
+/// c_b = Σ_s α_sb h_sb  (Bahdanau et al., 2014, equation 5): weights (S, B), memory (S, B, D) ->
+/// (B, D). With weights (heads, S, B), each head sums its own D / heads of the elements. Memory
+/// under a weight of exactly 0 (padding) is not read, and the gradient of that weight is 0.
 Var weighted_sum(const Var& weights, const Var& memory);
 
 /// Multi-head scaled dot-product attention in one pass, without storing the weights; see

@@ -73,7 +73,7 @@ class Gradients {
 [[nodiscard]] Gradients backward(const Var& y, const Tensor& dy);
 
 /// The gradients of these variables alone, with the bits that backward(loss) gives them. Pullbacks
-/// of inputs from which none of them is reached do not run, so frozen parts cost their forward pass:
+/// that lead to none of them do not run, so frozen parts cost no more than their forward pass:
 ///     backward(loss, head)      // all of an nn::Parameters, or the list that its where() makes
 ///     backward(loss, {x, w})
 /// What was not walked may be walked later. Throws when the loss depends on none of them.

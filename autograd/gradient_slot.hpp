@@ -16,14 +16,14 @@ class GradientSlot {
   void add(Tensor gradient);
 
   /// dx[:, column : column + N] += aᵀ·b for a (..., K), b (..., N), leading axes folded: x is a
-  /// weight and a its input. The product is put off: a weight that is used at every step of a
+  /// weight and a its input. The product is deferred: a weight that is used at every step of a
   /// recurrence gets its gradient from one product over all steps, not from many thin ones.
   void add_product(Tensor a, Tensor b, Index column = 0);
 
   /// The sum so far (zeros at first), for kernels that add to it themselves.
   Tensor& accumulator();
 
-  /// What was added so far, but for products that were put off; undefined at first.
+  /// The sum so far, without deferred products; undefined at first.
   const Tensor& sum() const { return sum_; }
 
   /// For the walk of backward: the first call and the last one, which returns the whole gradient.

@@ -26,8 +26,8 @@ struct RecurrentResult {
 /// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
 ///     i f g o = [σ σ tanh σ](xw_t + h_{t-1} W_h)
 ///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
-/// GRU (Cho et al., 2014) in cuDNN's notation, where z keeps the old state; the papers exchange z
-/// and 1 - z, which is the same function with the sign of z's weights turned:
+/// GRU (Cho et al., 2014), where z keeps the old state, as in cuDNN; Bahdanau et al. (2014) have z
+/// and 1 - z exchanged, which is the same function with z's parameters negated:
 ///     r z = σ(xw_t + h_{t-1} W_h),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1},
 ///     gru:               n = tanh(xw_t + r ⊙ (h_{t-1} W_n + b_hn))
 ///     gru_reset_before:  n = tanh(xw_t + (r ⊙ h_{t-1}) W_n)

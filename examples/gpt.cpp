@@ -1,5 +1,5 @@
-// A language model of characters: a Transformer's decoder alone learns which character comes next
-// (Radford et al., 2019, in small), and then writes a text of its own.
+// A character language model: a decoder-only Transformer (Radford et al., 2019, in small) learns to
+// predict the next character, and then writes a text of its own.
 //
 //     build/examples/gpt TEXT.txt                  4 layers, 128 wide, context 64
 //     build/examples/gpt TEXT.txt --layers 6 --heads 6 --width 192 --context 128 --batch 32

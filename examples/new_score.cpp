@@ -6,7 +6,7 @@
 
 using namespace attune;
 
-/// e_ij = s_{i-1} W_a · h_j / √A:  the "general" score (Luong et al., 2015, equation 8), scaled
+/// e_ij = s_{i-1} W_a · h_j / √A:  the "general" score (Luong et al., 2015, section 3.1), scaled
 class ScaledGeneralScore : public nn::Score {
  public:
   ScaledGeneralScore(const nn::Scope& scope, Index query, Index memory)

@@ -3,7 +3,7 @@
 //             and translate (2014): a bidirectional encoder, additive attention before each step
 //   luong     T. Luong, H. Pham, C. Manning: Effective approaches to attention-based neural machine
 //             translation (2015): two LSTM layers, general attention after each step, input feeding
-// models/any_model.hpp has others: nematus, encoder-decoder, sutskever, seq2seq.
+// models/any_model.hpp has others: nematus, encoder-decoder, sutskever, transformer, seq2seq.
 //
 //     build/examples/papers luong PAIRS.tsv [EPOCHS] [WEIGHTS]
 //

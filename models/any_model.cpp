@@ -131,9 +131,9 @@ const std::vector<Kind>& kinds() {
       kind<Nematus>("nematus", "attends between two GRU cells, additive (Sennrich et al., 2017)"),
       kind<Luong>("luong", "attends after the cell, any score and window (Luong et al., 2015)"),
       kind<EncoderDecoder>("encoder-decoder",
-                           "no attention: the last state at every step (Cho et al., 2014)"),
+                           "no attention: final encoder state at every step (Cho et al., 2014)"),
       kind<Sutskever>("sutskever",
-                      "no attention: the last state of a reversed source (Sutskever et al., 2014)"),
+                      "no attention: final state of the reversed source (Sutskever et al., 2014)"),
       kind<Transformer>("transformer", "self-attention in place of cells (Vaswani et al., 2017)"),
       kind<Seq2Seq>("seq2seq", "every wiring is an option")};
   return all;

@@ -148,7 +148,7 @@ class AnyModel {
   AnyModelOptions options_ = {.name = ""};
 };
 
-/// Compiled for each model, whose output layer it may fuse with the loss.
+/// models::loss of the model inside, which may fuse that model's output layer with the loss.
 Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options = {});
 
 /// One model, or the ensemble of several, which averages their probabilities of each word and their

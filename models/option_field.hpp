@@ -174,7 +174,7 @@ std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
                              "concat-form", "what the score concat does to the memory",
                              of_score(&Score::concat),
                              {{ConcatForm::full, "full"}, {ConcatForm::identity, "identity"}})),
-      choice_field<Options, Coverage>("coverage", "whether the score sees the weights so far",
+      choice_field<Options, Coverage>("coverage", "whether the score uses the summed past weights",
                                       of_score(&Score::coverage),
                                       {{Coverage::none, "none"}, {Coverage::summed, "summed"}}),
       choice_field<Options, Window>("window", "which places a step may look at",

@@ -61,7 +61,7 @@ class AttendingDecoder : public OneLayerDecoder {
   nn::Attention attention_;
 };
 
-/// A decoder on [y_{i-1}; c_i], of annotations from any encoder.
+/// A decoder whose cell reads [E y_{i-1}; c_i]; it attends to annotations from any encoder.
 ///
 /// | paper (A: appendix)                     | here       | parameter                | shape    |
 /// |-----------------------------------------|------------|--------------------------|----------|
@@ -137,7 +137,7 @@ struct LuongOptions {
   Index layers = 2;       // of the encoder and of the decoder
   nn::Cell cell = nn::Cell::lstm;
   nn::ScoreOptions score = {.kind = "general"};
-  nn::AttentionOptions attention = {};  // window, and softmax or sparsemax
+  nn::AttentionOptions attention = {};  // window and normalizer
   bool input_feeding = true;            // whether h̃ is read with the next word
   double dropout = 0;                   // on embeddings, between layers, on annotations and on h̃
 };
@@ -205,7 +205,7 @@ struct EncoderDecoderOptions {
 };
 
 /// "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1): the last
-/// state is the decoder's first state, and the context of every step.
+/// state c is the context of every step, and the decoder's first state is tanh(V' c).
 ///
 /// | paper (appendix A)                      | here             | parameter          | shape   |
 /// |-----------------------------------------|------------------|--------------------|---------|
@@ -263,7 +263,7 @@ struct SutskeverOptions {
 /// | the decoder's first state is v           | start()          |                      |
 /// | p(y_t | v, y_1 .. y_{t-1})               | logits()         | output.W, output.b   |
 ///
-/// tanh(h_t W_c), readout.W_c of (H, R), comes before the softmax, which the paper does not have.
+/// Before the softmax there is a layer that the paper lacks: tanh(h_t W_c), readout.W_c (H, R).
 class SutskeverDecoder {
  public:
   using Options = SutskeverOptions;

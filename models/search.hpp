@@ -55,8 +55,8 @@ enum class LengthNormalization { length, shifted };
 /// Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14, with p_ij the attention
 /// weight of source word i at target word j, or at `</s>`:
 ///     s = log P(Y|X) / lp(Y) + β Σ_i log(min(Σ_j p_ij, 1))
-/// α (`length_penalty`, 0.6 to 1 in the paper) offsets the log-probability that every word costs; β
-/// penalises source words without attention. Σ_j p_ij is at least 10⁻¹⁰.
+/// α (`length_penalty`; in the paper 0.6 to 0.7 with |Y|ᵅ, 0.2 with the shifted form) offsets the
+/// cost of each word; β penalises source words without attention. Σ_j p_ij is at least 10⁻¹⁰.
 struct SearchOptions {
   Index beam = 1;              // K; 1 is greedy search
   Index max_length = 100;      // most words; one more step may then write `</s>`
@@ -120,9 +120,9 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded, const Ho
 
 }  // namespace detail
 
-/// The best hypotheses for each source of a batch. Ties go to the earlier hypothesis and the
-/// smaller word, so results are reproducible. Any word with a probability may be written, `<unk>`
-/// and `<s>` too.
+/// The best hypotheses for each source of a batch: complete ones first, then by score. Ties go to
+/// the earlier hypothesis and the smaller word, so results are reproducible. Any word with nonzero
+/// probability may be written, `<unk>` and `<s>` too.
 ///
 /// Each step keeps the continuations with the largest log-probability; length normalisation applies
 /// to finished hypotheses, which keep their place among the K. The search of a sentence ends when K

@@ -94,7 +94,7 @@ std::span<const OptionField<Seq2SeqOptions>> seq2seq_fields();
 // ---- Model
 
 /// Recurrent layers in one or both directions: "layer1", or "layer1.forward" and "layer1.backward".
-/// In both directions every layer reads both of the one below. Above them, if asked for, y +
+/// A bidirectional layer reads the outputs of both directions below it. On top, if asked for, y +
 /// selfattention(y) (Vaswani et al., 2017, without their normalisation).
 class Encoder {
  public:

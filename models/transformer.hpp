@@ -41,8 +41,8 @@ class TransformerWords {
   nn::Dropout dropout_;
 };
 
-/// The encoder, for any decoder. What a recurrent one starts from is the mean annotation (Chen et
-/// al., 2018, "The best of both worlds").
+/// The encoder, for any decoder. A recurrent decoder (Chen et al., 2018, "The best of both worlds")
+/// starts from the mean annotation, which is Encoded::last.
 class TransformerEncoder {
  public:
   TransformerEncoder(const nn::Scope& scope, const TransformerOptions& options,

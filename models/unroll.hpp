@@ -79,7 +79,7 @@ text::Alignment token_links(const text::Alignment& words, std::span<const int> s
 /// as sentences, and for a link to a token which is not there.
 Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch);
 
-/// The cross-entropy of attention α and the guide A, for the mean target token that has a link:
+/// The cross-entropy of attention α and the guide A, averaged over target tokens that have a link:
 ///
 ///     - Σ_t Σ_s A_ts log(α_ts + 10⁻¹⁰) / Σ_t Σ_s A_ts
 ///

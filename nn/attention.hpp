@@ -28,7 +28,7 @@ struct Query {
   Past past = {};  // of the same sentences
 };
 
-/// Whether a score uses the coverage (Tu et al., 2016). One that does not ignores it.
+/// Whether a score uses the coverage (Tu et al., 2016); with `none` it ignores `past.coverage`.
 enum class Coverage { none, summed };
 
 /// What a score sees of a memory. A window gathers some positions: then S is the window's size, and
@@ -142,7 +142,7 @@ class LocationAwareScore : public Score {
   Var U_f_;  // (K, A)
 };
 
-/// e_ts = h_t · h_s   (Luong et al., 2015, equation 8, "dot"): Q must be D.
+/// e_ts = h_t · h_s   (Luong et al., 2015, section 3.1, "dot"): Q must be D.
 class DotScore : public Score {
  public:
   DotScore() = default;
@@ -163,7 +163,7 @@ class ScaledDotScore : public DotScore {
   }
 };
 
-/// e_ts = h_t W_a · h_s   (Luong et al., 2015, equation 8, "general"). W_a is applied to the
+/// e_ts = h_t W_a · h_s   (Luong et al., 2015, section 3.1, "general"). W_a is applied to the
 /// memory, once per sentence.
 class GeneralScore : public DotScore {
  public:
@@ -178,9 +178,9 @@ class GeneralScore : public DotScore {
   Var W_a_;  // (Q, D)
 };
 
-/// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, equation 8, "concat"). This is the
-/// additive score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s; coverage as
-/// there.
+/// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, section 3.1, "concat"). This is the
+/// additive score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s. Coverage enters
+/// as in AdditiveScore.
 class ConcatScore : public Score {
  public:
   ConcatScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
@@ -210,7 +210,7 @@ class ConcatScore : public Score {
   Var w_c_;  // (A), undefined without coverage
 };
 
-/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 9, "location"): the position alone counts,
+/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 8, "location"): the position alone counts,
 /// not the memory. W_a has a column for each of `longest` positions; a shorter source uses the
 /// first of them, and a longer one is an error.
 class LocationScore : public Score {

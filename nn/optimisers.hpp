@@ -81,8 +81,8 @@ struct AdamOptions {
   /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
   /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
   std::function<bool(const NamedVariable&)> decays = {};
-  /// What each parameter's rate is multiplied by, likewise asked once; empty: 1. With 0 neither the
-  /// parameter nor its moments change; `backward(loss, variables)` also saves their gradients.
+  /// A factor of each parameter's rate, likewise asked once; empty: 1. With 0 neither the parameter
+  /// nor its moments change; `backward(loss, variables)` can skip its gradient, too.
   std::function<double(const NamedVariable&)> rate_factor = {};
 };
 
@@ -98,8 +98,8 @@ inline bool matrices_only(const NamedVariable& parameter) { return parameter.var
 ///
 /// With weight_decay λ it is AdamW (Loshchilov and Hutter, 2019, algorithm 2): before that step,
 ///     w *= 1 - α λ
-/// in the same pass over memory. The decay goes with the rate, but not into the moments, where the
-/// gradient of an L2 term of the loss would go.
+/// as in PyTorch (the paper: 1 - η λ, with its schedule multiplier η). The decay follows the rate,
+/// but stays out of the moments, which the gradient of an L2 term of the loss would enter.
 ///
 /// In a checkpoint: "adam.m.PATH", "adam.v.PATH", "adam.steps".
 class Adam : public Optimiser {

@@ -136,8 +136,8 @@ struct Unmatched {
   std::vector<std::string> tensors;     // of the file, which were not used
 };
 
-/// Overwrites every parameter for which the file has a tensor of its path, shape and dtype: where a
-/// trained model is to be changed, such as its vocabulary. Optimisers' tensors are among the rest.
+/// Overwrites every parameter for which the file has a tensor of its path, shape and dtype: for a
+/// changed model, such as one with another vocabulary. Tensors of optimisers count as unused.
 [[nodiscard]] Unmatched load_matching(const Safetensors& file, Parameters& parameters);
 
 /// The tensor of that name. Throws when there is none, or one with another shape or dtype.

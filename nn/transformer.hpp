@@ -25,9 +25,9 @@ struct MultiHeadResult {
   Var weights;  // (T, K, S, B), exactly 0 on padding; undefined where not asked for
 };
 
-/// Keys and values that a decoder keeps from step to step, or a memory that its steps read: those of
-/// place s for hypothesis b are row rows[s, b] of places[s], so hypotheses share those of a common
-/// prefix. A selection of hypotheses changes `rows` alone.
+/// A key-value cache: of a decoder's own steps, or of the memory that it attends to. Position s of
+/// hypothesis b is row rows[s, b] of places[s], so hypotheses share the entries of a common prefix,
+/// and a selection of hypotheses changes `rows` alone.
 struct Kept {
   std::vector<Var> places;  // (R, 2D) each
   Tensor rows;              // (S, B) i32; -1: not seen
@@ -41,8 +41,8 @@ inline Kept select(const Kept& kept, const Tensor& rows) {
 /// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
 /// queries x (T, B, D) to a memory h (S, B, M), for head k with A = D / K elements:
 ///     α_k = softmax((x W_q)_k (h W_k)_kᵀ / √A),  y = [α_1 (h W_v)_1; ...; α_K (h W_v)_K] W_o
-/// and biases. W_k and W_v stand side by side in "memory.W". The order of the places has no
-/// influence: add `Positions` if it should have.
+/// and biases. W_k and W_v stand side by side in "memory.W". Without a causal mask the order of the
+/// positions has no influence: add `Positions` where it should.
 class MultiHeadAttention {
  public:
   /// `memory` is M; 0: as `size`. Throws unless `heads` divides `size`.
@@ -52,15 +52,15 @@ class MultiHeadAttention {
   /// [h W_k; h W_v], which a decoder computes once and keeps: (S, B, M) -> (S, B, 2D)
   Var remember(const Var& memory) const { return memory_(memory); }
 
-  /// Of what was remembered; mask (S, B) or undefined: all. With Causal::yes query t sees the
-  /// places 0 .. t + S - T. A query that sees nothing gets W_o's bias.
+  /// Attends to the result of `remember`; mask (S, B), undefined: all positions. With Causal::yes,
+  /// query t sees positions 0 .. t + S - T. A query that sees none gets W_o's bias.
   MultiHeadResult operator()(const Var& query, const Var& keys_values, const Tensor& mask = {},
                              Weights weights = Weights::no) const;
 
   /// One query of each hypothesis, (B, D) -> y (B, D), weights (K, S, B).
   MultiHeadResult step(const Var& query, const Kept& kept) const;
 
-  /// Of a sequence to itself: x (T, B, D), mask (T, B) or undefined -> (T, B, D)
+  /// Self-attention: x (T, B, D), mask (T, B) or undefined -> (T, B, D)
   Var self(const Var& x, const Tensor& mask = {}) const { return (*this)(x, remember(x), mask).y; }
 
  private:
@@ -71,7 +71,7 @@ class MultiHeadAttention {
 
 enum class PositionKind { sinusoidal, learnt };
 
-/// Adds to place t of a sequence its vector: with i = 0 .. D/2 - 1, for sinusoidal ones
+/// Positional encoding: adds a vector p_t at position t. Sinusoidal, with i = 0 .. D/2 - 1:
 ///     p_t,2i = sin(t / 10000^(2i/D)),   p_t,2i+1 = cos(t / 10000^(2i/D))   (section 3.5)
 class Positions {
  public:
@@ -139,8 +139,8 @@ class TransformerLayer {
   Result operator()(const Var& x, const Tensor& mask, const Memory& memory = {},
                     Weights weights = Weights::no) const;
 
-  /// One step, x (B, D), after those that are kept, which it joins. The memory's places are rows of
-  /// `remember`.
+  /// One decoding step, x (B, D): appends its keys and values to the cache `kept`, and attends to
+  /// all of it. `memory` caches the result of `remember`.
   Result step(const Var& x, Kept& kept, const Kept& memory = {}) const;
 
  private:

@@ -48,8 +48,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes);
 /// Two axes exchanged.
 Tensor transpose(const Tensor& x, int axis_a, int axis_b);
 
-/// Along an axis by number, ids of any shape, i32: of a table (V, ...) y[i] = table[ids[i]], and
-/// along axis 1 x (S, B, ...) -> (S, ids, ...).
+/// Selects slices of an axis by index. The shape of ids, i32, replaces the axis: along axis 0 of a
+/// table (V, ...) y[i] = table[ids[i]], and along axis 1 x (S, B, ...) -> (S, ids, ...).
 Tensor gather(const Tensor& x, const Tensor& ids, int axis = 0);
 
 /// to[ids[i]] += rows[i]: the gradient of gather. Repeated ids add up, in order.

@@ -36,10 +36,10 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
 /// dh_sb += α_sb dc_b, in place.
 void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory);
 
-/// Scaled dot-product attention of one query of each hypothesis to keys and values that stand where
-/// the steps of a decoder left them, so that hypotheses share those of a common prefix: q (B, D),
-/// places[s] (R, 2D), of which hypothesis b sees row rows[s, b], rows (S, B) i32, or none at -1. One
-/// that sees no place gets 0.
+/// Scaled dot-product attention with one query per hypothesis, q (B, D), over a key-value cache in
+/// which hypotheses share the entries of a common prefix: at position s, hypothesis b reads row
+/// rows[s, b] of places[s] (R, 2D), or nothing where rows (S, B) i32 has -1. A hypothesis that sees
+/// no position gets 0.
 struct AttentionStep {
   Tensor y;        // (B, D)
   Tensor weights;  // (K, S, B), 0 where the row is -1
@@ -59,8 +59,8 @@ struct FusedAttentionOptions {
   Index heads = 1;      // K, which divides D
   bool causal = false;  // query t sees the keys 0 .. t + S - T
   Tensor mask = {};     // (S, B): 1 on keys that are seen, 0 on others; undefined: all are
-  /// Dropout of the weights (Vaswani et al., 2017, section 5.4), by the next B·K·T·S numbers of
-  /// `random` in the order (B, K, T, S). They are drawn again in backward.
+  /// Dropout of the weights, as in tensor2tensor but not in Vaswani et al. (2017), by the next
+  /// B·K·T·S numbers of `random` in the order (B, K, T, S). Backward draws them again.
   double dropout = 0;
   Random random = Random(0);
 };

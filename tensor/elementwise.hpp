@@ -140,7 +140,7 @@ inline Tensor where(const Tensor& mask, const Tensor& a, double b) {
   return where(mask, a, scalar(b, a.dtype()));
 }
 
-/// Masks, of a's dtype: 1 where it is so and 0 elsewhere, as with NaN. i32 too.
+/// Comparisons, also of i32: a mask of a's dtype, 1 where they hold and 0 elsewhere, NaN included.
 Tensor equal(const Tensor& a, const Tensor& b);
 Tensor less(const Tensor& a, const Tensor& b);
 Tensor less_equal(const Tensor& a, const Tensor& b);

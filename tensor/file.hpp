@@ -12,10 +12,10 @@
 
 namespace attune {
 
-/// Replaces a file by `parts`, one after another: they are written to a temporary file in the same
-/// directory, flushed to the disk, and renamed over the old one. When anything fails, an Error with
-/// the path and the reason is thrown, the old file is as it was and no temporary file is left; but
-/// when only the directory cannot be flushed, the new file is there, and a power cut may undo it.
+/// Replaces a file by `parts`, one after another: a temporary file in its directory takes them,
+/// is flushed to the disk and renamed over the old one; a pipe or device is written to directly. On
+/// failure an Error has the path and the reason, the old file is as it was and no temporary file is
+/// left; but if only the directory cannot be flushed, a power cut may undo the new file.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 inline void write_file(const std::filesystem::path& path, std::string_view contents) {
   write_file(path, std::span(&contents, 1));

@@ -43,9 +43,9 @@ struct Transpose {
   bool a = false, b = false;
 };
 
-/// y + a·b for a (..., K), whose leading axes are folded into rows, b (K, N), and y (..., N), (N),
-/// which is added to every row, or undefined: nothing. With transpose.a, a must be (K, M); with
-/// transpose.b, b is (N, K).
+/// y + a·b for a (..., K), whose leading axes are folded into rows, and b (K, N). y is (..., N), or
+/// (N), which is added to every row, or undefined, which adds nothing. With transpose.a, a must be
+/// (K, M); with transpose.b, b is (N, K).
 Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose = {},
                   Rows rows = Rows::apart);
 inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {},

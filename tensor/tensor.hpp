@@ -169,8 +169,8 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
-/// Whether they are the same elements; throws where they share some elements, or in another order,
-/// which an operation in place would read after it has written them.
+/// Whether both are the same elements. Throws where they overlap in any other way, as an in-place
+/// operation would then read elements that it has already written.
 bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to);
 /// Throws unless the elements are i32, as the numbers of words, rows or classes are; `what` names
 /// them in the message.

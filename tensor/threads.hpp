@@ -27,7 +27,7 @@ namespace attune {
 /// How many threads share the work: ATTUNE_THREADS, else the CPUs this process may run on.
 int threads();
 
-/// Changes the number of threads. Not while a parallel_for is running. Throws when n < 1.
+/// Changes the number of threads. Not inside a parallel_for. Throws unless 1 <= n <= 1024.
 void set_threads(int n);
 
 namespace detail {

@@ -397,7 +397,7 @@ Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
   if (o.joint && (o.target_tokens != Tokens::automatic || !o.target_pieces.empty() ||
                   !o.target_vocabulary.empty())) {
     fail("--joint yes",
-         "both sides have what is given for the source, expected nothing for the target alone");
+         "both sides share the source's options, expected none for the target alone");
   }
   std::optional<text::Vocabulary> source, target;
   if (!o.source_vocabulary.empty()) source = text::read_vocabulary(o.source_vocabulary);

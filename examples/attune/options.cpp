@@ -160,7 +160,7 @@ Fields<TrainOptions> validation_fields() {
       number<O>("patience", "end after this many validations without a new best", &O::patience, 1),
       choice("metric", "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
              &O::metric, {"auto", "exact", "bleu", "loss"}),
-      choice("bleu", "BLEU counts words as sacreBLEU's 13a does, or (none) all between blanks",
+      choice("bleu", "tokenisation for BLEU: sacreBLEU's 13a, or none: words between blanks",
              &O::bleu, {"13a", "none"}),
       number<O>("beam", "beam size of the search in validation", &O::beam, 1, 1000)};
 }
@@ -225,7 +225,7 @@ Fields<UseOptions> sampling_fields() {
               &SamplingOptions::temperature, 1e-3, 1e3),
       sampled("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
               &SamplingOptions::top_k, 0, 1 << 30),
-      sampled("top-p", "with --sample: draw from the likeliest tokens with this probability",
+      sampled("top-p", "with --sample: draw from the likeliest tokens of this total probability",
               &SamplingOptions::top_p, 1e-9, 1),
       sampled("seed", "with --sample: of what is drawn", &SamplingOptions::seed, 0, 1e18)};
 }
@@ -343,14 +343,14 @@ Fields<UseOptions> use_fields(unsigned command) {
   add(predict_command | align_command,
       {number<O>("width", "columns of a drawing in the terminal (default: the terminal's)",
                  &O::width, 10, 100000)});
-  add(measures, {choice("bleu", "BLEU counts words as 13a does, or (none) all between blanks",
+  add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none: words between blanks",
                         &O::bleu, {"as-trained", "13a", "none"})});
   add(evaluate_command,
       {file<O>("sentences", "file for each pair's BLEU TAB chrF TAB prediction", &O::sentences)});
   add(compare_command, compare_fields());
   add(report_command, {number<O>("examples", "examples to show", &O::examples, 0, 1000),
                        file<O>("live",
-                               "write a page to type into the model instead: the page FILE of "
+                               "write a page that runs the model instead of a report: FILE, from "
                                "examples/page/build.sh, with the model in it",
                                &O::live)});
   add(inspect_command,

@@ -38,9 +38,9 @@ struct SentenceLengths {
 };
 
 /// A line of links, as fast_align, Moses and eflomal write them (the "Pharaoh" or "TALP" form):
-/// "0-0 1-2 1-3", each SOURCE-TARGET, separated by spaces or tabs; no links at all is an empty
-/// line. Throws an Error, which begins with `where`, with the link that is none, and where the
-/// lengths are known also with a link to a word that is not there.
+/// "0-0 1-2 1-3", each SOURCE-TARGET, separated by spaces or tabs; an empty line has no links.
+/// Throws an Error that begins with `where` and quotes the link when one is malformed or, where the
+/// lengths are known, points beyond the sentence.
 Alignment parse_links(std::string_view line, const std::optional<SentenceLengths>& lengths = {},
                       std::string_view where = "parse_links");
 

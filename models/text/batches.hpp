@@ -61,8 +61,8 @@ struct BatchOptions {
 
 /// The batches of an epoch, as numbers of pairs: each pair once, in batches of similar length (of
 /// the target, then of the source), in a random order. It depends on its arguments alone, so that a
-/// run can go on from any batch of any epoch. Throws for options that are not positive, and for a
-/// target of more than `tokens` words.
+/// run can resume from any batch of any epoch. Throws unless sentences >= 1, pool >= 1, tokens >= 0
+/// and, where tokens > 0, no target has more words, with `</s>`.
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLengths> pairs,
                                                       const BatchOptions& options,
                                                       std::uint64_t seed, Index epoch);

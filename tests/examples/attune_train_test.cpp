@@ -343,8 +343,8 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
                  "blanks, 7 kinds; target: words between blanks, 7 kinds"));
   for (const Arguments& own : {target, Arguments{"--target-tokens", "words"}})
     check_refused({{corpus.train("e", one_epoch + own + joint),
-                    "--joint yes: both sides have what is given for the source, expected nothing "
-                    "for the target alone"}});
+                    "--joint yes: both sides share the source's options, expected none for the "
+                    "target alone"}});
   write(corpus / "words.xx", "EINS\nEINS\n");
   check_refused(
       {{corpus.train("e", one_epoch + target),

@@ -53,12 +53,10 @@ void add_train(Commands& commands, TrainOptions& o, std::optional<Survey>& surve
   }
   train.basic(basic).in_processes([&o] { return o.seeds > 1; });
   // First the config file, which may name the run and the data, then what suits these.
-  const auto last = [&o] { return o.out / "last.safetensors"; };
-  const auto resumes = [&o, last] { return o.resume && std::filesystem::exists(last()); };
   train.reread([&o] { return !o.config.empty() && set_defaults(o, train_options(true)); });
-  train.reread([=, &o] { return resumes() && set_defaults(o, stored_options(last())); });
-  train.set_last().reread([=, &o, &survey] {
-    if (resumes()) return false;
+  train.reread([&o] { return o.resumes() && set_defaults(o, stored_options(o.last())); });
+  train.set_last().reread([&o, &survey] {
+    if (o.resumes()) return false;
     check_files(o);
     survey = survey_of(o);
     return !survey->has_sentences() && set_defaults(o, train_options(false));

@@ -218,15 +218,15 @@ void check_directory(const TrainOptions& o) {
 
 void check_files(const TrainOptions& o) {
   if (o.train.empty()) {
-    const std::string last = (o.out / "last.safetensors").string();
-    fail("--train", o.resume ? last + " is not there to resume from, so pairs were expected"
-                             : "pairs were expected: a TSV (source TAB target), or two text files");
+    fail("--train", o.resume
+                        ? o.last().string() + " is not there to resume from, so pairs were expected"
+                        : "pairs were expected: a TSV (source TAB target), or two text files");
   }
   std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target};
   const std::size_t read_again = files.size();
   files.push_back(o.alignments);
   // A resumed run has its own tokenizers and vocabularies.
-  if (!o.resume || !std::filesystem::exists(o.out / "last.safetensors"))
+  if (!o.resumes())
     files.insert(files.end(),
                  {o.source_vocabulary, o.target_vocabulary, o.source_pieces, o.target_pieces});
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -88,9 +88,8 @@ class Command {
   template <class Options>
   Command& resumes(Options& o, Options (*stored)(const std::filesystem::path&)) {
     return reread([&o, stored] {
-      const std::filesystem::path last = o.out / "last.safetensors";
-      if (!o.resume || !std::filesystem::exists(last)) return false;
-      o = stored(last);
+      if (!o.resumes()) return false;
+      o = stored(o.last());
       return true;
     });
   }

@@ -92,14 +92,13 @@ void print_to_progress_file(const std::filesystem::path& directory);
 template <class Options>
 void train_or_go_on(Options options, const auto& train,
                     Options (*stored_options)(const std::filesystem::path&)) {
-  const std::filesystem::path last = options.out / "last.safetensors";
   const bool may_be_longer = options.resume;
-  options.resume = std::filesystem::exists(last);
-  const Index steps = options.resume ? stored_options(last).steps : options.steps;
+  options.resume = std::filesystem::exists(options.last());
+  const Index steps = options.resume ? stored_options(options.last()).steps : options.steps;
   const bool longer = steps > 0 && steps < options.steps;  // 0 is what the data ask for
   if (steps != options.steps && !(longer && may_be_longer)) {
-    fail("--out",
-         fmt::format("{} was trained for {} steps, not {}", last.string(), steps, options.steps));
+    fail("--out", fmt::format("{} was trained for {} steps, not {}", options.last().string(), steps,
+                              options.steps));
   }
   print_to_progress_file(options.out);
   const int status = train(options);

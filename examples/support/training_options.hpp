@@ -30,6 +30,9 @@ struct TrainingOptions {
   Precision precision = Precision::f32;
   Index shards = 1;
   double minutes = 0;  // after which a run ends; 0: any
+
+  std::filesystem::path last() const { return out / "last.safetensors"; }
+  bool resumes() const { return resume && std::filesystem::exists(last()); }
 };
 
 /// The options that every training has.

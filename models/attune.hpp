@@ -15,6 +15,7 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/option_field.hpp>
+#include <attune/models/options.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/models/search.hpp>

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>

@@ -1,6 +1,6 @@
 // Everything: #include <attune/attune.hpp>
 #include <attune/autograd/anomaly.hpp>
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/loss.hpp>

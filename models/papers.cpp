@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/tensor/check.hpp>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/models/transformer.hpp>
 #include <attune/tensor/check.hpp>
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/nn/layers.hpp>
 
 namespace attune::nn {

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/nn/transformer.hpp>
-#include <attune/tensor/attention.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fused_attention.hpp>
 
 namespace attune::nn {
 namespace {

@@ -1,8 +1,8 @@
 // One decoder step's attention over a batch of sentences.
 
-#include <attune/tensor/attention.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/random.hpp>
+#include <attune/tensor/scores.hpp>
 
 #include "support/counters.hpp"
 

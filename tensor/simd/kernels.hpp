@@ -145,8 +145,8 @@ struct SoftmaxRow {
   T* y;
 };
 
-/// One row of the gradient of fused attention (tensor/attention.hpp): p holds the scores s and dp the
-/// gradients of the weights after dropout. With w = e^{s - norm} and the dropout's factors m,
+/// One row of the gradient of fused attention (tensor/fused_attention.hpp): p holds the scores s and
+/// dp the gradients of the weights after dropout. With w = e^{s - norm} and the dropout's factors m,
 ///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)
 template <class T>
 struct AttentionGradientRow {

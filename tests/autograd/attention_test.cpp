@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/reference.hpp>

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>

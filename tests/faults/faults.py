@@ -65,7 +65,7 @@ FAULTS = [
     # Fused attention
     ("attention: a causal query sees one key more", "tensor/fused_attention.cpp", "of.keys[count] <= i + s - t)",
      "of.keys[count] <= i + s - t + 1)"),
-    ("attention: the steps of all hypotheses read the prefix of the first", "tensor/attention.cpp",
+    ("attention: the steps of all hypotheses read the prefix of the first", "tensor/fused_attention.cpp",
      "const Index at = row[i * b + hypothesis];", "const Index at = row[i * b];"),
     ("attention: every head draws the dropout of the first", "tensor/fused_attention.cpp",
      "(pair * p_.t + t) * p_.s + from", "t * p_.s + from"),
@@ -137,7 +137,7 @@ FAULTS = [
     ("loss: padding counts in the mean", "autograd/loss.cpp",
      "const double count = mask.defined() ? sum(mask).item() : static_cast<double>(rows);",
      "const double count = static_cast<double>(rows);"),
-    ("coverage: its weight gets no gradient", "autograd/attention.cpp",
+    ("coverage: its weight gets no gradient", "autograd/attention_ops.cpp",
      "if (dw_c) dw_c->add(sum(d_keys * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));", "if (dw_c) dw_c->accumulator();"),
 
     # Layers

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>

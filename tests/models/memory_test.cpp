@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/transformer.hpp>

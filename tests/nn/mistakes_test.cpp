@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>

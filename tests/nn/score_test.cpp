@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/check.hpp>

@@ -2,9 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/tensor/attention.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fused_attention.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/scores.hpp>
 
 #include "support/capture.hpp"
 #include "support/naive.hpp"

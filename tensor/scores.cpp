@@ -1,13 +1,9 @@
-#include <cmath>
-#include <limits>
-#include <vector>
-
 #include <fmt/format.h>
 
-#include <attune/tensor/attention.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/scores.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
@@ -168,57 +164,6 @@ void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tenso
     });
   };
   visit_elements("weighted_sum", std::tie(weights, dc, dmemory), compute);
-}
-
-AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, const Tensor& rows,
-                             Index heads) {
-  ShapeCheck check("attention_step");
-  check("q", q.shape(), "B D")("rows", rows.shape(), "S B");
-  const Index b = check['B'], d = check['D'], s = check['S'];
-  if (heads < 1 || d % heads != 0 || std::ssize(places) != s) {
-    fail("attention_step", fmt::format("{} heads of {} elements and {} of {} places do not fit",
-                                       heads, d, places.size(), s));
-  }
-  for (Index i = 0; i < s; ++i) {
-    require_same_dtype("attention_step", q, places[i]);
-    ShapeCheck("attention_step")("q", q.shape(), "B D")("place", places[i].shape(), "R 2D");
-    numbers_below("attention_step", "row", rows[i], places[i].dim(0), -1);
-  }
-  AttentionStep result{Tensor::uninitialized(q.shape(), q.dtype(), "attention_step"),
-                       Tensor::uninitialized({heads, s, b}, q.dtype(), "attention_step")};
-  const auto* row = rows.data<std::int32_t>();
-  const auto compute = [&]<class T>(const T* q_data, T* y_data, T* weights) {
-    const Index a = d / heads;
-    const T scale = static_cast<T>(1 / std::sqrt(static_cast<double>(a)));
-    const auto attend = [&](Index hypothesis, Index head, std::vector<T>& alpha) {
-      const Index column = hypothesis * d + head * a;
-      const auto key = [&](Index i) -> const T* {
-        const Index at = row[i * b + hypothesis];
-        return at < 0 ? nullptr : places[i].data<T>() + at * 2 * d + head * a;
-      };
-      for (Index i = 0; i < s; ++i) {
-        const T* k = key(i);
-        alpha[i] =
-            k ? scale * simd::dot(q_data + column, k, a) : -std::numeric_limits<T>::infinity();
-      }
-      const T largest = simd::largest(alpha.data(), s);
-      const bool none = largest == -std::numeric_limits<T>::infinity();
-      const T total = none ? T(1) : simd::sum_exp(alpha.data(), largest, s, alpha.data());
-      std::fill_n(y_data + column, a, T(0));
-      for (Index i = 0; i < s; ++i) {
-        const T* k = key(i);
-        const T weight = k ? alpha[i] / total : T(0);
-        weights[(head * s + i) * b + hypothesis] = weight;
-        if (k) simd::add_scaled(weight, k + d, y_data + column, a);
-      }
-    };
-    parallel_ranges(b, detail::runs_of_tile(2 * s * d), [&](Index begin, Index end) {
-      std::vector<T> alpha(static_cast<std::size_t>(s));
-      for (Index i = begin * heads; i < end * heads; ++i) attend(i / heads, i % heads, alpha);
-    });
-  };
-  visit_elements("attention_step", std::tie(q, result.y, result.weights), compute);
-  return result;
 }
 
 Tensor window_forward(const Tensor& x, const Tensor& positions) {

@@ -1,10 +1,10 @@
-#include <attune/autograd/attention.hpp>
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
-#include <attune/tensor/attention.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/scores.hpp>
 
 namespace attune {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/attention.hpp>
+#include <attune/tensor/fused_attention.hpp>
 
 namespace attune {
 
@@ -24,7 +24,7 @@ Var dot_scores(const Var& q, const Var& k, Index heads = 1);
 Var weighted_sum(const Var& weights, const Var& memory);
 
 /// Multi-head scaled dot-product attention in one pass, without storing the weights; see
-/// `attention_forward` in tensor/attention.hpp: q (T, B, D), kv (S, B, 2D) -> (T, B, D).
+/// `attention_forward` in tensor/fused_attention.hpp: q (T, B, D), kv (S, B, 2D) -> (T, B, D).
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {});
 
 /// Rows of a sequence by sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or

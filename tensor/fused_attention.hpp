@@ -1,0 +1,56 @@
+// The attention of Transformers: of many queries at once in one pass, and of one decoding step over
+// a cache.
+#pragma once
+
+#include <span>
+
+#include <attune/tensor/random.hpp>
+#include <attune/tensor/tensor.hpp>
+
+namespace attune {
+
+/// What the fused attention does beside its products.
+struct FusedAttentionOptions {
+  Index heads = 1;      // K, which divides D
+  bool causal = false;  // query t sees the keys 0 .. t + S - T
+  Tensor mask = {};     // (S, B): 1 on keys that are seen, 0 on others; undefined: all are
+  /// Dropout of the weights, as in tensor2tensor but not in Vaswani et al. (2017), by the next
+  /// B·K·T·S numbers of `random` in the order (B, K, T, S). Backward draws them again.
+  double dropout = 0;
+  Random random = Random(0);
+};
+
+/// Scaled dot-product attention of T queries to S keys in each of K heads of A = D / K elements
+/// (Vaswani et al., 2017, equation 1 and section 3.2.2), with q (T, B, D) and kv (S, B, 2D), which
+/// holds keys and values side by side:
+///     y_k = softmax(q_k k_kᵀ / √A) v_k
+/// Blocks of queries meet blocks of keys with a running softmax (Dao et al., 2022, algorithm 1), so
+/// that memory is linear in T and S. Keys that no query may see are not read; a query that sees
+/// none gets 0.
+struct AttentionForward {
+  Tensor y;      // (T, B, D)
+  Tensor norms;  // (B, K, T): log Σ_s e^{score}, +∞ for a query that sees no key
+};
+AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
+                                   const FusedAttentionOptions& o);
+
+struct AttentionBackward {
+  Tensor dq, dkv;
+};
+/// The weights are computed again from the norms (Dao et al., 2022, algorithm 4).
+AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
+                                     const FusedAttentionOptions& o,
+                                     const AttentionForward& forward, const Tensor& dy);
+
+/// Scaled dot-product attention with one query per hypothesis, q (B, D), over a key-value cache in
+/// which hypotheses share the entries of a common prefix: at position s, hypothesis b reads row
+/// rows[s, b] of places[s] (R, 2D), or nothing where rows (S, B) i32 has -1. A hypothesis that sees
+/// no position gets 0.
+struct AttentionStep {
+  Tensor y;        // (B, D)
+  Tensor weights;  // (K, S, B), 0 where the row is -1
+};
+AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, const Tensor& rows,
+                             Index heads);
+
+}  // namespace attune

@@ -1,5 +1,5 @@
-// Any score, window and wiring: a model assembled from options, and the log-probabilities that it
-// gives to pairs.
+// Any score and window: a model of Luong et al. (2015) with options of one's own, and the
+// log-probabilities that it gives to pairs.
 #include <iostream>
 
 #include <attune/attune.hpp>
@@ -20,22 +20,17 @@ int main() {
   const text::Vocabulary digits(
       std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
   nn::Parameters params(/*seed=*/1);
-  const models::Seq2SeqOptions options = {
+  const models::LuongOptions options = {
       .source_vocabulary = digits.size(),
       .target_vocabulary = digits.size(),
       .embedding = 16,
       .hidden = 32,
-      .encoder_cell = nn::Cell::lstm,
-      .decoder_cell = nn::Cell::lstm,
-      .reading = models::Reading::forward,
-      .start = models::Start::last,
-      .attend = models::Attend::between,
+      .encoder_layers = 1,
+      .decoder_layers = 1,
+      .cell = nn::Cell::lstm,
       .score = {.kind = "cosine"},
-      .attention = {.window = nn::Window::local_predictive, .half_width = 5},
-      .input_feeding = true,
-      .readout_kind = models::ReadoutKind::attentional,
-      .readout = 32};
-  const models::Seq2Seq model(params, options);
+      .attention = {.window = nn::Window::local_predictive, .half_width = 5}};
+  const models::Luong model(params, options);
 
   nn::Adam adam(params, {.rate = 1e-2});
   Random random(/*seed=*/1);

@@ -27,6 +27,8 @@
 
 #include <attune/attune.hpp>
 
+#include "common.hpp"
+
 using namespace attune;
 using std::chrono::steady_clock, std::chrono::sys_days;
 
@@ -135,23 +137,13 @@ struct Dates : Task {
                                      .target_vocabulary = target.vocabulary.size(),
                                      .embedding = 32,
                                      .hidden = 64,
-                                     .attention = 64,
-                                     .readout = 64};
+                                     .readout = 64,
+                                     .score = {.attention = 64}};
   nn::Parameters parameters{/*seed=*/1};
   models::Bahdanau model{parameters, options};
 
   /// What `attune predict --model` reads, too.
-  void save() const {
-    Safetensors file;
-    nn::save_parameters(parameters, file);
-    file.metadata = models::to_map(models::AnyModelOptions{.name = "bahdanau", .own = options});
-    file.metadata["format"] = "attune pairs 1";
-    for (const auto& [side, codec] : {std::pair("source", &source), {"target", &target}}) {
-      file.metadata[std::string(side) + "_tokenizer"] = to_json(codec->tokenizer);
-      file.metadata[std::string(side) + "_vocabulary"] = to_json(codec->vocabulary);
-    }
-    save_safetensors(best_file, file);
-  }
+  void save() const { models::save(best_file, model, parameters, {source, target}); }
   /// Returns the checksum of the file.
   std::string load() {
     if (!std::filesystem::exists(best_file))
@@ -216,7 +208,7 @@ void save_report(const std::string& heatmaps, double exact, const std::string& c
   write_file(report_file, page.str());  // the old page or the new one, never a part
 }
 
-void train(int steps) {
+void train(Index steps) {
   Dates dates;
   nn::Adam adam(dates.parameters, {.rate = 4e-3});
   const nn::LinearDecay schedule{.rate = 4e-3, .last = 1e-4, .steps = steps, .after = steps / 2};
@@ -229,7 +221,7 @@ void train(int steps) {
   double best = -1;
   std::string curve;
   const auto start = steady_clock::now();
-  for (int step = 1; step <= steps; ++step) {
+  for (Index step = 1; step <= steps; ++step) {
     std::vector<text::Pair> pairs(64);
     for (text::Pair& pair : pairs) pair = dates.encode(draw(random, false));
     const Var loss = models::loss(dates.model, text::make_batch(pairs));  // -1/N Σ log p(y_i | ...)
@@ -259,28 +251,16 @@ void train(int steps) {
             << ")\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";
 }
 
-int main(int argc, char** argv) try {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && !arguments[0].starts_with("--")) {
-    Dates dates;
-    dates.load();
-    show(dates, arguments);
+int main(int argc, char** argv) {
+  return examples::run_program("dates", [&] {
+    Index steps = 1200;
+    const auto dates = examples::parse_command_line(
+        argc, argv, "usage: dates [--steps NUMBER] trains; dates DATE ... writes them as ISO 8601",
+        {models::option("steps", "updates", steps, 1, 1e9)});
+    if (dates.empty()) return train(steps), 0;
+    Dates trained;
+    trained.load();
+    show(trained, dates);
     return 0;
-  }
-  int steps = 1200;
-  if (!arguments.empty()) {
-    if (arguments[0] != "--steps")
-      throw Error("usage: dates [--steps NUMBER] trains; dates DATE ... writes them as ISO 8601");
-    std::istringstream number(arguments.size() == 2 ? arguments[1] : "");
-    if (!(number >> steps) || !number.eof() || steps < 1)
-      throw Error("--steps: one whole number from 1 is expected, not " + in_quotes(number.str()));
-  }
-  train(steps);
-  return 0;
-} catch (const std::bad_alloc&) {
-  std::cerr << "dates: there is not enough memory\n";
-  return 1;
-} catch (const std::exception& error) {
-  std::cerr << "dates: " << error.what() << "\n";
-  return 1;
+  });
 }

@@ -1,39 +1,60 @@
 // A character language model: a decoder-only Transformer (Radford et al., 2019, in small) learns to
 // predict the next character, and then writes a text of its own.
 //
-//     build/examples/gpt TEXT.txt                  4 layers, 128 wide, context 64
+//     build/examples/gpt TEXT.txt                  trains: 4 layers, 128 wide, context 64
 //     build/examples/gpt TEXT.txt --layers 6 --heads 6 --width 192 --context 128 --batch 32
 //                        --dropout 0.1 --steps 3000
-#include <chrono>
+//     build/examples/gpt gpt.safetensors           writes with the weights of a training
 #include <cmath>
 #include <iostream>
-#include <map>
 #include <numbers>
 #include <set>
-#include <sstream>
 
 #include <attune/attune.hpp>
 
+#include "common.hpp"
+
 using namespace attune;
-using std::chrono::steady_clock;
 
-/// The options, and their defaults.
-std::map<std::string, double> options = {{"layers", 4},   {"heads", 4},   {"width", 128},
-                                         {"context", 64}, {"batch", 12},  {"dropout", 0},
-                                         {"steps", 2000}, {"rate", 3e-3}, {"seed", 1}};
+struct Options {
+  Index layers = 4, heads = 4, width = 128, context = 64, batch = 12;
+  double dropout = 0;
+  Index steps = 2000;
+  double rate = 3e-3;
+  std::uint64_t seed = 1;
+  std::filesystem::path out = "gpt.safetensors";
+};
 
-Index number(const std::string& name) { return static_cast<Index>(options.at(name)); }
+models::OptionList options_of(Options& o) {
+  using models::option;
+  constexpr double most = 1e6;
+  return {option("layers", "layers", o.layers, 1, 64),
+          option("heads", "heads of the attention", o.heads, 1, most),
+          option("width", "size of character vectors and states", o.width, 1, most),
+          option("context", "characters that the model sees", o.context, 2, most),
+          option("batch", "windows of that many characters in an update", o.batch, 1, most),
+          option("dropout", "rate on vectors, attention weights and what a layer adds", o.dropout,
+                 0, 0.99),
+          option("steps", "updates", o.steps, 1, most),
+          option("rate", "largest learning rate; it falls to a tenth", o.rate, 1e-9, 1),
+          option("seed", "of initial values, windows and dropout", o.seed, 0, 1e18),
+          option("out", "file for the weights", o.out)};
+}
 
-/// A text as numbers, one for each different byte.
+/// The characters of a text, and the text as their numbers.
 struct Text {
-  std::string alphabet;
+  text::Codec codec;
   text::Sentence ids;
 
   explicit Text(const std::string& file) {
-    const std::string bytes = read_file(file);
-    const std::set<char> different(bytes.begin(), bytes.end());
-    alphabet.assign(different.begin(), different.end());
-    for (const char c : bytes) ids.push_back(static_cast<std::int32_t>(alphabet.find(c)));
+    const std::string text = read_file(file);
+    if (const auto bad = text::find_bad_byte(text))
+      throw Error(file + ": byte " + std::to_string(*bad + 1) + " is not UTF-8");
+    const text::Tokenizer tokenizer{text::Characters{}};
+    const std::vector<std::string> characters = tokenizer.encode(text);
+    const std::set<std::string> alphabet(characters.begin(), characters.end());
+    codec = {tokenizer, text::Vocabulary({alphabet.begin(), alphabet.end()})};
+    ids = codec.encode(characters);
   }
 };
 
@@ -72,88 +93,75 @@ double validation_loss(const models::TransformerLm& model, std::span<const std::
   return total / count;
 }
 
-void run(const std::string& file) {
+/// Prints four texts that begin a line.
+void write(const models::TransformerLm& model, const text::Codec& codec, Index context) {
+  for (const auto& sampled : models::sample(model, models::no_source(4),
+                                            {.temperature = 0.8,
+                                            .max_length = context - 1,
+                                            .begin = codec.vocabulary.id("\n"),
+                                            .end = -1}))
+    std::cout << "----\n" << printable(codec.decode(sampled.words), "\n") << "\n";
+}
+
+void train(const std::string& file, const Options& o) {
   const Text text(file);
-  const Index context = number("context"), batch = number("batch"), steps = number("steps");
   const auto part = text.ids.size() * 9 / 10;  // nine tenths to train
   const std::span train(text.ids.data(), part), valid = std::span(text.ids).subspan(part);
-  if (std::ssize(valid) <= context)
+  if (std::ssize(valid) <= o.context)
     throw Error(file + ": " + std::to_string(text.ids.size()) +
                 " characters are too few: a tenth of them must exceed the context");
 
-  nn::Parameters params(number("seed"));
-  const Index vocabulary = std::ssize(text.alphabet);
+  nn::Parameters params(o.seed);
+  const Index vocabulary = text.codec.vocabulary.size();
   const models::TransformerLm model(params, {.target_vocabulary = vocabulary,
-                                             .layer = {.size = number("width"),
-                                                       .heads = number("heads"),
-                                                       .inner = 4 * number("width"),
+                                             .layer = {.size = o.width,
+                                                       .heads = o.heads,
+                                                       .inner = 4 * o.width,
                                                        .nonlinearity = nn::Nonlinearity::gelu,
-                                                       .dropout = options.at("dropout"),
+                                                       .dropout = o.dropout,
                                                        .inner_dropout = 0},
-                                             .decoder_layers = number("layers")});
+                                             .decoder_layers = o.layers});
   nn::Adam adam(params, {.beta2 = 0.99, .weight_decay = 0.1, .decays = nn::matrices_only});
-  const auto rate = [&, first = options.at("rate")](Index step) {  // cosine to a tenth of it
-    const double cosine = (1 + std::cos(std::numbers::pi * step / steps)) / 2;
-    return std::min(1.0, (step + 1) / 100.0) * first * (0.1 + 0.9 * cosine);
+  const auto rate = [&](Index step) {  // cosine to a tenth of it
+    const double cosine = (1 + std::cos(std::numbers::pi * step / o.steps)) / 2;
+    return std::min(1.0, (step + 1) / 100.0) * o.rate * (0.1 + 0.9 * cosine);
   };
-  Random random(number("seed"));
+  Random random(o.seed);
   std::cout << params.count() << " parameters, " << threads() << " threads, " << std::ssize(train)
-            << " characters, " << vocabulary << " different ones\n";
+            << " characters, " << vocabulary - 4 << " different ones\n";
 
-  const auto start = steady_clock::now();
-  for (Index step = 0; step < steps; ++step) {
-    std::vector<Index> places(batch);
-    for (Index& place : places) place = random.below(std::ssize(train) - context);
+  examples::Progress progress(o.steps, "characters");
+  for (Index step = 1; step <= o.steps; ++step) {
+    std::vector<Index> places(o.batch);
+    for (Index& place : places) place = random.below(std::ssize(train) - o.context);
     const nn::Training training(random);
-    const Var loss = models::loss(model, models::no_source(batch), windows(train, places, context));
+    const Var loss =
+        models::loss(model, models::no_source(o.batch), windows(train, places, o.context));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
-    adam.set_rate(rate(step));
+    adam.set_rate(rate(step - 1));
     adam.step(gradients);
-
-    if ((step + 1) % 200 != 0 && step + 1 != steps) continue;
-    const std::chrono::duration<double> seconds = steady_clock::now() - start;
-    const double per_step = seconds.count() / (step + 1);
-    std::cout << "step " << step + 1 << " of " << steps << "  loss " << loss.item() << "  "
-              << std::lround(batch * context / per_step) << " characters/s  "
-              << std::lround(per_step * (steps - step - 1)) << " s left" << std::endl;
+    progress.show(step, o.batch * o.context, "loss " + std::to_string(loss.item()),
+                  step % 200 == 0 || step == o.steps);
   }
-  std::cout << "validation loss " << validation_loss(model, valid, context)
+  std::cout << "validation loss " << validation_loss(model, valid, o.context)
             << " nats per character\n";
-
-  const std::int32_t begin = std::max(0, static_cast<std::int32_t>(text.alphabet.find('\n')));
-  for (const auto& sampled :
-       models::sample(model, models::no_source(4),
-                      {.temperature = 0.8, .max_length = context - 1, .begin = begin, .end = -1})) {
-    std::string written;
-    for (const std::int32_t id : sampled.words) written += text.alphabet[id];
-    std::cout << "----\n" << printable(written, "\n") << "\n";
-  }
+  models::save(o.out, model, params, {.source = {}, .target = text.codec},
+               {{"context", std::to_string(o.context)}});
+  write(model, text.codec, o.context);
+  std::cout << "Try it: build/examples/gpt " << o.out.string() << "\n";
 }
 
-int main(int argc, char** argv) try {
-  if (argc < 2 || argc % 2 != 0 || *argv[1] == '-') {
-    std::cout << "usage: gpt TEXT.txt [--OPTION NUMBER] ...\noptions and their defaults:";
-    for (const auto& [name, value] : options) std::cout << " --" << name << " " << value;
-    std::cout << "\n";
-    return argc == 2 ? 0 : 1;
-  }
-  for (int i = 2; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    const auto option = flag.starts_with("--") ? options.find(flag.substr(2)) : options.end();
-    if (option == options.end()) throw Error("there is no option '" + flag + "'");
-    const bool whole = flag != "--dropout" && flag != "--rate";
-    std::istringstream text(argv[i + 1]);
-    double& value = option->second;
-    if (!(text >> value) || !text.eof() || value < whole || value > 1e6 ||
-        (whole && value != std::floor(value)))
-      throw Error(flag + ": a number to 1000000 is expected" + (whole ? ", whole, from 1" : ""));
-  }
-  run(argv[1]);
-} catch (const std::bad_alloc&) {
-  std::cerr << "gpt: there is not enough memory\n";
-  return 1;
-} catch (const std::exception& error) {
-  std::cerr << "gpt: " << error.what() << "\n";
-  return 1;
+int main(int argc, char** argv) {
+  return examples::run_program("gpt", [&] {
+    Options o;
+    const std::string usage =
+        "usage: gpt TEXT.txt [OPTIONS] trains; gpt WEIGHTS.safetensors writes";
+    const auto files = examples::parse_command_line(argc, argv, usage, options_of(o));
+    if (files.size() != 1) throw Error(usage);
+    if (!files[0].ends_with(".safetensors")) return train(files[0], o), 0;
+    const auto saved = models::load<models::TransformerLm>(files[0]);
+    write(saved.model, saved.codecs.target, nn::load_count(saved.metadata, "context"));
+    return 0;
+  });
 }

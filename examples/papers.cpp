@@ -3,19 +3,20 @@
 //             and translate (2014): a bidirectional encoder, additive attention before each step
 //   luong     T. Luong, H. Pham, C. Manning: Effective approaches to attention-based neural machine
 //             translation (2015): two LSTM layers, general attention after each step, input feeding
-// models/any_model.hpp has others: nematus, encoder-decoder, sutskever, transformer, seq2seq.
+// models/any_model.hpp has others: nematus, encoder-decoder, sutskever, transformer.
 //
-//     build/examples/papers luong PAIRS.tsv [EPOCHS] [WEIGHTS]
+//     build/examples/papers luong PAIRS.tsv [--epochs 10] [--weights papers.safetensors]
 //
 // PAIRS.tsv has a source, a TAB and a target on each line; words stand between blanks. One pair in
 // twenty, at most 500, is held out: after each epoch the program prints its BLEU, and saves the
-// weights to WEIGHTS where it is the best so far.
+// weights where it is the best so far.
 #include <iomanip>
 #include <iostream>
 #include <set>
-#include <sstream>
 
 #include <attune/attune.hpp>
+
+#include "common.hpp"
 
 using namespace attune;
 
@@ -88,21 +89,7 @@ void show(const models::AnyModel& model, const Data& data) {
   std::cout << report::terminal(map, {.colour = false});
 }
 
-/// What `attune predict --model` reads, too.
-void save(const nn::Parameters& parameters, const models::AnyModel& model, const Data& data,
-          const std::string& path) {
-  Safetensors file;
-  nn::save_parameters(parameters, file);
-  file.metadata = models::to_map(model.options());
-  file.metadata["format"] = "attune pairs 1";
-  for (const auto& [side, codec] : {std::pair("source", &data.source), {"target", &data.target}}) {
-    file.metadata[std::string(side) + "_tokenizer"] = to_json(codec->tokenizer);
-    file.metadata[std::string(side) + "_vocabulary"] = to_json(codec->vocabulary);
-  }
-  save_safetensors(path, file);
-}
-
-void train(const models::AnyModelOptions& options, const Data& data, int epochs,
+void train(const models::AnyModelOptions& options, const Data& data, Index epochs,
            const std::string& weights) {
   nn::Parameters parameters(/*seed=*/1);
   const models::Vocabularies sizes{data.source.vocabulary.size(), data.target.vocabulary.size()};
@@ -115,7 +102,7 @@ void train(const models::AnyModelOptions& options, const Data& data, int epochs,
             << std::fixed;
 
   double best = -1;
-  for (int epoch = 1; epoch <= epochs; ++epoch) {
+  for (Index epoch = 1; epoch <= epochs; ++epoch) {
     const auto batches = text::epoch_batches(data.train, {.sentences = 64}, /*seed=*/1, epoch);
     double loss_sum = 0;
     for (std::size_t step = 1; step <= batches.size(); ++step) {
@@ -133,7 +120,8 @@ void train(const models::AnyModelOptions& options, const Data& data, int epochs,
     }
     const double score = bleu(model, data);
     std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;
-    if (score > best) best = score, save(parameters, model, data, weights);
+    if (score > best)  // `attune predict --model` reads the file, too
+      best = score, models::save(weights, model, parameters, {data.source, data.target});
   }
   nn::load_parameters(load_safetensors(weights), parameters);
   show(model, data);
@@ -141,21 +129,20 @@ void train(const models::AnyModelOptions& options, const Data& data, int epochs,
             << "\nTry it: build/examples/attune predict --model " << weights << "\n";
 }
 
-int main(int argc, char** argv) try {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const std::string usage = "usage: papers MODEL PAIRS.tsv [EPOCHS] [WEIGHTS]";
-  if (arguments.size() < 2 || arguments.size() > 4) throw Error(usage);
-  int epochs = 10;
-  if (arguments.size() > 2) {
-    std::istringstream number(arguments[2]);
-    if (!(number >> epochs) || !number.eof() || epochs < 1)
-      throw Error(in_quotes(number.str()) + " epochs: a whole number from 1 is expected; " + usage);
-  }
-  const auto options =
-      models::model_options(arguments[0], {{"dropout", "0.2"}, {"label-smoothing", "0.1"}});
-  train(options, read(arguments[1]), epochs,
-        arguments.size() > 3 ? arguments[3] : "papers.safetensors");
-} catch (const std::exception& error) {
-  std::cerr << "papers: " << error.what() << "\n";
-  return 1;
+int main(int argc, char** argv) {
+  return examples::run_program("papers", [&] {
+    Index epochs = 10;
+    std::string weights = "papers.safetensors";
+    const std::string usage = "usage: papers MODEL PAIRS.tsv [OPTIONS]";
+    const auto arguments = examples::parse_command_line(
+        argc, argv, usage,
+        {models::option("epochs", "passes over the pairs", epochs, 1, 1e6),
+         models::option("weights", "file for the best weights", weights, "FILE")});
+    if (arguments.size() != 2) throw Error(usage);
+    auto options = models::model_options(arguments[0]);
+    models::set(options, "dropout", "0.2");
+    models::set(options, "label-smoothing", "0.1");
+    train(options, read(arguments[1]), epochs, weights);
+    return 0;
+  });
 }

@@ -1,7 +1,6 @@
 // One type for all models, which programs make by name.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,10 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include <attune/models/option_field.hpp>
+#include <attune/models/options.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/seq2seq.hpp>
 #include <attune/models/transformer.hpp>
 #include <attune/models/unroll.hpp>
 
@@ -24,7 +22,7 @@ struct AnyModelOptions {
   std::string name = "bahdanau";  // one of model_kinds()
   /// Of the named model; Nematus has Bahdanau's. model_options() makes them match.
   std::variant<BahdanauOptions, LuongOptions, EncoderDecoderOptions, SutskeverOptions,
-               TransformerOptions, Seq2SeqOptions>
+               TransformerOptions>
       own = BahdanauOptions{};
   double label_smoothing = 0;  // ε, in training
   double coverage_loss = 0;    // λ, See et al. (2017), equation 13; in training, with attention
@@ -34,32 +32,22 @@ struct AnyModelOptions {
 struct ModelKind {
   const char* name;
   const char* what;  // in a line, for --help
+  bool attends;
 };
 
-/// bahdanau, nematus, luong, encoder-decoder, sutskever, transformer and seq2seq.
+/// bahdanau, nematus, luong, encoder-decoder, sutskever and transformer.
 std::span<const ModelKind> model_kinds();
+/// Throws on a name that is none of them.
+const ModelKind& model_kind(std::string_view name);
 
-/// The defaults of a model, with those of `values` that it has an option for: sizes, say, that suit
-/// a task. Throws on a name that is none of model_kinds(), and as `set` does.
-AnyModelOptions model_options(
-    std::string_view name, std::initializer_list<std::pair<const char*, const char*>> values = {});
+/// The defaults of a model.
+AnyModelOptions model_options(std::string_view name);
 
-/// The options of all models but the vocabularies, each name once, with the help of the last model
-/// that has it. Where the model has no such option `set` throws, `get` is empty and `has_effect`
-/// false.
-std::span<const OptionField<AnyModelOptions>> all_model_fields();
+/// All but the name and the vocabularies.
+OptionList options_of(AnyModelOptions& options);
 
-/// Sets an option by name. Throws where the model has none of that name, and as its `set` does.
+/// Sets an option by name; where the model has none of that name the error names models that have.
 void set(AnyModelOptions& options, const std::string& name, const std::string& value);
-
-/// "model" -> "luong", "hidden" -> "256" and so on, for a checkpoint.
-std::map<std::string, std::string> to_map(const AnyModelOptions& options);
-
-/// The reverse. Throws when an entry is missing or not understood; ignores other entries.
-AnyModelOptions model_options_from(const std::map<std::string, std::string>& map);
-
-/// Whether the model has attention.
-bool attends(const AnyModelOptions& options);
 
 /// The longest source that the model's score takes, or 0 for any.
 Index longest_source(const AnyModelOptions& options);

@@ -14,12 +14,11 @@
 #include <attune/models/heatmap.hpp>
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/models/metrics/error_rate.hpp>
-#include <attune/models/option_field.hpp>
+#include <attune/models/model_file.hpp>
 #include <attune/models/options.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/seq2seq.hpp>
 #include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/corpus.hpp>

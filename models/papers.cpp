@@ -8,6 +8,176 @@
 
 namespace attune::models {
 
+// ---- Options
+
+Option tied_option(Tied& tied) {
+  return choice<Tied>(
+      "tied", "which tables of word vectors are the same one", tied,
+      {{"none", Tied::none}, {"target-output", Tied::target_output}, {"all", Tied::all}});
+}
+
+Option cell_option(nn::Cell& cell) {
+  std::vector<std::pair<const char*, nn::Cell>> cells;
+  for (const nn::Cell one : {nn::Cell::gru, nn::Cell::gru_reset_before, nn::Cell::lstm})
+    cells.emplace_back(nn::name_of(one), one);
+  return choice<nn::Cell>("cell", "cell of encoder and decoder", cell, cells);
+}
+
+OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
+  using nn::ConcatForm, nn::Coverage, nn::Normalizer, nn::Window;
+  constexpr double longest = 1 << 20;
+  std::vector<std::pair<const char*, std::string_view>> scores;
+  for (const nn::ScoreKind& kind : nn::score_kinds()) scores.emplace_back(kind.name, kind.name);
+  const auto only_for = [&](const char* kind, Option one) {
+    return only_with("score " + detail::hyphenated(kind), score.kind == kind, std::move(one));
+  };
+  return {
+      choice<std::string_view>("score", "how positions are scored", score.kind, scores),
+      option("attention", "size A of the scores additive, concat, multi-head and location-aware",
+             score.attention, 1, largest_size),
+      only_for("multi_head",
+               option("heads", "heads of the score multi-head", score.heads, 1, largest_size)),
+      only_for("location", option("longest", "longest source of the score location", score.longest,
+                                  1, longest)),
+      only_for("location_aware", option("filters", "filters of the score location-aware",
+                                        score.filters, 1, largest_size)),
+      only_for(
+          "location_aware",
+          option("radius", "positions on each side of its own that a filter of location-aware sees",
+                 score.radius, 0, longest)),
+      only_for("concat",
+               choice<ConcatForm>(
+                   "concat-form", "what the score concat does to the memory", score.concat,
+                   {{"full", ConcatForm::full}, {"identity", ConcatForm::identity}})),
+      choice<Coverage>("coverage", "whether the score uses the summed past weights", score.coverage,
+                       {{"none", Coverage::none}, {"summed", Coverage::summed}}),
+      choice<Window>("window", "which positions a step may attend to", attention.window,
+                     {{"global", Window::global},
+                      {"local-m", Window::local_monotonic},
+                      {"local-p", Window::local_predictive}}),
+      only_with("a window", attention.window != Window::global,
+                option("half-width", "half width D of a window", attention.half_width, 1, longest)),
+      choice<Normalizer>("normalizer", "what turns scores into weights", attention.normalizer,
+                         {{"softmax", Normalizer::softmax}, {"sparsemax", Normalizer::sparsemax}})};
+}
+
+namespace {
+
+/// The options of one of the models, those that it has.
+template <class Options>
+OptionList paper_options(Options& o) {
+  OptionList all;
+  const auto layers = [&](const char* name, const char* help, Index& value) {
+    all.push_back(option(name, help, value, 1, most_layers));
+  };
+  all.push_back(option("embedding", "size E of a word's vector", o.embedding, 1, largest_size));
+  all.push_back(option("hidden", "size H of states", o.hidden, 1, largest_size));
+  if constexpr (requires { o.layers; }) layers("layers", "layers of encoder and decoder", o.layers);
+  if constexpr (requires { o.encoder_layers; })
+    layers("encoder-layers", "layers of the encoder", o.encoder_layers);
+  if constexpr (requires { o.decoder_layers; })
+    layers("decoder-layers", "layers of the decoder", o.decoder_layers);
+  if constexpr (requires { o.reading; })
+    all.push_back(choice<Reading>("reading", "directions in which the encoder reads", o.reading,
+                                  {{"forward", Reading::forward},
+                                   {"backward", Reading::backward},
+                                   {"bidirectional", Reading::bidirectional}}));
+  all.push_back(cell_option(o.cell));
+  if constexpr (requires { o.score; }) append(all, options_of(o.score, o.attention));
+  if constexpr (requires { o.input_feeding; })
+    all.push_back(
+        choice("input-feeding", "whether the decoder reads the readout before", o.input_feeding));
+  if constexpr (requires { o.readout; })
+    all.push_back(
+        option("readout", "size R of the layer before the softmax", o.readout, 1, largest_size));
+  all.push_back(tied_option(o.tied));
+  all.push_back(option("dropout",
+                       "rate on embeddings, annotations and readouts, and between layers",
+                       o.dropout, 0, highest_dropout));
+  const auto rate = [&](const char* name, const char* help, double& value) {
+    all.push_back(option(name, help, value, -1, highest_dropout));
+  };
+  rate("embedding-dropout", "rate on embeddings; -1: as dropout", o.embedding_dropout);
+  if constexpr (requires { o.annotation_dropout; })
+    rate("annotation-dropout", "rate on annotations; -1: as dropout", o.annotation_dropout);
+  rate("readout-dropout", "rate on readouts; -1: as dropout", o.readout_dropout);
+  return all;
+}
+
+/// H of each direction of an encoder: half of the decoder's where the score compares annotations of
+/// two directions with its state.
+Index hidden_of_encoder(Index hidden, Reading reading, std::string_view score) {
+  return reading == Reading::bidirectional && nn::score_kind(score).direct ? hidden / 2 : hidden;
+}
+
+}  // namespace
+
+OptionList options_of(BahdanauOptions& options) { return paper_options(options); }
+OptionList options_of(LuongOptions& options) { return paper_options(options); }
+OptionList options_of(EncoderDecoderOptions& options) { return paper_options(options); }
+OptionList options_of(SutskeverOptions& options) { return paper_options(options); }
+
+WordEncoderOptions encoder_options(const BahdanauOptions& o) {
+  const Index hidden = hidden_of_encoder(o.hidden, Reading::bidirectional, o.score.kind);
+  return {o.embedding, hidden, o.encoder_layers, o.cell, Reading::bidirectional, o.dropout};
+}
+WordEncoderOptions encoder_options(const LuongOptions& o) {
+  const Index hidden = hidden_of_encoder(o.hidden, o.reading, o.score.kind);
+  return {o.embedding, hidden, o.encoder_layers, o.cell, o.reading, o.dropout};
+}
+WordEncoderOptions encoder_options(const EncoderDecoderOptions& o) {
+  return {o.embedding, o.hidden, 1, o.cell, Reading::forward, o.dropout};
+}
+WordEncoderOptions encoder_options(const SutskeverOptions& o) {
+  return {o.embedding, o.hidden, o.layers, o.cell, Reading::backward, o.dropout};
+}
+
+// ---- Parts
+
+void WordVectors::require_one_vocabulary(Index source, Index target) {
+  if (source != target)
+    fail("tied", fmt::format("one table for all takes one vocabulary, not {} and {} words", source,
+                             target));
+}
+
+Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
+                    const WordVectors& target) {
+  if (tied == Tied::none)
+    return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()}).affine();
+  const Index embedding = target.table().dim(1);
+  if (readout != embedding)
+    fail("tied",
+         fmt::format("the output's table takes a readout of the embedding's size {}, not {}",
+                     embedding, readout));
+  return {.W = target.table(),
+          .b = scope.add("b", {vocabulary}, nn::init::zeros()),
+          .transposed = true};
+}
+
+WordEncoder::WordEncoder(const nn::Scope& scope, const WordEncoderOptions& o)
+    : direction_(o.reading == Reading::backward ? Direction::backward : Direction::forward) {
+  const nn::StackedOptions stack{.layers = o.layers, .dropout = o.dropout};
+  const nn::RecurrentOptions cell{.cell = o.cell};
+  if (o.reading == Reading::bidirectional) {
+    both_ways_.emplace(scope, o.embedding, o.hidden, stack, cell);
+  } else {
+    one_way_.emplace(scope, o.embedding, o.hidden, stack, cell);
+  }
+}
+
+Encoded WordEncoder::operator()(const Var& x, const Tensor& mask) const {
+  if (one_way_) {
+    const auto [h, last] = (*one_way_)(x, {.mask = mask, .initial = {}, .direction = direction_});
+    return {h, last, mask};
+  }
+  const auto [h, last] = (*both_ways_)(x, {.mask = mask, .initial = {}, .direction = direction_});
+  Encoded encoded{h, {}, mask};
+  for (const auto& state : last) encoded.last.push_back(state.backward);
+  return encoded;
+}
+
+// ---- Decoders
+
 BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o,
                                  EncodedSizes source, std::optional<nn::Attention> attention)
     : AttendingDecoder(scope, o, source, source.last, Activation::maxout, std::move(attention)),
@@ -42,15 +212,19 @@ NematusDecoder::Step NematusDecoder::step(const Var& share, const State& before)
 
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
                            std::optional<nn::Attention> attention)
-    : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
-      attention_(attention ? *attention
-                           : nn::Attention(
-                                 nn::make_score(scope / "attention", o.hidden, source.h, o.score),
-                                 scope / "attention", o.hidden, o.attention)),
-      decoder_(stack_of(scope / "decoder", o)),
+    : target_(WordVectors::of_target(scope, o)),
+      attention_(attention ? *attention : attention_of(scope, o, source)),
+      decoder_(scope / "decoder", o.embedding, o.hidden,
+               {.layers = o.decoder_layers, .dropout = o.dropout}, {.cell = o.cell}),
+      layers_(static_cast<std::size_t>(o.decoder_layers)),
       W_c_((scope / "readout").add("W_c", {source.h + o.hidden, o.hidden}, nn::init::glorot())),
-      output_(output_layer(scope / "output", o.hidden, o.target_vocabulary)),
-      dropout_(o.dropout) {
+      output_(output_layer(scope / "output", o.hidden, o.target_vocabulary, o.tied, target_)),
+      annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)),
+      readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {
+  if (source.last != o.hidden)
+    fail("Luong",
+         fmt::format("a decoder of {} cannot start from the last state of an encoder of {}",
+                     o.hidden, source.last));
   if (!o.input_feeding) return;
   const Index gates = decoder_.gates();
   W_feed_ =
@@ -58,9 +232,12 @@ LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, Encode
 }
 
 LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
-  return {.memory = attention_.remember(dropout_(source.h), source.mask),
+  last_state(source, "Luong");
+  std::vector<nn::RecurrentState> layers = source.last;
+  layers.resize(layers_, source.last.back());
+  return {.memory = attention_.remember(annotation_dropout_(source.h), source.mask),
           .past = {},
-          .layers = source.last,
+          .layers = std::move(layers),
           .h_tilde = zeros({source.mask.dim(1), W_c_.dim(1)}, source.mask.dtype())};
 }
 
@@ -70,12 +247,12 @@ LuongDecoder::Step LuongDecoder::step(const Var& share, const State& before) con
   const Var x = W_feed_.defined() ? add_matmul(share, before.h_tilde, W_feed_) : share;
   const auto [h, layers] = decoder_.step(x, before.layers);
   const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
-  const Var h_tilde = dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
+  const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
   return {h_tilde, alpha, {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
 }
 
 AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) const {
-  return {attune::stack(h_tilde), output_.affine()};
+  return {attune::stack(h_tilde), output_};
 }
 
 LuongDecoder::State LuongDecoder::select(const State& state, const Tensor& rows) const {
@@ -103,11 +280,12 @@ LastStateDecoder::State LastStateDecoder::select(const State& state, const Tenso
 }
 
 SutskeverDecoder::SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
-    : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
-      decoder_(stack_of(scope / "decoder", o)),
+    : target_(WordVectors::of_target(scope, o)),
+      decoder_(scope / "decoder", o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout},
+               {.cell = o.cell}),
       W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
-      output_(output_layer(scope / "output", o.readout, o.target_vocabulary)),
-      dropout_(o.dropout) {}
+      output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)),
+      readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {}
 
 SutskeverDecoder::Step SutskeverDecoder::step(const Var& share, const State& before) const {
   const auto [h, layers] = decoder_.step(share, before);
@@ -115,7 +293,7 @@ SutskeverDecoder::Step SutskeverDecoder::step(const Var& share, const State& bef
 }
 
 AffineLogits SutskeverDecoder::logits(const Var&, const std::vector<Var>& h) const {
-  return {dropout_(tanh(matmul(attune::stack(h), W_c_))), output_.affine()};
+  return {readout_dropout_(tanh(matmul(attune::stack(h), W_c_))), output_};
 }
 
 Listener::Listener(const nn::Scope& scope, const ListenerOptions& o)

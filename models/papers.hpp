@@ -19,18 +19,35 @@ namespace attune::models {
 
 struct BahdanauOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
-  Index embedding = 256;          // E
-  Index hidden = 256;             // H, of each encoder direction and of the decoder
-  Index attention = 256;          // A
-  Index readout = 256;            // R
-  nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
-  double dropout = 0;             // on embeddings, annotations and readout
+  Index embedding = 256;  // E
+  Index hidden = 256;     // H, of the decoder, and of each encoder direction
+  Index encoder_layers = 1;
+  Index readout = 256;                  // R
+  nn::Cell cell = nn::Cell::gru;        // of encoder and decoder
+  nn::ScoreOptions score = {};          // additive; A is score.attention
+  nn::AttentionOptions attention = {};  // window and normalizer
+  Tied tied = Tied::none;
+  double dropout = 0;  // between layers, and where the following are -1
+  double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;
 };
+
+OptionList options_of(BahdanauOptions& options);
+/// In both directions. H of each is half of the decoder's where the score compares annotations with
+/// the decoder's state directly.
+WordEncoderOptions encoder_options(const BahdanauOptions& options);
+
+/// The score and the attention of the options, "attention.*", for queries of size H.
+template <class Options>
+nn::Attention attention_of(const nn::Scope& scope, const Options& o, EncodedSizes source) {
+  const nn::Scope place = scope / "attention";
+  return {nn::make_score(place, o.hidden, source.h, o.score), place, o.hidden, o.attention};
+}
 
 /// Base of the decoders of one layer with attention.
 class AttendingDecoder : public OneLayerDecoder {
  public:
   using Options = BahdanauOptions;
+  static constexpr bool attends = true;
   struct State {
     nn::Memory memory;
     nn::Past past;
@@ -44,21 +61,23 @@ class AttendingDecoder : public OneLayerDecoder {
   }
 
  protected:
-  /// Additive attention, unless another is given.
+  /// The attention of the options, unless another is given.
   AttendingDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
                    Activation activation, std::optional<nn::Attention> attention)
       : OneLayerDecoder(scope, o, bridge, source.h, activation),
-        attention_(attention
-                       ? *attention
-                       : nn::Attention(nn::AdditiveScore(scope / "attention", o.hidden, source.h,
-                                                         {.attention = o.attention}))) {}
+        attention_(attention ? *attention : attention_of(scope, o, source)),
+        annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)) {}
 
   /// The first state is tanh(W x + b).
   State start(const Encoded& source, const Var& x) const {
-    return {attention_.remember(dropout_(source.h), source.mask), {}, {.h = tanh(bridge_(x))}};
+    const Var h = annotation_dropout_(source.h);
+    return {attention_.remember(h, source.mask), {}, {.h = tanh(bridge_(x))}};
   }
 
   nn::Attention attention_;
+
+ private:
+  nn::Dropout annotation_dropout_;
 };
 
 /// A decoder whose cell reads [E y_{i-1}; c_i]; it attends to annotations from any encoder.
@@ -85,6 +104,8 @@ class AttendingDecoder : public OneLayerDecoder {
 /// round; the default is the faster Cell::gru. With an LSTM, 3H is 4H.
 class BahdanauDecoder : public AttendingDecoder {
  public:
+  static constexpr const char* name = "bahdanau";
+
   BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& options, EncodedSizes source,
                   std::optional<nn::Attention> attention = {});
 
@@ -112,6 +133,8 @@ using NematusOptions = BahdanauOptions;
 /// | p(y_j) = softmax(t_j W_o)                | logits()         | output.W, output.b | (R, V)   |
 class NematusDecoder : public AttendingDecoder {
  public:
+  static constexpr const char* name = "nematus";
+
   NematusDecoder(const nn::Scope& scope, const NematusOptions& options, EncodedSizes source,
                  std::optional<nn::Attention> attention = {});
 
@@ -123,9 +146,9 @@ class NematusDecoder : public AttendingDecoder {
 };
 
 /// With an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014, equation 7),
-/// whose last state is ←h_1; and additive attention or one of your own.
-using Bahdanau = WithEncoder<BahdanauDecoder, nn::Bidirectional<nn::Recurrent>>;
-using Nematus = WithEncoder<NematusDecoder, nn::Bidirectional<nn::Recurrent>>;
+/// whose last state is ←h_1; and the attention of the options or one of your own.
+using Bahdanau = WithEncoder<BahdanauDecoder>;
+using Nematus = WithEncoder<NematusDecoder>;
 
 // ---- "Effective approaches to attention-based neural machine translation" (Luong, Pham and
 // Manning, 2015; arXiv 1508.04025)
@@ -134,13 +157,19 @@ struct LuongOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index embedding = 256;  // E
   Index hidden = 256;     // H, of every layer and of h̃
-  Index layers = 2;       // of the encoder and of the decoder
+  Index encoder_layers = 2, decoder_layers = 2;
+  Reading reading = Reading::forward;
   nn::Cell cell = nn::Cell::lstm;
   nn::ScoreOptions score = {.kind = "general"};
   nn::AttentionOptions attention = {};  // window and normalizer
   bool input_feeding = true;            // whether h̃ is read with the next word
-  double dropout = 0;                   // on embeddings, between layers, on annotations and on h̃
+  Tied tied = Tied::none;
+  double dropout = 0;  // between layers, and where the following are -1
+  double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;  // the last: of h̃
 };
+
+OptionList options_of(LuongOptions& options);
+WordEncoderOptions encoder_options(const LuongOptions& options);
 
 /// A stacked decoder that starts from the encoder's last states and attends with its new state.
 ///
@@ -159,6 +188,8 @@ struct LuongOptions {
 class LuongDecoder {
  public:
   using Options = LuongOptions;
+  static constexpr const char* name = "luong";
+  static constexpr bool attends = true;
   struct State {
     nn::Memory memory;
     nn::Past past;
@@ -168,8 +199,8 @@ class LuongDecoder {
   using Output = Var;  // h̃_t (B, H)
   using Step = DecoderStep<Output, State>;
 
-  /// Last states of the source are of size H. With the score of the options, or attention of your
-  /// own.
+  /// Last states of the source are of size H: a layer of the decoder starts from that of the same
+  /// layer, or from the highest. With the score of the options, or attention of your own.
   LuongDecoder(const nn::Scope& scope, const LuongOptions& options, EncodedSizes source,
                std::optional<nn::Attention> attention = {});
 
@@ -180,17 +211,20 @@ class LuongDecoder {
   AffineLogits logits(const Var& shares, const std::vector<Var>& h_tilde) const;
   State select(const State& state, const Tensor& rows) const;
 
- private:
+ protected:
   WordVectors target_;
+
+ private:
   nn::Attention attention_;
   nn::Stacked<nn::Recurrent> decoder_;
+  std::size_t layers_;
   Var W_feed_;  // (H, 4H), with input feeding
   Var W_c_;     // (D + H, H)
-  nn::Linear output_;
-  nn::Dropout dropout_;
+  Affine output_;
+  nn::Dropout annotation_dropout_, readout_dropout_;
 };
 
-/// With an encoder of words, which reads from the left.
+/// With an encoder of words, which in the paper reads from the left.
 using Luong = WithEncoder<LuongDecoder>;
 
 // ---- Without attention: all that the decoder knows of the source is the encoder's last state
@@ -201,8 +235,13 @@ struct EncoderDecoderOptions {
   Index hidden = 256;             // H
   Index readout = 256;            // R
   nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
-  double dropout = 0;             // on embeddings and on the readout
+  Tied tied = Tied::none;
+  double dropout = 0;  // where the following are -1
+  double embedding_dropout = -1, readout_dropout = -1;
 };
+
+OptionList options_of(EncoderDecoderOptions& options);
+WordEncoderOptions encoder_options(const EncoderDecoderOptions& options);
 
 /// "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1): the last
 /// state c is the context of every step, and the decoder's first state is tanh(V' c).
@@ -221,6 +260,8 @@ struct EncoderDecoderOptions {
 class LastStateDecoder : public OneLayerDecoder {
  public:
   using Options = EncoderDecoderOptions;
+  static constexpr const char* name = "encoder-decoder";
+  static constexpr bool attends = false;
   struct State {
     Var c, share;  // c, and C c
     nn::RecurrentState h;
@@ -249,8 +290,13 @@ struct SutskeverOptions {
   Index layers = 1;                // of the encoder and of the decoder; the paper has 4
   Index readout = 256;             // R
   nn::Cell cell = nn::Cell::lstm;  // of encoder and decoder
-  double dropout = 0;              // on embeddings, between layers and on the readout
+  Tied tied = Tied::none;
+  double dropout = 0;  // between layers, and where the following are -1
+  double embedding_dropout = -1, readout_dropout = -1;
 };
+
+OptionList options_of(SutskeverOptions& options);
+WordEncoderOptions encoder_options(const SutskeverOptions& options);
 
 /// "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le, 2014; arXiv
 /// 1409.3215). The last states of the encoder, which reads the source from its end, are the
@@ -267,6 +313,8 @@ struct SutskeverOptions {
 class SutskeverDecoder {
  public:
   using Options = SutskeverOptions;
+  static constexpr const char* name = "sutskever";
+  static constexpr bool attends = false;
   using State = std::vector<nn::RecurrentState>;  // of the layers, the lowest first
   using Output = Var;                             // (B, H)
   using Step = DecoderStep<Output, State>;
@@ -284,15 +332,18 @@ class SutskeverDecoder {
   AffineLogits logits(const Var& shares, const std::vector<Var>& h) const;
   State select(const State& state, const Tensor& rows) const { return nn::select(state, rows); }
 
- private:
+ protected:
   WordVectors target_;
+
+ private:
   nn::Stacked<nn::Recurrent> decoder_;
   Var W_c_;  // (H, R)
-  nn::Linear output_;
-  nn::Dropout dropout_;
+  Affine output_;
+  nn::Dropout readout_dropout_;
 };
 
-using Sutskever = WithEncoder<SutskeverDecoder, nn::Recurrent, Direction::backward>;
+/// With an encoder of words, which reads from the end.
+using Sutskever = WithEncoder<SutskeverDecoder>;
 
 // ---- The listener of "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016; arXiv
 // 1508.01211), an encoder of long sequences of real numbers

@@ -1,11 +1,11 @@
 // Parts of the models of papers.
 #pragma once
 
-#include <type_traits>
+#include <optional>
 #include <vector>
 
 #include <attune/models/decoder.hpp>
-#include <attune/models/option_field.hpp>
+#include <attune/models/options.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
@@ -16,12 +16,27 @@ namespace attune::models {
 /// Which of the three tables of word vectors are one (Press and Wolf, 2017).
 enum class Tied { none, target_output, all };
 
+Option tied_option(Tied& tied);
+Option cell_option(nn::Cell& cell);
+/// Of a score and of the attention around it.
+OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention);
+
+inline constexpr double largest_size = 1 << 16, most_layers = 64, highest_dropout = 0.99;
+
+/// The options as they are, once each is found in its range. Throws in the name of the option.
 template <class Options>
-OptionField<Options> tied_field() {
-  return choice_field<Options, Tied>(
-      "tied", "which tables of word vectors are the same one", &Options::tied,
-      {{Tied::none, "none"}, {Tied::target_output, "target-output"}, {Tied::all, "all"}});
+const Options& checked(const Options& options) {
+  Options copy = options;
+  for (const Option& one : options_of(copy)) one.set(one.get());
+  return options;
 }
+
+/// A rate of dropout that has a default: the other one where it is negative.
+inline double rate_or(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
+
+/// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches
+/// what is below, would start near nothing.
+inline nn::Init output_weights() { return nn::init::normal(0.1); }
 
 /// Initial vectors of the words that a cell reads. Small ones move fast under Adam, and a GRU
 /// learns best from them. An LSTM passes on about a quarter of a small input, and two layers a
@@ -35,62 +50,98 @@ inline nn::Init word_vectors_init(nn::Cell cell) {
 /// An embedding and its dropout: ids (...) -> (..., E)
 class WordVectors {
  public:
-  WordVectors(const nn::Scope& scope, Index vocabulary, Index size, nn::Cell cell, double dropout)
-      : table_(scope, vocabulary, size, word_vectors_init(cell)), dropout_(dropout) {}
+  /// "target.E". A table that is the output's, too, begins as that one does.
+  template <class Options>
+  static WordVectors of_target(const nn::Scope& scope, const Options& o) {
+    return {nn::Embedding(scope / "target", o.target_vocabulary, o.embedding,
+                          o.tied == Tied::none ? word_vectors_init(o.cell) : output_weights()),
+            rate_or(o.embedding_dropout, o.dropout)};
+  }
+  /// "source.E", or the target's where one table is for all. Throws where the vocabularies differ.
+  template <class Options>
+  static WordVectors of_source(const nn::Scope& scope, const Options& o,
+                               const WordVectors& target) {
+    if (o.tied != Tied::all)
+      return {nn::Embedding(scope / "source", o.source_vocabulary, o.embedding,
+                            word_vectors_init(o.cell)),
+              rate_or(o.embedding_dropout, o.dropout)};
+    require_one_vocabulary(o.source_vocabulary, o.target_vocabulary);
+    return target;
+  }
 
   Var operator()(const Tensor& ids) const { return dropout_(table_(ids)); }
+  const Var& table() const { return table_.table(); }
 
  private:
+  WordVectors(nn::Embedding table, double dropout) : table_(std::move(table)), dropout_(dropout) {}
+  static void require_one_vocabulary(Index source, Index target);
+
   nn::Embedding table_;
   nn::Dropout dropout_;
 };
 
-/// Recurrent layers of the sizes, the cell and the dropout in the options: one, unless these say
-/// how many.
-template <class Layer = nn::Recurrent, class Options>
-nn::Stacked<Layer> stack_of(const nn::Scope& scope, const Options& o) {
-  Index layers = 1;
-  if constexpr (requires { o.layers; }) layers = o.layers;
-  return {scope, o.embedding, o.hidden, {.layers = layers, .dropout = o.dropout}, {.cell = o.cell}};
-}
+/// The output layer of readouts (..., R), "output.W" (R, V) and "output.b" (V); with a tied table
+/// (V, E) instead of W. Throws where R is not E then.
+Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
+                    const WordVectors& target);
 
-/// x (S, B, E), mask (S, B). Of layers in both directions the last states are the backward ones.
-template <class Layer>
-Encoded encoded_by(const nn::Stacked<Layer>& layers, const Var& x, const Tensor& mask,
-                   Direction direction) {
-  const auto [h, last] = layers(x, {.mask = mask, .direction = direction});
-  if constexpr (std::is_same_v<typename Layer::State, nn::RecurrentState>) {
-    return {h, last, mask};
-  } else {
-    Encoded encoded{h, {}, mask};
-    for (const auto& state : last) encoded.last.push_back(state.backward);
-    return encoded;
+/// In which direction an encoder reads. `backward` is the reversed source of Sutskever et al.
+/// (2014); `bidirectional` is Bahdanau et al. (2014), equation 7: annotations [→h_j; ←h_j].
+enum class Reading { forward, backward, bidirectional };
+
+struct WordEncoderOptions {
+  Index embedding, hidden;  // E; H of each direction
+  Index layers;
+  nn::Cell cell;
+  Reading reading;
+  double dropout;  // between layers
+
+  EncodedSizes sizes() const {
+    return {.h = reading == Reading::bidirectional ? 2 * hidden : hidden, .last = hidden};
   }
-}
+};
 
-/// A decoder with an encoder of words, with the parameters "source.E" and "encoder.*".
-template <class Decoder, class Layer = nn::Recurrent, Direction direction = Direction::forward>
+/// Recurrent layers "layer1" and so on, or "layer1.forward" and "layer1.backward", of which each
+/// reads the outputs of both directions below it; the last states are then the backward ones.
+class WordEncoder {
+ public:
+  WordEncoder(const nn::Scope& scope, const WordEncoderOptions& options);
+
+  /// x (S, B, E), mask (S, B)
+  Encoded operator()(const Var& x, const Tensor& mask) const;
+
+ private:
+  std::optional<nn::Stacked<nn::Recurrent>> one_way_;
+  std::optional<nn::Stacked<nn::Bidirectional<nn::Recurrent>>> both_ways_;  // or these
+  Direction direction_;
+};
+
+/// A decoder with an encoder of words, of the parameters "source.E" and "encoder.*". The decoder has
+/// encoder_options(Options).
+template <class Decoder>
 class WithEncoder : public Decoder {
  public:
   using Options = typename Decoder::Options;
 
-  /// `attention` is that of a decoder which has one, for attention of your own.
+  /// `attention` is that of a decoder which has one, for attention of your own. Throws on options
+  /// out of their ranges, and on those that do not fit together.
   WithEncoder(const nn::Scope& scope, const Options& o, const auto&... attention)
-      : Decoder(scope, o, {.h = is_both_ways ? 2 * o.hidden : o.hidden, .last = o.hidden},
-                attention...),
-        source_(scope / "source", o.source_vocabulary, o.embedding, o.cell, o.dropout),
-        encoder_(stack_of<Layer>(scope / "encoder", o)) {}
+      : Decoder(scope, checked(o), encoder_options(o).sizes(), attention...),
+        options_(o),
+        source_(WordVectors::of_source(scope, o, Decoder::target_)),
+        encoder_(scope / "encoder", encoder_options(o)) {}
 
   /// source (S, B) i32, mask (S, B)
   Encoded encode(const Tensor& source, const Tensor& mask) const {
-    return encoded_by(encoder_, source_(source), mask, direction);
+    return encoder_(source_(source), mask);
   }
 
- private:
-  static constexpr bool is_both_ways = !std::is_same_v<Layer, nn::Recurrent>;
+  const Options& options() const { return options_; }
 
+ private:
+  Options options_;
   WordVectors source_;
-  nn::Stacked<Layer> encoder_;
+  WordEncoder encoder_;
 };
 
 enum class Activation { tanh, maxout };
@@ -122,14 +173,6 @@ class DeepOutput {
   Var U_o_, V_o_, C_o_, b_o_;  // of H, E and C rows, and the bias
 };
 
-/// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches
-/// what is below, would start near nothing.
-inline nn::Init output_weights() { return nn::init::normal(0.1); }
-
-inline nn::Linear output_layer(const nn::Scope& scope, Index readout, Index vocabulary) {
-  return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()});
-}
-
 /// Base of the decoders of one layer: the target's word vectors, the bridge to the first state, the
 /// cell and a deep output, with the parameters "target.E", "bridge.*", "decoder.layer1.*",
 /// "readout.*" and "output.*".
@@ -153,7 +196,7 @@ class OneLayerDecoder {
 
   AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
     const Var s = stack(outputs, &Output::s), c = stack(outputs, &Output::c);
-    return {dropout_(readout_(s, words.y, c)), output_.affine()};
+    return {readout_dropout_(readout_(s, words.y, c)), output_};
   }
 
  protected:
@@ -161,12 +204,12 @@ class OneLayerDecoder {
   template <class Options>
   OneLayerDecoder(const nn::Scope& scope, const Options& o, Index bridge, Index context,
                   Activation activation)
-      : target_(scope / "target", o.target_vocabulary, o.embedding, o.cell, o.dropout),
+      : target_(WordVectors::of_target(scope, o)),
         bridge_(scope / "bridge", bridge, o.hidden),
         cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
-        dropout_(o.dropout),
         readout_(scope / "readout", o, context, activation),
-        output_(output_layer(scope / "output", o.readout, o.target_vocabulary)) {}
+        readout_dropout_(rate_or(o.readout_dropout, o.dropout)),
+        output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)) {}
 
   /// "decoder.W_c", from the context to the gates: (context, gates · H)
   Var context_weights(const nn::Scope& scope, Index context) const {
@@ -177,11 +220,11 @@ class OneLayerDecoder {
   WordVectors target_;
   nn::Linear bridge_;
   nn::Recurrent cell_;
-  nn::Dropout dropout_;  // of annotations and readouts
 
  private:
   DeepOutput readout_;
-  nn::Linear output_;
+  nn::Dropout readout_dropout_;
+  Affine output_;
 };
 
 }  // namespace attune::models

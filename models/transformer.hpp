@@ -21,6 +21,8 @@ struct TransformerOptions {
   Index alignment_layer = 0;
 };
 
+OptionList options_of(TransformerOptions& options);
+
 /// Word vectors times √D, positions and dropout (sections 3.4 and 3.5).
 class TransformerWords {
  public:
@@ -112,23 +114,38 @@ class TransformerDecoder {
 
 class Transformer : public TransformerDecoder {
  public:
+  static constexpr const char* name = "transformer";
+  static constexpr bool attends = true;
+
+  /// Throws on options out of their ranges, and on those that do not fit together.
   Transformer(const nn::Scope& scope, const TransformerOptions& options)
-      : TransformerDecoder(scope, options, options.layer.size),
+      : TransformerDecoder(scope, checked(options), options.layer.size),
+        options_(options),
         encoder_(scope, options, options.tied == Tied::all ? &table() : nullptr) {}
 
   Encoded encode(const Tensor& source, const Tensor& mask) const {
     return encoder_.encode(source, mask);
   }
 
+  const TransformerOptions& options() const { return options_; }
+
  private:
+  TransformerOptions options_;
   TransformerEncoder encoder_;
 };
 
 /// A language model: loss(model, no_source(B), target), sample(model, no_source(n)).
 class TransformerLm : public TransformerDecoder {
  public:
+  static constexpr const char* name = "transformer-lm";
+
   TransformerLm(const nn::Scope& scope, const TransformerOptions& options)
-      : TransformerDecoder(scope, options, 0) {}
+      : TransformerDecoder(scope, checked(options), 0), options_(options) {}
+
+  const TransformerOptions& options() const { return options_; }
+
+ private:
+  TransformerOptions options_;
 };
 
 }  // namespace attune::models

@@ -14,11 +14,11 @@
 #include "alignment_forms.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "support/letters.hpp"
-#include "support/log.hpp"
-#include "support/output.hpp"
-#include "support/page.hpp"
-#include "support/processes.hpp"
+#include "letters.hpp"
+#include "log.hpp"
+#include "output.hpp"
+#include "page.hpp"
+#include "processes.hpp"
 
 namespace attune::pairs {
 namespace {

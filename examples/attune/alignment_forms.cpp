@@ -11,7 +11,7 @@
 
 #include <attune/tensor/check.hpp>
 
-#include "support/log.hpp"
+#include "log.hpp"
 
 namespace attune::report {
 namespace {

@@ -8,9 +8,9 @@
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
+#include "log.hpp"
 #include "model.hpp"
-#include "support/log.hpp"
-#include "support/output.hpp"
+#include "output.hpp"
 
 namespace attune::pairs {
 namespace {
@@ -65,9 +65,14 @@ void print(const Model& model) {
     line(name, model.entry(name));
   line("checksum", model.checksum().empty() ? "none" : model.checksum() + ", verified");
   say("\n");
-  for (const auto& field : stored_fields()) line(field.name, model.entry(field.name));
+  TrainOptions names;
+  models::AnyModelOptions own = model.network().options();
+  const models::OptionList of_model = models::options_of(own);
+  for (const models::Option& one : options_of(names))
+    if (one.group != "Run" && one.group != "Model") line(one.name, model.entry(one.name));
   say("\n");
-  for (const auto& [name, value] : models::to_map(model.network().options())) line(name, value);
+  line("model", own.name);
+  for (const models::Option& one : of_model) line(one.name, one.get());
   say("\n");
   line("source", kinds_of(model.source())), line("target", kinds_of(model.target()));
   say("\n");
@@ -90,7 +95,9 @@ int average(const UseOptions& o) {
   Model mean = Model::load(files.front());
   // What models must have in common for their weights to mean the same.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
-  for (const auto& [name, value] : models::to_map(mean.network().options())) names.push_back(name);
+  models::AnyModelOptions own = mean.network().options();
+  names.push_back("model");
+  for (const models::Option& one : models::options_of(own)) names.push_back(one.name);
   const double share = 1.0 / static_cast<double>(files.size());
   std::vector<Tensor> sums;
   for (const auto& [name, w] : mean.parameters()) sums.push_back(zeros(w.shape(), DType::f64));

@@ -13,9 +13,9 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
-#include "support/letters.hpp"
-#include "support/output.hpp"
-#include "support/run_directory.hpp"
+#include "letters.hpp"
+#include "output.hpp"
+#include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {

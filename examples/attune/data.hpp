@@ -13,7 +13,7 @@
 #include "model.hpp"
 #include "options.hpp"
 #include "pair_store.hpp"
-#include "support/run.hpp"
+#include "run.hpp"
 
 namespace attune::pairs {
 

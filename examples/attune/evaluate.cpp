@@ -11,12 +11,12 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "chart.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "support/chart.hpp"
-#include "support/log.hpp"
-#include "support/output.hpp"
-#include "support/run_directory.hpp"
+#include "log.hpp"
+#include "output.hpp"
+#include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {

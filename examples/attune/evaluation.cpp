@@ -14,7 +14,7 @@
 #include <attune/models/unroll.hpp>
 #include <attune/tensor/reduce.hpp>
 
-#include "support/processes.hpp"
+#include "processes.hpp"
 
 namespace attune::pairs {
 

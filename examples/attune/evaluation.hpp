@@ -10,7 +10,7 @@
 #include <attune/models/search.hpp>
 
 #include "data.hpp"
-#include "support/error_counts.hpp"
+#include "error_counts.hpp"
 
 namespace attune::pairs {
 

@@ -1,145 +1,232 @@
 // attune: learns from pairs of texts (translations, pronunciations, dates), and predicts targets.
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/threads.hpp>
+#include <attune/version.hpp>
 
 #include "commands.hpp"
-#include "support/commands.hpp"
-#include "support/processes.hpp"
+#include "common.hpp"
+#include "output.hpp"
+#include "processes.hpp"
 
 namespace attune::pairs {
 namespace {
 
-/// Options that --help shows; --help-all shows all.
+/// What is typed without a name: its names in --help, and where it goes. All but the last are one.
+struct Positional {
+  std::vector<const char*> names;
+  bool several = false;  // of the last
+};
+
+/// A command but `train`.
+struct UseCommand {
+  const char* name;
+  unsigned bit;
+  const char *what, *example;
+  int (*run)(const UseOptions&);
+  Positional positional;
+};
+
+const UseCommand use_commands[] = {
+    {"predict",
+     predict_command,
+     "write what belongs to each source (default: of lines of standard input)",
+     "\"3 May 79\" --best 3",
+     predict,
+     {{"SOURCE"}, true}},
+    {"evaluate",
+     evaluate_command,
+     "measure a model: exact matches, token errors, BLEU, chrF, perplexity (default: on the pairs "
+     "that it was chosen by)",
+     "test.tsv --json",
+     evaluate_pairs,
+     {{"PAIRS", "TARGETS"}}},
+    {"align",
+     align_command,
+     "show what the model attends to for each target token; without targets, for its own",
+     "test.tsv --format html --out attention.html",
+     align,
+     {{"PAIRS", "TARGETS"}}},
+    {"score",
+     score_command,
+     "print the log-probability of given targets",
+     "test.tsv",
+     score,
+     {{"PAIRS", "TARGETS"}}},
+    {"compare",
+     compare_command,
+     "print a table of models measured on the same pairs (default: those that they were chosen by)",
+     "test.tsv --model first-model --model second-model",
+     compare,
+     {{"PAIRS", "TARGETS"}}},
+    {"report",
+     report_command,
+     "write an HTML page: errors, learning curves, attention, predictions",
+     "test.tsv --out test.html",
+     report,
+     {{"PAIRS", "TARGETS"}}},
+    {"average",
+     average_command,
+     "write a model with the mean weights of several checkpoints",
+     "a.safetensors b.safetensors --out mean.safetensors",
+     average,
+     {{"MODEL"}, true}},
+    {"inspect",
+     inspect_command,
+     "print what is in a checkpoint",
+     "attune-model",
+     inspect,
+     {{"MODEL"}}}};
+
+constexpr const char* train_what = "train a model on a TSV of pairs, or on two text files";
+const Positional train_files{{"PAIRS", "TARGETS"}};
+
+/// Options of `train` that --help shows; --help-all shows all.
 const std::set<std::string> basic = {"valid",  "valid-target",   "swap",     "tokens", "pieces",
                                      "model",  "embedding",      "hidden",   "score",  "dropout",
                                      "epochs", "steps",          "minutes",  "batch",  "rate",
                                      "seed",   "validate-every", "patience", "metric", "out",
-                                     "resume", "seeds",          "jobs",     "config"};
+                                     "resume", "seeds",          "jobs",     "config", "threads"};
 
-/// Sets everything: to `defaults`, then as the config file says. True, for what was typed is to be
-/// set once more.
-bool set_defaults(TrainOptions& o, TrainOptions defaults) {
-  defaults.out = o.out, defaults.config = o.config, defaults.typed_model = o.typed_model;
-  o = std::move(defaults);
-  if (!o.config.empty()) read_config(o);
-  return true;
+/// What was typed behind a command: options, those of config files first, and the rest.
+struct Typed {
+  std::vector<Given> given;
+  std::vector<std::string> others;
+  bool help = false, help_all = false;
+};
+
+/// Reads the arguments of a command that has these options, and its config files.
+Typed read_arguments(const std::vector<std::string>& arguments, const models::OptionList& options,
+                     const Positional& positional) {
+  Typed typed;
+  const examples::Arguments split = examples::split_arguments(arguments, [&](const auto& name) {
+    const models::Option* one = models::find(options, name);
+    return name == "help" || name == "help-all" || (one && one->is_flag);
+  });
+  typed.others = split.others;
+  std::vector<Given> on_line;
+  for (const auto& [name, value] : split.options) {
+    if (name == "help") typed.help = true;
+    if (name == "help-all") typed.help = typed.help_all = true;
+    if (name == "config") std::ranges::move(read_config(value), std::back_inserter(typed.given));
+    if (name != "help" && name != "help-all") on_line.push_back({name, value});
+  }
+  std::ranges::move(on_line, std::back_inserter(typed.given));
+  const std::size_t most = positional.several ? typed.others.size() : positional.names.size();
+  if (typed.others.size() > most) throw Error(in_quotes(typed.others[most]) + " is not expected");
+  return typed;
 }
 
-void add_train(Commands& commands, TrainOptions& o, std::optional<Survey>& survey) {
-  Command& train = commands.add("train", "train a model on a TSV of pairs, or on two text files",
-                                "train.en train.de --valid val.en --valid-target val.de",
-                                [&] { return pairs::train(o, survey); });
-  train.argument("pairs", "a TSV, source TAB target, or a text file of sources", o.train, false)
-      .argument("targets", "text file of their targets", o.train_target, false);
-  std::string help = "what to train; sizes are set to suit the data";
-  for (const models::ModelKind& kind : models::model_kinds())
-    help += fmt::format("\n- {}: {}", kind.name, kind.what);
-  for (const auto& [heading, fields] : train_groups()) {
-    train.add(fields, o, heading);
-    if (heading != std::string("Data")) continue;
-    // Before the options of the model, which are then set for this one.
-    train
-        .add({models::OptionField<TrainOptions>{
-                 .name = "model",
-                 .help = help,
-                 .choices = {},
-                 .type = "NAME",
-                 .get = [](const TrainOptions& options) { return options.model.name; },
-                 .set =
-                     [](TrainOptions& options, const std::string& name) {
-                       set_model(options, options.typed_model = name);
-                     }}},
-             o, "Model")
-        .add_last(models::all_model_fields(), o.model, "Model");
+/// Prints the help of a command. It is wide where the terminal is.
+int show_help(const std::string& name, const char* what, const Positional& positional,
+              const models::OptionList& options, const char* example, bool more) {
+  std::string others;
+  for (const char* one : positional.names) others += fmt::format(" [{}]", one);
+  say("{}\nUsage: attune {} [OPTIONS]{}{}\n{}\n{}Example: attune {} {}\n", what, name, others,
+      positional.several ? "..." : "", examples::help_of(options),
+      more ? fmt::format("More options: attune {} --help-all\n", name) : "", name, example);
+  return 0;
+}
+
+/// As many threads as were given; otherwise as ATTUNE_THREADS says, which is checked, as are the
+/// variables of products: later, their errors would name the layer that computes first.
+void use_threads(Index given) {
+  given > 0 ? set_threads(static_cast<int>(given)) : void(threads());
+  products();
+}
+
+int run_train(const std::vector<std::string>& arguments) {
+  TrainOptions defaults = train_options(true);
+  const Typed typed = read_arguments(arguments, options_of(defaults), train_files);
+  const auto with_given = [&](TrainOptions o) {
+    set_given(o, typed.given);
+    if (!typed.others.empty()) o.train = typed.others[0];
+    if (typed.others.size() > 1) o.train_target = typed.others[1];
+    return o;
+  };
+  TrainOptions o = with_given(defaults);
+  if (typed.help) {
+    models::OptionList shown = options_of(o);
+    if (!typed.help_all)
+      std::erase_if(shown, [](const models::Option& one) { return !basic.contains(one.name); });
+    return show_help("train", train_what, train_files, shown,
+                     "train.en train.de --valid val.en --valid-target val.de", !typed.help_all);
   }
-  train.basic(basic).in_processes([&o] { return o.seeds > 1; });
-  // First the config file, which may name the run and the data, then what suits these.
-  train.reread([&o] { return !o.config.empty() && set_defaults(o, train_options(true)); });
-  train.reread([&o] { return o.resumes() && set_defaults(o, stored_options(o.last())); });
-  train.set_last().reread([&o, &survey] {
-    if (o.resumes()) return false;
+  std::optional<Survey> survey;
+  if (o.resumes()) {
+    o = with_given(stored_options(o.last()));
+  } else {  // what the data are like decides the defaults
     check_files(o);
     survey = survey_of(o);
-    return !survey->has_sentences() && set_defaults(o, train_options(false));
-  });
+    if (!survey->has_sentences()) o = with_given(train_options(false));
+  }
+  check_effects(options_of(o), typed.given);
+  if (o.seeds == 1) use_threads(o.threads);  // several are trained in processes of their own
+  return train(o, survey);
 }
 
-void add_uses(Commands& commands, UseOptions& o) {
-  const auto add = [&](const char* name, unsigned bit, const char* what, const char* example,
-                       int (*run)(const UseOptions&)) -> Command& {
-    Command& command = commands.add(name, what, example, [&o, run] { return run(o); });
-    return command.add(use_fields(bit), o).reread([&o, bit] {
-      if (o.config.empty()) return false;
-      const UseOptions given = o;
-      o = {};
-      o.config = given.config;
-      read_config(o, bit);
-      return true;
-    });
-  };
-  const auto add_model = [&](Command& command) {
-    command.arguments(
-        "--model",
-        "checkpoint, or directory of a training (default: the model trained last); given "
-        "several times, or a directory of --seeds: an ensemble",
-        o.models);
-  };
-  const auto add_pairs = [&](Command& command, const char* otherwise) {
-    command
-        .argument(
-            "file",
-            fmt::format("pairs: a TSV, source TAB target, or a text file of sources{}", otherwise),
-            o.file, false)
-        .argument("targets", "text file of their targets", o.target, false);
-    add_model(command);
-  };
-  constexpr const char* chosen = " (default: the pairs that the model was chosen by)";
-  Command& predict = add("predict", predict_command, "write what belongs to each source",
-                         "\"3 May 79\" --best 3", pairs::predict);
-  predict.arguments("sources", "what to read (default: lines of standard input)", o.sources);
-  add_model(predict);
-  Command& evaluate = add("evaluate", evaluate_command,
-                          "measure a model: exact matches, token errors, BLEU, chrF, perplexity",
-                          "test.tsv --json", evaluate_pairs);
-  add_pairs(evaluate, chosen);
-  evaluate.arguments("--reference", "text file of other targets; may be given several times",
-                     o.references);
-  add_pairs(add("align", align_command, "show what the model attends to for each target token",
-                "test.tsv --format html --out attention.html", pairs::align),
-            "; without targets, the model writes its own");
-  add_pairs(add("score", score_command, "print the log-probability of given targets", "test.tsv",
-                pairs::score),
-            "");
-  add_pairs(add("compare", compare_command, "print a table of models measured on the same pairs",
-                "test.tsv --model first-model --model second-model", pairs::compare),
-            chosen);
-  add_pairs(add("report", report_command,
-                "write an HTML page: errors, learning curves, attention, predictions",
-                "test.tsv --out test.html", pairs::report),
-            chosen);
-  add("average", average_command, "write a model with the mean weights of several checkpoints",
-      "a.safetensors b.safetensors --out mean.safetensors", pairs::average)
-      .arguments("models", "checkpoints of one training", o.sources);
-  add("inspect", inspect_command, "print what is in a checkpoint", "attune-model", pairs::inspect)
-      .argument("model", "checkpoint, or directory of a training (default: the one trained last)",
-                o.file, false);
+int run_use(const UseCommand& command, const std::vector<std::string>& arguments) {
+  UseOptions o;
+  const Typed typed = read_arguments(arguments, options_of(o, command.bit), command.positional);
+  if (typed.help)
+    return show_help(command.name, command.what, command.positional, options_of(o, command.bit),
+                     command.example, false);
+  std::vector<Given> given = typed.given;  // models on the command line replace those of a file
+  const auto is_typed_model = [](const Given& g) { return g.name == "model" && g.place.empty(); };
+  if (std::ranges::any_of(given, is_typed_model))
+    std::erase_if(given, [](const Given& g) { return g.name == "model" && !g.place.empty(); });
+  set_given(options_of(o, command.bit), given);
+  if (command.positional.several) {
+    o.sources = typed.others;
+  } else {
+    if (!typed.others.empty()) o.file = typed.others[0];
+    if (typed.others.size() > 1) o.target = typed.others[1];
+  }
+  check_effects(options_of(o, command.bit), given);
+  use_threads(o.threads);
+  return command.run(o);
 }
 
-int run(int argc, char** argv) {
-  TrainOptions train = train_options(true);
-  std::optional<Survey> survey;
-  UseOptions use;
-  Commands commands("attune",
-                    "Learns from pairs of texts with attention (translations, pronunciations, "
-                    "dates), and predicts targets.",
-                    "attune train PAIRS.tsv && attune predict");
-  add_train(commands, train, survey);
-  add_uses(commands, use);
-  return commands.run(argc, argv);
+int show_commands() {
+  say("attune learns from pairs of texts with attention (translations, pronunciations, dates), and "
+      "predicts targets.\nUsage: attune COMMAND [OPTIONS] ...\n\n  {:<12}{}\n",
+      "train", train_what);
+  for (const UseCommand& one : use_commands) say("  {:<12}{}\n", one.name, one.what);
+  say("\nattune COMMAND --help shows its options, attune --version the version.\n"
+      "Example: attune train PAIRS.tsv && attune predict\n");
+  return 0;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  std::vector<std::string> names = {"train"};
+  for (const UseCommand& one : use_commands) names.push_back(one.name);
+  const std::string expected = fmt::format(
+      "{} or {} was expected", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+  if (arguments.empty()) throw Error("no command: " + expected);
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "--help-all") return show_commands();
+  if (name == "--version") return say("attune {}\n", ATTUNE_VERSION), 0;
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  if (name == "train") return run_train(rest);
+  for (const UseCommand& one : use_commands)
+    if (name == one.name) return run_use(one, rest);
+  const std::string meant = suggestion(name, names);
+  throw Error(fmt::format("{} is not a command{}", in_quotes(name),
+                          meant.empty() ? ": " + expected : meant));
 }
 
 }  // namespace
 }  // namespace attune::pairs
 
 int main(int argc, char** argv) {
-  return attune::run_program("attune", [&] { return attune::pairs::run(argc, argv); });
+  return attune::run_program("attune", [&] {
+    return attune::pairs::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  });
 }

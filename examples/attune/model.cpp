@@ -9,20 +9,12 @@
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "support/letters.hpp"
-#include "support/processes.hpp"
-#include "support/run_directory.hpp"
+#include "letters.hpp"
+#include "processes.hpp"
+#include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
-
-text::Codec codec_from(const Metadata& metadata, const std::string& side) {
-  const auto read = [&](const std::string& name, auto from_json) {
-    return reading(name, [&] { return from_json(nn::load_text(metadata, name)); });
-  };
-  return {read(side + "_tokenizer", text::read_tokenizer),
-          read(side + "_vocabulary", text::vocabulary_from_json)};
-}
 
 std::vector<std::filesystem::path> last_trained() {
   std::vector<std::filesystem::path> last;
@@ -51,42 +43,33 @@ struct Interruptible : models::AnyModel {
 }  // namespace
 
 Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
-             std::unique_ptr<nn::Parameters> parameters)
-    : codecs_(std::move(codecs)), longest_(longest), parameters_(std::move(parameters)) {
-  network_ = std::make_unique<models::AnyModel>(
-      *parameters_, options,
-      models::Vocabularies{codecs_.source.vocabulary.size(), codecs_.target.vocabulary.size()});
-}
-
-Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
              std::uint64_t seed)
-    : Model(options, std::move(codecs), longest, std::make_unique<nn::Parameters>(seed)) {}
+    : codecs_(std::move(codecs)),
+      longest_(longest),
+      parameters_(std::make_unique<nn::Parameters>(seed)),
+      network_(*parameters_, options,
+               {codecs_.source.vocabulary.size(), codecs_.target.vocabulary.size()}) {}
+
+Model::Model(models::LoadedModel<> loaded, Index longest)
+    : codecs_(std::move(loaded.codecs)),
+      longest_(longest),
+      parameters_(std::move(loaded.parameters)),
+      network_(std::move(loaded.model)),
+      metadata_(std::move(loaded.metadata)),
+      checksum_(std::move(loaded.checksum)) {}
 
 Model Model::load(const std::filesystem::path& path) {
-  return from_checkpoint(path, checkpoint_format, [](const Safetensors& file) {
-    const bool counted = file.metadata.contains("longest-target");
-    const Index longest = counted ? nn::load_count(file.metadata, "longest-target") : 0;
+  auto loaded = models::load(path, text::read_rewriter);
+  return reading(path, [&] {
+    const bool counted = loaded.metadata.contains("longest-target");
+    const Index longest = counted ? nn::load_count(loaded.metadata, "longest-target") : 0;
     if (longest > 1 << 24) fail("longest-target", fmt::format("{} is too large", longest));
-    Model model(models::model_options_from(file.metadata),
-                {codec_from(file.metadata, "source"), codec_from(file.metadata, "target")}, longest,
-                std::make_unique<nn::Parameters>(file));
-    for (const auto& [name, tensor] : file.tensors)
-      if (!model.parameters_->contains(name) && !name.starts_with("adam.") &&
-          !name.starts_with("average."))  // those belong to the training
-        fail("checkpoint", in_quotes(name) + " is no part of the model of its options");
-    model.metadata_ = file.metadata, model.checksum_ = file.checksum;
-    return model;
+    return Model(std::move(loaded), longest);
   });
 }
 
 void Model::save(Safetensors& file) const {
-  nn::save_parameters(*parameters_, file);
-  file.metadata.merge(models::to_map(network_->options()));
-  for (const auto& [side, codec] : {std::pair{"source", &source()}, {"target", &target()}}) {
-    file.metadata[fmt::format("{}_tokenizer", side)] = to_json(codec->tokenizer);
-    file.metadata[fmt::format("{}_vocabulary", side)] = to_json(codec->vocabulary);
-  }
-  file.metadata["format"] = checkpoint_format;
+  models::store(file, network_, *parameters_, codecs_);
   file.metadata["longest-target"] = std::to_string(longest_);
 }
 

@@ -1,20 +1,11 @@
 // A model of pairs and its checkpoint.
 //
-// A checkpoint is a safetensors file: the parameters under their names, and metadata, all of it
-// text:
+// A checkpoint is the file of models/model_file.hpp, with further entries:
 //
-//     format             "attune pairs 1"
-//     model              bahdanau, nematus, luong, ...: see models/any_model.hpp
-//     hidden, ...        every option of that model by name, as models::to_map() writes them
-//     source_tokenizer   how lines become tokens: {"kind":"characters"}, see text/tokenizer.hpp
-//     source_vocabulary  the tokens from number 4 on, a JSON array: see text/tokenizer.hpp
-//     target_tokenizer, target_vocabulary
 //     longest-target     optional: tokens of the longest target in training
 //     metric             optional: exact, bleu or loss, by which the best weights were chosen
 //     train, swap, ...   optional: the other options of the training, see options.hpp
-//     training_data, validation_data   optional: their fingerprints, see support/run.hpp
-//
-// Whatever has these entries is read, also what examples/dates.cpp writes.
+//     training_data, validation_data   optional: their fingerprints, see run.hpp
 #pragma once
 
 #include <filesystem>
@@ -25,6 +16,7 @@
 
 #include <attune/models/any_model.hpp>
 #include <attune/models/heatmap.hpp>
+#include <attune/models/model_file.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>
@@ -33,26 +25,20 @@
 
 namespace attune::pairs {
 
-inline constexpr const char* checkpoint_format = "attune pairs 1";
-
-/// What one side reads and what the other writes.
-struct Codecs {
-  text::Codec source, target;
-};
+using models::Codecs;
 
 class Model {
  public:
   /// With initial weights. `longest` is the number of tokens of the longest target to train on.
   Model(const models::AnyModelOptions& options, Codecs codecs, Index longest, std::uint64_t seed);
-  /// Reads a checkpoint. Throws an Error that begins with the path; of another program's checkpoint
-  /// it names the program.
+  /// Reads a checkpoint. Throws an Error that begins with the path.
   static Model load(const std::filesystem::path& path);
 
   /// Adds weights, and the metadata that loading needs.
   void save(Safetensors& file) const;
 
-  const models::AnyModel& network() const { return *network_; }
-  bool attends() const { return models::attends(network_->options()); }
+  const models::AnyModel& network() const { return network_; }
+  bool attends() const { return models::model_kind(network_.options().name).attends; }
   nn::Parameters& parameters() { return *parameters_; }
   const nn::Parameters& parameters() const { return *parameters_; }
   const Codecs& codecs() const { return codecs_; }
@@ -73,13 +59,12 @@ class Model {
   std::string entry(const std::string& name) const;
 
  private:
-  Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
-        std::unique_ptr<nn::Parameters> parameters);
+  Model(models::LoadedModel<> loaded, Index longest);
 
   Codecs codecs_;
   Index longest_;
   std::unique_ptr<nn::Parameters> parameters_;
-  std::unique_ptr<models::AnyModel> network_;
+  models::AnyModel network_;
   Metadata metadata_;
   std::string checksum_;
 };

@@ -2,374 +2,344 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/model_file.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "model.hpp"
-#include "support/commands.hpp"
-#include "support/output.hpp"
-#include "support/run_directory.hpp"
+#include "output.hpp"
+#include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
 
-using models::flag_field, models::only_with, models::text_field;
+using models::choice, models::flag, models::only_with, models::option, models::Option,
+    models::OptionList;
 
-/// An option that is a text of another type: FILE, PATH, ...
-template <class Options>
-models::OptionField<Options> file(const char* name, const char* help, auto member,
-                                  const char* type = "FILE") {
-  auto field = text_field<Options>(name, help, member);
-  field.type = type;
-  return field;
-}
-template <class Options>
-models::OptionField<Options> number(const char* name, const char* help, auto member, double low,
-                                    double high = 1e9) {
-  return models::number_field<Options>(name, help, member, low, high);
-}
-template <class Options, class Base>
-models::OptionField<Options> flag(const char* name, const char* help, bool Base::*member) {
-  return flag_field<Options, bool>(name, help, member, false, true);
-}
+constexpr double many = 1e9;
+
 /// A choice of an enumeration's values, which are named in their order.
-template <class Options, class Enum>
-models::OptionField<Options> choice(const char* name, const char* help, Enum Options::*member,
-                                    std::initializer_list<const char*> names) {
-  std::vector<std::pair<Enum, const char*>> values;
-  for (const char* one : names) values.emplace_back(static_cast<Enum>(values.size()), one);
-  return models::choice_field<Options, Enum>(name, help, member, values);
+template <class Enum>
+Option choice_of(const char* name, const char* help, Enum& value,
+                 std::initializer_list<const char*> names) {
+  std::vector<std::pair<const char*, Enum>> values;
+  for (const char* one : names) values.emplace_back(one, static_cast<Enum>(values.size()));
+  return choice<Enum>(name, help, value, values);
 }
 
-constexpr const char* config_help =
-    "file with more options, NAME = VALUE on each line; the command line wins";
-
-template <class Options>
-models::OptionField<Options> swap_field(std::filesystem::path Options::*target) {
-  return only_with<Options>(
-      "a TSV", [target](const Options& o) { return (o.*target).empty(); },
-      flag_field<Options, text::Columns>("swap", "the target is the first column of a TSV",
-                                         &Options::columns, text::Columns::source_first,
-                                         text::Columns::target_first));
+/// Files that may be given several times: each is appended.
+Option paths(const char* name, const char* help, std::vector<std::filesystem::path>& to) {
+  return {.name = name,
+          .help = help,
+          .type = "PATH",
+          .get = [] { return std::string(); },
+          .set = [&to](const std::string& text) { to.emplace_back(text); }};
 }
 
-models::OptionField<TrainOptions> tokens_field(const char* name, const char* help,
-                                               Tokens TrainOptions::*member) {
-  return choice(name, help, member,
-                {"auto", "words", "characters", "decomposed", "bpe", "unigram"});
+/// --config and --threads of all commands.
+OptionList common_options(std::string& config, Index& threads) {
+  Option files = option("config",
+                        "file with more options, NAME = VALUE on each line; may be given several "
+                        "times; the command line wins",
+                        config, "FILE");
+  return {files,
+          option("threads", "threads (default: ATTUNE_THREADS, or all CPUs)", threads, 0, 1024)};
 }
 
-bool learns_subwords(const TrainOptions& o) {
-  return std::ranges::any_of(std::array{o.tokens, o.source_tokens, o.target_tokens}, [](Tokens t) {
-    return t == Tokens::bpe || t == Tokens::unigram || t == Tokens::automatic;
-  });
+Option swap(text::Columns& columns, const std::filesystem::path& target) {
+  Option field = choice<text::Columns>(
+      "swap", "the target is the first column of a TSV", columns,
+      {{"no", text::Columns::source_first}, {"yes", text::Columns::target_first}});
+  field.is_flag = true;
+  return only_with("a TSV", target.empty(), field);
 }
 
-Fields<TrainOptions> data_fields() {
-  using O = TrainOptions;
-  const char* const subwords = "tokens bpe or unigram";
+Option tokens(const char* name, const char* help, Tokens& value) {
+  return choice_of(name, help, value,
+                   {"auto", "words", "characters", "decomposed", "bpe", "unigram"});
+}
+
+OptionList data_options(TrainOptions& o) {
+  const bool subwords = std::ranges::any_of(
+      std::array{o.tokens, o.source_tokens, o.target_tokens},
+      [](Tokens t) { return t == Tokens::bpe || t == Tokens::unigram || t == Tokens::automatic; });
+  const auto of_subwords = [&](Option one) {
+    return only_with("tokens bpe or unigram", subwords, std::move(one));
+  };
   return {
-      file<O>("train", "pairs to train on: a TSV (source TAB target), or a text file of sources",
-              &O::train),
-      file<O>("train-target", "text file of targets, line by line", &O::train_target),
-      file<O>("valid", "pairs to choose the best weights by (default: some are held out)",
-              &O::valid),
-      file<O>("valid-target", "their targets, where these are in another file", &O::valid_target),
-      swap_field<O>(&O::train_target),
-      number<O>("held-out",
-                "hold out at most this many pairs, and at most a tenth, where no --valid is given",
-                &O::held_out, 1),
-      tokens_field("tokens",
-                   "what lines are cut into; decomposed: characters, with accents and the letters "
-                   "of Hangul syllables apart; bpe, unigram: subwords that are learnt; auto looks "
-                   "at the data",
-                   &O::tokens),
-      tokens_field("source-tokens", "the same for the source alone", &O::source_tokens),
-      tokens_field("target-tokens", "the same for the target alone", &O::target_tokens),
-      only_with<O>(
-          subwords, learns_subwords,
-          number<O>("pieces", "subwords to learn, for each side or for both", &O::pieces, 10)),
-      only_with<O>(
-          subwords, learns_subwords,
-          number<O>("learn-from", "learn subwords from at most this many lines (a random sample)",
-                    &O::learn_from, 1)),
-      file<O>("source-pieces", "SentencePiece model for the source, or for both sides",
-              &O::source_pieces),
-      file<O>("target-pieces", "SentencePiece model for the target", &O::target_pieces),
-      file<O>("source-vocabulary", "tokens of the source, or of both sides, one on each line",
-              &O::source_vocabulary),
-      file<O>("target-vocabulary", "tokens of the target", &O::target_vocabulary),
-      choice("joint", "one set of subwords and one vocabulary for both sides", &O::joint,
-             {"no", "yes"}),
+      option("train", "pairs to train on: a TSV (source TAB target), or a text file of sources",
+             o.train),
+      option("train-target", "text file of targets, line by line", o.train_target),
+      option("valid", "pairs to choose the best weights by (default: some are held out)", o.valid),
+      option("valid-target", "their targets, where these are in another file", o.valid_target),
+      swap(o.columns, o.train_target),
+      option("held-out",
+             "hold out at most this many pairs, and at most a tenth, where no --valid is given",
+             o.held_out, 1, many),
+      tokens("tokens",
+             "what lines are cut into; decomposed: characters, with accents and the letters of "
+             "Hangul syllables apart; bpe, unigram: subwords that are learnt; auto looks at the "
+             "data",
+             o.tokens),
+      tokens("source-tokens", "the same for the source alone", o.source_tokens),
+      tokens("target-tokens", "the same for the target alone", o.target_tokens),
+      of_subwords(
+          option("pieces", "subwords to learn, for each side or for both", o.pieces, 10, many)),
+      of_subwords(option("learn-from",
+                         "learn subwords from at most this many lines (a random sample)",
+                         o.learn_from, 1, many)),
+      option("source-pieces", "SentencePiece model for the source, or for both sides",
+             o.source_pieces, "FILE"),
+      option("target-pieces", "SentencePiece model for the target", o.target_pieces, "FILE"),
+      option("source-vocabulary", "tokens of the source, or of both sides, one on each line",
+             o.source_vocabulary, "FILE"),
+      option("target-vocabulary", "tokens of the target", o.target_vocabulary, "FILE"),
+      choice("joint", "one set of subwords and one vocabulary for both sides", o.joint),
       choice("truecase",
              "give words at the beginning of sentences, and lines in capitals, the case they "
              "mostly have",
-             &O::truecase, {"no", "yes"}),
-      number<O>("min-count", "replace tokens that are rarer than this by <unk>", &O::minimum_count,
-                1),
-      number<O>("vocabulary", "largest vocabulary of a side; 0: no limit", &O::maximum_vocabulary,
-                0),
-      file<O>("alignments",
-              "links between the words of each pair, as 0-0 1-2 (source first): attention "
-              "learns from them",
-              &O::alignments),
-      number<O>("max-tokens",
-                "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
-                &O::longest, 1)};
+             o.truecase),
+      option("min-count", "replace tokens that are rarer than this by <unk>", o.minimum_count, 1,
+             many),
+      option("vocabulary", "largest vocabulary of a side; 0: no limit", o.maximum_vocabulary, 0,
+             many),
+      option("alignments",
+             "links between the words of each pair, as 0-0 1-2 (source first): attention learns "
+             "from them",
+             o.alignments, "FILE"),
+      option("max-tokens",
+             "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
+             o.longest, 1, many)};
 }
 
-Fields<TrainOptions> training_fields() {
-  using O = TrainOptions;
-  return joined<O>(
-      {{number<O>("epochs", "passes over the data (0: by --steps; default of sentences: 30)",
-                  &O::epochs, 0),
-        number<O>("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs", &O::steps, 0),
-        number<O>("minutes", "end after this many minutes; 0: no limit", &O::minutes, 0),
-        number<O>("batch", "pairs in a batch", &O::batch, 1),
-        number<O>("batch-tokens", "instead: target tokens in a batch, with padding; 0: count pairs",
-                  &O::batch_tokens, 0),
-        number<O>("pool",
-                  "pairs, taken at random, that are sorted by length before batches are cut "
-                  "from them",
-                  &O::pool, 1),
-        number<O>("rate", "learning rate of Adam", &O::rate, 1e-9, 10),
-        choice("schedule",
-               "of the learning rate; late-decay: constant for half of the "
-               "steps, then down to 2 %",
-               &O::schedule, {"constant", "late-decay", "inverse-sqrt"}),
-        number<O>("warm-up", "updates in which the learning rate rises", &O::warm_up, 0),
-        number<O>("halve",
-                  "halve the rate after this many validations without a new best; 0: never",
-                  &O::halve, 0),
-        number<O>("weight-decay", "decoupled weight decay of matrices", &O::weight_decay, 0, 10),
-        only_with<O>(
-            "alignments", [](const O& o) { return !o.alignments.empty(); },
-            number<O>("guided-alignment", "with --alignments: weight of their loss",
-                      &O::guided_alignment, 0)),
-        number<O>("seed", "of initial values, the order of pairs and dropout", &O::seed, 0, 1e18)},
-       common_training_fields<O>()});
+/// The model's name, and the options that the named model has.
+OptionList model_options_of(TrainOptions& o) {
+  Option name{.name = "model",
+              .help = "what to train; sizes are set to suit the data",
+              .type = "NAME"};
+  for (const models::ModelKind& kind : models::model_kinds())
+    name.help += fmt::format("; {}: {}", kind.name, kind.what);
+  name.get = [&o] { return o.model.name; };
+  name.set = [](const std::string&) {};  // set_given and train_options_from do, before the others
+  OptionList all = {name};
+  models::append(all, options_of(o.model));
+  return all;
 }
 
-Fields<TrainOptions> validation_fields() {
-  using O = TrainOptions;
+OptionList training_options(TrainOptions& o) {
   return {
-      number<O>("patience", "end after this many validations without a new best", &O::patience, 1),
-      choice("metric", "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
-             &O::metric, {"auto", "exact", "bleu", "loss"}),
-      choice("bleu", "tokenisation for BLEU: sacreBLEU's 13a, or none: words between blanks",
-             &O::bleu, {"13a", "none"}),
-      number<O>("beam", "beam size of the search in validation", &O::beam, 1, 1000)};
+      option("epochs", "passes over the data (0: by --steps; default of sentences: 30)", o.epochs,
+             0, many),
+      option("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs", o.steps, 0, many),
+      option("minutes", "end after this many minutes; 0: no limit", o.minutes, 0, many),
+      option("batch", "pairs in a batch", o.batch, 1, many),
+      option("batch-tokens", "instead: target tokens in a batch, with padding; 0: count pairs",
+             o.batch_tokens, 0, many),
+      option("pool",
+             "pairs, taken at random, that are sorted by length before batches are cut from them",
+             o.pool, 1, many),
+      option("rate", "learning rate of Adam", o.rate, 1e-9, 10),
+      choice_of(
+          "schedule",
+          "of the learning rate; late-decay: constant for half of the steps, then down to 2 %",
+          o.schedule, {"constant", "late-decay", "inverse-sqrt"}),
+      option("warm-up", "updates in which the learning rate rises", o.warm_up, 0, many),
+      option("halve", "halve the rate after this many validations without a new best; 0: never",
+             o.halve, 0, many),
+      option("weight-decay", "decoupled weight decay of matrices", o.weight_decay, 0, 10),
+      only_with("alignments", !o.alignments.empty(),
+                option("guided-alignment", "with --alignments: weight of their loss",
+                       o.guided_alignment, 0, many)),
+      option("seed", "of initial values, the order of pairs and dropout", o.seed, 0, 1e18),
+      option("average", "decay of a moving average of the weights, which is validated; 0: none",
+             o.average, 0, 0.999999),
+      option("clip", "largest global norm of the gradients", o.clip, 1e-9, many),
+      option("max-skipped",
+             "end training when this many updates in a row have a loss or gradients that are not "
+             "finite",
+             o.max_skipped, 1, many),
+      choice<Precision>(
+          "precision",
+          "of matrix products in training: bf16 where the CPU has it (weights stay f32)",
+          o.precision, {{"f32", Precision::f32}, {"bf16", Precision::bf16}}),
+      option("shards",
+             "parts of a batch whose gradients are added; at most as many workers can share them "
+             "(mpirun -n WORKERS)",
+             o.shards, 1, 1 << 16)};
 }
 
-Fields<TrainOptions> run_fields() {
-  using O = TrainOptions;
+OptionList validation_options(TrainOptions& o) {
   return {
-      file<O>("out", "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
-              &O::out, "PATH"),
-      flag<O>("resume", "continue from last.safetensors, where there is one", &O::resume),
-      number<O>("seeds", "train this many models, each with a seed of its own: an ensemble",
-                &O::seeds, 1, 1000),
-      only_with<O>(
-          "seeds", [](const O& o) { return o.seeds > 1; },
-          number<O>("jobs",
-                    "with --seeds: trainings at once, each on one thread (default: as "
-                    "many as CPUs)",
-                    &O::jobs, 0, 1024)),
-      file<O>("config", config_help, &O::config)};
+      option("validate-every", "updates between validations, each of which saves a checkpoint",
+             o.validate_every, 1, many),
+      option("patience", "end after this many validations without a new best", o.patience, 1, many),
+      choice_of("metric",
+                "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
+                o.metric, {"auto", "exact", "bleu", "loss"}),
+      choice_of("bleu", "tokenisation for BLEU: sacreBLEU's 13a, or none: words between blanks",
+                o.bleu, {"13a", "none"}),
+      option("beam", "beam size of the search in validation", o.beam, 1, 1000)};
+}
+
+OptionList run_options(TrainOptions& o) {
+  OptionList all = {
+      option("out", "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
+             o.out, "PATH"),
+      flag("resume", "continue from last.safetensors, where there is one", o.resume),
+      option("seeds", "train this many models, each with a seed of its own: an ensemble", o.seeds,
+             1, 1000),
+      only_with("seeds", o.seeds > 1,
+                option("jobs",
+                       "with --seeds: trainings at once, each on one thread (default: as many as "
+                       "CPUs)",
+                       o.jobs, 0, 1024))};
+  models::append(all, common_options(o.config, o.threads));
+  return all;
 }
 
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
 
-models::OptionField<UseOptions> of_search(models::OptionField<UseOptions> field) {
-  return only_with<UseOptions>(
-      "a search, which --sample replaces", [](const UseOptions& o) { return !o.sample; },
-      std::move(field));
-}
-
-Fields<UseOptions> search_fields() {
-  using O = UseOptions;
-  using models::SearchOptions;
-  const auto search = [](auto member) {
-    return [member](O & o) -> auto& { return o.search.*member; };
+OptionList search_options(UseOptions& o) {
+  const auto of_search = [&](Option one) {
+    return only_with("a search, which --sample replaces", !o.sample, std::move(one));
   };
   return {
-      of_search(number<O>("beam", "beam size; 1 is greedy search", search(&SearchOptions::beam), 1,
-                          1000)),
-      number<O>("length-penalty",
-                "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
-                search(&SearchOptions::length_penalty), 0, 10),
-      of_search(number<O>("coverage-penalty", "β, against source tokens that are left out",
-                          search(&SearchOptions::coverage_penalty), 0, 10)),
-      number<O>("max-length",
-                "most tokens of a prediction (default: by the targets of the training)",
-                search(&SearchOptions::max_length), 0, 100000)};
+      of_search(option("beam", "beam size; 1 is greedy search", o.search.beam, 1, 1000)),
+      option("length-penalty",
+             "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
+             o.search.length_penalty, 0, 10),
+      of_search(option("coverage-penalty", "β, against source tokens that are left out",
+                       o.search.coverage_penalty, 0, 10)),
+      option("max-length", "most tokens of a prediction (default: by the targets of the training)",
+             o.search.max_length, 0, 100000)};
 }
 
-Fields<UseOptions> sampling_fields() {
-  using O = UseOptions;
-  using models::SamplingOptions;
-  const auto sampled = [](const char* name, const char* help, auto member, double low,
-                          double high) {
-    return only_with<O>(
-        "sample", [](const O& o) { return o.sample; },
-        number<O>(
-            name, help, [member](O & o) -> auto& { return o.sampling.*member; }, low, high));
-  };
+OptionList predict_options(UseOptions& o) {
+  const auto sampled = [&](Option one) { return only_with("sample", o.sample, std::move(one)); };
   return {
-      flag<O>("sample", "draw tokens from their probabilities instead of searching", &O::sample),
-      sampled("temperature", "with --sample: below 1, likely tokens become likelier",
-              &SamplingOptions::temperature, 1e-3, 1e3),
-      sampled("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
-              &SamplingOptions::top_k, 0, 1 << 30),
-      sampled("top-p", "with --sample: draw from the likeliest tokens of this total probability",
-              &SamplingOptions::top_p, 1e-9, 1),
-      sampled("seed", "with --sample: of what is drawn", &SamplingOptions::seed, 0, 1e18)};
+      flag("sample", "draw tokens from their probabilities instead of searching", o.sample),
+      sampled(option("temperature", "with --sample: below 1, likely tokens become likelier",
+                     o.sampling.temperature, 1e-3, 1e3)),
+      sampled(option("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
+                     o.sampling.top_k, 0, 1 << 30)),
+      sampled(option("top-p",
+                     "with --sample: draw from the likeliest tokens of this total probability",
+                     o.sampling.top_p, 1e-9, 1)),
+      sampled(option("seed", "with --sample: of what is drawn", o.sampling.seed, 0, 1e18)),
+      option("batch", "sources in a batch", o.batch, 1, 4096),
+      flag("replace-unknown", "write the source token with the largest attention for <unk>",
+           o.replace_unknown),
+      choice_of("format",
+                "columns: source TAB prediction TAB probability; text: predictions alone; moses: "
+                "an n-best list as of Moses",
+                o.format, {"columns", "text", "moses"}),
+      choice_of("attention", "when to draw the attention (auto: for what is typed)", o.attention,
+                {"auto", "always", "never"})};
 }
 
-Fields<UseOptions> predict_fields() {
-  using O = UseOptions;
+OptionList align_options(UseOptions& o) {
   return {
-      number<O>("batch", "sources in a batch", &O::batch, 1, 4096),
-      flag<O>("replace-unknown", "write the source token with the largest attention for <unk>",
-              &O::replace_unknown),
-      choice("format",
-             "columns: source TAB prediction TAB probability; text: predictions alone; moses: an "
-             "n-best list as of Moses",
-             &O::format, {"columns", "text", "moses"}),
-      choice("attention", "when to draw the attention (auto: for what is typed)", &O::attention,
-             {"auto", "always", "never"})};
-}
-
-Fields<UseOptions> align_fields() {
-  using O = UseOptions;
-  return {
-      choice(
+      choice_of(
           "format",
           "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (one array after the other) "
           "for weights; terminal, svg or html for drawings; auto: by the name of --out",
-          &O::align_format, {"auto", "html", "json", "npy", "pharaoh", "svg", "terminal", "tsv"}),
-      choice("units", "align words between blanks, or the model's tokens", &O::units,
-             {"words", "tokens"}),
-      file<O>(
-          "gold",
-          "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate instead",
-          &O::gold)};
+          o.align_format, {"auto", "html", "json", "npy", "pharaoh", "svg", "terminal", "tsv"}),
+      choice_of("units", "align words between blanks, or the model's tokens", o.units,
+                {"words", "tokens"}),
+      option("gold",
+             "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate "
+             "instead",
+             o.gold, "FILE")};
 }
 
-Fields<UseOptions> compare_fields() {
-  using O = UseOptions;
+OptionList compare_options(UseOptions& o) {
   return {
-      list_field<O, std::int64_t>(
-          "lengths", "source lengths, in words, at which a column of BLEU ends", &O::lengths, 0),
-      file<O>("curves", "SVG file to draw learning curves into, of models or files of JSON lines",
-              &O::curves),
-      file<O>("field", "with --curves: what to draw (default: what the best weights are chosen by)",
-              &O::field, "NAME"),
-      file<O>("against", "with --curves: along the bottom, minutes or a field such as step",
-              &O::against, "NAME"),
-      text_field<O>("title", "with --curves: above the chart", &O::title)};
+      option("lengths", "source lengths, in words, at which a column of BLEU ends", o.lengths, 0),
+      option("curves", "SVG file to draw learning curves into, of models or files of JSON lines",
+             o.curves, "FILE"),
+      option("field", "with --curves: what to draw (default: what the best weights are chosen by)",
+             o.field, "NAME"),
+      option("against", "with --curves: along the bottom, minutes or a field such as step",
+             o.against, "NAME"),
+      option("title", "with --curves: above the chart", o.title)};
 }
 
-/// Calls set(name, value) for each line; false where there is no such option.
-void read_lines(const std::filesystem::path& path,
-                const std::function<bool(const std::string&, const std::string&)>& set) {
-  const auto trimmed = [](std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-    return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
-  };
-  text::LineReader reader(path);
-  while (const auto line = reader.next()) {
-    const std::string text = trimmed(*line);
-    if (text.empty() || text.starts_with('#')) continue;
-    const std::size_t equals = text.find('=');
-    if (equals == text.npos) reader.fail("NAME = VALUE was expected");
-    const std::string name = trimmed(std::string_view(text).substr(0, equals));
-    bool is_option = false;
-    try {
-      is_option = name != "config" && set(name, trimmed(std::string_view(text).substr(equals + 1)));
-    } catch (const Error& error) {
-      reader.fail(error.what());
-    }
-    if (!is_option) reader.fail("there is no option " + in_quotes(name));
-  }
-}
-
-template <class Options>
-bool set_by_name(const auto& fields, Options& options, const std::string& name,
-                 const std::string& value) {
-  for (const auto& field : fields)
-    if (field.name == name) return field.set(options, value), true;
+bool share_a_word(const std::string& a, const std::string& b) {
+  std::istringstream words(a);
+  for (std::string word; std::getline(words, word, '-');)
+    if (!word.empty() && fmt::format("-{}-", b).find(fmt::format("-{}-", word)) != b.npos)
+      return true;
   return false;
 }
 
 }  // namespace
 
-std::span<const TrainGroup> train_groups() {
-  static const TrainGroup groups[] = {{"Data", data_fields()},
-                                      {"Training", training_fields()},
-                                      {"Validation", validation_fields()},
-                                      {"Run", run_fields()}};
-  return groups;
+OptionList options_of(TrainOptions& o) {
+  OptionList all;
+  models::append(all, data_options(o), "Data");
+  models::append(all, model_options_of(o), "Model");
+  models::append(all, training_options(o), "Training");
+  models::append(all, validation_options(o), "Validation");
+  models::append(all, run_options(o), "Run");
+  return all;
 }
 
-std::span<const models::OptionField<TrainOptions>> stored_fields() {
-  static const auto fields =
-      joined<TrainOptions>({data_fields(), training_fields(), validation_fields()});
-  return fields;
-}
-
-Fields<UseOptions> use_fields(unsigned command) {
-  using O = UseOptions;
-  Fields<O> fields;
-  const auto add = [&](unsigned commands, Fields<O> some) {
-    if ((commands & command) != 0) std::ranges::move(some, std::back_inserter(fields));
+OptionList options_of(UseOptions& o, unsigned command) {
+  OptionList all;
+  const auto add = [&](unsigned commands, OptionList some) {
+    if ((commands & command) != 0) models::append(all, std::move(some));
   };
-  add(measures | align_command | score_command,
-      {file<O>("target", "text file of targets, where FILE has sources alone", &O::target),
-       swap_field<O>(&O::target)});
-  add(predict_command, {file<O>("file", "file of lines to read", &O::file)});
-  add(measures | predict_command | align_command, search_fields());
-  add(report_command | predict_command,
-      {of_search(number<O>(
-          "best", "predictions for each source (n-best)",
-          [](O& o) -> Index& { return o.search.best; }, 1, 1000))});
-  add(predict_command, sampling_fields());
-  add(predict_command, predict_fields());
-  add(align_command, align_fields());
-  add(predict_command | align_command,
-      {number<O>("width", "columns of a drawing in the terminal (default: the terminal's)",
-                 &O::width, 10, 100000)});
-  add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none: words between blanks",
-                        &O::bleu, {"as-trained", "13a", "none"})});
+  add(~(average_command | inspect_command),
+      {paths("model",
+             "checkpoint, or directory of a training (default: the model trained last); given "
+             "several times, or a directory of --seeds: an ensemble",
+             o.models)});
   add(evaluate_command,
-      {file<O>("sentences", "file for each pair's BLEU TAB chrF TAB prediction", &O::sentences)});
-  add(compare_command, compare_fields());
-  add(report_command, {number<O>("examples", "examples to show", &O::examples, 0, 1000),
-                       file<O>("live",
-                               "write a page that runs the model instead of a report: FILE, from "
-                               "examples/page/build.sh, with the model in it",
-                               &O::live)});
+      {paths("reference", "text file of other targets; may be given several times", o.references)});
+  add(measures | align_command | score_command,
+      {option("target", "text file of targets, where FILE has sources alone", o.target),
+       swap(o.columns, o.target)});
+  add(predict_command, {option("file", "file of lines to read", o.file)});
+  add(measures | predict_command | align_command, search_options(o));
+  add(report_command | predict_command,
+      {only_with("a search, which --sample replaces", !o.sample,
+                 option("best", "predictions for each source (n-best)", o.search.best, 1, 1000))});
+  add(predict_command, predict_options(o));
+  add(align_command, align_options(o));
+  add(predict_command | align_command,
+      {option("width", "columns of a drawing in the terminal (default: the terminal's)", o.width,
+              10, 100000)});
+  add(measures, {choice_of("bleu", "tokenisation for BLEU: 13a, or none: words between blanks",
+                           o.bleu, {"as-trained", "13a", "none"})});
+  add(evaluate_command, {option("sentences", "file for each pair's BLEU TAB chrF TAB prediction",
+                                o.sentences, "FILE")});
+  add(compare_command, compare_options(o));
+  add(report_command, {option("examples", "examples to show", o.examples, 0, 1000),
+                       option("live",
+                              "write a page that runs the model instead of a report: FILE, from "
+                              "examples/page/build.sh, with the model in it",
+                              o.live)});
   add(inspect_command,
-      {file<O>("export",
-               "write subword models and vocabularies to files that begin so, for train "
-               "--source-pieces and --source-vocabulary",
-               &O::exported, "PREFIX")});
+      {option("export",
+              "write subword models and vocabularies to files that begin so, for train "
+              "--source-pieces and --source-vocabulary",
+              o.exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {file<O>("out", "file to write", &O::out)});
+      {option("out", "file to write", o.out)});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
-      {json_field<O>(&O::json, "print JSON, one object a line")});
-  add(~0u, {file<O>("config", config_help, &O::config)});
-  return fields;
+      {flag("json", "print JSON, one object a line", o.json)});
+  add(~0u, common_options(o.config, o.threads));
+  return all;
 }
 
 TrainOptions train_options(bool sentences) {
   TrainOptions o;
   o.sentences = sentences;
-  set_model(o, "seq2seq");
+  set_model(o, "nematus");
   if (sentences) {
     o.epochs = 30;
   } else {
@@ -379,65 +349,135 @@ TrainOptions train_options(bool sentences) {
   return o;
 }
 
-/// seq2seq starts as the conditional GRU of Nematus.
 void set_model(TrainOptions& o, const std::string& name) {
   if (name == o.model.name) return;
+  o.model = models::model_options(name);
+  const OptionList own = options_of(o.model);
   const char* size = o.sentences ? "256" : "128";
-  o.model = models::model_options(name, {{"embedding", o.sentences ? "256" : "64"},
-                                         {"hidden", size},
-                                         {"attention", size},
-                                         {"readout", size},
-                                         {"encoder-layers", o.sentences ? "1" : "2"},
-                                         {"start", "mean"},
-                                         {"attend", "between"},
-                                         {"readout-kind", "tanh"},
-                                         {"dropout", o.sentences ? "0.2" : "0.3"},
-                                         {"label-smoothing", "0.1"}});
+  for (const auto& [option, value] : {std::pair("embedding", o.sentences ? "256" : "64"),
+                                      {"hidden", size},
+                                      {"attention", size},
+                                      {"readout", size},
+                                      {"encoder-layers", o.sentences ? "1" : "2"},
+                                      {"dropout", o.sentences ? "0.2" : "0.3"},
+                                      {"label-smoothing", "0.1"}})
+    if (const Option* one = models::find(own, option)) one->set(value);
 }
 
-void read_config(TrainOptions& options) {
-  require_regular(options.config);
-  // A model's name decides the defaults of its options, wherever it stands; one that is typed wins.
-  if (!options.typed_model.empty()) set_model(options, options.typed_model);
-  read_lines(options.config, [&](const std::string& name, const std::string& value) {
-    if (name == "model" && options.typed_model.empty()) set_model(options, value);
-    return true;
-  });
-  read_lines(options.config, [&](const std::string& name, const std::string& value) {
-    const auto sets = [&](const auto& group) {
-      return set_by_name(group.fields, options, name, value);
-    };
-    return name == "model" || std::ranges::any_of(train_groups(), sets) ||
-           set_by_name(models::all_model_fields(), options.model, name, value);
-  });
+std::vector<Given> read_config(const std::filesystem::path& path) {
+  require_regular(path);
+  const auto trimmed = [](std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+    return begin == text.npos ? std::string() : std::string(text.substr(begin, end + 1 - begin));
+  };
+  std::vector<Given> all;
+  text::LineReader reader(path);
+  while (const auto line = reader.next()) {
+    const std::string text = trimmed(*line);
+    if (text.empty() || text.starts_with('#')) continue;
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos) reader.fail("NAME = VALUE was expected");
+    all.push_back({trimmed(std::string_view(text).substr(0, equals)),
+                   trimmed(std::string_view(text).substr(equals + 1)),
+                   fmt::format("{}:{}: ", path.string(), reader.number())});
+    if (all.back().name == "config") reader.fail("there is no option 'config'");
+  }
+  return all;
 }
 
-void read_config(UseOptions& options, unsigned command) {
-  read_lines(options.config, [&](const std::string& name, const std::string& value) {
-    if (name == "model") return options.models.emplace_back(value), true;
-    return set_by_name(use_fields(command), options, name, value);
-  });
+std::string suggestion(const std::string& typed, const std::vector<std::string>& names) {
+  const auto letters = [](const std::string& text) {
+    return std::vector<std::int32_t>(text.begin(), text.end());
+  };
+  std::string nearest;
+  std::int64_t fewest = 0;
+  for (const std::string& name : names) {
+    const std::int64_t n = metrics::edits(letters(typed), letters(name)).count();
+    const bool near =
+        n <= std::max<std::int64_t>(2, std::ssize(typed) / 3) || share_a_word(typed, name);
+    if (near && (nearest.empty() || n < fewest)) nearest = name, fewest = n;
+  }
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
+
+void set_given(const OptionList& options, const std::vector<Given>& given) {
+  for (const auto& [name, value, place] : given) {
+    const bool typed = place.empty();
+    try {
+      if (const Option* one = models::find(options, name)) {
+        one->set(value);
+        continue;
+      }
+      if (!typed) fail(name, "there is no such option");
+      std::vector<std::string> names;
+      for (const Option& one : options) names.push_back("--" + one.name);
+      throw Error(name + ": there is no such option" + suggestion("--" + name, names));
+    } catch (const Error& error) {
+      throw Error((typed ? "--" : place) + error.what());
+    }
+  }
+}
+
+void set_given(TrainOptions& o, const std::vector<Given>& given) {
+  for (const auto& [name, value, place] : given) {
+    if (name != "model") continue;
+    try {
+      set_model(o, value);
+    } catch (const Error& error) {
+      throw Error((place.empty() ? "--" : place) + error.what());
+    }
+  }
+  const OptionList options = options_of(o);
+  for (const Given& one : given) {
+    if (models::find(options, one.name)) continue;
+    try {  // of another model?
+      models::set(o.model, one.name, one.value);
+    } catch (const Error& error) {
+      if (std::string_view(error.what()).find("has no such option") != std::string_view::npos)
+        throw Error((one.place.empty() ? "--" : one.place) + error.what());
+    }
+  }
+  set_given(options, given);
+}
+
+void check_effects(const OptionList& options, const std::vector<Given>& given) {
+  for (const Given& typed : given) {
+    const Option* one = models::find(options, typed.name);
+    if (one && typed.place.empty() && !one->has_effect)
+      fail("--" + typed.name, fmt::format("it has no effect without {}", one->needs));
+  }
+}
+
+namespace {
+
+/// What a checkpoint has.
+OptionList stored_part(TrainOptions& o) {
+  OptionList all = options_of(o);
+  std::erase_if(all, [](const Option& one) { return one.group == "Run"; });
+  return all;
+}
+
+}  // namespace
 
 Metadata to_metadata(const TrainOptions& options) {
-  Metadata map = models::fields_to_map(stored_fields(), options);
-  map.merge(models::to_map(options.model));
-  map["sentences"] = options.sentences ? "yes" : "no";
+  TrainOptions o = options;
+  Metadata map = models::to_map(stored_part(o));
+  map["sentences"] = o.sentences ? "yes" : "no";
   return map;
 }
 
 TrainOptions train_options_from(const Metadata& metadata) {
   TrainOptions o;
-  o.model = models::model_options_from(metadata);
-  models::set_fields_from(stored_fields(), o, metadata);
+  o.model = models::model_options(nn::load_text(metadata, "model"));
+  models::set_from(stored_part(o), metadata);
   const auto sentences = metadata.find("sentences");
   o.sentences = sentences != metadata.end() && sentences->second == "yes";
   return o;
 }
 
 TrainOptions stored_options(const std::filesystem::path& checkpoint) {
-  return from_checkpoint(checkpoint, checkpoint_format,
-                         [](const Safetensors& file) { return train_options_from(file.metadata); });
+  const Safetensors file = load_safetensors(checkpoint);
+  return reading(checkpoint, [&] { return train_options_from(file.metadata); });
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {

@@ -1,5 +1,5 @@
-// Every option of the program: one table for each struct serves the command line, config files and
-// checkpoints.
+// Every option of the program: one list for each struct serves the command line, config files,
+// --help and checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,11 @@
 
 #include <attune/models/any_model.hpp>
 #include <attune/models/metrics/bleu.hpp>
-#include <attune/models/option_field.hpp>
+#include <attune/models/options.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/safetensors.hpp>
-
-#include "support/training_options.hpp"
 
 namespace attune::pairs {
 
@@ -39,11 +38,10 @@ struct PairFiles {
   }
 };
 
-struct TrainOptions : TrainingOptions {
-  TrainOptions() : TrainingOptions{.out = "attune-model"} {}
-
-  std::filesystem::path config;  // a file that more of them come from
-  std::string typed_model;       // --model, where it was typed
+struct TrainOptions {
+  std::filesystem::path out = "attune-model";
+  bool resume = false;
+  std::string config;  // files that more of them come from
   std::filesystem::path train, train_target, valid, valid_target;
   text::Columns columns = text::Columns::source_first;
   Index held_out = 1000;
@@ -62,15 +60,24 @@ struct TrainOptions : TrainingOptions {
   models::AnyModelOptions model;
 
   Index steps = 0, epochs = 0;
+  double minutes = 0;  // after which a run ends; 0: any
+  Index batch = 64;
   Index batch_tokens = 0;
   Index pool = 10'000;
+  double rate = 2e-3;
   RateSchedule schedule = RateSchedule::constant;
   Index warm_up = 0;
   Index halve = 0;
   double weight_decay = 0;
   double guided_alignment = 1;
   std::uint64_t seed = 1;
+  double average = 0;
+  double clip = 1;
+  Index max_skipped = 10;
+  Precision precision = Precision::f32;
+  Index shards = 1;
 
+  Index validate_every = 500;
   Metric metric = Metric::automatic;
   Index beam = 1;
   metrics::BleuTokens bleu = metrics::BleuTokens::mteval_13a;
@@ -79,6 +86,10 @@ struct TrainOptions : TrainingOptions {
   Index seeds = 1;  // trainings, each with a directory of its own where there are several
   Index jobs = 0;   // of several trainings at once; 0: one for each CPU
 
+  Index threads = 0;
+
+  std::filesystem::path last() const { return out / "last.safetensors"; }
+  bool resumes() const { return resume && std::filesystem::exists(last()); }
   PairFiles train_files() const { return {train, train_target, columns}; }
   PairFiles valid_files() const { return {valid, valid_target, columns}; }
 };
@@ -113,7 +124,7 @@ struct UseOptions {
   std::vector<std::filesystem::path> references;
   std::filesystem::path out;
   std::string sentences;
-  std::vector<std::int64_t> lengths = {8, 12, 16, 20};
+  std::vector<Index> lengths = {8, 12, 16, 20};
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::words;
   std::string gold;
@@ -121,7 +132,8 @@ struct UseOptions {
   Index examples = 12;
   std::filesystem::path live;  // a page that examples/page/build.sh made; empty: a report
   std::string exported;        // what names of exported files begin with
-  std::filesystem::path config;
+  std::string config;
+  Index threads = 0;
 };
 
 /// Commands, as bits.
@@ -136,29 +148,35 @@ enum : unsigned {
   inspect_command = 128,
 };
 
-/// Options of `train` under a heading of --help.
-struct TrainGroup {
-  const char* heading;
-  std::vector<models::OptionField<TrainOptions>> fields;
-};
-/// All but those of the model, which models/any_model.hpp has.
-std::span<const TrainGroup> train_groups();
-/// Those in checkpoints, which a run that is resumed may hardly change: all but the group "Run".
-std::span<const models::OptionField<TrainOptions>> stored_fields();
-
-/// Those of the other commands.
-std::vector<models::OptionField<UseOptions>> use_fields(unsigned command);
+/// Under the headings Data, Model, Training, Validation and Run. Those of the model are the named
+/// model's; set_model changes which these are.
+models::OptionList options_of(TrainOptions& options);
+/// Those of the other commands, for the ones that `commands` has.
+models::OptionList options_of(UseOptions& options, unsigned commands);
 
 /// Defaults that suit sentences, or shorter pairs.
 TrainOptions train_options(bool sentences);
-/// --model: sets the model's options to sizes that suit the data.
+/// Another model's options, with sizes that suit the data.
 void set_model(TrainOptions& options, const std::string& name);
-/// Reads a file with NAME = VALUE on each line, and perhaps empty lines and those that begin with
-/// #. Throws an Error "FILE:LINE: what is wrong".
-void read_config(TrainOptions& options);
-void read_config(UseOptions& options, unsigned command);
 
-/// As metadata of a checkpoint, and back. Throws for an entry that is missing or not understood.
+/// An option as it was given: on the command line, or in a line of a config file, which is its
+/// `place` then.
+struct Given {
+  std::string name, value, place = {};
+};
+/// The lines NAME = VALUE of a file, which may also have empty lines and those that begin with #.
+std::vector<Given> read_config(const std::filesystem::path& path);
+/// Sets what was given in that order, a model first. Throws for an option that there is not, with
+/// the name that was perhaps meant, and as `set` does.
+void set_given(TrainOptions& options, const std::vector<Given>& given);
+void set_given(const models::OptionList& options, const std::vector<Given>& given);
+/// Throws for an option of the command line that has no effect.
+void check_effects(const models::OptionList& options, const std::vector<Given>& given);
+/// The name that is nearest to one that was typed, as "; did you mean NAME?"; empty where none is.
+std::string suggestion(const std::string& typed, const std::vector<std::string>& names);
+
+/// As metadata of a checkpoint, and back: all but the group Run. Throws for an entry that is missing
+/// or not understood.
 Metadata to_metadata(const TrainOptions& options);
 TrainOptions train_options_from(const Metadata& metadata);
 /// Those of a run that is to be resumed from this checkpoint.

@@ -21,9 +21,9 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "support/log.hpp"
-#include "support/output.hpp"
-#include "support/processes.hpp"
+#include "log.hpp"
+#include "output.hpp"
+#include "processes.hpp"
 
 namespace attune::pairs {
 namespace {

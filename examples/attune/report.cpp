@@ -8,13 +8,13 @@
 #include <attune/models/metrics/bleu.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "chart.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "support/chart.hpp"
-#include "support/log.hpp"
-#include "support/output.hpp"
-#include "support/page.hpp"
-#include "support/run_directory.hpp"
+#include "log.hpp"
+#include "output.hpp"
+#include "page.hpp"
+#include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {

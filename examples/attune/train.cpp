@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <set>
 #include <thread>
 
@@ -7,16 +10,16 @@
 
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "support/comparing.hpp"
-#include "support/output.hpp"
-#include "support/page.hpp"
-#include "support/processes.hpp"
-#include "support/run.hpp"
-#include "support/run_directory.hpp"
+#include "output.hpp"
+#include "page.hpp"
+#include "processes.hpp"
+#include "run.hpp"
+#include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
@@ -24,9 +27,13 @@ namespace {
 nn::Schedule schedule_of(const TrainOptions& o, Index total) {
   if (o.schedule == RateSchedule::inverse_sqrt)
     return nn::InverseSquareRoot{.rate = o.rate, .warm_up = std::max<Index>(1, o.warm_up)};
-  const nn::Schedule after = o.schedule == RateSchedule::late_decay
-                                 ? nn::Schedule(late_decay(o.rate, total))
-                                 : nn::Schedule(nn::ConstantRate{o.rate});
+  const nn::Schedule after =
+      o.schedule == RateSchedule::late_decay
+          ? nn::Schedule(nn::LinearDecay{.rate = o.rate,  // for half of the steps, then down to 2 %
+                                         .last = o.rate / 50,
+                                         .steps = total,
+                                         .after = total / 2})
+          : nn::Schedule(nn::ConstantRate{o.rate});
   if (o.warm_up == 0) return after;
   return nn::WarmUp<nn::Schedule>{.steps = o.warm_up, .next = after};
 }
@@ -87,13 +94,14 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
     check_same(stored_options(last), o);  // now that nobody can change them
     reading(last, [&] { check_files(o); });
   }
-  if (!o.alignments.empty() && !models::attends(o.model))
+  if (!o.alignments.empty() && !models::model_kind(o.model.name).attends)
     fail("--alignments", "the model has no attention");
   const Survey survey = surveyed ? *surveyed : survey_of(o);
   // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
   // sizes and tensors disagree, before memory of these sizes is taken.
   Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(o, survey);
-  if (models::to_map(o.model)["tied"] == "all" &&
+  models::AnyModelOptions own = o.model;
+  if (models::find(models::options_of(own), "tied")->get() == "all" &&
       to_json(codecs.source.vocabulary) != to_json(codecs.target.vocabulary))
     fail("--tied", "all takes one vocabulary for both sides, as --joint yes makes it");
   const TestPairs valid = validation_pairs(o, survey, codecs);
@@ -179,21 +187,69 @@ void finish(const std::filesystem::path& out) {
       out == TrainOptions().out ? "" : fmt::format(" --model {}", out.string()));
 }
 
-/// One training for each seed, in a directory of its own.
+/// The directory of a run with a seed.
+std::filesystem::path run_path(const TrainOptions& o, std::uint64_t seed) {
+  return o.out / fmt::format("seed-{}", seed);
+}
+
+/// Trains with one seed, or continues, as far as that is not done yet, in this process. What it
+/// prints goes to progress.txt beside the weights. Throws when the directory has a run with another
+/// number of steps, unless `resume` asks for more of them.
+void train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
+  const bool may_be_longer = o.resume;
+  o.resume = std::filesystem::exists(o.last());
+  const Index steps = o.resume ? stored_options(o.last()).steps : o.steps;
+  const bool longer = steps > 0 && steps < o.steps;  // 0 is what the data ask for
+  if (steps != o.steps && !(longer && may_be_longer))
+    fail("--out",
+         fmt::format("{} was trained for {} steps, not {}", o.last().string(), steps, o.steps));
+  make_directories(o.out);
+  if (!std::freopen((o.out / "progress.txt").c_str(), "w", stdout))
+    fail(o.out.string(), "progress.txt cannot be written");
+  const int status = train_alone(o, survey);
+  flush_output();  // the process ends without
+  if (status != 0) fail("train", fmt::format("it ended with status {}", status));
+}
+
+/// "0.352 ± 0.004": mean and standard deviation.
+std::string spread(const std::vector<double>& values) {
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return fmt::format("{:.2f} ± {:.2f}", mean,
+                     std::sqrt(squares / static_cast<double>(values.size() - 1)));
+}
+
+/// One training for each seed, in a directory and a process of its own, on one thread.
 int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   const Index cpus = std::max(1u, std::thread::hardware_concurrency());
   const Index jobs = std::min(o.seeds, o.jobs > 0 ? o.jobs : cpus);
   const bool sentences = with_metric(o).metric != Metric::exact;
   say("{} trainings, {} at a time; what each one prints is in {}\n", o.seeds, jobs,
       (o.out / "seed-*" / "progress.txt").string());
-  TrainOptions each = o;
-  each.seeds = 1;
-  const auto spreads = compare_runs<TrainOptions>(
-      {{"seed", each}}, {.variants = {}, .seeds = o.seeds, .jobs = jobs, .first = o.seed}, 2,
-      [&](const TrainOptions& run) { return train_alone(run, survey); }, stored_options,
-      [](const TrainOptions& run) { return std::vector{measured(run.out)}; });
+  std::vector<double> measures(static_cast<std::size_t>(o.seeds));
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t ended = 0;
+  const auto train_one = [&](std::size_t i) {
+    set_threads(1);
+    TrainOptions one = o;
+    one.seeds = 1, one.seed = o.seed + i, one.out = run_path(o, one.seed);
+    return reading(one.out, [&] {
+      train_or_continue(one, survey);
+      return fmt::format("{}", measured(one.out));
+    });
+  };
+  in_processes(measures.size(), static_cast<int>(jobs), train_one,
+               [&](std::size_t i, const std::string& measure) {
+                 measures[i] = std::stod(measure);
+                 ++ended;
+                 const double left = seconds_since(begin) / static_cast<double>(ended) *
+                                     static_cast<double>(measures.size() - ended);
+                 say("{:>3}/{}  seed-{:<8}  {:.2f}  {} left\n", ended, measures.size(), o.seed + i,
+                     measures[i], duration(left));
+               });
   say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", o.seeds,
-      spreads.front().front().text(2));
+      spread(measures));
   const double together = measured(o.out);
   say("the ensemble: {}\n", sentences ? fmt::format("BLEU {:.2f}", together)
                                       : fmt::format("exact match {:.2f} % (word error {:.2f} %)",
@@ -207,7 +263,7 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
 void check_directory(const TrainOptions& o) {
   std::vector<std::filesystem::path> others = models_in(o.out);
   for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(o.seeds); ++i)
-    std::erase(others, (o.seeds == 1 ? o.out : run_path(o.out, "seed", o.seed + i)) / best_file);
+    std::erase(others, (o.seeds == 1 ? o.out : run_path(o, o.seed + i)) / best_file);
   if (!others.empty())
     fail("--out", fmt::format("{} has another training, another directory was expected",
                               others.front().parent_path().string()));

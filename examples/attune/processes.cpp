@@ -1,4 +1,4 @@
-#include "support/processes.hpp"
+#include "processes.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +19,7 @@
 
 #include <attune/tensor/check.hpp>
 
-#include "support/output.hpp"
+#include "output.hpp"
 
 namespace attune {
 namespace {

@@ -1,4 +1,4 @@
-#include "support/run_directory.hpp"
+#include "run_directory.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,7 +16,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "support/processes.hpp"
+#include "processes.hpp"
 
 namespace attune {
 namespace {
@@ -182,21 +182,6 @@ std::vector<std::string> run_names(std::span<const std::filesystem::path> files)
 
 double seconds_in(const Metadata& metadata) {
   return nn::load_number(metadata, "seconds", 0, 1e10);
-}
-
-void require_format(const Metadata& metadata, const std::string& expected) {
-  const auto at = metadata.find("format");
-  const std::string format = at == metadata.end() ? "" : at->second, start = "attune ";
-  if (format == expected) return;
-  const std::size_t end = format.rfind(' ');
-  std::string what = "not one of this program";
-  if (format.starts_with(start) && end > start.size()) {  // "attune speech 1" is of speech
-    const std::string program = format.substr(start.size(), end - start.size());
-    what = expected.starts_with(start + program + " ")
-               ? "its format is " + in_quotes(format)
-               : "it is one of the program " + in_quotes(program == "pairs" ? "attune" : program);
-  }
-  fail("checkpoint", fmt::format("{}, expected the format '{}'", what, expected));
 }
 
 void check_resumable(const std::filesystem::path& out, const Metadata& stored,

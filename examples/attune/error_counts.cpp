@@ -1,11 +1,11 @@
-#include "support/error_counts.hpp"
+#include "error_counts.hpp"
 
 #include <algorithm>
 
 #include <attune/models/text/tokenizer.hpp>
 
-#include "support/output.hpp"
-#include "support/page.hpp"
+#include "output.hpp"
+#include "page.hpp"
 
 namespace attune {
 namespace {

@@ -1,4 +1,4 @@
-#include "support/page.hpp"
+#include "page.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -11,10 +11,10 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "support/chart.hpp"
-#include "support/log.hpp"
-#include "support/output.hpp"
-#include "support/processes.hpp"
+#include "chart.hpp"
+#include "log.hpp"
+#include "output.hpp"
+#include "processes.hpp"
 
 namespace attune::report {
 namespace {
@@ -312,13 +312,6 @@ void write_page(const report::Page& page, const std::filesystem::path& path) {
   const bool replaces = std::filesystem::is_regular_file(path);
   write_file(path, page.html());
   say("{}{}\n", path.string(), replaces ? "    replaces the report that was there" : "");
-}
-
-int then_report(int status, const TrainingOptions& options,
-                const std::function<int(const std::filesystem::path& best)>& report) {
-  const std::filesystem::path best = options.out / "best.safetensors";
-  const bool writes = status == 0 && options.report && std::filesystem::exists(best);
-  return writes ? report(best) : status;
 }
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-#include "support/output.hpp"
+#include "output.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,8 +9,8 @@
 #include <attune/models/metrics/error_rate.hpp>
 #include <attune/models/text/batches.hpp>
 
-#include "support/log.hpp"
-#include "support/output.hpp"
+#include "log.hpp"
+#include "output.hpp"
 
 namespace attune {
 

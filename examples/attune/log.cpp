@@ -1,4 +1,4 @@
-#include "support/log.hpp"
+#include "log.hpp"
 
 #include <cerrno>
 #include <cmath>

@@ -11,8 +11,6 @@
 
 #include <attune/tensor/safetensors.hpp>
 
-#include "support/training_options.hpp"
-
 namespace attune::report {
 
 /// A report: one HTML document with nothing to fetch, no script or font either, so that it can be
@@ -87,10 +85,5 @@ std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
 /// Writes it, and prints where, and whether it replaces one. Only the first worker does.
 void write_page(const report::Page& page, const std::filesystem::path& path);
-
-/// The report of a training that ended with this status, where one was asked for and there are best
-/// weights. The status.
-int then_report(int status, const TrainingOptions& options,
-                const std::function<int(const std::filesystem::path& best)>& report);
 
 }  // namespace attune

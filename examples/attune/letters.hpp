@@ -65,7 +65,7 @@ class CaseCounts {
   std::int64_t capital_ = 0, lower_ = 0;  // lines that begin so
 };
 
-/// text::tokenizer_from_json with the Rewriters that there are here.
-Tokenizer read_tokenizer(std::string_view json);
+/// Reads the Rewriters that there are here: for models::load and text::tokenizer_from_json.
+std::shared_ptr<const Rewriter> read_rewriter(std::string_view json);
 
 }  // namespace attune::text

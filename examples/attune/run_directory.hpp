@@ -13,7 +13,7 @@
 
 #include <attune/tensor/safetensors.hpp>
 
-#include "support/output.hpp"
+#include "output.hpp"
 
 namespace attune {
 
@@ -83,19 +83,6 @@ auto reading(const std::filesystem::path& what, F read) {
 
 /// How long it was trained for. Throws when it does not say.
 double seconds_in(const Metadata& metadata);
-
-/// Throws unless a checkpoint says that it has this format; of another program's it names that.
-void require_format(const Metadata& metadata, const std::string& expected);
-
-/// What `make` makes of a checkpoint of that format. Errors begin with its path.
-template <class F>
-auto from_checkpoint(const std::filesystem::path& path, const char* format, F make) {
-  const Safetensors file = load_safetensors(path);
-  return reading(path, [&] {
-    require_format(file.metadata, format);
-    return make(file);
-  });
-}
 
 /// Throws for the first option in which a run that is to be resumed in `out` differs from the stored
 /// one; `free` names those that may differ.

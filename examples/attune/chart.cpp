@@ -1,4 +1,4 @@
-#include "support/chart.hpp"
+#include "chart.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "support/letters.hpp"
+#include "letters.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -42,13 +42,6 @@ struct Decomposition : Rewriter {
   std::string decode(std::string_view line) const override { return composed(line); }
   std::string json() const override { return "decomposed"; }
 };
-
-std::shared_ptr<const Rewriter> read_rewriter(std::string_view json) {
-  if (json == "decomposed") return std::make_shared<const Decomposition>();
-  const auto object = nlohmann::json::parse(json);
-  return std::make_shared<const Truecaser>(object.at("words").get<std::vector<std::string>>(),
-                                           object.at("capitals").get<bool>());
-}
 
 bool is_capital(UChar32 point) { return u_isupper(point) || u_istitle(point); }
 
@@ -195,6 +188,11 @@ Truecaser CaseCounts::truecaser() const {
   return {std::move(words), capital_ > lower_};
 }
 
-Tokenizer read_tokenizer(std::string_view json) { return tokenizer_from_json(json, read_rewriter); }
+std::shared_ptr<const Rewriter> read_rewriter(std::string_view json) {
+  if (json == "decomposed") return std::make_shared<const Decomposition>();
+  const auto object = nlohmann::json::parse(json);
+  return std::make_shared<const Truecaser>(object.at("words").get<std::vector<std::string>>(),
+                                           object.at("capitals").get<bool>());
+}
 
 }  // namespace attune::text

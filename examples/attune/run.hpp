@@ -7,11 +7,11 @@
 
 #include <attune/nn/optimisers.hpp>
 
-#include "support/log.hpp"
-#include "support/output.hpp"
-#include "support/processes.hpp"
-#include "support/run_directory.hpp"
-#include "support/training_options.hpp"
+#include "log.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "processes.hpp"
+#include "run_directory.hpp"
 
 namespace attune {
 
@@ -87,7 +87,7 @@ class Run {
   /// what best.safetensors has: the parameters, and the metadata that loading needs;
   /// last.safetensors has `progress`, too. Throws where several workers differ in any of it, or
   /// have read other data, and where the checkpoint to resume was trained on other data.
-  Run(const TrainingOptions& options, RunSettings settings, RunDirectory& files,
+  Run(const pairs::TrainOptions& options, RunSettings settings, RunDirectory& files,
       nn::Parameters& parameters, std::function<void(Safetensors&)> model,
       std::vector<Saved> progress);
   Run(const Run&) = delete;
@@ -148,7 +148,7 @@ class Run {
   void resume();
   double mean_loss() const;
 
-  const TrainingOptions& options_;
+  const pairs::TrainOptions& options_;
   const RunSettings settings_;
   RunDirectory& files_;
   nn::Parameters& parameters_;

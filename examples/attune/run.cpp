@@ -1,4 +1,4 @@
-#include "support/run.hpp"
+#include "run.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -53,7 +53,7 @@ void Fingerprint::add_bytes(std::span<const std::byte> bytes) {
   value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_);
 }
 
-Run::Run(const TrainingOptions& options, RunSettings settings, RunDirectory& files,
+Run::Run(const pairs::TrainOptions& options, RunSettings settings, RunDirectory& files,
          nn::Parameters& parameters, std::function<void(Safetensors&)> model,
          std::vector<Saved> progress)
     : options_(options),

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <attune/models/model_file.hpp>
+#include <attune/tensor/check.hpp>
+
+namespace attune::models::detail {
+namespace {
+
+constexpr const char* file_format = "attune pairs 1";
+
+template <class Read>
+auto entry(const Metadata& metadata, const std::string& name, Read read) {
+  const std::string& text = nn::load_text(metadata, name);
+  try {
+    return read(text);
+  } catch (const std::exception& error) {
+    throw Error(name + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+void store(Safetensors& file, const std::string& name, const OptionList& options,
+           const nn::Parameters& parameters, const Codecs& codecs) {
+  nn::save_parameters(parameters, file);
+  file.metadata.merge(to_map(options));
+  file.metadata["model"] = name;
+  file.metadata["format"] = file_format;
+  for (const auto& [side, codec] :
+       {std::pair("source", &codecs.source), {"target", &codecs.target}}) {
+    file.metadata[fmt::format("{}_tokenizer", side)] = to_json(codec->tokenizer);
+    file.metadata[fmt::format("{}_vocabulary", side)] = to_json(codec->vocabulary);
+  }
+}
+
+Codecs codecs_of(const Safetensors& file, const std::string& name,
+                 const text::RewriterFromJson& rewriter) {
+  const Metadata& metadata = file.metadata;
+  const auto format = metadata.find("format");
+  if (format == metadata.end() || format->second != file_format)
+    fail("checkpoint",
+         fmt::format("the format is {}, expected '{}'",
+                     format == metadata.end() ? "not named" : in_quotes(format->second),
+                     file_format));
+  const std::string& stored = nn::load_text(metadata, "model");
+  if (!name.empty() && stored != name)
+    fail("checkpoint", fmt::format("its model is {}, expected {}", in_quotes(stored), name));
+  const auto codec = [&](const std::string& side) -> text::Codec {
+    return {entry(metadata, side + "_tokenizer",
+                  [&](const auto& text) { return text::tokenizer_from_json(text, rewriter); }),
+            entry(metadata, side + "_vocabulary", text::vocabulary_from_json)};
+  };
+  return {codec("source"), codec("target")};
+}
+
+void require_used(const Safetensors& file, const nn::Parameters& parameters) {
+  for (const auto& [name, tensor] : file.tensors)
+    if (!parameters.contains(name) && !name.starts_with("adam.") && !name.starts_with("average."))
+      fail("checkpoint", in_quotes(name) + " is no part of the model of its options");
+}
+
+AnyModelOptions options_from(const Metadata& metadata) {
+  const std::string& name = nn::load_text(metadata, "model");
+  if (name == "seq2seq")
+    fail("checkpoint",
+         "its model is seq2seq, which there is no longer: train it again with model = nematus");
+  AnyModelOptions options = model_options(name);
+  Metadata entries = metadata;  // what trained a model without these names its own options alone
+  entries.insert({{"label-smoothing", "0"}, {"coverage-loss", "0"}});
+  set_from(options_of(options), entries);
+  return options;
+}
+
+}  // namespace attune::models::detail

@@ -52,8 +52,9 @@ struct Text {
       throw Error(file + ": byte " + std::to_string(*bad + 1) + " is not UTF-8");
     const text::Tokenizer tokenizer{text::Characters{}};
     const std::vector<std::string> characters = tokenizer.encode(text);
-    const std::set<std::string> alphabet(characters.begin(), characters.end());
-    codec = {tokenizer, text::Vocabulary({alphabet.begin(), alphabet.end()})};
+    const std::set<std::string> different(characters.begin(), characters.end());
+    const std::vector<std::string> alphabet(different.begin(), different.end());
+    codec = {tokenizer, text::Vocabulary(alphabet)};
     ids = codec.encode(characters);
   }
 };
@@ -146,7 +147,7 @@ void train(const std::string& file, const Options& o) {
   }
   std::cout << "validation loss " << validation_loss(model, valid, o.context)
             << " nats per character\n";
-  models::save(o.out, model, params, {.source = {}, .target = text.codec},
+  models::save(o.out, model, params, {{}, text.codec},
                {{"context", std::to_string(o.context)}});
   write(model, text.codec, o.context);
   std::cout << "Try it: build/examples/gpt " << o.out.string() << "\n";

@@ -53,15 +53,16 @@ auto with_model(const std::string& model, const nn::Scope& scope, const Sizes& s
                                      .target_vocabulary = sizes.V,
                                      .embedding = sizes.E,
                                      .hidden = sizes.H,
-                                     .layers = sizes.L}));
+                                     .encoder_layers = sizes.L,
+                                     .decoder_layers = sizes.L}));
   }
   if (model == "bahdanau") {
     return use(models::Bahdanau(scope, {.source_vocabulary = sizes.V,
                                         .target_vocabulary = sizes.V,
                                         .embedding = sizes.E,
                                         .hidden = sizes.H,
-                                        .attention = sizes.A,
-                                        .readout = sizes.E}));
+                                        .readout = sizes.E,
+                                        .score = {.attention = sizes.A}}));
   }
   const models::TransformerOptions transformer = {
       .source_vocabulary = sizes.V,

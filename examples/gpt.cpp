@@ -147,8 +147,9 @@ void train(const std::string& file, const Options& o) {
   }
   std::cout << "validation loss " << validation_loss(model, valid, o.context)
             << " nats per character\n";
-  models::save(o.out, model, params, {{}, text.codec},
-               {{"context", std::to_string(o.context)}});
+  models::Codecs codecs;  // a language model has no source
+  codecs.target = text.codec;
+  models::save(o.out, model, params, codecs, {{"context", std::to_string(o.context)}});
   write(model, text.codec, o.context);
   std::cout << "Try it: build/examples/gpt " << o.out.string() << "\n";
 }
